@@ -1,0 +1,104 @@
+// The intermediate representation: nodes in one array, closed regions, inputs and outputs by role.
+#pragma once
+
+#include <array>
+#include <cella/graph/op_info.hpp>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace cella {
+
+/// A run of characters in `graph::characters`.
+struct name_ref {
+  std::int32_t first{};
+  std::int32_t size{};
+};
+
+/// The application of an operation. Ids are global to the graph, but ORDER is the region's list:
+/// transforms may put a node in front of others that have smaller ids.
+struct node {
+  const op_info* op{};
+  const char* file = "";  ///< where the user wrote it
+  std::int32_t line{};
+  name_ref cell{};  ///< path of the cell that made it, empty at top level
+  std::int32_t region{};
+  std::int32_t position{};  ///< index in the region's list
+  std::int32_t first_operand{};
+  std::int32_t operand_count{};
+  std::int32_t
+      first_result{};  ///< several results: their types in `graph::results`; `get` reads one
+  std::int32_t result_count{};
+  std::array<std::int32_t, 2> regions{-1, -1};  ///< regions that a control node owns or calls
+  std::int32_t place = -1;                      ///< place on a mesh; -1: not assigned
+  tensor_type type{};
+  cella::attributes attributes{};
+};
+
+/// A closed sub-graph: its nodes see each other and its inputs, nothing else. Values of enclosing
+/// regions that a body uses become inputs behind the `declared` ones when they are used. Being
+/// closed, a region can be shared by several nodes and is never copied with them.
+struct region {
+  std::vector<node_id> nodes;
+  std::vector<node_id> inputs;
+  std::vector<node_id> outputs;
+  std::vector<node_id> captured;  ///< outer values, parallel to inputs[declared...]
+  std::int32_t declared{};
+};
+
+/// What an input of the main region is, and so who owns its memory.
+enum class input_role : std::uint8_t {
+  argument,   ///< handed over at each call
+  parameter,  ///< trainable, owned by a cell
+  state,      ///< owned by a cell, not trained: running statistics, random state
+  slot,       ///< optimizer state that belongs to a parameter
+  scalar      ///< a run-time number of the step: learning rate, step count
+};
+
+struct input_info {
+  input_role role{};
+  name_ref name{};
+  std::int32_t index{};  ///< position among the inputs of its role
+};
+
+/// An output of the main region: a result of the call, or the new value of an input.
+struct output_info {
+  std::int32_t updates = -1;  ///< which input it replaces; -1: a result
+  name_ref name{};
+};
+
+/// Everything that was traced. Region 0 is the main region. In constant evaluation it is transient;
+/// `freeze` turns it into a literal type.
+struct graph {
+  std::vector<node> nodes;
+  std::vector<node_id> operand_pool;
+  std::vector<tensor_type> results;
+  std::vector<region> regions;
+  std::vector<char> characters;
+  std::vector<input_info> inputs;
+  std::vector<output_info> outputs;
+
+  constexpr std::span<const node_id> operands(node_id n) const {
+    const node& x = nodes[std::size_t(n)];
+    return {operand_pool.data() + x.first_operand, std::size_t(x.operand_count)};
+  }
+  constexpr node_id operand(node_id n, int i) const { return operands(n)[std::size_t(i)]; }
+  // By value: a reference would dangle when a caller appends nodes while it holds one.
+  constexpr tensor_type type(node_id n) const { return nodes[std::size_t(n)].type; }
+  constexpr tensor_type result_type(node_id n, int k) const {
+    return results[std::size_t(nodes[std::size_t(n)].first_result + k)];
+  }
+  constexpr std::string_view view(name_ref n) const {
+    return {characters.data() + n.first, std::size_t(n.size)};
+  }
+  constexpr name_ref intern(std::string_view s) {
+    const name_ref r{std::int32_t(characters.size()), std::int32_t(s.size())};
+    characters.insert(characters.end(), s.begin(), s.end());
+    return r;
+  }
+  /// The main region's input `i` as a node.
+  constexpr node_id input(int i) const { return regions[0].inputs[std::size_t(i)]; }
+};
+
+}  // namespace cella

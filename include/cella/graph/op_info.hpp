@@ -1,0 +1,89 @@
+// The description of an operation: what passes and transforms may ask without knowing its type.
+#pragma once
+
+#include <array>
+#include <cella/graph/attributes.hpp>
+#include <cella/graph/shape.hpp>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace cella {
+
+/// Index of a node in its graph's array; -1 stands for "no node".
+using node_id = std::int32_t;
+inline constexpr node_id no_node = -1;
+
+/// The kind of an operation selects its generic rules (derivatives of both modes, batching,
+/// fusion).
+enum class op_kind : std::uint8_t {
+  leaf,         ///< no operands: inputs and constants; also `get`, which reads one result of a node
+  elementwise,  ///< one result element from one element of each operand, all of one shape
+  linear,       ///< jointly linear in the operands of `linear_in`
+  bilinear,     ///< linear in each of its two operands: contractions and convolutions
+  opaque,       ///< differentiable through its own `vjp` only
+  control       ///< owns regions
+};
+
+/// The loops ("factors") that an operation runs over, and which factor each dimension walks along.
+/// FLOPs, bytes, a reference kernel, batching and every sharding of the operation follow from it.
+/// A factor that the result lacks is summed over; `none` marks a dimension no factor walks.
+struct iteration_space {
+  static constexpr std::int8_t none = -1;
+  using axes = std::array<std::int8_t, max_rank>;
+  static constexpr axes no_axes{none, none, none, none, none, none, none, none};
+
+  int factors{};
+  std::array<std::int64_t, 12> extents{};
+  std::array<axes, 3> operands{no_axes, no_axes, no_axes};
+  axes result = no_axes;
+
+  constexpr std::int64_t points() const {
+    std::int64_t n = 1;
+    for (int f = 0; f < factors; ++f) n *= extents[std::size_t(f)];
+    return n;
+  }
+};
+
+class builder;
+struct var;
+struct node_ref;
+
+/// A plain row-major tensor in memory, for the run-time computation of an operation.
+struct tensor_ref {
+  std::byte* data{};
+  tensor_type type{};
+};
+
+/// One constant object per operation, made from its struct by `info_of` (see ops/op.hpp).
+struct op_info {
+  std::string_view name;
+  op_kind kind{};
+  /// Cheaper to compute again in a backward pass than to store.
+  bool cheap{};
+  /// Elementwise operations that also have exact integer semantics.
+  bool integral{};
+  /// Bit i: linear (jointly, or on its own when bilinear) in operand i.
+  unsigned linear_in{};
+  /// Name of the ONNX operator with the same meaning; empty if there is none.
+  std::string_view onnx{};
+
+  /// The type of the result, given operand types that the public function has checked. A null type
+  /// list entry never occurs. Operations with several results have `infer_all` instead.
+  tensor_type (*infer)(std::span<const tensor_type>, const attributes&){};
+  int (*results)(std::span<const tensor_type>, const attributes&, std::span<tensor_type>){};
+
+  var (*partial)(node_ref, int operand){};
+  var (*transpose)(node_ref, int operand, var dy){};
+  void (*vjp)(node_ref, std::span<const var> dy, std::span<const char> needed, std::span<var> dx){};
+  iteration_space (*space)(std::span<const tensor_type>, const attributes&){};
+
+  /// Elementwise: the function itself, for eager mode and folding.
+  double (*scalar)(const attributes&, double, double, double){};
+  std::int64_t (*integer)(const attributes&, std::int64_t, std::int64_t, std::int64_t){};
+  /// Others: computes the results from the operands, all plain row-major, none overlapping.
+  void (*compute)(const attributes&, std::span<const tensor_ref> in,
+                  std::span<const tensor_ref> out){};
+};
+
+}  // namespace cella

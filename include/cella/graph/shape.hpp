@@ -1,0 +1,76 @@
+// Static extents of a tensor, and the tensor type: extents with an element type.
+#pragma once
+
+#include <array>
+#include <cella/graph/dtype.hpp>
+#include <cstdint>
+#include <initializer_list>
+
+namespace cella {
+
+inline constexpr int max_rank = 8;
+
+/// Up to eight extents, outermost first. A scalar has rank 0. Extents beyond the rank are zero, so
+/// that two equal shapes compare equal member by member.
+struct shape {
+  std::int32_t rank{};
+  std::array<std::int32_t, max_rank> extents{};
+
+  constexpr shape() = default;
+  constexpr shape(std::initializer_list<std::int64_t> list) {
+    for (auto e : list) push_back(static_cast<int>(e));
+  }
+
+  constexpr std::int32_t operator[](int axis) const { return extents[std::size_t(axis)]; }
+  constexpr std::int32_t& operator[](int axis) { return extents[std::size_t(axis)]; }
+  constexpr const std::int32_t* begin() const { return extents.data(); }
+  constexpr const std::int32_t* end() const { return extents.data() + rank; }
+
+  /// Number of elements; 1 for a scalar.
+  constexpr std::int64_t size() const { return size(0, rank); }
+  /// Product of the extents of axes [first, last).
+  constexpr std::int64_t size(int first, int last) const {
+    std::int64_t n = 1;
+    for (int i = first; i < last; ++i) n *= (*this)[i];
+    return n;
+  }
+
+  constexpr void push_back(int extent) { (*this)[rank++] = extent; }
+  constexpr void insert(int axis, int extent) {
+    for (int i = rank; i > axis; --i) (*this)[i] = (*this)[i - 1];
+    (*this)[axis] = extent;
+    ++rank;
+  }
+  constexpr void erase(int axis) {
+    for (int i = axis + 1; i < rank; ++i) (*this)[i - 1] = (*this)[i];
+    (*this)[--rank] = 0;
+  }
+
+  friend constexpr bool operator==(const shape&, const shape&) = default;
+};
+
+/// Elements to step along each axis of a dense row-major tensor.
+constexpr std::array<std::int64_t, max_rank> row_major_strides(const shape& s) {
+  std::array<std::int64_t, max_rank> strides{};
+  std::int64_t n = 1;
+  for (int i = s.rank; i-- > 0;) {
+    strides[std::size_t(i)] = n;
+    n *= s[i];
+  }
+  return strides;
+}
+
+/// What a tensor is at compile time: element type and extents.
+struct tensor_type {
+  dtype element{};
+  cella::shape shape{};
+
+  constexpr int rank() const { return shape.rank; }
+  constexpr std::int32_t operator[](int axis) const { return shape[axis]; }
+  constexpr std::int64_t size() const { return shape.size(); }
+  constexpr std::int64_t bytes() const { return size() * std::int64_t(size_of(element)); }
+
+  friend constexpr bool operator==(const tensor_type&, const tensor_type&) = default;
+};
+
+}  // namespace cella

@@ -1,0 +1,72 @@
+// Sentences of bounded length that can be composed in constant evaluation and at run time alike.
+#pragma once
+
+#include <array>
+#include <cella/graph/shape.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <string_view>
+
+namespace cella {
+
+/// A string of at most 511 characters; what does not fit is dropped. Being a literal type without
+/// heap, it can leave a constant expression and become part of a compile error.
+class text {
+ public:
+  static constexpr std::size_t capacity = 511;
+
+  constexpr text() = default;
+  constexpr text(std::string_view s) { *this << s; }
+
+  constexpr std::string_view view() const { return {characters_.data(), size_}; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr std::size_t size() const { return size_; }
+
+  constexpr text& operator<<(std::string_view s) {
+    for (char c : s) {
+      if (size_ < capacity) characters_[size_++] = c;
+    }
+    return *this;
+  }
+  constexpr text& operator<<(const char* s) { return *this << std::string_view(s); }
+  constexpr text& operator<<(const text& t) { return *this << t.view(); }
+  constexpr text& operator<<(std::int64_t value) {
+    char digits[20]{};
+    int n = 0;
+    const bool negative = value < 0;
+    auto rest = negative ? std::uint64_t{0} - std::uint64_t(value) : std::uint64_t(value);
+    do {
+      digits[n++] = char('0' + rest % 10);
+      rest /= 10;
+    } while (rest);
+    if (negative) *this << "-";
+    while (n) *this << std::string_view(&digits[--n], 1);
+    return *this;
+  }
+  constexpr text& operator<<(int value) { return *this << std::int64_t{value}; }
+  constexpr text& operator<<(std::size_t value) { return *this << std::int64_t(value); }
+  constexpr text& operator<<(dtype t) { return *this << name(t); }
+  /// `[32,400]`; a scalar is `[]`.
+  constexpr text& operator<<(const shape& s) {
+    *this << "[";
+    for (int i = 0; i < s.rank; ++i) {
+      if (i) *this << ",";
+      *this << s[i];
+    }
+    return *this << "]";
+  }
+  /// `f32[32,400]`
+  constexpr text& operator<<(const tensor_type& t) { return *this << t.element << t.shape; }
+  /// `lenet.cpp:21`
+  constexpr text& operator<<(const std::source_location& at) {
+    const std::string_view file = at.file_name();
+    return *this << file.substr(file.rfind('/') + 1) << ":" << std::int64_t{at.line()};
+  }
+
+ private:
+  std::array<char, capacity + 1> characters_{};
+  std::size_t size_{};
+};
+
+}  // namespace cella

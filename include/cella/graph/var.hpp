@@ -1,0 +1,132 @@
+// The handle that a traced function computes with, and what may stand beside it in an expression.
+#pragma once
+
+#include <cella/graph/builder.hpp>
+#include <cella/graph/parameter.hpp>
+#include <concepts>
+#include <source_location>
+#include <type_traits>
+
+namespace cella {
+
+/// A value of the graph that is being built. One type whatever the shape, so that native C++ works
+/// on it: loops over layers, recursion, lambdas, closures, generic algorithms.
+struct var {
+  builder* b{};
+  node_id id = no_node;
+
+  constexpr tensor_type type() const { return b->g.type(id); }
+  constexpr cella::shape shape() const { return type().shape; }
+  constexpr dtype element() const { return type().element; }
+  constexpr int rank() const { return type().rank(); }
+  /// Number of elements along an axis; negative axes count from the last.
+  constexpr int extent(int axis) const { return shape()[axis < 0 ? axis + rank() : axis]; }
+  /// True while the cell is traced for training.
+  constexpr bool training() const { return b->training; }
+
+  /// The value of a one-element tensor. Eager mode only: in graph mode no values exist yet.
+  constexpr double item(std::source_location at = std::source_location::current()) const {
+    return read(0, at);
+  }
+  /// Element `i` in row-major order. Eager mode only.
+  constexpr double read(std::int64_t i,
+                        std::source_location at = std::source_location::current()) const {
+    if (!b->eager) {
+      b->fail(
+          text()
+          << at << ": reading a value at compile time: " << b->describe(id) << " " << type()
+          << " has no value while the model is traced; branch with cond() or run in eager mode");
+      return 0;
+    }
+    if (i < 0 || i >= type().size()) {
+      b->fail(text() << at << ": element " << i << " of " << type() << " does not exist");
+      return 0;
+    }
+    return b->eager->read(id, i);
+  }
+  /// A native `if` on a one-element tensor. Eager mode only.
+  constexpr explicit operator bool() const { return item() != 0; }
+};
+
+/// An operand as it was written: a var, a number, or a cell's parameter, with the place in the
+/// user's source. Taken by value by every public operation, so that a message can name that place.
+class operand {
+ public:
+  constexpr operand(var v, std::source_location at = std::source_location::current())
+      : value_(v), at_(at) {}
+  template <class S>
+  requires std::is_arithmetic_v<S>
+  constexpr operand(S number, std::source_location at = std::source_location::current())
+      : number_(double(number)), at_(at) {}
+  constexpr operand(const parameter_base& p,
+                    std::source_location at = std::source_location::current())
+      : parameter_(&p), at_(at) {}
+
+  constexpr builder* owner() const { return value_.b; }
+  constexpr bool is_number() const { return !value_.b && !parameter_; }
+  constexpr double number() const { return number_; }
+  constexpr std::source_location at() const { return at_; }
+
+  /// The var that stands for a var or a parameter in the graph of `b`.
+  constexpr var in(builder& b) const {
+    if (!parameter_) return value_;
+    const node_id id = b.find(parameter_);
+    if (id >= 0) return {&b, id};
+    b.fail(text() << at_ << ": a parameter " << parameter_->extents
+                  << " is used outside its cell: it is not a member of the model that is traced");
+    return {&b, 0};
+  }
+
+ private:
+  var value_{};
+  const parameter_base* parameter_{};
+  double number_{};
+  std::source_location at_;
+};
+
+/// What may stand on the left of an operator beside a var.
+template <class S>
+concept literal_operand = std::is_arithmetic_v<S> || std::derived_from<S, parameter_base>;
+
+/// The view of a node that derivative rules get.
+struct node_ref {
+  builder* b{};
+  node_id id{};
+
+  constexpr var operand(int i) const { return {b, b->g.operand(id, i)}; }
+  constexpr var output() const { return {b, id}; }
+  constexpr var output(int k) const { return {b, b->get(id, k)}; }
+  constexpr int operand_count() const { return b->g.nodes[std::size_t(id)].operand_count; }
+  template <attribute_struct T>
+  constexpr T as() const {
+    return b->g.nodes[std::size_t(id)].attributes.as<T>();
+  }
+};
+
+/// Partial derivatives that need no node.
+inline constexpr var zero_partial{nullptr, -2};
+inline constexpr var one_partial{nullptr, -3};
+inline constexpr var minus_one_partial{nullptr, -4};
+
+/// A stable address per type.
+template <class T>
+inline constexpr char type_tag{};
+
+/// Names the cell whose operator() is running, for messages, profiles and printed graphs:
+/// `cell_scope scope(x, *this);` as the first line of a cell.
+class cell_scope {
+ public:
+  template <class Cell>
+  constexpr cell_scope(var x, const Cell& cell) : b_(x.b), outer_(x.b->current_cell()) {
+    b_->current_cell(b_->find_cell(&cell, &type_tag<Cell>));
+  }
+  cell_scope(const cell_scope&) = delete;
+  cell_scope& operator=(const cell_scope&) = delete;
+  constexpr ~cell_scope() { b_->current_cell(outer_); }
+
+ private:
+  builder* b_;
+  name_ref outer_;
+};
+
+}  // namespace cella

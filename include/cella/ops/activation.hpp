@@ -1,0 +1,92 @@
+// Activation functions. Most are compositions: their gradients and their fusion follow.
+#pragma once
+
+#include <cella/ops/functions.hpp>
+
+namespace cella {
+
+/// dy where y > 0, else 0: the transpose of relu at the point where its result is y.
+struct gate_op : elementwise<gate_op> {
+  static constexpr std::string_view name = "gate";
+  static constexpr op_kind kind = op_kind::linear;
+  static constexpr unsigned linear_in = 1;
+  static constexpr auto apply(auto dy, auto y) { return select(y > like(y, 0), dy, like(dy, 0)); }
+  static constexpr var transpose(node_ref n, int, var dy) {
+    return emit<gate_op>({}, std::source_location::current(), dy, n.operand(1));
+  }
+};
+
+/// max(x, 0); the derivative at 0 is 0. It selects rather than multiplies, so that an infinite
+/// cotangent does not become NaN.
+struct relu_op : elementwise<relu_op> {
+  static constexpr std::string_view name = "relu";
+  static constexpr std::string_view onnx = "Relu";
+  static constexpr auto apply(auto x) { return select(x < like(x, 0), like(x, 0), x); }
+  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
+                            std::span<var> dx) {
+    dx[0] = emit<gate_op>({}, std::source_location::current(), dy[0], n.output());
+  }
+};
+constexpr var relu(operand x) { return detail::unary<relu_op>(x); }
+
+/// min(max(x, 0), 6), with derivative 0 at both bounds as in PyTorch.
+constexpr var relu6(operand x) { return 6 - relu(6 - relu(x)); }
+
+/// x for x > 0, else slope * x.
+constexpr var leaky_relu(operand x, double slope = 0.01) {
+  const var v = x.in(*x.owner());
+  return select({v > operand(0, x.at())}, v, v * operand(slope, x.at()));
+}
+/// x for x > 0, else slope * x with a learned slope that broadcasts against x.
+constexpr var prelu(operand x, operand slope) {
+  const var v = x.in(*x.owner());
+  return select(v > 0, v, v * slope);
+}
+/// x for x > 0, else alpha (e^x - 1).  Clevert et al. 2016
+constexpr var elu(operand x, double alpha = 1) {
+  const var v = x.in(*x.owner());
+  return select(v > 0, v, alpha * expm1(-relu(-v)));
+}
+/// Klambauer et al. 2017
+constexpr var selu(operand x) {
+  return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717);
+}
+/// log(1 + e^x), without overflow.
+constexpr var softplus(operand x) {
+  const var v = x.in(*x.owner());
+  return relu(v) + log1p(exp(-abs(v)));
+}
+constexpr var log_sigmoid(operand x) { return -softplus(-x.in(*x.owner())); }
+/// x / (1 + |x|)
+constexpr var softsign(operand x) {
+  const var v = x.in(*x.owner());
+  return v / (1 + abs(v));
+}
+/// x sigmoid(x), also called swish.
+constexpr var silu(operand x) {
+  const var v = x.in(*x.owner());
+  return v * sigmoid(v);
+}
+/// x tanh(softplus(x)).  Misra 2019
+constexpr var mish(operand x) {
+  const var v = x.in(*x.owner());
+  return v * tanh(softplus(v));
+}
+/// x Phi(x), exact.  Hendrycks and Gimpel 2016
+constexpr var gelu(operand x) {
+  const var v = x.in(*x.owner());
+  return 0.5 * v * (1 + erf(v * (1 / std::numbers::sqrt2)));
+}
+/// The tanh approximation of gelu.
+constexpr var gelu_tanh(operand x) {
+  const var v = x.in(*x.owner());
+  constexpr double k = std::numbers::inv_sqrtpi * std::numbers::sqrt2;
+  return 0.5 * v * (1 + tanh(k * (v + 0.044715 * v * square(v))));
+}
+constexpr var hard_sigmoid(operand x) { return relu6(x.in(*x.owner()) + 3) / 6; }
+constexpr var hard_swish(operand x) {
+  const var v = x.in(*x.owner());
+  return v * hard_sigmoid(v);
+}
+
+}  // namespace cella

@@ -1,0 +1,244 @@
+// Two-dimensional convolution and its two gradients: three bilinear operations, each the transpose
+// of the others.
+#pragma once
+
+#include <cella/ops/array.hpp>
+
+namespace cella {
+
+/// How a filter walks over an image. Pairs are (vertical, horizontal).
+struct window {
+  std::array<std::int32_t, 2> stride{1, 1};
+  std::array<std::int32_t, 2> before{0, 0};  ///< zeros above and to the left
+  std::array<std::int32_t, 2> after{0, 0};   ///< zeros below and to the right
+  std::array<std::int32_t, 2> dilation{1, 1};
+  std::int32_t groups = 1;
+
+  /// Positions of a filter of `kernel` taps along axis `d` of `extent` elements.
+  constexpr std::int32_t positions(std::int32_t extent, std::int32_t kernel, std::size_t d) const {
+    return (extent + before[d] + after[d] - dilation[d] * (kernel - 1) - 1) / stride[d] + 1;
+  }
+  friend constexpr bool operator==(const window&, const window&) = default;
+};
+
+struct convolution_options {
+  cella::window window{};
+  /// Extents that the operand types do not tell: of the image for the input gradient, of the filter
+  /// for the weight gradient.
+  std::array<std::int32_t, 2> extents{};
+};
+
+namespace detail {
+/// Factors: 0 image, 1 filter, 2 row, 3 column of the result, 4 channel, 5 and 6 filter taps. Image
+/// rows and columns walk along the result's (with a halo of taps).
+constexpr iteration_space convolution_space(const tensor_type& image, const tensor_type& filter,
+                                            const tensor_type& result, int role) {
+  iteration_space s;
+  s.factors = 7;
+  s.extents = {image[0], filter[0], result[2], result[3], filter[1], filter[2], filter[3]};
+  const iteration_space::axes x{0, 4, 2, 3, -1, -1, -1, -1};
+  const iteration_space::axes w{1, 4, 5, 6, -1, -1, -1, -1};
+  const iteration_space::axes y{0, 1, 2, 3, -1, -1, -1, -1};
+  if (role == 0) s.operands[0] = x, s.operands[1] = w, s.result = y;
+  if (role == 1) s.operands[0] = y, s.operands[1] = w, s.result = x;
+  if (role == 2) s.operands[0] = x, s.operands[1] = y, s.result = w;
+  return s;
+}
+/// Calls f(image element, filter element, result element) for every product.
+template <class F>
+void for_each_product(const shape& x, const shape& w, const shape& y, const window& o, F f);
+}  // namespace detail
+
+/// image [N,C,H,W], filter [O,C/groups,KH,KW] -> [N,O,OH,OW]; cross-correlation, as everywhere in
+/// the field.
+struct convolution_op : bilinear<convolution_op> {
+  static constexpr std::string_view name = "conv2d";
+  static constexpr std::string_view onnx = "Conv";
+  using options = convolution_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    const auto w = o.as<options>().window;
+    return {in[0].element,
+            {in[0][0], in[1][0], w.positions(in[0][2], in[1][2], 0),
+             w.positions(in[0][3], in[1][3], 1)}};
+  }
+  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+    return detail::convolution_space(in[0], in[1], infer(in, o), 0);
+  }
+  static constexpr var transpose(node_ref n, int i, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// dy [N,O,OH,OW], filter -> image gradient [N,C,H,W]; also the forward pass of a transposed
+/// convolution.
+struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op> {
+  static constexpr std::string_view name = "conv2d_input_gradient";
+  static constexpr std::string_view onnx = "ConvTranspose";
+  using options = convolution_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    const auto a = o.as<options>();
+    return {in[0].element, {in[0][0], in[1][1] * a.window.groups, a.extents[0], a.extents[1]}};
+  }
+  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+    return detail::convolution_space(infer(in, o), in[1], in[0], 1);
+  }
+  static constexpr var transpose(node_ref n, int i, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// image, dy -> filter gradient [O,C/groups,KH,KW]
+struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op> {
+  static constexpr std::string_view name = "conv2d_weight_gradient";
+  using options = convolution_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    const auto a = o.as<options>();
+    return {in[0].element, {in[1][1], in[0][1] / a.window.groups, a.extents[0], a.extents[1]}};
+  }
+  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+    return detail::convolution_space(in[0], infer(in, o), in[1], 2);
+  }
+  static constexpr var transpose(node_ref n, int i, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// Convolution of images [N,C,H,W] with filters [O,C/groups,KH,KW].
+constexpr var conv2d(operand image, operand filter, const window& walk = {}) {
+  builder& b = *(image.owner() ? image.owner() : filter.owner());
+  const var x = image.in(b);
+  const var w = filter.in(b);
+  auto refuse = [&](std::string_view why) {
+    b.fail(text() << image.at() << ": conv2d: " << why << ": " << b.describe(x.id) << " is "
+                  << x.shape() << ", " << b.describe(w.id) << " is " << w.shape());
+    return x;
+  };
+  if (x.rank() != 4 || w.rank() != 4) return refuse("image and filter must have rank 4");
+  if (walk.groups < 1 || w.extent(0) % walk.groups)
+    return refuse("the groups do not divide the filters");
+  if (x.extent(1) != w.extent(1) * walk.groups) return refuse("channel counts differ");
+  if (x.element() != w.element()) return refuse("element types differ");
+  for (std::size_t d = 0; d < 2; ++d) {
+    if (walk.stride[d] < 1 || walk.dilation[d] < 1)
+      return refuse("stride and dilation must be positive");
+    const int span = walk.dilation[d] * (w.extent(int(d) + 2) - 1) + 1;
+    if (x.extent(int(d) + 2) + walk.before[d] + walk.after[d] < span)
+      return refuse("the filter is larger than the padded image");
+  }
+  return emit<convolution_op>(convolution_options{walk, {}}, image.at(), x, w);
+}
+
+/// Transposed convolution: the gradient of conv2d with respect to its image, as a layer. image
+/// [N,O,OH,OW], filter [O,C/groups,KH,KW] -> [N,C,H,W] with H = (OH - 1) stride - before - after +
+/// dilation (KH - 1) + 1 + extra.
+constexpr var conv2d_transpose(operand image, operand filter, const window& walk = {},
+                               std::array<int, 2> extra = {0, 0}) {
+  builder& b = *(image.owner() ? image.owner() : filter.owner());
+  const var x = image.in(b);
+  const var w = filter.in(b);
+  if (x.rank() != 4 || w.rank() != 4 || x.extent(1) != w.extent(0)) {
+    b.fail(text() << image.at() << ": conv2d_transpose: channel counts differ: " << b.describe(x.id)
+                  << " is " << x.shape() << ", " << b.describe(w.id) << " is " << w.shape());
+    return x;
+  }
+  convolution_options o{walk, {}};
+  for (std::size_t d = 0; d < 2; ++d) {
+    o.extents[d] = (x.extent(int(d) + 2) - 1) * walk.stride[d] - walk.before[d] - walk.after[d] +
+                   walk.dilation[d] * (w.extent(int(d) + 2) - 1) + 1 + extra[d];
+  }
+  return emit<convolution_input_gradient_op>(o, image.at(), x, w);
+}
+
+// ---- rules
+
+namespace detail {
+constexpr std::array<std::int32_t, 2> spatial(var x) { return {x.extent(2), x.extent(3)}; }
+constexpr var input_gradient(const window& o, var dy, var w, var image) {
+  return emit<convolution_input_gradient_op>(convolution_options{o, spatial(image)},
+                                             std::source_location::current(), dy, w);
+}
+constexpr var weight_gradient(const window& o, var image, var dy, var w) {
+  return emit<convolution_weight_gradient_op>(convolution_options{o, spatial(w)},
+                                              std::source_location::current(), image, dy);
+}
+constexpr var convolve(const window& o, var image, var w) {
+  return emit<convolution_op>(convolution_options{o, {}}, std::source_location::current(), image,
+                              w);
+}
+}  // namespace detail
+
+constexpr var convolution_op::transpose(node_ref n, int i, var dy) {
+  const auto o = n.as<options>().window;
+  return i == 0 ? detail::input_gradient(o, dy, n.operand(1), n.operand(0))
+                : detail::weight_gradient(o, n.operand(0), dy, n.operand(1));
+}
+constexpr var convolution_input_gradient_op::transpose(node_ref n, int i, var dy) {
+  const auto o = n.as<options>().window;
+  return i == 0 ? detail::convolve(o, dy, n.operand(1))
+                : detail::weight_gradient(o, dy, n.operand(0), n.operand(1));
+}
+constexpr var convolution_weight_gradient_op::transpose(node_ref n, int i, var dy) {
+  const auto o = n.as<options>().window;
+  return i == 0 ? detail::input_gradient(o, n.operand(1), dy, n.operand(0))
+                : detail::convolve(o, n.operand(0), dy);
+}
+
+// ---- computation at run time
+
+template <class F>
+void detail::for_each_product(const shape& x, const shape& w, const shape& y, const window& o,
+                              F f) {
+  const int per_group = w[0] / o.groups;
+  for_each_index(y, [&](std::int64_t at_y, const multi_index& i) {
+    const int group = i[1] / per_group;
+    for (int c = 0; c < w[1]; ++c) {
+      for (int p = 0; p < w[2]; ++p) {
+        const int row = i[2] * o.stride[0] - o.before[0] + p * o.dilation[0];
+        if (row < 0 || row >= x[2]) continue;
+        for (int q = 0; q < w[3]; ++q) {
+          const int column = i[3] * o.stride[1] - o.before[1] + q * o.dilation[1];
+          if (column < 0 || column >= x[3]) continue;
+          const std::int64_t at_x =
+              ((std::int64_t{i[0]} * x[1] + group * w[1] + c) * x[2] + row) * x[3] + column;
+          const std::int64_t at_w = ((std::int64_t{i[1]} * w[1] + c) * w[2] + p) * w[3] + q;
+          f(at_x, at_w, at_y);
+        }
+      }
+    }
+  });
+}
+
+inline void convolution_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                                    std::span<const tensor_ref> out) {
+  std::vector<double> sums(std::size_t(out[0].type.size()), 0.0);
+  detail::for_each_product(
+      in[0].type.shape, in[1].type.shape, out[0].type.shape, o.as<options>().window,
+      [&](std::int64_t x, std::int64_t w, std::int64_t y) {
+        sums[std::size_t(y)] += read_element(in[0], x) * read_element(in[1], w);
+      });
+  for (std::size_t i = 0; i < sums.size(); ++i) write_element(out[0], std::int64_t(i), sums[i]);
+}
+inline void convolution_input_gradient_op::compute(const attributes& o,
+                                                   std::span<const tensor_ref> in,
+                                                   std::span<const tensor_ref> out) {
+  std::vector<double> sums(std::size_t(out[0].type.size()), 0.0);
+  detail::for_each_product(
+      out[0].type.shape, in[1].type.shape, in[0].type.shape, o.as<options>().window,
+      [&](std::int64_t x, std::int64_t w, std::int64_t y) {
+        sums[std::size_t(x)] += read_element(in[0], y) * read_element(in[1], w);
+      });
+  for (std::size_t i = 0; i < sums.size(); ++i) write_element(out[0], std::int64_t(i), sums[i]);
+}
+inline void convolution_weight_gradient_op::compute(const attributes& o,
+                                                    std::span<const tensor_ref> in,
+                                                    std::span<const tensor_ref> out) {
+  std::vector<double> sums(std::size_t(out[0].type.size()), 0.0);
+  detail::for_each_product(
+      in[0].type.shape, out[0].type.shape, in[1].type.shape, o.as<options>().window,
+      [&](std::int64_t x, std::int64_t w, std::int64_t y) {
+        sums[std::size_t(w)] += read_element(in[0], x) * read_element(in[1], y);
+      });
+  for (std::size_t i = 0; i < sums.size(); ++i) write_element(out[0], std::int64_t(i), sums[i]);
+}
+
+}  // namespace cella

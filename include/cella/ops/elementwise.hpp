@@ -1,0 +1,316 @@
+// Arithmetic, comparison and choice, element by element with NumPy's broadcasting.
+#pragma once
+
+#include <cella/ops/array.hpp>
+#include <utility>
+
+namespace cella {
+
+namespace detail {
+
+/// The common shape of two operands, or a fault that names both.
+constexpr shape broadcast_shape(builder& b, std::string_view op, var x, var y,
+                                std::source_location at) {
+  shape s = x.shape();
+  shape t = y.shape();
+  if (s.rank < t.rank) std::swap(s, t);
+  for (int i = 1; i <= t.rank; ++i) {
+    std::int32_t& e = s[s.rank - i];
+    const std::int32_t f = t[t.rank - i];
+    if (e != f && e != 1 && f != 1) {
+      b.fail(text() << at << ": " << op << ": shapes do not broadcast: " << b.describe(x.id)
+                    << " is " << x.shape() << ", " << b.describe(y.id) << " is " << y.shape());
+      return x.shape();
+    }
+    if (e == 1) e = f;
+  }
+  return s;
+}
+
+template <class Op>
+constexpr var unary(operand x, const attributes& options = {}) {
+  return emit<Op>(options, x.at(), x.in(*x.owner()));
+}
+
+template <class Op>
+constexpr var binary(operand x, operand y, const attributes& options = {}) {
+  builder& b = *(x.owner() ? x.owner() : y.owner());
+  if (y.is_number()) {
+    const var v = x.in(b);
+    return emit<Op>(options, y.at(), v, constant(b, y.number(), v.type()));
+  }
+  if (x.is_number()) {
+    const var v = y.in(b);
+    return emit<Op>(options, y.at(), constant(b, x.number(), v.type()), v);
+  }
+  const var v = x.in(b);
+  const var w = y.in(b);
+  if (v.element() != w.element()) {
+    b.fail(text() << y.at() << ": " << Op::name << ": element types differ: " << b.describe(v.id)
+                  << " is " << v.type() << ", " << b.describe(w.id) << " is " << w.type()
+                  << "; convert one with cast()");
+    return v;
+  }
+  const shape s = broadcast_shape(b, Op::name, v, w, y.at());
+  if (b.failed()) return v;
+  return emit<Op>(options, y.at(), broadcast_to({v, y.at()}, s), broadcast_to({w, y.at()}, s));
+}
+
+}  // namespace detail
+
+// ---- arithmetic
+
+struct add_op : elementwise<add_op> {
+  static constexpr std::string_view name = "add";
+  static constexpr std::string_view onnx = "Add";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return x + y; }
+  static constexpr var partial(node_ref, int) { return one_partial; }
+};
+struct sub_op : elementwise<sub_op> {
+  static constexpr std::string_view name = "sub";
+  static constexpr std::string_view onnx = "Sub";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return x - y; }
+  static constexpr var partial(node_ref, int i) { return i ? minus_one_partial : one_partial; }
+};
+struct mul_op : elementwise<mul_op> {
+  static constexpr std::string_view name = "mul";
+  static constexpr std::string_view onnx = "Mul";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return x * y; }
+  static constexpr var partial(node_ref n, int i) { return n.operand(1 - i); }
+};
+struct div_op : elementwise<div_op> {
+  static constexpr std::string_view name = "div";
+  static constexpr std::string_view onnx = "Div";
+  static constexpr auto apply(auto x, auto y) { return x / y; }
+  static constexpr var partial(node_ref n, int i);
+};
+struct neg_op : elementwise<neg_op> {
+  static constexpr std::string_view name = "neg";
+  static constexpr std::string_view onnx = "Neg";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) { return -x; }
+  static constexpr var partial(node_ref, int) { return minus_one_partial; }
+};
+
+constexpr var operator+(var x, operand y) { return detail::binary<add_op>(x, y); }
+constexpr var operator-(var x, operand y) { return detail::binary<sub_op>(x, y); }
+constexpr var operator*(var x, operand y) { return detail::binary<mul_op>(x, y); }
+constexpr var operator/(var x, operand y) { return detail::binary<div_op>(x, y); }
+template <literal_operand S>
+constexpr var operator+(const S& x, var y) {
+  return detail::binary<add_op>(x, y);
+}
+template <literal_operand S>
+constexpr var operator-(const S& x, var y) {
+  return detail::binary<sub_op>(x, y);
+}
+template <literal_operand S>
+constexpr var operator*(const S& x, var y) {
+  return detail::binary<mul_op>(x, y);
+}
+template <literal_operand S>
+constexpr var operator/(const S& x, var y) {
+  return detail::binary<div_op>(x, y);
+}
+constexpr var operator-(var x) { return detail::unary<neg_op>(x); }
+constexpr var& operator+=(var& x, operand y) { return x = x + y; }
+constexpr var& operator-=(var& x, operand y) { return x = x - y; }
+constexpr var& operator*=(var& x, operand y) { return x = x * y; }
+constexpr var& operator/=(var& x, operand y) { return x = x / y; }
+
+constexpr var div_op::partial(node_ref n, int i) {
+  const var y = n.operand(1);
+  return i == 0 ? 1 / y : -(n.output() / y);
+}
+
+/// Passes its operand through; every transform hands its function such a fresh node.
+struct identity_op : elementwise<identity_op> {
+  static constexpr std::string_view name = "identity";
+  static constexpr std::string_view onnx = "Identity";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) { return x; }
+  static constexpr var partial(node_ref, int) { return one_partial; }
+};
+/// The value of x, whose derivative is taken to be zero.
+struct stop_gradient_op : elementwise<stop_gradient_op> {
+  static constexpr std::string_view name = "stop_gradient";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) { return x; }
+};
+constexpr var stop_gradient(operand x) { return detail::unary<stop_gradient_op>(x); }
+
+// ---- comparison and choice
+
+struct equal_op : predicate<equal_op> {
+  static constexpr std::string_view name = "equal";
+  static constexpr std::string_view onnx = "Equal";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return x == y; }
+};
+struct not_equal_op : predicate<not_equal_op> {
+  static constexpr std::string_view name = "not_equal";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return x != y; }
+};
+struct less_op : predicate<less_op> {
+  static constexpr std::string_view name = "less";
+  static constexpr std::string_view onnx = "Less";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return x < y; }
+};
+struct less_equal_op : predicate<less_equal_op> {
+  static constexpr std::string_view name = "less_equal";
+  static constexpr std::string_view onnx = "LessOrEqual";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return x <= y; }
+};
+struct greater_op : predicate<greater_op> {
+  static constexpr std::string_view name = "greater";
+  static constexpr std::string_view onnx = "Greater";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return x > y; }
+};
+struct greater_equal_op : predicate<greater_equal_op> {
+  static constexpr std::string_view name = "greater_equal";
+  static constexpr std::string_view onnx = "GreaterOrEqual";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return x >= y; }
+};
+
+constexpr var equal(operand x, operand y) { return detail::binary<equal_op>(x, y); }
+constexpr var not_equal(operand x, operand y) { return detail::binary<not_equal_op>(x, y); }
+constexpr var less(operand x, operand y) { return detail::binary<less_op>(x, y); }
+constexpr var less_equal(operand x, operand y) { return detail::binary<less_equal_op>(x, y); }
+constexpr var greater(operand x, operand y) { return detail::binary<greater_op>(x, y); }
+constexpr var greater_equal(operand x, operand y) { return detail::binary<greater_equal_op>(x, y); }
+
+constexpr var operator<(var x, operand y) { return less(x, y); }
+constexpr var operator<=(var x, operand y) { return less_equal(x, y); }
+constexpr var operator>(var x, operand y) { return greater(x, y); }
+constexpr var operator>=(var x, operand y) { return greater_equal(x, y); }
+
+namespace detail {
+template <class T>
+constexpr auto truth(T x) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return x != T(0);
+  else
+    return x;
+}
+}  // namespace detail
+
+struct logical_and_op : predicate<logical_and_op> {
+  static constexpr std::string_view name = "logical_and";
+  static constexpr std::string_view onnx = "And";
+  static constexpr auto apply(auto x, auto y) { return detail::truth(x) && detail::truth(y); }
+};
+struct logical_or_op : predicate<logical_or_op> {
+  static constexpr std::string_view name = "logical_or";
+  static constexpr std::string_view onnx = "Or";
+  static constexpr auto apply(auto x, auto y) { return detail::truth(x) || detail::truth(y); }
+};
+struct logical_not_op : predicate<logical_not_op> {
+  static constexpr std::string_view name = "logical_not";
+  static constexpr std::string_view onnx = "Not";
+  static constexpr auto apply(auto x) { return !detail::truth(x); }
+};
+constexpr var logical_and(operand x, operand y) { return detail::binary<logical_and_op>(x, y); }
+constexpr var logical_or(operand x, operand y) { return detail::binary<logical_or_op>(x, y); }
+constexpr var logical_not(operand x) { return detail::unary<logical_not_op>(x); }
+constexpr var logical_xor(operand x, operand y) { return not_equal(x, y); }
+
+/// x where the condition holds, else y. Linear in x and y; the branch not taken gets a zero
+/// derivative, even where it is infinite or NaN.
+struct select_op : elementwise<select_op> {
+  static constexpr std::string_view name = "select";
+  static constexpr std::string_view onnx = "Where";
+  static constexpr op_kind kind = op_kind::linear;
+  static constexpr unsigned linear_in = 0b110;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+    return in[1];
+  }
+  static constexpr auto apply(auto condition, auto x, auto y) { return select(condition, x, y); }
+  static constexpr var transpose(node_ref n, int i, var dy) {
+    const var p = n.operand(0);
+    const var z = zeros_like(dy);
+    return i == 1 ? cella::emit<select_op>({}, std::source_location::current(), p, dy, z)
+                  : cella::emit<select_op>({}, std::source_location::current(), p, z, dy);
+  }
+};
+/// `x` where `condition` holds, else `y`; all three broadcast to one shape.
+constexpr var select(var condition, operand x, operand y) {
+  builder& b = *condition.b;
+  if (condition.element() != dtype::boolean) {
+    b.fail(text() << x.at() << ": select: the condition " << b.describe(condition.id) << " is "
+                  << condition.type() << "; it must be bool (compare with >, ==, ...)");
+    return condition;
+  }
+  if (x.is_number() && y.is_number()) {
+    const tensor_type t{b.precision, condition.shape()};
+    return emit<select_op>({}, x.at(), condition, constant(b, x.number(), t),
+                           constant(b, y.number(), t));
+  }
+  const var like = x.is_number() ? y.in(b) : x.in(b);
+  const var v = x.is_number() ? constant(b, x.number(), like.type()) : x.in(b);
+  const var w = y.is_number() ? constant(b, y.number(), like.type()) : y.in(b);
+  shape s = detail::broadcast_shape(b, "select", v, w, x.at());
+  if (!b.failed())
+    s = detail::broadcast_shape(b, "select", condition, constant(b, 0, {v.element(), s}), x.at());
+  if (b.failed()) return v;
+  return emit<select_op>({}, x.at(), broadcast_to({condition, x.at()}, s),
+                         broadcast_to({v, x.at()}, s), broadcast_to({w, x.at()}, s));
+}
+
+/// The larger of two; where they are equal each gets half the derivative, as in PyTorch.
+struct maximum_op : elementwise<maximum_op> {
+  static constexpr std::string_view name = "maximum";
+  static constexpr std::string_view onnx = "Max";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return select(x > y, x, y); }
+  static constexpr var partial(node_ref n, int i) {
+    const var x = n.operand(i);
+    const var y = n.operand(1 - i);
+    return select(x > y, 1, select(equal(x, y), full_like(x, 0.5), 0));
+  }
+};
+struct minimum_op : elementwise<minimum_op> {
+  static constexpr std::string_view name = "minimum";
+  static constexpr std::string_view onnx = "Min";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) { return select(x < y, x, y); }
+  static constexpr var partial(node_ref n, int i) {
+    const var x = n.operand(i);
+    const var y = n.operand(1 - i);
+    return select(x < y, 1, select(equal(x, y), full_like(x, 0.5), 0));
+  }
+};
+constexpr var maximum(operand x, operand y) { return detail::binary<maximum_op>(x, y); }
+constexpr var minimum(operand x, operand y) { return detail::binary<minimum_op>(x, y); }
+
+/// x limited to [low, high]; derivative 1 inside, bounds included.
+struct clamp_op : elementwise<clamp_op> {
+  static constexpr std::string_view name = "clamp";
+  static constexpr std::string_view onnx = "Clip";
+  struct options {
+    double low{};
+    double high{};
+  };
+  static constexpr auto apply(options o, auto x) {
+    const auto low = like(x, o.low);
+    const auto high = like(x, o.high);
+    return select(x < low, low, select(x > high, high, x));
+  }
+  static constexpr var partial(node_ref n, int) {
+    const auto o = n.as<options>();
+    const var x = n.operand(0);
+    return select(logical_and(x >= o.low, x <= o.high), ones_like(x), 0);
+  }
+};
+constexpr var clamp(operand x, double low, double high) {
+  return detail::unary<clamp_op>(x, clamp_op::options{low, high});
+}
+
+}  // namespace cella

@@ -1,0 +1,402 @@
+// Mathematical functions of one operand, and the two-operand functions made of them.
+#pragma once
+
+#include <cella/ops/elementwise.hpp>
+#include <cmath>
+#include <numbers>
+
+namespace cella {
+
+constexpr var square(operand x);
+constexpr var sqrt(operand x);
+constexpr var rsqrt(operand x);
+constexpr var exp(operand x);
+constexpr var expm1(operand x);
+constexpr var log(operand x);
+constexpr var log1p(operand x);
+constexpr var log2(operand x);
+constexpr var sin(operand x);
+constexpr var cos(operand x);
+constexpr var tan(operand x);
+constexpr var asin(operand x);
+constexpr var acos(operand x);
+constexpr var atan(operand x);
+constexpr var sinh(operand x);
+constexpr var cosh(operand x);
+constexpr var tanh(operand x);
+constexpr var asinh(operand x);
+constexpr var acosh(operand x);
+constexpr var atanh(operand x);
+constexpr var erf(operand x);
+constexpr var erfc(operand x);
+constexpr var abs(operand x);
+constexpr var sign(operand x);
+constexpr var floor(operand x);
+constexpr var ceil(operand x);
+constexpr var round(operand x);
+constexpr var trunc(operand x);
+constexpr var sigmoid(operand x);
+
+/// x^2.  d/dx = 2x
+struct square_op : elementwise<square_op> {
+  static constexpr std::string_view name = "square";
+  static constexpr auto apply(auto x) { return x * x; }
+  static constexpr var partial(node_ref n, int) { return 2 * n.operand(0); }
+};
+/// Square root.  d/dx = 1 / (2y)
+struct sqrt_op : elementwise<sqrt_op> {
+  static constexpr std::string_view name = "sqrt";
+  static constexpr std::string_view onnx = "Sqrt";
+  static constexpr auto apply(auto x) {
+    using std::sqrt;
+    return sqrt(x);
+  }
+  static constexpr var partial(node_ref n, int) { return 0.5 / n.output(); }
+};
+/// 1 / sqrt(x).  d/dx = -y / (2x)
+struct rsqrt_op : elementwise<rsqrt_op> {
+  static constexpr std::string_view name = "rsqrt";
+  static constexpr auto apply(auto x) {
+    using std::sqrt;
+    return like(x, 1) / sqrt(x);
+  }
+  static constexpr var partial(node_ref n, int) { return -0.5 * n.output() / n.operand(0); }
+};
+/// e^x.  d/dx = y
+struct exp_op : elementwise<exp_op> {
+  static constexpr std::string_view name = "exp";
+  static constexpr std::string_view onnx = "Exp";
+  static constexpr auto apply(auto x) {
+    using std::exp;
+    return exp(x);
+  }
+  static constexpr var partial(node_ref n, int) { return n.output(); }
+};
+/// e^x - 1, exact near 0.  d/dx = y + 1
+struct expm1_op : elementwise<expm1_op> {
+  static constexpr std::string_view name = "expm1";
+  static constexpr auto apply(auto x) {
+    using std::expm1;
+    return expm1(x);
+  }
+  static constexpr var partial(node_ref n, int) { return n.output() + 1; }
+};
+/// Natural logarithm.  d/dx = 1 / x
+struct log_op : elementwise<log_op> {
+  static constexpr std::string_view name = "log";
+  static constexpr std::string_view onnx = "Log";
+  static constexpr auto apply(auto x) {
+    using std::log;
+    return log(x);
+  }
+  static constexpr var partial(node_ref n, int) { return 1 / n.operand(0); }
+};
+/// log(1 + x), exact near 0.  d/dx = 1 / (1 + x)
+struct log1p_op : elementwise<log1p_op> {
+  static constexpr std::string_view name = "log1p";
+  static constexpr auto apply(auto x) {
+    using std::log1p;
+    return log1p(x);
+  }
+  static constexpr var partial(node_ref n, int) { return 1 / (n.operand(0) + 1); }
+};
+/// Logarithm to base 2.  d/dx = 1 / (x ln 2)
+struct log2_op : elementwise<log2_op> {
+  static constexpr std::string_view name = "log2";
+  static constexpr auto apply(auto x) {
+    using std::log2;
+    return log2(x);
+  }
+  static constexpr var partial(node_ref n, int) { return (1 / std::numbers::ln2) / n.operand(0); }
+};
+/// Sine.  d/dx = cos x
+struct sin_op : elementwise<sin_op> {
+  static constexpr std::string_view name = "sin";
+  static constexpr std::string_view onnx = "Sin";
+  static constexpr auto apply(auto x) {
+    using std::sin;
+    return sin(x);
+  }
+  static constexpr var partial(node_ref n, int) { return cos(n.operand(0)); }
+};
+/// Cosine.  d/dx = -sin x
+struct cos_op : elementwise<cos_op> {
+  static constexpr std::string_view name = "cos";
+  static constexpr std::string_view onnx = "Cos";
+  static constexpr auto apply(auto x) {
+    using std::cos;
+    return cos(x);
+  }
+  static constexpr var partial(node_ref n, int) { return -sin(n.operand(0)); }
+};
+/// Tangent.  d/dx = 1 + y^2
+struct tan_op : elementwise<tan_op> {
+  static constexpr std::string_view name = "tan";
+  static constexpr std::string_view onnx = "Tan";
+  static constexpr auto apply(auto x) {
+    using std::tan;
+    return tan(x);
+  }
+  static constexpr var partial(node_ref n, int) { return 1 + square(n.output()); }
+};
+/// Arc sine.  d/dx = 1 / sqrt(1 - x^2)
+struct asin_op : elementwise<asin_op> {
+  static constexpr std::string_view name = "asin";
+  static constexpr std::string_view onnx = "Asin";
+  static constexpr auto apply(auto x) {
+    using std::asin;
+    return asin(x);
+  }
+  static constexpr var partial(node_ref n, int) { return 1 / sqrt(1 - square(n.operand(0))); }
+};
+/// Arc cosine.  d/dx = -1 / sqrt(1 - x^2)
+struct acos_op : elementwise<acos_op> {
+  static constexpr std::string_view name = "acos";
+  static constexpr std::string_view onnx = "Acos";
+  static constexpr auto apply(auto x) {
+    using std::acos;
+    return acos(x);
+  }
+  static constexpr var partial(node_ref n, int) { return -1 / sqrt(1 - square(n.operand(0))); }
+};
+/// Arc tangent.  d/dx = 1 / (1 + x^2)
+struct atan_op : elementwise<atan_op> {
+  static constexpr std::string_view name = "atan";
+  static constexpr std::string_view onnx = "Atan";
+  static constexpr auto apply(auto x) {
+    using std::atan;
+    return atan(x);
+  }
+  static constexpr var partial(node_ref n, int) { return 1 / (1 + square(n.operand(0))); }
+};
+/// Hyperbolic sine.  d/dx = cosh x
+struct sinh_op : elementwise<sinh_op> {
+  static constexpr std::string_view name = "sinh";
+  static constexpr std::string_view onnx = "Sinh";
+  static constexpr auto apply(auto x) {
+    using std::sinh;
+    return sinh(x);
+  }
+  static constexpr var partial(node_ref n, int) { return cosh(n.operand(0)); }
+};
+/// Hyperbolic cosine.  d/dx = sinh x
+struct cosh_op : elementwise<cosh_op> {
+  static constexpr std::string_view name = "cosh";
+  static constexpr std::string_view onnx = "Cosh";
+  static constexpr auto apply(auto x) {
+    using std::cosh;
+    return cosh(x);
+  }
+  static constexpr var partial(node_ref n, int) { return sinh(n.operand(0)); }
+};
+/// Hyperbolic tangent.  d/dx = 1 - y^2
+struct tanh_op : elementwise<tanh_op> {
+  static constexpr std::string_view name = "tanh";
+  static constexpr std::string_view onnx = "Tanh";
+  static constexpr auto apply(auto x) {
+    using std::tanh;
+    return tanh(x);
+  }
+  static constexpr var partial(node_ref n, int) { return 1 - square(n.output()); }
+};
+/// d/dx = 1 / sqrt(x^2 + 1)
+struct asinh_op : elementwise<asinh_op> {
+  static constexpr std::string_view name = "asinh";
+  static constexpr std::string_view onnx = "Asinh";
+  static constexpr auto apply(auto x) {
+    using std::asinh;
+    return asinh(x);
+  }
+  static constexpr var partial(node_ref n, int) { return 1 / sqrt(square(n.operand(0)) + 1); }
+};
+/// d/dx = 1 / sqrt(x^2 - 1)
+struct acosh_op : elementwise<acosh_op> {
+  static constexpr std::string_view name = "acosh";
+  static constexpr std::string_view onnx = "Acosh";
+  static constexpr auto apply(auto x) {
+    using std::acosh;
+    return acosh(x);
+  }
+  static constexpr var partial(node_ref n, int) { return 1 / sqrt(square(n.operand(0)) - 1); }
+};
+/// d/dx = 1 / (1 - x^2)
+struct atanh_op : elementwise<atanh_op> {
+  static constexpr std::string_view name = "atanh";
+  static constexpr std::string_view onnx = "Atanh";
+  static constexpr auto apply(auto x) {
+    using std::atanh;
+    return atanh(x);
+  }
+  static constexpr var partial(node_ref n, int) { return 1 / (1 - square(n.operand(0))); }
+};
+/// Error function.  d/dx = 2 / sqrt(pi) e^(-x^2)
+struct erf_op : elementwise<erf_op> {
+  static constexpr std::string_view name = "erf";
+  static constexpr std::string_view onnx = "Erf";
+  static constexpr auto apply(auto x) {
+    using std::erf;
+    return erf(x);
+  }
+  static constexpr var partial(node_ref n, int) {
+    return 2 * std::numbers::inv_sqrtpi * exp(-square(n.operand(0)));
+  }
+};
+/// 1 - erf(x), exact for large x.
+struct erfc_op : elementwise<erfc_op> {
+  static constexpr std::string_view name = "erfc";
+  static constexpr auto apply(auto x) {
+    using std::erfc;
+    return erfc(x);
+  }
+  static constexpr var partial(node_ref n, int) {
+    return -2 * std::numbers::inv_sqrtpi * exp(-square(n.operand(0)));
+  }
+};
+/// |x|; the derivative at 0 is 0.
+struct abs_op : elementwise<abs_op> {
+  static constexpr std::string_view name = "abs";
+  static constexpr std::string_view onnx = "Abs";
+  static constexpr auto apply(auto x) {
+    using std::abs;
+    return abs(x);
+  }
+  static constexpr var partial(node_ref n, int) { return sign(n.operand(0)); }
+};
+/// -1, 0 or 1.  Derivative zero.
+struct sign_op : elementwise<sign_op> {
+  static constexpr std::string_view name = "sign";
+  static constexpr std::string_view onnx = "Sign";
+  static constexpr auto apply(auto x) {
+    return select(x > like(x, 0), like(x, 1), select(x < like(x, 0), like(x, -1), like(x, 0)));
+  }
+};
+/// Rounds down.  Derivative zero.
+struct floor_op : elementwise<floor_op> {
+  static constexpr std::string_view name = "floor";
+  static constexpr std::string_view onnx = "Floor";
+  static constexpr auto apply(auto x) {
+    using std::floor;
+    return floor(x);
+  }
+};
+/// Rounds up.  Derivative zero.
+struct ceil_op : elementwise<ceil_op> {
+  static constexpr std::string_view name = "ceil";
+  static constexpr std::string_view onnx = "Ceil";
+  static constexpr auto apply(auto x) {
+    using std::ceil;
+    return ceil(x);
+  }
+};
+/// To the nearest integer, ties to even.  Derivative zero.
+struct round_op : elementwise<round_op> {
+  static constexpr std::string_view name = "round";
+  static constexpr std::string_view onnx = "Round";
+  static constexpr auto apply(auto x) {
+    using std::nearbyint;
+    return nearbyint(x);
+  }
+};
+/// Rounds towards zero.  Derivative zero.
+struct trunc_op : elementwise<trunc_op> {
+  static constexpr std::string_view name = "trunc";
+  static constexpr auto apply(auto x) {
+    using std::trunc;
+    return trunc(x);
+  }
+};
+/// 1 / (1 + e^-x).  d/dx = y - y^2
+struct sigmoid_op : elementwise<sigmoid_op> {
+  static constexpr std::string_view name = "sigmoid";
+  static constexpr std::string_view onnx = "Sigmoid";
+  static constexpr auto apply(auto x) {
+    using std::exp;
+    return like(x, 1) / (like(x, 1) + exp(-x));
+  }
+  static constexpr var partial(node_ref n, int) { return n.output() - square(n.output()); }
+};
+
+constexpr var square(operand x) { return detail::unary<square_op>(x); }
+constexpr var sqrt(operand x) { return detail::unary<sqrt_op>(x); }
+constexpr var rsqrt(operand x) { return detail::unary<rsqrt_op>(x); }
+constexpr var exp(operand x) { return detail::unary<exp_op>(x); }
+constexpr var expm1(operand x) { return detail::unary<expm1_op>(x); }
+constexpr var log(operand x) { return detail::unary<log_op>(x); }
+constexpr var log1p(operand x) { return detail::unary<log1p_op>(x); }
+constexpr var log2(operand x) { return detail::unary<log2_op>(x); }
+constexpr var sin(operand x) { return detail::unary<sin_op>(x); }
+constexpr var cos(operand x) { return detail::unary<cos_op>(x); }
+constexpr var tan(operand x) { return detail::unary<tan_op>(x); }
+constexpr var asin(operand x) { return detail::unary<asin_op>(x); }
+constexpr var acos(operand x) { return detail::unary<acos_op>(x); }
+constexpr var atan(operand x) { return detail::unary<atan_op>(x); }
+constexpr var sinh(operand x) { return detail::unary<sinh_op>(x); }
+constexpr var cosh(operand x) { return detail::unary<cosh_op>(x); }
+constexpr var tanh(operand x) { return detail::unary<tanh_op>(x); }
+constexpr var asinh(operand x) { return detail::unary<asinh_op>(x); }
+constexpr var acosh(operand x) { return detail::unary<acosh_op>(x); }
+constexpr var atanh(operand x) { return detail::unary<atanh_op>(x); }
+constexpr var erf(operand x) { return detail::unary<erf_op>(x); }
+constexpr var erfc(operand x) { return detail::unary<erfc_op>(x); }
+constexpr var abs(operand x) { return detail::unary<abs_op>(x); }
+constexpr var sign(operand x) { return detail::unary<sign_op>(x); }
+constexpr var floor(operand x) { return detail::unary<floor_op>(x); }
+constexpr var ceil(operand x) { return detail::unary<ceil_op>(x); }
+constexpr var round(operand x) { return detail::unary<round_op>(x); }
+constexpr var trunc(operand x) { return detail::unary<trunc_op>(x); }
+constexpr var sigmoid(operand x) { return detail::unary<sigmoid_op>(x); }
+
+constexpr var reciprocal(operand x) { return detail::binary<div_op>(1, x); }
+
+struct pow_op : elementwise<pow_op> {
+  static constexpr std::string_view name = "pow";
+  static constexpr std::string_view onnx = "Pow";
+  static constexpr auto apply(auto x, auto y) {
+    using std::pow;
+    return pow(x, y);
+  }
+  static constexpr var partial(node_ref n, int i);
+};
+/// x^y
+constexpr var pow(operand x, operand y) { return detail::binary<pow_op>(x, y); }
+constexpr var pow_op::partial(node_ref n, int i) {
+  const var x = n.operand(0);
+  const var y = n.operand(1);
+  if (i == 0) return y * pow(x, y - 1);
+  return n.output() * log(x);
+}
+struct atan2_op : elementwise<atan2_op> {
+  static constexpr std::string_view name = "atan2";
+  static constexpr auto apply(auto y, auto x) {
+    using std::atan2;
+    return atan2(y, x);
+  }
+  static constexpr var partial(node_ref n, int i) {
+    const var y = n.operand(0);
+    const var x = n.operand(1);
+    const var r = square(x) + square(y);
+    return i == 0 ? x / r : -(y / r);
+  }
+};
+/// Angle of the point (x, y).
+constexpr var atan2(operand y, operand x) { return detail::binary<atan2_op>(y, x); }
+
+/// Quotient rounded down; derivative zero.
+constexpr var floor_div(operand x, operand y) { return floor(detail::binary<div_op>(x, y)); }
+/// Remainder with the sign of y (Python's %).
+constexpr var mod(operand x, operand y) {
+  return detail::binary<sub_op>(x, detail::binary<mul_op>(floor_div(x, y), y));
+}
+/// Remainder with the sign of x (C's fmod).
+constexpr var fmod(operand x, operand y) {
+  return detail::binary<sub_op>(x, detail::binary<mul_op>(trunc(detail::binary<div_op>(x, y)), y));
+}
+constexpr var squared_difference(operand x, operand y) {
+  return square(detail::binary<sub_op>(x, y));
+}
+/// x + t (y - x)
+constexpr var lerp(operand x, operand y, operand t) {
+  return detail::binary<add_op>(x, detail::binary<mul_op>(detail::binary<sub_op>(y, x), t));
+}
+
+}  // namespace cella

@@ -1,0 +1,187 @@
+// Contractions: matrix products of every layout are one operation whose attributes are its
+// iteration space.
+#pragma once
+
+#include <cella/ops/array.hpp>
+
+namespace cella {
+
+/// y[result] = sum over the factors that the result lacks of a[...] * b[...]. Each dimension of the
+/// operands and of the result walks along one factor; every factor of the result occurs in an
+/// operand.
+struct matmul_op : bilinear<matmul_op> {
+  static constexpr std::string_view name = "matmul";
+  static constexpr std::string_view onnx = "MatMul";
+  struct options {
+    iteration_space::axes a = iteration_space::no_axes;
+    iteration_space::axes b = iteration_space::no_axes;
+    iteration_space::axes result = iteration_space::no_axes;
+  };
+  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+    const auto x = o.as<options>();
+    iteration_space s;
+    s.operands = {x.a, x.b, iteration_space::no_axes};
+    s.result = x.result;
+    for (std::size_t k = 0; k < 2; ++k) {
+      for (int d = 0; d < in[k].rank(); ++d) {
+        const int f = s.operands[k][std::size_t(d)];
+        s.extents[std::size_t(f)] = in[k][d];
+        if (f >= s.factors) s.factors = f + 1;
+      }
+    }
+    return s;
+  }
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    const iteration_space s = space(in, o);
+    tensor_type t{in[0].element, {}};
+    for (std::int8_t f : s.result) {
+      if (f >= 0) t.shape.push_back(int(s.extents[std::size_t(f)]));
+    }
+    return t;
+  }
+  static constexpr var transpose(node_ref n, int i, var dy) {
+    const auto o = n.as<options>();
+    return i == 0 ? emit<matmul_op>(options{o.result, o.b, o.a}, std::source_location::current(),
+                                    dy, n.operand(1))
+                  : emit<matmul_op>(options{o.a, o.result, o.b}, std::source_location::current(),
+                                    n.operand(0), dy);
+  }
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// Matrix product over the last two axes. Leading axes are batches: they are equal in both
+/// operands, or one operand has none. A rank-1 operand is a row (left) or a column (right) and its
+/// axis vanishes from the result. `transpose_a`/`transpose_b` swap the last two axes first.
+constexpr var matmul(operand left, operand right, bool transpose_a = false,
+                     bool transpose_b = false) {
+  builder& b = *(left.owner() ? left.owner() : right.owner());
+  const var x = left.in(b);
+  const var y = right.in(b);
+  const int rx = x.rank();
+  const int ry = y.rank();
+  const int batch_x = rx > 2 ? rx - 2 : 0;
+  const int batch_y = ry > 2 ? ry - 2 : 0;
+  auto refuse = [&](std::string_view why) {
+    b.fail(text() << right.at() << ": matmul: " << why << ": " << b.describe(x.id) << " is "
+                  << x.shape() << (transpose_a ? " transposed" : "") << ", " << b.describe(y.id)
+                  << " is " << y.shape() << (transpose_b ? " transposed" : ""));
+    return x;
+  };
+  if (rx == 0 || ry == 0) return refuse("a scalar has no matrix product");
+  if (x.element() != y.element()) {
+    b.fail(text() << right.at() << ": matmul: element types differ: " << b.describe(x.id) << " is "
+                  << x.type() << ", " << b.describe(y.id) << " is " << y.type()
+                  << "; convert one with cast()");
+    return x;
+  }
+  if (batch_x && batch_y) {
+    bool same = batch_x == batch_y;
+    for (int d = 0; same && d < batch_x; ++d) same = x.extent(d) == y.extent(d);
+    if (!same) return refuse("batch dimensions differ");
+  }
+  // Factors: batches 0..., then i (rows), j (columns), k (summed).
+  const int batches = batch_x > batch_y ? batch_x : batch_y;
+  const auto i = std::int8_t(batches);
+  const auto j = std::int8_t(batches + 1);
+  const auto k = std::int8_t(batches + 2);
+  matmul_op::options o;
+  std::size_t result = 0;
+  for (int d = 0; d < batches; ++d) {
+    if (d < batch_x) o.a[std::size_t(d)] = std::int8_t(d);
+    if (d < batch_y) o.b[std::size_t(d)] = std::int8_t(d);
+    o.result[result++] = std::int8_t(d);
+  }
+  const auto bx = std::size_t(batch_x);
+  const auto by = std::size_t(batch_y);
+  if (rx == 1) {
+    o.a[0] = k;
+  } else {
+    o.a[bx] = transpose_a ? k : i;
+    o.a[bx + 1] = transpose_a ? i : k;
+    o.result[result++] = i;
+  }
+  if (ry == 1) {
+    o.b[0] = k;
+  } else {
+    o.b[by] = transpose_b ? j : k;
+    o.b[by + 1] = transpose_b ? k : j;
+    o.result[result++] = j;
+  }
+  const int inner_x = x.extent(rx > 1 && transpose_a ? -2 : -1);
+  const int inner_y = y.extent(ry > 1 && !transpose_b ? -2 : -1);
+  if (inner_x != inner_y) return refuse("inner dimensions differ");
+  return emit<matmul_op>(o, right.at(), x, y);
+}
+
+/// Outer product of two vectors: [m], [n] -> [m,n].
+constexpr var outer(operand left, operand right) {
+  builder& b = *(left.owner() ? left.owner() : right.owner());
+  const var x = left.in(b);
+  const var y = right.in(b);
+  return matmul(reshape({x, left.at()}, {x.extent(0), 1}),
+                {reshape({y, right.at()}, {1, y.extent(0)}), right.at()});
+}
+
+/// Sum of products over `axes_x` of x and `axes_y` of y, in pairs; the remaining axes of x come
+/// first, then those of y.
+constexpr var tensor_dot(operand left, operand right, std::initializer_list<int> axes_x,
+                         std::initializer_list<int> axes_y) {
+  builder& b = *(left.owner() ? left.owner() : right.owner());
+  const var x = left.in(b);
+  const var y = right.in(b);
+  matmul_op::options o;
+  std::int8_t next = 0;
+  for (int d = 0; d < x.rank(); ++d) o.a[std::size_t(d)] = next++;
+  bool fits = axes_x.size() == axes_y.size();
+  for (std::size_t k = 0; fits && k < axes_x.size(); ++k) {
+    const int p = axes_x.begin()[k];
+    const int q = axes_y.begin()[k];
+    fits = p >= 0 && p < x.rank() && q >= 0 && q < y.rank() && x.extent(p) == y.extent(q);
+    if (fits) o.b[std::size_t(q)] = o.a[std::size_t(p)];
+  }
+  if (!fits) {
+    b.fail(text() << right.at() << ": tensor_dot: the axes do not pair up: " << b.describe(x.id)
+                  << " is " << x.shape() << ", " << b.describe(y.id) << " is " << y.shape());
+    return x;
+  }
+  std::size_t result = 0;
+  for (int d = 0; d < x.rank(); ++d) {
+    bool summed = false;
+    for (int p : axes_x) summed |= p == d;
+    if (!summed) o.result[result++] = std::int8_t(d);
+  }
+  for (int d = 0; d < y.rank(); ++d) {
+    if (o.b[std::size_t(d)] >= 0) continue;
+    o.b[std::size_t(d)] = next;
+    o.result[result++] = next++;
+  }
+  return emit<matmul_op>(o, right.at(), x, y);
+}
+
+inline void matmul_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                               std::span<const tensor_ref> out) {
+  const std::array types{in[0].type, in[1].type};
+  const iteration_space s = space(types, o);
+  std::array<stride_list, 3> step{};
+  for (std::size_t k = 0; k < 3; ++k) {
+    const tensor_ref& t = k < 2 ? in[k] : out[0];
+    const auto& axes = k < 2 ? s.operands[k] : s.result;
+    const auto own = row_major_strides(t.type.shape);
+    for (int d = 0; d < t.type.rank(); ++d)
+      step[k][std::size_t(axes[std::size_t(d)])] += own[std::size_t(d)];
+  }
+  shape loop;
+  for (int f = 0; f < s.factors; ++f) loop.push_back(int(s.extents[std::size_t(f)]));
+  std::vector<double> sums(std::size_t(out[0].type.size()), 0.0);
+  for_each_index(loop, [&](std::int64_t, const multi_index& i) {
+    std::array<std::int64_t, 3> p{};
+    for (std::size_t k = 0; k < 3; ++k) {
+      for (int f = 0; f < s.factors; ++f) p[k] += step[k][std::size_t(f)] * i[std::size_t(f)];
+    }
+    sums[std::size_t(p[2])] += read_element(in[0], p[0]) * read_element(in[1], p[1]);
+  });
+  for (std::size_t i = 0; i < sums.size(); ++i) write_element(out[0], std::int64_t(i), sums[i]);
+}
+
+}  // namespace cella

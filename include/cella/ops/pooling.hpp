@@ -1,0 +1,263 @@
+// Maximum and average over windows of an image.
+#pragma once
+
+#include <cella/ops/convolution.hpp>
+#include <cella/ops/reduction.hpp>
+#include <limits>
+
+namespace cella {
+
+struct pooling_options {
+  cella::window window{};
+  std::array<std::int32_t, 2> kernel{};
+  std::array<std::int32_t, 2> extents{};  ///< of the image, where the operands do not tell
+  std::int32_t count_padding = 1;         ///< average: divide by the window's size, zeros included
+};
+
+namespace detail {
+constexpr tensor_type pooled(const tensor_type& x, const pooling_options& o) {
+  return {x.element,
+          {x[0], x[1], o.window.positions(x[2], o.kernel[0], 0),
+           o.window.positions(x[3], o.kernel[1], 1)}};
+}
+/// Calls f(image element, position in the window) for the taps of a pooled element inside the
+/// image.
+template <class F>
+void for_each_tap(const shape& image, const pooling_options& o, const multi_index& i, F f) {
+  for (int p = 0; p < o.kernel[0]; ++p) {
+    const int row = i[2] * o.window.stride[0] - o.window.before[0] + p * o.window.dilation[0];
+    if (row < 0 || row >= image[2]) continue;
+    for (int q = 0; q < o.kernel[1]; ++q) {
+      const int column = i[3] * o.window.stride[1] - o.window.before[1] + q * o.window.dilation[1];
+      if (column < 0 || column >= image[3]) continue;
+      f(((std::int64_t{i[0]} * image[1] + i[1]) * image[2] + row) * image[3] + column,
+        p * o.kernel[1] + q);
+    }
+  }
+}
+}  // namespace detail
+
+/// image [N,C,H,W] -> largest element of each window, and where in its window it lies (u8,
+/// row-major from 0; the first of equal ones). Windows have at most 256 elements; padding never
+/// wins.
+struct max_pool_op : opaque<max_pool_op> {
+  static constexpr std::string_view name = "max_pool";
+  static constexpr std::string_view onnx = "MaxPool";
+  using options = pooling_options;
+  static constexpr int results(std::span<const tensor_type> in, const attributes& o,
+                               std::span<tensor_type> out) {
+    out[0] = out[1] = detail::pooled(in[0], o.as<options>());
+    out[1].element = dtype::u8;
+    return 2;
+  }
+  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
+                            std::span<var> dx);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// values [N,C,PH,PW], positions u8 -> image [N,C,H,W]: each value is added where its position
+/// points.
+struct unpool_op : linear<unpool_op> {
+  static constexpr std::string_view name = "unpool";
+  using options = pooling_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    const auto e = o.as<options>().extents;
+    return {in[0].element, {in[0][0], in[0][1], e[0], e[1]}};
+  }
+  static constexpr var transpose(node_ref n, int i, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// image, positions u8 -> the image's elements at those positions: the transpose of `unpool`.
+struct pool_gather_op : linear<pool_gather_op> {
+  static constexpr std::string_view name = "pool_gather";
+  using options = pooling_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+    return {in[0].element, in[1].shape};
+  }
+  static constexpr var transpose(node_ref n, int i, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// Mean of each window.
+struct average_pool_op : linear<average_pool_op> {
+  static constexpr std::string_view name = "average_pool";
+  static constexpr std::string_view onnx = "AveragePool";
+  using options = pooling_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    return detail::pooled(in[0], o.as<options>());
+  }
+  static constexpr var transpose(node_ref n, int i, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// Spreads each value evenly over its window: the transpose of `average_pool`.
+struct average_spread_op : linear<average_spread_op> {
+  static constexpr std::string_view name = "average_spread";
+  using options = pooling_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    const auto e = o.as<options>().extents;
+    return {in[0].element, {in[0][0], in[0][1], e[0], e[1]}};
+  }
+  static constexpr var transpose(node_ref n, int i, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+// ---- public functions
+
+namespace detail {
+constexpr bool pools(builder& b, std::string_view op, var x, const pooling_options& o,
+                     std::source_location at) {
+  std::string_view why;
+  if (x.rank() != 4) {
+    why = "the image must have rank 4";
+  } else {
+    for (std::size_t d = 0; d < 2; ++d) {
+      const auto& w = o.window;
+      if (o.kernel[d] < 1 || w.stride[d] < 1)
+        why = "window and stride must be positive";
+      else if (2 * w.before[d] > o.kernel[d] || 2 * w.after[d] > o.kernel[d])
+        why = "padding exceeds half the window";
+      else if (x.extent(int(d) + 2) + w.before[d] + w.after[d] < o.kernel[d])
+        why = "the window is larger than the padded image";
+    }
+    if (o.kernel[0] * o.kernel[1] > 256) why = "a window has at most 256 elements";
+  }
+  if (why.empty()) return true;
+  b.fail(text() << at << ": " << op << ": " << why << ": " << b.describe(x.id) << " is "
+                << x.shape() << ", window [" << o.kernel[0] << "," << o.kernel[1] << "]");
+  return false;
+}
+constexpr pooling_options square_window(int size, int stride, int padding) {
+  const int s = stride ? stride : size;
+  return {{{s, s}, {padding, padding}, {padding, padding}, {1, 1}, 1}, {size, size}, {}, 1};
+}
+}  // namespace detail
+
+/// Largest element of each `size` x `size` window of images [N,C,H,W]; `stride` 0 means `size`.
+constexpr var max_pool(operand image, int size, int stride = 0, int padding = 0) {
+  builder& b = *image.owner();
+  const var x = image.in(b);
+  const auto o = detail::square_window(size, stride, padding);
+  if (!detail::pools(b, "max_pool", x, o, image.at())) return x;
+  return {&b, b.get(emit<max_pool_op>(o, image.at(), x).id, 0)};
+}
+/// Mean of each window; `count_padding` counts the zeros of the border as elements.
+constexpr var average_pool(operand image, int size, int stride = 0, int padding = 0,
+                           bool count_padding = true) {
+  builder& b = *image.owner();
+  const var x = image.in(b);
+  auto o = detail::square_window(size, stride, padding);
+  o.count_padding = count_padding;
+  if (!detail::pools(b, "average_pool", x, o, image.at())) return x;
+  return emit<average_pool_op>(o, image.at(), x);
+}
+/// [N,C,H,W] -> [N,C]
+constexpr var global_average_pool(operand image) { return mean(image, {2, 3}); }
+
+// ---- rules
+
+namespace detail {
+constexpr pooling_options with_extents(pooling_options o, var image) {
+  o.extents = {image.extent(2), image.extent(3)};
+  return o;
+}
+}  // namespace detail
+
+constexpr void max_pool_op::vjp(node_ref n, std::span<const var> dy, std::span<const char>,
+                                std::span<var> dx) {
+  if (dy[0].id < 0) return;
+  const auto o = detail::with_extents(n.as<options>(), n.operand(0));
+  dx[0] = emit<unpool_op>(o, std::source_location::current(), dy[0], n.output(1));
+}
+constexpr var unpool_op::transpose(node_ref n, int, var dy) {
+  return emit<pool_gather_op>(n.as<options>(), std::source_location::current(), dy, n.operand(1));
+}
+constexpr var pool_gather_op::transpose(node_ref n, int, var dy) {
+  return emit<unpool_op>(detail::with_extents(n.as<options>(), n.operand(0)),
+                         std::source_location::current(), dy, n.operand(1));
+}
+constexpr var average_pool_op::transpose(node_ref n, int, var dy) {
+  return emit<average_spread_op>(detail::with_extents(n.as<options>(), n.operand(0)),
+                                 std::source_location::current(), dy);
+}
+constexpr var average_spread_op::transpose(node_ref n, int, var dy) {
+  return emit<average_pool_op>(n.as<options>(), std::source_location::current(), dy);
+}
+
+// ---- computation at run time
+
+inline void max_pool_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                                 std::span<const tensor_ref> out) {
+  const auto a = o.as<options>();
+  for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
+    double best = -std::numeric_limits<double>::infinity();
+    int at = 0;
+    bool first = true;
+    detail::for_each_tap(in[0].type.shape, a, i, [&](std::int64_t x, int position) {
+      const double v = read_element(in[0], x);
+      if (first || v > best || v != v) {
+        best = v;
+        at = position;
+        first = false;
+      }
+    });
+    write_element(out[0], k, best);
+    write_element(out[1], k, at);
+  });
+}
+inline void unpool_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                               std::span<const tensor_ref> out) {
+  const auto a = o.as<options>();
+  std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
+  for_each_index(in[0].type.shape, [&](std::int64_t k, const multi_index& i) {
+    detail::for_each_tap(out[0].type.shape, a, i, [&](std::int64_t x, int position) {
+      if (position == int(read_element(in[1], k)))
+        write_element(out[0], x, read_element(out[0], x) + read_element(in[0], k));
+    });
+  });
+}
+inline void pool_gather_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                                    std::span<const tensor_ref> out) {
+  const auto a = o.as<options>();
+  for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
+    detail::for_each_tap(in[0].type.shape, a, i, [&](std::int64_t x, int position) {
+      if (position == int(read_element(in[1], k))) write_element(out[0], k, read_element(in[0], x));
+    });
+  });
+}
+namespace detail {
+inline double window_count(const shape& image, const pooling_options& o, const multi_index& i) {
+  int n = 0;
+  for_each_tap(image, o, i, [&](std::int64_t, int) { ++n; });
+  return o.count_padding ? double(o.kernel[0]) * o.kernel[1] : double(n);
+}
+}  // namespace detail
+inline void average_pool_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                                     std::span<const tensor_ref> out) {
+  const auto a = o.as<options>();
+  for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
+    double sum = 0;
+    detail::for_each_tap(in[0].type.shape, a, i,
+                         [&](std::int64_t x, int) { sum += read_element(in[0], x); });
+    write_element(out[0], k, sum / detail::window_count(in[0].type.shape, a, i));
+  });
+}
+inline void average_spread_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                                       std::span<const tensor_ref> out) {
+  const auto a = o.as<options>();
+  std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
+  for_each_index(in[0].type.shape, [&](std::int64_t k, const multi_index& i) {
+    const double share = read_element(in[0], k) / detail::window_count(out[0].type.shape, a, i);
+    detail::for_each_tap(out[0].type.shape, a, i, [&](std::int64_t x, int) {
+      write_element(out[0], x, read_element(out[0], x) + share);
+    });
+  });
+}
+
+}  // namespace cella

@@ -1,0 +1,164 @@
+// Softmax and the losses made of it.
+#pragma once
+
+#include <cella/ops/reduction.hpp>
+
+namespace cella {
+
+namespace detail {
+struct axis_options {
+  std::int32_t axis{};
+};
+
+/// Calls f(pointer-like accessor) for each line along the axis: f(base element, stride, length).
+template <class F>
+void for_each_line(const shape& s, int axis, F f) {
+  const std::int64_t inner = s.size(axis + 1, s.rank);
+  const std::int64_t lines = s.size(0, axis) * inner;
+  for (std::int64_t r = 0; r < lines; ++r)
+    f(r / inner * s[axis] * inner + r % inner, inner, s[axis]);
+}
+
+/// Writes softmax (or its logarithm) of a line.
+inline void softmax_line(const tensor_ref& x, const tensor_ref& y, std::int64_t base,
+                         std::int64_t step, int n, bool logarithm) {
+  double top = -std::numeric_limits<double>::infinity();
+  for (int i = 0; i < n; ++i) top = std::max(top, read_element(x, base + i * step));
+  double sum = 0;
+  for (int i = 0; i < n; ++i) sum += std::exp(read_element(x, base + i * step) - top);
+  for (int i = 0; i < n; ++i) {
+    const double v = read_element(x, base + i * step) - top;
+    write_element(y, base + i * step, logarithm ? v - std::log(sum) : std::exp(v) / sum);
+  }
+}
+}  // namespace detail
+
+/// e^x / sum(e^x) along an axis.
+struct softmax_op : opaque<softmax_op> {
+  static constexpr std::string_view name = "softmax";
+  static constexpr std::string_view onnx = "Softmax";
+  using options = detail::axis_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+    return in[0];
+  }
+  /// dx = y (dy - sum(dy y))
+  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
+                            std::span<var> dx) {
+    const int axis = n.as<options>().axis;
+    const var y = n.output();
+    dx[0] = y * (dy[0] - sum(dy[0] * y, {axis}, true));
+  }
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out) {
+    detail::for_each_line(in[0].type.shape, o.as<options>().axis,
+                          [&](std::int64_t base, std::int64_t step, int n) {
+                            detail::softmax_line(in[0], out[0], base, step, n, false);
+                          });
+  }
+};
+
+/// log(softmax(x)) without overflow.
+struct log_softmax_op : opaque<log_softmax_op> {
+  static constexpr std::string_view name = "log_softmax";
+  static constexpr std::string_view onnx = "LogSoftmax";
+  using options = detail::axis_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+    return in[0];
+  }
+  /// dx = dy - softmax(x) sum(dy)
+  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
+                            std::span<var> dx) {
+    const int axis = n.as<options>().axis;
+    const var p =
+        emit<softmax_op>(detail::axis_options{axis}, std::source_location::current(), n.operand(0));
+    dx[0] = dy[0] - p * sum(dy[0], {axis}, true);
+  }
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out) {
+    detail::for_each_line(in[0].type.shape, o.as<options>().axis,
+                          [&](std::int64_t base, std::int64_t step, int n) {
+                            detail::softmax_line(in[0], out[0], base, step, n, true);
+                          });
+  }
+};
+
+/// logits [N,C], labels (integers) [N] -> -log softmax(logits)[label], per sample [N].
+struct cross_entropy_op : opaque<cross_entropy_op> {
+  static constexpr std::string_view name = "cross_entropy";
+  static constexpr std::string_view onnx = "SoftmaxCrossEntropyLoss";
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+    return {in[0].element, {in[0][0]}};
+  }
+  /// dx = (softmax(x) - one_hot(label)) dy
+  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
+                            std::span<var> dx) {
+    const var z = n.operand(0);
+    const var p = emit<softmax_op>(detail::axis_options{1}, std::source_location::current(), z);
+    const var hot = one_hot(n.operand(1), z.extent(1), z.element());
+    dx[0] = (p - hot) * expand_dims(dy[0], 1);
+  }
+  static void compute(const attributes&, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out) {
+    const int classes = in[0].type[1];
+    for (std::int64_t r = 0; r < in[0].type[0]; ++r) {
+      double top = -std::numeric_limits<double>::infinity();
+      for (int c = 0; c < classes; ++c) top = std::max(top, read_element(in[0], r * classes + c));
+      double sum = 0;
+      for (int c = 0; c < classes; ++c) sum += std::exp(read_element(in[0], r * classes + c) - top);
+      const auto label = std::int64_t(read_element(in[1], r));
+      // A label outside the classes makes the loss NaN rather than reading foreign memory.
+      const double z = label >= 0 && label < classes ? read_element(in[0], r * classes + label)
+                                                     : std::numeric_limits<double>::quiet_NaN();
+      write_element(out[0], r, std::log(sum) + top - z);
+    }
+  }
+};
+
+namespace detail {
+template <class Op>
+constexpr var along(operand x, int axis) {
+  builder& b = *x.owner();
+  const var v = x.in(b);
+  const int a = axis < 0 ? axis + v.rank() : axis;
+  if (a < 0 || a >= v.rank()) {
+    b.fail(text() << x.at() << ": " << Op::name << ": " << b.describe(v.id) << " " << v.shape()
+                  << " has no axis " << axis);
+    return v;
+  }
+  return emit<Op>(axis_options{a}, x.at(), v);
+}
+}  // namespace detail
+
+constexpr var softmax(operand x, int axis = -1) { return detail::along<softmax_op>(x, axis); }
+constexpr var log_softmax(operand x, int axis = -1) {
+  return detail::along<log_softmax_op>(x, axis);
+}
+
+/// Loss of each sample: logits [N,C], integer labels [N] -> [N].
+constexpr var cross_entropy_per_sample(operand logits, operand labels) {
+  builder& b = *logits.owner();
+  const var z = logits.in(b);
+  const var y = labels.in(b);
+  auto refuse = [&](std::string_view why) {
+    b.fail(text() << logits.at() << ": softmax_cross_entropy: " << why << ": " << b.describe(z.id)
+                  << " is " << z.type() << ", " << b.describe(y.id) << " is " << y.type());
+    return z;
+  };
+  if (is_floating(y.element()) || y.element() == dtype::boolean)
+    return refuse("labels must be integers");
+  if (z.rank() != 2 || y.rank() != 1) return refuse("needs logits [N,C] and labels [N]");
+  if (z.extent(0) != y.extent(0)) return refuse("batch sizes differ");
+  return emit<cross_entropy_op>({}, logits.at(), z, y);
+}
+/// Mean softmax cross-entropy: logits [N,C], integer labels [N] -> scalar.
+constexpr var softmax_cross_entropy(operand logits, operand labels) {
+  const var l = cross_entropy_per_sample(logits, labels);
+  return l.rank() == 1 ? mean({l, logits.at()}) : l;
+}
+
+/// Mean of the squared differences.
+constexpr var mean_squared_error(operand prediction, operand target) {
+  return mean({squared_difference(prediction, target), prediction.at()});
+}
+
+}  // namespace cella
