@@ -1,0 +1,155 @@
+// Finds the parameters and cells inside a cell, with their paths: plain aggregates need no macro,
+// types described with BOOST_HANA_DEFINE_STRUCT work as well.
+#pragma once
+
+#include <array>
+#include <boost/hana/accessors.hpp>
+#include <boost/hana/concept/struct.hpp>
+#include <boost/hana/core/to.hpp>
+#include <boost/hana/for_each.hpp>
+#include <boost/hana/pair.hpp>
+#include <boost/hana/string.hpp>
+#include <cella/graph/generated/tie_members.hpp>
+#include <cella/graph/parameter.hpp>
+#include <cella/graph/text.hpp>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace cella {
+
+namespace detail {
+
+struct any_member {
+  template <class T>
+  constexpr operator T() const;
+};
+template <class T, std::size_t... I>
+constexpr bool initializes_from(std::index_sequence<I...>) {
+  return requires { T{(static_cast<void>(I), any_member{})...}; };
+}
+/// Members of an aggregate: the most initializers that it takes.
+template <class T, int N = 0>
+constexpr int member_count() {
+  if constexpr (N > most_members) {
+    static_assert(N <= most_members,
+                  "a cell has at most 32 members: group some into a cell of their own");
+    return 0;
+  } else if constexpr (initializes_from<T>(std::make_index_sequence<N>{}) &&
+                       !initializes_from<T>(std::make_index_sequence<N + 1>{})) {
+    return N;
+  } else {
+    return member_count<T, N + 1>();
+  }
+}
+
+// The name of a member is read from the compiler's print of a function that has the member's
+// address as template argument. The object is never defined: only its address is used.
+template <class T>
+struct named_object {
+  T value;
+};
+template <class T>
+extern const named_object<T> imaginary;
+template <class T>
+struct member_address {
+  const T* p;
+};
+template <auto Address>
+constexpr std::string_view print_address() {
+  const std::string_view s = __PRETTY_FUNCTION__;
+#if defined(__clang__)
+  const std::size_t end = s.rfind('}');
+#else
+  const std::size_t end = s.find(")}");
+#endif
+  const std::size_t begin = s.find_last_of(".:", end) + 1;
+  return s.substr(begin, end - begin);
+}
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-var-template"
+#endif
+template <class T, std::size_t I>
+consteval std::string_view member_name() {
+  constexpr auto* p = &std::get<I>(tie_members<member_count<T>()>(imaginary<T>.value));
+  return print_address<member_address<std::remove_cvref_t<decltype(*p)>>{p}>();
+}
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
+
+template <class T>
+inline constexpr bool is_sequence = false;
+template <class T, std::size_t N>
+inline constexpr bool is_sequence<std::array<T, N>> = true;
+template <class T>
+inline constexpr bool is_sequence<std::vector<T>> = true;
+
+/// Types that reflection looks into. Everything else (numbers, strings, ...) is an option.
+template <class T>
+concept transparent = std::is_class_v<T> &&
+    (std::is_aggregate_v<T> || boost::hana::Struct<T>::value);
+
+}  // namespace detail
+
+/// Calls f(name, member) for each member, in the order of declaration.
+template <class T, class F>
+constexpr void for_each_member(T& x, F f) {
+  using U = std::remove_const_t<T>;
+  if constexpr (boost::hana::Struct<U>::value) {
+    boost::hana::for_each(boost::hana::accessors<U>(), [&](auto pair) {
+      f(std::string_view(boost::hana::to<const char*>(boost::hana::first(pair))),
+        boost::hana::second(pair)(x));
+    });
+  } else if constexpr (std::is_aggregate_v<U>) {
+    const auto members = detail::tie_members<detail::member_count<U>()>(x);
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (f(detail::member_name<U, I>(), std::get<I>(members)), ...);
+    }
+    (std::make_index_sequence<std::size_t(detail::member_count<U>())>{});
+  }
+}
+
+/// Walks a cell depth first: `on_parameter(path, parameter)` for each parameter and
+/// `on_cell(path, cell)` for each cell, its own path before those of its members. Elements of
+/// arrays and vectors are numbered: `layers.0.weight`.
+template <class T, class P, class C>
+constexpr void walk_cell(T& x, std::vector<char>& path, P& on_parameter, C& on_cell) {
+  using U = std::remove_const_t<T>;
+  const std::string_view here(path.data(), path.size());
+  const std::size_t length = path.size();
+  auto descend = [&](std::string_view name, auto& member) {
+    if (length) path.push_back('.');
+    path.insert(path.end(), name.begin(), name.end());
+    walk_cell(member, path, on_parameter, on_cell);
+    path.resize(length);
+  };
+  if constexpr (std::is_base_of_v<parameter_base, U>) {
+    on_parameter(here, x);
+  } else if constexpr (detail::is_sequence<U>) {
+    if constexpr (std::is_class_v<typename U::value_type>) {
+      int i = 0;
+      for (auto& element : x) {
+        text number;
+        number << i++;
+        descend(number.view(), element);
+      }
+    }
+  } else if constexpr (detail::transparent<U>) {
+    on_cell(here, x);
+    for_each_member(x, descend);
+  }
+}
+template <class T, class P, class C>
+constexpr void for_each_parameter(T& cell, P on_parameter, C on_cell) {
+  std::vector<char> path;
+  walk_cell(cell, path, on_parameter, on_cell);
+}
+template <class T, class P>
+constexpr void for_each_parameter(T& cell, P on_parameter) {
+  for_each_parameter(cell, on_parameter, [](std::string_view, const auto&) {});
+}
+
+}  // namespace cella

@@ -1,0 +1,123 @@
+// Cells with parameters: dense, conv2d, batch_norm, and those without: dropout, sequential.
+#pragma once
+
+#include <cella/ops/convolution.hpp>
+#include <cella/ops/functions.hpp>
+#include <cella/ops/matmul.hpp>
+#include <cella/ops/random.hpp>
+#include <cella/ops/reduction.hpp>
+#include <cella/transform/trace.hpp>
+#include <tuple>
+
+namespace cella::nn {
+
+/// y = x weight^T + bias: [N, In] -> [N, Out]; leading axes of x are kept.
+template <int In, int Out, bool Bias = true>
+struct dense {
+  parameter<Out, In> weight{initializer::fan_in_uniform(In)};
+  parameter<Out> bias{initializer::fan_in_uniform(In)};
+
+  constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
+    const cell_scope scope(x, *this);
+    return matmul({x, at}, {weight, at}, false, true) + operand(bias, at);
+  }
+};
+template <int In, int Out>
+struct dense<In, Out, false> {
+  parameter<Out, In> weight{initializer::fan_in_uniform(In)};
+
+  constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
+    const cell_scope scope(x, *this);
+    return matmul({x, at}, {weight, at}, false, true);
+  }
+};
+
+/// Convolution with square filters: [N, In, H, W] -> [N, Out, OH, OW], OH = (H + 2 padding -
+/// dilation (Kernel - 1) - 1) / stride + 1.
+template <int In, int Out, int Kernel, bool Bias = true, int Groups = 1>
+struct conv2d {
+  parameter<Out, In / Groups, Kernel, Kernel> weight{};
+  parameter<Out> bias{initializer::fan_in_uniform(std::int64_t{In} / Groups * Kernel * Kernel)};
+  int stride = 1;
+  int padding = 0;
+  int dilation = 1;
+
+  constexpr window walk() const {
+    return {{stride, stride}, {padding, padding}, {padding, padding}, {dilation, dilation}, Groups};
+  }
+  constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
+    const cell_scope scope(x, *this);
+    const var y = cella::conv2d({x, at}, {weight, at}, walk());
+    return y + operand(reshape(operand(bias, at).in(*x.b), {Out, 1, 1}), at);
+  }
+};
+template <int In, int Out, int Kernel, int Groups>
+struct conv2d<In, Out, Kernel, false, Groups> {
+  parameter<Out, In / Groups, Kernel, Kernel> weight{};
+  int stride = 1;
+  int padding = 0;
+  int dilation = 1;
+
+  constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
+    const cell_scope scope(x, *this);
+    return cella::conv2d(
+        {x, at}, {weight, at},
+        {{stride, stride}, {padding, padding}, {padding, padding}, {dilation, dilation}, Groups});
+  }
+};
+
+/// Batch normalization over the channels of [N, C, ...] or [N, C].  Ioffe and Szegedy 2015
+/// While training it uses the batch's statistics and updates the running ones (variance unbiased,
+/// as in PyTorch); otherwise it uses the running ones.
+template <int Channels>
+struct batch_norm {
+  parameter<Channels> weight{initializer::ones()};
+  parameter<Channels> bias{initializer::zeros()};
+  state<Channels> running_mean{initializer::zeros()};
+  state<Channels> running_var{initializer::ones()};
+  double epsilon = 1e-5;
+  double momentum = 0.1;
+
+  constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
+    const cell_scope scope(x, *this);
+    builder& b = *x.b;
+    if (x.rank() < 2 || x.extent(1) != Channels) {
+      b.fail(text() << at << ": batch_norm: needs " << Channels << " channels: " << b.describe(x.id)
+                    << " is " << x.shape());
+      return x;
+    }
+    unsigned folded = (1u << x.rank()) - 1;
+    folded &= ~2u;
+    const double count = double(x.shape().size()) / Channels;
+    auto along_channels = [&](var v) { return detail::repeat_along(v, x.shape(), folded); };
+    var mean = operand(running_mean, at).in(b);
+    var variance = operand(running_var, at).in(b);
+    var centred = x;
+    if (x.training()) {
+      const var old_mean = mean;
+      const var old_variance = variance;
+      mean = sum_axes(x, folded, at) * (1 / count);
+      centred = x - along_channels(mean);
+      variance = sum_axes(square(centred), folded, at) * (1 / count);
+      const double unbiased = count > 1 ? count / (count - 1) : 1;
+      assign(x, running_mean, old_mean * (1 - momentum) + stop_gradient(mean) * momentum);
+      assign(x, running_var,
+             old_variance * (1 - momentum) + stop_gradient(variance) * (momentum * unbiased));
+    } else {
+      centred = x - along_channels(mean);
+    }
+    const var scale = rsqrt(variance + epsilon) * operand(weight, at);
+    return centred * along_channels(scale) + along_channels(operand(bias, at).in(b));
+  }
+};
+
+/// Drops elements while training; see cella::dropout.
+struct dropout {
+  double rate = 0.5;
+  constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
+    const cell_scope scope(x, *this);
+    return cella::dropout({x, at}, rate);
+  }
+};
+
+}  // namespace cella::nn

@@ -1,0 +1,54 @@
+// One training step as a cell: forward, loss, gradients and updates in one graph.
+#pragma once
+
+#include <cella/ops/softmax.hpp>
+#include <cella/optim/optimizers.hpp>
+#include <cella/transform/gradient.hpp>
+#include <cella/transform/trace.hpp>
+
+namespace cella {
+
+/// The usual losses as function objects.
+struct cross_entropy_loss {
+  constexpr var operator()(var logits, var labels) const {
+    return softmax_cross_entropy(logits, labels);
+  }
+};
+struct squared_error_loss {
+  constexpr var operator()(var prediction, var target) const {
+    return mean_squared_error(prediction, target);
+  }
+};
+
+/// (x, target) -> {loss, prediction}; updates the parameters of `net` by `optimizer`.
+template <class Net, class Loss, class Optimizer>
+struct training_step {
+  Net net{};
+  Loss loss{};
+  Optimizer optimizer{};
+
+  struct result {
+    var loss;
+    var prediction;
+  };
+  constexpr result operator()(var x, var target) const {
+    const var prediction = net(x);
+    const var l = loss(prediction, target);
+    builder& b = *x.b;
+    std::vector<var> parameters;
+    std::vector<std::int32_t> inputs;
+    for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
+      if (b.g.inputs[i].role != input_role::parameter) continue;
+      parameters.push_back({&b, b.g.input(int(i))});
+      inputs.push_back(std::int32_t(i));
+    }
+    const auto g = gradients(l, parameters);
+    for (std::size_t i = 0; i < g.size() && !b.failed(); ++i) {
+      optim::context c(b, inputs[i]);
+      optimizer(c, g[i]);
+    }
+    return {l, prediction};
+  }
+};
+
+}  // namespace cella

@@ -1,0 +1,120 @@
+// Runs a cell once, symbolically: what comes out is its graph. In constant evaluation this is graph
+// mode; at run time it serves eager mode and batch sizes that no program was compiled for.
+#pragma once
+
+#include <array>
+#include <cella/graph/reflection.hpp>
+#include <cella/ops/elementwise.hpp>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace cella {
+
+/// The element type and extents of an argument, as a type: `tensor<dtype::f32, 32, 1, 28, 28>`.
+template <dtype Element, int... Extents>
+struct tensor {
+  static constexpr tensor_type type{Element, shape{Extents...}};
+};
+
+struct trace_options {
+  bool training = false;
+  dtype precision = dtype::f32;  ///< element type of parameters
+};
+
+namespace detail {
+
+template <class R>
+constexpr void flatten_results(const R& r, std::vector<var>& out) {
+  if constexpr (std::is_same_v<R, var>) {
+    out.push_back(r);
+  } else if constexpr (is_sequence<R>) {
+    for (const auto& x : r) flatten_results(x, out);
+  } else if constexpr (requires { std::tuple_size<R>::value; }) {
+    std::apply([&](const auto&... x) { (flatten_results(x, out), ...); }, r);
+  } else if constexpr (std::is_aggregate_v<R>) {
+    std::apply([&](const auto&... x) { (flatten_results(x, out), ...); },
+               tie_members<member_count<R>()>(r));
+  }
+}
+
+constexpr std::string_view argument_name(std::size_t i) {
+  constexpr std::array<std::string_view, 8> names{"x", "y", "z", "u", "v", "w", "s", "t"};
+  return i < names.size() ? names[i] : "argument";
+}
+
+}  // namespace detail
+
+/// Makes an input for each parameter and state of `cell` (trainable ones first, in the order of
+/// reflection) and one for each argument, and binds the cell's members to them.
+template <class Cell>
+constexpr void bind_cell(builder& b, Cell& cell) {
+  for_each_parameter(
+      cell,
+      [&](std::string_view path, const parameter_base& p) {
+        if (b.find(&p) >= 0) return;
+        const auto role = p.trainable ? input_role::parameter : input_role::state;
+        b.bind(&p, b.input({b.precision, p.extents}, role, path));
+      },
+      [&]<class C>(std::string_view path, const C& c) { b.declare_cell(&c, &type_tag<C>, path); });
+}
+
+/// Traces cell(arguments...) into `b`, whose main region is then closed. Results come first among
+/// the outputs, then the new values of parameters and states.
+template <std::size_t Count, class Cell>
+constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, Count>& arguments) {
+  bind_cell(b, cell);
+  std::array<var, Count> x{};
+  for (std::size_t i = 0; i < Count; ++i) {
+    x[i] = {&b, b.input(arguments[i], input_role::argument, detail::argument_name(i))};
+  }
+  std::vector<var> results;
+  detail::flatten_results(std::apply([&](auto... v) { return cell(v...); }, x), results);
+  if (b.draws_random_numbers()) {
+    // (seed, step) -> (seed, step + 1)
+    const var key{&b, b.random_key()};
+    const var next{&b, b.emit(bound<add_op>(), {key.id, iota(b, key.type(), 0).id})};
+    for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
+      if (b.g.input(int(i)) == key.id) b.updates.push_back({std::int32_t(i), next.id});
+    }
+  }
+  ids out;
+  for (const var& r : results) {
+    out.push_back(r.id);
+    b.g.outputs.push_back({});
+  }
+  for (const auto& u : b.updates) {
+    out.push_back(u.value);
+    b.g.outputs.push_back({u.input, b.g.inputs[std::size_t(u.input)].name});
+  }
+  b.end(out);
+}
+
+/// The graph of cell(arguments...), traced at run time. A fault is thrown as `model_error`.
+template <std::size_t Count, class Cell>
+graph trace(Cell& cell, const std::array<tensor_type, Count>& arguments,
+            trace_options options = {}) {
+  builder b;
+  b.training = options.training;
+  b.precision = options.precision;
+  trace_into(b, cell, arguments);
+  return std::move(b.g);
+}
+
+/// Declares that a parameter or state of the traced model gets a new value after each call.
+constexpr void assign(var like, const parameter_base& target, var value) {
+  builder& b = *like.b;
+  const var t = operand(target).in(b);
+  if (b.failed()) return;
+  if (t.type() != value.type()) {
+    b.fail(text() << "assign: " << b.describe(t.id) << " is " << t.type()
+                  << " but the new value is " << value.type());
+    return;
+  }
+  for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
+    if (b.g.input(int(i)) == t.id) b.updates.push_back({std::int32_t(i), value.id});
+  }
+}
+
+}  // namespace cella
