@@ -135,11 +135,16 @@ class generator {
     return low + (high - low) * uniform<T>();
   }
 
-  /// Standard normal. Consumes numbers in pairs and drops the second: no hidden state.
+  /// Two independent standard normal numbers.
+  template <std::floating_point T = float>
+  std::array<T, 2> normal_pair() {
+    const T first = uniform<T>();
+    return detail::box_muller(first, uniform<T>());
+  }
+  /// Standard normal: the first of a pair, so that nothing hidden is kept between calls.
   template <std::floating_point T = float>
   T normal() {
-    const T first = uniform<T>();
-    return detail::box_muller(first, uniform<T>())[0];
+    return normal_pair<T>()[0];
   }
 
   /// Uniform in [0, bound), without bias. Precondition: bound > 0.

@@ -1,0 +1,21 @@
+# Sets <result> to the command that compiles one file with the flags of cella::cella, without
+# optimization. For scripts: COMPILER, ID (CMake's compiler id) and INCLUDES (a file that lists include
+# directories) are given on the command line.
+include("${CMAKE_CURRENT_LIST_DIR}/target.cmake")
+
+function(cella_compile_command result)
+  set(command "${COMPILER}" -std=c++20 -O0 ${cella_options})
+  if(ID MATCHES "Clang")
+    list(APPEND command ${cella_clang_options})
+  else()
+    list(APPEND command ${cella_gnu_options})
+  endif()
+  file(STRINGS "${INCLUDES}" directories)
+  list(REMOVE_DUPLICATES directories)
+  # Compilers search this one anyway; named, it would come before their own headers.
+  list(REMOVE_ITEM directories /usr/include)
+  foreach(directory ${directories})
+    list(APPEND command "-I${directory}")
+  endforeach()
+  set(${result} ${command} PARENT_SCOPE)
+endfunction()

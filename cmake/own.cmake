@@ -1,0 +1,22 @@
+# How Cella's own tests, examples and benchmarks are compiled: every warning is an error.
+add_library(cella_own INTERFACE)
+target_link_libraries(cella_own INTERFACE cella::cella)
+target_compile_options(cella_own INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
+# g++ 12 sees overlapping copies in `"text" + std::string` where there are none (GCC bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(cella_own INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>")
+endif()
+
+if(CELLA_NATIVE)
+  target_link_libraries(cella_own INTERFACE cella::native)
+  # clang warns about combinations of AVX features that -march=native itself has chosen.
+  target_compile_options(
+    cella_own INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-invalid-feature-combination>")
+endif()
+
+# Adds an executable that is held to the standards above.
+function(cella_add_executable name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE cella_own)
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()

@@ -1,0 +1,34 @@
+# What a program that uses Cella is compiled with. The build tree and the installed package share this
+# file, so that they cannot drift apart.
+
+# Tracing a large model takes more steps of constant evaluation than the compilers allow by default.
+set(cella_gnu_options -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000)
+set(cella_clang_options -fconstexpr-steps=1000000000)
+# g++ contracts a * b + c by default, clang only on request.
+set(cella_options -ffp-contract=fast)
+
+# Turns `target` into Cella: the headers in `include_directory`, the flags and the dependencies.
+function(cella_define target include_directory)
+  target_compile_features(${target} INTERFACE cxx_std_20)
+  target_include_directories(${target} INTERFACE "$<BUILD_INTERFACE:${include_directory}>")
+  target_compile_options(
+    ${target}
+    INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:${cella_gnu_options}>"
+              "$<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>:${cella_clang_options}>"
+              "$<$<COMPILE_LANGUAGE:CXX>:${cella_options}>")
+  foreach(name xtensor xsimd Boost Threads ZLIB nlohmann_json)
+    if(cella_${name}_FOUND)
+      target_link_libraries(${target} INTERFACE ${cella_${name}_TARGET})
+    endif()
+  endforeach()
+endfunction()
+
+# Kernels are fastest with the instructions of the machine that compiles them, and such a program
+# may not run elsewhere: so this is a target of its own, cella::native, and nobody is forced to link it.
+function(cella_define_native target)
+  include(CheckCXXCompilerFlag)
+  check_cxx_compiler_flag(-march=native CELLA_HAS_MARCH_NATIVE)
+  if(CELLA_HAS_MARCH_NATIVE)
+    target_compile_options(${target} INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-march=native>")
+  endif()
+endfunction()

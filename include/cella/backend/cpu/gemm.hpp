@@ -1,0 +1,265 @@
+// Matrix products of plain tensors: C = A B for operands with any strides, single or in batches.
+// Extents are run-time values; the epilogue is a sink (sink.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/gemm_driver.hpp>
+#include <cella/backend/cpu/matvec.hpp>
+#include <cella/backend/cpu/simd.hpp>
+#include <cella/backend/cpu/sink.hpp>
+#include <cella/backend/work_range.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace cella::cpu {
+
+/// C[i,j] = sum over k of A[i,k] B[k,j] for i < rows, j < columns, k < depth, for each of `batch`
+/// products. Element (i, j) of C has the offset `i * c_row + j`, and each further product adds
+/// `a_batch`, `b_batch` and `c_batch` elements (0 in A or B: the same matrix for all).
+template <class T>
+struct product {
+  int rows{}, columns{}, depth{};
+  matrix<T> a{}, b{};
+  std::int64_t c_row{};
+  int batch = 1;
+  std::int64_t a_batch{}, b_batch{}, c_batch{};
+};
+
+/// Independent units of work in a product. Results do not depend on how they are shared out.
+template <class T>
+constexpr int gemm_units(const product<T>& p);
+
+/// Bytes that `gemm` needs as scratch, for each thread that runs a part of it.
+template <class T>
+constexpr std::int64_t gemm_scratch(const product<T>& p);
+
+/// Computes the given units and hands every element of C to `sink` exactly once. `scratch`: see
+/// gemm_scratch; aligned to 64 bytes; may be null where nothing is needed. C must not overlap A, B
+/// or the scratch. A depth of 0 gives zeros.
+template <class T, class Sink>
+void gemm(const product<T>& p, const Sink& sink, std::byte* scratch, work_range units);
+
+/// All of it on the calling thread.
+template <class T, class Sink>
+void gemm(const product<T>& p, const Sink& sink, std::byte* scratch) {
+  gemm(p, sink, scratch, {0, gemm_units(p)});
+}
+
+namespace detail {
+
+enum class gemm_method {
+  nothing,      // no element
+  dot_rows,     // one row (or few) times a transposed matrix: dot products
+  sum_rows,     // one row times a matrix: a weighted sum of its rows
+  dot_columns,  // a matrix times one column: dot products
+  tiles
+};
+
+/// How a product is computed: a function of the product alone, so that results are reproducible.
+template <class T>
+struct gemm_plan {
+  gemm_method method{};
+  blocking<T> blocks{};
+  int units{};  // of one product of the batch
+
+  static constexpr int L = lanes<T>;
+  static constexpr int wide = 8 * L;  // columns of one unit of `sum_rows`
+  static constexpr int few_rows = 4;
+
+  constexpr explicit gemm_plan(const product<T>& p) {
+    if (p.rows <= 0 || p.columns <= 0 || p.batch <= 0) return;
+    if (p.rows <= few_rows && p.b.row == 1 && (p.b.column != 1 || p.columns == 1)) {
+      method = gemm_method::dot_rows;
+      units = (p.columns + L - 1) / L;
+    } else if (p.rows == 1 && p.b.column == 1) {
+      method = gemm_method::sum_rows;
+      units = (p.columns + wide - 1) / wide;
+    } else if (p.columns == 1 && p.a.column == 1) {
+      method = gemm_method::dot_columns;
+      units = (p.rows + L - 1) / L;
+    } else {
+      method = gemm_method::tiles;
+      blocks = blocking<T>(p.rows, p.columns);
+      choose_packing(p);
+      units = blocks.units();
+    }
+  }
+
+ private:
+  // Packing pays for an operand that is read often, or that lies badly: far strides cost a cache
+  // line and a page each. The limits were measured.
+  constexpr void choose_packing(const product<T>& p) {
+    constexpr std::int64_t small_cache = 32 * 1024, page = 4096, size = sizeof(T);
+    const auto bytes_of_b = std::int64_t{p.depth} * p.columns * size;
+    const auto bytes_over_a = std::int64_t{p.depth} * p.a.column * size;
+    const bool short_b =
+        bytes_of_b <= small_cache || p.rows <= 28 || (p.rows <= 56 && p.b.row * size <= page);
+    blocks.pack_b = p.b.column != 1 || !short_b;
+    blocks.pack_a = (p.a.column != 1 && p.a.row != 1) ||
+                    (p.a.column != 1 && blocks.strips >= 2 && bytes_over_a > 16 * small_cache) ||
+                    (blocks.strips >= 8 && blocks.row_tiles > 2);
+    const bool packs = blocks.pack_a || blocks.pack_b;
+    const int passes =
+        packs ? std::max(1, (p.depth + blocking<T>::deepest - 1) / blocking<T>::deepest) : 1;
+    blocks.set_passes(passes, (p.depth + passes - 1) / passes);
+  }
+};
+
+/// A product of plain matrices whose C begins at `offset`.
+template <class T, class Sink>
+struct product_source {
+  static constexpr bool indirect = false;
+  const product<T>& p;
+  const blocking<T>& plan;
+  std::int64_t offset;
+  const Sink& sink;
+
+  void begin(int) const {}
+  int depth(int pass) const { return std::min(plan.depth, p.depth - pass * plan.depth); }
+  matrix<T> a(int pass) const {
+    return {p.a.data + std::int64_t{pass} * plan.depth * p.a.column, p.a.row, p.a.column};
+  }
+  void pack_b(int pass, int strip, T* to) const {
+    const std::int64_t k = std::int64_t{pass} * plan.depth;
+    const std::int64_t j = std::int64_t{strip} * plan.tile_columns;
+    pack_panel(plan.width(strip), depth(pass), p.b.data + k * p.b.row + j * p.b.column, p.b.column,
+               p.b.row, to, plan.tile_columns);
+  }
+  void find_b(int pass, int strip, tile_task<T>& task) const {
+    task.b = p.b.data + std::int64_t{pass} * plan.depth * p.b.row +
+             std::int64_t{strip} * plan.tile_columns;
+    task.b_row = p.b.row;
+  }
+  tile_output<T> output(int row, int column) const {
+    return tile_for<T>(sink, offset + row * p.c_row + column, p.c_row);
+  }
+  void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip) const {
+    hand_over(tile, tile_row, row, height, strip * plan.tile_columns, plan.width(strip), offset,
+              p.c_row, sink);
+  }
+};
+
+/// Units of `dot_rows`: lanes<T> columns, all rows.
+template <class T, class Sink>
+void multiply_dot_rows(const product<T>& p, work_range units, std::int64_t offset, const Sink& sink,
+                       T* scratch) {
+  constexpr int L = lanes<T>;
+  const T* a = p.a.data;
+  std::int64_t a_row = p.a.row;
+  if (p.a.column != 1) {
+    for (int i = 0; i < p.rows; ++i) {
+      for (int k = 0; k < p.depth; ++k) {
+        scratch[std::int64_t{i} * p.depth + k] = p.a.data[i * p.a.row + k * p.a.column];
+      }
+    }
+    a = scratch;
+    a_row = p.depth;
+  }
+  for (int u = units.first; u < units.last; ++u) {
+    const int j = u * L, count = std::min(L, p.columns - j);
+    for (int i = 0; i < p.rows; ++i) {
+      const vec<T> sums =
+          dot_rows(p.b.data + j * p.b.column, p.b.column, a + i * a_row, count, p.depth);
+      sink(sums, offset + i * p.c_row + j, i, j, count);
+    }
+  }
+}
+
+/// Units of `dot_columns`: lanes<T> rows.
+template <class T, class Sink>
+void multiply_dot_columns(const product<T>& p, work_range units, std::int64_t offset,
+                          const Sink& sink, T* scratch) {
+  constexpr int L = lanes<T>;
+  const T* b = p.b.data;
+  if (p.b.row != 1) {
+    for (int k = 0; k < p.depth; ++k) scratch[k] = p.b.data[k * p.b.row];
+    b = scratch;
+  }
+  for (int u = units.first; u < units.last; ++u) {
+    const int i = u * L, count = std::min(L, p.rows - i);
+    T sums[L];
+    store_unaligned(sums, dot_rows(p.a.data + i * p.a.row, p.a.row, b, count, p.depth));
+    for (int r = 0; r < count; ++r) sink(vec<T>(sums[r]), offset + (i + r) * p.c_row, i + r, 0, 1);
+  }
+}
+
+/// Units of `sum_rows`: 8 * lanes<T> columns.
+template <class T, class Sink>
+void multiply_sum_rows(const product<T>& p, work_range units, std::int64_t offset,
+                       const Sink& sink) {
+  constexpr int L = lanes<T>;
+  const int end = std::min(units.last * gemm_plan<T>::wide, p.columns);
+  int j = units.first * gemm_plan<T>::wide;
+  while (j < end) {
+    const auto part = [&]<int Vectors>() {
+      const int count = std::min(end - j, Vectors * L);
+      sum_columns<T, Vectors>(p.b.data + j, p.b.row, p.a.data, p.a.column, count, p.depth,
+                              [&](vec<T> value, int first, int valid) {
+                                sink(value, offset + j + first, 0, j + first, valid);
+                              });
+      j += count;
+    };
+    const int vectors = (end - j + L - 1) / L;
+    if (vectors >= 8) {
+      part.template operator()<8>();
+    } else if (vectors >= 4) {
+      part.template operator()<4>();
+    } else if (vectors >= 2) {
+      part.template operator()<2>();
+    } else {
+      part.template operator()<1>();
+    }
+  }
+}
+
+}  // namespace detail
+
+template <class T>
+constexpr int gemm_units(const product<T>& p) {
+  return std::max(0, p.batch) * detail::gemm_plan<T>(p).units;
+}
+
+template <class T>
+constexpr std::int64_t gemm_scratch(const product<T>& p) {
+  const detail::gemm_plan<T> plan(p);
+  std::int64_t elements = plan.blocks.scratch();
+  if (plan.method == detail::gemm_method::dot_rows && p.a.column != 1) {
+    elements = std::int64_t{p.rows} * p.depth;
+  }
+  if (plan.method == detail::gemm_method::dot_columns && p.b.row != 1) elements = p.depth;
+  return elements * std::int64_t{sizeof(T)};
+}
+
+template <class T, class Sink>
+void gemm(const product<T>& p, const Sink& sink, std::byte* scratch, work_range units) {
+  T* const elements = reinterpret_cast<T*>(scratch);
+  const detail::gemm_plan<T> plan(p);
+  const int each = plan.units;
+  for (int unit = units.first; unit < units.last;) {
+    const int index = unit / each;
+    const work_range part{unit - index * each, std::min(each, units.last - index * each)};
+    unit += part.size();
+    product<T> one = p;
+    one.a.data += index * p.a_batch;
+    one.b.data += index * p.b_batch;
+    const std::int64_t offset = index * p.c_batch;
+    switch (plan.method) {
+      case detail::gemm_method::dot_rows:
+        detail::multiply_dot_rows(one, part, offset, sink, elements);
+        break;
+      case detail::gemm_method::sum_rows:
+        detail::multiply_sum_rows(one, part, offset, sink);
+        break;
+      case detail::gemm_method::dot_columns:
+        detail::multiply_dot_columns(one, part, offset, sink, elements);
+        break;
+      default: {
+        detail::product_source<T, Sink> source{one, plan.blocks, offset, sink};
+        detail::multiply_units(plan.blocks, part, source, elements);
+      }
+    }
+  }
+}
+
+}  // namespace cella::cpu

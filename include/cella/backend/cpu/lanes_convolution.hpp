@@ -1,0 +1,401 @@
+// Two-dimensional convolution with the batch in the lanes: forward, forward with 2x2 max pooling in
+// registers, and the gradient of the input. Filters stay plain, [O][C][KH][KW], and are read by
+// broadcast; nothing is packed. Sums run over c, kh, kw in this order for every element.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/lanes_layout.hpp>
+#include <cstdint>
+
+namespace cella::cpu {
+
+/// Extents of a convolution, its pooling and its gradients. `height` and `width` are without the
+/// border; the stored input of the forward pass has it. No dilation, one group.
+struct lanes_convolution_extents {
+  int blocks{};  // lane_blocks(samples)
+  int in_channels{}, height{}, width{};
+  int out_channels{}, kernel_height{}, kernel_width{};
+  int stride_height{1}, stride_width{1};
+  int padding_height{}, padding_width{};
+
+  constexpr int padded_height() const { return height + 2 * padding_height; }
+  constexpr int padded_width() const { return width + 2 * padding_width; }
+  constexpr int out_height() const { return (padded_height() - kernel_height) / stride_height + 1; }
+  constexpr int out_width() const { return (padded_width() - kernel_width) / stride_width + 1; }
+  constexpr int pooled_height() const { return out_height() / 2; }
+  constexpr int pooled_width() const { return out_width() / 2; }
+  /// Weights of one (output channel, input channel) pair.
+  constexpr int taps() const { return kernel_height * kernel_width; }
+  /// Lane-vectors of one channel: of the bordered input, of the output, of the pooled output.
+  constexpr std::int64_t padded_plane() const {
+    return std::int64_t{padded_height()} * padded_width();
+  }
+  constexpr std::int64_t out_plane() const { return std::int64_t{out_height()} * out_width(); }
+  constexpr std::int64_t pooled_plane() const {
+    return std::int64_t{pooled_height()} * pooled_width();
+  }
+};
+
+/// Units of work of `lanes_convolution`: rows of the output.
+constexpr int lanes_convolution_units(const lanes_convolution_extents& e) {
+  return e.blocks * e.out_height();
+}
+/// Units of work of `lanes_convolution_pool`: rows of the pooled output.
+constexpr int lanes_convolution_pool_units(const lanes_convolution_extents& e) {
+  return e.blocks * e.pooled_height();
+}
+/// Units of work of `lanes_convolution_input_gradient`: rows of the input.
+constexpr int lanes_convolution_input_gradient_units(const lanes_convolution_extents& e) {
+  return e.blocks * e.height;
+}
+
+/// y = x * w (cross-correlation, as in PyTorch).
+/// x [blocks][C][padded height][padded width][L] with its zero border, w [O][C][KH][KW] plain.
+/// K is `kernel_width` where `stride_width` is 1; K = 0 serves every filter (a little slower).
+/// Calls `sink(vec<T> value, int64 element, int o)` once per lane-vector of y [blocks][O][OH][OW].
+/// Dead lanes may hold anything and stay dead.
+template <int K = 0, class T, class Sink>
+void lanes_convolution(work_range units, const lanes_convolution_extents& e, const T* x, const T* w,
+                       Sink sink);
+
+/// The same followed by 2x2 max pooling of stride 2, which drops an odd last row or column.
+/// Calls `sink(vec<T> maximum, corner_bits where, int64 element, int o)` once per lane-vector of
+/// [blocks][O][OH / 2][OW / 2]; of equal values the first in row-major order wins. Which one wins
+/// against a NaN is not defined.
+template <int K = 0, class T, class Sink>
+void lanes_convolution_pool(work_range units, const lanes_convolution_extents& e, const T* x,
+                            const T* w, Sink sink);
+
+/// Gradient of the input without its border: dz [blocks][O][OH][OW][L] -> calls
+/// `sink(vec<T> value, int64 element, int c)` once per lane-vector of [blocks][C][height][width].
+/// Taps that fall outside dz are skipped, at no cost. Dead lanes may hold anything and stay dead.
+template <class T, class Sink>
+void lanes_convolution_input_gradient(work_range units, const lanes_convolution_extents& e,
+                                      const T* dz, const T* w, Sink sink);
+
+namespace detail {
+
+/// Channels of a register tile: with four pixels 16 accumulators of 32 registers, or 8 of 16.
+inline constexpr int convolution_channels = vector_registers >= 32 ? 4 : 2;
+inline constexpr int convolution_pixels = 4;
+/// The gradient of the input keeps the weights in registers too: 24 + 6 + 1, or 8 + 2 + 1.
+inline constexpr int input_gradient_channels = vector_registers >= 32 ? 6 : 2;
+
+/// Calls `tile(std::integral_constant<int, n>)` for n = `size` <= Most <= 6.
+template <int Most, class Tile>
+[[gnu::always_inline]] inline void with_group_size(int size, Tile tile) {
+  switch (size) {
+    case 1:
+      return tile(std::integral_constant<int, 1>{});
+    case 2:
+      return tile(std::integral_constant<int, std::min(2, Most)>{});
+    case 3:
+      return tile(std::integral_constant<int, std::min(3, Most)>{});
+    case 4:
+      return tile(std::integral_constant<int, std::min(4, Most)>{});
+    case 5:
+      return tile(std::integral_constant<int, std::min(5, Most)>{});
+    default:
+      return tile(std::integral_constant<int, std::min(6, Most)>{});
+  }
+}
+
+/// Calls `tile(std::integral_constant<int, n>, first channel)` for groups of n <= Most channels
+/// whose sizes differ by at most one.
+template <int Most, class Tile>
+[[gnu::always_inline]] inline void for_channel_groups(int channels, Tile tile) {
+  const int groups = ceil_divide(channels, Most);
+  for (int g = 0; g < groups; ++g) {
+    const work_range part = part_of(channels, groups, g);
+    with_group_size<Most>(
+        part.size(), [&](auto size) __attribute__((always_inline)) { tile(size, part.first); });
+  }
+}
+
+/// What the inner loops need of the extents, worked out once: a kernel's copy, whose address nobody
+/// knows, stays in registers, where the caller's is read again (and divided again) after each
+/// store.
+template <class T>
+struct convolution_sizes {
+  int in_channels, out_channels, height, width, kernel_height, kernel_width, taps;
+  int stride_height, stride_width, padding_height, padding_width, out_height, out_width;
+  std::int64_t filter;  // weights of one output channel
+  // In elements: a row and a plane of the bordered input, a step down and to the right.
+  std::int64_t row, plane, down, right;
+  // In lane-vectors: a plane of the output, of its pooling, of the input without its border.
+  std::int64_t out_plane, pooled_plane, in_plane;
+
+  explicit convolution_sizes(const lanes_convolution_extents& e)
+      : in_channels(e.in_channels),
+        out_channels(e.out_channels),
+        height(e.height),
+        width(e.width),
+        kernel_height(e.kernel_height),
+        kernel_width(e.kernel_width),
+        taps(e.taps()),
+        stride_height(e.stride_height),
+        stride_width(e.stride_width),
+        padding_height(e.padding_height),
+        padding_width(e.padding_width),
+        out_height(e.out_height()),
+        out_width(e.out_width()),
+        filter(std::int64_t{e.in_channels} * e.taps()),
+        row(std::int64_t{e.padded_width()} * lanes<T>),
+        plane(e.padded_plane() * lanes<T>),
+        down(e.stride_height * row),
+        right(std::int64_t{e.stride_width} * lanes<T>),
+        out_plane(e.out_plane()),
+        pooled_plane(e.pooled_plane()),
+        in_plane(std::int64_t{e.height} * e.width) {}
+};
+
+/// One tap of the filter at R rows of Q pixels: sum[o][r * Q + q] += w[o][tap] * x[r][q].
+template <int O, int R, int Q, class T>
+[[gnu::always_inline]] inline void convolution_tap(const T* x, const T* below, std::int64_t right,
+                                                   const T* const (&w)[O], int tap,
+                                                   vec<T> (&sum)[O][R * Q]) {
+  vec<T> v[R * Q];
+#pragma GCC unroll 2
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int q = 0; q < Q; ++q) v[r * Q + q] = load_shared((r ? below : x) + q * right);
+  }
+#pragma GCC unroll 4
+  for (int o = 0; o < O; ++o) {
+    const vec<T> weight(w[o][tap]);
+#pragma GCC unroll 4
+    for (int p = 0; p < R * Q; ++p) sum[o][p] = multiply_add(weight, v[p], sum[o][p]);
+  }
+}
+
+/// The convolution at R rows of Q pixels from x on, all channels of the input, O of the output.
+template <int K, int O, int R, int Q, class T>
+[[gnu::always_inline]] inline void convolution_tile(const convolution_sizes<T>& s, const T* x,
+                                                    const T* w, vec<T> (&sum)[O][R * Q]) {
+  constexpr int L = lanes<T>;
+#pragma GCC unroll 4
+  for (int o = 0; o < O; ++o) {
+#pragma GCC unroll 4
+    for (int p = 0; p < R * Q; ++p) sum[o][p] = vec<T>(T{0});
+  }
+  // A pointer for each filter and each row: left to itself, g++ keeps one offset for every tap of
+  // each and runs out of registers.
+  const T* filters[O];
+#pragma GCC unroll 4
+  for (int o = 0; o < O; ++o) filters[o] = w + o * s.filter;
+  const int taps = K > 0 ? K : s.kernel_width;
+  for (int c = 0; c < s.in_channels; ++c, x += s.plane) {
+    const T *at = x, *below = x + s.down;
+    for (int kh = 0; kh < s.kernel_height; ++kh, at += s.row, below += s.row) {
+      if constexpr (K > 0) {
+#pragma GCC unroll 8
+        for (int kw = 0; kw < K; ++kw) {
+          convolution_tap<O, R, Q>(at + kw * L, below + kw * L, L, filters, kw, sum);
+        }
+      } else {
+        for (int kw = 0; kw < s.kernel_width; ++kw) {
+          convolution_tap<O, R, Q>(at + kw * L, below + kw * L, s.right, filters, kw, sum);
+        }
+      }
+#pragma GCC unroll 4
+      for (int o = 0; o < O; ++o) filters[o] += taps;
+    }
+  }
+}
+
+/// P pixels of a row, for O channels; `element` is that of the first pixel and channel.
+template <int K, int O, int P, class T, class Sink>
+[[gnu::always_inline]] inline void convolution_pixels_of_row(const convolution_sizes<T>& s,
+                                                             const T* x, const T* w, int channel,
+                                                             std::int64_t element, Sink& sink) {
+  vec<T> sum[O][P];
+  convolution_tile<K, O, 1, P>(s, x, w, sum);
+#pragma GCC unroll 4
+  for (int o = 0; o < O; ++o) {
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) sink(sum[o][p], element + o * s.out_plane + p, channel + o);
+  }
+}
+
+/// One tap of the filters at the pixels [First, Last) of a tile: sum[c][p] += w[c] * dz[p].
+template <int First, int Last, int C, int P, class T>
+[[gnu::always_inline]] inline void input_gradient_tap(const T* dz, const T* w, int taps,
+                                                      vec<T> (&sum)[C][P]) {
+  vec<T> v[P];
+#pragma GCC unroll 4
+  for (int p = First; p < Last; ++p) v[p] = load_shared(dz + p * lanes<T>);
+#pragma GCC unroll 6
+  for (int c = 0; c < C; ++c) {
+    const vec<T> weight(w[c * taps]);
+#pragma GCC unroll 4
+    for (int p = First; p < Last; ++p) sum[c][p] = multiply_add(weight, v[p], sum[c][p]);
+  }
+}
+
+/// P pixels x, x + stride, ... of row h. They meet the same taps of the filter, every stride-th,
+/// and tap k of them meets columns [last - k, last - k + P) of dz. So a run of taps meets whole
+/// columns, and at most P - 1 taps on each side of it meet some of the P only: which, is known
+/// here.
+template <int C, int P, class T, class Sink>
+[[gnu::always_inline]] inline void input_gradient_tile(const convolution_sizes<T>& s, const T* dz,
+                                                       const T* w, int channel, int h, int x,
+                                                       std::int64_t element, Sink& sink) {
+  constexpr int L = lanes<T>;
+  const int row = h + s.padding_height, column = x + s.padding_width;
+  const int first_kh = std::max(row % s.stride_height, row - (s.out_height - 1) * s.stride_height);
+  const int last_kh = std::min(row, s.kernel_height - 1);
+  const int phase = column % s.stride_width, last = column / s.stride_width;
+  const int n = (s.kernel_width - phase + s.stride_width - 1) / s.stride_width;
+  const int right = last + P - s.out_width;  // the first tap that meets no column behind dz
+  const int first_full = std::max(right, 0), last_full = std::min(last, n - 1);
+  vec<T> sum[C][P];
+#pragma GCC unroll 6
+  for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) sum[c][p] = vec<T>(T{0});
+  }
+  for (int o = 0; o < s.out_channels; ++o, dz += s.out_plane * L, w += s.filter) {
+    for (int kh = first_kh; kh <= last_kh; kh += s.stride_height) {
+      const T* d = dz + (std::int64_t{(row - kh) / s.stride_height} * s.out_width + last) * L;
+      const T* wk = w + kh * s.kernel_width + phase;
+      const auto inside = [&](int k) { return k >= 0 && k < n; };
+      if constexpr (P == 4) {
+        if (inside(right - 3)) {
+          const int k = right - 3;
+          input_gradient_tap<0, 1>(d - k * L, wk + k * s.stride_width, s.taps, sum);
+        }
+        if (inside(right - 2)) {
+          const int k = right - 2;
+          input_gradient_tap<0, 2>(d - k * L, wk + k * s.stride_width, s.taps, sum);
+        }
+        if (inside(right - 1)) {
+          const int k = right - 1;
+          input_gradient_tap<0, 3>(d - k * L, wk + k * s.stride_width, s.taps, sum);
+        }
+      }
+      for (int k = first_full; k <= last_full; ++k) {
+        input_gradient_tap<0, P>(d - k * L, wk + k * s.stride_width, s.taps, sum);
+      }
+      if constexpr (P == 4) {
+        if (inside(last + 1)) {
+          const int k = last + 1;
+          input_gradient_tap<1, 4>(d - k * L, wk + k * s.stride_width, s.taps, sum);
+        }
+        if (inside(last + 2)) {
+          const int k = last + 2;
+          input_gradient_tap<2, 4>(d - k * L, wk + k * s.stride_width, s.taps, sum);
+        }
+        if (inside(last + 3)) {
+          const int k = last + 3;
+          input_gradient_tap<3, 4>(d - k * L, wk + k * s.stride_width, s.taps, sum);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) {
+    if (x + p * s.stride_width >= s.width) break;
+#pragma GCC unroll 6
+    for (int c = 0; c < C; ++c) {
+      sink(sum[c][p], element + c * s.in_plane + std::int64_t{p} * s.stride_width, channel + c);
+    }
+  }
+}
+
+}  // namespace detail
+
+template <int K, class T, class Sink>
+[[gnu::noinline]] void lanes_convolution(work_range units, const lanes_convolution_extents& e,
+                                         const T* __restrict x, const T* __restrict w, Sink sink) {
+  constexpr int P = detail::convolution_pixels;
+  const detail::convolution_sizes<T> s(e);
+  for (int unit = units.first; unit < units.last; ++unit) {
+    const int block = unit / s.out_height, row = unit % s.out_height;
+    const T* from = x + block * s.in_channels * s.plane + row * s.down;
+    const auto group = [&](auto size, int o) __attribute__((always_inline)) {
+      constexpr int O = size();
+      const T *at = from, *wo = w + o * s.filter;
+      std::int64_t element = (std::int64_t{block} * s.out_channels + o) * s.out_plane +
+                             std::int64_t{row} * s.out_width;
+      int rest = s.out_width;
+      for (; rest >= P; rest -= P, at += P * s.right, element += P) {
+        detail::convolution_pixels_of_row<K, O, P>(s, at, wo, o, element, sink);
+      }
+      if (rest >= 2) {
+        detail::convolution_pixels_of_row<K, O, 2>(s, at, wo, o, element, sink);
+        rest -= 2, at += 2 * s.right, element += 2;
+      }
+      if (rest) detail::convolution_pixels_of_row<K, O, 1>(s, at, wo, o, element, sink);
+    };
+    detail::for_channel_groups<detail::convolution_channels>(s.out_channels, group);
+  }
+}
+
+template <int K, class T, class Sink>
+[[gnu::noinline]] void lanes_convolution_pool(work_range units, const lanes_convolution_extents& e,
+                                              const T* __restrict x, const T* __restrict w,
+                                              Sink sink) {
+  constexpr unsigned all = first_bits(lanes<T>);
+  const detail::convolution_sizes<T> s(e);
+  const int rows = e.pooled_height(), columns = e.pooled_width();
+  for (int unit = units.first; unit < units.last; ++unit) {
+    const int block = unit / rows, row = unit % rows;
+    const T* from = x + block * s.in_channels * s.plane + row * 2 * s.down;
+    const auto group = [&](auto size, int o) __attribute__((always_inline)) {
+      constexpr int O = size();
+      const T *at = from, *wo = w + o * s.filter;
+      std::int64_t element =
+          (std::int64_t{block} * s.out_channels + o) * s.pooled_plane + std::int64_t{row} * columns;
+      for (int i = 0; i < columns; ++i, at += 2 * s.right, ++element) {
+        vec<T> z[O][4];
+        detail::convolution_tile<K, O, 2, 2>(s, at, wo, z);
+#pragma GCC unroll 4
+        for (int k = 0; k < O; ++k) {
+          const unsigned upper_right = greater(z[k][1], z[k][0]);
+          const unsigned lower_right = greater(z[k][3], z[k][2]);
+          const vec<T> upper = maximum(z[k][0], z[k][1]), lower = maximum(z[k][2], z[k][3]);
+          const unsigned below = greater(lower, upper), above = all & ~below;
+          const corner_bits where{above & ~upper_right, above & upper_right, below & ~lower_right,
+                                  below & lower_right};
+          sink(maximum(upper, lower), where, element + k * s.pooled_plane, o + k);
+        }
+      }
+    };
+    detail::for_channel_groups<detail::convolution_channels>(s.out_channels, group);
+  }
+}
+
+template <class T, class Sink>
+[[gnu::noinline]] void lanes_convolution_input_gradient(work_range units,
+                                                        const lanes_convolution_extents& e,
+                                                        const T* __restrict dz,
+                                                        const T* __restrict w, Sink sink) {
+  const detail::convolution_sizes<T> s(e);
+  const int phases = std::min(s.stride_width, s.width);
+  for (int unit = units.first; unit < units.last; ++unit) {
+    const int block = unit / s.height, h = unit % s.height;
+    const T* from = dz + block * s.out_channels * s.out_plane * lanes<T>;
+    const auto group = [&](auto size, int c) __attribute__((always_inline)) {
+      constexpr int C = size();
+      const T* wc = w + std::int64_t{c} * s.taps;
+      const std::int64_t element =
+          (std::int64_t{block} * s.in_channels + c) * s.in_plane + std::int64_t{h} * s.width;
+      const auto row = [&](auto pixels) __attribute__((always_inline)) {
+        constexpr int P = pixels();
+        for (int phase = 0; phase < phases; ++phase) {
+          for (int x = phase; x < s.width; x += P * s.stride_width) {
+            detail::input_gradient_tile<C, P>(s, from, wc, c, h, x, element + x, sink);
+          }
+        }
+      };
+      if (s.out_width >= detail::convolution_pixels) {
+        row(std::integral_constant<int, detail::convolution_pixels>{});
+      } else {
+        row(std::integral_constant<int, 1>{});
+      }
+    };
+    detail::for_channel_groups<detail::input_gradient_channels>(s.in_channels, group);
+  }
+}
+
+}  // namespace cella::cpu

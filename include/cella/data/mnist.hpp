@@ -1,0 +1,78 @@
+// The MNIST database of handwritten digits, and the data sets that come in its format (Fashion-
+// MNIST, KMNIST). Source: LeCun, Cortes, Burges, http://yann.lecun.com/exdb/mnist/. Needs zlib.
+#pragma once
+
+#include <cella/data/augment.hpp>
+#include <cella/data/dataset.hpp>
+#include <cella/data/idx.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cella::data {
+
+enum class part { train, test };
+
+struct mnist_options {
+  /// Applied to pixels in [0, 1].
+  normalise scaling = mnist_scaling;
+  /// Labels are 0 to classes - 1.
+  int classes = 10;
+};
+
+/// Images f32 [N,1,H,W] and labels i32 [N] from `train-images-idx3-ubyte`,
+/// `train-labels-idx1-ubyte` or `t10k-...` in `directory`, with or without `.gz`.
+/// Throws `file_error` when a file is missing or bad or when the two do not belong together.
+inline tensor_dataset<float, std::int32_t> read_mnist(const std::filesystem::path& directory,
+                                                      part which,
+                                                      const mnist_options& options = {}) {
+  const auto find = [&](const std::string& rest) {
+    const auto path = directory / ((which == part::train ? "train-" : "t10k-") + rest);
+    for (const auto& candidate : {path, std::filesystem::path(path.string() + ".gz")}) {
+      std::error_code fault;
+      if (std::filesystem::exists(candidate, fault)) return candidate;
+    }
+    throw file_error("read_mnist: neither " + path.string() + " nor " + path.filename().string() +
+                     ".gz is there; download the database, or give the directory that has it.");
+  };
+  const auto image_file = find("images-idx3-ubyte");
+  const auto label_file = find("labels-idx1-ubyte");
+  const auto images = read_idx(image_file);
+  const auto labels = read_idx(label_file);
+
+  const auto* pixels = std::get_if<std::vector<std::uint8_t>>(&images.values);
+  if (!pixels || images.extents.rank != 3) {
+    throw file_error(image_file.string() + ": the array is " +
+                     std::string((text() << images.extents).view()) +
+                     ", but images are u8 [N,H,W]; give the file of the images.");
+  }
+  const auto* numbers = std::get_if<std::vector<std::uint8_t>>(&labels.values);
+  if (!numbers || labels.extents != shape{images.extents[0]}) {
+    throw file_error(label_file.string() + ": the array is " +
+                     std::string((text() << labels.extents).view()) + ", but " +
+                     std::to_string(images.extents[0]) +
+                     " images need as many labels u8 [N]; give the two files of one part.");
+  }
+  for (std::size_t i = 0; i < numbers->size(); ++i) {
+    if ((*numbers)[i] >= options.classes) {
+      throw file_error(label_file.string() + ": label " + std::to_string(i) + " is " +
+                       std::to_string((*numbers)[i]) + ", but there are " +
+                       std::to_string(options.classes) +
+                       " classes; fetch the file again, or set the number of classes.");
+    }
+  }
+
+  std::vector<float> scaled(pixels->size());
+  for (std::size_t i = 0; i < scaled.size(); ++i) {
+    scaled[i] = options.scaling.of(static_cast<float>((*pixels)[i]) / 255);
+  }
+  shape extents = images.extents;
+  extents.insert(1, 1);
+  return tensor_dataset(column<float>(extents, std::move(scaled)),
+                        column<std::int32_t>(labels.as<std::int32_t>()));
+}
+
+}  // namespace cella::data

@@ -1,0 +1,359 @@
+// The literal form of a graph: live nodes only, regions contiguous, everything in arrays of exact
+// size, so that a program can hold it as a compile-time constant.
+#pragma once
+
+#include <array>
+#include <cella/graph/builder.hpp>
+#include <concepts>
+#include <memory>
+
+namespace cella {
+
+struct graph_sizes {
+  std::int32_t nodes{};
+  std::int32_t operands{};  ///< of the operand pool, which also holds outputs and captured values
+  std::int32_t results{};
+  std::int32_t regions{};
+  std::int32_t characters{};
+  std::int32_t inputs{};
+  std::int32_t outputs{};
+
+  friend constexpr bool operator==(const graph_sizes&, const graph_sizes&) = default;
+};
+
+/// A region of a frozen graph: nodes [first_node, first_node + node_count), in order, the inputs in
+/// front. Outputs and captured values are ranges of the operand pool.
+struct frozen_region {
+  std::int32_t first_node{};
+  std::int32_t node_count{};
+  std::int32_t input_count{};
+  std::int32_t declared{};
+  std::int32_t first_output{};
+  std::int32_t output_count{};
+  std::int32_t first_captured{};
+  std::int32_t captured_count{};
+};
+
+/// A graph in arrays. In every region order is the id, and input i is node `first_node + i`.
+template <graph_sizes Sizes>
+struct frozen_graph {
+  static constexpr graph_sizes sizes = Sizes;
+
+  std::array<node, std::size_t(Sizes.nodes)> nodes{};
+  std::array<node_id, std::size_t(Sizes.operands)> operand_pool{};
+  std::array<tensor_type, std::size_t(Sizes.results)> results{};
+  std::array<frozen_region, std::size_t(Sizes.regions)> regions{};
+  std::array<char, std::size_t(Sizes.characters)> characters{};
+  std::array<input_info, std::size_t(Sizes.inputs)> inputs{};
+  std::array<output_info, std::size_t(Sizes.outputs)> outputs{};
+
+  constexpr std::span<const node_id> operands(node_id n) const {
+    const node& x = nodes[std::size_t(n)];
+    return {operand_pool.data() + x.first_operand, std::size_t(x.operand_count)};
+  }
+  constexpr node_id operand(node_id n, int i) const { return operands(n)[std::size_t(i)]; }
+  constexpr tensor_type type(node_id n) const { return nodes[std::size_t(n)].type; }
+  constexpr tensor_type result_type(node_id n, int k) const {
+    return results[std::size_t(nodes[std::size_t(n)].first_result + k)];
+  }
+  constexpr std::string_view view(name_ref n) const {
+    return {characters.data() + n.first, std::size_t(n.size)};
+  }
+  /// The main region's input `i` as a node.
+  constexpr node_id input(int i) const { return regions[0].first_node + i; }
+  /// The output nodes of region `r`.
+  constexpr std::span<const node_id> region_outputs(int r) const {
+    const frozen_region& x = regions[std::size_t(r)];
+    return {operand_pool.data() + x.first_output, std::size_t(x.output_count)};
+  }
+  constexpr std::span<const node_id> region_captured(int r) const {
+    const frozen_region& x = regions[std::size_t(r)];
+    return {operand_pool.data() + x.first_captured, std::size_t(x.captured_count)};
+  }
+};
+
+/// What a traced function yields when it may have been refused: the sentence and no use of the
+/// graph, or an empty sentence.
+struct traced_graph {
+  cella::graph graph;
+  text fault{};
+};
+
+/// A captureless function object without arguments that makes a graph.
+template <class Make>
+concept graph_maker = requires {
+  { Make{}() } -> std::same_as<graph>;
+}
+|| requires {
+  { Make{}() } -> std::same_as<traced_graph>;
+};
+
+namespace detail {
+
+/// Which nodes and regions of a graph are live, and where they go.
+struct live_order {
+  ids nodes;                    ///< new id -> old id
+  ids renamed;                  ///< old id -> new id; no_node: dead
+  std::vector<int> regions;     ///< new index -> old index
+  std::vector<int> renumbered;  ///< old index -> new index; -1: dead
+  ids ends;                     ///< new region -> one behind its last new id
+};
+
+constexpr live_order live_nodes(const graph& g) {
+  live_order l;
+  l.nodes.reserve(g.nodes.size());
+  l.renamed.assign(g.nodes.size(), no_node);
+  l.renumbered.assign(g.regions.size(), -1);
+  l.regions.push_back(0);
+  l.renumbered[0] = 0;
+  flags live(g.nodes.size(), 0);
+  for (std::size_t q = 0; q < l.regions.size(); ++q) {
+    const region& r = g.regions[std::size_t(l.regions[q])];
+    auto keep = [&](node_id n) {
+      l.renamed[std::size_t(n)] = node_id(l.nodes.size());
+      l.nodes.push_back(n);
+    };
+    for (node_id n : r.inputs) keep(n);
+    for (node_id n : r.outputs) live[std::size_t(n)] = 1;
+    for (std::size_t i = r.nodes.size(); i-- > 0;) {
+      const node_id n = r.nodes[i];
+      if (!live[std::size_t(n)]) continue;
+      const node& x = g.nodes[std::size_t(n)];
+      for (int k = 0; k < x.operand_count; ++k)
+        live[std::size_t(g.operand_pool[std::size_t(x.first_operand + k)])] = 1;
+    }
+    for (node_id n : r.nodes) {
+      if (!live[std::size_t(n)] || l.renamed[std::size_t(n)] >= 0) continue;
+      keep(n);
+      for (std::int32_t s : g.nodes[std::size_t(n)].regions) {
+        if (s < 0 || l.renumbered[std::size_t(s)] >= 0) continue;
+        l.renumbered[std::size_t(s)] = int(l.regions.size());
+        l.regions.push_back(s);
+      }
+    }
+    l.ends.push_back(node_id(l.nodes.size()));
+  }
+  return l;
+}
+
+/// Hands the live part of `g` to `out`, piece by piece in its final order.
+template <class Out>
+constexpr void write_live(const graph& g, Out& out) {
+  const live_order l = live_nodes(g);
+  std::int32_t pool = 0;
+  std::int32_t results = 0;
+  auto put_all = [&](const ids& list) {
+    for (node_id n : list) out.operand(l.renamed[std::size_t(n)]);
+    pool += std::int32_t(list.size());
+  };
+  node_id first = 0;
+  for (std::size_t q = 0; q < l.regions.size(); ++q) {
+    const region& r = g.regions[std::size_t(l.regions[q])];
+    for (node_id id = first; id < l.ends[q]; ++id) {
+      node n = g.nodes[std::size_t(l.nodes[std::size_t(id)])];
+      const std::int32_t from = n.first_operand;
+      n.first_operand = pool;
+      for (std::int32_t k = 0; k < n.operand_count; ++k)
+        out.operand(l.renamed[std::size_t(g.operand_pool[std::size_t(from + k)])]);
+      pool += n.operand_count;
+      const std::int32_t from_result = n.first_result;
+      n.first_result = n.result_count ? results : 0;
+      for (std::int32_t k = 0; k < n.result_count; ++k)
+        out.result(g.results[std::size_t(from_result + k)]);
+      results += n.result_count;
+      for (std::int32_t& s : n.regions) {
+        if (s >= 0) s = l.renumbered[std::size_t(s)];
+      }
+      n.region = std::int32_t(q);
+      n.position = id - first;
+      out.node(n);
+    }
+    frozen_region f{first, l.ends[q] - first, std::int32_t(r.inputs.size()), r.declared, 0, 0, 0,
+                    0};
+    f.first_output = pool;
+    f.output_count = std::int32_t(r.outputs.size());
+    put_all(r.outputs);
+    f.first_captured = pool;
+    f.captured_count = std::int32_t(r.captured.size());
+    put_all(r.captured);
+    out.region(f);
+    first = l.ends[q];
+  }
+  for (char c : g.characters) out.character(c);
+  for (const input_info& i : g.inputs) out.input(i);
+  for (const output_info& o : g.outputs) out.output(o);
+}
+
+/// An array of fixed room whose unused places cost nothing to initialize.
+template <class T, std::size_t Room>
+struct slots {
+  union slot {
+    char unused;
+    T value;
+    constexpr slot() : unused{} {}
+  };
+  std::array<slot, Room> data{};
+  std::int32_t size{};
+
+  constexpr void push_back(const T& value) {
+    if (std::size_t(size) < Room) std::construct_at(&data[std::size_t(size)].value, value);
+    ++size;
+  }
+  constexpr bool fits() const { return std::size_t(size) <= Room; }
+  template <std::size_t N>
+  constexpr void copy_to(std::array<T, N>& to) const {
+    for (std::size_t i = 0; i < N; ++i) to[i] = data[i].value;
+  }
+};
+
+/// A frozen graph with room to spare: made before the exact sizes are known.
+template <std::size_t Nodes>
+struct roomy_graph {
+  slots<cella::node, Nodes> nodes;
+  slots<node_id, Nodes * 3> operands;
+  slots<tensor_type, Nodes / 4> results;
+  slots<frozen_region, Nodes / 8> regions;
+  slots<char, Nodes * 8> characters;
+  slots<input_info, Nodes / 4> inputs;
+  slots<output_info, Nodes / 4> outputs;
+  text fault{};
+
+  constexpr void node(const cella::node& x) { nodes.push_back(x); }
+  constexpr void operand(node_id x) { operands.push_back(x); }
+  constexpr void result(const tensor_type& x) { results.push_back(x); }
+  constexpr void region(const frozen_region& x) { regions.push_back(x); }
+  constexpr void character(char x) { characters.push_back(x); }
+  constexpr void input(const input_info& x) { inputs.push_back(x); }
+  constexpr void output(const output_info& x) { outputs.push_back(x); }
+
+  constexpr graph_sizes sizes() const {
+    return {nodes.size,      operands.size, results.size, regions.size,
+            characters.size, inputs.size,   outputs.size};
+  }
+  constexpr bool fits() const {
+    return nodes.fits() && operands.fits() && results.fits() && regions.fits() &&
+           characters.fits() && inputs.fits() && outputs.fits();
+  }
+  template <graph_sizes Sizes>
+  constexpr frozen_graph<Sizes> shrink() const {
+    frozen_graph<Sizes> f;
+    nodes.copy_to(f.nodes);
+    operands.copy_to(f.operand_pool);
+    results.copy_to(f.results);
+    regions.copy_to(f.regions);
+    characters.copy_to(f.characters);
+    inputs.copy_to(f.inputs);
+    outputs.copy_to(f.outputs);
+    return f;
+  }
+};
+
+/// Writes into a frozen graph of known sizes.
+template <graph_sizes Sizes>
+struct exact_graph {
+  frozen_graph<Sizes> frozen{};
+  graph_sizes at{};
+  text fault{};
+
+  constexpr void node(const cella::node& x) { frozen.nodes[std::size_t(at.nodes++)] = x; }
+  constexpr void operand(node_id x) { frozen.operand_pool[std::size_t(at.operands++)] = x; }
+  constexpr void result(const tensor_type& x) { frozen.results[std::size_t(at.results++)] = x; }
+  constexpr void region(const frozen_region& x) { frozen.regions[std::size_t(at.regions++)] = x; }
+  constexpr void character(char x) { frozen.characters[std::size_t(at.characters++)] = x; }
+  constexpr void input(const input_info& x) { frozen.inputs[std::size_t(at.inputs++)] = x; }
+  constexpr void output(const output_info& x) { frozen.outputs[std::size_t(at.outputs++)] = x; }
+};
+
+template <class Make, class Out>
+constexpr void make_into(Out& out) {
+  const auto made = Make{}();
+  if constexpr (requires { made.fault; }) {
+    out.fault = made.fault;
+    if (made.fault.empty()) write_live(made.graph, out);
+  } else {
+    write_live(made, out);
+  }
+}
+
+template <class Make>
+inline constexpr auto draft = [] {
+  roomy_graph<8192> r;
+  make_into<Make>(r);
+  return r;
+}();
+
+template <class Make>
+constexpr auto freeze() {
+  constexpr graph_sizes sizes = draft<Make>.sizes();
+  if constexpr (draft<Make>.fits()) {
+    return draft<Make>.template shrink<sizes>();
+  } else {
+    exact_graph<sizes> e;
+    make_into<Make>(e);
+    return e.frozen;
+  }
+}
+
+}  // namespace detail
+
+/// The graph that `Make` makes, as a constant. Up to 8,192 live nodes Make runs once, beyond
+/// that twice. After a fault it is empty.
+template <graph_maker Make>
+inline constexpr auto frozen = detail::freeze<Make>();
+
+/// Why `Make` was refused; empty if it was not.
+template <graph_maker Make>
+inline constexpr text freeze_fault = detail::draft<Make>.fault;
+
+/// The live part of a graph: every region contiguous and in order, its inputs in front, order = id.
+/// Inputs stay even when nothing uses them.
+constexpr graph live_part(const graph& g) {
+  struct {
+    graph to;
+    constexpr void node(const cella::node& x) { to.nodes.push_back(x); }
+    constexpr void operand(node_id x) { to.operand_pool.push_back(x); }
+    constexpr void result(const tensor_type& x) { to.results.push_back(x); }
+    constexpr void region(const frozen_region& f) {
+      cella::region& r = to.regions.emplace_back();
+      for (node_id n = f.first_node; n < f.first_node + f.node_count; ++n) r.nodes.push_back(n);
+      r.inputs.assign(r.nodes.begin(), r.nodes.begin() + f.input_count);
+      const auto pool = to.operand_pool.begin();
+      r.outputs.assign(pool + f.first_output, pool + f.first_output + f.output_count);
+      r.captured.assign(pool + f.first_captured, pool + f.first_captured + f.captured_count);
+      r.declared = f.declared;
+    }
+    constexpr void character(char x) { to.characters.push_back(x); }
+    constexpr void input(const input_info& x) { to.inputs.push_back(x); }
+    constexpr void output(const output_info& x) { to.outputs.push_back(x); }
+  } out;
+  out.to.nodes.reserve(g.nodes.size());
+  out.to.operand_pool.reserve(g.operand_pool.size());
+  detail::write_live(g, out);
+  return std::move(out.to);
+}
+
+/// The frozen graph as an ordinary one, for printing, the interpreter and further passes.
+template <graph_sizes Sizes>
+constexpr graph thaw(const frozen_graph<Sizes>& f) {
+  graph g;
+  g.nodes.assign(f.nodes.begin(), f.nodes.end());
+  g.operand_pool.assign(f.operand_pool.begin(), f.operand_pool.end());
+  g.results.assign(f.results.begin(), f.results.end());
+  g.characters.assign(f.characters.begin(), f.characters.end());
+  g.inputs.assign(f.inputs.begin(), f.inputs.end());
+  g.outputs.assign(f.outputs.begin(), f.outputs.end());
+  for (int r = 0; r < Sizes.regions; ++r) {
+    const frozen_region& from = f.regions[std::size_t(r)];
+    region& to = g.regions.emplace_back();
+    for (node_id n = 0; n < from.node_count; ++n) to.nodes.push_back(from.first_node + n);
+    to.inputs.assign(to.nodes.begin(), to.nodes.begin() + from.input_count);
+    const auto outputs = f.region_outputs(r);
+    to.outputs.assign(outputs.begin(), outputs.end());
+    const auto captured = f.region_captured(r);
+    to.captured.assign(captured.begin(), captured.end());
+    to.declared = from.declared;
+  }
+  return g;
+}
+
+}  // namespace cella

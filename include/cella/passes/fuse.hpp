@@ -1,0 +1,516 @@
+// Cuts a graph into groups, each of which becomes one kernel: an anchor (a product, a convolution,
+// a reduction ...) with what can be computed in its registers, or a run of elementwise operations.
+#pragma once
+
+#include <cella/ops/activation.hpp>
+#include <cella/passes/layout.hpp>
+#include <cella/passes/plan.hpp>
+
+namespace cella {
+
+/// Nodes that one kernel computes.
+struct group {
+  step_kind kind{};
+  layout arrangement{};
+  node_id anchor = no_node;
+  node_id accumulated = no_node;  ///< the anchor's value, from which the epilogue starts
+  node_id corners = no_node;      ///< convolution_pool: the `get` that reads the positions
+  ids members;
+  std::array<node_id, 4> operands{no_node, no_node, no_node, no_node};
+  int row_axis = -1;  ///< axis of the accumulated value that `access::row` walks along
+  int column_axis = -1;
+  int order{};  ///< groups run in this order
+};
+
+/// Finds the groups. `lanes` is the lane count of the element type if the batch lies in the lanes.
+class fuser {
+ public:
+  static constexpr int unclaimed = -1;
+
+  constexpr fuser(const graph& source, dtype element, layout arrangement)
+      : g(source),
+        element_(element),
+        arrangement_(arrangement),
+        batched(batched_values(source)),
+        owner(source.nodes.size(), unclaimed),
+        live_(source.nodes.size(), 0) {
+    index_users();
+    for (node_id n : g.regions[0].nodes) {
+      if (live_[std::size_t(n)] && owner[std::size_t(n)] == unclaimed) match(n);
+    }
+    for (node_id n : g.regions[0].nodes) {
+      if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed) continue;
+      const node& x = g.nodes[std::size_t(n)];
+      if (x.type.element != dtype::boolean && startable(n)) start_elementwise(n);
+    }
+    for (node_id n : g.regions[0].nodes) {
+      const node& x = g.nodes[std::size_t(n)];
+      if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed || is_leaf(n) || is_alias(n))
+        continue;
+      if (x.op == &get_info_of || deferred(n)) continue;
+      start(step_kind::generic, n, n, layout::plain);
+    }
+  }
+
+  const graph& g;
+  std::vector<group> groups;
+
+  // ---- what the planner asks
+
+  /// Through reshapes, which share their operand's memory.
+  constexpr node_id source(node_id n) const {
+    while (is_alias(n)) n = g.operand(n, 0);
+    return n;
+  }
+  constexpr bool is_input(node_id n) const { return g.nodes[std::size_t(n)].op == &input_info_of; }
+  constexpr bool is_constant(node_id n) const { return is<constant_op>(g.nodes[std::size_t(n)]); }
+  constexpr bool is_broadcast(node_id n) const { return is<broadcast_op>(g.nodes[std::size_t(n)]); }
+  constexpr bool is_alias(node_id n) const {
+    const node& x = g.nodes[std::size_t(n)];
+    return is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x);
+  }
+  constexpr std::span<const node_id> users(node_id n) const {
+    return {users_.data() + first_user_[std::size_t(n)],
+            std::size_t(first_user_[std::size_t(n) + 1] - first_user_[std::size_t(n)])};
+  }
+  constexpr bool live(node_id n) const { return live_[std::size_t(n)] != 0; }
+  constexpr bool member(const group& s, node_id n) const {
+    return owner[std::size_t(n)] >= 0 && &groups[std::size_t(owner[std::size_t(n)])] == &s;
+  }
+  constexpr int position(node_id n) const { return g.nodes[std::size_t(n)].position; }
+  constexpr bool is_output(node_id n) const { return output_[std::size_t(n)] != 0; }
+
+  std::vector<char> batched;
+  std::vector<int> owner;  ///< group of a node
+
+ private:
+  constexpr void index_users() {
+    const auto& order = g.regions[0].nodes;
+    output_.assign(g.nodes.size(), 0);
+    for (node_id n : g.regions[0].outputs) live_[std::size_t(n)] = output_[std::size_t(n)] = 1;
+    std::vector<int> count(g.nodes.size() + 1, 0);
+    for (std::size_t i = order.size(); i-- > 0;) {
+      if (!live_[std::size_t(order[i])]) continue;
+      for (node_id o : g.operands(order[i])) {
+        live_[std::size_t(o)] = 1;
+        ++count[std::size_t(o)];
+      }
+    }
+    first_user_.assign(g.nodes.size() + 1, 0);
+    for (std::size_t n = 0; n < g.nodes.size(); ++n) first_user_[n + 1] = first_user_[n] + count[n];
+    users_.assign(std::size_t(first_user_.back()), no_node);
+    std::vector<int> next(first_user_.begin(), first_user_.end());
+    for (node_id n : order) {
+      if (!live_[std::size_t(n)]) continue;
+      for (node_id o : g.operands(n)) users_[std::size_t(next[std::size_t(o)]++)] = n;
+    }
+  }
+
+  constexpr bool is_leaf(node_id n) const { return is_input(n) || is_constant(n); }
+  /// Computed only where a group reads it (constants and broadcasts), or materialized on demand.
+  constexpr bool deferred(node_id n) const { return is_broadcast(n); }
+  constexpr bool pointwise(node_id n) const {
+    const node& x = g.nodes[std::size_t(n)];
+    if (!x.op->scalar || is_alias(n)) return false;
+    if (x.type.element != element_ && x.type.element != dtype::boolean) return false;
+    for (node_id o : g.operands(n)) {
+      const dtype e = g.type(o).element;
+      if (e != element_ && e != dtype::boolean) return false;
+      // A truth value that is read from memory has no vector form: only computed ones are fused.
+      if (e == dtype::boolean && !g.nodes[std::size_t(source(o))].op->scalar) return false;
+    }
+    return true;
+  }
+  constexpr node_id only_user(node_id n) const {
+    return users(n).size() == 1 && !is_output(n) ? users(n)[0] : no_node;
+  }
+  constexpr node_id get_of(node_id n, int k) const {
+    for (node_id u : users(n)) {
+      if (g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k) return u;
+    }
+    return no_node;
+  }
+  constexpr bool in_lanes(node_id n) const {
+    return arrangement_ == layout::lanes && batched[std::size_t(n)];
+  }
+
+  constexpr group& start(step_kind kind, node_id anchor, node_id value, layout arrangement) {
+    groups.emplace_back();
+    group& s = groups.back();
+    s.kind = kind;
+    s.arrangement = arrangement;
+    s.anchor = anchor;
+    s.accumulated = value;
+    s.order = position(anchor);
+    claim(s, anchor);
+    if (value != anchor) claim(s, value);
+    return s;
+  }
+  constexpr void claim(group& s, node_id n) {
+    owner[std::size_t(n)] = int(groups.size()) - 1;
+    s.members.push_back(n);
+  }
+
+  // ---- anchors: one function per pattern, tried in this order
+
+  constexpr void match(node_id n) {
+    if (!is_floating(value_type(n).element) || value_type(n).element != element_) return;
+    (void)(loss(n) || pooled_convolution(n) || convolution(n) || product(n) || reduction(n) ||
+           unpooling(n));
+  }
+  constexpr tensor_type value_type(node_id n) const {
+    const node& x = g.nodes[std::size_t(n)];
+    return x.result_count ? g.result_type(n, 0) : x.type;
+  }
+
+  /// mean(cross_entropy(z, y)) and its gradient (softmax(z) - one_hot(y)) * c, where c is constant.
+  constexpr bool loss(node_id n) {
+    if (!is<cross_entropy_op>(g.nodes[std::size_t(n)])) return false;
+    const node_id z = g.operand(n, 0);
+    const node_id sum = only_user(n);
+    if (sum < 0 || !is<sum_op>(g.nodes[std::size_t(sum)])) return false;
+    const node_id mean = scaled_by_constant(sum);
+    if (mean < 0) return false;
+    node_id gradient = no_node;
+    node_id softmax = no_node;
+    node_id difference = no_node;
+    for (node_id u : users(z)) {
+      if (!is<softmax_op>(g.nodes[std::size_t(u)])) continue;
+      const node_id d = only_user(u);
+      if (d < 0 || !is<sub_op>(g.nodes[std::size_t(d)])) continue;
+      const node_id hot = g.operand(d, 1);
+      if (!is<one_hot_op>(g.nodes[std::size_t(hot)]) || g.operand(hot, 0) != g.operand(n, 1) ||
+          only_user(hot) != d)
+        continue;
+      softmax = u;
+      difference = d;
+      gradient = scaled_by_constant(d);
+    }
+    if (element_ != dtype::f32 && element_ != dtype::f64) return false;
+    if (g.type(g.operand(n, 1)).element != dtype::i32) return false;
+    group& s =
+        start(step_kind::cross_entropy, n, mean, in_lanes(z) ? layout::lanes : layout::plain);
+    claim(s, sum);
+    s.operands = {z, g.operand(n, 1), gradient, mean};
+    if (gradient >= 0) {
+      for (node_id m : {softmax, difference, g.operand(difference, 1), gradient}) claim(s, m);
+      s.order = std::max(s.order, position(gradient));
+      for (node_id m : {sum, mean}) s.order = std::max(s.order, position(m));
+    }
+    return true;
+  }
+  /// The product of a value and a constant, if that is the value's only use.
+  constexpr node_id scaled_by_constant(node_id n) const {
+    const node_id u = only_user(n);
+    if (u < 0 || !is<mul_op>(g.nodes[std::size_t(u)])) return no_node;
+    return is_constant(g.operand(u, 0)) || is_constant(g.operand(u, 1)) ? u : no_node;
+  }
+
+  constexpr bool simple_window(const window& w) const {
+    return w.groups == 1 && w.dilation == std::array<std::int32_t, 2>{1, 1} && w.before == w.after;
+  }
+  constexpr window window_of(node_id n) const {
+    return g.nodes[std::size_t(n)].attributes.as<convolution_options>().window;
+  }
+  /// conv2d whose only use is 2x2 max pooling with stride 2.
+  constexpr bool pooled_convolution(node_id n) {
+    const node& x = g.nodes[std::size_t(n)];
+    if (!is<convolution_op>(x) || !simple_window(window_of(n))) return false;
+    const node_id pool = only_user(n);
+    if (pool < 0 || !is<max_pool_op>(g.nodes[std::size_t(pool)]) || !halves(pool)) return false;
+    const bool lanes = in_lanes(n);
+    const node_id corners = get_of(pool, 1);
+    // Outside the lanes the positions are not kept: that kernel serves inference.
+    if (!lanes && corners >= 0) return false;
+    if (!lanes && (window_of(n).stride != std::array<std::int32_t, 2>{1, 1} || x.type[0] > 2))
+      return false;
+    // The positions are bits here, which only the kernels of the lanes read.
+    if (corners >= 0) {
+      for (node_id u : users(corners)) {
+        if (!is<unpool_op>(g.nodes[std::size_t(u)]) || !in_lanes(u)) return false;
+      }
+    }
+    const node_id value = get_of(pool, 0);
+    if (value < 0) return false;
+    group& s = start(step_kind::convolution_pool, n, value, lanes ? layout::lanes : layout::plain);
+    claim(s, pool);
+    if (corners >= 0) claim(s, corners);
+    s.corners = corners;
+    s.operands = {g.operand(n, 0), g.operand(n, 1), no_node, no_node};
+    s.row_axis = 1;
+    s.order = position(pool);
+    grow(s);
+    return true;
+  }
+  constexpr bool halves(node_id pool) const {
+    const auto o = g.nodes[std::size_t(pool)].attributes.as<pooling_options>();
+    return o.kernel == std::array<std::int32_t, 2>{2, 2} &&
+           o.window == window{{2, 2}, {0, 0}, {0, 0}, {1, 1}, 1};
+  }
+
+  constexpr bool convolution(node_id n) {
+    const node& x = g.nodes[std::size_t(n)];
+    step_kind kind{};
+    if (is<convolution_op>(x))
+      kind = step_kind::convolution;
+    else if (is<convolution_input_gradient_op>(x))
+      kind = step_kind::convolution_input_gradient;
+    else if (is<convolution_weight_gradient_op>(x))
+      kind = step_kind::convolution_weight_gradient;
+    else
+      return false;
+    const bool weights = kind == step_kind::convolution_weight_gradient;
+    const bool lanes =
+        simple_window(window_of(n)) &&
+        (weights ? in_lanes(g.operand(n, 0)) && in_lanes(g.operand(n, 1)) : in_lanes(n));
+    group& s = start(kind, n, n, lanes ? layout::lanes : layout::plain);
+    s.operands = {g.operand(n, 0), g.operand(n, 1), no_node, no_node};
+    if (!weights) s.row_axis = 1;
+    grow(s);
+    return true;
+  }
+
+  constexpr bool product(node_id n) {
+    if (!is<matmul_op>(g.nodes[std::size_t(n)])) return false;
+    const auto o = g.nodes[std::size_t(n)].attributes.as<matmul_op::options>();
+    const node_id a = g.operand(n, 0);
+    const node_id b = g.operand(n, 1);
+    const bool two = g.type(a).rank() == 2 && g.type(b).rank() == 2 && g.type(n).rank() == 2;
+    if (two && in_lanes(a) && in_lanes(b) && !batched[std::size_t(n)] && o.a[0] == o.b[0]) {
+      // dW[o][i] = sum over the batch of dy[n][o] x[n][i]
+      group& s = start(step_kind::product_weights, n, n, layout::lanes);
+      const bool left_first = o.result[0] == o.a[1];
+      s.operands = {left_first ? a : b, left_first ? b : a, no_node, no_node};
+      grow(s);
+      return true;
+    }
+    const bool lanes = two && in_lanes(n) && in_lanes(a) && !in_lanes(b);
+    group& s = start(step_kind::product, n, n, lanes ? layout::lanes : layout::plain);
+    s.operands = {a, b, no_node, no_node};
+    const int rank = g.type(n).rank();
+    if (lanes) {
+      s.row_axis = 1;
+    } else if (rank >= 1) {
+      s.column_axis = rank - 1;
+      if (rank >= 2) s.row_axis = rank - 2;
+    }
+    grow(s);
+    return true;
+  }
+
+  /// A sum with elementwise operations before and after it.
+  constexpr bool reduction(node_id n) {
+    if (!is<sum_op>(g.nodes[std::size_t(n)])) return false;
+    const node_id x = g.operand(n, 0);
+    const bool lanes = in_lanes(x);
+    group& s = start(step_kind::reduce, n, n, lanes ? layout::lanes : layout::plain);
+    s.operands = {x, no_node, no_node, no_node};
+    pull_in(s, x);
+    grow(s);
+    return true;
+  }
+
+  constexpr bool unpooling(node_id n) {
+    if (!is<unpool_op>(g.nodes[std::size_t(n)]) || !in_lanes(n)) return false;
+    const node_id corners = g.operand(n, 1);
+    const int o = owner[std::size_t(corners)];
+    if (o < 0 || groups[std::size_t(o)].kind != step_kind::convolution_pool) return false;
+    // A convolution that only wants its weight gradient un-pools on the fly.
+    const node_id u = only_user(n);
+    if (u >= 0 && is<convolution_weight_gradient_op>(g.nodes[std::size_t(u)]) &&
+        g.operand(u, 1) == n && in_lanes(g.operand(u, 0)) && simple_window(window_of(u)) &&
+        window_of(u).stride == std::array<std::int32_t, 2>{1, 1}) {
+      group& s = start(step_kind::convolution_pool_weight_gradient, u, u, layout::lanes);
+      claim(s, n);
+      s.operands = {g.operand(u, 0), g.operand(n, 0), corners, no_node};
+      grow(s);
+      return true;
+    }
+    group& s = start(step_kind::unpool_corners, n, n, layout::lanes);
+    s.operands = {g.operand(n, 0), corners, no_node, no_node};
+    return true;
+  }
+
+  /// Every operand can be read or computed in registers. (A truth value in memory cannot.)
+  constexpr bool startable(node_id n) const {
+    if (!pointwise(n)) return false;
+    for (node_id o : g.operands(n)) {
+      if (g.type(o).element == dtype::boolean &&
+          !(owner[std::size_t(o)] == unclaimed && only_user(o) >= 0 && startable(o)))
+        return false;
+    }
+    return true;
+  }
+  constexpr void start_elementwise(node_id n) {
+    group& s = start(step_kind::elementwise, n, n, in_lanes(n) ? layout::lanes : layout::plain);
+    s.accumulated = no_node;
+    for (node_id o : g.operands(n)) pull_in(s, o);
+    grow(s);
+  }
+
+  // ---- growth
+
+  /// The most operations in one expression; shared ones count each time, since trees repeat them.
+  static constexpr int most_operations = 48;
+
+  /// Follows the users of the group's members as long as they are elementwise and all their
+  /// operands are in registers or were computed before the anchor.
+  constexpr void grow(group& s) {
+    for (std::size_t i = 0; i < s.members.size(); ++i) {
+      const node_id m = s.members[i];
+      if (m == s.anchor && s.accumulated >= 0 && m != s.accumulated) continue;
+      if (!follows_accumulated(s, m)) continue;
+      for (node_id u : users(m)) {
+        if (owner[std::size_t(u)] != unclaimed) continue;
+        if (is_alias(u)) {
+          // A loop nest has one factorization of its elements, so a reshape ends it.
+          if (s.kind == step_kind::elementwise) continue;
+          if (s.arrangement == layout::lanes && batched[std::size_t(m)] && !batched[std::size_t(u)])
+            continue;
+          claim(s, u);
+          continue;
+        }
+        if (!pointwise(u) || g.type(u).element == dtype::boolean) continue;
+        if (g.type(u).size() != value_type(m).size()) continue;
+        if (s.arrangement == layout::lanes && batched[std::size_t(m)] != batched[std::size_t(u)])
+          continue;
+        bool fits = true;
+        for (node_id o : g.operands(u)) fits = fits && acceptable(s, o, g.type(u).shape);
+        if (!fits || operations(s, u) > most_operations) continue;
+        claim(s, u);
+        for (node_id o : g.operands(u)) pull_in(s, o);
+      }
+    }
+  }
+  /// In a reduction, members before the sum are its prologue and are not followed.
+  constexpr bool follows_accumulated(const group& s, node_id m) const {
+    if (s.kind != step_kind::reduce) return true;
+    return position(m) >= position(s.anchor) && !prologue_[std::size_t(m)];
+  }
+
+  constexpr int operations(const group& s, node_id n) const {
+    if (is_leaf(n) || is_broadcast(n) || n == s.accumulated) return 0;
+    if (!member(s, n) && owner[std::size_t(n)] != unclaimed) return 0;
+    int sum = is_alias(n) ? 0 : 1;
+    if (g.nodes[std::size_t(n)].op->scalar) {
+      for (node_id o : g.operands(n)) {
+        sum += operations(s, o);
+        if (sum > most_operations) return sum;
+      }
+    }
+    return sum;
+  }
+
+  /// Whether `o` can be an operand of an elementwise member: in registers, a constant, or readable
+  /// from memory in a way that the group's kernel knows.
+  constexpr bool acceptable(const group& s, node_id o, const shape& domain) const {
+    if (member(s, o) && !prologue(s, o)) return o != s.corners;
+    if (is_constant(o)) return true;
+    if (is_broadcast(o)) return readable_broadcast(s, o, domain);
+    if (pullable(s, o)) {
+      for (node_id p : g.operands(o)) {
+        if (!acceptable(s, p, domain)) return false;
+      }
+      return true;
+    }
+    if (is_alias(o) && only_user(o) >= 0 && member(s, g.operand(o, 0))) return true;
+    return readable(s, o);
+  }
+  constexpr bool prologue(const group& s, node_id n) const {
+    return s.kind == step_kind::reduce && prologue_[std::size_t(n)];
+  }
+  constexpr bool pullable(const group& s, node_id o) const {
+    return owner[std::size_t(o)] == unclaimed && pointwise(o) && only_user(o) >= 0 &&
+           !is_output(o) &&
+           (s.arrangement != layout::lanes || !reduces_batch(s) || !batched[std::size_t(o)]);
+  }
+  constexpr bool reduces_batch(const group& s) const {
+    return s.kind == step_kind::product_weights ||
+           s.kind == step_kind::convolution_weight_gradient ||
+           s.kind == step_kind::convolution_pool_weight_gradient;
+  }
+  /// In memory before the anchor runs, in the layout that the epilogue writes.
+  constexpr bool readable(const group& s, node_id o) const {
+    if (g.type(o).element != element_) return false;
+    const node_id n = source(o);
+    if (!is_input(n) && position(n) >= position(s.anchor)) return false;
+    if (owner[std::size_t(n)] >= 0 && &groups[std::size_t(owner[std::size_t(n)])] == &s)
+      return false;
+    const bool wants_lanes = s.arrangement == layout::lanes && writes_lanes(s);
+    return wants_lanes ? batched[std::size_t(o)] && batched[std::size_t(n)] : true;
+  }
+  /// Whether the epilogue's values carry the batch in the lanes.
+  constexpr bool writes_lanes(const group& s) const {
+    const node_id v = s.accumulated >= 0 ? s.accumulated : s.anchor;
+    return batched[std::size_t(v)];
+  }
+  constexpr bool readable_broadcast(const group& s, node_id n, const shape& domain) const {
+    const node_id x = source(g.operand(n, 0));
+    if (!is_input(x) && position(x) >= position(s.anchor)) return false;
+    if (member(s, x) || g.type(x).element != element_) return false;
+    if (g.type(x).size() == 1) return !batched[std::size_t(x)] || s.arrangement != layout::lanes;
+    const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
+    if (s.kind == step_kind::elementwise) {
+      // In the lanes an operand either has the batch first or does not have it at all.
+      return s.arrangement == layout::plain || (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
+    }
+    if (s.kind == step_kind::reduce || s.accumulated < 0) return false;
+    return g.type(x).rank() == 1 && domain == value_type(s.accumulated).shape &&
+           (o.axes[0] == s.row_axis || o.axes[0] == s.column_axis);
+  }
+
+  /// Claims elementwise operands that nobody else uses, so that they are computed in registers.
+  constexpr void pull_in(group& s, node_id o) {
+    if (is_alias(o) && owner[std::size_t(o)] == unclaimed && only_user(o) >= 0 &&
+        pullable_source(s, o)) {
+      mark_prologue(s, o);
+      claim(s, o);
+      pull_in(s, g.operand(o, 0));
+      return;
+    }
+    if (!pullable(s, o)) return;
+    for (node_id p : g.operands(o)) {
+      if (!readable_in_prologue(s, p)) return;
+    }
+    // Truth values have no form in memory, so they are never left to a kernel of their own.
+    if (g.type(o).element != dtype::boolean && operations(s, o) > most_operations) return;
+    mark_prologue(s, o);
+    claim(s, o);
+    for (node_id p : g.operands(o)) pull_in(s, p);
+  }
+  constexpr bool pullable_source(const group& s, node_id o) const {
+    const node_id x = g.operand(o, 0);
+    return g.type(o).shape == g.type(x).shape && pullable(s, x);
+  }
+  constexpr bool readable_in_prologue(const group& s, node_id p) const {
+    if (is_constant(p) || member(s, p) || pullable(s, p)) return true;
+    if (is_broadcast(p)) {
+      const node_id x = source(g.operand(p, 0));
+      if (!is_input(x) && position(x) >= position(s.anchor)) return false;
+      if (s.kind != step_kind::elementwise && s.kind != step_kind::reduce)
+        return readable_broadcast(s, p, g.type(p).shape);
+      const auto o = g.nodes[std::size_t(p)].attributes.as<broadcast_op::options>();
+      return s.arrangement == layout::plain || g.type(x).size() == 1 ||
+             (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
+    }
+    if (s.kind == step_kind::reduce && s.arrangement == layout::lanes) {
+      return g.type(p).element == element_ && batched[std::size_t(p)] &&
+             batched[std::size_t(source(p))];
+    }
+    return readable(s, p);
+  }
+  constexpr void mark_prologue(const group& s, node_id n) {
+    if (s.kind == step_kind::reduce && position(n) < position(s.anchor))
+      prologue_[std::size_t(n)] = 1;
+  }
+
+  dtype element_;
+  layout arrangement_;
+  flags live_;
+  flags output_;
+  flags prologue_ = flags(g.nodes.size(), 0);
+  std::vector<int> first_user_;
+  std::vector<node_id> users_;
+};
+
+}  // namespace cella

@@ -1,0 +1,69 @@
+// Places buffers in one arena so that those that live at the same time do not overlap.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace cella {
+
+/// Bytes that are needed from step `first` to step `last`, both included.
+struct lifetime {
+  std::int64_t bytes{};
+  int first{};
+  int last{};
+  std::int64_t offset = -1;  ///< the result
+};
+
+inline constexpr std::int64_t arena_alignment = 64;
+constexpr std::int64_t align_up(std::int64_t n, std::int64_t to = arena_alignment) {
+  return (n + to - 1) / to * to;
+}
+
+/// Sets the offsets and returns the size of the arena. Greedy by size (Pisarchyk and Lee 2020): the
+/// largest first, each at the lowest offset that is free during its whole life.
+constexpr std::int64_t plan_memory(std::vector<lifetime>& buffers) {
+  std::vector<int> order;
+  for (std::size_t i = 0; i < buffers.size(); ++i) order.push_back(int(i));
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    const lifetime& x = buffers[std::size_t(a)];
+    const lifetime& y = buffers[std::size_t(b)];
+    return x.bytes != y.bytes ? x.bytes > y.bytes : a < b;
+  });
+  std::vector<int> placed;  // by offset
+  std::int64_t size = 0;
+  for (int i : order) {
+    lifetime& b = buffers[std::size_t(i)];
+    std::int64_t at = 0;
+    for (int j : placed) {
+      const lifetime& c = buffers[std::size_t(j)];
+      if (c.last < b.first || b.last < c.first) continue;
+      if (c.offset >= at + b.bytes) break;
+      at = std::max(at, align_up(c.offset + c.bytes));
+    }
+    b.offset = at;
+    size = std::max(size, align_up(at + b.bytes));
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), at,
+                         [&](std::int64_t v, int j) { return v < buffers[std::size_t(j)].offset; }),
+        i);
+  }
+  return size;
+}
+
+/// The largest number of bytes alive in one step: the lower bound of any arena.
+constexpr std::int64_t largest_live_set(const std::vector<lifetime>& buffers) {
+  int steps = 0;
+  for (const lifetime& b : buffers) steps = std::max(steps, b.last + 1);
+  std::vector<std::int64_t> alive(std::size_t(steps + 1), 0);
+  for (const lifetime& b : buffers) {
+    alive[std::size_t(b.first)] += align_up(b.bytes);
+    alive[std::size_t(b.last + 1)] -= align_up(b.bytes);
+  }
+  std::int64_t now = 0;
+  std::int64_t most = 0;
+  for (std::int64_t change : alive) most = std::max(most, now += change);
+  return most;
+}
+
+}  // namespace cella

@@ -1,0 +1,142 @@
+// What a program does, step by step, as one plain structure of compile-time constants: made by the
+// planner, read by the back end, printed by `explain`.
+#pragma once
+
+#include <array>
+#include <cella/graph/op_info.hpp>
+#include <cstdint>
+#include <string_view>
+
+namespace cella {
+
+/// How a tensor lies in memory. `lanes`: [ceil(N/L)][features...][L], the batch in the SIMD lanes.
+enum class layout : std::uint8_t { plain, lanes };
+
+/// Which memory an address is relative to. Arguments follow from `first_argument` on.
+enum memory_space : std::int32_t {
+  arena_space,
+  parameter_space,
+  slot_space,
+  scalar_space,
+  first_argument
+};
+
+/// A place in memory, in bytes.
+struct buffer_ref {
+  std::int32_t space = -1;  ///< -1: none
+  std::int64_t offset{};
+  constexpr bool valid() const { return space >= 0; }
+};
+
+/// What a step runs. Operands are described by `step::in`.
+enum class step_kind : std::uint8_t {
+  elementwise,                       ///< a fused group alone
+  reduce,                            ///< a sum with its prologue and epilogue
+  product,                           ///< matrix product: left, right
+  product_weights,                   ///< sum over the batch in the lanes: dy, x
+  convolution,                       ///< image, filter
+  convolution_pool,                  ///< the same, 2x2 max pooling in registers
+  convolution_input_gradient,        ///< dy, filter
+  convolution_weight_gradient,       ///< image, dy
+  convolution_pool_weight_gradient,  ///< image, pooled dy, corners: un-pools on the fly
+  unpool_corners,                    ///< pooled values, corners
+  cross_entropy,                     ///< logits, labels -> loss, gradient of the logits
+  pack,                              ///< plain -> lanes, with a zero border
+  unpack,                            ///< lanes -> plain
+  border,                            ///< lanes -> lanes with a zero border
+  copy,
+  generic  ///< the operation's own computation on plain tensors
+};
+constexpr std::string_view name(step_kind k) {
+  constexpr std::array<std::string_view, 16> names{"elementwise",
+                                                   "reduce",
+                                                   "product",
+                                                   "product_weights",
+                                                   "convolution",
+                                                   "convolution_pool",
+                                                   "convolution_input_gradient",
+                                                   "convolution_weight_gradient",
+                                                   "convolution_pool_weight_gradient",
+                                                   "unpool",
+                                                   "cross_entropy",
+                                                   "pack",
+                                                   "unpack",
+                                                   "border",
+                                                   "copy",
+                                                   "generic"};
+  return names[static_cast<std::size_t>(k)];
+}
+
+/// How a fused expression reads a value that was computed before.
+enum class access : std::uint8_t {
+  same,    ///< at the element that is being computed
+  row,     ///< one number per channel, or per row of a product
+  column,  ///< one number per column of a product
+  scalar,  ///< one number
+  moving,  ///< in a loop nest: contiguous with the innermost loop
+  fixed    ///< in a loop nest: one number for the whole innermost loop
+};
+
+inline constexpr int max_loops = 5;
+
+struct leaf {
+  node_id value = no_node;
+  access how{};
+  buffer_ref at{};
+  /// In a loop nest: elements (or lane vectors) to step per loop.
+  std::array<std::int64_t, max_loops> strides{};
+};
+
+struct step_output {
+  node_id value = no_node;
+  buffer_ref at{};
+};
+
+struct step {
+  step_kind kind{};
+  layout arrangement{};
+  node_id anchor = no_node;  ///< the node that the kernel computes; elementwise: the first root
+  node_id accumulated = no_node;  ///< the value that the epilogue starts from
+  std::array<buffer_ref, 6> in{};
+  buffer_ref scratch{};
+  buffer_ref corners{};  ///< where convolution_pool writes the positions of its maxima
+  std::array<std::int64_t, 12> extents{};
+  int loops{};  ///< elementwise and reduce: the loop nest
+  std::array<std::int64_t, max_loops> loop{};
+  unsigned folded{};  ///< reduce: which loops are summed over
+  int output_count{};
+  std::array<step_output, 6> outputs{};
+  int leaf_count{};
+  std::array<leaf, 16> leaves{};
+  std::int64_t flops{};
+  std::int64_t bytes{};
+
+  constexpr int find_leaf(node_id n) const {
+    for (int k = 0; k < leaf_count; ++k) {
+      if (leaves[std::size_t(k)].value == n) return k;
+    }
+    return -1;
+  }
+};
+
+/// Where a result of the program lies, and its type.
+struct plan_value {
+  node_id value = no_node;
+  buffer_ref at{};
+};
+
+/// Room for the largest program that is compiled today; a larger one is refused by name.
+template <int Steps, int Results>
+struct basic_plan {
+  std::array<step, std::size_t(Steps)> steps{};
+  int step_count{};
+  std::array<plan_value, std::size_t(Results)> results{};
+  int result_count{};
+  std::int64_t arena_bytes{};
+  std::int64_t arena_bytes_without_reuse{};
+  std::int64_t live_bytes{};  ///< the largest set of values alive at once: no arena can be smaller
+  std::int64_t parameter_bytes{};
+  std::int64_t slot_bytes{};
+};
+
+}  // namespace cella

@@ -1,0 +1,678 @@
+// Turns a graph into a plan: groups in an order, their memory, and the steps that move values from
+// one layout to another.
+#pragma once
+
+#include <cella/passes/fuse.hpp>
+#include <cella/passes/memory.hpp>
+
+namespace cella {
+
+/// What a plan is made for.
+struct plan_options {
+  dtype element = dtype::f32;
+  int lanes = 16;  ///< SIMD lanes of that type
+};
+
+/// Byte offsets of inputs of some roles in the memory that they share, in the order of the graph's
+/// inputs; other inputs get -1. `total` is the size.
+struct input_offsets {
+  std::vector<std::int64_t> offset;
+  std::int64_t total{};
+};
+constexpr input_offsets offsets_of(const graph& g, std::initializer_list<input_role> roles) {
+  input_offsets r;
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    bool wanted = false;
+    for (input_role role : roles) wanted |= g.inputs[i].role == role;
+    r.offset.push_back(wanted ? r.total : -1);
+    if (wanted) r.total += align_up(g.type(g.input(int(i))).bytes());
+  }
+  return r;
+}
+
+/// The steps of a matrix product in terms of strides, if each of its four kinds of factors (rows,
+/// columns, summed, batch) is one run of memory in every tensor.
+struct product_form {
+  bool fits{};
+  std::int64_t rows = 1, columns = 1, depth = 1, batch = 1;
+  std::int64_t a_row{}, a_depth{}, a_batch{};
+  std::int64_t b_depth{}, b_column{}, b_batch{};
+  std::int64_t c_row{}, c_column{}, c_batch{};
+};
+constexpr product_form form_of_product(const graph& g, node_id n) {
+  const auto o = g.nodes[std::size_t(n)].attributes.as<matmul_op::options>();
+  const std::array<tensor_type, 3> types{g.type(g.operand(n, 0)), g.type(g.operand(n, 1)),
+                                         g.type(n)};
+  const std::array<iteration_space::axes, 3> axes{o.a, o.b, o.result};
+  // stride[t][f]: elements between neighbours along factor f in tensor t; 0: the tensor lacks f.
+  std::array<std::array<std::int64_t, 24>, 3> stride{};
+  std::array<std::int64_t, 24> extent{};
+  std::array<std::array<bool, 24>, 3> has{};
+  for (std::size_t t = 0; t < 3; ++t) {
+    const auto own = row_major_strides(types[t].shape);
+    for (int d = 0; d < types[t].rank(); ++d) {
+      const auto f = std::size_t(axes[t][std::size_t(d)]);
+      stride[t][f] = own[std::size_t(d)];
+      extent[f] = types[t][d];
+      has[t][f] = true;
+    }
+  }
+  product_form p;
+  // Collects the factors that lie in exactly the given tensors, in the order of tensor `by`, as one
+  // loop; fails unless each tensor steps evenly through it.
+  auto collect = [&](bool in_a, bool in_b, bool in_c, std::size_t by, std::int64_t& size,
+                     std::array<std::int64_t*, 3> step) {
+    bool first = true;
+    for (int d = types[by].rank(); d-- > 0;) {
+      const auto f = std::size_t(axes[by][std::size_t(d)]);
+      if (has[0][f] != in_a || has[1][f] != in_b || has[2][f] != in_c || extent[f] == 1) continue;
+      for (std::size_t t = 0; t < 3; ++t) {
+        if (!step[t]) continue;
+        if (first)
+          *step[t] = stride[t][f];
+        else if (stride[t][f] != *step[t] * size)
+          return false;
+      }
+      size *= extent[f];
+      first = false;
+    }
+    return true;
+  };
+  p.fits = collect(true, false, true, 2, p.rows, {&p.a_row, nullptr, &p.c_row}) &&
+           collect(false, true, true, 2, p.columns, {nullptr, &p.b_column, &p.c_column}) &&
+           collect(true, true, false, 0, p.depth, {&p.a_depth, &p.b_depth, nullptr}) &&
+           collect(true, true, true, 2, p.batch, {&p.a_batch, &p.b_batch, &p.c_batch});
+  // The kernel writes rows; a transposed result is the product with its operands exchanged.
+  if (p.fits && p.c_column != 1 && p.columns > 1) { p.fits = p.c_row == 1 || p.rows == 1; }
+  return p;
+}
+
+template <class Plan>
+class planner {
+ public:
+  constexpr planner(const graph& source, plan_options options)
+      : g(source),
+        options_(options),
+        arrangement_(choose_layout(source, options.lanes)),
+        cut_(source, options.element, arrangement_),
+        parameters_(offsets_of(source, {input_role::parameter, input_role::state})),
+        slots_(offsets_of(source, {input_role::slot})) {
+    for (std::size_t i = 0; i < g.regions[0].inputs.size(); ++i)
+      input_of_.push_back(g.input(int(i)));
+    order_groups();
+    for (int i : order_) lower(i);
+    finish();
+  }
+
+  constexpr Plan result() const { return plan_; }
+  constexpr const text& fault() const { return fault_; }
+
+ private:
+  struct buffer {
+    std::int64_t bytes{};
+    bool pinned{};
+    int first = -1;
+    int last = -1;
+    std::int64_t offset{};
+  };
+  /// A value in memory in one layout.
+  struct home {
+    node_id value;
+    layout arrangement;
+    std::array<int, 2> border;
+    buffer_ref at;  // space -2: offset is the index of an arena buffer
+  };
+  static constexpr std::int32_t pending = -2;
+
+  // ---- order
+
+  constexpr node_id source(node_id n) const { return cut_.source(n); }
+
+  /// The input that output value `n` replaces and that it may overwrite, or -1.
+  constexpr std::int32_t replaced_input(node_id n) const {
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+      if (g.outputs[i].updates >= 0 && g.regions[0].outputs[i] == n && in_place_[i])
+        return g.outputs[i].updates;
+    }
+    return -1;
+  }
+
+  constexpr void order_groups() {
+    in_place_.assign(g.outputs.size(), 0);
+    std::vector<int> when;
+    for (const group& s : cut_.groups) when.push_back(s.order * 2);
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+      const std::int32_t input = g.outputs[i].updates;
+      const node_id value = g.regions[0].outputs[i];
+      if (input < 0 || cut_.owner[std::size_t(value)] < 0) continue;
+      const int writer = cut_.owner[std::size_t(value)];
+      if (cut_.groups[std::size_t(writer)].kind == step_kind::generic) continue;
+      // Readers of the old value come first; the writer may move behind them if nobody waits for
+      // it.
+      int last_reader = -1;
+      for_each_reader(g.input(input), [&](int reader) {
+        if (reader != writer) last_reader = std::max(last_reader, when[std::size_t(reader)]);
+      });
+      if (reads_old_value_elsewhere(writer, g.input(input))) continue;
+      if (last_reader >= when[std::size_t(writer)]) {
+        if (someone_waits(writer, last_reader, when)) continue;
+        when[std::size_t(writer)] = last_reader + 1;
+      }
+      in_place_[i] = 1;
+    }
+    for (std::size_t i = 0; i < cut_.groups.size(); ++i) order_.push_back(int(i));
+    std::sort(order_.begin(), order_.end(), [&](int a, int b) {
+      return when[std::size_t(a)] != when[std::size_t(b)]
+                 ? when[std::size_t(a)] < when[std::size_t(b)]
+                 : a < b;
+    });
+  }
+  /// Groups that read `n`, also through reshapes and broadcasts.
+  template <class F>
+  constexpr void for_each_reader(node_id n, F f) const {
+    for (node_id u : cut_.users(n)) {
+      const int o = cut_.owner[std::size_t(u)];
+      if (o >= 0) f(o);
+      if (cut_.is_alias(u) || cut_.is_broadcast(u)) for_each_reader(u, f);
+    }
+  }
+  /// The kernel reads the value that it overwrites other than at the element that it writes.
+  constexpr bool reads_old_value_elsewhere(int writer, node_id input) const {
+    const group& s = cut_.groups[std::size_t(writer)];
+    for (node_id o : s.operands) {
+      if (o >= 0 && source(o) == input) return true;
+    }
+    for (node_id m : s.members) {
+      for (node_id o : g.operands(m)) {
+        if (cut_.is_broadcast(o) && source(g.operand(o, 0)) == input) return true;
+      }
+    }
+    return false;
+  }
+  constexpr bool someone_waits(int writer, int until, const std::vector<int>& when) const {
+    for (node_id m : cut_.groups[std::size_t(writer)].members) {
+      bool waits = false;
+      for_each_reader(m, [&](int reader) {
+        waits |= reader != writer && when[std::size_t(reader)] <= until + 1;
+      });
+      if (waits) return true;
+    }
+    return false;
+  }
+
+  // ---- memory
+
+  constexpr buffer_ref fresh(std::int64_t bytes, bool pinned = false) {
+    buffers_.push_back({bytes, pinned, -1, -1, 0});
+    return {pending, std::int64_t(buffers_.size()) - 1};
+  }
+  constexpr std::int64_t bytes_of(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
+    const tensor_type t = g.type(n);
+    if (a == layout::plain) return t.bytes();
+    const std::int64_t blocks = (t[0] + options_.lanes - 1) / options_.lanes;
+    std::int64_t features = 1;
+    for (int d = 1; d < t.rank(); ++d)
+      features *= t[d] + (d >= 2 && t.rank() == 4 ? 2 * border[std::size_t(d - 2)] : 0);
+    return blocks * features * options_.lanes * std::int64_t(size_of(t.element));
+  }
+  constexpr const home* find(node_id n, layout a, std::array<int, 2> border) const {
+    for (const home& h : homes_) {
+      if (h.value == n && h.arrangement == a && h.border == border) return &h;
+    }
+    return nullptr;
+  }
+  constexpr buffer_ref input_home(node_id n) const {
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+      if (input_of_[i] != n) continue;
+      const input_info& in = g.inputs[i];
+      switch (in.role) {
+        case input_role::argument:
+          return {first_argument + in.index, 0};
+        case input_role::slot:
+          return {slot_space, slots_.offset[i]};
+        case input_role::scalar:
+          return {scalar_space, in.index * std::int64_t{8}};
+        default:
+          return {parameter_space, parameters_.offset[i]};
+      }
+    }
+    return {};
+  }
+
+  /// The address of `n` in a layout; appends the steps that bring it there if it is not yet.
+  constexpr buffer_ref locate(node_id n, layout a, std::array<int, 2> border = {0, 0}) {
+    n = source(n);
+    if (const home* h = find(n, a, border)) return h->at;
+    const tensor_type t = g.type(n);
+    if (a == layout::plain) {
+      if (cut_.is_input(n)) return remember(n, a, border, input_home(n));
+      if (find(n, layout::lanes, {0, 0})) {
+        step s = conversion(step_kind::unpack, n, locate(n, layout::lanes), {0, 0});
+        return emit_conversion(s, n, a, border);
+      }
+      // A constant or a broadcast that some kernel wants in memory.
+      step s{.kind = step_kind::generic, .anchor = n, .accumulated = n};
+      int k = 0;
+      for (node_id o : g.operands(n)) s.in[std::size_t(k++)] = locate(o, layout::plain);
+      return emit_conversion(s, n, a, border);
+    }
+    if (border != std::array<int, 2>{0, 0} && find(n, layout::lanes, {0, 0})) {
+      step s = conversion(step_kind::border, n, locate(n, layout::lanes), border);
+      return emit_conversion(s, n, a, border);
+    }
+    step s = conversion(step_kind::pack, n, locate(n, layout::plain), border);
+    (void)t;
+    return emit_conversion(s, n, a, border);
+  }
+  constexpr buffer_ref remember(node_id n, layout a, std::array<int, 2> border, buffer_ref at) {
+    homes_.push_back({n, a, border, at});
+    return at;
+  }
+  /// samples, channels, height, width, border: what pack and its kin need.
+  constexpr step conversion(step_kind kind, node_id n, buffer_ref from,
+                            std::array<int, 2> border) const {
+    const tensor_type t = g.type(n);
+    step s{.kind = kind, .anchor = n, .accumulated = n};
+    s.in[0] = from;
+    s.extents = {t[0], t.rank() > 1 ? t[1] : 1, 1, 1, border[0], border[1]};
+    if (t.rank() == 4) {
+      s.extents[2] = t[2];
+      s.extents[3] = t[3];
+    } else {
+      s.extents[1] = t.shape.size(1, t.rank());
+    }
+    return s;
+  }
+  constexpr buffer_ref emit_conversion(step s, node_id n, layout a, std::array<int, 2> border) {
+    s.arrangement = a;
+    s.output_count = 1;
+    s.outputs[0] = {n, fresh(bytes_of(n, a, border))};
+    emit(s);
+    return remember(n, a, border, s.outputs[0].at);
+  }
+
+  constexpr void emit(step s) {
+    if (plan_.step_count == int(plan_.steps.size())) {
+      fault_ = text() << "this program has more than " << plan_.steps.size() << " steps";
+      return;
+    }
+    const int at = plan_.step_count;
+    auto touch = [&](const buffer_ref& r) {
+      if (r.space != pending) return;
+      buffer& b = buffers_[std::size_t(r.offset)];
+      if (b.first < 0) b.first = at;
+      b.last = at;
+    };
+    for (const auto& r : s.in) touch(r);
+    touch(s.scratch);
+    touch(s.corners);
+    for (int k = 0; k < s.output_count; ++k) touch(s.outputs[std::size_t(k)].at);
+    for (int k = 0; k < s.leaf_count; ++k) touch(s.leaves[std::size_t(k)].at);
+    plan_.steps[std::size_t(plan_.step_count++)] = s;
+  }
+
+  // ---- groups to steps
+
+  constexpr void lower(int index) {
+    const group& s = cut_.groups[std::size_t(index)];
+    step t{.kind = s.kind,
+           .arrangement = s.arrangement,
+           .anchor = s.anchor,
+           .accumulated = s.accumulated};
+    operands(s, t);
+    leaves(s, t);
+    outputs(s, t);
+    count(s, t);
+    emit(t);
+  }
+
+  constexpr void operands(const group& s, step& t) {
+    const layout a = s.arrangement;
+    auto& e = t.extents;
+    switch (s.kind) {
+      case step_kind::convolution:
+      case step_kind::convolution_pool:
+      case step_kind::convolution_input_gradient:
+      case step_kind::convolution_weight_gradient:
+      case step_kind::convolution_pool_weight_gradient: {
+        const auto o = g.nodes[std::size_t(s.anchor)].attributes.as<convolution_options>();
+        const bool weights = s.kind == step_kind::convolution_weight_gradient ||
+                             s.kind == step_kind::convolution_pool_weight_gradient;
+        const bool backward = s.kind == step_kind::convolution_input_gradient;
+        const tensor_type image = g.type(backward ? s.anchor : s.operands[0]);
+        const tensor_type filter = g.type(weights ? s.anchor : s.operands[1]);
+        const auto& w = o.window;
+        e = {image[0],  image[1],    image[2],    image[3],    filter[0],   filter[2],
+             filter[3], w.stride[0], w.stride[1], w.before[0], w.before[1], 0};
+        const std::array<int, 2> border{w.before[0], w.before[1]};
+        if (a == layout::lanes) {
+          t.in[0] = backward ? locate(s.operands[0], a) : locate(s.operands[0], a, border);
+          t.in[1] = locate(s.operands[1], weights ? layout::lanes : layout::plain);
+          if (s.kind == step_kind::convolution_pool_weight_gradient)
+            t.in[2] = locate(s.operands[2], a);
+        } else {
+          t.in[0] = locate(s.operands[0], layout::plain);
+          t.in[1] = locate(s.operands[1], layout::plain);
+        }
+        break;
+      }
+      case step_kind::product:
+        if (a == layout::lanes) {
+          const auto o = g.nodes[std::size_t(s.anchor)].attributes.as<matmul_op::options>();
+          const tensor_type w = g.type(s.operands[1]);
+          const bool rows_first = o.b[0] == o.result[1];
+          t.in[0] = locate(s.operands[0], a);
+          t.in[1] = locate(s.operands[1], layout::plain);
+          // samples, rows, inner, row stride, inner stride
+          e = {g.type(s.anchor)[0], g.type(s.anchor)[1], rows_first ? w[1] : w[0],
+               rows_first ? w[1] : 1, rows_first ? 1 : w[1]};
+        } else {
+          t.in[0] = locate(s.operands[0], layout::plain);
+          t.in[1] = locate(s.operands[1], layout::plain);
+        }
+        break;
+      case step_kind::product_weights:
+        t.in[0] = locate(s.operands[0], layout::lanes);
+        t.in[1] = locate(s.operands[1], layout::lanes);
+        e = {g.type(s.operands[0])[0], g.type(s.operands[0])[1], g.type(s.operands[1])[1]};
+        t.scratch = fresh((e[0] + options_.lanes - 1) / options_.lanes * options_.lanes *
+                          align_up(e[2], options_.lanes) * std::int64_t(size_of(options_.element)));
+        break;
+      case step_kind::unpool_corners:
+        t.in[0] = locate(s.operands[0], layout::lanes);
+        t.in[1] = locate(s.operands[1], layout::lanes);
+        e = {g.type(s.anchor)[0], g.type(s.anchor)[1], g.type(s.anchor)[2], g.type(s.anchor)[3]};
+        break;
+      case step_kind::cross_entropy:
+        t.in[0] = locate(s.operands[0], a);
+        t.in[1] = locate(s.operands[1], layout::plain);
+        e = {g.type(s.operands[0])[0], g.type(s.operands[0])[1]};
+        break;
+      case step_kind::generic: {
+        int k = 0;
+        for (node_id o : g.operands(s.anchor)) {
+          if (k == int(t.in.size())) {
+            fault_ = text() << g.nodes[std::size_t(s.anchor)].op->name << ": more than "
+                            << t.in.size() << " operands are not supported in graph mode";
+            break;
+          }
+          t.in[std::size_t(k++)] = locate(o, layout::plain);
+        }
+        break;
+      }
+      default:
+        break;
+    }
+  }
+
+  /// What the group's expressions read from memory, each value once.
+  constexpr void leaves(const group& s, step& t) {
+    const bool loops = s.kind == step_kind::elementwise || s.kind == step_kind::reduce;
+    if (loops) loop_domain(s, t);
+    if (s.kind == step_kind::reduce && !cut_.member(s, s.operands[0]))
+      read(s, t, s.operands[0], true);
+    if (s.kind == step_kind::cross_entropy || s.kind == step_kind::generic) return;
+    for (node_id m : s.members) {
+      if (m == s.anchor && s.kind != step_kind::elementwise) continue;
+      if (!g.nodes[std::size_t(m)].op->scalar || cut_.is_alias(m)) continue;
+      const bool prologue =
+          s.kind == step_kind::reduce &&
+          g.nodes[std::size_t(m)].position < g.nodes[std::size_t(s.anchor)].position;
+      for (node_id o : g.operands(m)) {
+        if (!cut_.member(s, o) && !cut_.is_constant(o))
+          read(s, t, o, s.kind == step_kind::elementwise || prologue);
+      }
+    }
+    if (loops) collapse(t);
+  }
+
+  constexpr void loop_domain(const group& s, step& t) const {
+    const node_id n = s.kind == step_kind::reduce ? s.operands[0] : s.anchor;
+    shape d = g.type(n).shape;
+    if (s.arrangement == layout::lanes) d[0] = (d[0] + options_.lanes - 1) / options_.lanes;
+    t.loops = d.rank ? d.rank : 1;
+    if (t.loops > max_loops) {
+      // Leading axes are one loop as long as no operand is broadcast along them; checked in `read`.
+      t.loops = max_loops;
+    }
+    for (int i = 0; i < t.loops; ++i) t.loop[std::size_t(i)] = d.rank ? d[i] : 1;
+    if (s.kind == step_kind::reduce)
+      t.folded = g.nodes[std::size_t(s.anchor)].attributes.as<axes_options>().axes;
+  }
+
+  constexpr void read(const group& s, step& t, node_id n, bool in_loops) {
+    if (t.find_leaf(n) >= 0) return;
+    leaf l{.value = n};
+    const bool lanes = s.arrangement == layout::lanes;
+    const bool broadcast = cut_.is_broadcast(n);
+    const node_id from = broadcast ? g.operand(n, 0) : n;
+    const tensor_type t_from = g.type(from);
+    if (in_loops) {
+      const bool batched = cut_.batched[std::size_t(from)] != 0;
+      l.at = locate(from, lanes && batched ? layout::lanes : layout::plain);
+      shape stored = t_from.shape;
+      if (lanes && batched) stored[0] = int(t.loop[0]);
+      const auto own = row_major_strides(stored);
+      if (broadcast) {
+        const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
+        for (int d = 0; d < stored.rank; ++d)
+          l.strides[std::size_t(o.axes[std::size_t(d)])] = own[std::size_t(d)];
+      } else {
+        for (int d = 0; d < stored.rank; ++d) l.strides[std::size_t(d)] = own[std::size_t(d)];
+      }
+      l.how = access::moving;  // or fixed: known once the loops are collapsed
+      if (lanes && !batched) l.how = access::fixed;
+    } else if (broadcast) {
+      l.at = locate(from, layout::plain);
+      const auto axis = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>().axes[0];
+      l.how = t_from.size() == 1   ? access::scalar
+              : axis == s.row_axis ? access::row
+                                   : access::column;
+    } else {
+      const node_id value = s.accumulated >= 0 ? s.accumulated : s.anchor;
+      l.at =
+          locate(from, lanes && cut_.batched[std::size_t(value)] ? layout::lanes : layout::plain);
+      l.how = access::same;
+    }
+    if (t.leaf_count == int(t.leaves.size())) {
+      fault_ = text() << "a fused group reads more than " << t.leaves.size() << " values";
+      return;
+    }
+    t.leaves[std::size_t(t.leaf_count++)] = l;
+  }
+
+  /// Joins neighbouring loops through which every operand steps evenly, drops those of one turn.
+  constexpr void collapse(step& t) const {
+    int n = 0;
+    std::array<std::int64_t, max_loops> size{};
+    std::array<std::array<std::int64_t, max_loops>, 17> stride{};
+    unsigned folded = 0;
+    for (int d = 0; d < t.loops; ++d) {
+      const auto i = std::size_t(d);
+      if (t.loop[i] == 1 && !(d == t.loops - 1 && n == 0)) continue;
+      const bool fold = t.folded >> d & 1;
+      bool join = n > 0 && (folded >> (n - 1) & 1) == unsigned(fold);
+      // In the lanes the outermost loop counts blocks of samples, whose fold differs from the rest.
+      if (t.arrangement == layout::lanes && t.kind == step_kind::reduce && n == 1) join = false;
+      for (int k = 0; join && k < t.leaf_count; ++k) {
+        join = stride[std::size_t(k)][std::size_t(n - 1)] ==
+               t.leaves[std::size_t(k)].strides[i] * t.loop[i];
+      }
+      const auto at = std::size_t(join ? n - 1 : n);
+      size[at] = join ? size[at] * t.loop[i] : t.loop[i];
+      for (int k = 0; k < t.leaf_count; ++k)
+        stride[std::size_t(k)][at] = t.leaves[std::size_t(k)].strides[i];
+      if (!join) {
+        if (fold) folded |= 1u << n;
+        ++n;
+      }
+    }
+    t.loops = n;
+    t.loop = size;
+    t.folded = folded;
+    for (int k = 0; k < t.leaf_count; ++k) {
+      leaf& l = t.leaves[std::size_t(k)];
+      l.strides = stride[std::size_t(k)];
+      if (l.how == access::moving && t.arrangement == layout::plain &&
+          l.strides[std::size_t(n - 1)] == 0)
+        l.how = access::fixed;
+    }
+  }
+
+  /// Members that somebody outside the group reads are written to memory.
+  constexpr void outputs(const group& s, step& t) {
+    auto put = [&](node_id n) {
+      if (t.output_count == int(t.outputs.size())) {
+        fault_ = text() << "a fused group writes more than " << t.outputs.size() << " values";
+        return;
+      }
+      const node_id value = s.accumulated >= 0 ? s.accumulated : s.anchor;
+      const bool lanes = s.arrangement == layout::lanes && cut_.batched[std::size_t(value)] &&
+                         s.kind != step_kind::generic;
+      const layout a = lanes ? layout::lanes : layout::plain;
+      const std::int32_t input = replaced_input(n);
+      const buffer_ref at = input >= 0 ? input_home(g.input(input)) : fresh(bytes_of(n, a));
+      remember(n, a, {0, 0}, at);
+      t.outputs[std::size_t(t.output_count++)] = {n, at};
+    };
+    if (s.kind == step_kind::generic) {
+      const node& x = g.nodes[std::size_t(s.anchor)];
+      if (!x.result_count) return put(s.anchor);
+      for (int k = 0; k < x.result_count; ++k) {
+        node_id get = no_node;
+        for (node_id u : cut_.users(s.anchor)) {
+          if (g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k) get = u;
+        }
+        const buffer_ref at = fresh(g.result_type(s.anchor, k).bytes());
+        if (get >= 0) remember(get, layout::plain, {0, 0}, at);
+        t.outputs[std::size_t(t.output_count++)] = {get, at};
+      }
+      return;
+    }
+    if (s.kind == step_kind::cross_entropy) {
+      const buffer_ref loss = fresh(bytes_of(s.operands[3], layout::plain));
+      remember(s.operands[3], layout::plain, {0, 0}, loss);
+      t.outputs[0] = {s.operands[3], loss};
+      t.output_count = 1;
+      if (s.operands[2] >= 0) {
+        const buffer_ref at = fresh(bytes_of(s.operands[2], s.arrangement));
+        remember(s.operands[2], s.arrangement, {0, 0}, at);
+        t.outputs[1] = {s.operands[2], at};
+        t.output_count = 2;
+      }
+      return;
+    }
+    if (s.corners >= 0) {
+      // Four masks of 16 bits for each vector of pooled values.
+      t.corners = fresh(bytes_of(s.accumulated, layout::lanes) /
+                        (options_.lanes * std::int64_t(size_of(options_.element))) * 8);
+      remember(s.corners, layout::lanes, {0, 0}, t.corners);
+    }
+    for (node_id m : s.members) {
+      if (m == s.corners || cut_.is_alias(m)) continue;
+      if (m == s.anchor && s.accumulated >= 0 && m != s.accumulated) continue;
+      const node& x = g.nodes[std::size_t(m)];
+      if (x.result_count || x.type.element == dtype::boolean) continue;
+      if (s.kind == step_kind::reduce && x.position < g.nodes[std::size_t(s.anchor)].position)
+        continue;
+      if (s.kind == step_kind::convolution_pool_weight_gradient && m != s.accumulated &&
+          !x.op->scalar)
+        continue;
+      if (read_outside(s, m)) put(m);
+    }
+  }
+  constexpr bool read_outside(const group& s, node_id m) const {
+    if (cut_.is_output(m)) return true;
+    for (node_id u : cut_.users(m)) {
+      if (cut_.member(s, u) && !cut_.is_alias(u)) continue;
+      if (cut_.is_alias(u) ? read_outside(s, u) : !cut_.member(s, u)) return true;
+    }
+    return false;
+  }
+
+  /// Floating-point operations and bytes moved, for profiles and tables.
+  constexpr void count(const group& s, step& t) const {
+    const node& x = g.nodes[std::size_t(s.anchor)];
+    if (x.op->kind == op_kind::bilinear && x.op->space) {
+      const std::array types{g.type(g.operand(s.anchor, 0)), g.type(g.operand(s.anchor, 1))};
+      t.flops = 2 * x.op->space(types, x.attributes).points();
+    } else {
+      t.flops = g.type(s.anchor).size() * std::int64_t(s.members.size());
+    }
+    for (node_id o : s.operands) {
+      if (o >= 0) t.bytes += g.type(o).bytes();
+    }
+    for (int k = 0; k < t.leaf_count; ++k)
+      t.bytes += g.type(t.leaves[std::size_t(k)].value).bytes();
+    for (int k = 0; k < t.output_count; ++k) {
+      if (t.outputs[std::size_t(k)].value >= 0)
+        t.bytes += g.type(t.outputs[std::size_t(k)].value).bytes();
+    }
+  }
+
+  // ---- the end
+
+  constexpr void finish() {
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+      const node_id n = g.regions[0].outputs[i];
+      const std::int32_t input = g.outputs[i].updates;
+      if (input < 0) {
+        const buffer_ref at = locate(n, layout::plain);
+        if (at.space == pending) buffers_[std::size_t(at.offset)].pinned = true;
+        if (plan_.result_count == int(plan_.results.size())) {
+          fault_ = text() << "this program has more than " << plan_.results.size() << " results";
+          return;
+        }
+        plan_.results[std::size_t(plan_.result_count++)] = {n, at};
+      } else if (!in_place_[i]) {
+        step s{.kind = step_kind::copy, .anchor = n, .accumulated = n};
+        s.in[0] = locate(n, layout::plain);
+        s.output_count = 1;
+        s.outputs[0] = {n, input_home(g.input(input))};
+        s.extents[0] = g.type(n).bytes();
+        emit(s);
+      }
+    }
+    std::vector<lifetime> lives;
+    for (const buffer& b : buffers_) {
+      lives.push_back({b.bytes, b.first < 0 ? 0 : b.first,
+                       b.pinned     ? plan_.step_count
+                       : b.last < 0 ? 0
+                                    : b.last,
+                       -1});
+      plan_.arena_bytes_without_reuse += align_up(b.bytes);
+    }
+    plan_.arena_bytes = plan_memory(lives);
+    plan_.live_bytes = largest_live_set(lives);
+    plan_.parameter_bytes = parameters_.total;
+    plan_.slot_bytes = slots_.total;
+    auto settle = [&](buffer_ref& r) {
+      if (r.space == pending) r = {arena_space, lives[std::size_t(r.offset)].offset};
+    };
+    for (int i = 0; i < plan_.step_count; ++i) {
+      step& s = plan_.steps[std::size_t(i)];
+      for (auto& r : s.in) settle(r);
+      settle(s.scratch);
+      settle(s.corners);
+      for (int k = 0; k < s.output_count; ++k) settle(s.outputs[std::size_t(k)].at);
+      for (int k = 0; k < s.leaf_count; ++k) settle(s.leaves[std::size_t(k)].at);
+    }
+    for (int i = 0; i < plan_.result_count; ++i) settle(plan_.results[std::size_t(i)].at);
+  }
+
+  const graph& g;
+  plan_options options_;
+  layout arrangement_;
+  fuser cut_;
+  input_offsets parameters_;
+  input_offsets slots_;
+  std::vector<node_id> input_of_;
+  std::vector<int> order_;
+  flags in_place_;
+  std::vector<buffer> buffers_;
+  std::vector<home> homes_;
+  Plan plan_{};
+  text fault_;
+};
+
+}  // namespace cella

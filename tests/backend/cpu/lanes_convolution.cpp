@@ -1,0 +1,151 @@
+#include <doctest/doctest.h>
+
+#include <cella/backend/cpu/lanes_convolution.hpp>
+
+#include "lanes_reference.hpp"
+
+using namespace cella;
+using namespace cella::cpu;
+using namespace reference;
+
+namespace {
+
+/// Stores, and counts how often each element was given.
+template <class T>
+struct counting_sink {
+  T* to;
+  int* count;
+  int channels;
+  std::int64_t plane;
+  bool* channel_right;
+  void operator()(vec<T> value, std::int64_t element, int channel) const {
+    store(to + element * lanes<T>, value);
+    ++count[element];
+    if (element / plane % channels != channel) *channel_right = false;
+  }
+};
+
+std::string describe(const lanes_convolution_extents& e, int n) {
+  std::string text = "N " + std::to_string(n);
+  for (int v : {e.in_channels, e.height, e.width, e.out_channels, e.kernel_height, e.kernel_width,
+                e.stride_height, e.stride_width, e.padding_height, e.padding_width}) {
+    text += " " + std::to_string(v);
+  }
+  return text;
+}
+
+template <class T>
+struct problem {
+  int n;
+  lanes_convolution_extents e;
+  aligned<T> x, w, z, dz, dx;
+  std::size_t x_size, w_size, z_size;
+
+  problem(const convolution_case& c, int samples)
+      : n(samples), e(c.extents(lane_blocks<T>(samples))) {
+    x = integers<T>(std::int64_t{n} * e.in_channels * e.height * e.width, 1);
+    w = integers<T>(std::int64_t{e.out_channels} * e.in_channels * e.taps(), 2);
+    dz = integers<T>(n * e.out_channels * e.out_plane(), 3);
+    z.assign(dz.size(), T{0});
+    dx.assign(x.size(), T{0});
+    for_each_product(e, n, [&](std::size_t i, std::size_t k, std::size_t o) {
+      z[o] += x[i] * w[k];
+      dx[i] += dz[o] * w[k];
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("convolution on lanes agrees with plain loops", T, float, double) {
+  for (const auto& c : convolution_cases()) {
+    for (int n : batches<T>()) {
+      const problem<T> p(c, n);
+      CAPTURE(describe(p.e, n));
+      const auto x = to_lanes<T>(p.x, n, p.e.in_channels, p.e.height, p.e.width, p.e.padding_height,
+                                 p.e.padding_width, poison<T>);
+      const std::int64_t elements = p.e.blocks * p.e.out_channels * p.e.out_plane();
+      for_each_width(p.e, [&](auto K) {
+        for (int parts : {1, 3}) {
+          aligned<T> y(static_cast<std::size_t>(elements * lanes<T>), poison<T>);
+          std::vector<int> count(static_cast<std::size_t>(elements));
+          bool channel_right = true;
+          run(lanes_convolution_units(p.e), parts, [&](work_range r) {
+            lanes_convolution<K()>(r, p.e, x.data(), p.w.data(),
+                                   counting_sink<T>{y.data(), count.data(), p.e.out_channels,
+                                                    p.e.out_plane(), &channel_right});
+          });
+          CHECK(from_lanes(y, n, p.e.out_channels, p.e.out_height(), p.e.out_width()) == p.z);
+          CHECK(std::all_of(count.begin(), count.end(), [](int k) { return k == 1; }));
+          CHECK(channel_right);
+        }
+      });
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("pooled convolution gives maxima and their first corners", T, float, double) {
+  for (const auto& c : convolution_cases()) {
+    for (int n : batches<T>()) {
+      const problem<T> p(c, n);
+      const auto& e = p.e;
+      CAPTURE(describe(e, n));
+      const auto x = to_lanes<T>(p.x, n, e.in_channels, e.height, e.width, e.padding_height,
+                                 e.padding_width, T{0});
+      const auto expected = pool(p.z, n * e.out_channels, e.out_height(), e.out_width());
+      const std::int64_t elements = e.blocks * e.out_channels * e.pooled_plane();
+      for_each_width(e, [&](auto K) {
+        aligned<T> y(static_cast<std::size_t>(elements * lanes<T>), poison<T>);
+        std::vector<std::uint16_t> corners(static_cast<std::size_t>(elements) * 4, 0xffff);
+        run(lanes_convolution_pool_units(e), 3, [&](work_range r) {
+          lanes_convolution_pool<K()>(r, e, x.data(), p.w.data(),
+                                      store_pooled_lanes<T>{y.data(), corners.data()});
+        });
+        CHECK(from_lanes(y, n, e.out_channels, e.pooled_height(), e.pooled_width()) ==
+              expected.value);
+        const int size = static_cast<int>(e.out_channels * e.pooled_plane());
+        int wrong = 0;
+        for (int s = 0; s < n; ++s) {
+          for (int i = 0; i < size; ++i) {
+            for (int k = 0; k < 4; ++k) {
+              const std::uint16_t bits =
+                  corners[static_cast<std::size_t>((s / lanes<T> * size + i) * 4 + k)];
+              wrong += (bits >> s % lanes<T> & 1) !=
+                       (expected.corner[static_cast<std::size_t>(s * size + i)] == k);
+              wrong += bits > first_bits(lanes<T>);
+            }
+          }
+        }
+        CHECK(wrong == 0);
+      });
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("input gradient on lanes agrees with plain loops", T, float, double) {
+  for (const auto& c : convolution_cases()) {
+    for (int n : batches<T>()) {
+      const problem<T> p(c, n);
+      CAPTURE(describe(p.e, n));
+      const auto dz = to_lanes<T>(p.dz, n, p.e.out_channels, p.e.out_height(), p.e.out_width(), 0,
+                                  0, poison<T>);
+      const std::int64_t plane = std::int64_t{p.e.height} * p.e.width;
+      const std::int64_t elements = p.e.blocks * p.e.in_channels * plane;
+      for_each_width(p.e, [&](auto K) {
+        for (int parts : {1, 3}) {
+          aligned<T> dx(static_cast<std::size_t>(elements * lanes<T>), poison<T>);
+          std::vector<int> count(static_cast<std::size_t>(elements));
+          bool channel_right = true;
+          run(lanes_convolution_input_gradient_units(p.e), parts, [&](work_range r) {
+            lanes_convolution_input_gradient<K()>(
+                r, p.e, dz.data(), p.w.data(),
+                counting_sink<T>{dx.data(), count.data(), p.e.in_channels, plane, &channel_right});
+          });
+          CHECK(from_lanes(dx, n, p.e.in_channels, p.e.height, p.e.width) == p.dx);
+          CHECK(std::all_of(count.begin(), count.end(), [](int k) { return k == 1; }));
+          CHECK(channel_right);
+        }
+      });
+    }
+  }
+}

@@ -1,0 +1,278 @@
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include <cella/data/idx.hpp>
+#include <cella/data/mnist.hpp>
+#include <cella/graph/random.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace cella;
+using namespace cella::data;
+
+namespace {
+
+std::string big_endian(std::uint32_t v) {
+  return {char(v >> 24 & 255), char(v >> 16 & 255), char(v >> 8 & 255), char(v & 255)};
+}
+
+/// An IDX file with this header and payload, right or wrong.
+std::string file_of(std::uint32_t magic, const std::vector<std::uint32_t>& extents,
+                    const std::string& payload) {
+  std::string bytes = big_endian(magic);
+  for (auto e : extents) bytes += big_endian(e);
+  return bytes + payload;
+}
+
+std::string gzip(const std::string& bytes) {
+  z_stream z{};
+  REQUIRE(deflateInit2(&z, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(deflateBound(&z, static_cast<uLong>(bytes.size())) + 64, '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  z.avail_in = static_cast<uInt>(bytes.size());
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
+  z.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&z, Z_FINISH) == Z_STREAM_END);
+  out.resize(z.total_out);
+  deflateEnd(&z);
+  return out;
+}
+
+idx_array parse(const std::string& bytes) {
+  std::istringstream in(bytes);
+  return parse_idx(in, bytes.size(), "digits.idx");
+}
+
+std::string message_of(const std::string& bytes) {
+  try {
+    parse(bytes);
+  } catch (const file_error& e) { return e.what(); }
+  return "accepted";
+}
+
+bool contains(const std::string& s, const char* part) { return s.find(part) != std::string::npos; }
+
+const std::string six_bytes{1, 2, 3, 4, 5, char(255)};
+const std::string good = file_of(0x0802, {2, 3}, six_bytes);
+
+/// A directory that goes away with the test.
+struct temporary_directory {
+  std::filesystem::path path = std::filesystem::temp_directory_path() /
+                               ("cella_idx_" + std::to_string(std::uintptr_t(this)));
+  temporary_directory() { std::filesystem::create_directory(path); }
+  ~temporary_directory() { std::filesystem::remove_all(path); }
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(path / name, std::ios::binary) << bytes;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an array of bytes is read, plain and compressed") {
+  for (const auto& bytes : {good, gzip(good)}) {
+    const auto a = parse(bytes);
+    CHECK(a.extents == shape{2, 3});
+    CHECK(a.as<std::uint8_t>() == std::vector<std::uint8_t>{1, 2, 3, 4, 5, 255});
+    CHECK(a.as<float>() == std::vector<float>{1, 2, 3, 4, 5, 255});
+  }
+}
+
+TEST_CASE("all element types of the format are read from big-endian") {
+  CHECK(parse(file_of(0x0901, {2}, {char(0xff), 3})).as<std::int8_t>() ==
+        std::vector<std::int8_t>{-1, 3});
+  CHECK(parse(file_of(0x0b01, {2}, {char(0xff), char(0xfe), 1, 2})).as<std::int16_t>() ==
+        std::vector<std::int16_t>{-2, 258});
+  CHECK(parse(file_of(0x0c01, {1}, {1, 2, 3, 4})).as<std::int32_t>() ==
+        std::vector<std::int32_t>{0x01020304});
+  CHECK(parse(file_of(0x0d01, {1}, {0x3f, char(0x80), 0, 0})).as<float>() == std::vector<float>{1});
+  CHECK(parse(file_of(0x0e01, {1}, {char(0xc0), 4, 0, 0, 0, 0, 0, 0})).as<double>() ==
+        std::vector<double>{-2.5});
+}
+
+TEST_CASE("values are not squeezed into a type that cannot hold them") {
+  const auto doubles = parse(file_of(0x0e01, {0}, ""));
+  CHECK_THROWS_AS(doubles.as<float>(), error);
+  CHECK_THROWS_AS(parse(file_of(0x0c01, {0}, "")).as<float>(), error);
+  CHECK_THROWS_AS(parse(file_of(0x0901, {0}, "")).as<std::uint8_t>(), error);
+  CHECK(parse(file_of(0x0c01, {0}, "")).as<double>().empty());
+}
+
+TEST_CASE("a missing file and a directory are refused by name") {
+  CHECK_THROWS_WITH_AS(read_idx("/no/such/file"), doctest::Contains("/no/such/file: there is no"),
+                       file_error);
+  CHECK_THROWS_AS(read_idx(std::filesystem::temp_directory_path()), file_error);
+}
+
+TEST_CASE("a cut file is refused with the figures, wherever it is cut") {
+  for (std::size_t n = 0; n < good.size(); ++n) {
+    CAPTURE(n);
+    CHECK(contains(message_of(good.substr(0, n)), "digits.idx: the "));
+  }
+  CHECK(message_of(good.substr(0, 17)) ==
+        "digits.idx: the header promises [2,3], that is 6 bytes, but the file has only 17; fetch "
+        "the file again.");
+  const auto packed = gzip(good);
+  for (std::size_t n = 0; n < packed.size(); ++n) {
+    CAPTURE(n);
+    CHECK(message_of(packed.substr(0, n)) != "accepted");
+  }
+  CHECK(contains(message_of(packed.substr(0, packed.size() - 3)), "the gzip stream is cut"));
+  CHECK(contains(message_of(gzip(good.substr(0, 17))), "there are only 5"));
+}
+
+TEST_CASE("bytes behind the array are refused") {
+  CHECK(contains(message_of(good + "x"), "more bytes follow"));
+  CHECK(contains(message_of(gzip(good + "x")), "more bytes follow"));
+  CHECK(contains(message_of(gzip(good) + "x"), "bytes after the gzip stream"));
+}
+
+TEST_CASE("a compressed file may have several members") {
+  const auto a = parse(gzip(good.substr(0, 13)) + gzip(good.substr(13)));
+  CHECK(a.as<std::uint8_t>() == std::vector<std::uint8_t>{1, 2, 3, 4, 5, 255});
+}
+
+TEST_CASE("a wrong magic, rank or element type is refused") {
+  CHECK(contains(message_of("PNG and more bytes"), "which no IDX file has"));
+  CHECK(contains(message_of(file_of(0x0a01, {1}, "x")), "which no IDX file has"));
+  CHECK(contains(message_of(file_of(0x0801'0801, {1}, "x")), "which no IDX file has"));
+  CHECK(contains(message_of(file_of(0x0800, {}, "x")), "0 axes"));
+  CHECK(contains(message_of(file_of(0x0809, std::vector<std::uint32_t>(9, 1), "x")), "9 axes"));
+}
+
+TEST_CASE("sizes that overflow or that the file cannot hold are refused before allocation") {
+  const std::vector<std::vector<std::uint32_t>> hostile{{0xffffffff},
+                                                        {0x80000000},
+                                                        {0x7fffffff},
+                                                        {0x7fffffff, 0x7fffffff, 0x7fffffff},
+                                                        {0x10000, 0x10000, 0x10000, 0x10000},
+                                                        {0x7fffffff, 0x7fffffff, 0x7fffffff, 0}};
+  for (const auto& extents : hostile) {
+    const auto magic = 0x0800u | static_cast<std::uint32_t>(extents.size());
+    const auto bytes = file_of(magic, extents, "abc");
+    CHECK(contains(message_of(bytes), "fetch "));
+    CHECK(contains(message_of(gzip(bytes)), "fetch "));
+  }
+}
+
+TEST_CASE("a corrupted compressed file is refused") {
+  auto packed = gzip(good);
+  packed[packed.size() - 6] = char(packed[packed.size() - 6] ^ 1);  // a byte of the checksum
+  CHECK(contains(message_of(packed), "corrupted (incorrect data check)"));
+  packed = gzip(good);
+  packed[11] = char(packed[11] ^ 0xff);
+  CHECK(message_of(packed) != "accepted");
+}
+
+TEST_CASE("two thousand damaged files are read or refused, never worse") {
+  std::string payload(2000, '\0');
+  std::iota(payload.begin(), payload.end(), char(0));
+  const std::string plain = file_of(0x0b03, {10, 10, 10}, payload);
+  const std::string packed = gzip(plain);
+  int accepted = 0;
+  int refused = 0;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    generator random(2026, i);
+    std::string bytes = i % 2 ? plain : packed;
+    for (auto changes = random.below(4) + 1; changes > 0; --changes) {
+      // Half of the damage goes to the headers.
+      const auto end = static_cast<std::uint32_t>(random.below(2) ? 24 : bytes.size());
+      const auto place = random.below(std::min(end, static_cast<std::uint32_t>(bytes.size())));
+      switch (random.below(5)) {
+        case 0:
+          bytes[place] = char(random.below(256));
+          break;
+        case 1:
+          bytes[place] = char(bytes[place] ^ (1 << random.below(8)));
+          break;
+        case 2:
+          bytes.resize(place + 1);
+          break;
+        case 3:
+          bytes.insert(place, 1 + random.below(9), char(random.below(256)));
+          break;
+        default:
+          bytes.erase(place, 1 + random.below(9));
+          break;
+      }
+      if (bytes.empty()) bytes = "x";
+    }
+    try {
+      const auto a = parse(bytes);
+      const auto count = std::visit([](const auto& v) { return v.size(); }, a.values);
+      CHECK(static_cast<std::int64_t>(count) == a.extents.size());
+      ++accepted;
+    } catch (const file_error& e) {
+      CHECK(contains(e.what(), "digits.idx: "));
+      ++refused;
+    }
+  }
+  CHECK(accepted > 20);
+  CHECK(refused > 1000);
+}
+
+TEST_CASE("read_mnist finds the files with and without .gz, and scales the images") {
+  const temporary_directory dir;
+  std::string pixels(2 * 28 * 28, '\0');
+  pixels[0] = char(255);
+  pixels[28 * 28 + 1] = char(51);
+  dir.write("t10k-images-idx3-ubyte", file_of(0x0803, {2, 28, 28}, pixels));
+  dir.write("t10k-labels-idx1-ubyte.gz", gzip(file_of(0x0801, {2}, {7, 3})));
+  const auto d = read_mnist(dir.path, part::test);
+  CHECK(d.column<0>().extents() == shape{2, 1, 28, 28});
+  CHECK(d.column<0>()[0] == doctest::Approx((1 - 0.1307) / 0.3081));
+  CHECK(d.column<0>()[1] == doctest::Approx(-0.1307 / 0.3081));
+  CHECK(d.column<0>()[28 * 28 + 1] == doctest::Approx((0.2 - 0.1307) / 0.3081));
+  CHECK(d.column<1>()[0] == 7);
+  CHECK(d.column<1>()[1] == 3);
+  const auto raw = read_mnist(dir.path, part::test, {.scaling = {}});
+  CHECK(raw.column<0>()[0] == 1);
+  CHECK_THROWS_WITH_AS(read_mnist(dir.path, part::train), doctest::Contains("neither"), file_error);
+}
+
+TEST_CASE("read_mnist refuses files that do not belong together") {
+  const temporary_directory dir;
+  const std::string images = file_of(0x0803, {2, 2, 2}, std::string(8, 'x'));
+  dir.write("train-images-idx3-ubyte", images);
+  dir.write("train-labels-idx1-ubyte", file_of(0x0801, {3}, {1, 2, 3}));
+  CHECK_THROWS_WITH_AS(read_mnist(dir.path, part::train),
+                       doctest::Contains("2 images need as many labels"), file_error);
+  dir.write("train-labels-idx1-ubyte", file_of(0x0801, {2}, {1, 10}));
+  CHECK_THROWS_WITH_AS(read_mnist(dir.path, part::train), doctest::Contains("label 1 is 10"),
+                       file_error);
+  CHECK(read_mnist(dir.path, part::train, {.classes = 11}).size() == 2);
+  dir.write("train-images-idx3-ubyte", file_of(0x0801, {2}, {1, 2}));
+  CHECK_THROWS_WITH_AS(read_mnist(dir.path, part::train), doctest::Contains("u8 [N,H,W]"),
+                       file_error);
+}
+
+TEST_CASE("the real MNIST files hold what gzip and a byte count find in them") {
+  const char* given = std::getenv("CELLA_DATA");
+  const std::filesystem::path dir =
+      std::filesystem::path(given ? given : "../shared/data") / "mnist";
+  if (!std::filesystem::exists(dir / "train-images-idx3-ubyte.gz")) {
+    MESSAGE("skipped: no MNIST files in " << dir.string() << "; set CELLA_DATA");
+    return;
+  }
+  const auto sum = [](const idx_array& a) {
+    std::int64_t total = 0;
+    for (auto v : a.as<std::int64_t>()) total += v;
+    return total;
+  };
+  const auto images = read_idx(dir / "train-images-idx3-ubyte.gz");
+  CHECK(images.extents == shape{8000, 28, 28});
+  CHECK(sum(images) == 212370054);
+  const auto test_images = read_idx(dir / "t10k-images-idx3-ubyte.gz");
+  CHECK(test_images.extents == shape{1000, 28, 28});
+  CHECK(sum(test_images) == 26206238);
+  const auto train = read_mnist(dir, part::train);
+  const std::vector<std::int32_t> first{6, 5, 5, 5, 3, 2, 9, 7, 7, 6};
+  const auto labels = train.column<1>();
+  CHECK(std::equal(first.begin(), first.end(), labels.begin()));
+  CHECK(labels.size() == 8000);
+}
