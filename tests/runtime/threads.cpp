@@ -1,11 +1,15 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cella/backend/cpu/gemm.hpp>
 #include <cella/runtime/threads.hpp>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <numeric>
+#include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -192,6 +196,34 @@ TEST_CASE("the host's threads can be lent and taken back while regions run") {
   CHECK(seated);
   CHECK(pool.size() == 1);
   CHECK(c.all(2100));
+}
+
+TEST_CASE("kernels on a pool give the same bits as on one thread") {
+  std::vector<float> a(61 * 450), b(450 * 150), one(61 * 150), several(61 * 150);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 37) / 37.0f;
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i % 41) / 41.0f;
+  const cpu::product<float> p{.rows = 61,
+                              .columns = 150,
+                              .depth = 450,
+                              .a = {a.data(), 450, 1},
+                              .b = {b.data(), 150, 1},
+                              .c_row = 150};
+  const auto each = static_cast<std::size_t>((cpu::gemm_scratch(p) + 63) / 64 * 64);
+  const std::align_val_t alignment{64};
+  const std::unique_ptr<std::byte, void (*)(void*)> scratch(
+      static_cast<std::byte*>(::operator new(3 * each, alignment)),
+      [](void* bytes) { ::operator delete (bytes, std::align_val_t{64}); });
+  cpu::gemm(p, cpu::store_to<float>{one.data()}, scratch.get());
+  thread_pool pool(3);
+  const int units = cpu::gemm_units(p);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    std::fill(several.begin(), several.end(), -1.0f);
+    std::atomic<std::size_t> taken{0};
+    pool.run(units, [&](work_range range) {
+      cpu::gemm(p, cpu::store_to<float>{several.data()}, scratch.get() + taken++ * each, range);
+    });
+    REQUIRE(several == one);
+  }
 }
 
 TEST_CASE("a guest finds no seat when all are taken") {

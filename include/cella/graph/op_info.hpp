@@ -61,7 +61,9 @@ struct op_info {
   op_kind kind{};
   /// Cheaper to compute again in a backward pass than to store.
   bool cheap{};
-  /// Elementwise operations that also have exact integer semantics.
+  /// Has an `apply` from elements to an element, which kernels can fuse.
+  bool pointwise{};
+  /// Pointwise operations that also have exact integer semantics.
   bool integral{};
   /// Bit i: linear (jointly, or on its own when bilinear) in operand i.
   unsigned linear_in{};

@@ -29,6 +29,21 @@ struct relu_op : elementwise<relu_op> {
 };
 constexpr var relu(operand x) { return detail::unary<relu_op>(x); }
 
+/// log(1 + e^x), without overflow. d/dx = sigmoid(x)
+struct softplus_op : elementwise<softplus_op> {
+  static constexpr std::string_view name = "softplus";
+  static constexpr std::string_view onnx = "Softplus";
+  static constexpr auto apply(auto x) {
+    using std::abs;
+    using std::exp;
+    using std::log1p;
+    return select(x < like(x, 0), like(x, 0), x) + log1p(exp(-abs(x)));
+  }
+  static constexpr var partial(node_ref n, int) { return sigmoid(n.operand(0)); }
+};
+constexpr var softplus(operand x) { return detail::unary<softplus_op>(x); }
+constexpr var log_sigmoid(operand x) { return -softplus(-x.in(*x.owner())); }
+
 /// min(max(x, 0), 6), with derivative 0 at both bounds as in PyTorch.
 constexpr var relu6(operand x) { return 6 - relu(6 - relu(x)); }
 
@@ -45,18 +60,14 @@ constexpr var prelu(operand x, operand slope) {
 /// x for x > 0, else alpha (e^x - 1).  Clevert et al. 2016
 constexpr var elu(operand x, double alpha = 1) {
   const var v = x.in(*x.owner());
-  return select(v > 0, v, alpha * expm1(-relu(-v)));
+  const var positive = v > 0;
+  // The exponential sees 0 where x is positive: it must not overflow, nor make the derivative NaN.
+  return select(positive, v, alpha * expm1(select(positive, zeros_like(v), v)));
 }
 /// Klambauer et al. 2017
 constexpr var selu(operand x) {
   return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717);
 }
-/// log(1 + e^x), without overflow.
-constexpr var softplus(operand x) {
-  const var v = x.in(*x.owner());
-  return relu(v) + log1p(exp(-abs(v)));
-}
-constexpr var log_sigmoid(operand x) { return -softplus(-x.in(*x.owner())); }
 /// x / (1 + |x|)
 constexpr var softsign(operand x) {
   const var v = x.in(*x.owner());

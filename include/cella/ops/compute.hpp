@@ -12,7 +12,8 @@ namespace detail {
 /// Elementwise operations, in blocks: convert to double, apply, convert back. 64-bit integers stay
 /// exact where the operation has integer semantics.
 template <class Number, class Function>
-void compute_blocks(Function f, const attributes& options, std::span<const tensor_ref> in, const tensor_ref& out) {
+void compute_blocks(Function f, const attributes& options, std::span<const tensor_ref> in,
+                    const tensor_ref& out) {
   constexpr std::int64_t block = 256;
   std::array<std::array<Number, block>, 3> x{};
   const std::int64_t n = out.type.size();
@@ -29,8 +30,10 @@ void compute_blocks(Function f, const attributes& options, std::span<const tenso
       for (std::int64_t i = 0; i < count; ++i) {
         const auto j = std::size_t(i);
         const Number v = f(options, x[0][j], x[1][j], x[2][j]);
-        if constexpr (std::is_same_v<Number, double>) y[i] = from_double<T>(v);
-        else if constexpr (std::is_arithmetic_v<T>) y[i] = static_cast<T>(v);
+        if constexpr (std::is_same_v<Number, double>)
+          y[i] = from_double<T>(v);
+        else if constexpr (std::is_arithmetic_v<T>)
+          y[i] = static_cast<T>(v);
       }
     });
   }
@@ -44,9 +47,12 @@ inline void compute(const op_info& op, const attributes& options, std::span<cons
   if (op.compute) return op.compute(options, in, out);
   bool integers = op.integer && !is_floating(out[0].type.element);
   for (const tensor_ref& x : in) integers &= !is_floating(x.type.element);
-  if (integers) detail::compute_blocks<std::int64_t>(op.integer, options, in, out[0]);
-  else if (op.scalar) detail::compute_blocks<double>(op.scalar, options, in, out[0]);
-  else throw error(text() << op.name << ": this operation has no computation");
+  if (integers)
+    detail::compute_blocks<std::int64_t>(op.integer, options, in, out[0]);
+  else if (op.scalar)
+    detail::compute_blocks<double>(op.scalar, options, in, out[0]);
+  else
+    throw error(text() << op.name << ": this operation has no computation");
 }
 
 }  // namespace cella

@@ -2,7 +2,9 @@
 // of the others.
 #pragma once
 
+#include <algorithm>
 #include <cella/ops/array.hpp>
+#include <vector>
 
 namespace cella {
 
@@ -103,24 +105,42 @@ struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op>
                       std::span<const tensor_ref> out);
 };
 
+namespace detail {
+constexpr void refuse_walk(std::string_view op, std::string_view why, var x, var w,
+                           std::source_location at) {
+  builder& b = *x.b;
+  b.fail(text() << at << ": " << op << ": " << why << ": " << b.describe(x.id) << " is " << x.type()
+                << ", " << b.describe(w.id) << " is " << w.type());
+}
+/// What both directions of a convolution ask of their operands.
+constexpr bool walks(std::string_view op, var x, var w, const window& walk,
+                     std::source_location at) {
+  std::string_view why;
+  if (x.rank() != 4 || w.rank() != 4)
+    why = "image and filter must have rank 4";
+  else if (x.element() != w.element())
+    why = "element types differ";
+  else if (walk.groups < 1 || w.extent(0) % walk.groups)
+    why = "the groups do not divide the filters";
+  else if (std::min({walk.stride[0], walk.stride[1], walk.dilation[0], walk.dilation[1]}) < 1)
+    why = "stride and dilation must be positive";
+  if (!why.empty()) refuse_walk(op, why, x, w, at);
+  return why.empty();
+}
+}  // namespace detail
+
 /// Convolution of images [N,C,H,W] with filters [O,C/groups,KH,KW].
 constexpr var conv2d(operand image, operand filter, const window& walk = {}) {
   builder& b = *(image.owner() ? image.owner() : filter.owner());
   const var x = image.in(b);
   const var w = filter.in(b);
+  if (!detail::walks("conv2d", x, w, walk, image.at())) return x;
   auto refuse = [&](std::string_view why) {
-    b.fail(text() << image.at() << ": conv2d: " << why << ": " << b.describe(x.id) << " is "
-                  << x.shape() << ", " << b.describe(w.id) << " is " << w.shape());
+    detail::refuse_walk("conv2d", why, x, w, image.at());
     return x;
   };
-  if (x.rank() != 4 || w.rank() != 4) return refuse("image and filter must have rank 4");
-  if (walk.groups < 1 || w.extent(0) % walk.groups)
-    return refuse("the groups do not divide the filters");
   if (x.extent(1) != w.extent(1) * walk.groups) return refuse("channel counts differ");
-  if (x.element() != w.element()) return refuse("element types differ");
   for (std::size_t d = 0; d < 2; ++d) {
-    if (walk.stride[d] < 1 || walk.dilation[d] < 1)
-      return refuse("stride and dilation must be positive");
     const int span = walk.dilation[d] * (w.extent(int(d) + 2) - 1) + 1;
     if (x.extent(int(d) + 2) + walk.before[d] + walk.after[d] < span)
       return refuse("the filter is larger than the padded image");
@@ -136,17 +156,37 @@ constexpr var conv2d_transpose(operand image, operand filter, const window& walk
   builder& b = *(image.owner() ? image.owner() : filter.owner());
   const var x = image.in(b);
   const var w = filter.in(b);
-  if (x.rank() != 4 || w.rank() != 4 || x.extent(1) != w.extent(0)) {
-    b.fail(text() << image.at() << ": conv2d_transpose: channel counts differ: " << b.describe(x.id)
-                  << " is " << x.shape() << ", " << b.describe(w.id) << " is " << w.shape());
+  if (!detail::walks("conv2d_transpose", x, w, walk, image.at())) return x;
+  auto refuse = [&](std::string_view why) {
+    detail::refuse_walk("conv2d_transpose", why, x, w, image.at());
     return x;
-  }
+  };
+  if (x.extent(1) != w.extent(0)) return refuse("channel counts differ");
   convolution_options o{walk, {}};
   for (std::size_t d = 0; d < 2; ++d) {
+    const int taps = w.extent(int(d) + 2);
     o.extents[d] = (x.extent(int(d) + 2) - 1) * walk.stride[d] - walk.before[d] - walk.after[d] +
-                   walk.dilation[d] * (w.extent(int(d) + 2) - 1) + 1 + extra[d];
+                   walk.dilation[d] * (taps - 1) + 1 + extra[d];
+    if (o.extents[d] < 1) return refuse("the padding leaves no result");
+    if (walk.positions(o.extents[d], taps, d) != x.extent(int(d) + 2))
+      return refuse("the extra rows or columns are not less than the stride");
   }
   return emit<convolution_input_gradient_op>(o, image.at(), x, w);
+}
+
+/// Convolution of signals [N,C,L] with filters [O,C/groups,K] -> [N,O,OL].
+constexpr var conv1d(operand signal, operand filter, int stride = 1, int before = 0, int after = 0,
+                     int dilation = 1, int groups = 1) {
+  builder& b = *(signal.owner() ? signal.owner() : filter.owner());
+  const var x = signal.in(b);
+  const var w = filter.in(b);
+  if (x.rank() != 3 || w.rank() != 3) {
+    detail::refuse_walk("conv1d", "signal and filter must have rank 3", x, w, signal.at());
+    return x;
+  }
+  const window walk{{1, stride}, {0, before}, {0, after}, {1, dilation}, groups};
+  const var y = conv2d({expand_dims({x, signal.at()}, 2), signal.at()}, expand_dims(w, 2), walk);
+  return b.failed() ? x : squeeze(y, 2);
 }
 
 // ---- rules

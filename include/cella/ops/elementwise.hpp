@@ -1,30 +1,55 @@
 // Arithmetic, comparison and choice, element by element with NumPy's broadcasting.
 #pragma once
 
-#include <cella/ops/array.hpp>
+#include <cella/ops/broadcast.hpp>
 #include <utility>
 
 namespace cella {
 
 namespace detail {
 
-/// The common shape of two operands, or a fault that names both.
-constexpr shape broadcast_shape(builder& b, std::string_view op, var x, var y,
-                                std::source_location at) {
-  shape s = x.shape();
-  shape t = y.shape();
+/// A var that remembers where it was passed, for operators with something else on the left.
+struct located {
+  var value;
+  std::source_location at;
+  constexpr located(var v, std::source_location where = std::source_location::current())
+      : value(v), at(where) {}
+  constexpr operator operand() const { return {value, at}; }
+};
+
+/// Widens `s` to the common shape of both; false if there is none.
+constexpr bool broadcast_with(shape& s, shape t) {
   if (s.rank < t.rank) std::swap(s, t);
   for (int i = 1; i <= t.rank; ++i) {
     std::int32_t& e = s[s.rank - i];
     const std::int32_t f = t[t.rank - i];
-    if (e != f && e != 1 && f != 1) {
-      b.fail(text() << at << ": " << op << ": shapes do not broadcast: " << b.describe(x.id)
-                    << " is " << x.shape() << ", " << b.describe(y.id) << " is " << y.shape());
-      return x.shape();
-    }
+    if (e != f && e != 1 && f != 1) return false;
     if (e == 1) e = f;
   }
-  return s;
+  return true;
+}
+
+/// The common shape of two operands, or a fault that names both.
+constexpr shape broadcast_shape(builder& b, std::string_view op, var x, var y,
+                                std::source_location at) {
+  shape s = x.shape();
+  if (broadcast_with(s, y.shape())) return s;
+  b.fail(text() << at << ": " << op << ": shapes do not broadcast: " << b.describe(x.id) << " is "
+                << x.shape() << ", " << b.describe(y.id) << " is " << y.shape());
+  return x.shape();
+}
+
+/// A number as a constant of the type of `v`, or a fault if an integer tensor would cut it.
+constexpr var literal(std::string_view op, var v, double number, std::source_location at) {
+  // Beyond 2^62 the conversion below would overflow.
+  const bool whole = number > -0x1p62 && number < 0x1p62 && double(std::int64_t(number)) == number;
+  if (!is_floating(v.element()) && !whole) {
+    v.b->fail(text() << at << ": " << op << ": " << v.b->describe(v.id) << " is " << v.type()
+                     << " and the number beside it is not an integer; convert "
+                        "the tensor with "
+                        "cast()");
+  }
+  return constant(*v.b, number, v.type());
 }
 
 template <class Op>
@@ -37,11 +62,11 @@ constexpr var binary(operand x, operand y, const attributes& options = {}) {
   builder& b = *(x.owner() ? x.owner() : y.owner());
   if (y.is_number()) {
     const var v = x.in(b);
-    return emit<Op>(options, y.at(), v, constant(b, y.number(), v.type()));
+    return emit<Op>(options, y.at(), v, literal(Op::name, v, y.number(), y.at()));
   }
   if (x.is_number()) {
     const var v = y.in(b);
-    return emit<Op>(options, y.at(), constant(b, x.number(), v.type()), v);
+    return emit<Op>(options, y.at(), literal(Op::name, v, x.number(), y.at()), v);
   }
   const var v = x.in(b);
   const var w = y.in(b);
@@ -81,10 +106,17 @@ struct mul_op : elementwise<mul_op> {
   static constexpr auto apply(auto x, auto y) { return x * y; }
   static constexpr var partial(node_ref n, int i) { return n.operand(1 - i); }
 };
+/// Integers: rounded towards zero, and 0 where the divisor is 0.
 struct div_op : elementwise<div_op> {
   static constexpr std::string_view name = "div";
   static constexpr std::string_view onnx = "Div";
-  static constexpr auto apply(auto x, auto y) { return x / y; }
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) {
+    if constexpr (std::is_integral_v<decltype(x)>)
+      return y == 0 ? 0 : y == -1 ? decltype(x)(0u - std::make_unsigned_t<decltype(x)>(x)) : x / y;
+    else
+      return x / y;
+  }
   static constexpr var partial(node_ref n, int i);
 };
 struct neg_op : elementwise<neg_op> {
@@ -100,22 +132,22 @@ constexpr var operator-(var x, operand y) { return detail::binary<sub_op>(x, y);
 constexpr var operator*(var x, operand y) { return detail::binary<mul_op>(x, y); }
 constexpr var operator/(var x, operand y) { return detail::binary<div_op>(x, y); }
 template <literal_operand S>
-constexpr var operator+(const S& x, var y) {
+constexpr var operator+(const S& x, detail::located y) {
   return detail::binary<add_op>(x, y);
 }
 template <literal_operand S>
-constexpr var operator-(const S& x, var y) {
+constexpr var operator-(const S& x, detail::located y) {
   return detail::binary<sub_op>(x, y);
 }
 template <literal_operand S>
-constexpr var operator*(const S& x, var y) {
+constexpr var operator*(const S& x, detail::located y) {
   return detail::binary<mul_op>(x, y);
 }
 template <literal_operand S>
-constexpr var operator/(const S& x, var y) {
+constexpr var operator/(const S& x, detail::located y) {
   return detail::binary<div_op>(x, y);
 }
-constexpr var operator-(var x) { return detail::unary<neg_op>(x); }
+constexpr var operator-(detail::located x) { return detail::unary<neg_op>(x); }
 constexpr var& operator+=(var& x, operand y) { return x = x + y; }
 constexpr var& operator-=(var& x, operand y) { return x = x - y; }
 constexpr var& operator*=(var& x, operand y) { return x = x * y; }
@@ -254,22 +286,32 @@ constexpr var select(var condition, operand x, operand y) {
                            constant(b, y.number(), t));
   }
   const var like = x.is_number() ? y.in(b) : x.in(b);
-  const var v = x.is_number() ? constant(b, x.number(), like.type()) : x.in(b);
-  const var w = y.is_number() ? constant(b, y.number(), like.type()) : y.in(b);
-  shape s = detail::broadcast_shape(b, "select", v, w, x.at());
-  if (!b.failed())
-    s = detail::broadcast_shape(b, "select", condition, constant(b, 0, {v.element(), s}), x.at());
-  if (b.failed()) return v;
+  const var v = x.is_number() ? detail::literal("select", like, x.number(), x.at()) : x.in(b);
+  const var w = y.is_number() ? detail::literal("select", like, y.number(), y.at()) : y.in(b);
+  if (v.element() != w.element()) {
+    b.fail(text() << x.at() << ": select: element types differ: " << b.describe(v.id) << " is "
+                  << v.type() << ", " << b.describe(w.id) << " is " << w.type()
+                  << "; convert one with cast()");
+    return v;
+  }
+  shape s = v.shape();
+  if (!detail::broadcast_with(s, w.shape()) || !detail::broadcast_with(s, condition.shape())) {
+    b.fail(text() << x.at() << ": select: shapes do not broadcast: the condition is "
+                  << condition.shape() << ", " << b.describe(v.id) << " is " << v.shape() << ", "
+                  << b.describe(w.id) << " is " << w.shape());
+    return v;
+  }
   return emit<select_op>({}, x.at(), broadcast_to({condition, x.at()}, s),
                          broadcast_to({v, x.at()}, s), broadcast_to({w, x.at()}, s));
 }
 
-/// The larger of two; where they are equal each gets half the derivative, as in PyTorch.
+/// The larger of two, NaN if one is; where they are equal each gets half the derivative, as in
+/// PyTorch.
 struct maximum_op : elementwise<maximum_op> {
   static constexpr std::string_view name = "maximum";
   static constexpr std::string_view onnx = "Max";
   static constexpr bool integral = true;
-  static constexpr auto apply(auto x, auto y) { return select(x > y, x, y); }
+  static constexpr auto apply(auto x, auto y) { return select(x > y || x != x, x, y); }
   static constexpr var partial(node_ref n, int i) {
     const var x = n.operand(i);
     const var y = n.operand(1 - i);
@@ -280,7 +322,7 @@ struct minimum_op : elementwise<minimum_op> {
   static constexpr std::string_view name = "minimum";
   static constexpr std::string_view onnx = "Min";
   static constexpr bool integral = true;
-  static constexpr auto apply(auto x, auto y) { return select(x < y, x, y); }
+  static constexpr auto apply(auto x, auto y) { return select(x < y || x != x, x, y); }
   static constexpr var partial(node_ref n, int i) {
     const var x = n.operand(i);
     const var y = n.operand(1 - i);

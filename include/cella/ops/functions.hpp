@@ -357,13 +357,25 @@ struct pow_op : elementwise<pow_op> {
   }
   static constexpr var partial(node_ref n, int i);
 };
-/// x^y
+/// x^y; at x = 0 the derivative by y is taken to be 0.
 constexpr var pow(operand x, operand y) { return detail::binary<pow_op>(x, y); }
 constexpr var pow_op::partial(node_ref n, int i) {
   const var x = n.operand(0);
   const var y = n.operand(1);
-  if (i == 0) return y * pow(x, y - 1);
-  return n.output() * log(x);
+  const node& exponent = n.b->g.nodes[std::size_t(y.id)];
+  if (i == 0 && is<constant_op>(exponent)) {
+    const double c = exponent.attributes.as<constant_op::options>().value;
+    if (c == 0) return zero_partial;
+    if (c == 1) return one_partial;
+    return c == 2 ? 2 * x : c * pow(x, c - 1);
+  }
+  // Selects keep 0 * infinity out of both partials and of their own derivatives.
+  if (i == 0) {
+    const var none = equal(y, 0);
+    return select(none, zeros_like(x), y * pow(x, select(none, ones_like(y), y) - 1));
+  }
+  const var zero = equal(x, 0);
+  return select(zero, zeros_like(x), n.output() * log(select(zero, ones_like(x), x)));
 }
 struct atan2_op : elementwise<atan2_op> {
   static constexpr std::string_view name = "atan2";
@@ -381,8 +393,21 @@ struct atan2_op : elementwise<atan2_op> {
 /// Angle of the point (x, y).
 constexpr var atan2(operand y, operand x) { return detail::binary<atan2_op>(y, x); }
 
-/// Quotient rounded down; derivative zero.
-constexpr var floor_div(operand x, operand y) { return floor(detail::binary<div_op>(x, y)); }
+/// Quotient rounded down. Derivative zero. Integers: 0 where the divisor is 0.
+struct floor_div_op : elementwise<floor_div_op> {
+  static constexpr std::string_view name = "floor_div";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) {
+    if constexpr (std::is_integral_v<decltype(x)>) {
+      const auto q = div_op::apply(x, y);
+      return y != 0 && (x < 0) != (y < 0) && q * y != x ? q - 1 : q;
+    } else {
+      using std::floor;
+      return floor(x / y);
+    }
+  }
+};
+constexpr var floor_div(operand x, operand y) { return detail::binary<floor_div_op>(x, y); }
 /// Remainder with the sign of y (Python's %).
 constexpr var mod(operand x, operand y) {
   return detail::binary<sub_op>(x, detail::binary<mul_op>(floor_div(x, y), y));

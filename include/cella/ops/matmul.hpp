@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/ops/array.hpp>
+#include <vector>
 
 namespace cella {
 
@@ -119,14 +120,19 @@ constexpr var outer(operand left, operand right) {
   builder& b = *(left.owner() ? left.owner() : right.owner());
   const var x = left.in(b);
   const var y = right.in(b);
+  if (x.rank() != 1 || y.rank() != 1) {
+    b.fail(text() << right.at() << ": outer: both operands must be vectors: " << b.describe(x.id)
+                  << " is " << x.shape() << ", " << b.describe(y.id) << " is " << y.shape());
+    return x;
+  }
   return matmul(reshape({x, left.at()}, {x.extent(0), 1}),
                 {reshape({y, right.at()}, {1, y.extent(0)}), right.at()});
 }
 
 /// Sum of products over `axes_x` of x and `axes_y` of y, in pairs; the remaining axes of x come
 /// first, then those of y.
-constexpr var tensor_dot(operand left, operand right, std::initializer_list<int> axes_x,
-                         std::initializer_list<int> axes_y) {
+constexpr var tensor_dot(operand left, operand right, const axis_list& axes_x,
+                         const axis_list& axes_y) {
   builder& b = *(left.owner() ? left.owner() : right.owner());
   const var x = left.in(b);
   const var y = right.in(b);
@@ -134,15 +140,19 @@ constexpr var tensor_dot(operand left, operand right, std::initializer_list<int>
   std::int8_t next = 0;
   for (int d = 0; d < x.rank(); ++d) o.a[std::size_t(d)] = next++;
   bool fits = axes_x.size() == axes_y.size();
-  for (std::size_t k = 0; fits && k < axes_x.size(); ++k) {
-    const int p = axes_x.begin()[k];
-    const int q = axes_y.begin()[k];
-    fits = p >= 0 && p < x.rank() && q >= 0 && q < y.rank() && x.extent(p) == y.extent(q);
+  unsigned used = 0;
+  for (int k = 0; fits && k < axes_x.size(); ++k) {
+    const int p = axes_x[k];
+    const int q = axes_y[k];
+    fits = p >= 0 && p < x.rank() && q >= 0 && q < y.rank() && x.extent(p) == y.extent(q) &&
+           !(used >> p & 1) && o.b[std::size_t(q)] < 0;
     if (fits) o.b[std::size_t(q)] = o.a[std::size_t(p)];
+    used |= 1u << (p & 31);
   }
+  fits &= x.rank() + y.rank() - 2 * axes_x.size() <= max_rank && x.element() == y.element();
   if (!fits) {
     b.fail(text() << right.at() << ": tensor_dot: the axes do not pair up: " << b.describe(x.id)
-                  << " is " << x.shape() << ", " << b.describe(y.id) << " is " << y.shape());
+                  << " is " << x.type() << ", " << b.describe(y.id) << " is " << y.type());
     return x;
   }
   std::size_t result = 0;
@@ -163,25 +173,37 @@ inline void matmul_op::compute(const attributes& o, std::span<const tensor_ref> 
                                std::span<const tensor_ref> out) {
   const std::array types{in[0].type, in[1].type};
   const iteration_space s = space(types, o);
-  std::array<stride_list, 3> step{};
-  for (std::size_t k = 0; k < 3; ++k) {
-    const tensor_ref& t = k < 2 ? in[k] : out[0];
-    const auto& axes = k < 2 ? s.operands[k] : s.result;
-    const auto own = row_major_strides(t.type.shape);
-    for (int d = 0; d < t.type.rank(); ++d)
-      step[k][std::size_t(axes[std::size_t(d)])] += own[std::size_t(d)];
+  std::array<std::array<std::int64_t, 12>, 2> step{};  // of each operand along each factor
+  for (std::size_t k = 0; k < 2; ++k) {
+    const auto own = row_major_strides(in[k].type.shape);
+    for (int d = 0; d < in[k].type.rank(); ++d)
+      step[k][std::size_t(s.operands[k][std::size_t(d)])] += own[std::size_t(d)];
   }
-  shape loop;
-  for (int f = 0; f < s.factors; ++f) loop.push_back(int(s.extents[std::size_t(f)]));
-  std::vector<double> sums(std::size_t(out[0].type.size()), 0.0);
-  for_each_index(loop, [&](std::int64_t, const multi_index& i) {
-    std::array<std::int64_t, 3> p{};
-    for (std::size_t k = 0; k < 3; ++k) {
-      for (int f = 0; f < s.factors; ++f) p[k] += step[k][std::size_t(f)] * i[std::size_t(f)];
+  // Two nested loops, since all the factors together may be more than a tensor has axes.
+  multi_index summed{};
+  shape inner;
+  for (int f = 0; f < s.factors; ++f) {
+    if (std::find(s.result.begin(), s.result.end(), f) != s.result.end()) continue;
+    summed[std::size_t(inner.rank)] = f;
+    inner.push_back(int(s.extents[std::size_t(f)]));
+  }
+  for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
+    std::array<std::int64_t, 2> first{};
+    for (int d = 0; d < out[0].type.rank(); ++d) {
+      for (std::size_t x = 0; x < 2; ++x)
+        first[x] += step[x][std::size_t(s.result[std::size_t(d)])] * i[std::size_t(d)];
     }
-    sums[std::size_t(p[2])] += read_element(in[0], p[0]) * read_element(in[1], p[1]);
+    double sum = 0;
+    for_each_index(inner, [&](std::int64_t, const multi_index& j) {
+      std::array<std::int64_t, 2> p = first;
+      for (int d = 0; d < inner.rank; ++d) {
+        for (std::size_t x = 0; x < 2; ++x)
+          p[x] += step[x][std::size_t(summed[std::size_t(d)])] * j[std::size_t(d)];
+      }
+      sum += read_element(in[0], p[0]) * read_element(in[1], p[1]);
+    });
+    write_element(out[0], k, sum);
   });
-  for (std::size_t i = 0; i < sums.size(); ++i) write_element(out[0], std::int64_t(i), sums[i]);
 }
 
 }  // namespace cella

@@ -108,6 +108,7 @@ constexpr op_info describe() {
   if constexpr (requires { &Op::compute; }) {
     i.compute = &Op::compute;
   } else if constexpr (Op::kind != op_kind::leaf) {
+    i.pointwise = true;
     i.scalar = [](const attributes& o, double x, double y, double z) {
       return static_cast<double>(apply_scalar<Op, double>(o, x, y, z));
     };

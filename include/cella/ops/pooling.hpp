@@ -112,21 +112,23 @@ struct average_spread_op : linear<average_spread_op> {
 
 namespace detail {
 constexpr bool pools(builder& b, std::string_view op, var x, const pooling_options& o,
-                     std::source_location at) {
+                     std::int64_t most, std::source_location at) {
   std::string_view why;
   if (x.rank() != 4) {
     why = "the image must have rank 4";
   } else {
-    for (std::size_t d = 0; d < 2; ++d) {
+    for (std::size_t d = 0; d < 2 && why.empty(); ++d) {
       const auto& w = o.window;
       if (o.kernel[d] < 1 || w.stride[d] < 1)
         why = "window and stride must be positive";
-      else if (2 * w.before[d] > o.kernel[d] || 2 * w.after[d] > o.kernel[d])
-        why = "padding exceeds half the window";
+      else if (w.before[d] < 0 || w.before[d] > o.kernel[d] / 2 || w.after[d] < 0 ||
+               w.after[d] > o.kernel[d] / 2)
+        why = "padding is negative or exceeds half the window";
       else if (x.extent(int(d) + 2) + w.before[d] + w.after[d] < o.kernel[d])
         why = "the window is larger than the padded image";
     }
-    if (o.kernel[0] * o.kernel[1] > 256) why = "a window has at most 256 elements";
+    if (why.empty() && std::int64_t{o.kernel[0]} * o.kernel[1] > most)
+      why = "a window has at most 256 elements";
   }
   if (why.empty()) return true;
   b.fail(text() << at << ": " << op << ": " << why << ": " << b.describe(x.id) << " is "
@@ -144,7 +146,7 @@ constexpr var max_pool(operand image, int size, int stride = 0, int padding = 0)
   builder& b = *image.owner();
   const var x = image.in(b);
   const auto o = detail::square_window(size, stride, padding);
-  if (!detail::pools(b, "max_pool", x, o, image.at())) return x;
+  if (!detail::pools(b, "max_pool", x, o, 256, image.at())) return x;
   return {&b, b.get(emit<max_pool_op>(o, image.at(), x).id, 0)};
 }
 /// Mean of each window; `count_padding` counts the zeros of the border as elements.
@@ -154,11 +156,18 @@ constexpr var average_pool(operand image, int size, int stride = 0, int padding 
   const var x = image.in(b);
   auto o = detail::square_window(size, stride, padding);
   o.count_padding = count_padding;
-  if (!detail::pools(b, "average_pool", x, o, image.at())) return x;
+  if (!detail::pools(b, "average_pool", x, o, std::int64_t{1} << 62, image.at())) return x;
   return emit<average_pool_op>(o, image.at(), x);
 }
 /// [N,C,H,W] -> [N,C]
-constexpr var global_average_pool(operand image) { return mean(image, {2, 3}); }
+constexpr var global_average_pool(operand image) {
+  builder& b = *image.owner();
+  const var x = image.in(b);
+  if (x.rank() == 4) return mean(image, {2, 3});
+  b.fail(text() << image.at() << ": global_average_pool: the image must have rank 4: "
+                << b.describe(x.id) << " is " << x.shape());
+  return x;
+}
 
 // ---- rules
 

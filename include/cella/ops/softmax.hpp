@@ -1,15 +1,12 @@
 // Softmax and the losses made of it.
 #pragma once
 
+#include <cella/ops/indexing.hpp>
 #include <cella/ops/reduction.hpp>
 
 namespace cella {
 
 namespace detail {
-struct axis_options {
-  std::int32_t axis{};
-};
-
 /// Calls f(pointer-like accessor) for each line along the axis: f(base element, stride, length).
 template <class F>
 void for_each_line(const shape& s, int axis, F f) {
@@ -117,15 +114,9 @@ struct cross_entropy_op : opaque<cross_entropy_op> {
 namespace detail {
 template <class Op>
 constexpr var along(operand x, int axis) {
-  builder& b = *x.owner();
-  const var v = x.in(b);
-  const int a = axis < 0 ? axis + v.rank() : axis;
-  if (a < 0 || a >= v.rank()) {
-    b.fail(text() << x.at() << ": " << Op::name << ": " << b.describe(v.id) << " " << v.shape()
-                  << " has no axis " << axis);
-    return v;
-  }
-  return emit<Op>(axis_options{a}, x.at(), v);
+  const var v = x.in(*x.owner());
+  const int a = find_axis(Op::name, v, axis, x.at());
+  return a < 0 ? v : emit<Op>(axis_options{a}, x.at(), v);
 }
 }  // namespace detail
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace cella {
@@ -27,10 +28,18 @@ constexpr void for_each_index(const shape& s, F f) {
   }
 }
 
-/// Converts to an element type; the half types go through float.
+/// Converts to an element type; the half types go through float. What an integer type cannot hold
+/// becomes its nearest value, and NaN becomes 0.
 template <class T>
 constexpr T from_double(double value) {
-  if constexpr (std::is_arithmetic_v<T>)
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    using limits = std::numeric_limits<T>;
+    if (value != value) return T(0);
+    if (value <= double(limits::min())) return limits::min();
+    // The largest 64-bit integer has no double: the next one is its successor.
+    if (value >= double(limits::max())) return limits::max();
+    return static_cast<T>(value);
+  } else if constexpr (std::is_arithmetic_v<T>)
     return static_cast<T>(value);
   else
     return T(static_cast<float>(value));

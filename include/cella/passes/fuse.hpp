@@ -5,6 +5,7 @@
 #include <cella/ops/activation.hpp>
 #include <cella/passes/layout.hpp>
 #include <cella/passes/plan.hpp>
+#include <cella/passes/product_form.hpp>
 
 namespace cella {
 
@@ -29,10 +30,10 @@ class fuser {
 
   constexpr fuser(const graph& source, dtype element, layout arrangement)
       : g(source),
-        element_(element),
-        arrangement_(arrangement),
         batched(batched_values(source)),
         owner(source.nodes.size(), unclaimed),
+        element_(element),
+        arrangement_(arrangement),
         live_(source.nodes.size(), 0) {
     index_users();
     for (node_id n : g.regions[0].nodes) {
@@ -77,6 +78,10 @@ class fuser {
   constexpr bool member(const group& s, node_id n) const {
     return owner[std::size_t(n)] >= 0 && &groups[std::size_t(owner[std::size_t(n)])] == &s;
   }
+  /// Computed before the sum of a reduction.
+  constexpr bool prologue(const group& s, node_id n) const {
+    return s.kind == step_kind::reduce && prologue_[std::size_t(n)];
+  }
   constexpr int position(node_id n) const { return g.nodes[std::size_t(n)].position; }
   constexpr bool is_output(node_id n) const { return output_[std::size_t(n)] != 0; }
 
@@ -111,13 +116,13 @@ class fuser {
   constexpr bool deferred(node_id n) const { return is_broadcast(n); }
   constexpr bool pointwise(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
-    if (!x.op->scalar || is_alias(n)) return false;
+    if (!x.op->pointwise || is_alias(n)) return false;
     if (x.type.element != element_ && x.type.element != dtype::boolean) return false;
     for (node_id o : g.operands(n)) {
       const dtype e = g.type(o).element;
       if (e != element_ && e != dtype::boolean) return false;
       // A truth value that is read from memory has no vector form: only computed ones are fused.
-      if (e == dtype::boolean && !g.nodes[std::size_t(source(o))].op->scalar) return false;
+      if (e == dtype::boolean && !g.nodes[std::size_t(source(o))].op->pointwise) return false;
     }
     return true;
   }
@@ -285,6 +290,8 @@ class fuser {
       return true;
     }
     const bool lanes = two && in_lanes(n) && in_lanes(a) && !in_lanes(b);
+    const product_form form = form_of_product(g, n);
+    if (!lanes && !form.fits) return false;
     group& s = start(step_kind::product, n, n, lanes ? layout::lanes : layout::plain);
     s.operands = {a, b, no_node, no_node};
     const int rank = g.type(n).rank();
@@ -293,6 +300,7 @@ class fuser {
     } else if (rank >= 1) {
       s.column_axis = rank - 1;
       if (rank >= 2) s.row_axis = rank - 2;
+      if (form.exchanged) std::swap(s.row_axis, s.column_axis);
     }
     grow(s);
     return true;
@@ -305,7 +313,7 @@ class fuser {
     const bool lanes = in_lanes(x);
     group& s = start(step_kind::reduce, n, n, lanes ? layout::lanes : layout::plain);
     s.operands = {x, no_node, no_node, no_node};
-    pull_in(s, x);
+    pull_in(s, x, true);
     grow(s);
     return true;
   }
@@ -344,7 +352,7 @@ class fuser {
   constexpr void start_elementwise(node_id n) {
     group& s = start(step_kind::elementwise, n, n, in_lanes(n) ? layout::lanes : layout::plain);
     s.accumulated = no_node;
-    for (node_id o : g.operands(n)) pull_in(s, o);
+    for (node_id o : g.operands(n)) pull_in(s, o, true);
     grow(s);
   }
 
@@ -378,21 +386,21 @@ class fuser {
         for (node_id o : g.operands(u)) fits = fits && acceptable(s, o, g.type(u).shape);
         if (!fits || operations(s, u) > most_operations) continue;
         claim(s, u);
-        for (node_id o : g.operands(u)) pull_in(s, o);
+        for (node_id o : g.operands(u)) pull_in(s, o, s.kind == step_kind::elementwise);
       }
     }
   }
   /// In a reduction, members before the sum are its prologue and are not followed.
   constexpr bool follows_accumulated(const group& s, node_id m) const {
     if (s.kind != step_kind::reduce) return true;
-    return position(m) >= position(s.anchor) && !prologue_[std::size_t(m)];
+    return !prologue_[std::size_t(m)];
   }
 
   constexpr int operations(const group& s, node_id n) const {
     if (is_leaf(n) || is_broadcast(n) || n == s.accumulated) return 0;
     if (!member(s, n) && owner[std::size_t(n)] != unclaimed) return 0;
     int sum = is_alias(n) ? 0 : 1;
-    if (g.nodes[std::size_t(n)].op->scalar) {
+    if (g.nodes[std::size_t(n)].op->pointwise) {
       for (node_id o : g.operands(n)) {
         sum += operations(s, o);
         if (sum > most_operations) return sum;
@@ -415,9 +423,6 @@ class fuser {
     }
     if (is_alias(o) && only_user(o) >= 0 && member(s, g.operand(o, 0))) return true;
     return readable(s, o);
-  }
-  constexpr bool prologue(const group& s, node_id n) const {
-    return s.kind == step_kind::reduce && prologue_[std::size_t(n)];
   }
   constexpr bool pullable(const group& s, node_id o) const {
     return owner[std::size_t(o)] == unclaimed && pointwise(o) && only_user(o) >= 0 &&
@@ -459,24 +464,25 @@ class fuser {
            (o.axes[0] == s.row_axis || o.axes[0] == s.column_axis);
   }
 
-  /// Claims elementwise operands that nobody else uses, so that they are computed in registers.
-  constexpr void pull_in(group& s, node_id o) {
+  /// Claims elementwise operands that nobody else uses, so that they are computed in registers:
+  /// `before` the anchor (the prologue of a sum, a loop nest) or in its epilogue.
+  constexpr void pull_in(group& s, node_id o, bool before) {
     if (is_alias(o) && owner[std::size_t(o)] == unclaimed && only_user(o) >= 0 &&
         pullable_source(s, o)) {
-      mark_prologue(s, o);
+      if (before) mark_prologue(s, o);
       claim(s, o);
-      pull_in(s, g.operand(o, 0));
+      pull_in(s, g.operand(o, 0), before);
       return;
     }
     if (!pullable(s, o)) return;
     for (node_id p : g.operands(o)) {
-      if (!readable_in_prologue(s, p)) return;
+      if (before ? !readable_in_prologue(s, p) : !acceptable(s, p, g.type(p).shape)) return;
     }
     // Truth values have no form in memory, so they are never left to a kernel of their own.
     if (g.type(o).element != dtype::boolean && operations(s, o) > most_operations) return;
-    mark_prologue(s, o);
+    if (before) mark_prologue(s, o);
     claim(s, o);
-    for (node_id p : g.operands(o)) pull_in(s, p);
+    for (node_id p : g.operands(o)) pull_in(s, p, before);
   }
   constexpr bool pullable_source(const group& s, node_id o) const {
     const node_id x = g.operand(o, 0);

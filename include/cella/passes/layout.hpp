@@ -5,6 +5,7 @@
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/softmax.hpp>
+#include <cella/passes/plan.hpp>
 
 namespace cella {
 
@@ -26,7 +27,7 @@ constexpr bool keeps_samples(const graph& g, node_id n, const flags& batched) {
   auto is_batched = [&](int i) { return batched[std::size_t(g.operand(n, i))] != 0; };
   const attributes& o = x.attributes;
   if (x.op == &get_info_of) return is_batched(0);
-  if (x.op->scalar) {
+  if (x.op->pointwise) {
     bool any = false;
     for (int i = 0; i < x.operand_count; ++i) {
       const node& operand = g.nodes[std::size_t(g.operand(n, i))];

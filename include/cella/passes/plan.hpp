@@ -79,7 +79,7 @@ enum class access : std::uint8_t {
 
 inline constexpr int max_loops = 5;
 
-struct leaf {
+struct operand_read {
   node_id value = no_node;
   access how{};
   buffer_ref at{};
@@ -106,14 +106,14 @@ struct step {
   unsigned folded{};  ///< reduce: which loops are summed over
   int output_count{};
   std::array<step_output, 6> outputs{};
-  int leaf_count{};
-  std::array<leaf, 16> leaves{};
+  int read_count{};
+  std::array<operand_read, 16> reads{};
   std::int64_t flops{};
   std::int64_t bytes{};
 
-  constexpr int find_leaf(node_id n) const {
-    for (int k = 0; k < leaf_count; ++k) {
-      if (leaves[std::size_t(k)].value == n) return k;
+  constexpr int find_read(node_id n) const {
+    for (int k = 0; k < read_count; ++k) {
+      if (reads[std::size_t(k)].value == n) return k;
     }
     return -1;
   }

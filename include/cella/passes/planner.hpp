@@ -30,63 +30,6 @@ constexpr input_offsets offsets_of(const graph& g, std::initializer_list<input_r
   return r;
 }
 
-/// The steps of a matrix product in terms of strides, if each of its four kinds of factors (rows,
-/// columns, summed, batch) is one run of memory in every tensor.
-struct product_form {
-  bool fits{};
-  std::int64_t rows = 1, columns = 1, depth = 1, batch = 1;
-  std::int64_t a_row{}, a_depth{}, a_batch{};
-  std::int64_t b_depth{}, b_column{}, b_batch{};
-  std::int64_t c_row{}, c_column{}, c_batch{};
-};
-constexpr product_form form_of_product(const graph& g, node_id n) {
-  const auto o = g.nodes[std::size_t(n)].attributes.as<matmul_op::options>();
-  const std::array<tensor_type, 3> types{g.type(g.operand(n, 0)), g.type(g.operand(n, 1)),
-                                         g.type(n)};
-  const std::array<iteration_space::axes, 3> axes{o.a, o.b, o.result};
-  // stride[t][f]: elements between neighbours along factor f in tensor t; 0: the tensor lacks f.
-  std::array<std::array<std::int64_t, 24>, 3> stride{};
-  std::array<std::int64_t, 24> extent{};
-  std::array<std::array<bool, 24>, 3> has{};
-  for (std::size_t t = 0; t < 3; ++t) {
-    const auto own = row_major_strides(types[t].shape);
-    for (int d = 0; d < types[t].rank(); ++d) {
-      const auto f = std::size_t(axes[t][std::size_t(d)]);
-      stride[t][f] = own[std::size_t(d)];
-      extent[f] = types[t][d];
-      has[t][f] = true;
-    }
-  }
-  product_form p;
-  // Collects the factors that lie in exactly the given tensors, in the order of tensor `by`, as one
-  // loop; fails unless each tensor steps evenly through it.
-  auto collect = [&](bool in_a, bool in_b, bool in_c, std::size_t by, std::int64_t& size,
-                     std::array<std::int64_t*, 3> step) {
-    bool first = true;
-    for (int d = types[by].rank(); d-- > 0;) {
-      const auto f = std::size_t(axes[by][std::size_t(d)]);
-      if (has[0][f] != in_a || has[1][f] != in_b || has[2][f] != in_c || extent[f] == 1) continue;
-      for (std::size_t t = 0; t < 3; ++t) {
-        if (!step[t]) continue;
-        if (first)
-          *step[t] = stride[t][f];
-        else if (stride[t][f] != *step[t] * size)
-          return false;
-      }
-      size *= extent[f];
-      first = false;
-    }
-    return true;
-  };
-  p.fits = collect(true, false, true, 2, p.rows, {&p.a_row, nullptr, &p.c_row}) &&
-           collect(false, true, true, 2, p.columns, {nullptr, &p.b_column, &p.c_column}) &&
-           collect(true, true, false, 0, p.depth, {&p.a_depth, &p.b_depth, nullptr}) &&
-           collect(true, true, true, 2, p.batch, {&p.a_batch, &p.b_batch, &p.c_batch});
-  // The kernel writes rows; a transposed result is the product with its operands exchanged.
-  if (p.fits && p.c_column != 1 && p.columns > 1) { p.fits = p.c_row == 1 || p.rows == 1; }
-  return p;
-}
-
 template <class Plan>
 class planner {
  public:
@@ -307,7 +250,7 @@ class planner {
     touch(s.scratch);
     touch(s.corners);
     for (int k = 0; k < s.output_count; ++k) touch(s.outputs[std::size_t(k)].at);
-    for (int k = 0; k < s.leaf_count; ++k) touch(s.leaves[std::size_t(k)].at);
+    for (int k = 0; k < s.read_count; ++k) touch(s.reads[std::size_t(k)].at);
     plan_.steps[std::size_t(plan_.step_count++)] = s;
   }
 
@@ -353,6 +296,15 @@ class planner {
         } else {
           t.in[0] = locate(s.operands[0], layout::plain);
           t.in[1] = locate(s.operands[1], layout::plain);
+          if (s.kind == step_kind::convolution_pool) {
+            // A padded copy of one image, and the filters with their channels in the lanes.
+            const std::int64_t size = std::int64_t(size_of(options_.element));
+            const std::int64_t channels = align_up(filter[0], options_.lanes);
+            t.scratch = fresh(image[1] * (image[2] + 2 * w.before[0]) *
+                                  (image[3] + 2 * w.before[1]) * size +
+                              64 * 4);
+            t.in[3] = fresh(image[1] * std::int64_t{filter[2]} * filter[3] * channels * size, true);
+          }
         }
         break;
       }
@@ -414,10 +366,8 @@ class planner {
     if (s.kind == step_kind::cross_entropy || s.kind == step_kind::generic) return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
-      if (!g.nodes[std::size_t(m)].op->scalar || cut_.is_alias(m)) continue;
-      const bool prologue =
-          s.kind == step_kind::reduce &&
-          g.nodes[std::size_t(m)].position < g.nodes[std::size_t(s.anchor)].position;
+      if (!g.nodes[std::size_t(m)].op->pointwise || cut_.is_alias(m)) continue;
+      const bool prologue = cut_.prologue(s, m);
       for (node_id o : g.operands(m)) {
         if (!cut_.member(s, o) && !cut_.is_constant(o))
           read(s, t, o, s.kind == step_kind::elementwise || prologue);
@@ -436,13 +386,16 @@ class planner {
       t.loops = max_loops;
     }
     for (int i = 0; i < t.loops; ++i) t.loop[std::size_t(i)] = d.rank ? d[i] : 1;
-    if (s.kind == step_kind::reduce)
+    if (s.kind == step_kind::reduce) {
       t.folded = g.nodes[std::size_t(s.anchor)].attributes.as<axes_options>().axes;
+      // samples, whether the lanes are summed, too
+      t.extents = {g.type(n)[0], t.folded & 1};
+    }
   }
 
   constexpr void read(const group& s, step& t, node_id n, bool in_loops) {
-    if (t.find_leaf(n) >= 0) return;
-    leaf l{.value = n};
+    if (t.find_read(n) >= 0) return;
+    operand_read l{.value = n};
     const bool lanes = s.arrangement == layout::lanes;
     const bool broadcast = cut_.is_broadcast(n);
     const node_id from = broadcast ? g.operand(n, 0) : n;
@@ -474,11 +427,11 @@ class planner {
           locate(from, lanes && cut_.batched[std::size_t(value)] ? layout::lanes : layout::plain);
       l.how = access::same;
     }
-    if (t.leaf_count == int(t.leaves.size())) {
-      fault_ = text() << "a fused group reads more than " << t.leaves.size() << " values";
+    if (t.read_count == int(t.reads.size())) {
+      fault_ = text() << "a fused group reads more than " << t.reads.size() << " values";
       return;
     }
-    t.leaves[std::size_t(t.leaf_count++)] = l;
+    t.reads[std::size_t(t.read_count++)] = l;
   }
 
   /// Joins neighbouring loops through which every operand steps evenly, drops those of one turn.
@@ -494,24 +447,30 @@ class planner {
       bool join = n > 0 && (folded >> (n - 1) & 1) == unsigned(fold);
       // In the lanes the outermost loop counts blocks of samples, whose fold differs from the rest.
       if (t.arrangement == layout::lanes && t.kind == step_kind::reduce && n == 1) join = false;
-      for (int k = 0; join && k < t.leaf_count; ++k) {
+      for (int k = 0; join && k < t.read_count; ++k) {
         join = stride[std::size_t(k)][std::size_t(n - 1)] ==
-               t.leaves[std::size_t(k)].strides[i] * t.loop[i];
+               t.reads[std::size_t(k)].strides[i] * t.loop[i];
       }
       const auto at = std::size_t(join ? n - 1 : n);
       size[at] = join ? size[at] * t.loop[i] : t.loop[i];
-      for (int k = 0; k < t.leaf_count; ++k)
-        stride[std::size_t(k)][at] = t.leaves[std::size_t(k)].strides[i];
+      for (int k = 0; k < t.read_count; ++k)
+        stride[std::size_t(k)][at] = t.reads[std::size_t(k)].strides[i];
       if (!join) {
         if (fold) folded |= 1u << n;
         ++n;
       }
     }
+    if (t.arrangement == layout::lanes && t.kind == step_kind::reduce && n == 1 && t.loop[0] > 1) {
+      // The blocks of samples are never the innermost loop of a sum.
+      size[1] = 1;
+      folded |= folded << 1;
+      n = 2;
+    }
     t.loops = n;
     t.loop = size;
     t.folded = folded;
-    for (int k = 0; k < t.leaf_count; ++k) {
-      leaf& l = t.leaves[std::size_t(k)];
+    for (int k = 0; k < t.read_count; ++k) {
+      operand_read& l = t.reads[std::size_t(k)];
       l.strides = stride[std::size_t(k)];
       if (l.how == access::moving && t.arrangement == layout::plain &&
           l.strides[std::size_t(n - 1)] == 0)
@@ -573,10 +532,9 @@ class planner {
       if (m == s.anchor && s.accumulated >= 0 && m != s.accumulated) continue;
       const node& x = g.nodes[std::size_t(m)];
       if (x.result_count || x.type.element == dtype::boolean) continue;
-      if (s.kind == step_kind::reduce && x.position < g.nodes[std::size_t(s.anchor)].position)
-        continue;
+      if (cut_.prologue(s, m)) continue;
       if (s.kind == step_kind::convolution_pool_weight_gradient && m != s.accumulated &&
-          !x.op->scalar)
+          !x.op->pointwise)
         continue;
       if (read_outside(s, m)) put(m);
     }
@@ -602,8 +560,7 @@ class planner {
     for (node_id o : s.operands) {
       if (o >= 0) t.bytes += g.type(o).bytes();
     }
-    for (int k = 0; k < t.leaf_count; ++k)
-      t.bytes += g.type(t.leaves[std::size_t(k)].value).bytes();
+    for (int k = 0; k < t.read_count; ++k) t.bytes += g.type(t.reads[std::size_t(k)].value).bytes();
     for (int k = 0; k < t.output_count; ++k) {
       if (t.outputs[std::size_t(k)].value >= 0)
         t.bytes += g.type(t.outputs[std::size_t(k)].value).bytes();
@@ -655,7 +612,7 @@ class planner {
       settle(s.scratch);
       settle(s.corners);
       for (int k = 0; k < s.output_count; ++k) settle(s.outputs[std::size_t(k)].at);
-      for (int k = 0; k < s.leaf_count; ++k) settle(s.leaves[std::size_t(k)].at);
+      for (int k = 0; k < s.read_count; ++k) settle(s.reads[std::size_t(k)].at);
     }
     for (int i = 0; i < plan_.result_count; ++i) settle(plan_.results[std::size_t(i)].at);
   }

@@ -3,6 +3,7 @@
 
 #include <cella/ops/softmax.hpp>
 #include <cella/optim/optimizers.hpp>
+#include <cella/passes/hoist.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/trace.hpp>
 
@@ -31,8 +32,11 @@ struct training_step {
     var loss;
     var prediction;
   };
-  constexpr result operator()(var x, var target) const {
-    const var prediction = net(x);
+  constexpr Net& wrapped() { return net; }
+
+  constexpr result operator()(var x, var target) {
+    const var prediction = forward(x);
+    if (x.b->failed()) return {x, x};
     const var l = loss(prediction, target);
     builder& b = *x.b;
     std::vector<var> parameters;
@@ -48,6 +52,21 @@ struct training_step {
       optimizer(c, g[i]);
     }
     return {l, prediction};
+  }
+
+ private:
+  /// The network's graph goes through the one pass that has to precede differentiation.
+  constexpr var forward(var x) {
+    if (x.b->eager) return net(x);
+    builder b;
+    b.training = x.b->training;
+    b.precision = x.b->precision;
+    trace_into(b, net, std::array{x.type()});
+    if (b.failed()) {
+      x.b->fail(b.fault());
+      return x;
+    }
+    return splice(*x.b, hoist_monotone(std::move(b.g)), std::array{x})[0];
   }
 };
 

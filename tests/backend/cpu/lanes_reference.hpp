@@ -21,8 +21,9 @@ constexpr T poison = std::numeric_limits<T>::quiet_NaN();
 template <class T>
 aligned<T> integers(std::int64_t n, unsigned seed, int most = 3) {
   std::mt19937 random(seed);
+  const auto span = static_cast<unsigned>(2 * most + 1);
   aligned<T> values(static_cast<std::size_t>(n));
-  for (auto& v : values) v = static_cast<T>(static_cast<int>(random() % (2u * most + 1u)) - most);
+  for (auto& v : values) v = static_cast<T>(static_cast<int>(random() % span) - most);
   return values;
 }
 
@@ -174,11 +175,10 @@ inline const std::vector<convolution_case>& convolution_cases() {
   return cases;
 }
 
-/// Calls `f(std::integral_constant<int, K>)` with K = 0 and, where the stride allows it, the width.
+/// Calls `f(std::integral_constant<int, K>)` with K = 0 and the width.
 template <class F>
 void for_each_width(const cella::cpu::lanes_convolution_extents& e, F f) {
   f(std::integral_constant<int, 0>{});
-  if (e.stride_width > 1) return;
   if (e.kernel_width == 1) f(std::integral_constant<int, 1>{});
   if (e.kernel_width == 3) f(std::integral_constant<int, 3>{});
   if (e.kernel_width == 5) f(std::integral_constant<int, 5>{});

@@ -1,5 +1,11 @@
 #include <doctest/doctest.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+// g++ 12 warns of its own AVX-512 intrinsics when xsimd uses them, as the portable operations do.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 #include <cella/backend/cpu/simd.hpp>
 #include <cmath>
 #include <limits>

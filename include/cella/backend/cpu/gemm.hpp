@@ -188,28 +188,25 @@ void multiply_dot_columns(const product<T>& p, work_range units, std::int64_t of
 template <class T, class Sink>
 void multiply_sum_rows(const product<T>& p, work_range units, std::int64_t offset,
                        const Sink& sink) {
-  constexpr int L = lanes<T>;
-  const int end = std::min(units.last * gemm_plan<T>::wide, p.columns);
-  int j = units.first * gemm_plan<T>::wide;
-  while (j < end) {
-    const auto part = [&]<int Vectors>() {
-      const int count = std::min(end - j, Vectors * L);
-      sum_columns<T, Vectors>(p.b.data + j, p.b.row, p.a.data, p.a.column, count, p.depth,
-                              [&](vec<T> value, int first, int valid) {
-                                sink(value, offset + j + first, 0, j + first, valid);
-                              });
-      j += count;
+  constexpr int L = lanes<T>, wide = gemm_plan<T>::wide;
+  alignas(64) T sums[wide];
+  const int end = std::min(units.last * wide, p.columns);
+  for (int j = units.first * wide, width = 0; j < end; j += width) {
+    const auto sum = [&]<int Vectors>() {
+      width = std::min(end - j, Vectors * L);
+      sum_columns<T, Vectors>(p.b.data + j, p.b.row, p.a.data, p.a.column, width, p.depth, sums);
     };
     const int vectors = (end - j + L - 1) / L;
     if (vectors >= 8) {
-      part.template operator()<8>();
+      sum.template operator()<8>();
     } else if (vectors >= 4) {
-      part.template operator()<4>();
+      sum.template operator()<4>();
     } else if (vectors >= 2) {
-      part.template operator()<2>();
+      sum.template operator()<2>();
     } else {
-      part.template operator()<1>();
+      sum.template operator()<1>();
     }
+    hand_over(sums, wide, 0, 1, j, width, offset, p.c_row, sink);
   }
 }
 

@@ -15,8 +15,8 @@ namespace cella::cpu {
 template <class T>
 struct register_tile {
   static constexpr bool many_registers = vector_registers == 32;
-  static constexpr int rows = many_registers ? 14 : 4;
-  static constexpr int vectors = many_registers ? 2 : 3;
+  static constexpr int rows = many_registers ? 14 : 6;
+  static constexpr int vectors = 2;
   static constexpr int columns = vectors * lanes<T>;
 };
 
@@ -115,16 +115,18 @@ inline void multiply_tile(int rows, int vectors, const tile_task<T>& task) {
 /// depth_stride]`, into a panel: (r, k) at `to[k * panel + r]`. Rows from `width` to `panel` become
 /// zero.
 template <class T>
-void pack_panel(int width, int depth, const T* from, std::int64_t width_stride,
-                std::int64_t depth_stride, T* to, int panel) {
+[[gnu::noinline]] void pack_panel(int width, int depth, const T* from, std::int64_t width_stride,
+                                  std::int64_t depth_stride, T* to, int panel) {
   constexpr int L = lanes<T>;
   if (width_stride == 1) {
+    const int whole = width / L * L;
     for (int k = 0; k < depth; ++k) {
       const T* source = from + k * depth_stride;
       T* target = to + std::int64_t{k} * panel;
-      for (int r = 0; r < panel; r += L) {
-        store_first(target + r, std::min(L, panel - r),
-                    load_first(source + r, std::clamp(width - r, 0, L)));
+      for (int r = 0; r < whole; r += L) store_unaligned(target + r, load_unaligned(source + r));
+      for (int r = whole; r < panel; r += L) {
+        const vec<T> rest = load_first(source + r, std::clamp(width - r, 0, L));
+        store_first(target + r, std::min(L, panel - r), rest);
       }
     }
     return;
@@ -133,15 +135,30 @@ void pack_panel(int width, int depth, const T* from, std::int64_t width_stride,
     for (int k = 0; k < depth; k += L) {
       const int columns = std::min(L, depth - k);
       for (int r = 0; r < panel; r += L) {
-        vec<T> block[L];
-        for (int i = 0; i < L; ++i) {
-          block[i] =
-              r + i < width ? load_first(from + (r + i) * width_stride + k, columns) : vec<T>(T(0));
-        }
-        transpose<T>(block);
+        const T* source = from + r * width_stride + k;
         T* target = to + std::int64_t{k} * panel + r;
-        for (int i = 0; i < columns; ++i)
-          store_first(target + i * panel, std::min(L, panel - r), block[i]);
+        const int rows = std::min(L, panel - r);
+        vec<T> square[L];
+        if (r + L <= width && columns == L) {
+#pragma GCC unroll 16
+          for (int i = 0; i < L; ++i) square[i] = load_unaligned(source + i * width_stride);
+        } else {
+#pragma GCC unroll 16
+          for (int i = 0; i < L; ++i) {
+            square[i] =
+                r + i < width ? load_first(source + i * width_stride, columns) : vec<T>(T(0));
+          }
+        }
+        transpose<T>(square);
+        if (rows == L && columns == L) {
+#pragma GCC unroll 16
+          for (int i = 0; i < L; ++i) store_unaligned(target + i * panel, square[i]);
+        } else {
+#pragma GCC unroll 16
+          for (int i = 0; i < L; ++i) {
+            if (i < columns) store_first(target + i * panel, rows, square[i]);
+          }
+        }
       }
     }
     return;

@@ -4,37 +4,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cella/backend/cpu/lanes_layout.hpp>
+#include <cella/backend/cpu/lanes_convolution_extents.hpp>
 #include <cstdint>
 
 namespace cella::cpu {
-
-/// Extents of a convolution, its pooling and its gradients. `height` and `width` are without the
-/// border; the stored input of the forward pass has it. No dilation, one group.
-struct lanes_convolution_extents {
-  int blocks{};  // lane_blocks(samples)
-  int in_channels{}, height{}, width{};
-  int out_channels{}, kernel_height{}, kernel_width{};
-  int stride_height{1}, stride_width{1};
-  int padding_height{}, padding_width{};
-
-  constexpr int padded_height() const { return height + 2 * padding_height; }
-  constexpr int padded_width() const { return width + 2 * padding_width; }
-  constexpr int out_height() const { return (padded_height() - kernel_height) / stride_height + 1; }
-  constexpr int out_width() const { return (padded_width() - kernel_width) / stride_width + 1; }
-  constexpr int pooled_height() const { return out_height() / 2; }
-  constexpr int pooled_width() const { return out_width() / 2; }
-  /// Weights of one (output channel, input channel) pair.
-  constexpr int taps() const { return kernel_height * kernel_width; }
-  /// Lane-vectors of one channel: of the bordered input, of the output, of the pooled output.
-  constexpr std::int64_t padded_plane() const {
-    return std::int64_t{padded_height()} * padded_width();
-  }
-  constexpr std::int64_t out_plane() const { return std::int64_t{out_height()} * out_width(); }
-  constexpr std::int64_t pooled_plane() const {
-    return std::int64_t{pooled_height()} * pooled_width();
-  }
-};
 
 /// Units of work of `lanes_convolution`: rows of the output.
 constexpr int lanes_convolution_units(const lanes_convolution_extents& e) {
@@ -68,8 +41,9 @@ void lanes_convolution_pool(work_range units, const lanes_convolution_extents& e
 
 /// Gradient of the input without its border: dz [blocks][O][OH][OW][L] -> calls
 /// `sink(vec<T> value, int64 element, int c)` once per lane-vector of [blocks][C][height][width].
-/// Taps that fall outside dz are skipped, at no cost. Dead lanes may hold anything and stay dead.
-template <class T, class Sink>
+/// Taps that fall outside dz are skipped, not multiplied by zero. Any stride; K as above is
+/// accepted and makes no difference. Dead lanes may hold anything and stay dead.
+template <int K = 0, class T, class Sink>
 void lanes_convolution_input_gradient(work_range units, const lanes_convolution_extents& e,
                                       const T* dz, const T* w, Sink sink);
 
@@ -80,74 +54,6 @@ inline constexpr int convolution_channels = vector_registers >= 32 ? 4 : 2;
 inline constexpr int convolution_pixels = 4;
 /// The gradient of the input keeps the weights in registers too: 24 + 6 + 1, or 8 + 2 + 1.
 inline constexpr int input_gradient_channels = vector_registers >= 32 ? 6 : 2;
-
-/// Calls `tile(std::integral_constant<int, n>)` for n = `size` <= Most <= 6.
-template <int Most, class Tile>
-[[gnu::always_inline]] inline void with_group_size(int size, Tile tile) {
-  switch (size) {
-    case 1:
-      return tile(std::integral_constant<int, 1>{});
-    case 2:
-      return tile(std::integral_constant<int, std::min(2, Most)>{});
-    case 3:
-      return tile(std::integral_constant<int, std::min(3, Most)>{});
-    case 4:
-      return tile(std::integral_constant<int, std::min(4, Most)>{});
-    case 5:
-      return tile(std::integral_constant<int, std::min(5, Most)>{});
-    default:
-      return tile(std::integral_constant<int, std::min(6, Most)>{});
-  }
-}
-
-/// Calls `tile(std::integral_constant<int, n>, first channel)` for groups of n <= Most channels
-/// whose sizes differ by at most one.
-template <int Most, class Tile>
-[[gnu::always_inline]] inline void for_channel_groups(int channels, Tile tile) {
-  const int groups = ceil_divide(channels, Most);
-  for (int g = 0; g < groups; ++g) {
-    const work_range part = part_of(channels, groups, g);
-    with_group_size<Most>(
-        part.size(), [&](auto size) __attribute__((always_inline)) { tile(size, part.first); });
-  }
-}
-
-/// What the inner loops need of the extents, worked out once: a kernel's copy, whose address nobody
-/// knows, stays in registers, where the caller's is read again (and divided again) after each
-/// store.
-template <class T>
-struct convolution_sizes {
-  int in_channels, out_channels, height, width, kernel_height, kernel_width, taps;
-  int stride_height, stride_width, padding_height, padding_width, out_height, out_width;
-  std::int64_t filter;  // weights of one output channel
-  // In elements: a row and a plane of the bordered input, a step down and to the right.
-  std::int64_t row, plane, down, right;
-  // In lane-vectors: a plane of the output, of its pooling, of the input without its border.
-  std::int64_t out_plane, pooled_plane, in_plane;
-
-  explicit convolution_sizes(const lanes_convolution_extents& e)
-      : in_channels(e.in_channels),
-        out_channels(e.out_channels),
-        height(e.height),
-        width(e.width),
-        kernel_height(e.kernel_height),
-        kernel_width(e.kernel_width),
-        taps(e.taps()),
-        stride_height(e.stride_height),
-        stride_width(e.stride_width),
-        padding_height(e.padding_height),
-        padding_width(e.padding_width),
-        out_height(e.out_height()),
-        out_width(e.out_width()),
-        filter(std::int64_t{e.in_channels} * e.taps()),
-        row(std::int64_t{e.padded_width()} * lanes<T>),
-        plane(e.padded_plane() * lanes<T>),
-        down(e.stride_height * row),
-        right(std::int64_t{e.stride_width} * lanes<T>),
-        out_plane(e.out_plane()),
-        pooled_plane(e.pooled_plane()),
-        in_plane(std::int64_t{e.height} * e.width) {}
-};
 
 /// One tap of the filter at R rows of Q pixels: sum[o][r * Q + q] += w[o][tap] * x[r][q].
 template <int O, int R, int Q, class T>
@@ -302,6 +208,38 @@ template <int C, int P, class T, class Sink>
   }
 }
 
+template <class T, class Sink>
+[[gnu::noinline]] void input_gradient_rows(work_range units, const lanes_convolution_extents& e,
+                                           const T* __restrict dz, const T* __restrict w,
+                                           Sink sink) {
+  const convolution_sizes<T> s(e);
+  const int phases = std::min(s.stride_width, s.width);
+  for (int unit = units.first; unit < units.last; ++unit) {
+    const int block = unit / s.height, h = unit % s.height;
+    const T* from = dz + block * s.out_channels * s.out_plane * lanes<T>;
+    const auto group = [&](auto size, int c) __attribute__((always_inline)) {
+      constexpr int C = size();
+      const T* wc = w + std::int64_t{c} * s.taps;
+      const std::int64_t element =
+          (std::int64_t{block} * s.in_channels + c) * s.in_plane + std::int64_t{h} * s.width;
+      const auto row = [&](auto pixels) __attribute__((always_inline)) {
+        constexpr int P = pixels();
+        for (int phase = 0; phase < phases; ++phase) {
+          for (int x = phase; x < s.width; x += P * s.stride_width) {
+            input_gradient_tile<C, P>(s, from, wc, c, h, x, element + x, sink);
+          }
+        }
+      };
+      if (s.out_width >= convolution_pixels) {
+        row(std::integral_constant<int, convolution_pixels>{});
+      } else {
+        row(std::integral_constant<int, 1>{});
+      }
+    };
+    for_channel_groups<input_gradient_channels>(s.in_channels, group);
+  }
+}
+
 }  // namespace detail
 
 template <int K, class T, class Sink>
@@ -365,37 +303,10 @@ template <int K, class T, class Sink>
   }
 }
 
-template <class T, class Sink>
-[[gnu::noinline]] void lanes_convolution_input_gradient(work_range units,
-                                                        const lanes_convolution_extents& e,
-                                                        const T* __restrict dz,
-                                                        const T* __restrict w, Sink sink) {
-  const detail::convolution_sizes<T> s(e);
-  const int phases = std::min(s.stride_width, s.width);
-  for (int unit = units.first; unit < units.last; ++unit) {
-    const int block = unit / s.height, h = unit % s.height;
-    const T* from = dz + block * s.out_channels * s.out_plane * lanes<T>;
-    const auto group = [&](auto size, int c) __attribute__((always_inline)) {
-      constexpr int C = size();
-      const T* wc = w + std::int64_t{c} * s.taps;
-      const std::int64_t element =
-          (std::int64_t{block} * s.in_channels + c) * s.in_plane + std::int64_t{h} * s.width;
-      const auto row = [&](auto pixels) __attribute__((always_inline)) {
-        constexpr int P = pixels();
-        for (int phase = 0; phase < phases; ++phase) {
-          for (int x = phase; x < s.width; x += P * s.stride_width) {
-            detail::input_gradient_tile<C, P>(s, from, wc, c, h, x, element + x, sink);
-          }
-        }
-      };
-      if (s.out_width >= detail::convolution_pixels) {
-        row(std::integral_constant<int, detail::convolution_pixels>{});
-      } else {
-        row(std::integral_constant<int, 1>{});
-      }
-    };
-    detail::for_channel_groups<detail::input_gradient_channels>(s.in_channels, group);
-  }
+template <int K, class T, class Sink>
+void lanes_convolution_input_gradient(work_range units, const lanes_convolution_extents& e,
+                                      const T* dz, const T* w, Sink sink) {
+  detail::input_gradient_rows(units, e, dz, w, sink);
 }
 
 }  // namespace cella::cpu

@@ -294,9 +294,12 @@ template <int K, class T, class Sink, class BiasSink>
                         (std::int64_t{o} * e.in_channels + c) * e.taps(), sink);
     }
     if (c == 0) {
-      alignas(vec<T>) T total[L]{};
+      // A tile may have more channels than a vector has lanes.
+      alignas(vec<T>) T total[ceil_divide(most, L) * L]{};
       for (int o = 0; o < part.size(); ++o) total[o] = sum(bias[o]);
-      bias_sink(load(total), std::int64_t{part.first}, part.size());
+      for (int o = 0; o < part.size(); o += L) {
+        bias_sink(load(total + o), std::int64_t{part.first} + o, std::min(L, part.size() - o));
+      }
     }
   }
 }

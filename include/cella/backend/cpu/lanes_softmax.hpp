@@ -19,6 +19,14 @@ constexpr int lanes_softmax_units(const lanes_softmax_extents& e) {
   return lane_blocks<T>(e.samples);
 }
 
+#if defined(__GNUC__) && !defined(__clang__)
+// g++ 12 warns of the undefined registers from which its own AVX-512 intrinsics start, here in
+// xsimd's exp and log.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 /// Cross-entropy -log softmax(z)[label] of each sample, times `scale` (1 / samples for the mean).
 /// A sample whose label is outside [0, classes) counts for nothing.
 /// - dz [blocks][classes][L]: its gradient, zero in dead lanes; null if not wanted; may be z
@@ -67,5 +75,9 @@ template <class T>
     if (hits) hits[block] = std::popcount(hit);
   }
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 }  // namespace cella::cpu

@@ -10,7 +10,8 @@ namespace cella::cpu {
 
 /// y[i] = sum_k w[i * w_row + k] x[k] for `count` (at most lanes<T>) rows, `depth` long.
 template <class T>
-inline vec<T> dot_rows(const T* w, std::int64_t w_row, const T* x, int count, int depth) {
+[[gnu::noinline]] vec<T> dot_rows(const T* w, std::int64_t w_row, const T* x, int count,
+                                  int depth) {
   constexpr int L = lanes<T>, group = L < 8 ? L : 8;
   const int whole = depth / L * L;
   vec<T> rows[L];
@@ -54,25 +55,27 @@ inline vec<T> dot_rows(const T* w, std::int64_t w_row, const T* x, int count, in
 }
 
 /// y[i] = sum_k w[i + k * w_column] x[k * x_stride] for `count` elements, at most
-/// `Vectors` * lanes<T>; calls `emit(vec<T>, first, count)` for each vector.
-template <class T, int Vectors, class Emit>
-inline void sum_columns(const T* w, std::int64_t w_column, const T* x, std::int64_t x_stride,
-                        int count, int depth, Emit&& emit) {
+/// `Vectors` * lanes<T>; y has room for whole vectors.
+template <class T, int Vectors>
+[[gnu::noinline]] void sum_columns(const T* w, std::int64_t w_column, const T* x,
+                                   std::int64_t x_stride, int count, int depth, T* y) {
   constexpr int L = lanes<T>;
   const int last = count - (Vectors - 1) * L;
   vec<T> sum[Vectors];
 #pragma GCC unroll 8
   for (int j = 0; j < Vectors; ++j) sum[j] = vec<T>(T(0));
   for (int k = 0; k < depth; ++k) {
-    const vec<T> y(x[k * x_stride]);
+    const vec<T> factor(x[k * x_stride]);
     const T* p = w + k * w_column;
 #pragma GCC unroll 8
-    for (int j = 0; j + 1 < Vectors; ++j)
-      sum[j] = multiply_add(load_unaligned(p + j * L), y, sum[j]);
-    sum[Vectors - 1] = multiply_add(load_first(p + (Vectors - 1) * L, last), y, sum[Vectors - 1]);
+    for (int j = 0; j + 1 < Vectors; ++j) {
+      sum[j] = multiply_add(load_unaligned(p + j * L), factor, sum[j]);
+    }
+    sum[Vectors - 1] =
+        multiply_add(load_first(p + (Vectors - 1) * L, last), factor, sum[Vectors - 1]);
   }
 #pragma GCC unroll 8
-  for (int j = 0; j < Vectors; ++j) emit(sum[j], j * L, j + 1 < Vectors ? L : last);
+  for (int j = 0; j < Vectors; ++j) store_unaligned(y + j * L, sum[j]);
 }
 
 }  // namespace cella::cpu

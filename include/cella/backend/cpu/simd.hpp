@@ -4,9 +4,8 @@
 // form.
 #pragma once
 
-#include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 #include <xsimd/xsimd.hpp>
 
@@ -33,6 +32,144 @@ inline constexpr int vector_registers = 16;
 
 /// The lowest n bits, n <= 16.
 constexpr unsigned first_bits(int n) { return (1u << n) - 1u; }
+
+namespace detail {
+
+/// The operations of this build on vec<T>: below.
+template <class T, std::size_t Bytes = sizeof(vec<T>)>
+struct native_lanes;
+
+}  // namespace detail
+
+/// a * b + c (named unlike xsimd's, which argument-dependent lookup would find); rounded once where
+/// the instruction set has it (AVX-512, AVX2 with FMA, NEON).
+template <class T>
+[[gnu::always_inline]] inline vec<T> multiply_add(vec<T> a, std::type_identity_t<vec<T>> b,
+                                                  std::type_identity_t<vec<T>> c) {
+  return detail::native_lanes<T>::fma(a, b, c);
+}
+
+/// Loads and stores of a whole vector; `load` and `store` want the alignment of `vec<T>`.
+template <class T>
+[[gnu::always_inline]] inline vec<T> load(const T* p) {
+  return vec<T>::load_aligned(p);
+}
+template <class T>
+[[gnu::always_inline]] inline vec<T> load_unaligned(const T* p) {
+  return vec<T>::load_unaligned(p);
+}
+template <class T>
+[[gnu::always_inline]] inline void store(T* p, std::type_identity_t<vec<T>> a) {
+  a.store_aligned(p);
+}
+template <class T>
+[[gnu::always_inline]] inline void store_unaligned(T* p, std::type_identity_t<vec<T>> a) {
+  a.store_unaligned(p);
+}
+
+/// The first n (0 <= n <= lanes) elements at p, zeros behind; touches nothing beyond p + n.
+template <class T>
+[[gnu::always_inline]] inline vec<T> load_first(const T* p, int n) {
+  return detail::native_lanes<T>::load_first(p, n);
+}
+/// Stores the first n (0 <= n <= lanes) lanes; touches nothing beyond p + n.
+template <class T>
+[[gnu::always_inline]] inline void store_first(T* p, int n, std::type_identity_t<vec<T>> a) {
+  detail::native_lanes<T>::store_first(p, n, a);
+}
+
+/// Bit i says whether a[i] > b[i]; false where either is NaN.
+template <class T>
+[[gnu::always_inline]] inline unsigned greater(vec<T> a, std::type_identity_t<vec<T>> b) {
+  return detail::native_lanes<T>::greater(a, b);
+}
+
+/// Lane i of a where bit i is set, else of b.
+template <class T>
+[[gnu::always_inline]] inline vec<T> select(unsigned bits, vec<T> a,
+                                            std::type_identity_t<vec<T>> b) {
+  return detail::native_lanes<T>::select(bits, a, b);
+}
+
+/// Lane i of a where bit i is set, else zero, whatever a holds there.
+template <class T>
+[[gnu::always_inline]] inline vec<T> keep(unsigned bits, vec<T> a) {
+  return detail::native_lanes<T>::keep(bits, a);
+}
+
+/// The larger and the smaller of two vectors, lane by lane; either operand where one is NaN.
+template <class T>
+[[gnu::always_inline]] inline vec<T> maximum(vec<T> a, std::type_identity_t<vec<T>> b) {
+  return detail::native_lanes<T>::max(a, b);
+}
+template <class T>
+[[gnu::always_inline]] inline vec<T> minimum(vec<T> a, std::type_identity_t<vec<T>> b) {
+  return detail::native_lanes<T>::min(a, b);
+}
+
+/// Bit i (i < n <= lanes<T>) says whether p[i] is `value`; reads nothing beyond p + n.
+template <class T>
+[[gnu::always_inline]] inline unsigned equal_first(const std::int32_t* p, int n,
+                                                   std::int32_t value) {
+  return detail::native_lanes<T>::equal_first(p, n, value);
+}
+
+/// Bit i says whether p[i] is `value`, for lanes<T> bytes.
+template <class T>
+[[gnu::always_inline]] inline unsigned equal_bytes(const std::uint8_t* p, std::uint8_t value) {
+  return detail::native_lanes<T>::equal_bytes(p, value);
+}
+
+/// Sum of the lanes.
+template <class T>
+[[gnu::always_inline]] inline T sum(vec<T> a) {
+  return detail::native_lanes<T>::sum(a);
+}
+
+/// Lane i is the sum of rows[i]; `rows` are lanes<T> vectors.
+template <class T>
+[[gnu::always_inline]] inline vec<T> sums(const vec<T>* rows) {
+  return detail::native_lanes<T>::sums(rows);
+}
+
+/// Transposes the square of lanes<T> vectors in place.
+template <class T>
+[[gnu::always_inline]] inline void transpose(vec<T>* rows) {
+  detail::native_lanes<T>::transpose(rows);
+}
+
+/// Loads a vector that several products share. Where a plain `load` would do, g++ 12 reads memory
+/// again for each product, and the loads, not the products, set the pace.
+template <class T>
+[[gnu::always_inline]] inline vec<T> load_shared(const T* p) {
+#if defined(__SSE2__) && !defined(__clang__)
+  typename vec<T>::register_type a = load(p);
+  asm("" : "+v"(a));
+  return a;
+#else
+  return load(p);
+#endif
+}
+
+/// While it lives, this thread treats denormal numbers as zero and rounds denormal results to zero
+/// (x86; elsewhere it does nothing). Denormals in dying momenta make a training step 30 % slower.
+class flush_denormals {
+ public:
+#if defined(__SSE2__)
+  flush_denormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040u); }
+  ~flush_denormals() { _mm_setcsr(saved_); }
+#else
+  flush_denormals() {}
+  ~flush_denormals() {}
+#endif
+  flush_denormals(const flush_denormals&) = delete;
+  flush_denormals& operator=(const flush_denormals&) = delete;
+
+#if defined(__SSE2__)
+ private:
+  unsigned saved_;
+#endif
+};
 
 namespace detail {
 
@@ -107,7 +244,7 @@ struct portable_lanes {
   }
 };
 
-template <class T, std::size_t Bytes = sizeof(vec<T>)>
+template <class T, std::size_t Bytes>
 struct native_lanes : portable_lanes<T> {};
 
 #if defined(__AVX512F__)
@@ -361,135 +498,5 @@ struct native_lanes<double, 32> : portable_lanes<double> {
 #endif
 
 }  // namespace detail
-
-/// a * b + c (named unlike xsimd's, which argument-dependent lookup would find); rounded once where
-/// the instruction set has it (AVX-512, AVX2 with FMA, NEON).
-template <class T>
-[[gnu::always_inline]] inline vec<T> multiply_add(vec<T> a, std::type_identity_t<vec<T>> b,
-                                                  std::type_identity_t<vec<T>> c) {
-  return detail::native_lanes<T>::fma(a, b, c);
-}
-
-/// Loads and stores of a whole vector; `load` and `store` want the alignment of `vec<T>`.
-template <class T>
-[[gnu::always_inline]] inline vec<T> load(const T* p) {
-  return vec<T>::load_aligned(p);
-}
-template <class T>
-[[gnu::always_inline]] inline vec<T> load_unaligned(const T* p) {
-  return vec<T>::load_unaligned(p);
-}
-template <class T>
-[[gnu::always_inline]] inline void store(T* p, std::type_identity_t<vec<T>> a) {
-  a.store_aligned(p);
-}
-template <class T>
-[[gnu::always_inline]] inline void store_unaligned(T* p, std::type_identity_t<vec<T>> a) {
-  a.store_unaligned(p);
-}
-
-/// The first n (0 <= n <= lanes) elements at p, zeros behind; touches nothing beyond p + n.
-template <class T>
-[[gnu::always_inline]] inline vec<T> load_first(const T* p, int n) {
-  return detail::native_lanes<T>::load_first(p, n);
-}
-/// Stores the first n (0 <= n <= lanes) lanes; touches nothing beyond p + n.
-template <class T>
-[[gnu::always_inline]] inline void store_first(T* p, int n, std::type_identity_t<vec<T>> a) {
-  detail::native_lanes<T>::store_first(p, n, a);
-}
-
-/// Bit i says whether a[i] > b[i]; false where either is NaN.
-template <class T>
-[[gnu::always_inline]] inline unsigned greater(vec<T> a, std::type_identity_t<vec<T>> b) {
-  return detail::native_lanes<T>::greater(a, b);
-}
-
-/// Lane i of a where bit i is set, else of b.
-template <class T>
-[[gnu::always_inline]] inline vec<T> select(unsigned bits, vec<T> a,
-                                            std::type_identity_t<vec<T>> b) {
-  return detail::native_lanes<T>::select(bits, a, b);
-}
-
-/// Lane i of a where bit i is set, else zero, whatever a holds there.
-template <class T>
-[[gnu::always_inline]] inline vec<T> keep(unsigned bits, vec<T> a) {
-  return detail::native_lanes<T>::keep(bits, a);
-}
-
-/// The larger and the smaller of two vectors, lane by lane; either operand where one is NaN.
-template <class T>
-[[gnu::always_inline]] inline vec<T> maximum(vec<T> a, std::type_identity_t<vec<T>> b) {
-  return detail::native_lanes<T>::max(a, b);
-}
-template <class T>
-[[gnu::always_inline]] inline vec<T> minimum(vec<T> a, std::type_identity_t<vec<T>> b) {
-  return detail::native_lanes<T>::min(a, b);
-}
-
-/// Bit i (i < n <= lanes<T>) says whether p[i] is `value`; reads nothing beyond p + n.
-template <class T>
-[[gnu::always_inline]] inline unsigned equal_first(const std::int32_t* p, int n,
-                                                   std::int32_t value) {
-  return detail::native_lanes<T>::equal_first(p, n, value);
-}
-
-/// Bit i says whether p[i] is `value`, for lanes<T> bytes.
-template <class T>
-[[gnu::always_inline]] inline unsigned equal_bytes(const std::uint8_t* p, std::uint8_t value) {
-  return detail::native_lanes<T>::equal_bytes(p, value);
-}
-
-/// Sum of the lanes.
-template <class T>
-[[gnu::always_inline]] inline T sum(vec<T> a) {
-  return detail::native_lanes<T>::sum(a);
-}
-
-/// Lane i is the sum of rows[i]; `rows` are lanes<T> vectors.
-template <class T>
-[[gnu::always_inline]] inline vec<T> sums(const vec<T>* rows) {
-  return detail::native_lanes<T>::sums(rows);
-}
-
-/// Transposes the square of lanes<T> vectors in place.
-template <class T>
-[[gnu::always_inline]] inline void transpose(vec<T>* rows) {
-  detail::native_lanes<T>::transpose(rows);
-}
-
-/// Loads a vector that several products share. Where a plain `load` would do, g++ 12 reads memory
-/// again for each product, and the loads, not the products, set the pace.
-template <class T>
-[[gnu::always_inline]] inline vec<T> load_shared(const T* p) {
-#if defined(__SSE2__) && !defined(__clang__)
-  typename vec<T>::register_type a = load(p);
-  asm("" : "+v"(a));
-  return a;
-#else
-  return load(p);
-#endif
-}
-
-/// While it lives, this thread treats denormal numbers as zero and rounds denormal results to zero
-/// (x86; elsewhere it does nothing). Denormals in dying momenta make a training step 30 % slower.
-class flush_denormals {
- public:
-#if defined(__SSE2__)
-  flush_denormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040u); }
-  ~flush_denormals() { _mm_setcsr(saved_); }
-#else
-  flush_denormals() {}
-  ~flush_denormals() {}
-#endif
-  flush_denormals(const flush_denormals&) = delete;
-  flush_denormals& operator=(const flush_denormals&) = delete;
-
-#if defined(__SSE2__)
- private:
-  unsigned saved_;
-#endif
-};
 
 }  // namespace cella::cpu

@@ -1,0 +1,199 @@
+// Fused groups as expression templates: the operations of a group, lifted from the graph into a
+// type that is evaluated in registers.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cella/backend/cpu/simd.hpp>
+#include <cella/ops/array.hpp>
+#include <cella/passes/plan.hpp>
+#include <cstdint>
+#include <type_traits>
+
+namespace cella::cpu {
+
+// ---- the terms of an expression
+
+/// The anchor's value at this element.
+struct accumulated {
+  static auto evaluate(const auto& c) { return c.value; }
+};
+/// Operand `K` of the group, read from memory in its own way.
+template <int K, access How>
+struct operand_at {
+  static auto evaluate(const auto& c) { return c.template read<K, How>(); }
+};
+/// A number, by the bits of its double.
+template <std::uint64_t Bits>
+struct literal {
+  static auto evaluate(const auto& c) { return c.number(std::bit_cast<double>(Bits)); }
+};
+template <class Op, class... Terms>
+struct expr {
+  static auto evaluate(const auto& c) { return Op::apply(Terms::evaluate(c)...); }
+};
+/// An operation with options, which are those of node N of program P.
+template <class Op, class P, node_id N, class... Terms>
+struct expr_with_options {
+  static auto evaluate(const auto& c) {
+    constexpr auto options =
+        P::graph.nodes[std::size_t(N)].attributes.template as<typename Op::options>();
+    return Op::apply(options, Terms::evaluate(c)...);
+  }
+};
+
+// ---- lifting
+
+/// The expression that computes node N in step S of program P.
+template <class P, int S, node_id N>
+consteval auto lift() {
+  constexpr const step& s = P::plan.steps[std::size_t(S)];
+  constexpr const node& n = P::graph.nodes[std::size_t(N)];
+  constexpr int k = s.find_read(N);
+  if constexpr (N == s.accumulated && s.kind != step_kind::elementwise) {
+    return std::type_identity<accumulated>{};
+  } else if constexpr (k >= 0) {
+    return std::type_identity<operand_at<k, s.reads[std::size_t(k)].how>>{};
+  } else if constexpr (is<constant_op>(n)) {
+    constexpr double value = n.attributes.template as<constant_op::options>().value;
+    return std::type_identity<literal<std::bit_cast<std::uint64_t>(value)>>{};
+  } else if constexpr (!n.op->pointwise) {
+    return lift<P, S, P::graph.operand(N, 0)>();  // a reshape
+  } else {
+    using op = op_of<P::graph.nodes[std::size_t(N)].op>;
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      if constexpr (requires { typename op::options; }) {
+        return std::type_identity<expr_with_options<
+            op, P, N, typename decltype(lift<P, S, P::graph.operand(N, int(I))>())::type...>>{};
+      } else {
+        return std::type_identity<
+            expr<op, typename decltype(lift<P, S, P::graph.operand(N, int(I))>())::type...>>{};
+      }
+    }
+    (std::make_index_sequence<std::size_t(n.operand_count)>{});
+  }
+}
+template <class P, int S, node_id N>
+using lifted = typename decltype(lift<P, S, N>())::type;
+
+// ---- where expressions read and write
+
+/// Addresses of the values that a group reads and writes.
+template <class T, int Reads, int Writes>
+struct addresses {
+  std::array<const T*, std::size_t(Reads)> in{};
+  std::array<T*, std::size_t(Writes)> out{};
+};
+
+/// What terms see of a kernel whose results are lane vectors (the batch in the lanes).
+template <class T, int Reads, int Writes>
+struct lanes_cursor {
+  const addresses<T, Reads, Writes>& a;
+  vec<T> value;
+  std::int64_t element;  // lane vector of the result
+  int channel;
+
+  vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
+  template <int K, access How>
+  vec<T> read() const {
+    const T* p = a.in[std::size_t(K)];
+    if constexpr (How == access::same)
+      return load(p + element * lanes<T>);
+    else if constexpr (How == access::row)
+      return vec<T>(p[channel]);
+    else
+      return vec<T>(*p);
+  }
+};
+
+/// The same for plain results, `count` at consecutive offsets.
+template <class T, int Reads, int Writes>
+struct plain_cursor {
+  const addresses<T, Reads, Writes>& a;
+  vec<T> value;
+  std::int64_t offset;
+  int row, column, count;
+
+  vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
+  template <int K, access How>
+  vec<T> read() const {
+    const T* p = a.in[std::size_t(K)];
+    if constexpr (How == access::same)
+      return some(p + offset);
+    else if constexpr (How == access::row)
+      return vec<T>(p[row]);
+    else if constexpr (How == access::column)
+      return some(p + column);
+    else
+      return vec<T>(*p);
+  }
+  vec<T> some(const T* p) const {
+    return count == lanes<T> ? load_unaligned(p) : load_first(p, count);
+  }
+};
+
+// ---- sinks: the epilogues of kernels
+
+/// Values in the lanes that no sample fills are stored as zeros, so that sums over the batch need
+/// not look. `from` is the first lane vector with such lanes; none if the batch fills them.
+struct dead_lanes {
+  std::int64_t from;
+  unsigned live;
+};
+
+/// For kernels that yield lane vectors. All values are computed before the first is stored: a
+/// result may replace a value that another one reads.
+template <class T, int Reads, bool Ragged, class... Outputs>
+struct lanes_sink {
+  addresses<T, Reads, int(sizeof...(Outputs))> a;
+  dead_lanes dead{};
+
+  [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int channel) const {
+    const lanes_cursor<T, Reads, int(sizeof...(Outputs))> c{a, value, element, channel};
+    const std::array<vec<T>, sizeof...(Outputs)> y{Outputs::evaluate(c)...};
+    for (std::size_t k = 0; k < y.size(); ++k) {
+      store(a.out[k] + element * lanes<T>,
+            Ragged && element >= dead.from ? keep(dead.live, y[k]) : y[k]);
+    }
+  }
+};
+
+/// For pooling in registers: also stores which corner was the largest, if somebody asks.
+template <class T, class Sink, bool Corners>
+struct pooled_sink {
+  Sink values;
+  std::uint16_t* corners;
+
+  template <class Bits>
+  [[gnu::always_inline]] void operator()(vec<T> value, const Bits& where, std::int64_t element,
+                                         int channel) const {
+    values(value, element, channel);
+    if constexpr (Corners) {
+      for (std::size_t k = 0; k < 4; ++k)
+        corners[element * 4 + std::int64_t(k)] = static_cast<std::uint16_t>(where[k]);
+    }
+  }
+};
+
+/// For kernels that yield runs of plain results: (value, offset, count), or with row and column.
+template <class T, int Reads, class... Outputs>
+struct plain_sink {
+  addresses<T, Reads, int(sizeof...(Outputs))> a;
+
+  [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t offset, int count) const {
+    (*this)(value, offset, 0, 0, count);
+  }
+  [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t offset, int row, int column,
+                                         int count) const {
+    const plain_cursor<T, Reads, int(sizeof...(Outputs))> c{a, value, offset, row, column, count};
+    const std::array<vec<T>, sizeof...(Outputs)> y{Outputs::evaluate(c)...};
+    for (std::size_t k = 0; k < y.size(); ++k) {
+      if (count == lanes<T>)
+        store_unaligned(a.out[k] + offset, y[k]);
+      else
+        store_first(a.out[k] + offset, count, y[k]);
+    }
+  }
+};
+
+}  // namespace cella::cpu

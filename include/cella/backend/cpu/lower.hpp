@@ -1,0 +1,398 @@
+// From a step of a plan to a call of a kernel, at compile time: extents, addresses and the epilogue
+// are constants of the program.
+#pragma once
+
+#include <cella/backend/cpu/convolution.hpp>
+#include <cella/backend/cpu/convolution_input_gradient.hpp>
+#include <cella/backend/cpu/convolution_weight_gradient.hpp>
+#include <cella/backend/cpu/gemm.hpp>
+#include <cella/backend/cpu/lanes_convolution.hpp>
+#include <cella/backend/cpu/lanes_convolution_weights.hpp>
+#include <cella/backend/cpu/lanes_dense.hpp>
+#include <cella/backend/cpu/lanes_softmax.hpp>
+#include <cella/backend/cpu/loops.hpp>
+#include <cella/backend/cpu/single_sample.hpp>
+#include <cella/ops/compute.hpp>
+#include <cella/passes/product_form.hpp>
+#include <utility>
+
+namespace cella::cpu {
+
+/// Base addresses of the memory spaces; arguments follow from `first_argument` on.
+struct memory {
+  std::array<std::byte*, 12> base{};
+
+  template <class T>
+  T* at(buffer_ref r) const {
+    return reinterpret_cast<T*>(base[std::size_t(r.space)] + r.offset);
+  }
+};
+
+/// One call of a kernel: `units` independent units of work, `scratch` bytes for each thread.
+struct kernel_call {
+  void (*run)(const memory&, work_range, std::byte* scratch){};
+  int units{};
+  std::int64_t scratch{};
+};
+
+/// Step I of program P as one or more calls in sequence. `prepare` marks work that depends on
+/// parameters only and is done again when they change.
+template <class P, int I>
+struct lowered {
+  using T = element<P::element_type>;
+  static constexpr const step& s = P::plan.steps[std::size_t(I)];
+  static constexpr auto& g = P::graph;
+  static constexpr bool in_lanes = s.arrangement == layout::lanes;
+  static constexpr int L = lanes<T>;
+  static constexpr int extent(int i) { return int(s.extents[std::size_t(i)]); }
+
+  // ---- epilogues
+
+  static constexpr auto addresses_in(const memory& m) {
+    addresses<T, s.read_count, s.output_count> a;
+    for (int k = 0; k < s.read_count; ++k)
+      a.in[std::size_t(k)] = m.at<const T>(s.reads[std::size_t(k)].at);
+    for (int k = 0; k < s.output_count; ++k)
+      a.out[std::size_t(k)] = m.at<T>(s.outputs[std::size_t(k)].at);
+    return a;
+  }
+  template <template <class...> class Make>
+  struct with_outputs {
+    template <std::size_t... K>
+    static auto expand(std::index_sequence<K...>)
+        -> std::type_identity<Make<lifted<P, I, s.outputs[K].value>...>>;
+    using type =
+        typename decltype(expand(std::make_index_sequence<std::size_t(s.output_count)>{}))::type;
+  };
+  static constexpr int samples = extent(0);
+  static constexpr bool ragged = samples % L != 0;
+  template <class... Outputs>
+  using lanes_sink_of = lanes_sink<T, s.read_count, ragged, Outputs...>;
+  template <class... Outputs>
+  using plain_sink_of = plain_sink<T, s.read_count, Outputs...>;
+
+  /// Lane vectors per block of samples in the outputs.
+  static constexpr std::int64_t features() { return g.type(s.outputs[0].value).size() / samples; }
+  static constexpr dead_lanes dead() {
+    return {ragged ? samples / L * features() : 0, first_bits(ragged ? samples % L : L)};
+  }
+  static auto lanes_epilogue(const memory& m) {
+    return typename with_outputs<lanes_sink_of>::type{addresses_in(m), dead()};
+  }
+  static auto plain_epilogue(const memory& m) {
+    return typename with_outputs<plain_sink_of>::type{addresses_in(m)};
+  }
+
+  // ---- extents
+
+  static constexpr lanes_convolution_extents lanes_window() {
+    return {lane_blocks<T>(samples),
+            extent(1),
+            extent(2),
+            extent(3),
+            extent(4),
+            extent(5),
+            extent(6),
+            extent(7),
+            extent(8),
+            extent(9),
+            extent(10)};
+  }
+  /// Filter widths that have a kernel of their own.
+  static constexpr int fixed_width() {
+    return extent(8) == 1 && (extent(6) == 1 || extent(6) == 3 || extent(6) == 5 || extent(6) == 7)
+               ? extent(6)
+               : 0;
+  }
+  static constexpr convolution_extents plain_window() {
+    const auto o =
+        g.nodes[std::size_t(s.anchor)].attributes.template as<convolution_options>().window;
+    return {samples,
+            extent(1),
+            extent(4),
+            o.groups,
+            {extent(2), extent(5), o.stride[0], o.before[0], o.after[0], o.dilation[0]},
+            {extent(3), extent(6), o.stride[1], o.before[1], o.after[1], o.dilation[1]}};
+  }
+  static constexpr lanes_image_extents image() {
+    return {samples, extent(1), extent(2), extent(3), extent(4), extent(5)};
+  }
+  static constexpr lanes_dense_weight_extents dense_weights() {
+    return {lane_blocks<T>(samples), extent(1), extent(2)};
+  }
+  static constexpr loop_nest<s.read_count> nest() {
+    loop_nest<s.read_count> n{s.loops, s.loop, {}, s.folded};
+    for (int k = 0; k < s.read_count; ++k)
+      n.stride[std::size_t(k)] = s.reads[std::size_t(k)].strides;
+    return n;
+  }
+  static constexpr product<T> matrices(const T* left, const T* right) {
+    constexpr product_form f =
+        s.kind == step_kind::product ? form_of_product(g, s.anchor) : product_form{};
+    product<T> p;
+    p.rows = int(f.rows);
+    p.columns = int(f.columns);
+    p.depth = int(f.depth);
+    p.a = {f.exchanged ? right : left, f.a_row, f.a_depth};
+    p.b = {f.exchanged ? left : right, f.b_depth, f.b_column};
+    p.c_row = f.c_row;
+    p.batch = int(f.batch);
+    p.a_batch = f.a_batch;
+    p.b_batch = f.b_batch;
+    p.c_batch = f.c_batch;
+    return p;
+  }
+
+  // ---- one function per kind of step
+
+  template <int Phase>
+  static void run(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
+    const auto in = [&](int k) { return m.at<const T>(s.in[std::size_t(k)]); };
+    if constexpr (s.kind == step_kind::elementwise) {
+      run_elementwise(m, units);
+    } else if constexpr (s.kind == step_kind::reduce) {
+      run_sum(m, units);
+    } else if constexpr (s.kind == step_kind::convolution && in_lanes) {
+      lanes_convolution<fixed_width()>(units, lanes_window(), in(0), in(1), lanes_epilogue(m));
+    } else if constexpr (s.kind == step_kind::convolution) {
+      convolution(plain_window(), in(0), in(1), plain_epilogue(m), scratch, units);
+    } else if constexpr (s.kind == step_kind::convolution_pool && in_lanes) {
+      const pooled_sink<T, decltype(lanes_epilogue(m)), s.corners.valid()> sink{
+          lanes_epilogue(m), s.corners.valid() ? m.at<std::uint16_t>(s.corners) : nullptr};
+      lanes_convolution_pool<fixed_width()>(units, lanes_window(), in(0), in(1), sink);
+    } else if constexpr (s.kind == step_kind::convolution_pool) {
+      run_single_sample<Phase>(m, units);
+    } else if constexpr (s.kind == step_kind::convolution_input_gradient && in_lanes) {
+      lanes_convolution_input_gradient(units, lanes_window(), in(0), in(1), lanes_epilogue(m));
+    } else if constexpr (s.kind == step_kind::convolution_input_gradient) {
+      convolution_input_gradient(plain_window(), in(1), in(0), plain_epilogue(m), scratch, units);
+    } else if constexpr (s.kind == step_kind::convolution_weight_gradient && in_lanes) {
+      lanes_convolution_weight_gradient<fixed_width()>(
+          units, lanes_window(), in(0), in(1), reinterpret_cast<T*>(scratch), plain_epilogue(m));
+    } else if constexpr (s.kind == step_kind::convolution_weight_gradient) {
+      convolution_weight_gradient(plain_window(), in(0), in(1), plain_epilogue(m), scratch, units);
+    } else if constexpr (s.kind == step_kind::convolution_pool_weight_gradient) {
+      lanes_convolution_pool_weight_gradient<fixed_width()>(
+          units, lanes_window(), in(0), in(1), m.at<const std::uint16_t>(s.in[2]),
+          reinterpret_cast<T*>(scratch), plain_epilogue(m));
+    } else if constexpr (s.kind == step_kind::unpool_corners) {
+      lanes_unpool(units, unpooled(), in(0), m.at<const std::uint16_t>(s.in[1]),
+                   m.at<T>(s.outputs[0].at));
+    } else if constexpr (s.kind == step_kind::product && in_lanes) {
+      const lanes_dense_extents e{lane_blocks<T>(samples), extent(1), extent(2), extent(3),
+                                  extent(4)};
+      lanes_dense(units, e, in(1), in(0), lanes_epilogue(m));
+    } else if constexpr (s.kind == step_kind::product) {
+      gemm(matrices(in(0), in(1)), plain_epilogue(m), scratch, units);
+    } else if constexpr (s.kind == step_kind::product_weights && Phase == 0) {
+      lanes_transpose(units, dense_weights(), in(1), m.at<T>(s.scratch));
+    } else if constexpr (s.kind == step_kind::product_weights) {
+      lanes_dense_weight_gradient(units, dense_weights(), in(0), m.at<const T>(s.scratch),
+                                  plain_epilogue(m));
+    } else if constexpr (s.kind == step_kind::cross_entropy) {
+      run_loss(m);
+    } else if constexpr (s.kind == step_kind::pack) {
+      pack_lanes(units, image(), in(0), m.at<T>(s.outputs[0].at));
+    } else if constexpr (s.kind == step_kind::unpack) {
+      unpack_lanes(units, unbordered(), in(0), m.at<T>(s.outputs[0].at));
+    } else if constexpr (s.kind == step_kind::border) {
+      add_border(units, image(), in(0), m.at<T>(s.outputs[0].at));
+    } else if constexpr (s.kind == step_kind::copy) {
+      std::memcpy(m.at<std::byte>(s.outputs[0].at), m.at<const std::byte>(s.in[0]),
+                  std::size_t(extent(0)));
+    } else {
+      run_generic(m);
+    }
+  }
+
+  /// Units and scratch of each call, in sequence.
+  static constexpr int phases() {
+    return s.kind == step_kind::product_weights ? 2 : single_sample() ? 2 : 1;
+  }
+  static constexpr bool single_sample() {
+    return s.kind == step_kind::convolution_pool && !in_lanes;
+  }
+  static constexpr int units(int phase) {
+    const auto w = lanes_window();
+    switch (s.kind) {
+      case step_kind::elementwise:
+        return elementwise_units(nest());
+      case step_kind::reduce:
+        return sum_units<T, in_lanes>(nest());
+      case step_kind::convolution:
+        return in_lanes ? lanes_convolution_units(w) : convolution_units<T>(plain_window());
+      case step_kind::convolution_pool:
+        if (in_lanes) return lanes_convolution_pool_units(w);
+        if (phase == 0) return 1;
+        return channels_in_lanes()
+                   ? convolution_channels_units<pooling::maximum_2x2, T>(padded_window())
+                   : convolution_pixels_units<pooling::maximum_2x2>(padded_window());
+      case step_kind::convolution_input_gradient:
+        return in_lanes ? lanes_convolution_input_gradient_units(w)
+                        : convolution_input_gradient_units<T>(plain_window());
+      case step_kind::convolution_weight_gradient:
+        return in_lanes ? lanes_convolution_weight_gradient_units<fixed_width()>(w)
+                        : convolution_weight_gradient_units<T>(plain_window());
+      case step_kind::convolution_pool_weight_gradient:
+        return lanes_convolution_weight_gradient_units<fixed_width()>(w);
+      case step_kind::unpool_corners:
+        return lanes_unpool_units(unpooled());
+      case step_kind::product:
+        if (in_lanes)
+          return lanes_dense_units(
+              {lane_blocks<T>(samples), extent(1), extent(2), extent(3), extent(4)});
+        return gemm_units(matrices(nullptr, nullptr));
+      case step_kind::product_weights:
+        return phase == 0 ? lanes_transpose_units<T>(dense_weights())
+                          : lanes_dense_weight_gradient_units<T>(dense_weights());
+      case step_kind::pack:
+        return pack_lanes_units<T>(image());
+      case step_kind::unpack:
+        return pack_lanes_units<T>(unbordered());
+      case step_kind::border:
+        return lane_blocks<T>(samples) * extent(1);
+      default:
+        return 1;
+    }
+  }
+  static constexpr std::int64_t scratch_bytes() {
+    constexpr auto size = std::int64_t{sizeof(T)};
+    switch (s.kind) {
+      case step_kind::convolution:
+        return in_lanes ? 0 : convolution_scratch<T>(plain_window());
+      case step_kind::convolution_input_gradient:
+        return in_lanes ? 0 : convolution_input_gradient_scratch<T>(plain_window());
+      case step_kind::convolution_weight_gradient:
+        return in_lanes
+                   ? size *
+                         lanes_convolution_weight_gradient_scratch<T, fixed_width()>(lanes_window())
+                   : convolution_weight_gradient_scratch<T>(plain_window());
+      case step_kind::convolution_pool_weight_gradient:
+        return size *
+               lanes_convolution_pool_weight_gradient_scratch<T, fixed_width()>(lanes_window());
+      case step_kind::product:
+        return in_lanes ? 0 : gemm_scratch(matrices(nullptr, nullptr));
+      default:
+        return 0;
+    }
+  }
+
+ private:
+  static constexpr lanes_convolution_extents unpooled() {
+    lanes_convolution_extents e;
+    e.blocks = lane_blocks<T>(samples);
+    e.in_channels = 1;
+    e.height = extent(2);
+    e.width = extent(3);
+    e.out_channels = extent(1);
+    e.kernel_height = e.kernel_width = 1;
+    return e;
+  }
+  static constexpr lanes_image_extents unbordered() {
+    lanes_image_extents e = image();
+    e.padding_height = e.padding_width = 0;
+    return e;
+  }
+  static constexpr convolution_extents padded_window() { return without_padding(plain_window()); }
+  /// Output channels go into the lanes where they fill at least half of them.
+  static constexpr bool channels_in_lanes() { return extent(4) * 2 > L || extent(8) != 1; }
+
+  static void run_elementwise(const memory& m, work_range units) {
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      elementwise<T, s.read_count, in_lanes, ragged_loops(), lifted<P, I, s.outputs[K].value>...>(
+          units, nest(), addresses_in(m), dead_in_loops());
+    }
+    (std::make_index_sequence<std::size_t(s.output_count)>{});
+  }
+  static constexpr int loop_samples() { return in_lanes ? int(g.type(s.outputs[0].value)[0]) : 1; }
+  static constexpr bool ragged_loops() { return in_lanes && loop_samples() % L != 0; }
+  static constexpr dead_lanes dead_in_loops() {
+    if (!ragged_loops()) return {0, 0};
+    return {loop_samples() / L * (g.type(s.outputs[0].value).size() / loop_samples()),
+            first_bits(loop_samples() % L)};
+  }
+
+  static void run_sum(const memory& m, work_range units) {
+    using term = lifted<P, I, g.operand(s.anchor, 0)>;
+    addresses<T, s.read_count, 1> a;
+    for (int k = 0; k < s.read_count; ++k)
+      a.in[std::size_t(k)] = m.at<const T>(s.reads[std::size_t(k)].at);
+    constexpr bool across = extent(1) != 0;
+    constexpr lanes_of_sum how{in_lanes && across, in_lanes ? lane_blocks<T>(samples) : 1,
+                               first_bits(samples % L ? samples % L : L)};
+    if constexpr (in_lanes && !across) {
+      sum_loops<T, s.read_count, true, term>(units, nest(), a, how, lanes_epilogue(m));
+    } else {
+      sum_loops<T, s.read_count, in_lanes, term>(units, nest(), a, how, plain_epilogue(m));
+    }
+  }
+
+  template <int Phase>
+  static void run_single_sample(const memory& m, work_range units) {
+    constexpr auto e = padded_window();
+    T* image_copy = m.at<T>(s.scratch);
+    if constexpr (Phase == 0) {
+      if constexpr (channels_in_lanes()) pack_channels(e, m.at<const T>(s.in[1]), m.at<T>(s.in[3]));
+    } else {
+      pad_image(plain_window(), m.at<const T>(s.in[0]), image_copy);
+      if constexpr (channels_in_lanes()) {
+        convolution_channels<pooling::maximum_2x2>(e, image_copy, m.at<const T>(s.in[3]),
+                                                   plain_epilogue(m), units);
+      } else {
+        convolution_pixels<pooling::maximum_2x2>(e, image_copy, m.at<const T>(s.in[1]),
+                                                 plain_epilogue(m), units);
+      }
+    }
+  }
+
+  static void run_loss(const memory& m) {
+    const lanes_softmax_extents e{samples, extent(1)};
+    constexpr T scale = static_cast<T>(constant_factor(s.outputs[0].value));
+    T* gradient = s.output_count > 1 ? m.at<T>(s.outputs[1].at) : nullptr;
+    std::array<T, std::size_t(lane_blocks<T>(samples))> losses{};
+    lanes_softmax_cross_entropy({0, lanes_softmax_units<T>(e)}, e, m.at<const T>(s.in[0]),
+                                m.at<const std::int32_t>(s.in[1]), scale, gradient, losses.data());
+    T total{};
+    for (T l : losses) total += l;
+    *m.at<T>(s.outputs[0].at) = total;
+  }
+  /// The constant that node n multiplies by.
+  static constexpr double constant_factor(node_id n) {
+    for (int k = 0; k < 2; ++k) {
+      const node& o = g.nodes[std::size_t(g.operand(n, k))];
+      if (is<constant_op>(o)) return o.attributes.template as<constant_op::options>().value;
+    }
+    return 1;
+  }
+
+  /// Copies a lanes tensor into one with a zero border. Units: planes.
+  static void add_border(work_range units, lanes_image_extents e, const T* x, T* y) {
+    for (int u = units.first; u < units.last; ++u) {
+      const T* from = x + std::int64_t{u} * e.height * e.width * L;
+      T* to = y + std::int64_t{u} * e.padded_height() * e.padded_width() * L;
+      detail::clear_border(e, to);
+      for (int h = 0; h < e.height; ++h) {
+        T* row = to + (std::int64_t{h + e.padding_height} * e.padded_width() + e.padding_width) * L;
+        std::memcpy(row, from + std::int64_t{h} * e.width * L,
+                    sizeof(T) * std::size_t(e.width) * L);
+      }
+    }
+  }
+
+  static void run_generic(const memory& m) {
+    constexpr const node& n = g.nodes[std::size_t(s.anchor)];
+    std::array<tensor_ref, std::size_t(n.operand_count ? n.operand_count : 1)> x{};
+    for (int k = 0; k < n.operand_count; ++k) {
+      x[std::size_t(k)] = {m.at<std::byte>(s.in[std::size_t(k)]), g.type(g.operand(s.anchor, k))};
+    }
+    std::array<tensor_ref, std::size_t(s.output_count)> y{};
+    for (int k = 0; k < s.output_count; ++k) {
+      y[std::size_t(k)] = {m.at<std::byte>(s.outputs[std::size_t(k)].at),
+                           n.result_count ? g.result_type(s.anchor, k) : n.type};
+    }
+    compute(info_of<op_of<g.nodes[std::size_t(s.anchor)].op>>, n.attributes,
+            {x.data(), std::size_t(n.operand_count)}, y);
+  }
+};
+
+}  // namespace cella::cpu

@@ -1,0 +1,174 @@
+// Repeating along axes and its transpose, the sum over axes.
+#pragma once
+
+#include <cella/ops/array.hpp>
+#include <vector>
+
+namespace cella {
+
+/// Which axes a reduction folds, as a bit mask.
+struct axes_options {
+  std::uint32_t axes{};
+};
+
+namespace detail {
+
+/// The axis that an operation works along.
+struct axis_options {
+  std::int32_t axis{};
+};
+
+constexpr tensor_type without_axes(const tensor_type& t, unsigned axes) {
+  tensor_type r{t.element, {}};
+  for (int i = 0; i < t.rank(); ++i) {
+    if (!(axes >> i & 1)) r.shape.push_back(t[i]);
+  }
+  return r;
+}
+
+/// Every factor of the operand; the result walks the kept ones.
+constexpr iteration_space reduction_space(const tensor_type& t, unsigned axes) {
+  iteration_space s;
+  s.factors = t.rank();
+  std::size_t kept = 0;
+  for (int i = 0; i < t.rank(); ++i) {
+    s.extents[std::size_t(i)] = t[i];
+    s.operands[0][std::size_t(i)] = std::int8_t(i);
+    if (!(axes >> i & 1)) s.result[kept++] = std::int8_t(i);
+  }
+  return s;
+}
+
+/// Calls f(accumulator, element, its index) for each element.
+template <class F>
+void fold_axes(const tensor_ref& x, unsigned axes, double* accumulators, F f) {
+  const auto kept = row_major_strides(without_axes(x.type, axes).shape);
+  for_each_index(x.type.shape, [&](std::int64_t k, const multi_index& i) {
+    std::int64_t p = 0;
+    for (int d = 0, e = 0; d < x.type.rank(); ++d) {
+      if (!(axes >> d & 1)) p += kept[std::size_t(e++)] * i[std::size_t(d)];
+    }
+    f(accumulators[p], read_element(x, k), i);
+  });
+}
+
+template <class F>
+void reduce_to(const tensor_ref& x, unsigned axes, double first, const tensor_ref& y, F f) {
+  std::vector<double> sums(std::size_t(y.type.size()), first);
+  fold_axes(x, axes, sums.data(), [&](double& a, double v, const multi_index&) { a = f(a, v); });
+  for (std::size_t i = 0; i < sums.size(); ++i) write_element(y, std::int64_t(i), sums[i]);
+}
+
+}  // namespace detail
+
+/// Repeats a tensor along new or one-element axes. Operand dimension i lies along result dimension
+/// `axes[i]` (ascending). In the graph broadcasting is always this explicit node.
+struct broadcast_op : linear<broadcast_op> {
+  static constexpr std::string_view name = "broadcast";
+  static constexpr std::string_view onnx = "Expand";
+  static constexpr bool cheap = true;
+  struct options {
+    cella::shape shape{};
+    iteration_space::axes axes = iteration_space::no_axes;
+  };
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    return {in[0].element, o.as<options>().shape};
+  }
+  static constexpr var transpose(node_ref n, int, var dy);
+  static constexpr iteration_space space(std::span<const tensor_type>, const attributes& o) {
+    const auto a = o.as<options>();
+    iteration_space s;
+    s.factors = a.shape.rank;
+    for (int i = 0; i < a.shape.rank; ++i) {
+      s.extents[std::size_t(i)] = a.shape[i];
+      s.result[std::size_t(i)] = std::int8_t(i);
+    }
+    s.operands[0] = a.axes;
+    return s;
+  }
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// Sum over axes. Its transpose repeats the cotangent along them.
+struct sum_op : linear<sum_op> {
+  static constexpr std::string_view name = "sum";
+  static constexpr std::string_view onnx = "ReduceSum";
+  using options = axes_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    return detail::without_axes(in[0], o.as<options>().axes);
+  }
+  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+    return detail::reduction_space(in[0], o.as<options>().axes);
+  }
+  static constexpr var transpose(node_ref n, int, var dy) {
+    const tensor_type x = n.operand(0).type();
+    const auto s = space({&x, 1}, n.b->g.nodes[std::size_t(n.id)].attributes);
+    return emit<broadcast_op>(broadcast_op::options{x.shape, s.result},
+                              std::source_location::current(), dy);
+  }
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out) {
+    detail::reduce_to(in[0], o.as<options>().axes, 0, out[0],
+                      [](double a, double v) { return a + v; });
+  }
+};
+
+// ---- public functions
+
+/// Repeats `x` to `target`, aligning axes from the last as NumPy does.
+constexpr var broadcast_to(operand x, const shape& target) {
+  builder& b = *x.owner();
+  var v = x.in(b);
+  const shape s = v.shape();
+  if (s == target) return v;
+  broadcast_op::options o{target, iteration_space::no_axes};
+  shape kept;
+  bool fits = s.rank <= target.rank;
+  for (int i = 0; fits && i < s.rank; ++i) {
+    const int axis = i + target.rank - s.rank;
+    if (s[i] == target[axis]) {
+      o.axes[std::size_t(kept.rank)] = std::int8_t(axis);
+      kept.push_back(s[i]);
+    } else {
+      fits = s[i] == 1;
+    }
+  }
+  if (!fits) {
+    b.fail(text() << x.at() << ": broadcast_to: " << b.describe(v.id) << " is " << s
+                  << ", which does not repeat to " << target);
+    return v;
+  }
+  // One-element axes are dropped first, so that each operand axis equals its result axis.
+  if (kept != s) v = emit<reshape_op>(reshape_op::options{kept}, x.at(), v);
+  if (kept == target) return v;
+  return emit<broadcast_op>(o, x.at(), v);
+}
+
+/// Sum over the axes of a mask; the axes vanish.
+constexpr var sum_axes(var x, unsigned axes, std::source_location at) {
+  return axes ? emit<sum_op>(axes_options{axes}, at, x) : x;
+}
+
+// ---- rules
+
+constexpr var broadcast_op::transpose(node_ref n, int, var dy) {
+  const auto o = n.as<options>();
+  unsigned kept = 0;
+  for (std::int8_t a : o.axes) {
+    if (a >= 0) kept |= 1u << a;
+  }
+  return sum_axes(dy, ((1u << o.shape.rank) - 1) & ~kept, std::source_location::current());
+}
+// ---- computation at run time
+
+inline void broadcast_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                                  std::span<const tensor_ref> out) {
+  const auto a = o.as<options>();
+  const auto from = row_major_strides(in[0].type.shape);
+  stride_list step{};
+  for (int i = 0; i < in[0].type.rank(); ++i)
+    step[std::size_t(a.axes[std::size_t(i)])] = from[std::size_t(i)];
+  copy_strided(in[0], 0, step, out[0]);
+}
+}  // namespace cella

@@ -1,0 +1,147 @@
+// Running results along an axis: cumsum, cumprod, and the linear recurrence that they are cases of.
+#pragma once
+
+#include <cella/ops/elementwise.hpp>
+#include <cella/ops/slicing.hpp>
+
+namespace cella {
+
+namespace detail {
+
+/// Calls f(element) for the elements of each line along an axis in order, first or last first, and
+/// `start()` before each line.
+template <class Start, class F>
+void for_each_in_order(const shape& s, int axis, bool reverse, Start start, F f) {
+  const std::int64_t n = s[axis];
+  const std::int64_t inner = s.size(axis + 1, s.rank);
+  for (std::int64_t row = 0; row < s.size(0, axis) * inner; ++row) {
+    const std::int64_t base = row / inner * n * inner + row % inner;
+    start();
+    for (std::int64_t k = 0; k < n; ++k) f(base + (reverse ? n - 1 - k : k) * inner);
+  }
+}
+
+/// x moved one place on along an axis (or back), with a zero moving in.
+constexpr var shift(var x, int axis, bool on) {
+  const shape s = x.shape();
+  auto o = whole(s);
+  o.shape[axis] = s[axis] - 1;
+  o.start[std::size_t(axis)] = on ? 0 : 1;
+  if (s[axis] == 1) return zeros_like(x);
+  const var kept = emit<slice_op>(o, std::source_location::current(), x);
+  o.shape[axis] = s[axis];
+  o.start[std::size_t(axis)] = on ? 1 : 0;
+  return emit<embed_op>(o, std::source_location::current(), kept);
+}
+
+}  // namespace detail
+
+/// Running sum along an axis; `exclusive` leaves out the element itself.
+struct cumsum_op : linear<cumsum_op> {
+  static constexpr std::string_view name = "cumsum";
+  static constexpr std::string_view onnx = "CumSum";
+  struct options {
+    std::int32_t axis{};
+    std::int32_t reverse{};
+    std::int32_t exclusive{};
+  };
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+    return in[0];
+  }
+  static constexpr var transpose(node_ref n, int, var dy) {
+    auto o = n.as<options>();
+    o.reverse = !o.reverse;
+    return emit<cumsum_op>(o, std::source_location::current(), dy);
+  }
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out) {
+    const auto a = o.as<options>();
+    double sum = 0;
+    detail::for_each_in_order(
+        in[0].type.shape, a.axis, a.reverse, [&] { sum = 0; },
+        [&](std::int64_t i) {
+          const double v = read_element(in[0], i);
+          write_element(out[0], i, a.exclusive ? sum : sum + v);
+          sum += v;
+        });
+  }
+};
+
+/// a, x -> h with h[k] = a[k] h[k-1] + x[k] along an axis, from h[-1] = 0; `reverse` starts at the
+/// other end. Any order of derivatives is such a recurrence again, without a division.
+struct linear_recurrence_op : opaque<linear_recurrence_op> {
+  static constexpr std::string_view name = "linear_recurrence";
+  struct options {
+    std::int32_t axis{};
+    std::int32_t reverse{};
+  };
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+    return in[0];
+  }
+  /// dx = g and da[k] = g[k] h[k-1], where g[k] = a[k+1] g[k+1] + dh[k].
+  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char> needed,
+                            std::span<var> dx) {
+    auto o = n.as<options>();
+    const bool forward = !o.reverse;
+    o.reverse = forward;
+    const var g = emit<linear_recurrence_op>(o, std::source_location::current(),
+                                             detail::shift(n.operand(0), o.axis, !forward), dy[0]);
+    if (needed[0]) dx[0] = g * detail::shift(n.output(), o.axis, forward);
+    dx[1] = g;
+  }
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out) {
+    const auto a = o.as<options>();
+    double h = 0;
+    bool first = true;
+    detail::for_each_in_order(
+        in[0].type.shape, a.axis, a.reverse, [&] { first = true; },
+        [&](std::int64_t i) {
+          const double x = read_element(in[1], i);
+          h = first ? x : read_element(in[0], i) * h + x;
+          first = false;
+          write_element(out[0], i, h);
+        });
+  }
+};
+
+// ---- public functions
+
+/// Running sum of the elements up to and including each one.
+constexpr var cumsum(operand x, int axis, bool reverse = false, bool exclusive = false) {
+  const var v = x.in(*x.owner());
+  const int a = detail::find_axis("cumsum", v, axis, x.at());
+  return a < 0 ? v : emit<cumsum_op>(cumsum_op::options{a, reverse, exclusive}, x.at(), v);
+}
+
+/// h[k] = factor[k] h[k-1] + x[k] along an axis, with h[-1] = 0.
+constexpr var linear_recurrence(operand factor, operand x, int axis, bool reverse = false) {
+  builder& b = *(factor.owner() ? factor.owner() : x.owner());
+  const var a = factor.in(b);
+  const var v = x.in(b);
+  const int at = detail::find_axis("linear_recurrence", v, axis, x.at());
+  if (at < 0) return v;
+  if (a.type() != v.type()) {
+    b.fail(text() << x.at() << ": linear_recurrence: types differ: " << b.describe(a.id) << " is "
+                  << a.type() << ", " << b.describe(v.id) << " is " << v.type());
+    return v;
+  }
+  return emit<linear_recurrence_op>(linear_recurrence_op::options{at, reverse}, x.at(), a, v);
+}
+
+/// Running product of the elements up to each one; `exclusive` leaves out the element itself.
+constexpr var cumprod(operand x, int axis, bool reverse = false, bool exclusive = false) {
+  builder& b = *x.owner();
+  var v = x.in(b);
+  const int a = detail::find_axis("cumprod", v, axis, x.at());
+  if (a < 0) return v;
+  // 1 at the first place starts the recurrence; the elements before each one follow as factors.
+  const int n = v.extent(a);
+  const var place = iota(b, v.type(), a);
+  const var first = equal(place, reverse ? n - 1 : 0);
+  if (exclusive) v = detail::shift(v, a, !reverse);
+  const var start = exclusive ? ones_like(v) : v;
+  return linear_recurrence(v, {select(first, start, zeros_like(v)), x.at()}, a, reverse);
+}
+
+}  // namespace cella

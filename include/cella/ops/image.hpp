@@ -1,0 +1,106 @@
+// Re-arranging and resizing of images [N,C,H,W], made of reshapes, gathers and products.
+#pragma once
+
+#include <cella/ops/activation.hpp>
+#include <cella/ops/indexing.hpp>
+#include <cella/ops/matmul.hpp>
+#include <cella/ops/padding.hpp>
+
+namespace cella {
+
+namespace detail {
+/// A fault unless x is a batch of images and `fits`.
+constexpr bool is_image(std::string_view op, operand x, bool fits, std::string_view why) {
+  builder& b = *x.owner();
+  const var v = x.in(b);
+  if (v.rank() == 4 && fits) return true;
+  b.fail(text() << x.at() << ": " << op << ": "
+                << (v.rank() == 4 ? why : std::string_view("the image must have rank 4")) << ": "
+                << b.describe(v.id) << " is " << v.shape());
+  return false;
+}
+}  // namespace detail
+
+/// [N,C,H,W] -> [N,C b^2,H/b,W/b]: each b x b block of pixels becomes channels (PyTorch's
+/// pixel_unshuffle).
+constexpr var space_to_depth(operand image, int block) {
+  const var x = image.in(*image.owner());
+  const bool fits =
+      x.rank() == 4 && block > 0 && x.extent(2) % block == 0 && x.extent(3) % block == 0;
+  if (!detail::is_image("space_to_depth", image, fits, "the block does not divide the image"))
+    return x;
+  const auto [n, c, h, w] = std::array{x.extent(0), x.extent(1), x.extent(2), x.extent(3)};
+  const var blocks = reshape(image, {n, c, h / block, block, w / block, block});
+  return reshape(transpose(blocks, {0, 1, 3, 5, 2, 4}),
+                 {n, c * block * block, h / block, w / block});
+}
+/// [N,C b^2,H,W] -> [N,C,H b,W b], the inverse of `space_to_depth` (PyTorch's pixel_shuffle). Shi
+/// et al. 2016
+constexpr var depth_to_space(operand image, int block) {
+  const var x = image.in(*image.owner());
+  const bool fits = x.rank() == 4 && block > 0 && x.extent(1) % (block * block) == 0;
+  if (!detail::is_image("depth_to_space", image, fits, "the block does not divide the channels"))
+    return x;
+  const auto [n, c, h, w] =
+      std::array{x.extent(0), x.extent(1) / (block * block), x.extent(2), x.extent(3)};
+  const var blocks = reshape(image, {n, c, block, block, h, w});
+  return reshape(transpose(blocks, {0, 1, 4, 2, 5, 3}), {n, c, h * block, w * block});
+}
+
+/// The nearest pixel to the upper left of each place: row i of the result is row floor(i H /
+/// height).
+constexpr var resize_nearest(operand image, int height, int width) {
+  builder& b = *image.owner();
+  const var x = image.in(b);
+  if (!detail::is_image("resize_nearest", image, height > 0 && width > 0, "the size is empty"))
+    return x;
+  auto places = [&](int from, int to) {
+    return floor_div(iota(b, {dtype::i64, {to}}, 0) * from, to);
+  };
+  const var rows = gather(image, places(x.extent(2), height), 2);
+  return gather({rows, image.at()}, places(x.extent(3), width), 3);
+}
+
+/// Linear interpolation in both directions. `align_corners` puts the corner pixels' centres on each
+/// other; otherwise their outer edges.
+constexpr var resize_bilinear(operand image, int height, int width, bool align_corners = false) {
+  builder& b = *image.owner();
+  const var x = image.in(b);
+  if (!detail::is_image("resize_bilinear", image, height > 0 && width > 0, "the size is empty"))
+    return x;
+  // [to, from]: how much each pixel contributes, a triangle round the place that is read.
+  auto weights = [&](int from, int to) {
+    const tensor_type t{x.element(), {to, from}};
+    const double step =
+        align_corners ? (to > 1 ? double(from - 1) / (to - 1) : 0.0) : double(from) / double(to);
+    const double first = align_corners ? 0 : 0.5 * step - 0.5;
+    const var place = clamp(iota(b, t, 0) * step + first, 0, from - 1);
+    return relu(1 - abs(place - iota(b, t, 1)));
+  };
+  const var wide = matmul(image, weights(x.extent(3), width), false, true);
+  return matmul(weights(x.extent(2), height), {wide, image.at()});
+}
+
+/// The windows of a convolution as columns: [N,C,H,W] -> [N, C K K, positions], for square windows.
+constexpr var im2col(operand image, int size, int stride = 1, int padding = 0) {
+  const var x = image.in(*image.owner());
+  const bool fits = x.rank() == 4 && size > 0 && stride > 0 && padding >= 0 &&
+                    std::min(x.extent(2), x.extent(3)) + 2 * padding >= size;
+  if (!detail::is_image("im2col", image, fits, "the window does not fit the padded image"))
+    return x;
+  const var padded = pad(image, {0, 0, padding, padding}, {0, 0, padding, padding});
+  const int rows = (padded.extent(2) - size) / stride + 1;
+  const int columns = (padded.extent(3) - size) / stride + 1;
+  std::vector<var> taps;
+  for (int p = 0; p < size; ++p) {
+    for (int q = 0; q < size; ++q) {
+      taps.push_back(strided_slice(
+          {padded, image.at()}, {0, 0, p, q},
+          {x.extent(0), x.extent(1), p + (rows - 1) * stride + 1, q + (columns - 1) * stride + 1},
+          {1, 1, stride, stride}));
+    }
+  }
+  return reshape(stack(taps, 2), {x.extent(0), x.extent(1) * size * size, rows * columns});
+}
+
+}  // namespace cella

@@ -1,0 +1,333 @@
+// Reading and writing at places that the data name: one_hot, gather, scatter.
+#pragma once
+
+#include <cella/ops/elementwise.hpp>
+#include <cella/ops/slicing.hpp>
+#include <limits>
+
+namespace cella {
+
+namespace detail {
+struct indexing_options {
+  std::int32_t axis{};
+  std::int32_t extent{};   ///< of the table along the axis, where the operands do not tell
+  std::int32_t indices{};  ///< rank of the indices, where the operands do not tell
+};
+}  // namespace detail
+
+/// 1 where the index equals the position along a new last axis, else 0.
+struct one_hot_op : opaque<one_hot_op> {
+  static constexpr std::string_view name = "one_hot";
+  static constexpr std::string_view onnx = "OneHot";
+  struct options {
+    std::int32_t depth{};
+    std::int32_t element{};
+  };
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    const auto a = o.as<options>();
+    tensor_type t{dtype(a.element), in[0].shape};
+    t.shape.push_back(a.depth);
+    return t;
+  }
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// table, indices -> the table with `axis` replaced by the axes of the indices. An index outside
+/// the table reads NaN (integers: 0) rather than foreign memory.
+struct gather_op : linear<gather_op> {
+  static constexpr std::string_view name = "gather";
+  static constexpr std::string_view onnx = "Gather";
+  using options = detail::indexing_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    const int axis = o.as<options>().axis;
+    tensor_type t = in[0];
+    t.shape.erase(axis);
+    for (int i = 0; i < in[1].rank(); ++i) t.shape.insert(axis + i, in[1][i]);
+    return t;
+  }
+  static constexpr var transpose(node_ref n, int, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// values, indices -> zeros of the table's type, to which each value is added where its index
+/// points: the transpose of `gather`. What an index outside the table names is dropped.
+struct scatter_op : linear<scatter_op> {
+  static constexpr std::string_view name = "scatter";
+  using options = detail::indexing_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    const auto a = o.as<options>();
+    tensor_type t = in[0];
+    for (int i = 0; i < a.indices; ++i) t.shape.erase(a.axis);
+    t.shape.insert(a.axis, a.extent);
+    return t;
+  }
+  static constexpr var transpose(node_ref n, int, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// table, indices of the result's shape -> along `axis`, each element from where its own index
+/// points; along the others, from its own place.
+struct gather_elements_op : linear<gather_elements_op> {
+  static constexpr std::string_view name = "gather_elements";
+  static constexpr std::string_view onnx = "GatherElements";
+  using options = detail::indexing_options;
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+    return {in[0].element, in[1].shape};
+  }
+  static constexpr var transpose(node_ref n, int, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// values, indices of the same shape -> each value added to zeros where its index points: the
+/// transpose of `gather_elements`.
+struct scatter_elements_op : linear<scatter_elements_op> {
+  static constexpr std::string_view name = "scatter_elements";
+  struct options {
+    cella::shape shape{};
+    std::int32_t axis{};
+  };
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    return {in[0].element, o.as<options>().shape};
+  }
+  static constexpr var transpose(node_ref n, int, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+// ---- public functions
+
+namespace detail {
+/// A fault unless the indices are integers.
+constexpr bool are_indices(std::string_view op, var i, std::source_location at) {
+  if (!is_floating(i.element()) && i.element() != dtype::boolean) return true;
+  i.b->fail(text() << at << ": " << op << ": the indices " << i.b->describe(i.id) << " are "
+                   << i.type() << "; they must be integers");
+  return false;
+}
+}  // namespace detail
+
+/// Integer indices [...] -> [..., depth] with a 1 at each index; zeros where it lies outside.
+constexpr var one_hot(operand indices, int depth, dtype element) {
+  builder& b = *indices.owner();
+  const var v = indices.in(b);
+  if (!detail::are_indices("one_hot", v, indices.at())) return v;
+  if (depth < 1 || v.rank() == max_rank) {
+    b.fail(text() << indices.at() << ": one_hot: " << b.describe(v.id) << " " << v.shape()
+                  << " cannot get a new last axis of " << depth << " positions");
+    return v;
+  }
+  return emit<one_hot_op>(one_hot_op::options{depth, std::int32_t(element)}, indices.at(), v);
+}
+
+/// The slices of `table` along `axis` that integer `indices` of any rank name: `axis` is replaced
+/// by the axes of the indices. gather([V,D], [N,T]) is [N,T,D].
+constexpr var gather(operand table, operand indices, int axis = 0) {
+  builder& b = *(table.owner() ? table.owner() : indices.owner());
+  const var x = table.in(b);
+  const var i = indices.in(b);
+  const int a = detail::find_axis("gather", x, axis, table.at());
+  if (a < 0 || !detail::are_indices("gather", i, indices.at())) return x;
+  if (x.rank() - 1 + i.rank() > max_rank) {
+    b.fail(text() << table.at() << ": gather: the result of " << x.shape() << " at indices "
+                  << i.shape() << " has more than " << max_rank << " axes");
+    return x;
+  }
+  return emit<gather_op>(detail::indexing_options{a, x.extent(a), i.rank()}, table.at(), x, i);
+}
+/// Rows of a table [V,D] by integer indices [...] -> [...,D].
+constexpr var embedding(operand indices, operand table) { return gather(table, indices, 0); }
+
+/// Element i of the result is the table's element at index i along `axis` and at its own place
+/// along the others; the indices have the table's rank and fit into it along the other axes.
+constexpr var gather_elements(operand table, operand indices, int axis) {
+  builder& b = *(table.owner() ? table.owner() : indices.owner());
+  const var x = table.in(b);
+  const var i = indices.in(b);
+  const int a = detail::find_axis("gather_elements", x, axis, table.at());
+  if (a < 0 || !detail::are_indices("gather_elements", i, indices.at())) return x;
+  bool fits = x.rank() == i.rank();
+  for (int d = 0; fits && d < x.rank(); ++d) fits = d == a || i.extent(d) <= x.extent(d);
+  if (!fits) {
+    b.fail(text() << table.at() << ": gather_elements: the indices " << i.shape()
+                  << " do not fit into " << b.describe(x.id) << " " << x.shape() << " beside axis "
+                  << axis);
+    return x;
+  }
+  return emit<gather_elements_op>(detail::indexing_options{a, 0, 0}, table.at(), x, i);
+}
+
+/// Zeros with `extent` rows along axis 0, to which values [N..., D...] are added at the rows that
+/// integer indices [N...] name; equal indices add up (also called unsorted segment sum).
+constexpr var scatter(operand values, operand indices, int extent) {
+  builder& b = *(values.owner() ? values.owner() : indices.owner());
+  const var v = values.in(b);
+  const var i = indices.in(b);
+  if (!detail::are_indices("scatter", i, indices.at())) return v;
+  bool fits = i.rank() <= v.rank() && extent > 0 && (i.rank() || v.rank() < max_rank);
+  for (int d = 0; fits && d < i.rank(); ++d) fits = i.extent(d) == v.extent(d);
+  if (!fits) {
+    b.fail(text() << values.at() << ": scatter: the indices " << i.shape()
+                  << " are not the leading axes of " << b.describe(v.id) << " " << v.shape()
+                  << ", or there are no rows (" << extent << ")");
+    return v;
+  }
+  return emit<scatter_op>(detail::indexing_options{0, extent, i.rank()}, values.at(), v, i);
+}
+/// x with values added to the rows that the indices name.
+constexpr var scatter_add(operand x, operand indices, operand values) {
+  const var v = x.in(*x.owner());
+  return v + operand(scatter(values, indices, v.rank() ? v.extent(0) : 0), x.at());
+}
+/// x with the rows that the indices name replaced by values. Indices that occur twice add up.
+constexpr var scatter_update(operand x, operand indices, operand values) {
+  const var v = x.in(*x.owner());
+  const var put = scatter(values, indices, v.rank() ? v.extent(0) : 0);
+  const var hit = scatter(ones_like(values.in(*v.b)), indices, v.rank() ? v.extent(0) : 0);
+  return select(hit > 0, {put, x.at()}, x);
+}
+
+namespace detail {
+/// Index tuples along the last axis -> their row-major positions in the leading axes of `s`.
+constexpr var flat_index(var i, const shape& s) {
+  const int n = i.extent(-1);
+  const std::vector<var> parts = unstack(i, -1);
+  var flat = parts[0];
+  for (int d = 1; d < n; ++d) flat = flat * s[d] + parts[std::size_t(d)];
+  return flat;
+}
+}  // namespace detail
+
+/// Index tuples [..., K] name places in the first K axes of the table [...] -> the elements or
+/// slices there.
+constexpr var gather_nd(operand table, operand indices) {
+  builder& b = *(table.owner() ? table.owner() : indices.owner());
+  const var x = table.in(b);
+  const var i = indices.in(b);
+  const shape s = x.shape();
+  if (!detail::are_indices("gather_nd", i, indices.at())) return x;
+  const int k = i.rank() ? i.extent(-1) : 0;
+  if (k < 1 || k > s.rank) {
+    b.fail(text() << table.at() << ": gather_nd: the last axis of the indices " << i.shape()
+                  << " must name 1 to " << s.rank << " axes of " << b.describe(x.id) << " " << s);
+    return x;
+  }
+  shape merged{s.size(0, k)};
+  for (int d = k; d < s.rank; ++d) merged.push_back(s[d]);
+  return gather({reshape(x, merged), table.at()}, detail::flat_index(i, s));
+}
+/// Zeros of shape `target` to which values are added at the places that index tuples [..., K] name.
+constexpr var scatter_nd(operand indices, operand values, const shape& target) {
+  builder& b = *(values.owner() ? values.owner() : indices.owner());
+  const var i = indices.in(b);
+  if (!detail::are_indices("scatter_nd", i, indices.at())) return values.in(b);
+  const int k = i.rank() ? i.extent(-1) : 0;
+  if (k < 1 || k > target.rank) {
+    b.fail(text() << indices.at() << ": scatter_nd: the last axis of the indices " << i.shape()
+                  << " must name 1 to " << target.rank << " axes of the target " << target);
+    return values.in(b);
+  }
+  const var put = scatter(values, detail::flat_index(i, target), std::int32_t(target.size(0, k)));
+  return reshape({put, values.at()}, target);
+}
+
+// ---- rules
+
+constexpr var gather_op::transpose(node_ref n, int, var dy) {
+  return emit<scatter_op>(n.as<options>(), std::source_location::current(), dy, n.operand(1));
+}
+constexpr var scatter_op::transpose(node_ref n, int, var dy) {
+  return emit<gather_op>(n.as<options>(), std::source_location::current(), dy, n.operand(1));
+}
+constexpr var gather_elements_op::transpose(node_ref n, int, var dy) {
+  return emit<scatter_elements_op>(
+      scatter_elements_op::options{n.operand(0).shape(), n.as<options>().axis},
+      std::source_location::current(), dy, n.operand(1));
+}
+constexpr var scatter_elements_op::transpose(node_ref n, int, var dy) {
+  return emit<gather_elements_op>(detail::indexing_options{n.as<options>().axis, 0, 0},
+                                  std::source_location::current(), dy, n.operand(1));
+}
+
+// ---- computation at run time
+
+inline void one_hot_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                                std::span<const tensor_ref> out) {
+  const int depth = o.as<options>().depth;
+  for (std::int64_t i = 0; i < in[0].type.size(); ++i) {
+    const double hot = read_element(in[0], i);
+    for (int d = 0; d < depth; ++d) write_element(out[0], i * depth + d, hot == d ? 1 : 0);
+  }
+}
+
+namespace detail {
+/// Calls f(table element or -1, value element) for each value of a gather along an axis.
+template <class F>
+void for_each_gathered(const tensor_ref& indices, const shape& table, int axis, F f) {
+  const std::int64_t inner = table.size(axis + 1, table.rank);
+  const std::int64_t count = indices.type.size();
+  for (std::int64_t outer = 0; outer < table.size(0, axis); ++outer) {
+    for (std::int64_t k = 0; k < count; ++k) {
+      const auto i = std::int64_t(read_element(indices, k));
+      const bool inside = i >= 0 && i < table[axis];
+      for (std::int64_t q = 0; q < inner; ++q) {
+        f(inside ? (outer * table[axis] + i) * inner + q : -1, (outer * count + k) * inner + q);
+      }
+    }
+  }
+}
+/// The same for a gather whose indices have the values' shape.
+template <class F>
+void for_each_gathered_element(const tensor_ref& indices, const shape& table, int axis, F f) {
+  const auto stride = row_major_strides(table);
+  for_each_index(indices.type.shape, [&](std::int64_t k, const multi_index& at) {
+    const auto i = std::int64_t(read_element(indices, k));
+    std::int64_t p = 0;
+    for (int d = 0; d < table.rank; ++d)
+      p += stride[std::size_t(d)] * (d == axis ? i : at[std::size_t(d)]);
+    f(i >= 0 && i < table[axis] ? p : -1, k);
+  });
+}
+inline double read_or_nan(const tensor_ref& t, std::int64_t i) {
+  return i >= 0 ? read_element(t, i) : std::numeric_limits<double>::quiet_NaN();
+}
+inline void add_element(const tensor_ref& t, std::int64_t i, double value) {
+  if (i >= 0) write_element(t, i, read_element(t, i) + value);
+}
+}  // namespace detail
+
+inline void gather_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                               std::span<const tensor_ref> out) {
+  detail::for_each_gathered(in[1], in[0].type.shape, o.as<options>().axis,
+                            [&](std::int64_t from, std::int64_t to) {
+                              write_element(out[0], to, detail::read_or_nan(in[0], from));
+                            });
+}
+inline void scatter_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                                std::span<const tensor_ref> out) {
+  std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
+  detail::for_each_gathered(in[1], out[0].type.shape, o.as<options>().axis,
+                            [&](std::int64_t to, std::int64_t from) {
+                              detail::add_element(out[0], to, read_element(in[0], from));
+                            });
+}
+inline void gather_elements_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                                        std::span<const tensor_ref> out) {
+  detail::for_each_gathered_element(in[1], in[0].type.shape, o.as<options>().axis,
+                                    [&](std::int64_t from, std::int64_t to) {
+                                      write_element(out[0], to, detail::read_or_nan(in[0], from));
+                                    });
+}
+inline void scatter_elements_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                                         std::span<const tensor_ref> out) {
+  std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
+  detail::for_each_gathered_element(in[1], out[0].type.shape, o.as<options>().axis,
+                                    [&](std::int64_t to, std::int64_t from) {
+                                      detail::add_element(out[0], to, read_element(in[0], from));
+                                    });
+}
+
+}  // namespace cella

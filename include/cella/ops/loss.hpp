@@ -1,0 +1,120 @@
+// Losses as compositions. Each takes what the model says first and the truth second.
+#pragma once
+
+#include <cella/ops/activation.hpp>
+#include <cella/ops/softmax.hpp>
+#include <optional>
+
+namespace cella {
+
+/// How the losses of elements or samples become one number.
+enum class reduction : std::uint8_t { mean, sum, none };
+
+namespace detail {
+constexpr var reduce_loss(var loss, reduction r, std::source_location at) {
+  if (r == reduction::none) return loss;
+  return r == reduction::sum ? sum({loss, at}) : mean({loss, at});
+}
+}  // namespace detail
+
+/// |prediction - target|
+constexpr var l1_loss(operand prediction, operand target, reduction r = reduction::mean) {
+  return detail::reduce_loss(abs(detail::binary<sub_op>(prediction, target)), r, prediction.at());
+}
+/// d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2). Huber 1964
+constexpr var huber_loss(operand prediction, operand target, double delta = 1,
+                         reduction r = reduction::mean) {
+  const var d = abs(detail::binary<sub_op>(prediction, target));
+  const var loss = select(d <= delta, 0.5 * square(d), delta * (d - 0.5 * delta));
+  return detail::reduce_loss(loss, r, prediction.at());
+}
+/// d^2 / (2 beta) where |d| < beta, else |d| - beta / 2. Girshick 2015
+constexpr var smooth_l1_loss(operand prediction, operand target, double beta = 1,
+                             reduction r = reduction::mean) {
+  return huber_loss(prediction, target, beta, r) / beta;
+}
+/// Kullback-Leibler divergence of predicted log-probabilities [N,...] from target probabilities,
+/// summed and divided by N. 0 log 0 counts as 0.
+constexpr var kl_div(operand log_probabilities, operand probabilities) {
+  builder& b = *(log_probabilities.owner() ? log_probabilities.owner() : probabilities.owner());
+  const var q = log_probabilities.in(b);
+  const var p = probabilities.in(b);
+  const var log_p = log(select(p > 0, p, ones_like(p)));
+  const var total = sum({p * (log_p - q), log_probabilities.at()});
+  return total / double(q.rank() ? q.extent(0) : 1);
+}
+/// -log p of the label: log-probabilities [N,C], integer labels [N].
+constexpr var nll_loss(operand log_probabilities, operand labels, reduction r = reduction::mean) {
+  builder& b = *(log_probabilities.owner() ? log_probabilities.owner() : labels.owner());
+  const var q = log_probabilities.in(b);
+  const var y = labels.in(b);
+  if (q.rank() != 2 || y.rank() != 1 || q.extent(0) != y.extent(0)) {
+    b.fail(text() << log_probabilities.at()
+                  << ": nll_loss: needs log-probabilities [N,C] and labels [N]: "
+                  << b.describe(q.id) << " is " << q.shape() << ", " << b.describe(y.id) << " is "
+                  << y.shape());
+    return q;
+  }
+  const var picked = gather_elements(log_probabilities, expand_dims(y, 1), 1);
+  return detail::reduce_loss(-squeeze(picked, 1), r, log_probabilities.at());
+}
+/// -(t log p + (1 - t) log(1 - p)); logarithms count as at least -100, as in PyTorch.
+constexpr var binary_cross_entropy(operand probabilities, operand target,
+                                   reduction r = reduction::mean) {
+  builder& b = *(probabilities.owner() ? probabilities.owner() : target.owner());
+  const var p = probabilities.in(b);
+  const var t = target.in(b);
+  const var loss = t * maximum(log(p), -100) + (1 - t) * maximum(log1p(-p), -100);
+  return detail::reduce_loss(-loss, r, probabilities.at());
+}
+/// Binary cross-entropy of sigmoid(logits), without overflow.
+constexpr var sigmoid_cross_entropy(operand logits, operand target, reduction r = reduction::mean) {
+  builder& b = *(logits.owner() ? logits.owner() : target.owner());
+  const var z = logits.in(b);
+  return detail::reduce_loss(softplus(z) - z * target, r, logits.at());
+}
+/// x . y / (|x| |y|) along an axis; each norm counts as at least `epsilon`.
+constexpr var cosine_similarity(operand left, operand right, int axis = 1, double epsilon = 1e-8) {
+  const var dot = sum({detail::binary<mul_op>(left, right), left.at()}, {axis});
+  auto squared_norm = [&](operand x) {
+    const var v = x.in(*dot.b);
+    return maximum(sum({square(v), x.at()}, {axis}), epsilon * epsilon);
+  };
+  return dot * rsqrt(squared_norm(left) * squared_norm(right));
+}
+
+/// Refinements of the softmax cross-entropy.
+struct cross_entropy_options {
+  double label_smoothing = 0;          ///< this share of each target is spread over all classes
+  std::optional<int> ignored_label{};  ///< samples with this label do not count
+};
+
+/// Mean softmax cross-entropy of logits [N,C] with integer labels [N], or with probabilities [N,C].
+/// Szegedy et al. 2016 for the smoothing.
+constexpr var softmax_cross_entropy(operand logits, operand target,
+                                    const cross_entropy_options& options) {
+  builder& b = *(logits.owner() ? logits.owner() : target.owner());
+  const var z = logits.in(b);
+  const var y = target.in(b);
+  const bool probabilities = is_floating(y.element());
+  if (probabilities && (z.rank() != 2 || z.shape() != y.shape())) {
+    b.fail(text() << logits.at()
+                  << ": softmax_cross_entropy: needs logits and probabilities [N,C]: "
+                  << b.describe(z.id) << " is " << z.shape() << ", " << b.describe(y.id) << " is "
+                  << y.shape());
+    return z;
+  }
+  var loss = probabilities ? -sum(y * log_softmax(logits, 1), {1})
+                           : cross_entropy_per_sample(logits, target);
+  if (b.failed()) return z;
+  if (options.label_smoothing != 0) {
+    const double share = options.label_smoothing;
+    loss = (1 - share) * loss - share * mean(log_softmax(logits, 1), {1});
+  }
+  if (!options.ignored_label || probabilities) return mean({loss, logits.at()});
+  const var counts = not_equal(y, *options.ignored_label);
+  return sum(select(counts, loss, zeros_like(loss))) /
+         sum(select(counts, ones_like(loss), zeros_like(loss)));
+}
+
+}  // namespace cella

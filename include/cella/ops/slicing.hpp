@@ -1,0 +1,262 @@
+// Operations that cut and join: slice, pad, concat and what is made of them.
+#pragma once
+
+#include <cella/ops/broadcast.hpp>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace cella {
+
+/// A regular sub-grid: result index i reads operand index `start + i * step` on each axis. Steps
+/// may be negative (reversal).
+struct slice_op : linear<slice_op> {
+  static constexpr std::string_view name = "slice";
+  static constexpr std::string_view onnx = "Slice";
+  struct options {
+    cella::shape shape{};
+    std::array<std::int32_t, max_rank> start{};
+    std::array<std::int16_t, max_rank> step{1, 1, 1, 1, 1, 1, 1, 1};
+  };
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    return {in[0].element, o.as<options>().shape};
+  }
+  static constexpr var transpose(node_ref n, int, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// The transpose of `slice`: zeros, but operand index i lies at result index `start + i * step`.
+struct embed_op : linear<embed_op> {
+  static constexpr std::string_view name = "embed";
+  using options = slice_op::options;  // `shape` is the result's
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    return {in[0].element, o.as<options>().shape};
+  }
+  static constexpr var transpose(node_ref n, int, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+/// Tensors one after the other along an axis; any number of operands.
+struct concat_op : linear<concat_op> {
+  static constexpr std::string_view name = "concat";
+  static constexpr std::string_view onnx = "Concat";
+  static constexpr unsigned linear_in = ~0u;
+  struct options {
+    std::int32_t axis{};
+  };
+  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+    tensor_type t = in[0];
+    const int axis = o.as<options>().axis;
+    for (const auto& x : in.subspan(1)) t.shape[axis] += x[axis];
+    return t;
+  }
+  static constexpr var transpose(node_ref n, int operand, var dy);
+  static void compute(const attributes& o, std::span<const tensor_ref> in,
+                      std::span<const tensor_ref> out);
+};
+
+// ---- public functions
+
+namespace detail {
+
+constexpr slice_op::options whole(const shape& s) { return {s, {}, {1, 1, 1, 1, 1, 1, 1, 1}}; }
+
+/// Sets one axis of a slice to [start, stop) by `step`; false if that does not lie within `n`
+/// elements or holds none.
+constexpr bool set_range(slice_op::options& o, int axis, int n, int start, int stop, int step) {
+  if (start < 0) start += n;
+  if (stop < 0 && step > 0) stop += n;
+  if (start < 0 || start >= n || stop < -1 || stop > n || step == 0 || step > 32767 ||
+      step < -32768)
+    return false;
+  const int count = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
+  if (count < 1) return false;
+  o.shape[axis] = count;
+  o.start[std::size_t(axis)] = start;
+  o.step[std::size_t(axis)] = std::int16_t(step);
+  return true;
+}
+
+}  // namespace detail
+
+/// Elements [start, stop) with a step along one axis; negative bounds count from the end, and a
+/// negative step reads backwards (then `stop` is exclusive below, and -1 lies before the first).
+constexpr var slice(operand x, int axis, int start, int stop, int step = 1) {
+  builder& b = *x.owner();
+  const var v = x.in(b);
+  const int a = axis < 0 ? axis + v.rank() : axis;
+  auto o = detail::whole(v.shape());
+  if (a < 0 || a >= v.rank() || !detail::set_range(o, a, v.extent(a), start, stop, step)) {
+    b.fail(text() << x.at() << ": slice: [" << start << ", " << stop << ") by " << step
+                  << " does not lie within axis " << axis << " of " << b.describe(v.id) << " "
+                  << v.shape());
+    return v;
+  }
+  return emit<slice_op>(o, x.at(), v);
+}
+
+/// Elements [start, stop) by `step` along every axis, with one entry per axis; no steps mean 1.
+/// Bounds as in `slice`.
+constexpr var strided_slice(operand x, const axis_list& start, const axis_list& stop,
+                            const axis_list& step = {}) {
+  builder& b = *x.owner();
+  const var v = x.in(b);
+  auto o = detail::whole(v.shape());
+  if (start.size() != v.rank() || stop.size() != v.rank() ||
+      (step.size() && step.size() != v.rank())) {
+    b.fail(text() << x.at() << ": strided_slice: needs one start, one stop and one step for each "
+                  << "axis of " << b.describe(v.id) << " " << v.shape());
+    return v;
+  }
+  for (int i = 0; i < v.rank(); ++i) {
+    const int by = step.size() ? step[i] : 1;
+    if (detail::set_range(o, i, v.extent(i), start[i], stop[i], by)) continue;
+    b.fail(text() << x.at() << ": strided_slice: [" << start[i] << ", " << stop[i] << ") by " << by
+                  << " does not lie within axis " << i << " of " << b.describe(v.id) << " "
+                  << v.shape());
+    return v;
+  }
+  return emit<slice_op>(o, x.at(), v);
+}
+
+/// Reverses the order along some axes.
+constexpr var reverse(operand x, const axis_list& axes) {
+  const var v = x.in(*x.owner());
+  auto o = detail::whole(v.shape());
+  for (int axis : axes) {
+    const int a = detail::find_axis("reverse", v, axis, x.at());
+    if (a < 0) return v;
+    o.start[std::size_t(a)] = v.extent(a) - 1;
+    o.step[std::size_t(a)] = -1;
+  }
+  return emit<slice_op>(o, x.at(), v);
+}
+constexpr var reverse(operand x, int axis) { return reverse(x, axis_list{axis}); }
+
+/// Tensors one after the other along `axis`; all other extents agree. Precondition: at least one.
+constexpr var concat(std::span<const var> parts, int axis,
+                     std::source_location at = std::source_location::current()) {
+  builder& b = *parts[0].b;
+  const shape first = parts[0].shape();
+  const int a = axis < 0 ? axis + first.rank : axis;
+  ids in;
+  for (const var& p : parts) {
+    shape s = p.shape();
+    if (a >= 0 && a < s.rank && a < first.rank) s[a] = first[a];
+    if (s != first || p.element() != parts[0].element() || a < 0 || a >= first.rank) {
+      b.fail(text() << at << ": concat: " << b.describe(p.id) << " is " << p.type()
+                    << " and the first operand is " << parts[0].type()
+                    << "; they may differ along axis " << axis << " only");
+      return parts[0];
+    }
+    in.push_back(p.id);
+  }
+  if (in.size() == 1) return parts[0];
+  return {&b, b.emit(bound<concat_op>(), in, concat_op::options{a}, at)};
+}
+constexpr var concat(std::initializer_list<var> parts, int axis,
+                     std::source_location at = std::source_location::current()) {
+  return concat(std::span<const var>(parts.begin(), parts.size()), axis, at);
+}
+
+/// Tensors of one shape side by side along a new axis. Precondition: at least one.
+constexpr var stack(std::span<const var> parts, int axis,
+                    std::source_location at = std::source_location::current()) {
+  std::vector<var> expanded;
+  for (const var& p : parts) expanded.push_back(expand_dims({p, at}, axis));
+  return concat(expanded, axis, at);
+}
+constexpr var stack(std::initializer_list<var> parts, int axis,
+                    std::source_location at = std::source_location::current()) {
+  return stack(std::span<const var>(parts.begin(), parts.size()), axis, at);
+}
+
+/// `count` parts of equal extent along an axis, in order.
+constexpr std::vector<var> split(operand x, int count, int axis) {
+  builder& b = *x.owner();
+  const var v = x.in(b);
+  const int a = detail::find_axis("split", v, axis, x.at());
+  if (a < 0) return std::vector<var>(std::size_t(count < 1 ? 1 : count), v);
+  if (count < 1 || v.extent(a) % count) {
+    b.fail(text() << x.at() << ": split: axis " << axis << " of " << b.describe(v.id) << " "
+                  << v.shape() << " does not divide into " << count << " equal parts");
+    return std::vector<var>(std::size_t(count < 1 ? 1 : count), v);
+  }
+  const int n = v.extent(a) / count;
+  std::vector<var> parts;
+  for (int k = 0; k < count; ++k) parts.push_back(slice({v, x.at()}, a, k * n, (k + 1) * n));
+  return parts;
+}
+/// The elements along an axis, which vanishes from them.
+constexpr std::vector<var> unstack(operand x, int axis) {
+  const var v = x.in(*x.owner());
+  const int a = detail::find_axis("unstack", v, axis, x.at());
+  if (a < 0) return std::vector<var>(1, v);
+  std::vector<var> parts = split({v, x.at()}, v.extent(a), a);
+  for (var& p : parts) p = squeeze({p, x.at()}, a);
+  return parts;
+}
+
+// ---- rules
+
+constexpr var slice_op::transpose(node_ref n, int, var dy) {
+  auto o = n.as<options>();
+  o.shape = n.operand(0).shape();
+  return emit<embed_op>(o, std::source_location::current(), dy);
+}
+constexpr var embed_op::transpose(node_ref n, int, var dy) {
+  auto o = n.as<options>();
+  o.shape = n.operand(0).shape();
+  return emit<slice_op>(o, std::source_location::current(), dy);
+}
+constexpr var concat_op::transpose(node_ref n, int operand, var dy) {
+  const int axis = n.as<options>().axis;
+  int start = 0;
+  for (int k = 0; k < operand; ++k) start += n.operand(k).extent(axis);
+  return slice(dy, axis, start, start + n.operand(operand).extent(axis));
+}
+// ---- computation at run time
+
+inline void slice_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                              std::span<const tensor_ref> out) {
+  const auto a = o.as<options>();
+  const auto from = row_major_strides(in[0].type.shape);
+  stride_list step{};
+  std::int64_t origin = 0;
+  for (std::size_t i = 0; i < std::size_t(in[0].type.rank()); ++i) {
+    step[i] = from[i] * a.step[i];
+    origin += from[i] * a.start[i];
+  }
+  copy_strided(in[0], origin, step, out[0]);
+}
+inline void embed_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                              std::span<const tensor_ref> out) {
+  const auto a = o.as<options>();
+  std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
+  const auto to = row_major_strides(out[0].type.shape);
+  stride_list step{};
+  std::int64_t origin = 0;
+  for (std::size_t i = 0; i < std::size_t(in[0].type.rank()); ++i) {
+    step[i] = to[i] * a.step[i];
+    origin += to[i] * a.start[i];
+  }
+  scatter_strided(in[0], out[0], origin, step);
+}
+inline void concat_op::compute(const attributes& o, std::span<const tensor_ref> in,
+                               std::span<const tensor_ref> out) {
+  const int axis = o.as<options>().axis;
+  const shape& s = out[0].type.shape;
+  const std::size_t unit = size_of(out[0].type.element) * std::size_t(s.size(axis + 1, s.rank));
+  const auto rows = s.size(0, axis);
+  std::byte* y = out[0].data;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (const tensor_ref& x : in) {
+      const std::size_t bytes = unit * std::size_t(x.type[axis]);
+      std::memcpy(y, x.data + std::size_t(r) * bytes, bytes);
+      y += bytes;
+    }
+  }
+}
+}  // namespace cella

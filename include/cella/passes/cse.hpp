@@ -1,0 +1,99 @@
+// Sharing of common subexpressions.
+#pragma once
+
+#include <bit>
+#include <cella/ops/elementwise.hpp>
+#include <cella/passes/rewrite.hpp>
+
+namespace cella {
+
+namespace detail {
+
+/// Operations whose operands may be exchanged, bit for bit. `maximum` is not one of them: it
+/// returns its second operand when the comparison fails, NaN included.
+inline constexpr std::array<const op_info*, 6> commutative_ops{
+    &info_of<add_op>,       &info_of<mul_op>,         &info_of<equal_op>,
+    &info_of<not_equal_op>, &info_of<logical_and_op>, &info_of<logical_or_op>};
+
+constexpr bool commutes(const op_info* op) {
+  for (const op_info* c : commutative_ops) {
+    if (c == op) return true;
+  }
+  return false;
+}
+
+/// A hash table of the applications seen so far: open addressing, no entry is ever removed.
+class application_table {
+ public:
+  constexpr explicit application_table(const graph& g)
+      : g_(g), places_(std::bit_ceil(g.nodes.size() * 2 + 2), no_node) {}
+
+  /// The earlier application that computes the same as `n`; else `n` is entered.
+  constexpr node_id find_or_enter(node_id n) {
+    const std::size_t mask = places_.size() - 1;
+    for (std::size_t p = hash(n) & mask;; p = (p + 1) & mask) {
+      if (places_[p] < 0) {
+        places_[p] = n;
+        return no_node;
+      }
+      if (same(places_[p], n)) return places_[p];
+    }
+  }
+
+ private:
+  using words = std::array<std::int32_t, 22>;
+
+  constexpr std::size_t hash(node_id id) const {
+    const node& n = g_.nodes[std::size_t(id)];
+    std::uint32_t h = std::uint32_t(n.op->name.size() * 37 + std::size_t(n.op->name.front()));
+    h = mix(h, n.region);
+    const auto in = g_.operands(id);
+    if (in.size() == 2) {  // equal for both orders, in case the operation commutes
+      h = mix(h, in[0] < in[1] ? in[0] : in[1]);
+      h = mix(h, in[0] < in[1] ? in[1] : in[0]);
+    } else {
+      for (node_id i : in) h = mix(h, i);
+    }
+    // Options tell apart what has at most one operand (constants, slices); hashing 22 words of
+    // every node would be most of the pass's time in constant evaluation.
+    if (in.size() < 2 && n.op->kind != op_kind::elementwise) {
+      for (std::int32_t w : n.attributes.as<words>()) h = mix(h, w);
+    }
+    return h ^ h >> 15;
+  }
+  static constexpr std::uint32_t mix(std::uint32_t h, std::int32_t word) {
+    return (h ^ std::uint32_t(word)) * 0x9e3779b1u ^ h >> 16;
+  }
+  constexpr bool same(node_id i, node_id j) const {
+    const node& x = g_.nodes[std::size_t(i)];
+    const node& y = g_.nodes[std::size_t(j)];
+    if (x.op != y.op || x.region != y.region || x.operand_count != y.operand_count) return false;
+    const auto a = g_.operands(i);
+    const auto b = g_.operands(j);
+    bool equal = true;
+    for (std::size_t k = 0; k < a.size(); ++k) equal &= a[k] == b[k];
+    if (!equal && !(a.size() == 2 && a[0] == b[1] && a[1] == b[0] && commutes(x.op))) return false;
+    return x.attributes == y.attributes && x.type == y.type;
+  }
+
+  const graph& g_;
+  std::vector<node_id> places_;
+};
+
+}  // namespace detail
+
+/// Computes what is written twice once: nodes with the same operation, operands and options become
+/// the first of them. Random draws take part, as each names its own stream and so is a function of
+/// its operands; inputs and control nodes do not.
+constexpr graph cse(graph g) {
+  detail::application_table seen(g);
+  constexpr rule_table none({});
+  rewriter(g, none).sweep([&](node_id n) {
+    const node& x = g.nodes[std::size_t(n)];
+    if (x.op == &input_info_of || x.op->kind == op_kind::control) return no_node;
+    return seen.find_or_enter(n);
+  });
+  return g;
+}
+
+}  // namespace cella

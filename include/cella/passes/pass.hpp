@@ -1,0 +1,41 @@
+// Passes by name, and their sequence.
+#pragma once
+
+#include <cella/graph/check.hpp>
+#include <cella/passes/cse.hpp>
+#include <cella/passes/dce.hpp>
+#include <cella/passes/fold.hpp>
+#include <cella/passes/hoist.hpp>
+
+namespace cella {
+
+/// A function from graph to graph. It computes the same outputs from the same inputs.
+struct pass {
+  std::string_view name;
+  graph (*run)(graph);
+};
+
+/// What every traced graph goes through before it is lowered.
+inline constexpr std::array standard_passes{pass{"fold", fold}, pass{"cse", cse}, pass{"dce", dce}};
+
+/// The graph after the passes, one after the other.
+constexpr graph optimize(graph g, std::span<const pass> passes = standard_passes) {
+  for (const pass& p : passes) g = p.run(std::move(g));
+  return g;
+}
+
+/// The same with the graph checked before and after every pass; the fault names the pass that broke
+/// it. For tests and debugging: a check costs as much as a pass.
+constexpr traced_graph optimize_checked(graph g, std::span<const pass> passes = standard_passes) {
+  traced_graph t{std::move(g), {}};
+  t.fault = check(t.graph);
+  for (const pass& p : passes) {
+    if (!t.fault.empty()) return t;
+    t.graph = p.run(std::move(t.graph));
+    const text found = check(t.graph);
+    if (!found.empty()) t.fault = text() << "after " << p.name << ": " << found;
+  }
+  return t;
+}
+
+}  // namespace cella

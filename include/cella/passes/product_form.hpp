@@ -1,0 +1,76 @@
+// Recognizes matrix products in contractions.
+#pragma once
+
+#include <cella/ops/matmul.hpp>
+#include <utility>
+
+namespace cella {
+
+/// A matrix product in terms of strides, if each of its four kinds of factors (rows, columns,
+/// summed, batch) is one evenly spaced run in every tensor that has it. The kernel writes rows: a
+/// result whose columns lie apart is computed as the transposed product, `exchanged`.
+struct product_form {
+  bool fits{};
+  bool exchanged{};
+  std::int64_t rows = 1, columns = 1, depth = 1, batch = 1;
+  std::int64_t a_row{}, a_depth{}, a_batch{};
+  std::int64_t b_depth{}, b_column{}, b_batch{};
+  std::int64_t c_row{}, c_column{}, c_batch{};
+};
+template <class Graph>
+constexpr product_form form_of_product(const Graph& g, node_id n) {
+  const auto o = g.nodes[std::size_t(n)].attributes.template as<matmul_op::options>();
+  const std::array<tensor_type, 3> types{g.type(g.operand(n, 0)), g.type(g.operand(n, 1)),
+                                         g.type(n)};
+  const std::array<iteration_space::axes, 3> axes{o.a, o.b, o.result};
+  // stride[t][f]: elements between neighbours along factor f in tensor t; 0: the tensor lacks f.
+  std::array<std::array<std::int64_t, 24>, 3> stride{};
+  std::array<std::int64_t, 24> extent{};
+  std::array<std::array<bool, 24>, 3> has{};
+  for (std::size_t t = 0; t < 3; ++t) {
+    const auto own = row_major_strides(types[t].shape);
+    for (int d = 0; d < types[t].rank(); ++d) {
+      const auto f = std::size_t(axes[t][std::size_t(d)]);
+      stride[t][f] = own[std::size_t(d)];
+      extent[f] = types[t][d];
+      has[t][f] = true;
+    }
+  }
+  product_form p;
+  // Collects the factors that lie in exactly the given tensors, in the order of tensor `by`, as one
+  // loop; fails unless each tensor steps evenly through it.
+  auto collect = [&](bool in_a, bool in_b, bool in_c, std::size_t by, std::int64_t& size,
+                     std::array<std::int64_t*, 3> step) {
+    bool first = true;
+    for (int d = types[by].rank(); d-- > 0;) {
+      const auto f = std::size_t(axes[by][std::size_t(d)]);
+      if (has[0][f] != in_a || has[1][f] != in_b || has[2][f] != in_c || extent[f] == 1) continue;
+      for (std::size_t t = 0; t < 3; ++t) {
+        if (!step[t]) continue;
+        if (first)
+          *step[t] = stride[t][f];
+        else if (stride[t][f] != *step[t] * size)
+          return false;
+      }
+      size *= extent[f];
+      first = false;
+    }
+    return true;
+  };
+  p.fits = collect(true, false, true, 2, p.rows, {&p.a_row, nullptr, &p.c_row}) &&
+           collect(false, true, true, 2, p.columns, {nullptr, &p.b_column, &p.c_column}) &&
+           collect(true, true, false, 0, p.depth, {&p.a_depth, &p.b_depth, nullptr}) &&
+           collect(true, true, true, 2, p.batch, {&p.a_batch, &p.b_batch, &p.c_batch});
+  if (p.fits && p.c_column != 1 && p.columns > 1) {
+    p.exchanged = true;
+    p.fits = p.c_row == 1 || p.rows == 1;
+    std::swap(p.rows, p.columns);
+    std::swap(p.a_row, p.b_column);
+    std::swap(p.a_depth, p.b_depth);
+    std::swap(p.a_batch, p.b_batch);
+    std::swap(p.c_row, p.c_column);
+  }
+  return p;
+}
+
+}  // namespace cella

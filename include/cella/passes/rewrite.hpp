@@ -1,0 +1,231 @@
+// The sweep that all rewriting passes share: region by region, node by node in order, a rule may
+// put another value in a node's place. It works in place: a node that no rule touches costs one
+// look.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cella/ops/array.hpp>
+#include <utility>
+
+namespace cella {
+
+class rewriter;
+
+/// One identity. `apply` is asked about each node of operation `op` (none: about every node) and
+/// answers with the value that takes the node's place, or no_node. What it emits is simplified in
+/// turn.
+struct rule {
+  std::string_view name;
+  const op_info* op{};
+  node_id (*apply)(rewriter&, node_id){};
+};
+
+/// Rules in the order in which they are tried, at most 64, indexed by operation: a sweep in
+/// constant evaluation cannot afford to compare each node with each rule.
+class rule_table {
+ public:
+  constexpr rule_table(std::span<const rule> rules) : rules_(rules) {
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+      if (rules[i].op)
+        candidates_[slot(*rules[i].op)] |= std::uint64_t{1} << i;
+      else
+        for (std::uint64_t& c : candidates_) c |= std::uint64_t{1} << i;
+    }
+  }
+  /// Bit i: rule i may apply to nodes of this operation.
+  constexpr std::uint64_t candidates(const op_info& op) const { return candidates_[slot(op)]; }
+  constexpr const rule& operator[](int i) const { return rules_[std::size_t(i)]; }
+
+ private:
+  static constexpr std::size_t slot(const op_info& op) {
+    return (op.name.size() * 8 + std::size_t(op.name[0])) % 64;
+  }
+  std::span<const rule> rules_;
+  std::array<std::uint64_t, 64> candidates_{};
+};
+
+/// A graph while a pass rewrites it. Rules look at nodes through it, and emit through it.
+class rewriter {
+ public:
+  constexpr rewriter(graph& g, const rule_table& rules) : g_(g), rules_(rules) {
+    renamed_.reserve(g.nodes.size() + 16);
+    for (std::size_t i = 0; i < g.nodes.size(); ++i) renamed_.push_back(node_id(i));
+  }
+
+  // ---- what a rule sees; operands are the rewritten ones
+
+  constexpr const graph& g() const { return g_; }
+  constexpr const op_info& op(node_id n) const { return *g_.nodes[std::size_t(n)].op; }
+  template <class Op>
+  constexpr bool is(node_id n) const {
+    return g_.nodes[std::size_t(n)].op == &info_of<Op>;
+  }
+  constexpr int operand_count(node_id n) const { return g_.nodes[std::size_t(n)].operand_count; }
+  constexpr node_id operand(node_id n, int i) const {
+    return g_.operand_pool[std::size_t(g_.nodes[std::size_t(n)].first_operand + i)];
+  }
+  constexpr tensor_type type(node_id n) const { return g_.type(n); }
+  constexpr shape shape_of(node_id n) const { return g_.nodes[std::size_t(n)].type.shape; }
+  template <class T>
+  constexpr T as(node_id n) const {
+    return g_.nodes[std::size_t(n)].attributes.as<T>();
+  }
+  /// Operand `i` of `n` if that is an application of `Op`; else no_node.
+  template <class Op>
+  constexpr node_id operand_if(node_id n, int i) const {
+    const node_id x = operand(n, i);
+    return is<Op>(x) ? x : no_node;
+  }
+  constexpr bool is_constant(node_id n) const { return is<constant_op>(n); }
+  constexpr double value(node_id n) const { return as<constant_op::options>(n).value; }
+  constexpr bool is_constant(node_id n, double v) const { return is_constant(n) && value(n) == v; }
+
+  /// Whether one other node uses `n`. Needs `count_users()` before the sweep.
+  constexpr bool has_one_user(node_id n) const { return users_[std::size_t(n)] == 1; }
+
+  // ---- what a rule makes
+
+  /// Applies `op` in front of the node that is rewritten, and simplifies the application.
+  constexpr node_id emit(const op_info& op, std::initializer_list<node_id> in,
+                         const attributes& options = {}) {
+    std::array<tensor_type, 4> types{};
+    std::size_t k = 0;
+    node n = g_.nodes[std::size_t(current_)];  // its place in the user's source and its cell
+    n.op = &op;
+    n.attributes = options;
+    n.regions = {-1, -1};
+    n.first_operand = std::int32_t(g_.operand_pool.size());
+    n.operand_count = std::int32_t(in.size());
+    for (node_id i : in) {
+      types[k++] = g_.type(i);
+      g_.operand_pool.push_back(i);
+    }
+    n.result_count = n.first_result = 0;
+    const std::span<const tensor_type> operands(types.data(), k);
+    if (op.results) {
+      std::array<tensor_type, 8> out{};
+      n.result_count = op.results(operands, options, out);
+      n.first_result = std::int32_t(g_.results.size());
+      for (int r = 0; r < n.result_count; ++r) g_.results.push_back(out[std::size_t(r)]);
+      n.type = {dtype::tuple, {}};
+    } else {
+      n.type = op.infer(operands, options);
+    }
+    return append(n);
+  }
+  template <class Op>
+  constexpr node_id emit(std::initializer_list<node_id> in, const attributes& options = {}) {
+    return emit(bound<Op>(), in, options);
+  }
+  /// Result `k` of a node with several.
+  constexpr node_id get(node_id from, int k) {
+    node n = g_.nodes[std::size_t(from)];
+    n.op = &get_info_of;
+    n.attributes = get_attributes{k};
+    n.regions = {-1, -1};
+    n.first_operand = std::int32_t(g_.operand_pool.size());
+    n.operand_count = 1;
+    g_.operand_pool.push_back(from);
+    n.type = g_.result_type(from, k);
+    n.result_count = n.first_result = 0;
+    return append(n);
+  }
+  constexpr node_id constant(double value, const tensor_type& t) {
+    return emit<constant_op>({}, constant_op::options{value, t.shape, std::int32_t(t.element)});
+  }
+  /// Exchanges the first two operands of a commutative operation.
+  constexpr void swap_operands(node_id n) {
+    const auto p = std::size_t(g_.nodes[std::size_t(n)].first_operand);
+    std::swap(g_.operand_pool[p], g_.operand_pool[p + 1]);
+  }
+
+  // ---- the sweep
+
+  constexpr void count_users() {
+    users_.assign(g_.nodes.size(), 0);
+    for (const region& r : g_.regions) {
+      for (node_id n : r.nodes) {
+        for (node_id o : g_.operands(n)) ++users_[std::size_t(o)];
+      }
+      for (node_id n : r.outputs) ++users_[std::size_t(n)];
+    }
+  }
+  /// Rewrites every region. `visit(n)` answers like a rule for each node whose operands are
+  /// rewritten.
+  template <class Visit>
+  constexpr void sweep(Visit visit) {
+    ids old;
+    for (std::size_t r = 0; r < g_.regions.size(); ++r) {
+      old.swap(g_.regions[r].nodes);
+      order_.clear();
+      order_.reserve(old.size() + 16);
+      for (node_id n : old) {
+        const node& x = g_.nodes[std::size_t(n)];
+        const auto first = std::size_t(x.first_operand);
+        for (std::size_t k = first; k < first + std::size_t(x.operand_count); ++k) {
+          node_id& o = g_.operand_pool[k];
+          o = renamed_[std::size_t(o)];
+        }
+        current_ = n;
+        const node_id instead = visit(n);
+        if (instead < 0) {
+          place(n);
+        } else {
+          renamed_[std::size_t(n)] = instead;
+          if (!users_.empty()) users_[std::size_t(instead)] = users_[std::size_t(n)];
+        }
+      }
+      rename(g_.regions[r].outputs);
+      g_.regions[r].nodes.swap(order_);
+    }
+    for (region& r : g_.regions) rename(r.captured);
+  }
+  constexpr void apply_rules() {
+    sweep([this](node_id n) { return first_match(n); });
+  }
+
+ private:
+  constexpr node_id first_match(node_id n) {
+    const op_info& op = *g_.nodes[std::size_t(n)].op;
+    for (auto left = rules_.candidates(op); left; left &= left - 1) {
+      const rule& r = rules_[std::countr_zero(left)];
+      if (r.op && r.op != &op) continue;
+      const node_id instead = r.apply(*this, n);
+      if (instead >= 0) return instead;
+    }
+    return no_node;
+  }
+  constexpr node_id append(const node& n) {
+    const auto id = node_id(g_.nodes.size());
+    g_.nodes.push_back(n);
+    renamed_.push_back(id);
+    if (!users_.empty()) users_.push_back(1);
+    const node_id instead = first_match(id);
+    if (instead >= 0) return instead;
+    place(id);
+    return id;
+  }
+  constexpr void place(node_id n) {
+    g_.nodes[std::size_t(n)].position = std::int32_t(order_.size());
+    order_.push_back(n);
+  }
+  constexpr void rename(ids& list) const {
+    for (node_id& n : list) n = renamed_[std::size_t(n)];
+  }
+
+  graph& g_;
+  const rule_table& rules_;
+  ids renamed_;
+  ids order_;
+  ids users_;  ///< how many uses each node has
+  node_id current_ = no_node;
+};
+
+/// The graph rewritten by a table of rules, which are tried in order at each node.
+constexpr graph rewrite(graph g, const rule_table& rules) {
+  rewriter(g, rules).apply_rules();
+  return g;
+}
+
+}  // namespace cella

@@ -1,0 +1,158 @@
+// A program bound to memory and parameters: call it, and a straight line of kernels runs.
+#pragma once
+
+#include <bit>
+#include <cella/backend/cpu/lower.hpp>
+#include <cella/graph/error.hpp>
+#include <cella/runtime/buffer.hpp>
+#include <cella/runtime/parameters.hpp>
+#include <cella/runtime/program.hpp>
+#include <cella/runtime/threads.hpp>
+#include <string>
+
+namespace cella {
+
+/// Runs program P. Not copyable: it owns its arena. Calls allocate nothing, take no lock and make
+/// no virtual call.
+template <class P>
+class executable {
+ public:
+  using element_type = element<P::element_type>;
+
+  /// `store` holds the parameters and outlives the executable; several executables may share it.
+  /// `threads` may be null: then everything runs on the calling thread.
+  explicit executable(parameter_store& store, thread_pool* threads = nullptr)
+      : store_(&store),
+        threads_(threads),
+        arena_(std::size_t(P::plan.arena_bytes)),
+        slots_(std::size_t(P::plan.slot_bytes)),
+        scratch_(std::size_t(scratch_bytes() * (threads ? threads->size() : 1))),
+        scalars_(scalar_count() * 8) {
+    store.check(thaw(P::graph), P::element_type);
+    memory_.base[arena_space] = arena_.data();
+    memory_.base[parameter_space] = store.data();
+    memory_.base[slot_space] = slots_.data();
+    memory_.base[scalar_space] = scalars_.data();
+  }
+  executable(const executable&) = delete;
+  executable& operator=(const executable&) = delete;
+
+  /// Sets a run-time number of the step (learning rate, step count).
+  void scalar(int index, double value) {
+    reinterpret_cast<element_type*>(scalars_.data() + std::size_t(index) * 8)[0] =
+        static_cast<element_type>(value);
+  }
+  /// Index of a run-time number by name, or -1.
+  static constexpr int scalar_index(std::string_view name) {
+    for (const input_info& in : P::graph.inputs) {
+      if (in.role == input_role::scalar && P::graph.view(in.name) == name) return in.index;
+    }
+    return -1;
+  }
+
+  /// Runs the program on the arguments, row-major and of the program's types (unchecked: the
+  /// checked call is above this room).
+  template <class... Pointers>
+  void operator()(const Pointers*... arguments) {
+    static_assert(sizeof...(Pointers) == argument_count(), "as many arguments as the program has");
+    int i = first_argument;
+    ((memory_.base[std::size_t(i++)] =
+          const_cast<std::byte*>(reinterpret_cast<const std::byte*>(arguments))),
+     ...);
+    const cpu::flush_denormals guard;
+    if (prepared_ != store_->version()) {
+      for (const auto& call : preparation) run(call);
+      prepared_ = store_->version();
+    }
+    for (const auto& call : calls) run(call);
+    if constexpr (P::training) store_->touch();
+  }
+
+  /// Result `k` of the last call, row-major.
+  template <class T = element_type>
+  std::span<const T> result(int k = 0) const {
+    const auto& r = P::plan.results[std::size_t(k)];
+    return {memory_.at<const T>(r.at), std::size_t(P::graph.type(r.value).size())};
+  }
+  static constexpr shape result_shape(int k = 0) {
+    return P::graph.type(P::plan.results[std::size_t(k)].value).shape;
+  }
+
+  /// The optimizer's state, one tensor per slot input of the graph.
+  std::byte* slots() const { return slots_.data(); }
+
+  static constexpr std::size_t argument_count() {
+    std::size_t n = 0;
+    for (const input_info& in : P::graph.inputs) n += in.role == input_role::argument;
+    return n;
+  }
+
+ private:
+  static constexpr std::size_t scalar_count() {
+    std::size_t n = 0;
+    for (const input_info& in : P::graph.inputs) n += in.role == input_role::scalar;
+    return n;
+  }
+  template <bool Prepare, std::size_t... I>
+  static constexpr auto make_calls(std::index_sequence<I...>) {
+    constexpr std::size_t count = (std::size_t(0) + ... + phases<Prepare, int(I)>());
+    std::array<cpu::kernel_call, count> t{};
+    std::size_t n = 0;
+    (add_calls<Prepare, int(I)>(t, n), ...);
+    return t;
+  }
+  template <bool Prepare, int I>
+  static constexpr std::size_t phases() {
+    using lowered = cpu::lowered<P, I>;
+    if (lowered::single_sample()) return 1;
+    return Prepare ? 0 : std::size_t(lowered::phases());
+  }
+  template <bool Prepare, int I, std::size_t N>
+  static constexpr void add_calls([[maybe_unused]] std::array<cpu::kernel_call, N>& t,
+                                  [[maybe_unused]] std::size_t& n) {
+    using lowered = cpu::lowered<P, I>;
+    if constexpr (lowered::single_sample()) {
+      constexpr int phase = Prepare ? 0 : 1;
+      t[n++] = {&lowered::template run<phase>, lowered::units(phase), lowered::scratch_bytes()};
+    } else if constexpr (!Prepare) {
+      t[n++] = {&lowered::template run<0>, lowered::units(0), lowered::scratch_bytes()};
+      if constexpr (lowered::phases() == 2)
+        t[n++] = {&lowered::template run<1>, lowered::units(1), lowered::scratch_bytes()};
+    }
+  }
+
+ public:
+  /// The whole program: one entry per kernel call.
+  static constexpr auto calls =
+      make_calls<false>(std::make_index_sequence<std::size_t(P::plan.step_count)>{});
+  static constexpr auto preparation =
+      make_calls<true>(std::make_index_sequence<std::size_t(P::plan.step_count)>{});
+
+ private:
+  static constexpr std::int64_t scratch_bytes() {
+    std::int64_t most = 0;
+    for (const auto& call : calls) most = std::max(most, align_up(call.scratch));
+    return most;
+  }
+  void run(const cpu::kernel_call& call) {
+    if (!threads_ || call.units == 1) return call.run(memory_, {0, call.units}, scratch_.data());
+    std::byte* scratch = scratch_.data();
+    const int parts = threads_->size();
+    threads_->run(parts, [&](work_range part) {
+      for (int i = part.first; i < part.last; ++i) {
+        call.run(memory_, part_of(call.units, parts, i), scratch + i * scratch_bytes());
+      }
+    });
+  }
+
+  parameter_store* store_;
+  thread_pool* threads_;
+  cpu::memory memory_{};
+  aligned_buffer arena_;
+  aligned_buffer slots_;
+  aligned_buffer scratch_;
+  aligned_buffer scalars_;
+  std::uint64_t prepared_ = ~std::uint64_t{0};
+};
+
+}  // namespace cella

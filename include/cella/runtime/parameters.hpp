@@ -1,0 +1,173 @@
+// The memory of a model's parameters and states: one block, laid out in the order of reflection,
+// shared by all programs of the model.
+#pragma once
+
+#include <cella/graph/error.hpp>
+#include <cella/graph/graph.hpp>
+#include <cella/graph/random.hpp>
+#include <cella/graph/reflection.hpp>
+#include <cella/passes/memory.hpp>
+#include <cella/runtime/buffer.hpp>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace cella {
+
+/// A parameter or state by its path.
+struct named_parameter {
+  std::string name;
+  tensor_type type;
+  bool trainable{};
+  std::int64_t offset{};
+};
+
+/// Owns the values. Binding a cell makes its members' `data` point here.
+class parameter_store {
+ public:
+  /// Lays out the parameters of `cell` and initializes them: the values depend on the seed and the
+  /// parameter's path only.
+  template <class Cell>
+  parameter_store(Cell& cell, std::uint64_t seed, dtype element = dtype::f32) : element_(element) {
+    std::vector<parameter_base*> members;
+    for_each_parameter(cell, [&](std::string_view path, parameter_base& p) {
+      entries_.push_back({std::string(path), {element, p.extents}, p.trainable, size_});
+      size_ += align_up(entries_.back().type.bytes());
+      members.push_back(&p);
+    });
+    random_offset_ = size_;
+    size_ += align_up(16);
+    memory_ = aligned_buffer(std::size_t(size_));
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      members[i]->element = element;
+      members[i]->data = memory_.data() + entries_[i].offset;
+      fill(*members[i], entries_[i], seed);
+    }
+    random_state()[0] = std::int64_t(seed);
+  }
+
+  std::byte* data() const { return memory_.data(); }
+  dtype element() const { return element_; }
+  const std::vector<named_parameter>& entries() const { return entries_; }
+  tensor_ref value(const named_parameter& p) const { return {memory_.data() + p.offset, p.type}; }
+  const named_parameter* find(std::string_view name) const {
+    for (const auto& e : entries_) {
+      if (e.name == name) return &e;
+    }
+    return nullptr;
+  }
+  /// Number of trainable elements.
+  std::int64_t trainable_count() const {
+    std::int64_t n = 0;
+    for (const auto& e : entries_) n += e.trainable ? e.type.size() : 0;
+    return n;
+  }
+  /// (seed, step): what random operations draw from.
+  std::int64_t* random_state() const {
+    return reinterpret_cast<std::int64_t*>(memory_.data() + random_offset_);
+  }
+
+  /// Changes whenever values change, so that what was derived from them is made again.
+  std::uint64_t version() const { return version_; }
+  void touch() { ++version_; }
+
+  /// Throws unless a program's parameters are these.
+  void check(const graph& g, dtype element) const {
+    std::size_t i = 0;
+    bool same = element == element_;
+    for (std::size_t k = 0; same && k < g.inputs.size(); ++k) {
+      const input_info& in = g.inputs[k];
+      if (in.role != input_role::parameter && in.role != input_role::state) continue;
+      if (g.view(in.name) == "random") continue;
+      same = i < entries_.size() && entries_[i].name == g.view(in.name) &&
+             entries_[i].type == g.type(g.input(int(k)));
+      ++i;
+    }
+    if (!same || i != entries_.size()) {
+      throw error(
+          "this program was compiled for another model or another element type than these "
+          "parameters");
+    }
+  }
+
+ private:
+  void fill(const parameter_base& p, const named_parameter& e, std::uint64_t seed);
+
+  dtype element_;
+  std::vector<named_parameter> entries_;
+  std::int64_t size_{};
+  std::int64_t random_offset_{};
+  aligned_buffer memory_;
+  std::uint64_t version_{};
+};
+
+inline void parameter_store::fill(const parameter_base& p, const named_parameter& e,
+                                  std::uint64_t seed) {
+  using kind = initializer::kind_t;
+  std::uint64_t key = seed;
+  for (char c : e.name) key = fold_in(key, std::uint64_t(static_cast<unsigned char>(c)));
+  const initializer& init = p.init;
+  const std::int64_t size = p.extents.size();
+  const std::int64_t outputs = p.extents.rank ? p.extents[0] : 1;
+  const double receptive = p.extents.rank > 2 ? double(p.extents.size(2, p.extents.rank)) : 1;
+  const double fan_in =
+      init.fan ? double(init.fan)
+               : std::max(1.0, double(size) / double(std::max<std::int64_t>(outputs, 1)));
+  const double fan_out = std::max(1.0, double(outputs) * receptive);
+  double low = 0;
+  double spread = 0;  // of a uniform distribution, or the deviation of a normal one
+  bool normal_numbers = false;
+  switch (init.kind) {
+    case kind::constant:
+      low = init.a;
+      break;
+    case kind::uniform:
+      low = init.a;
+      spread = init.b - init.a;
+      break;
+    case kind::normal:
+    case kind::truncated_normal:
+      low = init.a;
+      spread = init.b;
+      normal_numbers = true;
+      break;
+    case kind::xavier_normal:
+      spread = init.a * std::sqrt(2 / (fan_in + fan_out));
+      normal_numbers = true;
+      break;
+    case kind::he_normal:
+      spread = init.a * std::sqrt(2 / fan_in);
+      normal_numbers = true;
+      break;
+    case kind::xavier_uniform:
+      spread = 2 * init.a * std::sqrt(6 / (fan_in + fan_out));
+      low = -spread / 2;
+      break;
+    case kind::he_uniform:
+      spread = 2 * init.a * std::sqrt(6 / fan_in);
+      low = -spread / 2;
+      break;
+    case kind::fan_in_uniform:
+      spread = 2 * init.a / std::sqrt(fan_in);
+      low = -spread / 2;
+      break;
+  }
+  const tensor_ref to = value(e);
+  generator numbers(key);
+  for (std::int64_t i = 0; i < size; ++i) {
+    double v = low;
+    if (normal_numbers) {
+      double z = numbers.normal<double>();
+      while (init.kind == kind::truncated_normal && std::abs(z) > 2) z = numbers.normal<double>();
+      v += spread * z;
+    } else if (spread != 0) {
+      v += spread * numbers.uniform<double>();
+    }
+    with_element(element_, [&]<class T>() {
+      if constexpr (std::is_floating_point_v<T>)
+        reinterpret_cast<T*>(to.data)[i] = static_cast<T>(v);
+    });
+  }
+}
+
+}  // namespace cella

@@ -1,0 +1,150 @@
+#include <cella/passes/dce.hpp>
+#include <cella/passes/fold.hpp>
+
+#include "expression.hpp"
+
+using namespace cella;
+using namespace cella::test;
+
+namespace {
+
+/// A rule at work on the smallest graph that it applies to (or must not touch).
+struct example {
+  std::string_view name;
+  graph (*make)();
+  std::string_view folded;
+};
+template <auto F, dtype T = dtype::f32>
+constexpr graph made() {
+  return graph_of(F, {T, {2, 3}});
+}
+template <auto F>
+constexpr graph made_image() {
+  return graph_of(F, {dtype::f32, {2, 3, 4, 4}});
+}
+constexpr auto half = [](var x) { return full_like(x, 0.5); };
+
+// clang-format off
+constexpr example examples[]{
+  {"x + 0", made<[](var x) { return x + 0; }>, "x"},
+  {"0 + x", made<[](var x) { return 0 + x; }>, "x"},
+  {"x - 0", made<[](var x) { return x - 0; }>, "x"},
+  {"0 - x", made<[](var x) { return 0 - x; }>, "neg(x)"},
+  {"x * 1", made<[](var x) { return x * 1; }>, "x"},
+  {"x / 1", made<[](var x) { return x / 1; }>, "x"},
+  {"x * 0 stays", made<[](var x) { return x * 0; }>, "mul(x, 0)"},
+  {"x - x stays", made<[](var x) { return x - x; }>, "sub(x, x)"},
+  {"x * -1", made<[](var x) { return x * -1; }>, "neg(x)"},
+  {"-(-x)", made<[](var x) { return -(-x); }>, "x"},
+  {"-(-(-x))", made<[](var x) { return -(-(-x)); }>, "neg(x)"},
+  {"(x * 2) * 4", made<[](var x) { return x * 2 * 4; }>, "mul(x, 8)"},
+  {"2 * (x * 4)", made<[](var x) { return 2 * (x * 4); }>, "mul(x, 8)"},
+  {"x * 2 * 0.5", made<[](var x) { return x * 2 * 0.5; }>, "x"},
+  {"a product that overflows stays", made<[](var x) { return x * 256 * 512; }, dtype::f16>, "mul(mul(x, 256), 512)"},
+  {"integer products stay in order", made<[](var x) { return x * 2 * 4; }, dtype::i32>, "mul(mul(x, 2), 4)"},
+  {"-x * 3", made<[](var x) { return -x * 3; }>, "mul(x, -3)"},
+  {"-(x * 3)", made<[](var x) { return -(x * 3); }>, "mul(x, -3)"},
+  {"-x * -y", made<[](var x, var y) { return -x * -y; }>, "mul(x, y)"},
+  {"x / 4", made<[](var x) { return x / 4; }>, "mul(x, 1/4)"},
+  {"x / 3 stays", made<[](var x) { return x / 3; }>, "div(x, 3)"},
+  {"integer x / 4 stays", made<[](var x) { return x / 4; }, dtype::i32>, "div(x, 4)"},
+  {"x + -y", made<[](var x, var y) { return x + -y; }>, "sub(x, y)"},
+  {"-x + y", made<[](var x, var y) { return -x + y; }>, "sub(y, x)"},
+  {"x - -y", made<[](var x, var y) { return x - -y; }>, "add(x, y)"},
+  {"-(x - y)", made<[](var x, var y) { return -(x - y); }>, "sub(y, x)"},
+  {"x^1", made<[](var x) { return pow(x, 1); }>, "x"},
+  {"x^2", made<[](var x) { return pow(x, 2); }>, "square(x)"},
+  {"x^3 stays", made<[](var x) { return pow(x, 3); }>, "pow(x, 3)"},
+  {"a constant goes to the right", made<[](var x) { return 3 + x; }>, "add(x, 3)"},
+  {"constants compute", made<[](var x) { return half(x) * half(x) + 2; }>, "9/4"},
+  {"constants compare", made<[](var x) { return cast(half(x) > 0.25, dtype::f32); }>, "1"},
+  {"division by a constant zero stays", made<[](var x) { return half(x) / 0; }>, "div(1/2, 0)"},
+  {"exp of a constant stays", made<[](var x) { return exp(half(x)); }>, "exp(1/2)"},
+  {"select by a true constant", made<[](var x, var y) { return select(half(x) > 0, x, y); }>, "x"},
+  {"select by a false constant", made<[](var x, var y) { return select(half(x) < 0, x, y); }>, "y"},
+  {"select between one", made<[](var x, var y) { return select(x > y, x, x); }>, "x"},
+  {"relu twice", made<[](var x) { return relu(relu(x)); }>, "relu(x)"},
+  {"stop_gradient", made<[](var x) { return stop_gradient(x); }>, "x"},
+  {"reshape to the same shape", made<[](var x) { return reshape(reshape(x, {6}), {2, 3}); }>, "x"},
+  {"reshape twice", made<[](var x) { return reshape(reshape(x, {6}), {3, 2}); }>, "reshape(x)"},
+  {"transpose twice", made<[](var x) { return transpose(transpose(x)); }>, "x"},
+  {"transpose by nothing", made<[](var x) { return transpose(x, {0, 1}); }>, "x"},
+  {"two rotations of axes", made_image<[](var x) { return transpose(transpose(x, {1, 2, 3, 0}), {1, 2, 3, 0}); }>, "transpose(x)"},
+  {"broadcast twice", made<[](var x) { return broadcast_to(broadcast_to(x, {4, 2, 3}), {5, 4, 2, 3}); }>, "broadcast(x)"},
+  {"movement of a constant", made<[](var x) { return transpose(reshape(broadcast_to(half(x), {4, 2, 3}), {6, 4})); }>, "1/2"},
+  {"the whole slice", made<[](var x) { return slice(x, 1, 0, 3); }>, "x"},
+  {"slice twice", made<[](var x) { return slice(slice(x, 1, 1, 3), 1, 1, 2); }>, "slice(x)"},
+  {"reverse twice", made<[](var x) { return reverse(reverse(x, 1), 1); }>, "x"},
+  {"slice of a constant", made<[](var x) { return slice(half(x), 1, 1, 2); }>, "1/2"},
+  {"cast of a constant truncates", made<[](var x) { return cast(full_like(x, -2.5), dtype::i32); }>, "-2"},
+  {"a cast that does not fit stays", made<[](var x) { return cast(full_like(x, 300), dtype::u8); }>, "cast(300)"},
+  {"sum of a constant", made<[](var x) { return sum(half(x)); }>, "3"},
+  {"sum of repeated rows", made<[](var x) { return sum(broadcast_to(x, {4, 2, 3}), {0}); }>, "mul(x, 4)"},
+  {"sum over own and repeated axes", made<[](var x) { return sum(broadcast_to(x, {4, 2, 3}), {0, 2}); }>, "mul(sum(x), 4)"},
+  {"sum over own axes only stays", made<[](var x) { return sum(broadcast_to(x, {4, 2, 3}), {1}); }>, "sum(broadcast(x))"},
+  {"sum over one of two repeated axes", made<[](var x) { return sum(broadcast_to(x, {5, 4, 2, 3}), {0}); }>, "broadcast(mul(x, 5))"},
+  {"a linear function of zero", made_image<[](var x) { return average_pool(zeros_like(x), 2); }>, "0"},
+  {"zeros in each part", made<[](var x) { return concat({zeros_like(x), zeros_like(x)}, 0); }>, "0"},
+  {"zeros in one part stay", made<[](var x) { return concat({zeros_like(x), x}, 0); }>, "concat(0, x)"},
+};
+// clang-format on
+
+constexpr bool folds_as_expected(const example& e) {
+  const graph g = fold(e.make());
+  return check(g).empty() && formula(g).view() == e.folded;
+}
+constexpr std::size_t first_failure() {
+  std::size_t i = 0;
+  while (i < std::size(examples) && folds_as_expected(examples[i])) ++i;
+  return i;
+}
+static_assert(first_failure() == std::size(examples));
+
+}  // namespace
+
+TEST_CASE("each identity rewrites what it applies to and nothing else") {
+  for (const example& e : examples) {
+    CAPTURE(std::string(e.name));
+    const graph g = fold(e.make());
+    CHECK(std::string(formula(g).view()) == std::string(e.folded));
+    CHECK(std::string(check(g).view()) == "");
+  }
+}
+
+TEST_CASE("every example computes the same before and after folding") {
+  for (const example& e : examples) {
+    CAPTURE(std::string(e.name));
+    CHECK(same_values(run(e.make(), 7), run(fold(e.make()), 7)));
+  }
+}
+
+TEST_CASE("each rule of the table is tried for the operation that it names") {
+  for (const rule& r : fold_rules::rules) {
+    CAPTURE(std::string(r.name));
+    if (!r.op) continue;
+    const auto candidates = fold_rules::table.candidates(*r.op);
+    CHECK((candidates >> (&r - fold_rules::rules.data()) & 1) == 1);
+  }
+}
+
+TEST_CASE("a folded constant is rounded to its type") {
+  const auto third_of_ten = [](var x) { return full_like(x, 0.1) * 3; };
+  const graph g = fold(graph_of(third_of_ten));
+  const node_id out = g.regions[0].outputs[0];
+  REQUIRE(is<constant_op>(g.nodes[std::size_t(out)]));
+  CHECK(g.nodes[std::size_t(out)].attributes.as<constant_op::options>().value ==
+        double(float(double(0.1f) * 3)));
+}
+
+TEST_CASE("random graphs and their gradients compute the same after folding") {
+  int shrunk = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    CAPTURE(seed);
+    const graph before = random_graph(seed);
+    const graph after = fold(before);
+    REQUIRE(std::string(check(after).view()) == "");
+    REQUIRE(same_values(run(before, seed), run(after, seed)));
+    shrunk += node_count(dce(after)) < node_count(dce(before));
+  }
+  CHECK(shrunk > 800);
+}
