@@ -6,7 +6,7 @@
 
 #include <cella/ops/activation.hpp>
 #include <cella/ops/pooling.hpp>
-#include <cella/ops/reduction.hpp>
+#include <cella/ops/slicing.hpp>
 #include <cella/passes/rewrite.hpp>
 
 namespace cella {
@@ -109,13 +109,12 @@ constexpr node_id cast_constant(rewriter& r, node_id n) {
   }
   return fits(t.element, v) ? r.constant(stored(t.element, v), t) : no_node;
 }
-/// linear(0) = 0, when all operands that the operation is linear in are 0
+/// linear(0) = 0, when all operands that the operation is linear in are 0. Not for `gather`, which
+/// reads NaN where an index is wrong.
 constexpr node_id linear_of_zero(rewriter& r, node_id n) {
-  const op_info& op = r.op(n);
-  if (op.kind != op_kind::linear) return no_node;
   for (int i = 0; i < r.operand_count(n); ++i) {
-    if ((op.linear_in >> (i < 31 ? i : 31) & 1) && !r.is_constant(r.operand(n, i), 0))
-      return no_node;
+    const bool linear = r.op(n).linear_in >> (i < 31 ? i : 31) & 1;
+    if (linear && !r.is_constant(r.operand(n, i), 0)) return no_node;
   }
   return r.constant(0, r.type(n));
 }
@@ -163,7 +162,7 @@ constexpr node_id times_twice(rewriter& r, node_id n) {
 constexpr node_id negated_times(rewriter& r, node_id n) {
   const node_id x = r.operand_if<neg_op>(n, 0);
   const node_id c = r.operand(n, 1);
-  if (x < 0 || !r.is_constant(c)) return no_node;
+  if (x < 0 || !r.is_constant(c) || !fits(r.type(n).element, -r.value(c))) return no_node;
   return r.emit<mul_op>({r.operand(x, 0), r.constant(-r.value(c), r.type(n))});
 }
 /// (-x) * (-y) = x * y
@@ -214,8 +213,9 @@ constexpr node_id negated_difference(rewriter& r, node_id n) {
 /// -(x * c) = x * -c
 constexpr node_id negated_product(rewriter& r, node_id n) {
   const node_id x = r.operand_if<mul_op>(n, 0);
-  if (x < 0 || !r.is_constant(r.operand(x, 1))) return no_node;
-  return r.emit<mul_op>({r.operand(x, 0), r.constant(-r.value(r.operand(x, 1)), r.type(n))});
+  const node_id c = x < 0 ? no_node : r.operand_if<constant_op>(x, 1);
+  if (c < 0 || !fits(r.type(n).element, -r.value(c))) return no_node;
+  return r.emit<mul_op>({r.operand(x, 0), r.constant(-r.value(c), r.type(n))});
 }
 /// x^1 = x
 constexpr node_id first_power(rewriter& r, node_id n) {
@@ -348,7 +348,6 @@ constexpr node_id sum_of_broadcast(rewriter& r, node_id n) {
 // clang-format off
 inline constexpr std::array rules{
     rule{"all_constant",            nullptr,                   all_constant},
-    rule{"linear_of_zero",          nullptr,                   linear_of_zero},
     rule{"identity",                &info_of<identity_op>,      operand_itself},
     rule{"stop_gradient",           &info_of<stop_gradient_op>, operand_itself},
     rule{"constant_to_the_right",   &info_of<add_op>,           constant_to_the_right},
@@ -386,6 +385,13 @@ inline constexpr std::array rules{
     rule{"slice_whole",             &info_of<slice_op>,         whole_slice},
     rule{"slice_twice",             &info_of<slice_op>,         slice_twice},
     rule{"cast_constant",           &info_of<cast_op>,          cast_constant},
+    rule{"embedded_zero",           &info_of<embed_op>,         linear_of_zero},
+    rule{"joined_zeros",            &info_of<concat_op>,        linear_of_zero},
+    rule{"gated_zero",              &info_of<gate_op>,          linear_of_zero},
+    rule{"chosen_zero",             &info_of<select_op>,        linear_of_zero},
+    rule{"unpooled_zero",           &info_of<unpool_op>,        linear_of_zero},
+    rule{"average_of_zero",         &info_of<average_pool_op>,  linear_of_zero},
+    rule{"spread_zero",             &info_of<average_spread_op>, linear_of_zero},
     rule{"sum_of_constant",         &info_of<sum_op>,           sum_of_constant},
     rule{"sum_of_broadcast",        &info_of<sum_op>,           sum_of_broadcast},
 };

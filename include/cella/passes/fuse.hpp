@@ -193,8 +193,9 @@ class fuser {
     }
     if (element_ != dtype::f32 && element_ != dtype::f64) return false;
     if (g.type(g.operand(n, 1)).element != dtype::i32) return false;
+    // This kernel wants the samples in the lanes whatever the rest of the program does.
     group& s =
-        start(step_kind::cross_entropy, n, mean, in_lanes(z) ? layout::lanes : layout::plain);
+        start(step_kind::cross_entropy, n, mean, layout::lanes);
     claim(s, sum);
     s.operands = {z, g.operand(n, 1), gradient, mean};
     if (gradient >= 0) {

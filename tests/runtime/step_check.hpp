@@ -1,0 +1,104 @@
+// Runs a compiled program kernel by kernel and compares everything that each kernel writes with the
+// interpreter's value of the same node.
+#pragma once
+
+#include <cella/runtime/executable.hpp>
+#include <cella/runtime/interpreter.hpp>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+namespace cella::test {
+
+/// Arguments as doubles, row-major, one vector each; returns the worst error, relative to the
+/// largest element of its tensor, and names the step in `where`.
+template <class P>
+double check_steps(parameter_store& store, std::vector<std::vector<double>> arguments,
+                   const std::vector<double>& scalars, std::string& where) {
+  using T = element<P::element_type>;
+  const graph g = thaw(P::graph);
+  value_store values;
+  std::vector<aligned_buffer> owned;
+  cpu::memory m;
+  aligned_buffer arena{std::size_t(P::plan.arena_bytes)};
+  aligned_buffer slots{std::size_t(P::plan.slot_bytes + 64)};
+  aligned_buffer numbers{scalars.size() * 8 + 64};
+  aligned_buffer scratch{std::size_t{64} << 20};
+  aligned_buffer parameters{std::size_t(P::plan.parameter_bytes + 64)};
+  std::memcpy(parameters.data(), store.data(), std::size_t(P::plan.parameter_bytes));
+  m.base = {arena.data(), parameters.data(), slots.data(), numbers.data()};
+  for (std::size_t i = 0; i < scalars.size(); ++i) reinterpret_cast<T*>(numbers.data() + i * 8)[0] = T(scalars[i]);
+  const input_offsets parameter_at = offsets_of(g, {input_role::parameter, input_role::state});
+  const input_offsets slot_at = offsets_of(g, {input_role::slot});
+  auto copy_of = [&](const std::byte* from, tensor_type t) {
+    owned.emplace_back(std::size_t(t.bytes()) + 64);
+    std::memcpy(owned.back().data(), from, std::size_t(t.bytes()));
+    return tensor_ref{owned.back().data(), t};
+  };
+  owned.reserve(256);
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    const node_id n = g.input(int(i));
+    const tensor_type t = g.type(n);
+    const input_info in = g.inputs[i];
+    const std::byte* from{};
+    if (in.role == input_role::argument) {
+      owned.emplace_back(std::size_t(t.bytes()) + 64);
+      const tensor_ref r{owned.back().data(), t};
+      const auto& v = arguments[std::size_t(in.index)];
+      for (std::size_t k = 0; k < v.size(); ++k) write_element(r, std::int64_t(k), v[k]);
+      m.base[std::size_t(first_argument + in.index)] = r.data;
+      values.bind(n, r);
+      continue;
+    }
+    if (in.role == input_role::slot) from = slots.data() + slot_at.offset[i];
+    else if (in.role == input_role::scalar) from = numbers.data() + in.index * 8;
+    else from = parameters.data() + parameter_at.offset[i];
+    values.bind(n, copy_of(from, t));
+  }
+  interpret(g, values);
+  double worst = 0;
+  auto compare = [&](int step) {
+    const cella::step& s = P::plan.steps[std::size_t(step)];
+    for (int k = 0; k < s.output_count; ++k) {
+      const node_id n = s.outputs[std::size_t(k)].value;
+      if (n < 0 || g.type(n).element != P::element_type) continue;
+      const tensor_ref expected = values.value(n);
+      const T* ours = m.at<const T>(s.outputs[std::size_t(k)].at);
+      const int L = lanes_of<P::element_type>();
+      const std::int64_t size = expected.type.size();
+      const bool lanes = s.arrangement == layout::lanes && batched_values(g)[std::size_t(n)];
+      if (s.kind == step_kind::pack || s.kind == step_kind::border) continue;
+      const std::int64_t features = lanes ? size / expected.type[0] : size;
+      double most = 1e-6;
+      for (std::int64_t i = 0; i < size; ++i) most = std::max(most, std::abs(read_element(expected, i)));
+      for (std::int64_t i = 0; i < size; ++i) {
+        const std::int64_t sample = i / features;
+        const std::int64_t at = lanes ? (sample / L * features + i % features) * L + sample % L : i;
+        const double e = std::abs(double(ours[at]) - read_element(expected, i)) / most;
+        if (!(e <= worst)) {
+          worst = std::isfinite(e) ? e : 1e9;
+          where = "step " + std::to_string(step) + " (" + std::string(name(s.kind)) + ") output %" + std::to_string(n) +
+                  " element " + std::to_string(i) + ": " + std::to_string(double(ours[at])) + " for " +
+                  std::to_string(read_element(expected, i)) + " in " + std::string(text(node_line(g, n)).view());
+        }
+      }
+      if (worst > 1e-3) return false;
+    }
+    return true;
+  };
+  bool fine = true;
+  auto all = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    auto one = [&]<int S>(std::integral_constant<int, S>) {
+      using lowered = cpu::lowered<P, S>;
+      if (!fine) return;
+      lowered::template run<0>(m, {0, lowered::units(0)}, scratch.data());
+      if constexpr (lowered::phases() == 2) lowered::template run<1>(m, {0, lowered::units(1)}, scratch.data());
+      fine = compare(S);
+    };
+    (one(std::integral_constant<int, int(I)>{}), ...);
+  };
+  all(std::make_index_sequence<std::size_t(P::plan.step_count)>{});
+  return worst;
+}
+
+}  // namespace cella::test
