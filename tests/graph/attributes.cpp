@@ -1,7 +1,7 @@
-#include <cella/graph/attributes.hpp>
-
-#include <cella/graph/shape.hpp>
 #include <doctest/doctest.h>
+
+#include <cella/graph/attributes.hpp>
+#include <cella/graph/shape.hpp>
 
 using namespace cella;
 

@@ -1,5 +1,4 @@
 #include <cella/graph/check.hpp>
-
 #include <cella/graph/freeze.hpp>
 
 #include "../passes/expression.hpp"
@@ -18,8 +17,8 @@ constexpr graph sound() {
   const var inner{&b, b.g.regions[std::size_t(r)].inputs[0]};
   const std::array inner_out{(inner * w).id};
   b.end(inner_out);
-  const var y = x + w;               // node 6
-  const var z = max_pool(y, 2);      // nodes 7 and 8
+  const var y = x + w;           // node 6
+  const var z = max_pool(y, 2);  // nodes 7 and 8
   const std::array out{y.id, z.id};
   b.end(out);
   b.g.outputs = {{1, {}}, {-1, {}}};
@@ -120,14 +119,30 @@ TEST_CASE("random damage to random graphs never reads foreign memory") {
     const auto wild = std::int32_t(random.below(40)) - 5;
     node& n = g.nodes[any(g.nodes.size())];
     switch (any(8)) {
-      case 0: n.first_operand = wild * 10; break;
-      case 1: n.operand_count = wild > 4 ? 4 : wild; break;
-      case 2: n.first_result = wild; break;
-      case 3: n.result_count = wild; break;
-      case 4: n.region = wild; break;
-      case 5: g.operand_pool[any(g.operand_pool.size())] = wild * 3; break;
-      case 6: g.regions[0].nodes[any(g.regions[0].nodes.size())] = wild * 3; break;
-      default: n.regions[0] = wild; break;
+      case 0:
+        n.first_operand = wild * 10;
+        break;
+      case 1:
+        n.operand_count = wild > 4 ? 4 : wild;
+        break;
+      case 2:
+        n.first_result = wild;
+        break;
+      case 3:
+        n.result_count = wild;
+        break;
+      case 4:
+        n.region = wild;
+        break;
+      case 5:
+        g.operand_pool[any(g.operand_pool.size())] = wild * 3;
+        break;
+      case 6:
+        g.regions[0].nodes[any(g.regions[0].nodes.size())] = wild * 3;
+        break;
+      default:
+        n.regions[0] = wild;
+        break;
     }
     found += !check(g).empty();
   }

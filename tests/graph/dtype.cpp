@@ -1,7 +1,6 @@
-#include <cella/graph/dtype.hpp>
-
 #include <doctest/doctest.h>
 
+#include <cella/graph/dtype.hpp>
 #include <cella/graph/random.hpp>
 #include <cmath>
 #include <limits>
@@ -15,9 +14,10 @@ namespace {
 double half_value(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;
-  const double magnitude = exponent == 31 ? (fraction ? std::nan("") : std::numeric_limits<double>::infinity())
-                           : exponent     ? std::ldexp(1024 + fraction, exponent - 25)
-                                          : std::ldexp(fraction, -24);
+  const double magnitude = exponent == 31
+                               ? (fraction ? std::nan("") : std::numeric_limits<double>::infinity())
+                           : exponent ? std::ldexp(1024 + fraction, exponent - 25)
+                                      : std::ldexp(fraction, -24);
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
@@ -57,7 +57,8 @@ static_assert(float16(-0.0f).bits == 0x8000);
 static_assert(float16(0x1p-24f).bits == 1 && float16(0x1p-25f).bits == 0);
 static_assert(bfloat16(1.0f).bits == 0x3f80 && float(bfloat16(-2.0f)) == -2.0f);
 static_assert(name(dtype::bf16) == "bf16" && name(dtype::boolean) == "bool");
-static_assert(size_of(dtype::f64) == 8 && size_of(dtype::boolean) == 1 && size_of(dtype::tuple) == 0);
+static_assert(size_of(dtype::f64) == 8 && size_of(dtype::boolean) == 1 &&
+              size_of(dtype::tuple) == 0);
 static_assert(is_floating(dtype::bf16) && !is_floating(dtype::i8) && !is_floating(dtype::record));
 static_assert(is_differentiable(dtype::record) && !is_differentiable(dtype::i64));
 
@@ -91,7 +92,8 @@ TEST_CASE("a float converts to the nearest half") {
   }
   // Most floats lie outside a half's range: the same with exponents -26 to 16.
   for (int i = 0; i < 200000; ++i) {
-    const float f = std::ldexp(float(random.below(1u << 24)) - float(1 << 23), int(random.below(43)) - 49);
+    const float f =
+        std::ldexp(float(random.below(1u << 24)) - float(1 << 23), int(random.below(43)) - 49);
     wrong += float16(f).bits != nearest_half(f);
   }
   CHECK(wrong == 0);
@@ -100,7 +102,9 @@ TEST_CASE("a float converts to the nearest half") {
 TEST_CASE("a tie between two halves goes to the even one, and its neighbours to the nearer") {
   int wrong = 0;
   for (int i = 0; i < 0x7c00; ++i) {
-    const double middle = (half_value(std::uint16_t(i)) + (i == 0x7bff ? 65536 : half_value(std::uint16_t(i + 1)))) / 2;
+    const double middle =
+        (half_value(std::uint16_t(i)) + (i == 0x7bff ? 65536 : half_value(std::uint16_t(i + 1)))) /
+        2;
     const auto f = float(middle);
     REQUIRE(double(f) == middle);
     const int even = i & 1 ? i + 1 : i;

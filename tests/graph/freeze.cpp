@@ -24,10 +24,12 @@ static_assert(frozen<make_polynomial>.type(5) == tensor_type{dtype::f32, {2, 3}}
 
 struct make_gradient {
   constexpr graph operator()() const {
-    return graph_of([](var x) {
-      const std::array wrt{x};
-      return gradients(sum(max_pool(relu(x), 2)), wrt)[0];
-    }, {dtype::f32, {1, 1, 4, 4}});
+    return graph_of(
+        [](var x) {
+          const std::array wrt{x};
+          return gradients(sum(max_pool(relu(x), 2)), wrt)[0];
+        },
+        {dtype::f32, {1, 1, 4, 4}});
   }
 };
 
@@ -63,7 +65,8 @@ struct make_refused {
   }
 };
 static_assert(frozen<make_refused>.nodes.empty());
-static_assert(freeze_fault<make_refused>.view().find("reshape: x is [2,3] (6 elements)") != text::capacity);
+static_assert(freeze_fault<make_refused>.view().find("reshape: x is [2,3] (6 elements)") !=
+              text::capacity);
 
 /// More outputs than the first evaluation has room for.
 struct make_large {
@@ -127,7 +130,9 @@ TEST_CASE("a captured value stays an operand of the region's owner and an input 
 
 TEST_CASE("a refused model freezes to nothing and keeps its sentence") {
   CHECK(frozen<make_refused>.regions.empty());
-  CHECK(std::string(freeze_fault<make_refused>.view()).find("reshape: x is [2,3] (6 elements), which does not fit [7] (7)") != std::string::npos);
+  CHECK(std::string(freeze_fault<make_refused>.view())
+            .find("reshape: x is [2,3] (6 elements), which does not fit [7] (7)") !=
+        std::string::npos);
 }
 
 TEST_CASE("a graph beyond the room of the first evaluation is evaluated once more") {

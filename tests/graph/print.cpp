@@ -1,8 +1,11 @@
 #include <cella/graph/print.hpp>
-
 #include <cella/ops/convolution.hpp>
+#include <cella/ops/cumulative.hpp>
+#include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
+#include <cella/ops/padding.hpp>
 #include <cella/ops/random.hpp>
+#include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -120,7 +123,7 @@ TEST_CASE("options of the library's operations are readable") {
   CHECK(of([](var x) { return cumsum(x, 1, true); }) == "{axis=1, reverse=1}");
   CHECK(of([](var x) { return softmax(x); }) == "{axis=3}");
   CHECK(of([](var x) { return log_softmax(x, 1); }) == "{axis=1}");
-  CHECK(of([](var x) { return random_uniform(x) , random_uniform(x); }) == "{stream=1}");
+  CHECK(of([](var x) { return random_uniform(x), random_uniform(x); }) == "{stream=1}");
 }
 
 TEST_CASE("the JSON form parses and holds every node, type, option and role") {
@@ -167,7 +170,8 @@ TEST_CASE("the Graphviz form has a cluster per cell, an edge per operand with it
   const std::string dot = s.str();
   CHECK(dot.starts_with("digraph cella {\n"));
   CHECK(dot.ends_with("}\n"));
-  CHECK(dot.find("subgraph cluster_1 {\n    label=\"fc\";\n    n2 [label=\"matmul {ik,jk->ij}\"];\n  }\n") != std::string::npos);
+  CHECK(dot.find("subgraph cluster_1 {\n    label=\"fc\";\n    n2 [label=\"matmul "
+                 "{ik,jk->ij}\"];\n  }\n") != std::string::npos);
   CHECK(dot.find("n0 [label=\"%x\", shape=ellipse];\n") != std::string::npos);
   CHECK(dot.find("n0 -> n2 [label=\"f32[4,3]\"];\n") != std::string::npos);
   CHECK(dot.find("n6 -> n7 [style=dashed];\n") != std::string::npos);

@@ -1,6 +1,6 @@
-#include <cella/graph/shape.hpp>
-
 #include <doctest/doctest.h>
+
+#include <cella/graph/shape.hpp>
 
 using namespace cella;
 

@@ -1,8 +1,7 @@
-#include <cella/graph/error.hpp>
-#include <cella/graph/text.hpp>
-
 #include <doctest/doctest.h>
 
+#include <cella/graph/error.hpp>
+#include <cella/graph/text.hpp>
 #include <limits>
 
 using namespace cella;
@@ -38,7 +37,5 @@ TEST_CASE("a place in the source is written as file name and line") {
 TEST_CASE("an exception carries the sentence") {
   try {
     throw model_error(text() << "matmul: " << shape{2});
-  } catch (const error& e) {
-    CHECK(std::string_view(e.what()) == "matmul: [2]");
-  }
+  } catch (const error& e) { CHECK(std::string_view(e.what()) == "matmul: [2]"); }
 }

@@ -127,30 +127,60 @@ inline graph random_graph(std::uint64_t seed, int steps = 14) {
     const var v = pool[std::size_t(pick(int(pool.size())))];
     const double c = constants[std::size_t(pick(int(constants.size())))];
     switch (pick(24)) {
-      case 0: return u + v;
-      case 1: return u - v;
-      case 2: return products-- > 0 ? u * v : u + v;
-      case 3: return u * c;
-      case 4: return c * u;
-      case 5: return u + c;
-      case 6: return c - u;
-      case 7: return u / (c == 0 ? 8 : c);
-      case 8: return -u;
-      case 9: return -(u - v);
-      case 10: return u + -v;
-      case 11: return -u + v;
-      case 12: return relu(u);
-      case 13: return maximum(u, v);
-      case 14: return select(u > v, u, full_like(u, c));
-      case 15: return select(full_like(u, c) > 0, u, v);
-      case 16: return reshape(reshape(u, {8, 8}), {2, 2, 4, 4});
-      case 17: return transpose(transpose(u, {0, 1, 3, 2}), pick(2) ? std::initializer_list<int>{0, 1, 3, 2} : std::initializer_list<int>{1, 0, 3, 2});
-      case 18: return reverse(reverse(u, 2), pick(2) ? 2 : 3);
-      case 19: return broadcast_to(sum(u, {2, 3}, true) * 0.0625, u.shape());
-      case 20: return broadcast_to(reshape(sum(broadcast_to(u, {4, 2, 2, 4, 4}), {0, 2}), {2, 1, 4, 4}), u.shape()) * 0.125;
-      case 21: return reshape(broadcast_to(reshape(max_pool(relu(u + bias), 2), {2, 2, 4, 1}), {2, 2, 4, 4}), {2, 2, 4, 4});
-      case 22: return pow(u, 2) * 0.125;
-      default: return stop_gradient(u) - cast(cast(v, dtype::f64), dtype::f64);
+      case 0:
+        return u + v;
+      case 1:
+        return u - v;
+      case 2:
+        return products-- > 0 ? u * v : u + v;
+      case 3:
+        return u * c;
+      case 4:
+        return c * u;
+      case 5:
+        return u + c;
+      case 6:
+        return c - u;
+      case 7:
+        return u / (c == 0 ? 8 : c);
+      case 8:
+        return -u;
+      case 9:
+        return -(u - v);
+      case 10:
+        return u + -v;
+      case 11:
+        return -u + v;
+      case 12:
+        return relu(u);
+      case 13:
+        return maximum(u, v);
+      case 14:
+        return select(u > v, u, full_like(u, c));
+      case 15:
+        return select(full_like(u, c) > 0, u, v);
+      case 16:
+        return reshape(reshape(u, {8, 8}), {2, 2, 4, 4});
+      case 17:
+        return transpose(transpose(u, {0, 1, 3, 2}), pick(2)
+                                                         ? std::initializer_list<int>{0, 1, 3, 2}
+                                                         : std::initializer_list<int>{1, 0, 3, 2});
+      case 18:
+        return reverse(reverse(u, 2), pick(2) ? 2 : 3);
+      case 19:
+        return broadcast_to(sum(u, {2, 3}, true) * 0.0625, u.shape());
+      case 20:
+        return broadcast_to(reshape(sum(broadcast_to(u, {4, 2, 2, 4, 4}), {0, 2}), {2, 1, 4, 4}),
+                            u.shape()) *
+               0.125;
+      case 21:
+        return reshape(
+            broadcast_to(reshape(max_pool(relu(u + bias), 2), {2, 2, 4, 1}), {2, 2, 4, 4}),
+            {2, 2, 4, 4});
+      case 22:
+        return pow(u, 2) * 0.125;
+      default:
+        return stop_gradient(u) - cast(cast(v, dtype::f64), dtype::f64);
     }
   };
   for (int i = 0; i < steps; ++i) pool.push_back(step());

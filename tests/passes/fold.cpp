@@ -44,6 +44,7 @@ constexpr example examples[]{
   {"integer products stay in order", made<[](var x) { return x * 2 * 4; }, dtype::i32>, "mul(mul(x, 2), 4)"},
   {"-x * 3", made<[](var x) { return -x * 3; }>, "mul(x, -3)"},
   {"-(x * 3)", made<[](var x) { return -(x * 3); }>, "mul(x, -3)"},
+  {"unsigned -x * 3 stays", made<[](var x) { return -x * 3; }, dtype::u8>, "mul(neg(x), 3)"},
   {"-x * -y", made<[](var x, var y) { return -x * -y; }>, "mul(x, y)"},
   {"x / 4", made<[](var x) { return x / 4; }>, "mul(x, 1/4)"},
   {"x / 3 stays", made<[](var x) { return x / 3; }>, "div(x, 3)"},
@@ -147,4 +148,32 @@ TEST_CASE("random graphs and their gradients compute the same after folding") {
     shrunk += node_count(dce(after)) < node_count(dce(before));
   }
   CHECK(shrunk > 800);
+}
+
+TEST_CASE("bodies of control nodes are folded, and their owner is kept as it is") {
+  static constexpr op_info owner{.name = "owner", .kind = op_kind::control};
+  builder b;
+  const tensor_type t{dtype::f32, {2}};
+  const var x{&b, b.input(t, input_role::argument, "x")};
+  const var doubled = x * 2;
+  const var captured = doubled + 0;
+  const int r = b.begin(std::span(&t, 1));
+  const var inner{&b, b.g.regions[std::size_t(r)].inputs[0]};
+  const std::array body{(-(-inner) + captured * 1).id};
+  b.end(body);
+  const var looped = -x;
+  b.g.nodes[std::size_t(looped.id)].op = &owner;
+  b.g.nodes[std::size_t(looped.id)].regions = {r, -1};
+  const std::array out{looped.id};
+  b.end(out);
+  b.g.outputs.push_back({});
+  const graph g = fold(b.g);
+  CHECK(std::string(check(g).view()) == "");
+  const region& after = g.regions[std::size_t(r)];
+  const node_id sum = after.outputs[0];
+  CHECK(g.operand(sum, 0) == after.inputs[0]);
+  CHECK(g.operand(sum, 1) == after.inputs[1]);
+  CHECK(after.captured == ids{doubled.id});
+  CHECK(g.nodes[std::size_t(g.regions[0].outputs[0])].op == &owner);
+  CHECK(g.nodes[std::size_t(g.regions[0].outputs[0])].regions[0] == r);
 }

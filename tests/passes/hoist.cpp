@@ -15,7 +15,9 @@ constexpr text hoisted(F f) {
   const graph g = hoist_monotone(graph_of(f, image));
   return check(g).empty() ? formula(g) : check(g);
 }
-constexpr var channel(var x) { return reshape(slice(slice(slice(x, 0, 0, 1), 2, 0, 1), 3, 0, 1), {2, 1, 1}); }
+constexpr var channel(var x) {
+  return reshape(slice(slice(slice(x, 0, 0, 1), 2, 0, 1), 3, 0, 1), {2, 1, 1});
+}
 
 constexpr auto pooled_relu = [](var x) { return max_pool(relu(x), 2); };
 constexpr auto pooled_bias = [](var x, var y) { return max_pool(x + channel(y), 2); };
@@ -25,11 +27,15 @@ static_assert(hoisted(pooled_relu).view() == "relu(get(max_pool(x)))");
 static_assert(hoisted([](var x) { return max_pool(relu(max_pool(relu(x), 2)), 3); }).view() ==
               "relu(relu(get(max_pool(get(max_pool(x))))))");
 // Nothing moves where somebody else needs the larger tensor, or where the sum varies in a window.
-static_assert(hoisted([](var x) { const var y = relu(x); return max_pool(y, 2) * sum(y); }).view() ==
-              "mul(get(max_pool(relu(x))), broadcast(sum(relu(x))))");
-static_assert(hoisted([](var x, var y) { return max_pool(x + y, 2); }).view() == "get(max_pool(add(x, y)))");
-static_assert(hoisted([](var x, var y) { return max_pool(x + sum(y, {0, 1, 2}), 2); }).view() ==
-              "get(max_pool(add(x, broadcast(sum(y)))))");
+static_assert(hoisted([](var x) {
+                const var y = relu(x);
+                return max_pool(y, 2) * sum(y);
+              }).view() == "mul(get(max_pool(relu(x))), broadcast(sum(relu(x))))");
+static_assert(hoisted([](var x, var y) { return max_pool(x + y, 2); }).view() ==
+              "get(max_pool(add(x, y)))");
+static_assert(hoisted([](var x, var y) {
+                return max_pool(x + sum(y, {0, 1, 2}), 2);
+              }).view() == "get(max_pool(add(x, broadcast(sum(y)))))");
 
 /// Value and gradients of sum(f * weights), with the pass before differentiation or without it.
 template <class F>
@@ -83,10 +89,13 @@ TEST_CASE("values and gradients are the same, windows without a positive element
   auto overlapping = [](var x) { return max_pool(relu(x), 3, 1, 1); };
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
-    CHECK(same_values(run(trained(pooled_relu, false), seed), run(trained(pooled_relu, true), seed)));
-    CHECK(same_values(run(trained(pooled_bias, false), seed), run(trained(pooled_bias, true), seed)));
+    CHECK(
+        same_values(run(trained(pooled_relu, false), seed), run(trained(pooled_relu, true), seed)));
+    CHECK(
+        same_values(run(trained(pooled_bias, false), seed), run(trained(pooled_bias, true), seed)));
     CHECK(same_values(run(trained(pooled_relu_bias, false), seed),
                       run(trained(pooled_relu_bias, true), seed)));
-    CHECK(same_values(run(trained(overlapping, false), seed), run(trained(overlapping, true), seed)));
+    CHECK(
+        same_values(run(trained(overlapping, false), seed), run(trained(overlapping, true), seed)));
   }
 }

@@ -69,6 +69,13 @@ inline constexpr std::array option_table{
     option_fields{"softmax",                 "axis:i32"},
     option_fields{"log_softmax",             "axis:i32"},
     option_fields{"random_uniform",          "-:shape -:dtype stream:i32"},
+    option_fields{"min",                     "axes:mask"},
+    option_fields{"argmin",                  "axis:i32"},
+    option_fields{"linear_recurrence",       "axis:i32 reverse:i32=0"},
+    option_fields{"gather",                  "axis:i32 -:i32 -:i32"},
+    option_fields{"scatter",                 "axis:i32 -:i32 -:i32"},
+    option_fields{"gather_elements",         "axis:i32 -:i32 -:i32"},
+    option_fields{"scatter_elements",        "-:shape axis:i32"},
     option_fields{"get",                     "result:i32"},
 };
 // clang-format on

@@ -16,9 +16,9 @@ constexpr var column_less_row(std::string_view op, operand x) {
                      << " is " << v.shape());
     return v;
   }
-  const int n = v.rank();
-  const tensor_type t{dtype::i32, {v.extent(-2), v.extent(-1)}};
-  return broadcast_to(iota(*v.b, t, 1) - iota(*v.b, t, 0), n == 2 ? t.shape : v.shape());
+  const shape matrix{v.extent(-2), v.extent(-1)};
+  const tensor_type t{dtype::i32, matrix};
+  return broadcast_to(iota(*v.b, t, 1) - iota(*v.b, t, 0), v.shape());
 }
 
 constexpr var keep_where(var condition, var x) { return select(condition, x, zeros_like(x)); }

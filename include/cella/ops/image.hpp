@@ -70,7 +70,8 @@ constexpr var resize_bilinear(operand image, int height, int width, bool align_c
     return x;
   // [to, from]: how much each pixel contributes, a triangle round the place that is read.
   auto weights = [&](int from, int to) {
-    const tensor_type t{x.element(), {to, from}};
+    const shape s{to, from};
+    const tensor_type t{x.element(), s};
     const double step =
         align_corners ? (to > 1 ? double(from - 1) / (to - 1) : 0.0) : double(from) / double(to);
     const double first = align_corners ? 0 : 0.5 * step - 0.5;

@@ -81,11 +81,11 @@ constexpr var matmul(operand left, operand right, bool transpose_a = false,
     for (int d = 0; same && d < batch_x; ++d) same = x.extent(d) == y.extent(d);
     if (!same) return refuse("batch dimensions differ");
   }
-  // Factors: batches 0..., then i (rows), j (columns), k (summed).
+  // Factors: batches 0..., then i (rows) and j (columns) unless a vector lacks them, k (summed).
   const int batches = batch_x > batch_y ? batch_x : batch_y;
   const auto i = std::int8_t(batches);
-  const auto j = std::int8_t(batches + 1);
-  const auto k = std::int8_t(batches + 2);
+  const auto j = std::int8_t(rx > 1 ? i + 1 : i);
+  const auto k = std::int8_t(ry > 1 ? j + 1 : j);
   matmul_op::options o;
   std::size_t result = 0;
   for (int d = 0; d < batches; ++d) {

@@ -165,6 +165,7 @@ constexpr var mean(operand x, const axis_list& axes = {}, bool keep_dims = false
   const var v = x.in(*x.owner());
   if (!is_floating(v.element()))
     return detail::refuse_type("mean", v, "convert it to floating point with cast()", x.at());
+  if (detail::axis_mask("mean", v, axes, x.at()) == 0) return v;
   const var s = sum(x, axes, keep_dims);
   const std::int64_t count = v.shape().size() ? v.shape().size() / s.shape().size() : 1;
   return s * operand(1 / double(count), x.at());

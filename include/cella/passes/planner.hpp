@@ -53,7 +53,8 @@ class planner {
  private:
   struct buffer {
     std::int64_t bytes{};
-    bool pinned{};
+    bool persistent{};  ///< keeps its content from call to call
+    bool pinned{};      ///< a result: read after the last step
     int first = -1;
     int last = -1;
     std::int64_t offset{};
@@ -145,8 +146,8 @@ class planner {
 
   // ---- memory
 
-  constexpr buffer_ref fresh(std::int64_t bytes, bool pinned = false) {
-    buffers_.push_back({bytes, pinned, -1, -1, 0});
+  constexpr buffer_ref fresh(std::int64_t bytes, bool persistent = false) {
+    buffers_.push_back({bytes, persistent, false, -1, -1, 0});
     return {pending, std::int64_t(buffers_.size()) - 1};
   }
   constexpr std::int64_t bytes_of(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
@@ -592,11 +593,9 @@ class planner {
     }
     std::vector<lifetime> lives;
     for (const buffer& b : buffers_) {
-      lives.push_back({b.bytes, b.first < 0 ? 0 : b.first,
-                       b.pinned     ? plan_.step_count
-                       : b.last < 0 ? 0
-                                    : b.last,
-                       -1});
+      const int first = b.persistent || b.first < 0 ? 0 : b.first;
+      const int last = b.persistent || b.pinned ? plan_.step_count : b.last < 0 ? 0 : b.last;
+      lives.push_back({b.bytes, first, last, -1});
       plan_.arena_bytes_without_reuse += align_up(b.bytes);
     }
     plan_.arena_bytes = plan_memory(lives);

@@ -17,11 +17,8 @@ struct product_form {
   std::int64_t b_depth{}, b_column{}, b_batch{};
   std::int64_t c_row{}, c_column{}, c_batch{};
 };
-template <class Graph>
-constexpr product_form form_of_product(const Graph& g, node_id n) {
-  const auto o = g.nodes[std::size_t(n)].attributes.template as<matmul_op::options>();
-  const std::array<tensor_type, 3> types{g.type(g.operand(n, 0)), g.type(g.operand(n, 1)),
-                                         g.type(n)};
+constexpr product_form form_of_product(const matmul_op::options& o,
+                                       const std::array<tensor_type, 3>& types) {
   const std::array<iteration_space::axes, 3> axes{o.a, o.b, o.result};
   // stride[t][f]: elements between neighbours along factor f in tensor t; 0: the tensor lacks f.
   std::array<std::array<std::int64_t, 24>, 3> stride{};
@@ -71,6 +68,12 @@ constexpr product_form form_of_product(const Graph& g, node_id n) {
     std::swap(p.c_row, p.c_column);
   }
   return p;
+}
+
+template <class Graph>
+constexpr product_form form_of_product(const Graph& g, node_id n) {
+  return form_of_product(g.nodes[std::size_t(n)].attributes.template as<matmul_op::options>(),
+                         {g.type(g.operand(n, 0)), g.type(g.operand(n, 1)), g.type(n)});
 }
 
 }  // namespace cella

@@ -27,8 +27,8 @@ class executable {
         arena_(std::size_t(P::plan.arena_bytes)),
         slots_(std::size_t(P::plan.slot_bytes)),
         scratch_(std::size_t(scratch_bytes() * (threads ? threads->size() : 1))),
-        scalars_(scalar_count() * 8) {
-    store.check(thaw(P::graph), P::element_type);
+        scalars_(std::size_t(P::count(input_role::scalar)) * 8) {
+    store.check(P::signature, P::element_type);
     memory_.base[arena_space] = arena_.data();
     memory_.base[parameter_space] = store.data();
     memory_.base[slot_space] = slots_.data();
@@ -37,24 +37,16 @@ class executable {
   executable(const executable&) = delete;
   executable& operator=(const executable&) = delete;
 
-  /// Sets a run-time number of the step (learning rate, step count).
+  /// Sets a run-time number of the step (learning rate, step count); see `program::scalar`.
   void scalar(int index, double value) {
-    reinterpret_cast<element_type*>(scalars_.data() + std::size_t(index) * 8)[0] =
-        static_cast<element_type>(value);
-  }
-  /// Index of a run-time number by name, or -1.
-  static constexpr int scalar_index(std::string_view name) {
-    for (const input_info& in : P::graph.inputs) {
-      if (in.role == input_role::scalar && P::graph.view(in.name) == name) return in.index;
-    }
-    return -1;
+    *reinterpret_cast<element_type*>(scalars_.data() + std::size_t(index) * 8) = static_cast<element_type>(value);
   }
 
   /// Runs the program on the arguments, row-major and of the program's types (unchecked: the
   /// checked call is above this room).
   template <class... Pointers>
   void operator()(const Pointers*... arguments) {
-    static_assert(sizeof...(Pointers) == argument_count(), "as many arguments as the program has");
+    static_assert(sizeof...(Pointers) == std::size_t(P::count(input_role::argument)), "as many arguments as the program has");
     int i = first_argument;
     ((memory_.base[std::size_t(i++)] =
           const_cast<std::byte*>(reinterpret_cast<const std::byte*>(arguments))),
@@ -68,31 +60,18 @@ class executable {
     if constexpr (P::training) store_->touch();
   }
 
-  /// Result `k` of the last call, row-major.
-  template <class T = element_type>
-  std::span<const T> result(int k = 0) const {
-    const auto& r = P::plan.results[std::size_t(k)];
-    return {memory_.at<const T>(r.at), std::size_t(P::graph.type(r.value).size())};
-  }
-  static constexpr shape result_shape(int k = 0) {
-    return P::graph.type(P::plan.results[std::size_t(k)].value).shape;
+  /// Result `K` of the last call, row-major.
+  template <int K = 0>
+  auto result() const {
+    constexpr plan_value r = P::plan.results[std::size_t(K)];
+    constexpr tensor_type t = P::graph.type(r.value);
+    return std::span<const element<t.element>>(memory_.at<const element<t.element>>(r.at), std::size_t(t.size()));
   }
 
   /// The optimizer's state, one tensor per slot input of the graph.
   std::byte* slots() const { return slots_.data(); }
 
-  static constexpr std::size_t argument_count() {
-    std::size_t n = 0;
-    for (const input_info& in : P::graph.inputs) n += in.role == input_role::argument;
-    return n;
-  }
-
  private:
-  static constexpr std::size_t scalar_count() {
-    std::size_t n = 0;
-    for (const input_info& in : P::graph.inputs) n += in.role == input_role::scalar;
-    return n;
-  }
   template <bool Prepare, std::size_t... I>
   static constexpr auto make_calls(std::index_sequence<I...>) {
     constexpr std::size_t count = (std::size_t(0) + ... + phases<Prepare, int(I)>());

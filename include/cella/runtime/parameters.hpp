@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cella/graph/error.hpp>
-#include <cella/graph/graph.hpp>
 #include <cella/graph/random.hpp>
 #include <cella/graph/reflection.hpp>
 #include <cella/passes/memory.hpp>
@@ -13,6 +12,18 @@
 #include <vector>
 
 namespace cella {
+
+/// A number by which programs and stores tell whether their parameters are the same: a hash (FNV-1a)
+/// of names and types in order.
+struct parameter_signature {
+  std::uint64_t value = 0xcbf29ce484222325u;
+  constexpr void add(std::uint64_t byte) { value = (value ^ byte) * 0x100000001b3u; }
+  constexpr void add(std::string_view name, const tensor_type& t) {
+    for (char c : name) add(std::uint64_t(static_cast<unsigned char>(c)));
+    add(0x100 + std::uint64_t(t.element));
+    for (std::int32_t e : t.shape) add(std::uint64_t(e));
+  }
+};
 
 /// A parameter or state by its path.
 struct named_parameter {
@@ -72,21 +83,11 @@ class parameter_store {
   void touch() { ++version_; }
 
   /// Throws unless a program's parameters are these.
-  void check(const graph& g, dtype element) const {
-    std::size_t i = 0;
-    bool same = element == element_;
-    for (std::size_t k = 0; same && k < g.inputs.size(); ++k) {
-      const input_info& in = g.inputs[k];
-      if (in.role != input_role::parameter && in.role != input_role::state) continue;
-      if (g.view(in.name) == "random") continue;
-      same = i < entries_.size() && entries_[i].name == g.view(in.name) &&
-             entries_[i].type == g.type(g.input(int(k)));
-      ++i;
-    }
-    if (!same || i != entries_.size()) {
-      throw error(
-          "this program was compiled for another model or another element type than these "
-          "parameters");
+  void check(std::uint64_t signature, dtype element) const {
+    parameter_signature own;
+    for (const auto& e : entries_) own.add(e.name, e.type);
+    if (own.value != signature || element != element_) {
+      throw error("this program was compiled for another model or another element type than these parameters");
     }
   }
 

@@ -4,6 +4,7 @@
 #include <cella/graph/freeze.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/passes/planner.hpp>
+#include <cella/runtime/parameters.hpp>
 #include <cella/transform/trace.hpp>
 
 namespace cella {
@@ -87,6 +88,30 @@ struct program {
   static constexpr dtype element_type = Element;
   static constexpr bool training = Training;
   static constexpr auto& graph = frozen<make>;
+
+  /// Number of inputs of a role.
+  static constexpr int count(input_role role) {
+    int n = 0;
+    for (const input_info& in : graph.inputs) n += in.role == role;
+    return n;
+  }
+  /// Index of a run-time number of the step by name, -1 if the program does not ask for it.
+  static consteval int scalar(std::string_view name) {
+    for (const input_info& in : graph.inputs) {
+      if (in.role == input_role::scalar && graph.view(in.name) == name) return in.index;
+    }
+    return -1;
+  }
+  /// What the parameters must be: see parameter_signature.
+  static constexpr std::uint64_t signature = [] {
+    parameter_signature s;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      const input_info& in = graph.inputs[i];
+      const bool owned = in.role == input_role::parameter || in.role == input_role::state;
+      if (owned && graph.view(in.name) != "random") s.add(graph.view(in.name), graph.type(graph.input(int(i))));
+    }
+    return s.value;
+  }();
 
   using plan_type = basic_plan<160, 8>;
   static constexpr plan_type plan = [] {

@@ -150,3 +150,53 @@ TEST_CASE_TEMPLATE("input gradient on lanes agrees with plain loops", T, float, 
     }
   }
 }
+
+namespace {
+
+/// The three kernels compiled for the tiles of `E` only, against the same with all tiles.
+template <lanes_convolution_extents E, class T>
+void check_own_tiles() {
+  constexpr auto forward = lanes_convolution_tiles(E);
+  constexpr auto pooled = lanes_convolution_pool_tiles(E);
+  constexpr auto backward = lanes_convolution_input_gradient_tiles(E);
+  constexpr int L = lanes<T>;
+  const auto x = integers<T>(E.blocks * E.in_channels * E.padded_plane() * L, 1);
+  const auto w = integers<T>(std::int64_t{E.out_channels} * E.in_channels * E.taps(), 2);
+  const auto dz = integers<T>(E.blocks * E.out_channels * E.out_plane() * L, 3);
+
+  aligned<T> all(dz.size(), poison<T>), own = all;
+  const work_range rows{0, lanes_convolution_units(E)};
+  lanes_convolution(rows, E, x.data(), w.data(), store_lanes<T>{all.data()});
+  lanes_convolution<0, forward>(rows, E, x.data(), w.data(), store_lanes<T>{own.data()});
+  CHECK(own == all);
+
+  std::vector<std::uint16_t> corners(dz.size() * 4), own_corners(dz.size() * 4);
+  const work_range pooled_rows{0, lanes_convolution_pool_units(E)};
+  std::fill(all.begin(), all.end(), T{0});
+  std::fill(own.begin(), own.end(), T{0});
+  lanes_convolution_pool(pooled_rows, E, x.data(), w.data(),
+                         store_pooled_lanes<T>{all.data(), corners.data()});
+  lanes_convolution_pool<0, pooled>(pooled_rows, E, x.data(), w.data(),
+                                    store_pooled_lanes<T>{own.data(), own_corners.data()});
+  CHECK(own == all);
+  CHECK(own_corners == corners);
+
+  aligned<T> all_dx(static_cast<std::size_t>(E.blocks * E.in_channels * E.height * E.width * L),
+                    poison<T>);
+  aligned<T> own_dx = all_dx;
+  const work_range in_rows{0, lanes_convolution_input_gradient_units(E)};
+  lanes_convolution_input_gradient(in_rows, E, dz.data(), w.data(), store_lanes<T>{all_dx.data()});
+  lanes_convolution_input_gradient<0, backward>(in_rows, E, dz.data(), w.data(),
+                                                store_lanes<T>{own_dx.data()});
+  CHECK(own_dx == all_dx);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the tiles that extents name suffice for them", T, float, double) {
+  check_own_tiles<lanes_convolution_extents{1, 6, 14, 14, 16, 5, 5}, T>();
+  check_own_tiles<lanes_convolution_extents{2, 7, 7, 9, 17, 3, 3, 1, 1, 1, 1}, T>();
+  check_own_tiles<lanes_convolution_extents{1, 1, 5, 6, 1, 3, 3}, T>();
+  check_own_tiles<lanes_convolution_extents{1, 13, 9, 5, 5, 3, 3}, T>();
+  check_own_tiles<lanes_convolution_extents{1, 3, 9, 13, 2, 3, 3, 2, 2, 1, 1}, T>();
+}

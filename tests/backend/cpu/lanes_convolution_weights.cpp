@@ -155,3 +155,43 @@ TEST_CASE_TEMPLATE("unpooling writes all of dz and its sums", T, float, double) 
     }
   }
 }
+
+namespace {
+
+/// The weight gradients compiled for the tiles of `E` only, against the same with all tiles.
+template <lanes_convolution_extents E, int K, class T>
+void check_own_tiles() {
+  constexpr auto tiles = lanes_convolution_weight_gradient_tiles<K>(E);
+  constexpr int L = lanes<T>;
+  const auto x = integers<T>(E.blocks * E.in_channels * E.padded_plane() * L, 1);
+  const auto dz = integers<T>(E.blocks * E.out_channels * E.out_plane() * L, 3);
+  std::vector<std::uint16_t> corners(dz.size());
+  for (std::size_t i = 0; i < corners.size(); ++i) corners[i] = static_cast<std::uint16_t>(i * 7);
+  aligned<T> scratch(
+      static_cast<std::size_t>(lanes_convolution_pool_weight_gradient_scratch<T, K>(E)));
+  aligned<T> all(static_cast<std::size_t>(E.out_channels * E.in_channels * E.taps()), poison<T>);
+  aligned<T> own = all;
+  const work_range units{0, lanes_convolution_weight_gradient_units<K>(E)};
+  lanes_convolution_weight_gradient<K>(units, E, x.data(), dz.data(), scratch.data(),
+                                       store_plain<T>{all.data()});
+  lanes_convolution_weight_gradient<K, tiles>(units, E, x.data(), dz.data(), scratch.data(),
+                                              store_plain<T>{own.data()});
+  CHECK(own == all);
+  CHECK(std::none_of(own.begin(), own.end(), [](T v) { return std::isnan(v); }));
+  lanes_convolution_pool_weight_gradient<K>(units, E, x.data(), dz.data(), corners.data(),
+                                            scratch.data(), store_plain<T>{all.data()});
+  lanes_convolution_pool_weight_gradient<K, tiles>(units, E, x.data(), dz.data(), corners.data(),
+                                                   scratch.data(), store_plain<T>{own.data()});
+  CHECK(own == all);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the tiles that extents name suffice for the filter gradient", T, float,
+                   double) {
+  check_own_tiles<lanes_convolution_extents{1, 2, 9, 9, 16, 5, 5}, 5, T>();
+  check_own_tiles<lanes_convolution_extents{2, 2, 7, 9, 17, 3, 3, 1, 1, 1, 1}, 3, T>();
+  check_own_tiles<lanes_convolution_extents{1, 6, 5, 6, 5, 1, 1}, 0, T>();
+  check_own_tiles<lanes_convolution_extents{1, 3, 9, 9, 6, 7, 7, 1, 1, 3, 3}, 0, T>();
+  check_own_tiles<lanes_convolution_extents{1, 1, 9, 13, 3, 3, 1}, 0, T>();
+}

@@ -120,3 +120,36 @@ TEST_CASE_TEMPLATE("channel sums take in every pixel", T, float, double) {
     }
   }
 }
+
+namespace {
+
+/// Both dense kernels compiled for the tiles of their extents only, against the same with all
+/// tiles.
+template <int In, int Out, int Blocks, class T>
+void check_own_tiles() {
+  constexpr lanes_dense_extents e{Blocks, Out, In, In, 1};
+  constexpr lanes_dense_weight_extents we{Blocks, Out, In};
+  const auto w = integers<T>(In * Out, 1), x = integers<T>(Blocks * In * lanes<T>, 2);
+  const auto dy = integers<T>(Blocks * Out * lanes<T>, 3);
+  const auto xt = integers<T>(lanes_transposed_size<T>(we), 4);
+  aligned<T> all(dy.size(), poison<T>), own = all, all_dw(w.size(), poison<T>), own_dw = all_dw;
+  const work_range rows{0, lanes_dense_units(e)};
+  lanes_dense(rows, e, w.data(), x.data(), store_lanes<T>{all.data()});
+  lanes_dense<lanes_dense_tiles(e)>(rows, e, w.data(), x.data(), store_lanes<T>{own.data()});
+  CHECK(own == all);
+  const work_range units{0, lanes_dense_weight_gradient_units<T>(we)};
+  lanes_dense_weight_gradient(units, we, dy.data(), xt.data(), store_plain<T>{all_dw.data()});
+  lanes_dense_weight_gradient<lanes_dense_weight_gradient_tiles<T>(we)>(
+      units, we, dy.data(), xt.data(), store_plain<T>{own_dw.data()});
+  CHECK(own_dw == all_dw);
+  CHECK(std::none_of(own_dw.begin(), own_dw.end(), [](T v) { return std::isnan(v); }));
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the tiles that extents name suffice for dense layers", T, float, double) {
+  check_own_tiles<400, 120, 2, T>();
+  check_own_tiles<84, 10, 1, T>();
+  check_own_tiles<17, 1, 3, T>();
+  check_own_tiles<5, 23, 2, T>();
+}

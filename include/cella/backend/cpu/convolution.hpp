@@ -70,27 +70,21 @@ struct shifted_operands {
 };
 
 /// Such a product whose results go to the sink.
-template <class T, class Sink>
+template <class T>
 struct convolution_source : shifted_operands<T> {
   int pitch;  // of virtual rows
   int rows, columns;
   std::int64_t offset;  // of the first result channel
   int channel;          // its number
-  const Sink& sink;
+  const any_sink<T>& sink;
 
   void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip) const {
-    constexpr int L = lanes<T>;
     const int first = strip * this->plan.tile_columns, last = first + this->plan.width(strip);
+    const std::int64_t plane = std::int64_t{rows} * columns;
     cut_strip(first, last, pitch, columns, [&](int at, int y, int x, int count) {
       const int pixel = y * columns + x;
-      for (int i = 0; i < height; ++i) {
-        const T* from = tile + i * tile_row + at;
-        const std::int64_t to = offset + std::int64_t{row + i} * rows * columns + pixel;
-        for (int j = 0; j < count; j += L) {
-          const int n = std::min(L, count - j);
-          sink(load_first(from + j, n), to + j, channel + row + i, pixel + j, n);
-        }
-      }
+      sink.hand_over(tile + at, tile_row, height, count, offset + row * plane + pixel, plane,
+                     channel + row, pixel);
     });
   }
 };
@@ -139,6 +133,38 @@ inline void list_shifts(const convolution_extents& e, const padded_image& image,
   }
 }
 
+template <class T>
+void convolve(const convolution_extents& e, const T* x, const T* w, const any_sink<T>& sink,
+              std::byte* scratch, work_range units) {
+  if (units.empty()) return;
+  const convolution_plan<T> plan(e);
+  const auto& image = plan.image;
+  T* const copy = reinterpret_cast<T*>(scratch);
+  auto* const shifts = reinterpret_cast<std::int64_t*>(scratch + plan.image_bytes());
+  T* const blocks = reinterpret_cast<T*>(scratch + plan.image_bytes() + plan.shift_bytes());
+  list_shifts(e, image, shifts);
+  const int each = plan.blocks.units(), outputs = e.group_outputs();
+  for (int unit = units.first; unit < units.last;) {
+    const int index = unit / each, group = index % e.groups;
+    const work_range part{unit - index * each, std::min(each, units.last - index * each)};
+    unit += part.size();
+    const T* pixels = x + std::int64_t{index} * e.group_inputs() * e.input_size();
+    if (!image.in_place()) {
+      copy_padded(image, pixels, copy);
+      pixels = copy;
+    }
+    const convolution_source<T> source{
+        {plan.blocks, w + std::int64_t{group} * outputs * plan.depth, plan.depth, pixels, shifts},
+        image.horizontal.length,
+        e.vertical.output(),
+        e.horizontal.output(),
+        std::int64_t{index} * outputs * e.output_size(),
+        group * outputs,
+        sink};
+    multiply_units(plan.blocks, part, source, blocks);
+  }
+}
+
 }  // namespace detail
 
 template <class T>
@@ -155,33 +181,7 @@ constexpr std::int64_t convolution_scratch(const convolution_extents& e) {
 template <class T, class Sink>
 void convolution(const convolution_extents& e, const T* x, const T* w, const Sink& sink,
                  std::byte* scratch, work_range units) {
-  if (units.empty()) return;
-  const detail::convolution_plan<T> plan(e);
-  const auto& image = plan.image;
-  T* const copy = reinterpret_cast<T*>(scratch);
-  auto* const shifts = reinterpret_cast<std::int64_t*>(scratch + plan.image_bytes());
-  T* const blocks = reinterpret_cast<T*>(scratch + plan.image_bytes() + plan.shift_bytes());
-  detail::list_shifts(e, image, shifts);
-  const int each = plan.blocks.units(), outputs = e.group_outputs();
-  for (int unit = units.first; unit < units.last;) {
-    const int index = unit / each, group = index % e.groups;
-    const work_range part{unit - index * each, std::min(each, units.last - index * each)};
-    unit += part.size();
-    const T* pixels = x + std::int64_t{index} * e.group_inputs() * e.input_size();
-    if (!image.in_place()) {
-      detail::copy_padded(image, pixels, copy);
-      pixels = copy;
-    }
-    const detail::convolution_source<T, Sink> source{
-        {plan.blocks, w + std::int64_t{group} * outputs * plan.depth, plan.depth, pixels, shifts},
-        image.horizontal.length,
-        e.vertical.output(),
-        e.horizontal.output(),
-        std::int64_t{index} * outputs * e.output_size(),
-        group * outputs,
-        sink};
-    detail::multiply_units(plan.blocks, part, source, blocks);
-  }
+  detail::convolve(e, x, w, detail::any_sink<T>(sink), scratch, units);
 }
 
 }  // namespace cella::cpu

@@ -158,11 +158,10 @@ struct phase_source : shifted_operands<T> {
 };
 
 /// All phases of the channels of row tile `tile`, first into `dx`, then to the sink.
-template <class T, class Sink>
+template <class T>
 void gradient_of_tile(const input_gradient_plan<T>& plan, int tile, const T* pixels,
                       const std::int64_t* shifts, const T* filters, T* dx, std::int64_t offset,
-                      int channel, const Sink& sink) {
-  constexpr int L = lanes<T>;
+                      int channel, const any_sink<T>& sink) {
   const auto& e = plan.e;
   const int outputs = e.group_outputs(), inputs = e.group_inputs();
   plan.for_each_phase([&](int i, int j, int taps, int before) {
@@ -180,10 +179,50 @@ void gradient_of_tile(const input_gradient_plan<T>& plan, int tile, const T* pix
     multiply_tiles<T>(blocks, {tile, tile + 1}, {0, blocks.strips}, source, nullptr);
   });
   const int size = e.input_size(), first = plan.blocks.first_row(tile);
-  for (int c = first; c < plan.blocks.first_row(tile + 1); ++c, dx += size) {
-    for (int p = 0; p < size; p += L) {
-      const int n = std::min(L, size - p);
-      sink(load_first(dx + p, n), offset + std::int64_t{c} * size + p, channel + c, p, n);
+  sink.hand_over(dx, size, plan.blocks.first_row(tile + 1) - first, size,
+                 offset + std::int64_t{first} * size, size, channel + first, 0);
+}
+
+template <class T>
+void convolve_back(const convolution_extents& e, const T* w, const T* dy, const any_sink<T>& sink,
+                   std::byte* scratch, work_range units) {
+  const input_gradient_plan<T> plan(e);
+  T* const copy = reinterpret_cast<T*>(scratch);
+  scratch += plan.image_bytes();
+  auto* const shifts = reinterpret_cast<std::int64_t*>(scratch);
+  scratch += plan.shift_bytes();
+  T* const filters = reinterpret_cast<T*>(scratch);
+  T* const results = reinterpret_cast<T*>(scratch + plan.filter_bytes());
+  const int each = plan.units(), inputs = e.group_inputs(), outputs = e.group_outputs();
+  int filters_of = -1;
+  for (int unit = units.first; unit < units.last;) {
+    const int index = unit / each, group = index % e.groups;
+    const work_range part{unit - index * each, std::min(each, units.last - index * each)};
+    unit += part.size();
+    if (group != filters_of) {
+      plan.arrange(w + std::int64_t{group} * inputs * plan.depth, shifts, filters);
+      filters_of = group;
+    }
+    const T* pixels = dy + std::int64_t{index} * outputs * e.output_size();
+    if (!plan.image.in_place()) {
+      copy_padded(plan.image, pixels, copy);
+      pixels = copy;
+    }
+    const std::int64_t offset = std::int64_t{index} * inputs * e.input_size();
+    if (plan.one_phase()) {
+      const convolution_source<T> source{{plan.blocks, filters, plan.depth, pixels, shifts},
+                                         plan.image.horizontal.length,
+                                         e.vertical.size,
+                                         e.horizontal.size,
+                                         offset,
+                                         group * inputs,
+                                         sink};
+      multiply_units(plan.blocks, part, source, results);
+    } else {
+      for (int tile = part.first; tile < part.last; ++tile) {
+        gradient_of_tile(plan, tile, pixels, shifts, filters, results, offset, group * inputs,
+                         sink);
+      }
     }
   }
 }
@@ -204,46 +243,7 @@ constexpr std::int64_t convolution_input_gradient_scratch(const convolution_exte
 template <class T, class Sink>
 void convolution_input_gradient(const convolution_extents& e, const T* w, const T* dy,
                                 const Sink& sink, std::byte* scratch, work_range units) {
-  const detail::input_gradient_plan<T> plan(e);
-  T* const copy = reinterpret_cast<T*>(scratch);
-  scratch += plan.image_bytes();
-  auto* const shifts = reinterpret_cast<std::int64_t*>(scratch);
-  scratch += plan.shift_bytes();
-  T* const filters = reinterpret_cast<T*>(scratch);
-  T* const results = reinterpret_cast<T*>(scratch + plan.filter_bytes());
-  const int each = plan.units(), inputs = e.group_inputs(), outputs = e.group_outputs();
-  int filters_of = -1;
-  for (int unit = units.first; unit < units.last;) {
-    const int index = unit / each, group = index % e.groups;
-    const work_range part{unit - index * each, std::min(each, units.last - index * each)};
-    unit += part.size();
-    if (group != filters_of) {
-      plan.arrange(w + std::int64_t{group} * inputs * plan.depth, shifts, filters);
-      filters_of = group;
-    }
-    const T* pixels = dy + std::int64_t{index} * outputs * e.output_size();
-    if (!plan.image.in_place()) {
-      detail::copy_padded(plan.image, pixels, copy);
-      pixels = copy;
-    }
-    const std::int64_t offset = std::int64_t{index} * inputs * e.input_size();
-    if (plan.one_phase()) {
-      const detail::convolution_source<T, Sink> source{
-          {plan.blocks, filters, plan.depth, pixels, shifts},
-          plan.image.horizontal.length,
-          e.vertical.size,
-          e.horizontal.size,
-          offset,
-          group * inputs,
-          sink};
-      detail::multiply_units(plan.blocks, part, source, results);
-    } else {
-      for (int tile = part.first; tile < part.last; ++tile) {
-        detail::gradient_of_tile(plan, tile, pixels, shifts, filters, results, offset,
-                                 group * inputs, sink);
-      }
-    }
-  }
+  detail::convolve_back(e, w, dy, detail::any_sink<T>(sink), scratch, units);
 }
 
 }  // namespace cella::cpu

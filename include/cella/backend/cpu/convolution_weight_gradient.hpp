@@ -27,7 +27,7 @@ namespace detail {
 
 /// The weight gradient as a product: rows are output channels, columns are taps, and the depth is
 /// the pixels of all samples, some pixels of one sample in each pass.
-template <class T, class Sink>
+template <class T>
 struct weight_gradient_source {
   static constexpr bool indirect = false;
   const convolution_extents& e;
@@ -37,7 +37,7 @@ struct weight_gradient_source {
   const T* x;
   const T* dy;
   const std::int64_t* shifts;
-  const Sink& sink;
+  const any_sink<T>& sink;
   T* copy;
   int copied = -1;  // the sample that `pixels` belongs to
   const T* pixels{};
@@ -90,11 +90,12 @@ struct weight_gradient_source {
   }
   tile_output<T> output(int row, int column) const {
     const int channel = group * e.group_outputs() + row;
-    return tile_for<T>(sink, std::int64_t{channel} * plan.columns + column, plan.columns);
+    return output_of(sink, std::int64_t{channel} * plan.columns + column, plan.columns);
   }
   void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip) const {
-    hand_over(tile, tile_row, group * e.group_outputs() + row, height, strip * plan.tile_columns,
-              plan.width(strip), 0, plan.columns, sink);
+    const int channel = group * e.group_outputs() + row, column = strip * plan.tile_columns;
+    sink.hand_over(tile, tile_row, height, plan.width(strip),
+                   std::int64_t{channel} * plan.columns + column, plan.columns, channel, column);
   }
 };
 
@@ -107,6 +108,27 @@ constexpr blocking<T> weight_gradient_blocking(const convolution_extents& e) {
   plan.pack_a = plan.strips >= 8 && plan.row_tiles > 2;
   plan.set_passes(passes * std::max(1, e.samples), divide_up(size, passes));
   return plan;
+}
+
+template <class T>
+void correlate(const convolution_extents& e, const T* x, const T* dy, const any_sink<T>& sink,
+               std::byte* scratch, work_range units) {
+  if (units.empty()) return;
+  const convolution_plan<T> forward(e);
+  const auto& image = forward.image;
+  const auto plan = weight_gradient_blocking<T>(e);
+  T* const copy = reinterpret_cast<T*>(scratch);
+  auto* const shifts = reinterpret_cast<std::int64_t*>(scratch + forward.image_bytes());
+  T* const blocks = reinterpret_cast<T*>(scratch + forward.image_bytes() + forward.shift_bytes());
+  list_shifts(e, image, shifts);
+  const int each = plan.units();
+  for (int unit = units.first; unit < units.last;) {
+    const int group = unit / each;
+    const work_range part{unit - group * each, std::min(each, units.last - group * each)};
+    unit += part.size();
+    weight_gradient_source<T> source{e, plan, image, group, x, dy, shifts, sink, copy};
+    multiply_units(plan, part, source, blocks);
+  }
 }
 
 }  // namespace detail
@@ -127,23 +149,7 @@ constexpr std::int64_t convolution_weight_gradient_scratch(const convolution_ext
 template <class T, class Sink>
 void convolution_weight_gradient(const convolution_extents& e, const T* x, const T* dy,
                                  const Sink& sink, std::byte* scratch, work_range units) {
-  if (units.empty()) return;
-  const detail::convolution_plan<T> forward(e);
-  const auto& image = forward.image;
-  const auto plan = detail::weight_gradient_blocking<T>(e);
-  T* const copy = reinterpret_cast<T*>(scratch);
-  auto* const shifts = reinterpret_cast<std::int64_t*>(scratch + forward.image_bytes());
-  T* const blocks = reinterpret_cast<T*>(scratch + forward.image_bytes() + forward.shift_bytes());
-  detail::list_shifts(e, image, shifts);
-  const int each = plan.units();
-  for (int unit = units.first; unit < units.last;) {
-    const int group = unit / each;
-    const work_range part{unit - group * each, std::min(each, units.last - group * each)};
-    unit += part.size();
-    detail::weight_gradient_source<T, Sink> source{e,  plan,   image, group, x,
-                                                   dy, shifts, sink,  copy};
-    detail::multiply_units(plan, part, source, blocks);
-  }
+  detail::correlate(e, x, dy, detail::any_sink<T>(sink), scratch, units);
 }
 
 }  // namespace cella::cpu

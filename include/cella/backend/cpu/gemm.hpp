@@ -107,13 +107,13 @@ struct gemm_plan {
 };
 
 /// A product of plain matrices whose C begins at `offset`.
-template <class T, class Sink>
+template <class T>
 struct product_source {
   static constexpr bool indirect = false;
   const product<T>& p;
   const blocking<T>& plan;
   std::int64_t offset;
-  const Sink& sink;
+  const any_sink<T>& sink;
 
   void begin(int) const {}
   int depth(int pass) const { return std::min(plan.depth, p.depth - pass * plan.depth); }
@@ -132,18 +132,19 @@ struct product_source {
     task.b_row = p.b.row;
   }
   tile_output<T> output(int row, int column) const {
-    return tile_for<T>(sink, offset + row * p.c_row + column, p.c_row);
+    return output_of(sink, offset + row * p.c_row + column, p.c_row);
   }
   void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip) const {
-    hand_over(tile, tile_row, row, height, strip * plan.tile_columns, plan.width(strip), offset,
-              p.c_row, sink);
+    const int column = strip * plan.tile_columns;
+    sink.hand_over(tile, tile_row, height, plan.width(strip), offset + row * p.c_row + column,
+                   p.c_row, row, column);
   }
 };
 
 /// Units of `dot_rows`: lanes<T> columns, all rows.
-template <class T, class Sink>
-void multiply_dot_rows(const product<T>& p, work_range units, std::int64_t offset, const Sink& sink,
-                       T* scratch) {
+template <class T>
+void multiply_dot_rows(const product<T>& p, work_range units, std::int64_t offset,
+                       const any_sink<T>& sink, T* scratch) {
   constexpr int L = lanes<T>;
   const T* a = p.a.data;
   std::int64_t a_row = p.a.row;
@@ -156,20 +157,20 @@ void multiply_dot_rows(const product<T>& p, work_range units, std::int64_t offse
     a = scratch;
     a_row = p.depth;
   }
+  alignas(64) T sums[L];
   for (int u = units.first; u < units.last; ++u) {
     const int j = u * L, count = std::min(L, p.columns - j);
     for (int i = 0; i < p.rows; ++i) {
-      const vec<T> sums =
-          dot_rows(p.b.data + j * p.b.column, p.b.column, a + i * a_row, count, p.depth);
-      sink(sums, offset + i * p.c_row + j, i, j, count);
+      store(sums, dot_rows(p.b.data + j * p.b.column, p.b.column, a + i * a_row, count, p.depth));
+      sink.hand_over(sums, L, 1, count, offset + i * p.c_row + j, 0, i, j);
     }
   }
 }
 
 /// Units of `dot_columns`: lanes<T> rows.
-template <class T, class Sink>
+template <class T>
 void multiply_dot_columns(const product<T>& p, work_range units, std::int64_t offset,
-                          const Sink& sink, T* scratch) {
+                          const any_sink<T>& sink, T* scratch) {
   constexpr int L = lanes<T>;
   const T* b = p.b.data;
   if (p.b.row != 1) {
@@ -178,16 +179,16 @@ void multiply_dot_columns(const product<T>& p, work_range units, std::int64_t of
   }
   for (int u = units.first; u < units.last; ++u) {
     const int i = u * L, count = std::min(L, p.rows - i);
-    T sums[L];
-    store_unaligned(sums, dot_rows(p.a.data + i * p.a.row, p.a.row, b, count, p.depth));
-    for (int r = 0; r < count; ++r) sink(vec<T>(sums[r]), offset + (i + r) * p.c_row, i + r, 0, 1);
+    alignas(64) T sums[L];
+    store(sums, dot_rows(p.a.data + i * p.a.row, p.a.row, b, count, p.depth));
+    sink.hand_over(sums, 1, count, 1, offset + i * p.c_row, p.c_row, i, 0);
   }
 }
 
 /// Units of `sum_rows`: 8 * lanes<T> columns.
-template <class T, class Sink>
+template <class T>
 void multiply_sum_rows(const product<T>& p, work_range units, std::int64_t offset,
-                       const Sink& sink) {
+                       const any_sink<T>& sink) {
   constexpr int L = lanes<T>, wide = gemm_plan<T>::wide;
   alignas(64) T sums[wide];
   const int end = std::min(units.last * wide, p.columns);
@@ -206,7 +207,38 @@ void multiply_sum_rows(const product<T>& p, work_range units, std::int64_t offse
     } else {
       sum.template operator()<1>();
     }
-    hand_over(sums, wide, 0, 1, j, width, offset, p.c_row, sink);
+    sink.hand_over(sums, wide, 1, width, offset + j, 0, 0, j);
+  }
+}
+
+template <class T>
+void multiply(const product<T>& p, const any_sink<T>& sink, std::byte* scratch, work_range units) {
+  T* const elements = reinterpret_cast<T*>(scratch);
+  const gemm_plan<T> plan(p);
+  const int each = plan.units;
+  for (int unit = units.first; unit < units.last;) {
+    const int index = unit / each;
+    const work_range part{unit - index * each, std::min(each, units.last - index * each)};
+    unit += part.size();
+    product<T> one = p;
+    one.a.data += index * p.a_batch;
+    one.b.data += index * p.b_batch;
+    const std::int64_t offset = index * p.c_batch;
+    switch (plan.method) {
+      case gemm_method::dot_rows:
+        multiply_dot_rows(one, part, offset, sink, elements);
+        break;
+      case gemm_method::sum_rows:
+        multiply_sum_rows(one, part, offset, sink);
+        break;
+      case gemm_method::dot_columns:
+        multiply_dot_columns(one, part, offset, sink, elements);
+        break;
+      default: {
+        product_source<T> source{one, plan.blocks, offset, sink};
+        multiply_units(plan.blocks, part, source, elements);
+      }
+    }
   }
 }
 
@@ -230,33 +262,7 @@ constexpr std::int64_t gemm_scratch(const product<T>& p) {
 
 template <class T, class Sink>
 void gemm(const product<T>& p, const Sink& sink, std::byte* scratch, work_range units) {
-  T* const elements = reinterpret_cast<T*>(scratch);
-  const detail::gemm_plan<T> plan(p);
-  const int each = plan.units;
-  for (int unit = units.first; unit < units.last;) {
-    const int index = unit / each;
-    const work_range part{unit - index * each, std::min(each, units.last - index * each)};
-    unit += part.size();
-    product<T> one = p;
-    one.a.data += index * p.a_batch;
-    one.b.data += index * p.b_batch;
-    const std::int64_t offset = index * p.c_batch;
-    switch (plan.method) {
-      case detail::gemm_method::dot_rows:
-        detail::multiply_dot_rows(one, part, offset, sink, elements);
-        break;
-      case detail::gemm_method::sum_rows:
-        detail::multiply_sum_rows(one, part, offset, sink);
-        break;
-      case detail::gemm_method::dot_columns:
-        detail::multiply_dot_columns(one, part, offset, sink, elements);
-        break;
-      default: {
-        detail::product_source<T, Sink> source{one, plan.blocks, offset, sink};
-        detail::multiply_units(plan.blocks, part, source, elements);
-      }
-    }
-  }
+  detail::multiply(p, detail::any_sink<T>(sink), scratch, units);
 }
 
 }  // namespace cella::cpu

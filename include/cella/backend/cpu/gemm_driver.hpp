@@ -92,32 +92,10 @@ struct tile_output {
   bool add{};
 };
 
-/// Tiles go straight to memory where the sink does no more than that.
-template <class T, class Sink>
-tile_output<T> tile_for(const Sink& sink, std::int64_t offset, std::int64_t c_row) {
-  if constexpr (std::is_same_v<Sink, store_to<T>>) {
-    return {sink.target + offset, c_row, false};
-  } else if constexpr (std::is_same_v<Sink, accumulate<T>>) {
-    return {sink.target + offset, c_row, true};
-  } else {
-    return {};
-  }
-}
-
-/// Hands a finished tile whose first element is (row, column) of C to the sink.
-template <class T, class Sink>
-void hand_over(const T* tile, std::int64_t tile_row, int row, int height, int column, int width,
-               std::int64_t offset, std::int64_t c_row, const Sink& sink) {
-  constexpr int L = lanes<T>;
-  for (int i = 0; i < height; ++i) {
-    const T* from = tile + i * tile_row;
-    const std::int64_t at = offset + (row + i) * c_row + column;
-    int j = 0;
-    for (; j + L <= width; j += L) {
-      sink(load_unaligned(from + j), at + j, row + i, column + j, L);
-    }
-    if (j < width) sink(load_first(from + j, width - j), at + j, row + i, column + j, width - j);
-  }
+template <class T>
+tile_output<T> output_of(const any_sink<T>& sink, std::int64_t offset, std::int64_t row_step) {
+  if (!sink.target()) return {};
+  return {sink.target() + offset, row_step, sink.adds()};
 }
 
 /// The tiles `rows` x `strips`.

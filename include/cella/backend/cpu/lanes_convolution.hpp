@@ -9,6 +9,20 @@
 
 namespace cella::cpu {
 
+namespace detail {
+
+/// Channels of a register tile: with four pixels 16 accumulators of 32
+/// registers, or 8 of 16.
+inline constexpr int convolution_channels = vector_registers >= 32 ? 4 : 2;
+inline constexpr int convolution_pixels = 4;
+/// The gradient of the input keeps the weights in registers too: 24 + 6 + 1, or
+/// 8 + 2 + 1.
+inline constexpr int input_gradient_channels = vector_registers >= 32 ? 6 : 2;
+/// Bits of a tile_set beside those of the channels.
+inline constexpr tile_set four_pixels = 1u << 8, two_pixels = 1u << 9, one_pixel = 1u << 10;
+
+}  // namespace detail
+
 /// Units of work of `lanes_convolution`: rows of the output.
 constexpr int lanes_convolution_units(const lanes_convolution_extents& e) {
   return e.blocks * e.out_height();
@@ -22,20 +36,36 @@ constexpr int lanes_convolution_input_gradient_units(const lanes_convolution_ext
   return e.blocks * e.height;
 }
 
+/// Tiles that the three kernels need for these extents.
+constexpr tile_set lanes_convolution_tiles(const lanes_convolution_extents& e) {
+  const int columns = e.out_width(), rest = columns % detail::convolution_pixels;
+  return detail::group_sizes(e.out_channels, detail::convolution_channels) |
+         (columns >= detail::convolution_pixels ? detail::four_pixels : 0) |
+         (rest >= 2 ? detail::two_pixels : 0) | (rest % 2 ? detail::one_pixel : 0);
+}
+constexpr tile_set lanes_convolution_pool_tiles(const lanes_convolution_extents& e) {
+  return detail::group_sizes(e.out_channels, detail::convolution_channels);
+}
+constexpr tile_set lanes_convolution_input_gradient_tiles(const lanes_convolution_extents& e) {
+  const bool wide = e.out_width() >= detail::convolution_pixels;
+  return detail::group_sizes(e.in_channels, detail::input_gradient_channels) |
+         (wide ? detail::four_pixels : detail::one_pixel);
+}
+
 /// y = x * w (cross-correlation, as in PyTorch).
-/// x [blocks][C][padded height][padded width][L] with its zero border, w [O][C][KH][KW] plain.
-/// K is `kernel_width` where `stride_width` is 1; K = 0 serves every filter (a little slower).
-/// Calls `sink(vec<T> value, int64 element, int o)` once per lane-vector of y [blocks][O][OH][OW].
-/// Dead lanes may hold anything and stay dead.
-template <int K = 0, class T, class Sink>
+/// x [blocks][C][padded height][padded width][L] with its zero border, w [O][C][KH][KW] plain. K is
+/// `kernel_width` where `stride_width` is 1; K = 0 serves every filter. Calls
+/// `sink(vec<T> value, int64 element, int o)` once per lane-vector of y [blocks][O][OH][OW]. Dead
+/// lanes may hold anything and stay dead.
+template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution(work_range units, const lanes_convolution_extents& e, const T* x, const T* w,
                        Sink sink);
 
-/// The same followed by 2x2 max pooling of stride 2, which drops an odd last row or column.
-/// Calls `sink(vec<T> maximum, corner_bits where, int64 element, int o)` once per lane-vector of
+/// The same followed by 2x2 max pooling of stride 2, which drops an odd last row or column. Calls
+/// `sink(vec<T> maximum, corner_bits where, int64 element, int o)` once per lane-vector of
 /// [blocks][O][OH / 2][OW / 2]; of equal values the first in row-major order wins. Which one wins
 /// against a NaN is not defined.
-template <int K = 0, class T, class Sink>
+template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution_pool(work_range units, const lanes_convolution_extents& e, const T* x,
                             const T* w, Sink sink);
 
@@ -43,17 +73,11 @@ void lanes_convolution_pool(work_range units, const lanes_convolution_extents& e
 /// `sink(vec<T> value, int64 element, int c)` once per lane-vector of [blocks][C][height][width].
 /// Taps that fall outside dz are skipped, not multiplied by zero. Any stride; K as above is
 /// accepted and makes no difference. Dead lanes may hold anything and stay dead.
-template <int K = 0, class T, class Sink>
+template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution_input_gradient(work_range units, const lanes_convolution_extents& e,
                                       const T* dz, const T* w, Sink sink);
 
 namespace detail {
-
-/// Channels of a register tile: with four pixels 16 accumulators of 32 registers, or 8 of 16.
-inline constexpr int convolution_channels = vector_registers >= 32 ? 4 : 2;
-inline constexpr int convolution_pixels = 4;
-/// The gradient of the input keeps the weights in registers too: 24 + 6 + 1, or 8 + 2 + 1.
-inline constexpr int input_gradient_channels = vector_registers >= 32 ? 6 : 2;
 
 /// One tap of the filter at R rows of Q pixels: sum[o][r * Q + q] += w[o][tap] * x[r][q].
 template <int O, int R, int Q, class T>
@@ -208,7 +232,7 @@ template <int C, int P, class T, class Sink>
   }
 }
 
-template <class T, class Sink>
+template <tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void input_gradient_rows(work_range units, const lanes_convolution_extents& e,
                                            const T* __restrict dz, const T* __restrict w,
                                            Sink sink) {
@@ -230,19 +254,20 @@ template <class T, class Sink>
           }
         }
       };
-      if (s.out_width >= convolution_pixels) {
-        row(std::integral_constant<int, convolution_pixels>{});
-      } else {
-        row(std::integral_constant<int, 1>{});
+      if constexpr ((Tiles & four_pixels) != 0) {
+        if (s.out_width >= convolution_pixels) {
+          return row(std::integral_constant<int, convolution_pixels>{});
+        }
       }
+      if constexpr ((Tiles & one_pixel) != 0) row(std::integral_constant<int, 1>{});
     };
-    for_channel_groups<input_gradient_channels>(s.in_channels, group);
+    for_channel_groups<input_gradient_channels, Tiles>(s.in_channels, group);
   }
 }
 
 }  // namespace detail
 
-template <int K, class T, class Sink>
+template <int K, tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void lanes_convolution(work_range units, const lanes_convolution_extents& e,
                                          const T* __restrict x, const T* __restrict w, Sink sink) {
   constexpr int P = detail::convolution_pixels;
@@ -256,20 +281,26 @@ template <int K, class T, class Sink>
       std::int64_t element = (std::int64_t{block} * s.out_channels + o) * s.out_plane +
                              std::int64_t{row} * s.out_width;
       int rest = s.out_width;
-      for (; rest >= P; rest -= P, at += P * s.right, element += P) {
-        detail::convolution_pixels_of_row<K, O, P>(s, at, wo, o, element, sink);
+      if constexpr ((Tiles & detail::four_pixels) != 0) {
+        for (; rest >= P; rest -= P, at += P * s.right, element += P) {
+          detail::convolution_pixels_of_row<K, O, P>(s, at, wo, o, element, sink);
+        }
       }
-      if (rest >= 2) {
-        detail::convolution_pixels_of_row<K, O, 2>(s, at, wo, o, element, sink);
-        rest -= 2, at += 2 * s.right, element += 2;
+      if constexpr ((Tiles & detail::two_pixels) != 0) {
+        if (rest >= 2) {
+          detail::convolution_pixels_of_row<K, O, 2>(s, at, wo, o, element, sink);
+          rest -= 2, at += 2 * s.right, element += 2;
+        }
       }
-      if (rest) detail::convolution_pixels_of_row<K, O, 1>(s, at, wo, o, element, sink);
+      if constexpr ((Tiles & detail::one_pixel) != 0) {
+        if (rest) detail::convolution_pixels_of_row<K, O, 1>(s, at, wo, o, element, sink);
+      }
     };
-    detail::for_channel_groups<detail::convolution_channels>(s.out_channels, group);
+    detail::for_channel_groups<detail::convolution_channels, Tiles>(s.out_channels, group);
   }
 }
 
-template <int K, class T, class Sink>
+template <int K, tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void lanes_convolution_pool(work_range units, const lanes_convolution_extents& e,
                                               const T* __restrict x, const T* __restrict w,
                                               Sink sink) {
@@ -299,14 +330,14 @@ template <int K, class T, class Sink>
         }
       }
     };
-    detail::for_channel_groups<detail::convolution_channels>(s.out_channels, group);
+    detail::for_channel_groups<detail::convolution_channels, Tiles>(s.out_channels, group);
   }
 }
 
-template <int K, class T, class Sink>
+template <int K, tile_set Tiles, class T, class Sink>
 void lanes_convolution_input_gradient(work_range units, const lanes_convolution_extents& e,
                                       const T* dz, const T* w, Sink sink) {
-  detail::input_gradient_rows(units, e, dz, w, sink);
+  detail::input_gradient_rows<Tiles>(units, e, dz, w, sink);
 }
 
 }  // namespace cella::cpu

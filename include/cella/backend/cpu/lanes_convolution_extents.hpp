@@ -1,10 +1,11 @@
 // The extents of a convolution with the batch in the lanes, and what its kernels share.
 #pragma once
 
-#include <algorithm>
+#include <cassert>
 #include <cella/backend/cpu/lanes_layout.hpp>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace cella::cpu {
 
@@ -37,33 +38,37 @@ struct lanes_convolution_extents {
 
 namespace detail {
 
-/// Calls `tile(std::integral_constant<int, n>)` for n = `size` <= Most <= 6.
-template <int Most, class Tile>
-[[gnu::always_inline]] inline void with_group_size(int size, Tile tile) {
-  switch (size) {
-    case 1:
-      return tile(std::integral_constant<int, 1>{});
-    case 2:
-      return tile(std::integral_constant<int, std::min(2, Most)>{});
-    case 3:
-      return tile(std::integral_constant<int, std::min(3, Most)>{});
-    case 4:
-      return tile(std::integral_constant<int, std::min(4, Most)>{});
-    case 5:
-      return tile(std::integral_constant<int, std::min(5, Most)>{});
-    default:
-      return tile(std::integral_constant<int, std::min(6, Most)>{});
-  }
+/// The sizes, as bits, of `channels` cut into groups of at most `most` that differ by at most one.
+constexpr tile_set group_sizes(int channels, int most) {
+  const int groups = ceil_divide(channels, most);
+  tile_set sizes = 0;
+  for (int g = 0; g < groups; ++g) sizes |= 1u << part_of(channels, groups, g).size();
+  return sizes;
 }
 
-/// Calls `tile(std::integral_constant<int, n>, first channel)` for groups of n <= Most channels
-/// whose sizes differ by at most one.
-template <int Most, class Tile>
+template <tile_set Tiles, int N, class Tile>
+[[gnu::always_inline]] inline bool call_tile(Tile& tile) {
+  if constexpr ((Tiles >> N & 1u) != 0) tile(std::integral_constant<int, N>{});
+  return true;
+}
+
+/// Calls `tile(std::integral_constant<int, n>)` for n = `size` <= Most.
+template <int Most, tile_set Tiles, class Tile>
+[[gnu::always_inline]] inline void with_group_size(int size, Tile tile) {
+  assert((Tiles >> size & 1u) != 0 && "the kernel was not compiled for these extents");
+  [&]<int... N>(std::integer_sequence<int, N...>) __attribute__((always_inline)) {
+    static_cast<void>(((size == N + 1 && call_tile<Tiles, N + 1>(tile)) || ...));
+  }
+  (std::make_integer_sequence<int, Most>{});
+}
+
+/// Calls `tile(std::integral_constant<int, n>, first channel)` for the groups of `group_sizes`.
+template <int Most, tile_set Tiles, class Tile>
 [[gnu::always_inline]] inline void for_channel_groups(int channels, Tile tile) {
   const int groups = ceil_divide(channels, Most);
   for (int g = 0; g < groups; ++g) {
     const work_range part = part_of(channels, groups, g);
-    with_group_size<Most>(
+    with_group_size<Most, Tiles>(
         part.size(), [&](auto size) __attribute__((always_inline)) { tile(size, part.first); });
   }
 }

@@ -11,6 +11,9 @@ namespace cella::cpu {
 
 namespace detail {
 
+/// In a tile_set the sizes of groups of taps stand this far left of those of channels.
+inline constexpr int tap_bits = 8;
+
 /// A tile of the filters' gradient is `channels` output channels by up to `most` taps, all in
 /// registers.
 template <int K>
@@ -53,6 +56,17 @@ constexpr int lanes_convolution_weight_gradient_units(const lanes_convolution_ex
   return detail::weight_units<K>(e);
 }
 
+/// Tiles that both weight gradients need for these extents.
+template <int K = 0>
+constexpr tile_set lanes_convolution_weight_gradient_tiles(const lanes_convolution_extents& e) {
+  using tile = detail::weight_tile<K>;
+  const detail::weight_taps t(e, tile::most);
+  tile_set taps = detail::group_sizes(t.taps, tile::most);
+  // 1 x 1 filters: the last unit has the input channels that are left.
+  if (t.channels > 1 && e.in_channels % t.channels) taps |= 1u << e.in_channels % t.channels;
+  return detail::group_sizes(e.out_channels, tile::channels) | taps << detail::tap_bits;
+}
+
 /// Elements of scratch, aligned as `vec<T>`, that one call of `lanes_convolution_weight_gradient`
 /// needs; calls that run at the same time need their own.
 template <class T, int K = 0>
@@ -74,7 +88,7 @@ constexpr std::int64_t lanes_convolution_pool_weight_gradient_scratch(
 /// x [blocks][C][padded height][padded width][L] with its border, dz [blocks][O][OH][OW][L]; dead
 /// lanes of dz are zero and those of x finite. Calls `sink(vec<T> value, int64 offset, int count)`
 /// once for each run of `count` <= L elements of the plain dw; lanes beyond are of no meaning.
-template <int K = 0, class T, class Sink>
+template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution_weight_gradient(work_range units, const lanes_convolution_extents& e,
                                        const T* x, const T* dz, T* scratch, Sink sink);
 
@@ -82,7 +96,7 @@ void lanes_convolution_weight_gradient(work_range units, const lanes_convolution
 /// convolution and its stored corners [..][4]: dz is made two rows at a time and never stored.
 /// Calls `bias_sink` in the same way with the sums of dz over samples and pixels, the bias's
 /// gradient.
-template <int K = 0, class T, class Sink, class BiasSink = discard>
+template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink, class BiasSink = discard>
 void lanes_convolution_pool_weight_gradient(work_range units, const lanes_convolution_extents& e,
                                             const T* x, const T* d, const std::uint16_t* corners,
                                             T* scratch, Sink sink, BiasSink bias_sink = {});
@@ -160,7 +174,7 @@ template <int O, int N, class T>
 }
 
 /// All taps of one unit: `shape.rows` runs of `taps`, cut into tiles.
-template <int K, int O, class T>
+template <int K, int O, tile_set Tiles, class T>
 [[gnu::always_inline]] inline void weight_gradient_taps(weight_rows<T> r, const weight_taps& shape,
                                                         int taps, std::int64_t kernel_row, T* sums,
                                                         bool fresh) {
@@ -176,7 +190,7 @@ template <int K, int O, class T>
       for (int i = 0; i < pieces; ++i) {
         const work_range part = part_of(taps, pieces, i);
         piece.x = r.x + part.first * r.x_tap;
-        with_group_size<most>(
+        with_group_size<most, (Tiles >> tap_bits)>(
             part.size(), [&](auto n) __attribute__((always_inline)) {
               weight_gradient_tile<O, n()>(piece, r.x_tap, sums + part.first * L, stride, fresh);
             });
@@ -201,7 +215,7 @@ template <class T, class Sink>
 
 }  // namespace detail
 
-template <int K, class T, class Sink>
+template <int K, tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void lanes_convolution_weight_gradient(work_range units,
                                                          const lanes_convolution_extents& e,
                                                          const T* __restrict x,
@@ -228,9 +242,10 @@ template <int K, class T, class Sink>
           std::int64_t{e.out_width()} * L,
           e.out_plane() * L};
       const auto tile = [&](auto size) __attribute__((always_inline)) {
-        detail::weight_gradient_taps<K, size()>(r, shape, taps, width * L, scratch, block == 0);
+        detail::weight_gradient_taps<K, size(), Tiles>(r, shape, taps, width * L, scratch,
+                                                       block == 0);
       };
-      detail::with_group_size<most>(part.size(), tile);
+      detail::with_group_size<most, Tiles>(part.size(), tile);
     }
     const int n = shape.rows * taps;
     for (int o = part.first; o < part.last; ++o) {
@@ -240,7 +255,7 @@ template <int K, class T, class Sink>
   }
 }
 
-template <int K, class T, class Sink, class BiasSink>
+template <int K, tile_set Tiles, class T, class Sink, class BiasSink>
 [[gnu::noinline]] void lanes_convolution_pool_weight_gradient(
     work_range units, const lanes_convolution_extents& e, const T* __restrict x,
     const T* __restrict d, const std::uint16_t* __restrict corners, T* __restrict scratch,
@@ -284,9 +299,9 @@ template <int K, class T, class Sink, class BiasSink>
             row,
             2 * row};
         const auto tile = [&](auto size) __attribute__((always_inline)) {
-          detail::weight_gradient_taps<K, size()>(r, shape, taps, width * L, scratch, false);
+          detail::weight_gradient_taps<K, size(), Tiles>(r, shape, taps, width * L, scratch, false);
         };
-        detail::with_group_size<most>(part.size(), tile);
+        detail::with_group_size<most, Tiles>(part.size(), tile);
       }
     }
     for (int o = part.first; o < part.last; ++o) {

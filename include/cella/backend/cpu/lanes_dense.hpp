@@ -4,8 +4,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cella/backend/cpu/lanes_layout.hpp>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 namespace cella::cpu {
 
@@ -29,6 +32,19 @@ namespace detail {
 inline constexpr int dense_rows = vector_registers >= 32 ? 12 : 6;
 inline constexpr int dense_vectors = 2;
 
+/// Tiles have an even number of rows; an odd row more is computed twice and
+/// given once.
+constexpr int tile_rows(int rows) { return rows + rows % 2; }
+
+/// Bits of a tile_set: the rows of tiles, and whether two vectors or one stand
+/// side by side.
+inline constexpr tile_set two_vectors = 1u << 16, one_vector = 1u << 17;
+constexpr tile_set dense_tiles(int rows, int vectors) {
+  return (rows >= dense_rows ? 1u << dense_rows : 0) |
+         (rows % dense_rows ? 1u << tile_rows(rows % dense_rows) : 0) |
+         (vectors >= 2 ? two_vectors : 0) | (vectors % 2 ? one_vector : 0);
+}
+
 }  // namespace detail
 
 /// Units of work of `lanes_dense`: tiles of rows by two blocks of samples.
@@ -36,9 +52,14 @@ constexpr int lanes_dense_units(const lanes_dense_extents& e) {
   return ceil_divide(e.rows, detail::dense_rows) * ceil_divide(e.blocks, detail::dense_vectors);
 }
 
+/// Tiles that `lanes_dense` needs for these extents.
+constexpr tile_set lanes_dense_tiles(const lanes_dense_extents& e) {
+  return detail::dense_tiles(e.rows, e.blocks);
+}
+
 /// x [blocks][inner][L]; calls `sink(vec<T> value, int64 element, int row)` once per lane-vector of
 /// y [blocks][rows][L]. Dead lanes may hold anything and stay dead.
-template <class T, class Sink>
+template <tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_dense(work_range units, const lanes_dense_extents& e, const T* w, const T* x, Sink sink);
 
 /// Elements of the transposed input, x^T [blocks * L][in_features rounded up to L].
@@ -62,10 +83,16 @@ constexpr int lanes_dense_weight_gradient_units(const lanes_dense_weight_extents
   return ceil_divide(e.out_features, detail::dense_rows) *
          ceil_divide(e.in_features, detail::dense_vectors * lanes<T>);
 }
+/// Tiles that `lanes_dense_weight_gradient` needs for these extents.
+template <class T>
+constexpr tile_set lanes_dense_weight_gradient_tiles(const lanes_dense_weight_extents& e) {
+  return detail::dense_tiles(e.out_features, ceil_divide(e.in_features, lanes<T>));
+}
+
 /// dy [blocks][out_features][L] with zeros in its dead lanes, xt from `lanes_transpose`, finite in
 /// its dead rows. Calls `sink(vec<T> value, int64 offset, int count)` once for each run of `count`
 /// <= L elements of the plain dw [O][I]; lanes beyond are of no meaning.
-template <class T, class Sink>
+template <tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_dense_weight_gradient(work_range units, const lanes_dense_weight_extents& e, const T* dy,
                                  const T* xt, Sink sink);
 
@@ -119,22 +146,25 @@ template <int R, int V, class T>
   }
 }
 
-/// Calls `tile(std::integral_constant<int, R>)` with the least even R >= rows that has a kernel.
-template <class Tile>
+template <tile_set Tiles, int R, class Tile>
+[[gnu::always_inline]] inline bool call_rows(Tile& tile) {
+  if constexpr ((Tiles >> R & 1u) != 0) tile(std::integral_constant<int, R>{});
+  return true;
+}
+
+/// Calls `tile(std::integral_constant<int, R>)` with R = tile_rows(rows).
+template <tile_set Tiles, class Tile>
 [[gnu::always_inline]] inline void with_tile_rows(int rows, Tile tile) {
-  if constexpr (dense_rows > 6) {
-    if (rows > 10) return tile(std::integral_constant<int, 12>{});
-    if (rows > 8) return tile(std::integral_constant<int, 10>{});
-    if (rows > 6) return tile(std::integral_constant<int, 8>{});
+  assert((Tiles >> tile_rows(rows) & 1u) != 0 && "the kernel was not compiled for these extents");
+  [&]<int... N>(std::integer_sequence<int, N...>) __attribute__((always_inline)) {
+    static_cast<void>(((tile_rows(rows) == 2 * N + 2 && call_rows<Tiles, 2 * N + 2>(tile)) || ...));
   }
-  if (rows > 4) return tile(std::integral_constant<int, 6>{});
-  if (rows > 2) return tile(std::integral_constant<int, 4>{});
-  tile(std::integral_constant<int, 2>{});
+  (std::make_integer_sequence<int, dense_rows / 2>{});
 }
 
 }  // namespace detail
 
-template <class T, class Sink>
+template <tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void lanes_dense(work_range units, const lanes_dense_extents& extents,
                                    const T* __restrict w, const T* __restrict x, Sink sink) {
   constexpr int L = lanes<T>;
@@ -158,13 +188,12 @@ template <class T, class Sink>
         }
       }
     };
-    detail::with_tile_rows(
+    detail::with_tile_rows<Tiles>(
         rows, [&](auto size) __attribute__((always_inline)) {
-          if (block + 1 < e.blocks) {
-            tile.template operator()<size(), 2>();
-          } else {
-            tile.template operator()<size(), 1>();
+          if constexpr ((Tiles & detail::two_vectors) != 0) {
+            if (block + 1 < e.blocks) return tile.template operator()<size(), 2>();
           }
+          if constexpr ((Tiles & detail::one_vector) != 0) tile.template operator()<size(), 1>();
         });
   }
 }
@@ -189,7 +218,7 @@ template <class T>
   }
 }
 
-template <class T, class Sink>
+template <tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void lanes_dense_weight_gradient(work_range units,
                                                    const lanes_dense_weight_extents& extents,
                                                    const T* __restrict dy, const T* __restrict xt,
@@ -219,13 +248,12 @@ template <class T, class Sink>
         }
       }
     };
-    detail::with_tile_rows(
+    detail::with_tile_rows<Tiles>(
         rows, [&](auto size) __attribute__((always_inline)) {
-          if (column + L < width) {
-            tile.template operator()<size(), 2>();
-          } else {
-            tile.template operator()<size(), 1>();
+          if constexpr ((Tiles & detail::two_vectors) != 0) {
+            if (column + L < width) return tile.template operator()<size(), 2>();
           }
+          if constexpr ((Tiles & detail::one_vector) != 0) tile.template operator()<size(), 1>();
         });
   }
 }

@@ -16,6 +16,13 @@ namespace cella::cpu {
 
 constexpr int ceil_divide(int a, int b) { return (a + b - 1) / b; }
 
+/// The register tiles that a kernel is compiled for, as bits whose meaning is the kernel's own. All
+/// of them serve any extents; where the extents are known in the compiler, the kernel's `_tiles`
+/// function names the few that they need, and the rest is never compiled (0.1 s instead of 0.5 to
+/// 2).
+using tile_set = unsigned;
+inline constexpr tile_set all_tiles = ~0u;
+
 /// Lane-vectors that hold the batch: ceil(samples / lanes).
 template <class T>
 constexpr int lane_blocks(int samples) {

@@ -5,12 +5,12 @@
 #include <cella/backend/cpu/convolution.hpp>
 #include <cella/backend/cpu/convolution_input_gradient.hpp>
 #include <cella/backend/cpu/convolution_weight_gradient.hpp>
-#include <cella/backend/cpu/gemm.hpp>
 #include <cella/backend/cpu/lanes_convolution.hpp>
 #include <cella/backend/cpu/lanes_convolution_weights.hpp>
 #include <cella/backend/cpu/lanes_dense.hpp>
 #include <cella/backend/cpu/lanes_softmax.hpp>
 #include <cella/backend/cpu/loops.hpp>
+#include <cella/backend/cpu/product_of.hpp>
 #include <cella/backend/cpu/single_sample.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/passes/product_form.hpp>
@@ -129,18 +129,7 @@ struct lowered {
   static constexpr product<T> matrices(const T* left, const T* right) {
     constexpr product_form f =
         s.kind == step_kind::product ? form_of_product(g, s.anchor) : product_form{};
-    product<T> p;
-    p.rows = int(f.rows);
-    p.columns = int(f.columns);
-    p.depth = int(f.depth);
-    p.a = {f.exchanged ? right : left, f.a_row, f.a_depth};
-    p.b = {f.exchanged ? left : right, f.b_depth, f.b_column};
-    p.c_row = f.c_row;
-    p.batch = int(f.batch);
-    p.a_batch = f.a_batch;
-    p.b_batch = f.b_batch;
-    p.c_batch = f.c_batch;
-    return p;
+    return product_of(f, left, right);
   }
 
   // ---- one function per kind of step

@@ -116,12 +116,12 @@ template <class T>
 }
 
 /// `Channels` output channels, 1 or 2 output rows, up to 2 vectors of columns from `x0` on.
-template <pooling Pool, int Channels, class T, class Sink>
-[[gnu::noinline]] void pixel_tile(const convolution_extents& e, const T* x, const T* w,
-                                  const Sink& sink, int channel, int row, int x0) {
+/// Results, pooled or not, go to `results`: 2 vectors for each channel.
+template <pooling Pool, int Channels, class T>
+[[gnu::noinline]] void pixel_tile(const convolution_extents& e, const T* x, const T* w, int channel,
+                                  int row, int x0, int columns, T* results) {
   constexpr int L = lanes<T>, rows = Pool == pooling::none ? 1 : 2;
-  const int columns = pooled<Pool>(e.horizontal.output()) * rows;
-  const int n0 = std::min(L, columns - x0), n1 = std::clamp(columns - x0 - L, 0, L);
+  const int n0 = std::min(L, columns), n1 = std::max(0, columns - L);
   const int width = e.horizontal.size, taps = e.taps(), filter = e.in_channels * taps;
   const std::int64_t next_row = std::int64_t{e.vertical.stride} * width;
   const T* image = x + std::int64_t{row} * rows * next_row + x0;
@@ -151,19 +151,14 @@ template <pooling Pool, int Channels, class T, class Sink>
       }
     }
   }
-  const int out_columns = columns / rows;
-  const std::int64_t plane = std::int64_t{pooled<Pool>(e.vertical.output())} * out_columns;
-  const int pixel = row * out_columns + x0 / rows;
 #pragma GCC unroll 8
-  for (int o = 0; o < Channels; ++o) {
-    const std::int64_t offset = (channel + o) * plane + pixel;
+  for (int o = 0; o < Channels; ++o, results += 2 * L) {
     if constexpr (Pool == pooling::none) {
-      sink(sum[o][0], offset, channel + o, pixel, n0);
-      if (n1 > 0) sink(sum[o][1], offset + L, channel + o, pixel + L, n1);
+      store(results, sum[o][0]);
+      store(results + L, sum[o][1]);
     } else {
-      const vec<T> largest =
-          maximum_of_pairs<T>(maximum(sum[o][0], sum[o][2]), maximum(sum[o][1], sum[o][3]));
-      sink(largest, offset, channel + o, pixel, (n0 + n1) / 2);
+      store(results,
+            maximum_of_pairs<T>(maximum(sum[o][0], sum[o][2]), maximum(sum[o][1], sum[o][3])));
     }
   }
 }
@@ -208,28 +203,21 @@ template <pooling Pool, int Pixels, class T>
   }
 }
 
-}  // namespace detail
-
-template <class T>
-void pack_channels(const convolution_extents& e, const T* w, T* packed) {
-  const int filter = e.in_channels * e.taps();
-  const int rounded = detail::divide_up(e.out_channels, lanes<T>) * lanes<T>;
-  pack_panel<T>(e.out_channels, filter, w, filter, 1, packed, rounded);
-}
-
-template <pooling Pool, class T, class Sink>
-void convolution_pixels(const convolution_extents& e, const T* x, const T* w, const Sink& sink,
-                        work_range units) {
-  constexpr int step = 2 * lanes<T>;
+template <pooling Pool, class T>
+void convolve_pixels(const convolution_extents& e, const T* x, const T* w, const any_sink<T>& sink,
+                     work_range units) {
+  constexpr int L = lanes<T>, side = Pool == pooling::none ? 1 : 2;
   constexpr bool many = vector_registers == 32;
-  const int columns = e.horizontal.output();
-  const int end = Pool == pooling::none ? columns : columns / 2 * 2;
+  const int columns = pooled<Pool>(e.horizontal.output()), used = columns * side;
+  const std::int64_t plane = std::int64_t{pooled<Pool>(e.vertical.output())} * columns;
+  alignas(64) T results[(many ? 6 : 2) * 2 * L];
   for (int row = units.first; row < units.last; ++row) {
-    for (int x0 = 0; x0 < end; x0 += step) {
-      for (int o = 0; o < e.out_channels;) {
+    for (int x0 = 0; x0 < used; x0 += 2 * L) {
+      const int width = std::min(2 * L, used - x0), pixel = row * columns + x0 / side;
+      for (int o = 0, channels = 0; o < e.out_channels; o += channels) {
         const auto tile = [&]<int Channels>() {
-          detail::pixel_tile<Pool, Channels>(e, x, w, sink, o, row, x0);
-          o += Channels;
+          pixel_tile<Pool, Channels>(e, x, w, o, row, x0, width, results);
+          channels = Channels;
         };
         const int left = e.out_channels - o;
         if (many && left >= 6) {
@@ -241,20 +229,21 @@ void convolution_pixels(const convolution_extents& e, const T* x, const T* w, co
         } else {
           tile.template operator()<1>();
         }
+        sink.hand_over(results, 2 * L, channels, width / side, o * plane + pixel, plane, o, pixel);
       }
     }
   }
 }
 
-template <pooling Pool, class T, class Sink>
-void convolution_channels(const convolution_extents& e, const T* x, const T* packed,
-                          const Sink& sink, work_range units) {
+template <pooling Pool, class T>
+void convolve_channels(const convolution_extents& e, const T* x, const T* packed,
+                       const any_sink<T>& sink, work_range units) {
   constexpr int L = lanes<T>, side = Pool == pooling::none ? 1 : 2;
   constexpr int most = vector_registers == 32 ? 6 : 3;
   const int rows = pooled<Pool>(e.vertical.output());
   const int columns = pooled<Pool>(e.horizontal.output()), pixels = rows * columns;
-  const int blocks = detail::divide_up(pixels, L);
-  const std::int64_t packed_row = std::int64_t{detail::divide_up(e.out_channels, L)} * L;
+  const int blocks = divide_up(pixels, L);
+  const std::int64_t packed_row = std::int64_t{divide_up(e.out_channels, L)} * L;
   for (int unit = units.first; unit < units.last; ++unit) {
     const int channel = unit / blocks * L, first = unit % blocks * L;
     const int count = std::min(L, pixels - first);
@@ -264,7 +253,7 @@ void convolution_channels(const convolution_extents& e, const T* x, const T* pac
       const T* at = x + std::int64_t{row} * side * e.vertical.stride * e.horizontal.size +
                     std::int64_t{column} * side * e.horizontal.stride;
       const auto tile = [&]<int Pixels>() {
-        detail::channel_tile<Pool, Pixels>(e, at, packed + channel, packed_row, results + p * L);
+        channel_tile<Pool, Pixels>(e, at, packed + channel, packed_row, results + p * L);
         p += Pixels;
       };
       switch (std::min({most, columns - column, count - p})) {
@@ -291,11 +280,32 @@ void convolution_channels(const convolution_extents& e, const T* x, const T* pac
 #pragma GCC unroll 16
     for (int i = 0; i < L; ++i) square[i] = i < count ? load(results + i * L) : vec<T>(T(0));
     transpose<T>(square);
-    const int live = std::min(L, e.out_channels - channel);
-    for (int i = 0; i < live; ++i) {
-      sink(square[i], std::int64_t{channel + i} * pixels + first, channel + i, first, count);
-    }
+#pragma GCC unroll 16
+    for (int i = 0; i < L; ++i) store(results + i * L, square[i]);
+    sink.hand_over(results, L, std::min(L, e.out_channels - channel), count,
+                   std::int64_t{channel} * pixels + first, pixels, channel, first);
   }
+}
+
+}  // namespace detail
+
+template <class T>
+void pack_channels(const convolution_extents& e, const T* w, T* packed) {
+  const int filter = e.in_channels * e.taps();
+  const int rounded = detail::divide_up(e.out_channels, lanes<T>) * lanes<T>;
+  pack_panel<T>(e.out_channels, filter, w, filter, 1, packed, rounded);
+}
+
+template <pooling Pool, class T, class Sink>
+void convolution_pixels(const convolution_extents& e, const T* x, const T* w, const Sink& sink,
+                        work_range units) {
+  detail::convolve_pixels<Pool>(e, x, w, detail::any_sink<T>(sink), units);
+}
+
+template <pooling Pool, class T, class Sink>
+void convolution_channels(const convolution_extents& e, const T* x, const T* packed,
+                          const Sink& sink, work_range units) {
+  detail::convolve_channels<Pool>(e, x, packed, detail::any_sink<T>(sink), units);
 }
 
 }  // namespace cella::cpu

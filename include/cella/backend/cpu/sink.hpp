@@ -10,6 +10,7 @@
 
 #include <cella/backend/cpu/simd.hpp>
 #include <cstdint>
+#include <type_traits>
 
 namespace cella::cpu {
 
@@ -38,5 +39,57 @@ struct accumulate {
     }
   }
 };
+
+namespace detail {
+
+/// A sink whose type is forgotten, so that the kernels are compiled once for each element type and
+/// not once for each epilogue. Refers to the sink; one call through a pointer for each tile.
+template <class T>
+class any_sink {
+ public:
+  template <class Sink>
+  explicit any_sink(const Sink& sink) : sink_(&sink), call_(&call<Sink>) {
+    if constexpr (std::is_same_v<Sink, store_to<T>> || std::is_same_v<Sink, accumulate<T>>) {
+      target_ = sink.target;
+      adds_ = std::is_same_v<Sink, accumulate<T>>;
+    }
+  }
+
+  /// Where results may be stored at once, and whether they are added to what is there; null if they
+  /// must be handed over.
+  T* target() const { return target_; }
+  bool adds() const { return adds_; }
+
+  /// Hands over a tile of height x width whose rows lie `tile_row` apart, and in the output
+  /// `row_step` apart. `offset`, `row` and `column` are those of its first element.
+  void hand_over(const T* tile, std::int64_t tile_row, int height, int width, std::int64_t offset,
+                 std::int64_t row_step, int row, int column) const {
+    call_(sink_, tile, tile_row, height, width, offset, row_step, row, column);
+  }
+
+ private:
+  template <class Sink>
+  static void call(const void* erased, const T* tile, std::int64_t tile_row, int height, int width,
+                   std::int64_t offset, std::int64_t row_step, int row, int column) {
+    constexpr int L = lanes<T>;
+    const Sink& sink = *static_cast<const Sink*>(erased);
+    for (int i = 0; i < height; ++i, tile += tile_row, offset += row_step) {
+      int j = 0;
+      for (; j + L <= width; j += L) {
+        sink(load_unaligned(tile + j), offset + j, row + i, column + j, L);
+      }
+      if (j < width)
+        sink(load_first(tile + j, width - j), offset + j, row + i, column + j, width - j);
+    }
+  }
+
+  const void* sink_;
+  void (*call_)(const void*, const T*, std::int64_t, int, int, std::int64_t, std::int64_t, int,
+                int);
+  T* target_{};
+  bool adds_{};
+};
+
+}  // namespace detail
 
 }  // namespace cella::cpu

@@ -1,0 +1,55 @@
+#include <cella/ops/attention.hpp>
+#include <cmath>
+
+#include "support/gradient_check.hpp"
+
+using namespace cella;
+using namespace cella::test;
+
+namespace {
+
+constexpr case_input queries{.extents = {2, 3, 4}};
+constexpr case_input values{.extents = {2, 3, 2}};
+constexpr case_input mask{.extents = {3, 3}, .low = 0, .high = 5, .element = dtype::i64};
+constexpr gradient_case cases[] = {
+    {"full",
+     [](var q, var k, var v) { return scaled_dot_product_attention(q, k, v); },
+     {queries, queries, values}},
+    {"causal",
+     [](var q, var k, var v) { return scaled_dot_product_attention(q, k, v, true); },
+     {queries, queries, values}},
+    {"masked",
+     [](var q, var k, var v, var m) { return masked_attention(q, k, v, m > 0); },
+     {queries, queries, values, mask}},
+};
+
+}  // namespace
+
+TEST_CASE("attention: values, traces and derivatives of both orders agree") {
+  check_gradients(cases);
+}
+
+TEST_CASE("the scale is that of the library's square root to the last bit but one") {
+  for (double x : {1.0, 2.0, 3.0, 4.0, 64.0, 80.0, 1e-3, 1e6})
+    CHECK(cella::detail::square_root(x) == doctest::Approx(std::sqrt(x)).epsilon(4e-16));
+  static_assert(cella::detail::square_root(64) == 8);
+}
+
+TEST_CASE("a causal query sees no later key, and equals a triangular mask") {
+  const auto r = run_eagerly(
+      [](const vars& x) {
+        const var ones = constant(*x[0].b, 1, {dtype::f64, {3, 3}});
+        return vars{scaled_dot_product_attention(x[0], x[0], x[1], true),
+                    masked_attention(x[0], x[0], x[1], tril(ones) > 0)};
+      },
+      {case_input{.extents = {3, 2}}.sample(1), f64({3, 1}, {1, 10, 100})});
+  CHECK(r[0].values == r[1].values);
+  CHECK(r[0].values[0] == 1);
+  CHECK(r[0].values[1] < 10);
+}
+
+TEST_CASE("attention to equal keys is the mean of the values") {
+  const auto y = eval([](var k, var v) { return scaled_dot_product_attention(k, k, v); },
+                      f64({2, 3}, reals(6, 1.0)), f64({2, 1}, {1, 3}));
+  CHECK(y.values == reals{2, 2});
+}

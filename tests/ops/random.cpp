@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cella/ops/random.hpp>
+
+#include "support/gradient_check.hpp"
+
+using namespace cella;
+using namespace cella::test;
+
+namespace {
+
+/// An eager builder with its random state bound.
+struct seeded {
+  eager_session s;
+  seeded(double seed, double step) {
+    s.b.training = true;
+    s.evaluator.values.bind(s.b.random_key(), s.inputs.store(i64({2}, {seed, step})));
+  }
+  tensor uniform(int n) { return s.value(random_uniform(s(f64({n}, reals(std::size_t(n), 0.0))))); }
+};
+
+}  // namespace
+
+TEST_CASE("numbers are uniform in [0, 1), and the same for the same seed, step and stream") {
+  seeded a(1, 2), b(1, 2);
+  const auto x = a.uniform(10000).values;
+  CHECK(x == b.uniform(10000).values);
+  CHECK(*std::min_element(x.begin(), x.end()) >= 0);
+  CHECK(*std::max_element(x.begin(), x.end()) < 1);
+  double sum = 0, squares = 0;
+  for (double v : x) sum += v, squares += v * v;
+  // Standard deviations of the two means: 0.0029 and 0.0030; five of them.
+  CHECK(sum / 1e4 == doctest::Approx(0.5).epsilon(0.03));
+  CHECK(squares / 1e4 == doctest::Approx(1 / 3.0).epsilon(0.045));
+}
+
+TEST_CASE("seed, step and draw each change the numbers") {
+  seeded a(1, 2), other_seed(2, 2), other_step(1, 3);
+  const auto x = a.uniform(8).values;
+  CHECK(x != other_seed.uniform(8).values);
+  CHECK(x != other_step.uniform(8).values);
+  CHECK(x != a.uniform(8).values);
+}
+
+TEST_CASE("dropout zeroes its share, scales the rest, and its derivative has the same mask") {
+  seeded a(5, 0);
+  const var x = a.s(f64({10000}, reals(10000, 3.0)));
+  const var y = dropout(x, 0.25);
+  const auto values = a.s.value(y).values;
+  CHECK(std::all_of(values.begin(), values.end(), [](double v) { return v == 0 || v == 4; }));
+  const auto zeros = std::count(values.begin(), values.end(), 0.0);
+  CHECK(zeros > 2300);  // 2,500 with a standard deviation of 43
+  CHECK(zeros < 2700);
+  const var loss = sum_axes(y, 1, std::source_location::current());
+  const auto dx = a.s.value(gradients(loss, std::array{x})[0]).values;
+  for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(dx[i] == values[i] / 3);
+}
+
+TEST_CASE("dropout passes its operand through in inference and at rate 0") {
+  seeded a(5, 0);
+  const var x = a.s(f64({3}, {1, 2, 3}));
+  CHECK(dropout(x, 0).id == x.id);
+  a.s.b.training = false;
+  CHECK(dropout(x, 0.5).id == x.id);
+}
+
+TEST_CASE("a dropout rate outside [0, 1) is refused") {
+  for (double rate : {-0.1, 1.0, not_a_number}) {
+    CHECK(fault([rate](const vars& v) { return dropout(v[0], rate); }, {{dtype::f64, {2}}}) ==
+          "dropout: the rate must lie in [0, 1)");
+  }
+}
