@@ -423,7 +423,18 @@ class fuser {
       return true;
     }
     if (is_alias(o) && only_user(o) >= 0 && member(s, g.operand(o, 0))) return true;
-    return readable(s, o);
+    return readable(s, o) && !read_by_prologue(s, o);
+  }
+  /// A kernel reads a value in one way: along the loops of a sum, or at the sum's result.
+  constexpr bool read_by_prologue(const group& s, node_id o) const {
+    if (s.kind != step_kind::reduce) return false;
+    for (node_id m : s.members) {
+      if (m != s.anchor && !prologue(s, m)) continue;
+      for (node_id p : g.operands(m)) {
+        if (p == o) return true;
+      }
+    }
+    return false;
   }
   constexpr bool pullable(const group& s, node_id o) const {
     return owner[std::size_t(o)] == unclaimed && pointwise(o) && only_user(o) >= 0 &&

@@ -231,6 +231,8 @@ template <tile_set Tiles, class T, class Sink>
     const int first = unit / pairs * detail::dense_rows, column = unit % pairs * V * L;
     const int rows = std::min(detail::dense_rows, e.out_features - first);
     const auto tile = [&]<int R, int N>() __attribute__((always_inline)) {
+      // Only the last vector of a tile can be cut.
+      const int last = std::min(L, e.in_features - column - (N - 1) * L);
       vec<T> total[R][N];
       detail::clear(total);
       for (int block = 0; block < e.blocks; ++block) {
@@ -244,7 +246,7 @@ template <tile_set Tiles, class T, class Sink>
 #pragma GCC unroll 2
         for (int j = 0; j < N; ++j) {
           sink(total[r][j], std::int64_t{first + r} * e.in_features + column + j * L,
-               std::min(L, e.in_features - column - j * L));
+               j + 1 < N ? L : last);
         }
       }
     };

@@ -1,0 +1,93 @@
+// Where the time of a workload goes: one line per kernel call, with its share of the multiply-add
+// peak that is measured in the same run.
+//
+// usage: profile NAME [THREADS]
+#include <algorithm>
+#include <cella/backend/cpu/simd.hpp>
+#include <cstdio>
+#include <string>
+
+#include "workload/workload.hpp"
+
+namespace {
+
+using namespace cella;
+using namespace cella::benchmark;
+
+/// Floating-point operations per second of multiply-adds in registers, on one core: the best of
+/// many tries.
+double measure_peak() {
+  constexpr int chains = 12, turns = 20000;
+  const cpu::vec<float> factor(0.999f);
+  double best = 0;
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    cpu::vec<float> sums[chains];
+    // Chains that differ: equal ones would be computed once.
+    for (int c = 0; c < chains; ++c) sums[c] = cpu::vec<float>(float(c));
+    const auto start = clock::now();
+    for (int i = 0; i < turns; ++i) {
+#pragma GCC unroll 12
+      for (int c = 0; c < chains; ++c) sums[c] = cpu::multiply_add(sums[c], factor, factor);
+    }
+    const std::chrono::duration<double> took = clock::now() - start;
+    for (int c = 1; c < chains; ++c) sums[0] += sums[c];
+    volatile float keep = sums[0].get(0);
+    (void)keep;
+    best = std::max(best, 2.0 * cpu::lanes<float> * chains * turns / took.count());
+  }
+  return best;
+}
+
+std::string extents(const step& s) {
+  std::string t;
+  const auto add = [&](std::int64_t e) { t += (t.empty() ? "" : " ") + std::to_string(e); };
+  if (s.loops > 0) {
+    for (int i = 0; i < s.loops; ++i) add(s.loop[std::size_t(i)]);
+    return t;
+  }
+  std::size_t last = s.extents.size();
+  while (last > 0 && s.extents[last - 1] == 0) --last;
+  for (std::size_t i = 0; i < last; ++i) add(s.extents[i]);
+  return t;
+}
+
+void print(const std::vector<call_profile>& calls, double step, double peak) {
+  std::printf("%3s  %-34s %-6s %-34s %7s %9s %9s %6s %9s %6s\n", "", "kind", "layout", "extents",
+              "Mflop", "min us", "median", "share", "GFLOP/s", "peak");
+  double fastest = 0, median = 0, flops = 0;
+  int i = 0;
+  for (const call_profile& c : calls) {
+    const double work = c.computes ? double(c.what.flops) : 0;
+    const std::string kind = std::string(name(c.what.kind)) + (c.computes ? "" : " (prepares)");
+    std::printf("%3d  %-34s %-6s %-34s %7.3f %9.3f %9.3f %5.1f%%", i++, kind.c_str(),
+                c.what.arrangement == layout::lanes ? "lanes" : "plain", extents(c.what).c_str(),
+                work * 1e-6, c.fastest, c.median, 100 * c.fastest / step);
+    if (work > 0) {
+      std::printf(" %9.2f %5.1f%%", work / c.fastest * 1e-3, 100 * work * 1e6 / c.fastest / peak);
+    }
+    std::printf("\n");
+    fastest += c.fastest;
+    median += c.median;
+    flops += work;
+  }
+  std::printf("%3s  %-34s %-6s %-34s %7.3f %9.3f %9.3f %5.1f%% %9.2f %5.1f%%\n", "", "sum", "", "",
+              flops * 1e-6, fastest, median, 100 * fastest / step, flops / fastest * 1e-3,
+              100 * flops * 1e6 / fastest / peak);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto [work, threads] = selected(argc, argv);
+  const double peak = measure_peak() * threads;
+  const program_profile p = work.profile(threads);
+  std::printf("%.*s, %d thread%s: %.3f us per step (median %.3f); multiply-add peak %.1f GFLOP/s\n",
+              int(work.name.size()), work.name.data(), threads, threads == 1 ? "" : "s",
+              p.fastest_step, p.median_step, peak * 1e-9);
+  if (!p.preparation.empty()) {
+    std::printf("\nwhen parameters have changed:\n");
+    print(p.preparation, p.fastest_step, peak);
+    std::printf("\nevery step:\n");
+  }
+  print(p.calls, p.fastest_step, peak);
+}

@@ -1,0 +1,28 @@
+// Times one workload as a fresh process and prints one line of JSON, as the scripts for other
+// frameworks do that `peers.py` compares it with.
+//
+// usage: workload NAME [THREADS]
+#include "workload/workload.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+
+int main(int argc, char** argv) {
+  using namespace cella::benchmark;
+  const auto start = clock::now();
+  const auto [work, threads] = selected(argc, argv);
+  measurement m = work.measure(threads, start);
+  std::sort(m.milliseconds.begin(), m.milliseconds.end());
+  const std::size_t n = m.milliseconds.size();
+  const double median = (m.milliseconds[(n - 1) / 2] + m.milliseconds[n / 2]) / 2;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf(
+      "{\"framework\": \"cella\", \"version\": \"%s\", \"workload\": \"%.*s\", \"threads\": %d, "
+      "\"median_ms\": %.5f, \"min_ms\": %.5f, \"steps\": %zu, \"to_third_step_s\": %.4f, "
+      "\"peak_rss_mb\": %ld}\n",
+      CELLA_VERSION, int(work.name.size()), work.name.data(), threads, median, m.milliseconds[0], n,
+      m.seconds_to_third_step, usage.ru_maxrss / 1024);
+}

@@ -1,0 +1,59 @@
+// The networks that are timed: what the programs `workload` and `profile` know of them.
+#pragma once
+
+#include <array>
+#include <cella/passes/plan.hpp>
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+namespace cella::benchmark {
+
+using clock = std::chrono::steady_clock;
+
+struct measurement {
+  std::vector<double> milliseconds;  ///< of each step after three to warm up
+  double seconds_to_third_step{};
+};
+
+/// One kernel call of a program.
+struct call_profile {
+  step what;
+  bool computes{};  ///< it does the step's floating-point work, rather than prepare it
+  int units{};
+  double fastest{}, median{};  ///< microseconds
+};
+struct program_profile {
+  std::vector<call_profile> preparation;  ///< runs again only when parameters have changed
+  std::vector<call_profile> calls;
+  double fastest_step{}, median_step{};  ///< microseconds, without a clock between the calls
+};
+
+struct workload {
+  std::string_view name;
+  /// Steps for up to eight seconds or 3,000 steps, at least five; `start` is the program's.
+  measurement (*measure)(int threads, clock::time_point start);
+  program_profile (*profile)(int threads);
+};
+
+// Each stands in a file of its own: one program keeps the compiler busy for seconds.
+extern const workload lenet32;
+extern const workload lenet256;
+extern const workload lenet1_infer;
+extern const workload mlp32;
+extern const workload mlp128_wide;
+extern const workload mlp1_infer;
+
+inline std::array<const workload*, 6> workloads() {
+  return {&lenet32, &lenet256, &lenet1_infer, &mlp32, &mlp128_wide, &mlp1_infer};
+}
+
+/// The workload and the number of threads that a command line names; explains itself on standard
+/// error and ends the process with 2 if it names none.
+struct selection {
+  const workload& work;
+  int threads;
+};
+selection selected(int argc, const char* const* argv);
+
+}  // namespace cella::benchmark

@@ -1,0 +1,132 @@
+// Learning-rate schedules: functions of the step and of the steps per epoch.
+//
+//   warmup(steps(500), cosine{.first = 0.1, .length = epochs(20)})
+#pragma once
+
+#include <cella/graph/error.hpp>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <numbers>
+#include <string>
+#include <utility>
+
+namespace cella::optim {
+
+/// A length of training, in steps or in epochs.
+struct period {
+  double amount{};
+  bool in_epochs{};
+  constexpr double steps(std::int64_t steps_per_epoch) const {
+    return in_epochs ? amount * double(steps_per_epoch) : amount;
+  }
+};
+constexpr period steps(double n) { return {n, false}; }
+constexpr period epochs(double n) { return {n, true}; }
+
+/// Maps (step, steps per epoch) to a learning rate; steps count from 0.
+template <class S>
+concept learning_rate_schedule = requires(const S& s, std::int64_t n) {
+  { s(n, n) } -> std::convertible_to<double>;
+};
+
+namespace detail {
+/// How much of `length` has passed, 0 to 1. A length of zero has passed.
+inline double passed(std::int64_t step, period length, std::int64_t steps_per_epoch) {
+  const double all = length.steps(steps_per_epoch);
+  return all > 0 && double(step) < all ? double(step) / all : 1;
+}
+inline double periods(std::int64_t step, period every, std::int64_t steps_per_epoch) {
+  const double one = every.steps(steps_per_epoch);
+  return one > 0 ? double(step) / one : 0;
+}
+}  // namespace detail
+
+/// Always the same.
+struct constant {
+  double rate{};
+  double operator()(std::int64_t, std::int64_t) const { return rate; }
+};
+
+/// first * factor^floor(step / every)
+struct step_decay {
+  double first{};
+  double factor = 0.1;
+  period every = epochs(30);
+  double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
+    return first * std::pow(factor, std::floor(detail::periods(step, every, steps_per_epoch)));
+  }
+};
+
+/// first * factor^(step / every)
+struct exponential {
+  double first{};
+  double factor = 0.95;
+  period every = epochs(1);
+  double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
+    return first * std::pow(factor, detail::periods(step, every, steps_per_epoch));
+  }
+};
+
+/// Half a cosine wave from `first` to `last`, where it stays. Loshchilov and Hutter 2017
+struct cosine {
+  double first{};
+  double last = 0;
+  period length = epochs(1);
+  double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
+    const double t = detail::passed(step, length, steps_per_epoch);
+    return last + (first - last) * (1 + std::cos(std::numbers::pi * t)) / 2;
+  }
+};
+
+/// last + (first - last) (1 - step / length)^power, then `last`. Power 1 is a straight line.
+struct polynomial {
+  double first{};
+  double last = 0;
+  period length = epochs(1);
+  double power = 1;
+  double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
+    const double t = detail::passed(step, length, steps_per_epoch);
+    return t < 1 ? last + (first - last) * std::pow(1 - t, power) : last;
+  }
+};
+
+/// Rises in equal parts to the first rate of `after`, reached in the last of its steps; then
+/// `after` begins. Goyal et al. 2017
+template <learning_rate_schedule S>
+struct warmed {
+  period length;
+  S after;
+  double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
+    const auto n = std::int64_t(std::llround(length.steps(steps_per_epoch)));
+    if (step < n) return double(after(0, steps_per_epoch)) * double(step + 1) / double(n);
+    return after(step - n, steps_per_epoch);
+  }
+};
+template <learning_rate_schedule S>
+constexpr warmed<S> warmup(period length, S after) {
+  return {length, std::move(after)};
+}
+inline warmed<constant> warmup(period length, double rate) { return {length, {rate}}; }
+
+/// Any schedule, or a number that stays: what `fit` takes.
+class schedule {
+ public:
+  schedule(double rate) : rate_(constant{rate}) {}
+  template <learning_rate_schedule S>
+  requires(!std::same_as<S, schedule>) schedule(S rate) : rate_(std::move(rate)) {}
+
+  /// Throws `error` when the rate is negative or no number.
+  double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
+    const double rate = rate_(step, steps_per_epoch);
+    if (rate >= 0 && std::isfinite(rate)) return rate;
+    throw error("learning rate: the schedule gives " + std::to_string(rate) + " in step " +
+                std::to_string(step) + "; it has to be finite and not negative");
+  }
+
+ private:
+  std::function<double(std::int64_t, std::int64_t)> rate_;
+};
+
+}  // namespace cella::optim

@@ -1,0 +1,97 @@
+// What a model takes: the type of one sample, and arrays that may be handed over for samples.
+#pragma once
+
+#include <cella/data/tensor.hpp>
+#include <cella/transform/trace.hpp>
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace cella {
+
+/// One sample of these extents, of the model's element type.
+template <int... Extents>
+struct features {
+  static constexpr shape extents{Extents...};
+  static constexpr dtype element_for(dtype model) { return model; }
+};
+/// One picture: channels, height, width.
+template <int Channels, int Height, int Width>
+using image = features<Channels, Height, Width>;
+/// One sequence of `Length` integers (i32), as an embedding takes it.
+template <int... Length>
+struct tokens {
+  static constexpr shape extents{Length...};
+  static constexpr dtype element_for(dtype) { return dtype::i32; }
+};
+
+template <class T>
+concept sample_spec = requires {
+  { T::extents } -> std::convertible_to<shape>;
+  { T::element_for(dtype::f32) } -> std::same_as<dtype>;
+};
+
+/// Dense arrays as they come from elsewhere: `data()` with `shape()` or `extents()`, or with
+/// `size()`. xtensor's containers, `data::tensor_view`, `std::vector` and `std::span` are some.
+template <class A>
+concept array_like = requires(const A& a) {
+  *a.data();
+  requires requires { std::begin(a.shape()); } || requires { std::begin(a.extents()); } ||
+      requires { a.size(); };
+};
+
+namespace detail {
+
+/// `tensor<...>` for a tensor type that is known in constant evaluation only.
+template <tensor_type Type>
+using tensor_of = decltype([]<std::size_t... I>(std::index_sequence<I...>) {
+  return tensor<Type.element, int(Type.shape.extents[I])...>{};
+}(std::make_index_sequence<std::size_t(Type.shape.rank)>{}));
+
+constexpr shape with_rows(std::int64_t rows, shape sample) {
+  sample.insert(0, int(rows));
+  return sample;
+}
+
+/// The number of samples in `a`. Throws `error` unless it is [rows, sample...] or one sample; an
+/// array without extents may hold any number of whole samples.
+template <array_like A>
+std::int64_t rows_of(const A& a, const shape& sample) {
+  auto check = [&](const auto& extents) -> std::int64_t {
+    std::vector<std::int64_t> e;
+    for (auto x : extents) e.push_back(std::int64_t(x));
+    auto ends_like_sample = [&](std::size_t from) {
+      return e.size() - from == std::size_t(sample.rank) &&
+             std::equal(sample.begin(), sample.end(), e.begin() + std::ptrdiff_t(from));
+    };
+    if (!e.empty() && ends_like_sample(1) && e[0] >= 0) return e[0];
+    if (ends_like_sample(0)) return 1;
+    text found;
+    found << "[";
+    for (std::size_t i = 0; i < e.size(); ++i) found << (i ? "," : "") << e[i];
+    throw error(text() << "predict: the array is " << found << "], but the model takes samples "
+                       << sample << "; hand over one of them, or rows of them");
+  };
+  if constexpr (requires { std::begin(a.shape()); }) {
+    return check(a.shape());
+  } else if constexpr (requires { std::begin(a.extents()); }) {
+    return check(a.extents());
+  } else {
+    const std::int64_t size = sample.size();
+    if (size == 0 || std::int64_t(a.size()) % size != 0) {
+      throw error(text() << "predict: the array has " << std::int64_t(a.size())
+                         << " elements, but a sample " << sample << " has " << size
+                         << "; hand over whole samples");
+    }
+    return std::int64_t(a.size()) / size;
+  }
+}
+
+}  // namespace detail
+
+}  // namespace cella

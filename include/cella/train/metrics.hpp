@@ -1,0 +1,172 @@
+// Metrics: what a model's predictions are worth, gathered batch by batch.
+//
+// A metric has a `name()`, `reset()`, `value()` and either
+//   update(prediction, target)  with two `data::tensor_view`s, whose first axis counts samples, or
+//   update(loss, rows)          with the mean loss of so many samples.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cella/data/tensor.hpp>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace cella::metrics {
+
+/// What every metric has; see the head of this file for `update`.
+template <class M>
+concept metric = requires(std::remove_cvref_t<M>& m) {
+  { m.name() } -> std::convertible_to<std::string>;
+  { m.value() } -> std::convertible_to<double>;
+  m.reset();
+};
+/// Asks for the loss rather than for predictions.
+template <class M>
+concept loss_metric = metric<M> && requires(M& m) {
+  m.update(double{}, std::int64_t{});
+};
+/// Can be updated with predictions of element type P and targets of element type T.
+template <class M, class P, class T>
+concept prediction_metric = metric<M> &&
+    requires(M& m, data::tensor_view<const P> p, data::tensor_view<const T> t) {
+  m.update(p, t);
+};
+
+namespace detail {
+
+/// A mean, exactly weighted.
+struct mean_of {
+  double sum{};
+  std::int64_t count{};
+  double value() const { return count ? sum / double(count) : 0; }
+};
+
+/// Calls f(scores, label) for each label: scores of all classes along the last axis.
+template <class P, class T, class F>
+void for_each_label(data::tensor_view<const P> prediction, data::tensor_view<const T> labels,
+                    F f) {
+  static_assert(std::is_integral_v<T>, "this metric compares classes: targets must be integers");
+  const shape& e = prediction.extents();
+  const std::int64_t classes = e.rank ? e[e.rank - 1] : 1;
+  if (std::int64_t(prediction.size()) != std::int64_t(labels.size()) * classes) {
+    throw error(text("metrics: predictions ")
+                << e << " and labels " << labels.extents()
+                << " do not match; a label belongs to each row of the last axis");
+  }
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    f(std::span<const P>(prediction.data() + std::int64_t(i) * classes, std::size_t(classes)),
+      std::int64_t(labels[i]));
+  }
+}
+
+}  // namespace detail
+
+/// The index of the largest score; the first of equals.
+template <class P>
+std::int64_t argmax(std::span<const P> scores) {
+  return std::max_element(scores.begin(), scores.end()) - scores.begin();
+}
+
+/// The mean loss, each sample counted once, however samples fall into batches.
+struct loss {
+  static std::string name() { return "loss"; }
+  void reset() { mean_ = {}; }
+  void update(double mean, std::int64_t rows) {
+    mean_.sum += mean * double(rows);
+    mean_.count += rows;
+  }
+  double value() const { return mean_.value(); }
+
+  detail::mean_of mean_{};
+};
+
+/// The fraction of labels that have the largest score. Scores [N, ..., C], labels [N, ...].
+struct accuracy {
+  static std::string name() { return "accuracy"; }
+  void reset() { mean_ = {}; }
+  template <class P, class T>
+  void update(data::tensor_view<const P> prediction, data::tensor_view<const T> labels) {
+    detail::for_each_label(prediction, labels, [&](std::span<const P> scores, std::int64_t label) {
+      mean_.sum += argmax(scores) == label;
+      ++mean_.count;
+    });
+  }
+  double value() const { return mean_.value(); }
+
+  detail::mean_of mean_{};
+};
+
+/// The fraction of labels that are among the K largest scores; of equal scores the first counts as
+/// larger.
+template <int K>
+struct top_k {
+  static_assert(K > 0);
+  static std::string name() { return "top" + std::to_string(K); }
+  void reset() { mean_ = {}; }
+  template <class P, class T>
+  void update(data::tensor_view<const P> prediction, data::tensor_view<const T> labels) {
+    detail::for_each_label(prediction, labels, [&](std::span<const P> scores, std::int64_t label) {
+      ++mean_.count;
+      if (label < 0 || label >= std::int64_t(scores.size())) return;
+      const P own = scores[std::size_t(label)];
+      if (own != own) return;
+      int better = 0;
+      for (std::size_t c = 0; c < scores.size(); ++c) {
+        better += scores[c] > own || (scores[c] == own && std::int64_t(c) < label);
+      }
+      mean_.sum += better < K;
+    });
+  }
+  double value() const { return mean_.value(); }
+
+  detail::mean_of mean_{};
+};
+
+/// How often class `row` was taken for class `column`; `value()` is the accuracy. Pass it as a
+/// variable to read it afterwards. Labels outside the classes count as wrong, in no cell.
+template <int Classes>
+struct confusion_matrix {
+  static std::string name() { return "confusion"; }
+  void reset() { *this = {}; }
+  template <class P, class T>
+  void update(data::tensor_view<const P> prediction, data::tensor_view<const T> labels) {
+    detail::for_each_label(prediction, labels, [&](std::span<const P> scores, std::int64_t label) {
+      ++total;
+      const std::int64_t found = argmax(scores);
+      if (label >= 0 && label < Classes && found < Classes)
+        ++counts[std::size_t(label)][std::size_t(found)];
+    });
+  }
+  std::int64_t operator()(int truth, int found) const {
+    return counts[std::size_t(truth)][std::size_t(found)];
+  }
+  double value() const {
+    std::int64_t right = 0;
+    for (std::size_t c = 0; c < std::size_t(Classes); ++c) right += counts[c][c];
+    return total ? double(right) / double(total) : 0;
+  }
+
+  std::array<std::array<std::int64_t, std::size_t(Classes)>, std::size_t(Classes)> counts{};
+  std::int64_t total{};
+};
+
+/// Mean of |prediction - target| over all elements.
+struct mean_absolute_error {
+  static std::string name() { return "mae"; }
+  void reset() { mean_ = {}; }
+  template <class P, class T>
+  void update(data::tensor_view<const P> prediction, data::tensor_view<const T> target) {
+    for (std::size_t i = 0; i < std::min(prediction.size(), target.size()); ++i) {
+      mean_.sum += std::abs(double(prediction[i]) - double(target[i]));
+      ++mean_.count;
+    }
+  }
+  double value() const { return mean_.value(); }
+
+  detail::mean_of mean_{};
+};
+
+}  // namespace cella::metrics

@@ -1,0 +1,145 @@
+// Runs a cell without a program, on the memory of a model: eagerly, or as a graph that was traced
+// at run time for a batch size that nothing was compiled for.
+#pragma once
+
+#include <array>
+#include <cella/backend/cpu/eager.hpp>
+#include <cella/runtime/interpreter.hpp>
+#include <cella/runtime/parameters.hpp>
+#include <cella/train/slots.hpp>
+#include <cella/transform/trace.hpp>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace cella {
+
+/// A run-time number of the step, by name: `{"learning_rate", 0.1}`.
+struct named_scalar {
+  std::string_view name;
+  double value{};
+};
+
+/// What a graph's inputs stand for. Parameters, states and slots are found by name; updates are
+/// written back to them.
+struct input_memory {
+  const parameter_store* parameters{};
+  const slot_store* slots{};
+  std::span<const tensor_ref> arguments;
+  std::span<const named_scalar> scalars;
+};
+
+/// The values of one run. They live as long as this object.
+class runtime_path final : public builder::evaluator {
+ public:
+  explicit runtime_path(const input_memory& memory) : memory_(memory) {}
+
+  /// Runs a traced graph.
+  void run(const graph& g) {
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) bind(g, int(i));
+    interpret(g, values_, &cpu::compute);
+    finish(g);
+  }
+  /// Runs cell(arguments...) node by node: the cell may read values, print them and branch on them.
+  template <std::size_t Count, class Cell>
+  void run_eagerly(Cell& cell, const std::array<tensor_type, Count>& types,
+                   trace_options options) {
+    builder b;
+    b.eager = this;
+    b.training = options.training;
+    b.precision = options.precision;
+    trace_into(b, cell, types);
+    finish(b.g);
+  }
+
+  /// Result `k`, row-major.
+  const tensor_ref& result(int k) const { return results_[std::size_t(k)]; }
+
+  void evaluate(builder& b, node_id n) override {
+    bind_operands(b.g, b.g.operands(n));
+    values_.evaluate(b.g, n, &cpu::compute);
+  }
+  double read(node_id n, std::int64_t i) const override {
+    if (!values_.has(n)) throw error("a value that was not computed yet cannot be read");
+    return read_element(values_.value(n), i);
+  }
+
+ private:
+  /// In eager mode inputs appear while the cell runs: an optimizer asks for its slots.
+  void bind_operands(const graph& g, std::span<const node_id> operands) {
+    for (node_id o : operands) {
+      if (values_.has(o)) continue;
+      for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+        if (g.input(int(i)) == o) bind(g, int(i));
+      }
+    }
+  }
+  void bind(const graph& g, int i) {
+    values_.bind(g.input(i), locate(g.inputs[std::size_t(i)], g.view(g.inputs[std::size_t(i)].name),
+                                    g.type(g.input(i))));
+  }
+
+  tensor_ref locate(const input_info& in, std::string_view name, const tensor_type& type) {
+    switch (in.role) {
+      case input_role::argument:
+        return memory_.arguments[std::size_t(in.index)];
+      case input_role::slot:
+        if (const named_slot* s = memory_.slots ? memory_.slots->find(name) : nullptr)
+          return memory_.slots->value(*s);
+        break;
+      case input_role::scalar:
+        for (const named_scalar& s : memory_.scalars) {
+          if (s.name == name) return number(type, s.value);
+        }
+        break;
+      default:
+        if (name == "random")
+          return {reinterpret_cast<std::byte*>(memory_.parameters->random_state()), type};
+        if (const named_parameter* p = memory_.parameters->find(name))
+          return memory_.parameters->value(*p);
+    }
+    throw error(text() << "the input \"" << name
+                       << "\" of the step has no memory: it is neither a parameter nor a slot nor "
+                          "a number that the model hands over; rename it");
+  }
+  tensor_ref number(const tensor_type& type, double value) {
+    numbers_.emplace_back(std::size_t(8));
+    const tensor_ref r{numbers_.back().data(), type};
+    write_element(r, 0, value);
+    return r;
+  }
+
+  /// Keeps the results, then replaces updated inputs: an update that is itself an input is copied
+  /// before that input changes.
+  void finish(const graph& g) {
+    const auto& outputs = g.regions[0].outputs;
+    bind_operands(g, outputs);
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      const tensor_ref v = values_.value(outputs[k]);
+      if (g.outputs[k].updates < 0 || g.nodes[std::size_t(outputs[k])].op == &input_info_of) {
+        numbers_.emplace_back(std::size_t(v.type.bytes()));
+        const tensor_ref copy{numbers_.back().data(), v.type};
+        if (v.type.bytes()) std::memcpy(copy.data, v.data, std::size_t(v.type.bytes()));
+        updated_.push_back(copy);
+      } else {
+        updated_.push_back(v);
+      }
+      if (g.outputs[k].updates < 0) results_.push_back(updated_.back());
+    }
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      if (g.outputs[k].updates < 0 || !updated_[k].type.bytes()) continue;
+      const std::array target{g.input(g.outputs[k].updates)};
+      bind_operands(g, target);
+      std::memcpy(values_.value(target[0]).data, updated_[k].data,
+                  std::size_t(updated_[k].type.bytes()));
+    }
+  }
+
+  input_memory memory_;
+  value_store values_;
+  std::vector<aligned_buffer> numbers_;
+  std::vector<tensor_ref> updated_;
+  std::vector<tensor_ref> results_;
+};
+
+}  // namespace cella

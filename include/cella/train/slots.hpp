@@ -1,0 +1,57 @@
+// The memory of an optimizer's state: one block, laid out as programs expect it, by name.
+#pragma once
+
+#include <cella/graph/graph.hpp>
+#include <cella/passes/memory.hpp>
+#include <cella/runtime/buffer.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cella {
+
+/// One tensor of an optimizer's state: `momentum.conv1.weight`.
+struct named_slot {
+  std::string name;
+  tensor_type type;
+  std::int64_t offset{};
+};
+
+/// Owns the optimizer's state, zero at first. Compiled programs and the interpreter work on the
+/// same bytes, so that training can change from one to the other between two steps.
+class slot_store {
+ public:
+  slot_store() = default;
+  /// Room for the slot inputs of a training step's graph, in their order.
+  explicit slot_store(const graph& g) {
+    std::int64_t size = 0;
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+      if (g.inputs[i].role != input_role::slot) continue;
+      entries_.push_back({std::string(g.view(g.inputs[i].name)), g.type(g.input(int(i))), size});
+      size += align_up(entries_.back().type.bytes());
+    }
+    memory_ = aligned_buffer(std::size_t(size));
+  }
+
+  const std::vector<named_slot>& entries() const { return entries_; }
+  std::byte* data() const { return memory_.data(); }
+  std::size_t bytes() const { return memory_.size(); }
+  tensor_ref value(const named_slot& s) const { return {memory_.data() + s.offset, s.type}; }
+  /// The slot of this name, or null.
+  const named_slot* find(std::string_view name) const {
+    for (const auto& e : entries_) {
+      if (e.name == name) return &e;
+    }
+    return nullptr;
+  }
+  /// Back to the state before the first step.
+  void clear() {
+    if (bytes()) std::memset(data(), 0, bytes());
+  }
+
+ private:
+  std::vector<named_slot> entries_;
+  aligned_buffer memory_;
+};
+
+}  // namespace cella
