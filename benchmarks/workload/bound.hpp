@@ -13,37 +13,32 @@
 namespace cella::benchmark {
 
 inline constexpr double learning_rate = 0.01;
-struct momentum_sgd : optim::sgd {
-  constexpr momentum_sgd() : optim::sgd{.momentum = 0.9} {}
-};
 
 /// Mean cross-entropy, gradients and update: what one step of training does.
 template <class Net, int... Input>
-using training = program<training_step<Net, cross_entropy_loss, momentum_sgd>, true, dtype::f32,
-                         tensor<dtype::f32, Input...>, tensor<dtype::i32, std::array{Input...}[0]>>;
+using training =
+    program<training_step<Net, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}>, true, dtype::f32,
+            tensor<dtype::f32, Input...>, tensor<dtype::i32, std::array{Input...}[0]>>;
 template <class Net, int... Input>
 using inference = inference_program<Net, tensor<dtype::f32, Input...>>;
 
 namespace detail {
 
-template <class P, int I, bool Prepare>
-void add_calls(std::vector<call_profile>& profiles, std::vector<cpu::kernel_call>& calls) {
+/// Describes the calls that step I becomes, in the order of `executable<P>::calls`.
+template <class P, int I>
+void describe(program_profile& p) {
   using lowered = cpu::lowered<P, I>;
-  const auto add = [&](auto phase, bool computes) {
-    profiles.push_back({P::plan.steps[std::size_t(I)], computes, lowered::units(phase), 0, 0});
-    calls.push_back(
-        {&lowered::template run<phase>, lowered::units(phase), lowered::scratch_bytes()});
-  };
-  using first = std::integral_constant<int, 0>;
-  using second = std::integral_constant<int, 1>;
-  if constexpr (Prepare) {
-    if constexpr (lowered::single_sample()) add(first{}, false);
-  } else if constexpr (lowered::single_sample()) {
-    add(second{}, true);
-  } else {
-    add(first{}, lowered::phases() == 1);
-    if constexpr (lowered::phases() == 2) add(second{}, true);
+  if constexpr (lowered::s.carried) return;
+  call_profile call{.what = lowered::s};
+  if constexpr (lowered::s.kind == step_kind::product && !lowered::in_lanes) {
+    const auto m = lowered::matrices(nullptr, nullptr);
+    call.what.extents = {m.rows, m.columns, m.depth, m.batch};
   }
+  if (lowered::phases() == 2) {
+    (lowered::single_sample() ? p.preparation : p.calls).push_back(call);
+  }
+  call.computes = true;
+  p.calls.push_back(call);
 }
 
 inline double median(std::vector<double> values) {
@@ -94,13 +89,10 @@ class bound {
   /// Runs the program's calls one by one, in their order and over memory of their own.
   program_profile profile() {
     program_profile p;
-    std::vector<cpu::kernel_call> preparation, calls;
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (detail::add_calls<P, int(I), true>(p.preparation, preparation), ...);
-      (detail::add_calls<P, int(I), false>(p.calls, calls), ...);
-    }
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (detail::describe<P, int(I)>(p), ...); }
     (std::make_index_sequence<std::size_t(P::plan.step_count)>{});
 
+    scratch_ = aligned_buffer(std::size_t(scratch_bytes() * (pool_ ? pool_->size() : 1)));
     aligned_buffer arena(std::size_t(P::plan.arena_bytes));
     aligned_buffer slots(std::size_t(P::plan.slot_bytes));
     aligned_buffer scalars(std::size_t(P::count(input_role::scalar)) * 8);
@@ -116,19 +108,27 @@ class bound {
       *reinterpret_cast<float*>(scalars.data() + at * 8) = float(learning_rate);
     }
 
+    const cpu::flush_denormals guard;
     std::vector<double> steps;
-    for (int i = 0; i < rounds; ++i) steps.push_back(timed([&] { step(); }));
+    std::vector<std::vector<double>> preparation(p.preparation.size()), calls(p.calls.size());
+    // In turns, so that whole steps and single calls see the same machine.
+    const auto end = clock::now() + std::chrono::seconds(8);
+    for (int turn = 0; turn < 40 && (turn < 2 || clock::now() < end); ++turn) {
+      for (int i = 0; i < 25; ++i) {
+        time_calls(memory, executable<P>::preparation, preparation);
+        time_calls(memory, executable<P>::calls, calls);
+      }
+      step();
+      for (int i = 0; i < 25; ++i) steps.push_back(timed([&] { step(); }));
+    }
+    summarize(preparation, p.preparation);
+    summarize(calls, p.calls);
     p.fastest_step = *std::min_element(steps.begin(), steps.end());
     p.median_step = detail::median(steps);
-
-    const cpu::flush_denormals guard;
-    time_calls(memory, preparation, p.preparation);
-    time_calls(memory, calls, p.calls);
     return p;
   }
 
  private:
-  static constexpr int rounds = 1000;
   static constexpr tensor_type input() { return P::graph.type(P::graph.input(first_input())); }
   static constexpr int first_input() {
     for (std::size_t i = 0; i < P::graph.inputs.size(); ++i) {
@@ -146,41 +146,44 @@ class bound {
     return std::chrono::duration<double, std::micro>(clock::now() - before).count();
   }
 
-  void time_calls(cpu::memory& memory, const std::vector<cpu::kernel_call>& calls,
-                  std::vector<call_profile>& profiles) {
-    double clock_cost = 1e9;
-    for (int i = 0; i < rounds; ++i) clock_cost = std::min(clock_cost, timed([] {}));
-    std::int64_t scratch_bytes = 0;
-    for (const auto& call : calls) scratch_bytes = std::max(scratch_bytes, align_up(call.scratch));
-    aligned_buffer scratch(std::size_t(scratch_bytes * (pool_ ? pool_->size() : 1)));
-
-    std::vector<std::vector<double>> times(calls.size());
-    for (int round = 0; round < rounds; ++round) {
-      for (std::size_t i = 0; i < calls.size(); ++i) {
-        const double t = timed([&] { run(memory, calls[i], scratch, scratch_bytes); });
-        times[i].push_back(std::max(t - clock_cost, 0.0));
-      }
-    }
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      profiles[i].fastest = *std::min_element(times[i].begin(), times[i].end());
-      profiles[i].median = detail::median(times[i]);
+  template <std::size_t N>
+  void time_calls(cpu::memory& memory, const std::array<cpu::kernel_call, N>& calls,
+                  std::vector<std::vector<double>>& times) {
+    if (times.size() != N) throw error("the profile does not describe this program's calls");
+    for (std::size_t i = 0; i < N; ++i) {
+      times[i].push_back(timed([&] { run(memory, calls[i]); }));
     }
   }
-  void run(cpu::memory& memory, const cpu::kernel_call& call, const aligned_buffer& scratch,
-           std::int64_t scratch_bytes) {
-    if (!pool_ || call.units == 1) return call.run(memory, {0, call.units}, scratch.data());
+  static void summarize(const std::vector<std::vector<double>>& times,
+                        std::vector<call_profile>& profiles) {
+    double clock_cost = 1e9;
+    for (int i = 0; i < 1000; ++i) clock_cost = std::min(clock_cost, timed([] {}));
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      profiles[i].fastest =
+          std::max(*std::min_element(times[i].begin(), times[i].end()) - clock_cost, 0.0);
+      profiles[i].median = std::max(detail::median(times[i]) - clock_cost, 0.0);
+    }
+  }
+  void run(cpu::memory& memory, const cpu::kernel_call& call) {
+    if (!pool_ || call.units == 1) return call.run(memory, {0, call.units}, scratch_.data());
     const int parts = pool_->size();
     pool_->run(parts, [&](work_range part) {
       for (int i = part.first; i < part.last; ++i) {
-        call.run(memory, part_of(call.units, parts, i), scratch.data() + i * scratch_bytes);
+        call.run(memory, part_of(call.units, parts, i), scratch_.data() + i * scratch_bytes());
       }
     });
+  }
+  static constexpr std::int64_t scratch_bytes() {
+    std::int64_t most = 0;
+    for (const auto& call : executable<P>::calls) most = std::max(most, align_up(call.scratch));
+    return most;
   }
 
   Net net_{};
   parameter_store store_;
   std::unique_ptr<thread_pool> pool_;
   std::unique_ptr<executable<P>> run_;
+  aligned_buffer scratch_;
   std::vector<float> x_;
   std::vector<std::int32_t> labels_;
 };

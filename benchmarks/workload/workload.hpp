@@ -19,8 +19,7 @@ struct measurement {
 /// One kernel call of a program.
 struct call_profile {
   step what;
-  bool computes{};  ///< it does the step's floating-point work, rather than prepare it
-  int units{};
+  bool computes{};             ///< it does the step's floating-point work, rather than prepare it
   double fastest{}, median{};  ///< microseconds
 };
 struct program_profile {

@@ -4,11 +4,8 @@ using namespace cella;
 using namespace cella::test;
 
 namespace {
-struct momentum : optim::sgd {
-  constexpr momentum() : optim::sgd{.momentum = 0.9} {}
-};
 template <dtype Element>
-using lenet_step = program<training_step<models::lenet5, cross_entropy_loss, momentum>, true, Element,
+using lenet_step = program<training_step<models::lenet5, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}>, true, Element,
                            tensor<Element, 8, 1, 28, 28>, tensor<dtype::i32, 8>>;
 std::string file_name(const std::string& path) {
   const std::vector<std::pair<std::string, std::string>> layers{

@@ -5,7 +5,7 @@ using namespace cella::test;
 
 namespace {
 template <dtype Element>
-using residual_step = program<training_step<residual_net, cross_entropy_loss, optim::adam>, true, Element,
+using residual_step = program<training_step<residual_net, cross_entropy_loss{}, optim::adam{}>, true, Element,
                               tensor<Element, 6, 3, 9, 9>, tensor<dtype::i32, 6>>;
 const auto same_name = [](const std::string& path) { return path; };
 }  // namespace

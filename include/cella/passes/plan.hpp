@@ -108,6 +108,10 @@ struct step {
   std::array<step_output, 6> outputs{};
   int read_count{};
   std::array<operand_read, 16> reads{};
+  /// A sum that this step's kernel yields beside its own result (a bias gradient), as the index of
+  /// the step that describes it; that step is `carried` and has no kernel of its own.
+  int side = -1;
+  bool carried{};
   std::int64_t flops{};
   std::int64_t bytes{};
 

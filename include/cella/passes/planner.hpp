@@ -43,7 +43,10 @@ class planner {
     for (std::size_t i = 0; i < g.regions[0].inputs.size(); ++i)
       input_of_.push_back(g.input(int(i)));
     order_groups();
-    for (int i : order_) lower(i);
+    carry_sums();
+    for (int i : order_) {
+      if (carrier_[std::size_t(i)] < 0) lower(i);
+    }
     finish();
   }
 
@@ -142,6 +145,43 @@ class planner {
       if (waits) return true;
     }
     return false;
+  }
+
+  /// Bias gradients: a sum of pooled gradients over samples and pixels is yielded by the kernel
+  /// that un-pools them, if all that becomes of it is written in place.
+  constexpr void carry_sums() {
+    carrier_.assign(cut_.groups.size(), -1);
+    side_.assign(cut_.groups.size(), -1);
+    for (std::size_t r = 0; r < cut_.groups.size(); ++r) {
+      const group& s = cut_.groups[r];
+      const node& sum = g.nodes[std::size_t(s.anchor)];
+      if (s.kind != step_kind::reduce || s.arrangement != layout::lanes) continue;
+      const node_id x = s.operands[0];
+      const bool bias = g.type(x).rank() == 4 && sum.attributes.as<axes_options>().axes == 0b1101u;
+      if (!bias || cut_.member(s, x) || !writes_in_place(s)) continue;
+      for (std::size_t h = 0; h < cut_.groups.size(); ++h) {
+        const group& host = cut_.groups[h];
+        const bool unpools = host.kind == step_kind::convolution_pool_weight_gradient;
+        const node_id pooled = unpools ? host.operands[1] : host.operands[0];
+        if ((!unpools && host.kind != step_kind::unpool_corners) || side_[h] >= 0) continue;
+        if (source(pooled) != source(x)) continue;
+        carrier_[r] = int(h);
+        side_[h] = int(r);
+        break;
+      }
+    }
+  }
+  /// Every value of the group that is read outside it replaces an input.
+  constexpr bool writes_in_place(const group& s) const {
+    for (node_id m : s.members) {
+      if (read_outside(s, m) && replaced_input(m) < 0) return false;
+      for (node_id o : g.operands(m)) {
+        const node_id from = source(cut_.is_broadcast(o) ? g.operand(o, 0) : o);
+        if (m != s.anchor && !cut_.member(s, o) && !cut_.is_constant(o) && !cut_.is_input(from))
+          return false;
+      }
+    }
+    return true;
   }
 
   // ---- memory
@@ -257,7 +297,9 @@ class planner {
 
   // ---- groups to steps
 
-  constexpr void lower(int index) {
+  constexpr void lower(int index, bool carried = false) {
+    const int side = side_[std::size_t(index)];
+    if (side >= 0) lower(side, true);
     const group& s = cut_.groups[std::size_t(index)];
     step t{.kind = s.kind,
            .arrangement = s.arrangement,
@@ -265,6 +307,8 @@ class planner {
            .accumulated = s.accumulated};
     operands(s, t);
     leaves(s, t);
+    t.carried = carried;
+    if (side >= 0) t.side = plan_.step_count - 1;
     outputs(s, t);
     count(s, t);
     emit(t);
@@ -625,6 +669,8 @@ class planner {
   std::vector<node_id> input_of_;
   std::vector<int> order_;
   flags in_place_;
+  std::vector<int> carrier_;  ///< group whose kernel yields this sum, or -1
+  std::vector<int> side_;     ///< the sum that this group yields, or -1
   std::vector<buffer> buffers_;
   std::vector<home> homes_;
   Plan plan_{};

@@ -20,18 +20,20 @@ class executable {
   using element_type = element<P::element_type>;
 
   /// `store` holds the parameters and outlives the executable; several executables may share it.
-  /// `threads` may be null: then everything runs on the calling thread.
-  explicit executable(parameter_store& store, thread_pool* threads = nullptr)
+  /// `threads` may be null: then everything runs on the calling thread. `slots` is memory for the
+  /// optimizer's state, `P::plan.slot_bytes` of it, that outlives the executable; null: its own.
+  explicit executable(parameter_store& store, thread_pool* threads = nullptr,
+                      std::byte* slots = nullptr)
       : store_(&store),
         threads_(threads),
         arena_(std::size_t(P::plan.arena_bytes)),
-        slots_(std::size_t(P::plan.slot_bytes)),
+        slots_(slots ? 0 : std::size_t(P::plan.slot_bytes)),
         scratch_(std::size_t(scratch_bytes() * (threads ? threads->size() : 1))),
         scalars_(std::size_t(P::count(input_role::scalar)) * 8) {
     store.check(P::signature, P::element_type);
     memory_.base[arena_space] = arena_.data();
     memory_.base[parameter_space] = store.data();
-    memory_.base[slot_space] = slots_.data();
+    memory_.base[slot_space] = slots ? slots : slots_.data();
     memory_.base[scalar_space] = scalars_.data();
   }
   executable(const executable&) = delete;
@@ -39,14 +41,16 @@ class executable {
 
   /// Sets a run-time number of the step (learning rate, step count); see `program::scalar`.
   void scalar(int index, double value) {
-    *reinterpret_cast<element_type*>(scalars_.data() + std::size_t(index) * 8) = static_cast<element_type>(value);
+    *reinterpret_cast<element_type*>(scalars_.data() + std::size_t(index) * 8) =
+        static_cast<element_type>(value);
   }
 
   /// Runs the program on the arguments, row-major and of the program's types (unchecked: the
   /// checked call is above this room).
   template <class... Pointers>
   void operator()(const Pointers*... arguments) {
-    static_assert(sizeof...(Pointers) == std::size_t(P::count(input_role::argument)), "as many arguments as the program has");
+    static_assert(sizeof...(Pointers) == std::size_t(P::count(input_role::argument)),
+                  "as many arguments as the program has");
     int i = first_argument;
     ((memory_.base[std::size_t(i++)] =
           const_cast<std::byte*>(reinterpret_cast<const std::byte*>(arguments))),
@@ -65,11 +69,12 @@ class executable {
   auto result() const {
     constexpr plan_value r = P::plan.results[std::size_t(K)];
     constexpr tensor_type t = P::graph.type(r.value);
-    return std::span<const element<t.element>>(memory_.at<const element<t.element>>(r.at), std::size_t(t.size()));
+    return std::span<const element<t.element>>(memory_.at<const element<t.element>>(r.at),
+                                               std::size_t(t.size()));
   }
 
   /// The optimizer's state, one tensor per slot input of the graph.
-  std::byte* slots() const { return slots_.data(); }
+  std::byte* slots() const { return memory_.base[slot_space]; }
 
  private:
   template <bool Prepare, std::size_t... I>
@@ -83,6 +88,7 @@ class executable {
   template <bool Prepare, int I>
   static constexpr std::size_t phases() {
     using lowered = cpu::lowered<P, I>;
+    if (lowered::s.carried) return 0;
     if (lowered::single_sample()) return 1;
     return Prepare ? 0 : std::size_t(lowered::phases());
   }
@@ -90,7 +96,9 @@ class executable {
   static constexpr void add_calls([[maybe_unused]] std::array<cpu::kernel_call, N>& t,
                                   [[maybe_unused]] std::size_t& n) {
     using lowered = cpu::lowered<P, I>;
-    if constexpr (lowered::single_sample()) {
+    if constexpr (lowered::s.carried) {
+      return;
+    } else if constexpr (lowered::single_sample()) {
       constexpr int phase = Prepare ? 0 : 1;
       t[n++] = {&lowered::template run<phase>, lowered::units(phase), lowered::scratch_bytes()};
     } else if constexpr (!Prepare) {

@@ -18,22 +18,25 @@ namespace cella {
 template <int... Extents>
 struct features {
   static constexpr shape extents{Extents...};
-  static constexpr dtype element_for(dtype model) { return model; }
+  /// A batch of them, in a model of element type `Model`.
+  template <dtype Model, int Rows>
+  using batch = tensor<Model, Rows, Extents...>;
 };
 /// One picture: channels, height, width.
 template <int Channels, int Height, int Width>
 using image = features<Channels, Height, Width>;
 /// One sequence of `Length` integers (i32), as an embedding takes it.
-template <int... Length>
+template <int Length>
 struct tokens {
-  static constexpr shape extents{Length...};
-  static constexpr dtype element_for(dtype) { return dtype::i32; }
+  static constexpr shape extents{Length};
+  template <dtype Model, int Rows>
+  using batch = tensor<dtype::i32, Rows, Length>;
 };
 
 template <class T>
 concept sample_spec = requires {
   { T::extents } -> std::convertible_to<shape>;
-  { T::element_for(dtype::f32) } -> std::same_as<dtype>;
+  { T::template batch<dtype::f32, 1>::type } -> std::convertible_to<tensor_type>;
 };
 
 /// Dense arrays as they come from elsewhere: `data()` with `shape()` or `extents()`, or with
@@ -47,15 +50,34 @@ concept array_like = requires(const A& a) {
 
 namespace detail {
 
-/// `tensor<...>` for a tensor type that is known in constant evaluation only.
-template <tensor_type Type>
-using tensor_of = decltype([]<std::size_t... I>(std::index_sequence<I...>) {
-  return tensor<Type.element, int(Type.shape.extents[I])...>{};
-}(std::make_index_sequence<std::size_t(Type.shape.rank)>{}));
+/// Its `type` is `tensor<...>` for a tensor type that is known in constant evaluation only.
+template <tensor_type Type, class = std::make_index_sequence<std::size_t(Type.shape.rank)>>
+struct tensor_of;
+template <tensor_type Type, std::size_t... I>
+struct tensor_of<Type, std::index_sequence<I...>> {
+  using type = tensor<Type.element, int(Type.shape.extents[I])...>;
+};
 
 constexpr shape with_rows(std::int64_t rows, shape sample) {
   sample.insert(0, int(rows));
   return sample;
+}
+
+/// The first element of a dense row-major array; a library's column-major array is refused.
+template <array_like A>
+auto first_element(const A& a) {
+  if constexpr (requires { std::begin(a.strides()); std::begin(a.shape()); }) {
+    std::int64_t expected = 1;
+    for (std::size_t i = a.shape().size(); i-- > 0;) {
+      const auto extent = std::int64_t(a.shape()[i]);
+      if (extent != 1 && std::int64_t(a.strides()[i]) != expected) {
+        throw error("predict: the array is not dense and row-major; hand over a row-major copy");
+      }
+      expected *= extent;
+    }
+  }
+  if constexpr (requires { a.data_offset(); }) return a.data() + a.data_offset();
+  else return a.data();
 }
 
 /// The number of samples in `a`. Throws `error` unless it is [rows, sample...] or one sample; an

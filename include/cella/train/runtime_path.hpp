@@ -36,6 +36,7 @@ class runtime_path final : public builder::evaluator {
 
   /// Runs a traced graph.
   void run(const graph& g) {
+    const cpu::flush_denormals guard;
     for (std::size_t i = 0; i < g.inputs.size(); ++i) bind(g, int(i));
     interpret(g, values_, &cpu::compute);
     finish(g);
@@ -44,6 +45,7 @@ class runtime_path final : public builder::evaluator {
   template <std::size_t Count, class Cell>
   void run_eagerly(Cell& cell, const std::array<tensor_type, Count>& types,
                    trace_options options) {
+    const cpu::flush_denormals guard;
     builder b;
     b.eager = this;
     b.training = options.training;

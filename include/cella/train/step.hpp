@@ -9,24 +9,38 @@
 
 namespace cella {
 
-/// The usual losses as function objects.
+// A loss is a function of (prediction, target) that yields the mean over the samples: a lambda or
+// an object of a literal type. It may tell the target's type by
+//   static constexpr tensor_type target(const tensor_type& prediction);
+// without which targets are of the prediction's type.
+
+/// Mean softmax cross-entropy of logits [N,C] and labels [N], 0 to C - 1.
 struct cross_entropy_loss {
   constexpr var operator()(var logits, var labels) const {
     return softmax_cross_entropy(logits, labels);
   }
+  static constexpr tensor_type target(const tensor_type& logits) {
+    tensor_type t{dtype::i32, logits.shape};
+    if (t.rank()) t.shape.erase(t.rank() - 1);
+    return t;
+  }
+  /// Labels are below this.
+  static constexpr std::int64_t classes(const tensor_type& logits) {
+    return logits.rank() ? logits[logits.rank() - 1] : 0;
+  }
 };
+/// Mean of the squared differences.
 struct squared_error_loss {
   constexpr var operator()(var prediction, var target) const {
     return mean_squared_error(prediction, target);
   }
 };
 
-/// (x, target) -> {loss, prediction}; updates the parameters of `net` by `optimizer`.
-template <class Net, class Loss, class Optimizer>
+/// (x, target) -> {loss, prediction}; updates the parameters of `net` by `Optimizer`:
+/// `training_step<models::lenet5, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}>`
+template <class Net, auto Loss, auto Optimizer>
 struct training_step {
   Net net{};
-  Loss loss{};
-  Optimizer optimizer{};
 
   struct result {
     var loss;
@@ -37,7 +51,7 @@ struct training_step {
   constexpr result operator()(var x, var target) {
     const var prediction = forward(x);
     if (x.b->failed()) return {x, x};
-    const var l = loss(prediction, target);
+    const var l = Loss(prediction, target);
     builder& b = *x.b;
     std::vector<var> parameters;
     std::vector<std::int32_t> inputs;
@@ -49,7 +63,7 @@ struct training_step {
     const auto g = gradients(l, parameters);
     for (std::size_t i = 0; i < g.size() && !b.failed(); ++i) {
       optim::context c(b, inputs[i]);
-      optimizer(c, g[i]);
+      Optimizer(c, g[i]);
     }
     return {l, prediction};
   }

@@ -10,13 +10,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#if defined(__GNUC__) && !defined(__clang__)
-// g++ 12 warns of the undefined registers from which its own AVX-512 intrinsics start.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
 namespace cella::cpu {
 
 // ---- the terms of an expression
@@ -204,7 +197,3 @@ struct plain_sink {
 };
 
 }  // namespace cella::cpu
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif

@@ -15,11 +15,12 @@ namespace detail {
 /// registers, or 8 of 16.
 inline constexpr int convolution_channels = vector_registers >= 32 ? 4 : 2;
 inline constexpr int convolution_pixels = 4;
-/// The gradient of the input keeps the weights in registers too: 24 + 6 + 1, or
-/// 8 + 2 + 1.
-inline constexpr int input_gradient_channels = vector_registers >= 32 ? 6 : 2;
+/// Of the gradient of the input: 6 x 4 sums and 5 operands in 32 registers, 6 x 2 and 3 in 16.
+inline constexpr int input_gradient_channels = 6;
+inline constexpr int input_gradient_pixels = vector_registers >= 32 ? 4 : 2;
 /// Bits of a tile_set beside those of the channels.
-inline constexpr tile_set four_pixels = 1u << 8, two_pixels = 1u << 9, one_pixel = 1u << 10;
+inline constexpr tile_set four_pixels = 1u << 8, two_pixels = 1u << 9, one_pixel = 1u << 10,
+                          pixel_run = 1u << 11;
 
 }  // namespace detail
 
@@ -47,9 +48,9 @@ constexpr tile_set lanes_convolution_pool_tiles(const lanes_convolution_extents&
   return detail::group_sizes(e.out_channels, detail::convolution_channels);
 }
 constexpr tile_set lanes_convolution_input_gradient_tiles(const lanes_convolution_extents& e) {
-  const bool wide = e.out_width() >= detail::convolution_pixels;
+  const bool wide = e.out_width() >= detail::input_gradient_pixels;
   return detail::group_sizes(e.in_channels, detail::input_gradient_channels) |
-         (wide ? detail::four_pixels : detail::one_pixel);
+         (wide ? detail::pixel_run : detail::one_pixel);
 }
 
 /// y = x * w (cross-correlation, as in PyTorch).
@@ -188,38 +189,22 @@ template <int C, int P, class T, class Sink>
     for (int kh = first_kh; kh <= last_kh; kh += s.stride_height) {
       const T* d = dz + (std::int64_t{(row - kh) / s.stride_height} * s.out_width + last) * L;
       const T* wk = w + kh * s.kernel_width + phase;
-      const auto inside = [&](int k) { return k >= 0 && k < n; };
-      if constexpr (P == 4) {
-        if (inside(right - 3)) {
-          const int k = right - 3;
-          input_gradient_tap<0, 1>(d - k * L, wk + k * s.stride_width, s.taps, sum);
-        }
-        if (inside(right - 2)) {
-          const int k = right - 2;
-          input_gradient_tap<0, 2>(d - k * L, wk + k * s.stride_width, s.taps, sum);
-        }
-        if (inside(right - 1)) {
-          const int k = right - 1;
-          input_gradient_tap<0, 3>(d - k * L, wk + k * s.stride_width, s.taps, sum);
-        }
+      const auto some = [&]<int First, int Last>(int k) __attribute__((always_inline)) {
+        if (k < 0 || k >= n) return;
+        input_gradient_tap<First, Last>(d - k * L, wk + k * s.stride_width, s.taps, sum);
+      };
+      const auto edge = std::make_integer_sequence<int, P - 1>{};
+      [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+        (some.template operator()<0, I + 1>(right - P + 1 + I), ...);
       }
+      (edge);
       for (int k = first_full; k <= last_full; ++k) {
         input_gradient_tap<0, P>(d - k * L, wk + k * s.stride_width, s.taps, sum);
       }
-      if constexpr (P == 4) {
-        if (inside(last + 1)) {
-          const int k = last + 1;
-          input_gradient_tap<1, 4>(d - k * L, wk + k * s.stride_width, s.taps, sum);
-        }
-        if (inside(last + 2)) {
-          const int k = last + 2;
-          input_gradient_tap<2, 4>(d - k * L, wk + k * s.stride_width, s.taps, sum);
-        }
-        if (inside(last + 3)) {
-          const int k = last + 3;
-          input_gradient_tap<3, 4>(d - k * L, wk + k * s.stride_width, s.taps, sum);
-        }
+      [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+        (some.template operator()<I + 1, P>(last + 1 + I), ...);
       }
+      (edge);
     }
   }
 #pragma GCC unroll 4
@@ -254,9 +239,9 @@ template <tile_set Tiles, class T, class Sink>
           }
         }
       };
-      if constexpr ((Tiles & four_pixels) != 0) {
-        if (s.out_width >= convolution_pixels) {
-          return row(std::integral_constant<int, convolution_pixels>{});
+      if constexpr ((Tiles & pixel_run) != 0) {
+        if (s.out_width >= input_gradient_pixels) {
+          return row(std::integral_constant<int, input_gradient_pixels>{});
         }
       }
       if constexpr ((Tiles & one_pixel) != 0) row(std::integral_constant<int, 1>{});

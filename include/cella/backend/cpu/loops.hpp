@@ -6,13 +6,6 @@
 #include <cella/backend/cpu/expression.hpp>
 #include <cella/backend/work_range.hpp>
 
-#if defined(__GNUC__) && !defined(__clang__)
-// g++ 12 warns of the undefined registers from which its own AVX-512 intrinsics start.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
 namespace cella::cpu {
 
 /// The loops of a group, outermost first, and how far each operand moves per turn: in elements, or
@@ -233,7 +226,3 @@ template <class T, int Reads, bool Lanes, class Term, class Sink>
 }
 
 }  // namespace cella::cpu
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif

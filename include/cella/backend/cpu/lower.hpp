@@ -83,6 +83,14 @@ struct lowered {
     return typename with_outputs<plain_sink_of>::type{addresses_in(m)};
   }
 
+  /// What becomes of the sum that the kernel yields beside its result.
+  static auto side_epilogue([[maybe_unused]] const memory& m) {
+    if constexpr (s.side < 0)
+      return discard{};
+    else
+      return lowered<P, s.side>::plain_epilogue(m);
+  }
+
   // ---- extents
 
   static constexpr lanes_convolution_extents lanes_window() {
@@ -163,10 +171,10 @@ struct lowered {
     } else if constexpr (s.kind == step_kind::convolution_pool_weight_gradient) {
       lanes_convolution_pool_weight_gradient<fixed_width()>(
           units, lanes_window(), in(0), in(1), m.at<const std::uint16_t>(s.in[2]),
-          reinterpret_cast<T*>(scratch), plain_epilogue(m));
+          reinterpret_cast<T*>(scratch), plain_epilogue(m), side_epilogue(m));
     } else if constexpr (s.kind == step_kind::unpool_corners) {
       lanes_unpool(units, unpooled(), in(0), m.at<const std::uint16_t>(s.in[1]),
-                   m.at<T>(s.outputs[0].at));
+                   m.at<T>(s.outputs[0].at), side_epilogue(m));
     } else if constexpr (s.kind == step_kind::product && in_lanes) {
       const lanes_dense_extents e{lane_blocks<T>(samples), extent(1), extent(2), extent(3),
                                   extent(4)};

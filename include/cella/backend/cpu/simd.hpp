@@ -7,10 +7,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <xsimd/xsimd.hpp>
-
+#if defined(__GNUC__) && !defined(__clang__)
+// g++ 12 warns of the undefined registers from which its own AVX-512 intrinsics start, wherever they
+// are inlined; what counts is the state where their header is read.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #if defined(__SSE2__)
 #include <immintrin.h>
+#endif
+
+#include <xsimd/xsimd.hpp>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
 #endif
 
 namespace cella::cpu {

@@ -1,0 +1,261 @@
+// Runs a model's training steps and its inference: compiled programs, eager mode, and graphs traced
+// at run time for batches that nothing was compiled for; all on the same memory.
+#pragma once
+
+#include <cella/passes/pass.hpp>
+#include <cella/runtime/executable.hpp>
+#include <cella/train/input.hpp>
+#include <cella/train/runtime_path.hpp>
+#include <cella/train/step.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace cella {
+
+/// How a model runs: compiled, or node by node with values that can be read.
+enum class execution : std::uint8_t { graph, eager };
+
+/// What a model's type is made for.
+struct model_options {
+  int batch = 32;  ///< samples per training step
+  dtype precision = dtype::f32;
+  /// False: no programs are compiled, and the model runs in eager mode only, for cells that branch
+  /// on values.
+  bool compiled = true;
+};
+
+namespace detail {
+
+/// The type of Net's first result. If the trace fails, the program that is compiled later reports
+/// the fault.
+template <class Net, dtype Precision, tensor_type Input>
+consteval tensor_type output_of() {
+  builder b;
+  b.precision = Precision;
+  Net net{};
+  trace_into(b, net, std::array{Input});
+  if (b.failed() || b.g.outputs.empty()) return Input;
+  return b.g.type(b.g.regions[0].outputs[0]);
+}
+template <auto Loss>
+constexpr tensor_type target_of(const tensor_type& prediction) {
+  if constexpr (requires { Loss.target(prediction); })
+    return Loss.target(prediction);
+  else
+    return prediction;
+}
+template <auto Loss>
+struct loss_cell {
+  constexpr var operator()(var prediction, var target) const { return Loss(prediction, target); }
+};
+/// `type`, which is for `batch` samples, for another number of them.
+constexpr tensor_type for_rows(tensor_type type, std::int64_t batch, std::int64_t rows) {
+  if (type.rank()) type.shape[0] = int(type.shape[0] / batch * rows);
+  return type;
+}
+
+}  // namespace detail
+
+template <class Net, sample_spec Input, auto Loss, auto Optimizer, model_options Options>
+class engine {
+  static_assert(Options.batch > 0, "a model needs a batch of at least 1");
+  static_assert(is_floating(Options.precision), "a model's parameters are floating-point numbers");
+
+ public:
+  static constexpr std::int64_t batch = Options.batch;
+  static constexpr dtype precision = Options.precision;
+  using input_tensor = typename Input::template batch<precision, Options.batch>;
+  static constexpr tensor_type input_type = input_tensor::type;
+  static constexpr tensor_type output_type = detail::output_of<Net, precision, input_type>();
+  static constexpr tensor_type target_type = detail::target_of<Loss>(output_type);
+  using input_element = element<input_type.element>;
+  using output_element = element<output_type.element>;
+  using target_element = element<target_type.element>;
+  using step_cell = training_step<Net, Loss, Optimizer>;
+  /// The compiled training step, and inference for `Rows` samples.
+  using training = program<step_cell, true, precision, input_tensor,
+                           typename detail::tensor_of<target_type>::type>;
+  template <int Rows>
+  using inference = program<Net, false, precision, typename Input::template batch<precision, Rows>>;
+
+  engine(std::uint64_t seed, execution mode, int threads)
+      : mode(mode), store_(step_.net, seed, precision) {
+    if (!Options.compiled && mode == execution::graph) {
+      throw error(
+          "this model has nothing compiled (model_options::compiled is false); run it with "
+          "execution::eager");
+    }
+    if (threads != 1 && mode == execution::graph) threads_ = std::make_unique<thread_pool>(threads);
+  }
+
+  execution mode;
+
+  Net& net() { return step_.net; }
+  parameter_store& parameters() { return store_; }
+  const parameter_store& parameters() const { return store_; }
+  /// Made on first use: a model that only predicts has no optimizer state.
+  slot_store& slots() {
+    if (!slots_) slots_.emplace(trace(step_, step_types(batch), {true, precision}));
+    return *slots_;
+  }
+
+  /// One of the types above for another number of samples.
+  static constexpr tensor_type for_rows(const tensor_type& type, std::int64_t rows) {
+    return detail::for_rows(type, batch, rows);
+  }
+
+  struct step_result {
+    double loss{};
+    /// Valid until the next step.
+    data::tensor_view<const output_element> prediction;
+  };
+  /// One step on `rows` samples. A full batch runs the program. A last, smaller batch counts
+  /// exactly: the same training step is traced for its size at run time, kept, and interpreted on
+  /// the same parameters and optimizer state, which is slower but right for batch norm, too.
+  step_result train(const input_element* x, const target_element* y, std::int64_t rows,
+                    std::int64_t step, double learning_rate) {
+    check_labels(y, rows);
+    slots();
+    if constexpr (Options.compiled) {
+      if (mode == execution::graph && rows == batch) {
+        if (!trainer_) {
+          trainer_ = std::make_unique<executable<training>>(store_, threads_.get(), slots_->data());
+        }
+        constexpr int rate = training::scalar("learning_rate"), count = training::scalar("step");
+        if (rate >= 0) trainer_->scalar(rate, learning_rate);
+        if (count >= 0) trainer_->scalar(count, double(step));
+        (*trainer_)(x, y);
+        keep_frozen();
+        return {double(trainer_->template result<0>()[0]),
+                {trainer_->template result<1>().data(), output_type.shape}};
+      }
+    }
+    const auto types = step_types(rows);
+    const std::array arguments{tensor_ref{bytes_of(x), types[0]}, tensor_ref{bytes_of(y), types[1]}};
+    const std::array<named_scalar, 2> scalars{
+        {{"learning_rate", learning_rate}, {"step", double(step)}}};
+    run_.emplace(input_memory{&store_, &*slots_, arguments, scalars});
+    if (mode == execution::eager)
+      run_->run_eagerly(step_, types, {true, precision});
+    else
+      run_->run(traced(step_graphs_, rows, step_, types, true));
+    keep_frozen();
+    store_.touch();
+    return {read_element(run_->result(0), 0), view<output_element>(run_->result(1))};
+  }
+
+  /// Predictions of any number of samples, written to `out`. Samples do not see each other in
+  /// inference, so that programs can be padded: rows that fill up a last batch are zero and their
+  /// results are dropped.
+  void infer(const input_element* x, std::int64_t rows, output_element* out) {
+    const std::int64_t in = input_type.size() / batch;
+    if (mode == execution::eager) {
+      if (rows == 0) return;
+      const std::array types{for_rows(input_type, rows)};
+      const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
+      runtime_path run({&store_, nullptr, arguments, {}});
+      run.run_eagerly(step_.net, types, {false, precision});
+      std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
+      return;
+    }
+    if constexpr (Options.compiled) {
+      const std::int64_t each = output_type.size() / batch;
+      for (; rows >= batch; rows -= batch, x += batch * in, out += batch * each) {
+        infer_batch<int(batch)>(many_, x, batch, out);
+      }
+      if (rows == 1) {
+        infer_batch<1>(one_, x, 1, out);
+      } else if (rows > 0) {
+        padded_.assign(std::size_t(input_type.size()), input_element{});
+        std::copy(x, x + rows * in, padded_.begin());
+        infer_batch<int(batch)>(many_, padded_.data(), rows, out);
+      }
+    }
+  }
+
+  /// The mean loss of predictions that were made for `rows` samples.
+  double loss(const output_element* prediction, const target_element* y, std::int64_t rows) {
+    check_labels(y, rows);
+    const std::array types{for_rows(output_type, rows), for_rows(target_type, rows)};
+    const std::array arguments{tensor_ref{bytes_of(prediction), types[0]},
+                               tensor_ref{bytes_of(y), types[1]}};
+    runtime_path run({&store_, nullptr, arguments, {}});
+    run.run(traced(loss_graphs_, rows, loss_, types, false));
+    return read_element(run.result(0), 0);
+  }
+
+  /// Keeps these tensors as they are now, through all steps to come.
+  void freeze(const std::vector<tensor_ref>& tensors) {
+    for (const tensor_ref& t : tensors) {
+      frozen_.push_back({t, {t.data, t.data + t.type.bytes()}});
+    }
+  }
+  void thaw_all() { frozen_.clear(); }
+
+ private:
+  struct frozen_tensor {
+    tensor_ref tensor;
+    std::vector<std::byte> value;
+  };
+
+  static std::array<tensor_type, 2> step_types(std::int64_t rows) {
+    return {for_rows(input_type, rows), for_rows(target_type, rows)};
+  }
+  static std::byte* bytes_of(const void* p) {
+    return const_cast<std::byte*>(static_cast<const std::byte*>(p));
+  }
+  template <class T>
+  static data::tensor_view<const T> view(const tensor_ref& t) {
+    return {reinterpret_cast<const T*>(t.data), t.type.shape};
+  }
+  template <class Cell, std::size_t Count>
+  static const graph& traced(std::map<std::int64_t, graph>& known, std::int64_t rows, Cell& cell,
+                             const std::array<tensor_type, Count>& types, bool for_training) {
+    const auto found = known.find(rows);
+    if (found != known.end()) return found->second;
+    return known.emplace(rows, optimize(trace(cell, types, {for_training, precision})))
+        .first->second;
+  }
+
+  template <int Rows>
+  void infer_batch(std::unique_ptr<executable<inference<Rows>>>& program, const input_element* x,
+                   std::int64_t valid, output_element* out) {
+    if (!program) program = std::make_unique<executable<inference<Rows>>>(store_, threads_.get());
+    (*program)(x);
+    const auto y = program->template result<0>();
+    std::copy(y.begin(), y.begin() + std::ptrdiff_t(output_type.size() / batch * valid), out);
+  }
+
+  void check_labels([[maybe_unused]] const target_element* y, [[maybe_unused]] std::int64_t rows) {
+    if constexpr (requires { Loss.classes(output_type); }) {
+      const std::int64_t classes = Loss.classes(output_type);
+      for (std::int64_t i = 0; i < for_rows(target_type, rows).size(); ++i) {
+        if (std::int64_t(y[i]) >= 0 && std::int64_t(y[i]) < classes) continue;
+        throw error(text() << "label " << std::int64_t(y[i]) << " of sample " << i
+                           << " of a batch is outside the model's " << classes
+                           << " classes, which count from 0; mend the data or the model");
+      }
+    }
+  }
+  void keep_frozen() {
+    for (const auto& f : frozen_) {
+      if (!f.value.empty()) std::memcpy(f.tensor.data, f.value.data(), f.value.size());
+    }
+  }
+
+  step_cell step_{};
+  detail::loss_cell<Loss> loss_{};
+  parameter_store store_;
+  std::optional<slot_store> slots_;
+  std::unique_ptr<thread_pool> threads_;
+  std::unique_ptr<executable<training>> trainer_;
+  std::unique_ptr<executable<inference<int(batch)>>> many_;
+  std::unique_ptr<executable<inference<1>>> one_;
+  std::optional<runtime_path> run_;
+  std::map<std::int64_t, graph> step_graphs_, loss_graphs_;
+  std::vector<input_element> padded_;
+  std::vector<frozen_tensor> frozen_;
+};
+
+}  // namespace cella

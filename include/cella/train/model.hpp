@@ -1,0 +1,253 @@
+// The model: a net with a loss and an optimizer that can be trained, measured, asked and saved.
+//
+//   using lenet = model<models::lenet5, image<1, 28, 28>, cross_entropy_loss{},
+//                       optim::sgd{.momentum = 0.9}, model_options{.batch = 32}>;
+//   lenet m({.seed = 1});
+//   m.fit(train.shuffle(1), {.epochs = 3, .learning_rate = 0.05}, metrics::accuracy{});
+//   m.evaluate(test, metrics::accuracy{})["accuracy"];
+//   m.predict(images).classes();
+//   m.save("lenet5.safetensors");
+#pragma once
+
+#include <cella/data/loader.hpp>
+#include <cella/train/checkpoint.hpp>
+#include <cella/train/engine.hpp>
+#include <cella/train/fit.hpp>
+#include <cella/train/metrics.hpp>
+#include <cella/train/predictions.hpp>
+#include <chrono>
+#include <cstdlib>
+
+namespace cella {
+
+/// How one model object runs.
+struct run_options {
+  std::uint64_t seed = 0;  ///< of first parameters and of random operations
+  /// Unset: what the environment variable CELLA_EXECUTION says ("graph" or "eager"), or graph.
+  std::optional<execution> mode{};
+  int threads = 1;  ///< for compiled programs; 0: one for each core
+};
+
+struct save_options {
+  /// Also the optimizer's state, the step and epoch counters and the random state, so that
+  /// training goes on bit for bit.
+  bool optimizer = false;
+};
+
+/// A net with what it takes to train it. `Loss` and `Optimizer` are values of literal types: an
+/// object or a lambda. Runs on the CPU, on one caller's thread at a time; it stays where it is
+/// built, because programs point into it.
+template <class Net, sample_spec Input, auto Loss = cross_entropy_loss{},
+          auto Optimizer = optim::sgd{}, model_options Options = model_options{}>
+class model {
+ public:
+  using engine_type = engine<Net, Input, Loss, Optimizer, Options>;
+  using input_element = typename engine_type::input_element;
+  using target_element = typename engine_type::target_element;
+  using output_element = typename engine_type::output_element;
+  static constexpr std::int64_t batch_size = Options.batch;
+
+  explicit model(const run_options& options = {})
+      : engine_(options.seed, options.mode ? *options.mode : mode_of_environment(),
+                options.threads) {}
+  model(const model&) = delete;
+  model& operator=(const model&) = delete;
+
+  /// The cell, whose parameters show their values: `m.net().fc3.weight.values()`. Call
+  /// `parameters().touch()` after changing any.
+  Net& net() { return engine_.net(); }
+  parameter_store& parameters() { return engine_.parameters(); }
+  execution mode() const { return engine_.mode; }
+  /// Goes on in the other mode, on the same parameters and optimizer state.
+  void mode(execution m) {
+    if (m == execution::graph && !Options.compiled)
+      throw error("this model was built without programs; it runs in execution::eager only");
+    engine_.mode = m;
+  }
+  /// Training steps made so far, also by those who saved the checkpoint that was loaded.
+  std::int64_t steps() const { return progress_[0]; }
+  std::int64_t epochs() const { return progress_[1]; }
+  /// Forgets optimizer state and counters, not parameters: a new training begins.
+  void restart() {
+    engine_.slots().clear();
+    progress_ = {};
+  }
+
+  // ---- training
+
+  /// One training step on at most `batch_size` samples; returns their mean loss before it.
+  /// `x` and `y` are row-major: rows of samples, and of labels or targets.
+  double train_step(const input_element* x, const target_element* y, std::int64_t rows,
+                    double learning_rate) {
+    return advance(x, y, rows, learning_rate).loss;
+  }
+
+  /// Trains for `options.epochs` epochs on a loader, or on a data set in its own order (shuffle
+  /// it!), and returns a record per epoch. `extras` are metrics, measured on the training
+  /// predictions, and callbacks, called in their order. A loader makes batches of `batch_size`.
+  template <class Data, class... Extras>
+  train::history fit(const Data& data, const train::fit_options& options, Extras&&... extras);
+
+  // ---- measuring and asking
+
+  /// Scores of all samples of a loader (any batch size) or a data set; without metrics, the loss.
+  /// A metric that is passed as a variable keeps what it gathered.
+  template <class Data, class... Metrics>
+  train::scores evaluate(const Data& data, Metrics&&... measures);
+
+  /// The net's outputs for any number of samples: xtensor, vector, span, tensor_view ...
+  template <array_like A>
+  predictions<output_element> predict(const A& samples) {
+    const auto* first = detail::first_element(samples);
+    static_assert(std::is_same_v<std::remove_cv_t<std::remove_pointer_t<decltype(first)>>,
+                                 input_element>,
+                  "predict: the array's elements are not of the model's input type");
+    return predict(first, detail::rows_of(samples, Input::extents));
+  }
+  /// The same for `rows` samples in memory, row-major.
+  predictions<output_element> predict(const input_element* samples, std::int64_t rows) {
+    predictions<output_element> r(engine_type::for_rows(engine_type::output_type, rows).shape);
+    predict(samples, rows, r.data());
+    return r;
+  }
+  /// The same into the caller's memory; in graph mode nothing is allocated from the second call on.
+  void predict(const input_element* samples, std::int64_t rows, output_element* outputs) {
+    engine_.infer(samples, rows, outputs);
+  }
+
+  // ---- files
+
+  /// Writes parameters and states under their paths (`conv1.weight`), with `.optimizer` also
+  /// slots (`momentum.conv1.weight`), `cella.progress` (steps, epochs, batches in the epoch) and
+  /// `cella.random`. Replaces the file at once or not at all. Throws `file_error`.
+  void save(const std::filesystem::path& path, const save_options& options = {}) {
+    auto all = parameter_tensors();
+    if (options.optimizer) {
+      for (auto& t : training_tensors()) all.push_back(std::move(t));
+    }
+    train::write_checkpoint(path, all);
+  }
+  /// Reads what `save` wrote with the same options. A file with missing, foreign, ill-shaped or
+  /// damaged tensors is refused by a `file_error` that names one, and nothing is changed.
+  void load(const std::filesystem::path& path, const save_options& options = {}) {
+    auto training = options.optimizer ? training_tensors() : tensors{};
+    train::read_checkpoint(path, parameter_tensors(), training, check_counters);
+    parameters().touch();
+  }
+  /// Reads the parameters and states whose names match a pattern (`{"conv*"}`), to fine-tune a net
+  /// that shares them with the file's; returns their names. Throws if a pattern matches nothing, or
+  /// if the file lacks one of them or has it in another shape; then nothing is changed.
+  std::vector<std::string> load_partial(const std::filesystem::path& path,
+                                        const std::vector<std::string>& patterns) {
+    tensors chosen = matching("load_partial", patterns);
+    train::read_part(path, chosen);
+    parameters().touch();
+    std::vector<std::string> names;
+    for (auto& t : chosen) names.push_back(std::move(t.name));
+    return names;
+  }
+
+  /// A copy of all parameters and states, and back.
+  std::vector<std::byte> snapshot() {
+    std::vector<std::byte> all;
+    for (const auto& t : parameter_tensors()) {
+      all.insert(all.end(), t.value.data, t.value.data + t.value.type.bytes());
+    }
+    return all;
+  }
+  void restore(const std::vector<std::byte>& all) {
+    std::size_t at = 0;
+    for (const auto& t : parameter_tensors()) {
+      const auto bytes = std::size_t(t.value.type.bytes());
+      if (at + bytes > all.size()) throw error("restore: this snapshot is of another model");
+      if (bytes) std::memcpy(t.value.data, all.data() + at, bytes);
+      at += bytes;
+    }
+    parameters().touch();
+  }
+
+ private:
+  using tensors = std::vector<train::checkpoint_tensor>;
+
+  static execution mode_of_environment() {
+    const char* name = std::getenv("CELLA_EXECUTION");
+    if (!name || !*name) return Options.compiled ? execution::graph : execution::eager;
+    const std::string_view value = name;
+    if (value == "graph") return execution::graph;
+    if (value == "eager") return execution::eager;
+    throw error("CELLA_EXECUTION is " + interop::in_quotes(value) + "; set it to graph or eager");
+  }
+
+  auto advance(const input_element* x, const target_element* y, std::int64_t rows,
+               double learning_rate) {
+    if (rows < 1 || rows > batch_size) {
+      throw error(text() << "train_step: there are " << rows << " samples, but a step takes 1 to "
+                         << batch_size << "; cut them into batches, or give the model another "
+                         << "model_options::batch");
+    }
+    const auto r = engine_.train(x, y, rows, progress_[0] + 1, learning_rate);
+    ++progress_[0];
+    return r;
+  }
+
+  tensors parameter_tensors() {
+    tensors all;
+    for (const auto& e : parameters().entries()) all.push_back({e.name, parameters().value(e)});
+    return all;
+  }
+  tensors training_tensors() {
+    tensors all;
+    for (const auto& s : engine_.slots().entries()) {
+      all.push_back({s.name, engine_.slots().value(s)});
+    }
+    auto numbers = [](std::int64_t* p, int n) {
+      return tensor_ref{reinterpret_cast<std::byte*>(p), {dtype::i64, {n}}};
+    };
+    all.push_back({"cella.progress", numbers(progress_.data(), 3)});
+    all.push_back({"cella.random", numbers(parameters().random_state(), 2)});
+    return all;
+  }
+  static void check_counters(const interop::named_tensor& t) {
+    if (t.name != "cella.progress") return;
+    std::array<std::int64_t, 3> counts{};
+    t.copy_to<std::int64_t>(counts);
+    for (auto n : counts) {
+      if (n < 0) throw file_error("tensor \"cella.progress\" holds the negative count " +
+                                  std::to_string(n) + "; the file is damaged: write it anew");
+    }
+  }
+  /// Parameters and states that match one of the patterns, each of which has to match something.
+  tensors matching(std::string_view who, const std::vector<std::string>& patterns) {
+    tensors all = parameter_tensors(), chosen;
+    for (const auto& p : patterns) {
+      if (std::ranges::any_of(all, [&](const auto& t) { return train::matches(p, t.name); }))
+        continue;
+      throw error(std::string(who) + ": no parameter matches " + interop::in_quotes(p) +
+                  "; this model begins with " + interop::in_quotes(all.empty() ? "" : all[0].name));
+    }
+    for (auto& t : all) {
+      if (std::ranges::any_of(patterns, [&](const auto& p) { return train::matches(p, t.name); }))
+        chosen.push_back(std::move(t));
+    }
+    return chosen;
+  }
+  /// The tensors that `freeze` patterns describe, with the optimizer's state for them.
+  std::vector<tensor_ref> frozen_tensors(const std::vector<std::string>& patterns) {
+    std::vector<tensor_ref> all;
+    for (const auto& t : matching("freeze", patterns)) {
+      all.push_back(t.value);
+      for (const auto& s : engine_.slots().entries()) {
+        if (s.name.size() > t.name.size() && s.name.substr(s.name.find('.') + 1) == t.name)
+          all.push_back(engine_.slots().value(s));
+      }
+    }
+    return all;
+  }
+
+  engine_type engine_;
+  std::array<std::int64_t, 3> progress_{};  // steps, epochs, batches in the epoch
+};
+
+}  // namespace cella
+
+#include <cella/train/model_loops.hpp>
