@@ -12,8 +12,8 @@
 using namespace cella;
 
 using step_program =
-    program<training_step<models::lenet5, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}>, true,
-            dtype::f32, tensor<dtype::f32, 32, 1, 28, 28>, tensor<dtype::i32, 32>>;
+    program<training_step<models::lenet5, cross_entropy_loss, fixed<optim::sgd{.momentum = 0.9}>>,
+            true, dtype::f32, tensor<dtype::f32, 32, 1, 28, 28>, tensor<dtype::i32, 32>>;
 
 int main(int argc, char** argv) {
   models::lenet5 net;

@@ -17,8 +17,8 @@ inline constexpr double learning_rate = 0.01;
 /// Mean cross-entropy, gradients and update: what one step of training does.
 template <class Net, int... Input>
 using training =
-    program<training_step<Net, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}>, true, dtype::f32,
-            tensor<dtype::f32, Input...>, tensor<dtype::i32, std::array{Input...}[0]>>;
+    program<training_step<Net, cross_entropy_loss, fixed<optim::sgd{.momentum = 0.9}>>, true,
+            dtype::f32, tensor<dtype::f32, Input...>, tensor<dtype::i32, std::array{Input...}[0]>>;
 template <class Net, int... Input>
 using inference = inference_program<Net, tensor<dtype::f32, Input...>>;
 

@@ -4,9 +4,10 @@ using namespace cella;
 using namespace cella::test;
 
 namespace {
+using training = training_step<residual_net, cross_entropy_loss{}, optim::adam{}>;
 template <dtype Element>
-using residual_step = program<training_step<residual_net, cross_entropy_loss{}, optim::adam{}>, true, Element,
-                              tensor<Element, 6, 3, 9, 9>, tensor<dtype::i32, 6>>;
+using residual_step =
+    program<training, true, Element, tensor<Element, 6, 3, 9, 9>, tensor<dtype::i32, 6>>;
 const auto same_name = [](const std::string& path) { return path; };
 }  // namespace
 
@@ -14,16 +15,50 @@ TEST_SUITE("golden") {
   TEST_CASE("twenty steps of a residual net with batch norm follow PyTorch in f32") {
     const auto g = golden::open("training");
     if (!g) return;
-    const auto e = train_compiled<residual_net, residual_step<dtype::f32>>(*g, "residual", 0.01, same_name);
+    const auto e =
+        train_compiled<residual_net, residual_step<dtype::f32>>(*g, "residual", 0.01, same_name);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-4);
   }
   TEST_CASE("twenty steps of a residual net with batch norm follow PyTorch in f64") {
     const auto g = golden::open("training");
     if (!g) return;
-    const auto e = train_compiled<residual_net, residual_step<dtype::f64>>(*g, "residual", 0.01, same_name);
+    const auto e =
+        train_compiled<residual_net, residual_step<dtype::f64>>(*g, "residual", 0.01, same_name);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-9);
     CHECK(e.weights < 1e-9);
+  }
+  TEST_CASE("a residual net follows PyTorch in eager mode, f32") {
+    const auto g = golden::open("training");
+    if (!g) return;
+    const auto e =
+        train_at_run_time<training, dtype::f32, 3, 9, 9>(*g, "residual", 0.01, true, same_name);
+    MESSAGE("loss " << e.loss << ", weights " << e.weights);
+    CHECK(e.loss < 1e-4);
+  }
+  TEST_CASE("a residual net follows PyTorch in eager mode, f64") {
+    const auto g = golden::open("training");
+    if (!g) return;
+    const auto e =
+        train_at_run_time<training, dtype::f64, 3, 9, 9>(*g, "residual", 0.01, true, same_name);
+    MESSAGE("loss " << e.loss << ", weights " << e.weights);
+    CHECK(e.loss < 1e-9);
+  }
+  TEST_CASE("a residual net follows PyTorch in a graph traced at run time, f32") {
+    const auto g = golden::open("training");
+    if (!g) return;
+    const auto e =
+        train_at_run_time<training, dtype::f32, 3, 9, 9>(*g, "residual", 0.01, false, same_name);
+    MESSAGE("loss " << e.loss << ", weights " << e.weights);
+    CHECK(e.loss < 1e-4);
+  }
+  TEST_CASE("a residual net follows PyTorch in a graph traced at run time, f64") {
+    const auto g = golden::open("training");
+    if (!g) return;
+    const auto e =
+        train_at_run_time<training, dtype::f64, 3, 9, 9>(*g, "residual", 0.01, false, same_name);
+    MESSAGE("loss " << e.loss << ", weights " << e.weights);
+    CHECK(e.loss < 1e-9);
   }
 }

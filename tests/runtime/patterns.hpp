@@ -3,8 +3,8 @@
 
 #include <cella/nn/layers.hpp>
 #include <cella/ops/activation.hpp>
-#include <cella/ops/pooling.hpp>
 #include <cella/ops/padding.hpp>
+#include <cella/ops/pooling.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/transform/gradient.hpp>
@@ -28,7 +28,8 @@ struct sums {
     const var per_sample = sum(square(x) * 0.5, {1});
     const var per_feature = sum(x * x + 1, {0}) * 3;
     const var centred = x - mean(x, {1}, true);
-    return {per_sample, per_feature, mean(exp(-abs(x))), centred / (1 + per_sample.b->failed()), variance(x, {0})};
+    return {per_sample, per_feature, mean(exp(-abs(x))), centred / (1 + per_sample.b->failed()),
+            variance(x, {0})};
   }
 };
 
@@ -58,14 +59,15 @@ struct image_net {
   }
 };
 
-/// Transposed and batched products, a product of two activations, a product with a transposed result.
+/// Transposed and batched products, a product of two activations, a product with a transposed
+/// result.
 struct products {
   parameter<6, 4> w{};
   parameter<4, 6> v{};
   constexpr std::array<var, 4> operator()(var x) const {  // [N, 3, 4]
-    const var y = matmul(x, w, false, true);                // [N, 3, 6]
-    const var s = matmul(y, y, false, true);                // [N, 3, 3]
-    const var t = tensor_dot(operand(v), y, {1}, {2});      // [4, N, 3]
+    const var y = matmul(x, w, false, true);              // [N, 3, 6]
+    const var s = matmul(y, y, false, true);              // [N, 3, 3]
+    const var t = tensor_dot(operand(v), y, {1}, {2});    // [4, N, 3]
     return {y + 1, softmax(s), t * 2, matmul(x, v) - y};
   }
 };
@@ -75,7 +77,8 @@ struct choices {
   constexpr std::array<var, 3> operator()(var x) const {
     const var positive = x > 0;
     const var y = select(positive, log(x + 2), x * 3);
-    return {select(positive, y, -y), clamp(y, -0.5, 0.5), select(x < 0.25, maximum(x, y), minimum(x, 0.1))};
+    return {select(positive, y, -y), clamp(y, -0.5, 0.5),
+            select(x < 0.25, maximum(x, y), minimum(x, 0.1))};
   }
 };
 
@@ -83,7 +86,7 @@ struct choices {
 struct movements {
   constexpr std::array<var, 3> operator()(var x) const {  // [N, 4, 6]
     const var a = tanh(x);
-    const var t = transpose(a, {0, 2, 1}) * 2;                       // [N, 6, 4]
+    const var t = transpose(a, {0, 2, 1}) * 2;  // [N, 6, 4]
     const var r = reshape(t + 1, {x.extent(0), 24});
     const var c = concat({slice(r, 1, 0, 10), slice(r, 1, 12, 24, 2)}, 1);  // [N, 16]
     return {exp(c) + 1, pad(a, {0, 1, 0}, {0, 0, 2}), reshape(a, {x.extent(0) * 4, 6}) * 2};
@@ -99,7 +102,8 @@ struct gradient_of {
     std::vector<var> parameters;
     builder& b = *x.b;
     for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
-      if (b.g.inputs[i].role == input_role::parameter) parameters.push_back({&b, b.g.input(int(i))});
+      if (b.g.inputs[i].role == input_role::parameter)
+        parameters.push_back({&b, b.g.input(int(i))});
     }
     std::vector<var> results;
     detail::flatten_results(net(x), results);

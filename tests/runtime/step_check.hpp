@@ -27,7 +27,8 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
   aligned_buffer parameters{std::size_t(P::plan.parameter_bytes + 64)};
   std::memcpy(parameters.data(), store.data(), std::size_t(P::plan.parameter_bytes));
   m.base = {arena.data(), parameters.data(), slots.data(), numbers.data()};
-  for (std::size_t i = 0; i < scalars.size(); ++i) reinterpret_cast<T*>(numbers.data() + i * 8)[0] = T(scalars[i]);
+  for (std::size_t i = 0; i < scalars.size(); ++i)
+    reinterpret_cast<T*>(numbers.data() + i * 8)[0] = T(scalars[i]);
   const input_offsets parameter_at = offsets_of(g, {input_role::parameter, input_role::state});
   const input_offsets slot_at = offsets_of(g, {input_role::slot});
   auto copy_of = [&](const std::byte* from, tensor_type t) {
@@ -50,15 +51,18 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
       values.bind(n, r);
       continue;
     }
-    if (in.role == input_role::slot) from = slots.data() + slot_at.offset[i];
-    else if (in.role == input_role::scalar) from = numbers.data() + in.index * 8;
-    else from = parameters.data() + parameter_at.offset[i];
+    if (in.role == input_role::slot)
+      from = slots.data() + slot_at.offset[i];
+    else if (in.role == input_role::scalar)
+      from = numbers.data() + in.index * 8;
+    else
+      from = parameters.data() + parameter_at.offset[i];
     values.bind(n, copy_of(from, t));
   }
   interpret(g, values);
   double worst = 0;
   auto compare = [&](int step) {
-    const cella::step& s = P::plan.steps[std::size_t(step)];
+    const plan_step& s = P::plan.steps[std::size_t(step)];
     for (int k = 0; k < s.output_count; ++k) {
       const node_id n = s.outputs[std::size_t(k)].value;
       if (n < 0 || g.type(n).element != P::element_type) continue;
@@ -70,16 +74,19 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
       if (s.kind == step_kind::pack || s.kind == step_kind::border) continue;
       const std::int64_t features = lanes ? size / expected.type[0] : size;
       double most = 0.05;  // sums that cancel are compared absolutely
-      for (std::int64_t i = 0; i < size; ++i) most = std::max(most, std::abs(read_element(expected, i)));
+      for (std::int64_t i = 0; i < size; ++i)
+        most = std::max(most, std::abs(read_element(expected, i)));
       for (std::int64_t i = 0; i < size; ++i) {
         const std::int64_t sample = i / features;
         const std::int64_t at = lanes ? (sample / L * features + i % features) * L + sample % L : i;
         const double e = std::abs(double(ours[at]) - read_element(expected, i)) / most;
         if (!(e <= worst)) {
           worst = std::isfinite(e) ? e : 1e9;
-          where = "step " + std::to_string(step) + " (" + std::string(name(s.kind)) + ") output %" + std::to_string(n) +
-                  " element " + std::to_string(i) + ": " + std::to_string(double(ours[at])) + " for " +
-                  std::to_string(read_element(expected, i)) + " in " + std::string(text(node_line(g, n)).view());
+          where = "step " + std::to_string(step) + " (" + std::string(name(s.kind)) + ") output %" +
+                  std::to_string(n) + " element " + std::to_string(i) + ": " +
+                  std::to_string(double(ours[at])) + " for " +
+                  std::to_string(read_element(expected, i)) + " in " +
+                  std::string(text(node_line(g, n)).view());
         }
       }
       if (worst > 1e-3) return false;
@@ -92,7 +99,8 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
       using lowered = cpu::lowered<P, S>;
       if (!fine) return;
       lowered::template run<0>(m, {0, lowered::units(0)}, scratch.data());
-      if constexpr (lowered::phases() == 2) lowered::template run<1>(m, {0, lowered::units(1)}, scratch.data());
+      if constexpr (lowered::phases() == 2)
+        lowered::template run<1>(m, {0, lowered::units(1)}, scratch.data());
       fine = compare(S);
     };
     (one(std::integral_constant<int, int(I)>{}), ...);

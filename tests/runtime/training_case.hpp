@@ -4,11 +4,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <cella/models/lenet.hpp>
 #include <cella/runtime/executable.hpp>
-#include <cella/runtime/interpreter.hpp>
+#include <cella/train/runtime_path.hpp>
 #include <cella/train/step.hpp>
+#include <cmath>
 
 #include "../support/golden.hpp"
 
@@ -46,7 +46,8 @@ batches<T> read_batches(const golden& g, const std::string& model) {
     const auto cut = [&](const std::vector<double>& v, auto& out) {
       const std::size_t size = v.size() / n;
       for (std::size_t k = 0; k < size; ++k) {
-        out.push_back(static_cast<typename std::decay_t<decltype(out)>::value_type>(v[i * size + k]));
+        out.push_back(
+            static_cast<typename std::decay_t<decltype(out)>::value_type>(v[i * size + k]));
       }
     };
     cut(x.values, r.x.emplace_back());
@@ -59,7 +60,8 @@ batches<T> read_batches(const golden& g, const std::string& model) {
 /// Copies the golden tensors of `stage` into the parameters, or compares them; `rename` maps our
 /// paths to the file's.
 template <class T, class Rename>
-void load_weights(const golden& g, const std::string& prefix, parameter_store& store, Rename rename) {
+void load_weights(const golden& g, const std::string& prefix, parameter_store& store,
+                  Rename rename) {
   for (const auto& e : store.entries()) {
     const auto w = g.tensor(prefix + rename(e.name));
     REQUIRE(std::int64_t(w.values.size()) == e.type.size());
@@ -69,7 +71,8 @@ void load_weights(const golden& g, const std::string& prefix, parameter_store& s
   store.touch();
 }
 template <class T, class Rename>
-double weight_error(const golden& g, const std::string& prefix, const parameter_store& store, Rename rename) {
+double weight_error(const golden& g, const std::string& prefix, const parameter_store& store,
+                    Rename rename) {
   double worst = 0;
   for (const auto& e : store.entries()) {
     const auto w = g.tensor(prefix + rename(e.name));
@@ -91,7 +94,8 @@ struct training_error {
 };
 
 template <class Net, class Program, class Rename>
-training_error train_compiled(const golden& g, const std::string& model, double rate, Rename rename) {
+training_error train_compiled(const golden& g, const std::string& model, double rate,
+                              Rename rename) {
   using T = element<Program::element_type>;
   Net net;
   parameter_store store(net, 0, Program::element_type);
@@ -105,7 +109,43 @@ training_error train_compiled(const golden& g, const std::string& model, double 
     const std::size_t k = i % data.x.size();
     step(data.x[k].data(), data.y[k].data());
     const double loss = double(step.template result<0>()[0]);
-    r.loss = std::max(r.loss, std::isfinite(loss) ? std::abs(loss - data.losses[i]) / data.losses[i] : 1e9);
+    r.loss = std::max(r.loss,
+                      std::isfinite(loss) ? std::abs(loss - data.losses[i]) / data.losses[i] : 1e9);
+  }
+  r.weights = weight_error<T>(g, model + ".final.", store, rename);
+  return r;
+}
+
+/// The same without a program: node by node as the cell runs (`eagerly`), or from a graph that is
+/// traced at run time.
+template <class Step, dtype Element, int... Image, class Rename>
+training_error train_at_run_time(const golden& g, const std::string& model, double rate,
+                                 bool eagerly, Rename rename) {
+  using T = element<Element>;
+  Step step{};
+  parameter_store store(step.wrapped(), 0, Element);
+  load_weights<T>(g, model + ".initial.", store, rename);
+  auto data = read_batches<T>(g, model);
+  const int n = int(data.y[0].size());
+  const std::array types{tensor_type{Element, {n, Image...}}, tensor_type{dtype::i32, {n}}};
+  const trace_options options{.training = true, .precision = Element};
+  const graph traced = trace(step, types, options);
+  const slot_store slots(traced);
+  training_error r;
+  for (std::size_t i = 0; i < data.losses.size(); ++i) {
+    const std::size_t k = i % data.x.size();
+    const std::array arguments{
+        tensor_ref{reinterpret_cast<std::byte*>(data.x[k].data()), types[0]},
+        tensor_ref{reinterpret_cast<std::byte*>(data.y[k].data()), types[1]}};
+    const std::array<named_scalar, 2> scalars{{{"learning_rate", rate}, {"step", double(i + 1)}}};
+    runtime_path path({&store, &slots, arguments, scalars});
+    if (eagerly)
+      path.run_eagerly(step, types, options);
+    else
+      path.run(traced);
+    const double loss = read_element(path.result(0), 0);
+    r.loss = std::max(r.loss,
+                      std::isfinite(loss) ? std::abs(loss - data.losses[i]) / data.losses[i] : 1e9);
   }
   r.weights = weight_error<T>(g, model + ".final.", store, rename);
   return r;

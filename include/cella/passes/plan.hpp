@@ -92,7 +92,7 @@ struct step_output {
   buffer_ref at{};
 };
 
-struct step {
+struct plan_step {
   step_kind kind{};
   layout arrangement{};
   node_id anchor = no_node;  ///< the node that the kernel computes; elementwise: the first root
@@ -132,7 +132,7 @@ struct plan_value {
 /// Room for the largest program that is compiled today; a larger one is refused by name.
 template <int Steps, int Results>
 struct basic_plan {
-  std::array<step, std::size_t(Steps)> steps{};
+  std::array<plan_step, std::size_t(Steps)> steps{};
   int step_count{};
   std::array<plan_value, std::size_t(Results)> results{};
   int result_count{};

@@ -231,20 +231,20 @@ class planner {
     if (a == layout::plain) {
       if (cut_.is_input(n)) return remember(n, a, border, input_home(n));
       if (find(n, layout::lanes, {0, 0})) {
-        step s = conversion(step_kind::unpack, n, locate(n, layout::lanes), {0, 0});
+        plan_step s = conversion(step_kind::unpack, n, locate(n, layout::lanes), {0, 0});
         return emit_conversion(s, n, a, border);
       }
       // A constant or a broadcast that some kernel wants in memory.
-      step s{.kind = step_kind::generic, .anchor = n, .accumulated = n};
+      plan_step s{.kind = step_kind::generic, .anchor = n, .accumulated = n};
       int k = 0;
       for (node_id o : g.operands(n)) s.in[std::size_t(k++)] = locate(o, layout::plain);
       return emit_conversion(s, n, a, border);
     }
     if (border != std::array<int, 2>{0, 0} && find(n, layout::lanes, {0, 0})) {
-      step s = conversion(step_kind::border, n, locate(n, layout::lanes), border);
+      plan_step s = conversion(step_kind::border, n, locate(n, layout::lanes), border);
       return emit_conversion(s, n, a, border);
     }
-    step s = conversion(step_kind::pack, n, locate(n, layout::plain), border);
+    plan_step s = conversion(step_kind::pack, n, locate(n, layout::plain), border);
     (void)t;
     return emit_conversion(s, n, a, border);
   }
@@ -253,10 +253,10 @@ class planner {
     return at;
   }
   /// samples, channels, height, width, border: what pack and its kin need.
-  constexpr step conversion(step_kind kind, node_id n, buffer_ref from,
+  constexpr plan_step conversion(step_kind kind, node_id n, buffer_ref from,
                             std::array<int, 2> border) const {
     const tensor_type t = g.type(n);
-    step s{.kind = kind, .anchor = n, .accumulated = n};
+    plan_step s{.kind = kind, .anchor = n, .accumulated = n};
     s.in[0] = from;
     s.extents = {t[0], t.rank() > 1 ? t[1] : 1, 1, 1, border[0], border[1]};
     if (t.rank() == 4) {
@@ -267,7 +267,7 @@ class planner {
     }
     return s;
   }
-  constexpr buffer_ref emit_conversion(step s, node_id n, layout a, std::array<int, 2> border) {
+  constexpr buffer_ref emit_conversion(plan_step s, node_id n, layout a, std::array<int, 2> border) {
     s.arrangement = a;
     s.output_count = 1;
     s.outputs[0] = {n, fresh(bytes_of(n, a, border))};
@@ -275,7 +275,7 @@ class planner {
     return remember(n, a, border, s.outputs[0].at);
   }
 
-  constexpr void emit(step s) {
+  constexpr void emit(plan_step s) {
     if (plan_.step_count == int(plan_.steps.size())) {
       fault_ = text() << "this program has more than " << plan_.steps.size() << " steps";
       return;
@@ -301,7 +301,7 @@ class planner {
     const int side = side_[std::size_t(index)];
     if (side >= 0) lower(side, true);
     const group& s = cut_.groups[std::size_t(index)];
-    step t{.kind = s.kind,
+    plan_step t{.kind = s.kind,
            .arrangement = s.arrangement,
            .anchor = s.anchor,
            .accumulated = s.accumulated};
@@ -314,7 +314,7 @@ class planner {
     emit(t);
   }
 
-  constexpr void operands(const group& s, step& t) {
+  constexpr void operands(const group& s, plan_step& t) {
     const layout a = s.arrangement;
     auto& e = t.extents;
     switch (s.kind) {
@@ -403,7 +403,7 @@ class planner {
   }
 
   /// What the group's expressions read from memory, each value once.
-  constexpr void leaves(const group& s, step& t) {
+  constexpr void leaves(const group& s, plan_step& t) {
     const bool loops = s.kind == step_kind::elementwise || s.kind == step_kind::reduce;
     if (loops) loop_domain(s, t);
     if (s.kind == step_kind::reduce && !cut_.member(s, s.operands[0]))
@@ -421,7 +421,7 @@ class planner {
     if (loops) collapse(t);
   }
 
-  constexpr void loop_domain(const group& s, step& t) const {
+  constexpr void loop_domain(const group& s, plan_step& t) const {
     const node_id n = s.kind == step_kind::reduce ? s.operands[0] : s.anchor;
     shape d = g.type(n).shape;
     if (s.arrangement == layout::lanes) d[0] = (d[0] + options_.lanes - 1) / options_.lanes;
@@ -438,7 +438,7 @@ class planner {
     }
   }
 
-  constexpr void read(const group& s, step& t, node_id n, bool in_loops) {
+  constexpr void read(const group& s, plan_step& t, node_id n, bool in_loops) {
     if (t.find_read(n) >= 0) return;
     operand_read l{.value = n};
     const bool lanes = s.arrangement == layout::lanes;
@@ -480,7 +480,7 @@ class planner {
   }
 
   /// Joins neighbouring loops through which every operand steps evenly, drops those of one turn.
-  constexpr void collapse(step& t) const {
+  constexpr void collapse(plan_step& t) const {
     int n = 0;
     std::array<std::int64_t, max_loops> size{};
     std::array<std::array<std::int64_t, max_loops>, 17> stride{};
@@ -524,7 +524,7 @@ class planner {
   }
 
   /// Members that somebody outside the group reads are written to memory.
-  constexpr void outputs(const group& s, step& t) {
+  constexpr void outputs(const group& s, plan_step& t) {
     auto put = [&](node_id n) {
       if (t.output_count == int(t.outputs.size())) {
         fault_ = text() << "a fused group writes more than " << t.outputs.size() << " values";
@@ -594,7 +594,7 @@ class planner {
   }
 
   /// Floating-point operations and bytes moved, for profiles and tables.
-  constexpr void count(const group& s, step& t) const {
+  constexpr void count(const group& s, plan_step& t) const {
     const node& x = g.nodes[std::size_t(s.anchor)];
     if (x.op->kind == op_kind::bilinear && x.op->space) {
       const std::array types{g.type(g.operand(s.anchor, 0)), g.type(g.operand(s.anchor, 1))};
@@ -627,7 +627,7 @@ class planner {
         }
         plan_.results[std::size_t(plan_.result_count++)] = {n, at};
       } else if (!in_place_[i]) {
-        step s{.kind = step_kind::copy, .anchor = n, .accumulated = n};
+        plan_step s{.kind = step_kind::copy, .anchor = n, .accumulated = n};
         s.in[0] = locate(n, layout::plain);
         s.output_count = 1;
         s.outputs[0] = {n, input_home(g.input(input))};
@@ -650,7 +650,7 @@ class planner {
       if (r.space == pending) r = {arena_space, lives[std::size_t(r.offset)].offset};
     };
     for (int i = 0; i < plan_.step_count; ++i) {
-      step& s = plan_.steps[std::size_t(i)];
+      plan_step& s = plan_.steps[std::size_t(i)];
       for (auto& r : s.in) settle(r);
       settle(s.scratch);
       settle(s.corners);

@@ -1,7 +1,7 @@
 // A program: the type that holds a cell's traced, optimized and planned graph as constants.
 #pragma once
 
-#include <cella/graph/freeze.hpp>
+#include <cella/graph/report.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/passes/planner.hpp>
 #include <cella/runtime/parameters.hpp>
@@ -24,47 +24,30 @@ struct make_graph {
   }
 };
 
-// The sentence of a fault as a template argument, so that the compiler prints it. g++ shows it
-// whole; clang shows some thirty characters of an array, so there it comes in pieces.
-template <std::size_t N>
-struct sentence {
-  char characters[N]{};
-};
-template <sentence... Sentence>
-struct model_fault {
-  static_assert(sizeof...(Sentence) == 0,
-                "the model is wrong: the sentence stands in the line above");
-};
-
-namespace detail {
-#if defined(__clang__)
-inline constexpr std::size_t sentence_piece = 30;
-#else
-inline constexpr std::size_t sentence_piece = text::capacity;
-#endif
-template <class Make, std::size_t I>
-consteval auto piece_of_fault() {
-  constexpr std::string_view all = freeze_fault<Make>.view();
-  constexpr std::size_t first = I * sentence_piece;
-  constexpr std::size_t n =
-      all.size() - first < sentence_piece ? all.size() - first : sentence_piece;
-  sentence<n + 1> s;
-  for (std::size_t i = 0; i < n; ++i) s.characters[i] = all[first + i];
-  return s;
-}
-template <class Make>
-consteval bool report_fault() {
-  constexpr std::size_t size = freeze_fault<Make>.size();
-  if constexpr (size == 0) {
-    return true;
-  } else {
-    return []<std::size_t... I>(std::index_sequence<I...>) {
-      return sizeof(model_fault<piece_of_fault<Make, I>()...>) > 0;
+/// Stands in for the graph of a refused program, so that the fault remains the only error: the same
+/// inputs, and zeros of the types that the results had.
+template <class Cell, bool Training, dtype Element, class... Arguments>
+struct make_stand_in {
+  constexpr graph operator()() const {
+    builder b;
+    b.training = Training;
+    b.precision = Element;
+    Cell cell{};
+    trace_into(b, cell, std::array<tensor_type, sizeof...(Arguments)>{Arguments::type...});
+    builder out;
+    for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
+      const input_info& in = b.g.inputs[i];
+      out.input(b.g.type(b.g.input(int(i))), in.role, b.g.view(in.name));
     }
-    (std::make_index_sequence<(size + sentence_piece - 1) / sentence_piece>{});
+    ids zeros;
+    for (node_id n : b.g.regions[0].outputs) {
+      zeros.push_back(constant(out, 0, b.g.type(n)).id);
+      out.g.outputs.push_back({});
+    }
+    out.end(zeros);
+    return std::move(out.g);
   }
-}
-}  // namespace detail
+};
 
 /// The lanes for which programs are planned: those of the instruction set that is compiled for.
 template <dtype Element>
@@ -82,12 +65,14 @@ constexpr int lanes_of() {
 /// A compiled cell. `graph` is what is computed, `plan` how; both are compile-time constants, so
 /// the size of the arena can be asserted.
 template <class Cell, bool Training, dtype Element, class... Arguments>
-struct program {
+struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>> {
   using make = make_graph<Cell, Training, Element, Arguments...>;
-  static constexpr bool accepted = detail::report_fault<make>();
+  /// False after a fault: then the compiler has reported it, and nothing below means anything.
+  static constexpr bool accepted = freeze_fault<make>.empty();
   static constexpr dtype element_type = Element;
   static constexpr bool training = Training;
-  static constexpr auto& graph = frozen<make>;
+  static constexpr auto& graph = frozen<
+      std::conditional_t<accepted, make, make_stand_in<Cell, Training, Element, Arguments...>>>;
 
   /// Number of inputs of a role.
   static constexpr int count(input_role role) {
@@ -119,7 +104,9 @@ struct program {
       const cella::graph g = thaw(graph);
       return planner<plan_type>(g, {Element, lanes_of<Element>()}).result();
     } else {
-      return plan_type{};
+      plan_type p{};
+      for (node_id n : graph.region_outputs(0)) p.results[std::size_t(p.result_count++)].value = n;
+      return p;
     }
   }();
 };

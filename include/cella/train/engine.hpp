@@ -72,15 +72,15 @@ class engine {
   using input_element = element<input_type.element>;
   using output_element = element<output_type.element>;
   using target_element = element<target_type.element>;
-  using step_cell = training_step<Net, Loss, Optimizer>;
+  using step_cell = training_step<Net, fixed<Loss>, fixed<Optimizer>>;
   /// The compiled training step, and inference for `Rows` samples.
   using training = program<step_cell, true, precision, input_tensor,
                            typename detail::tensor_of<target_type>::type>;
   template <int Rows>
   using inference = program<Net, false, precision, typename Input::template batch<precision, Rows>>;
 
-  engine(std::uint64_t seed, execution mode, int threads)
-      : mode(mode), store_(step_.net, seed, precision) {
+  engine(std::uint64_t seed, execution how, int threads)
+      : mode(how), store_(step_.net, seed, precision) {
     if (!Options.compiled && mode == execution::graph) {
       throw error(
           "this model has nothing compiled (model_options::compiled is false); run it with "

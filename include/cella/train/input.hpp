@@ -58,11 +58,6 @@ struct tensor_of<Type, std::index_sequence<I...>> {
   using type = tensor<Type.element, int(Type.shape.extents[I])...>;
 };
 
-constexpr shape with_rows(std::int64_t rows, shape sample) {
-  sample.insert(0, int(rows));
-  return sample;
-}
-
 /// The first element of a dense row-major array; a library's column-major array is refused.
 template <array_like A>
 auto first_element(const A& a) {

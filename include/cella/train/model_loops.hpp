@@ -44,7 +44,7 @@ const T* column_of(const Batch& b, const shape& sample, std::string_view what,
 /// Calls f(metric) for the metrics among `xs`, or f(callback) for the others.
 template <bool Metrics, class F, class... Xs>
 void for_each_extra(F f, Xs&... xs) {
-  auto one = [&](auto& x) {
+  [[maybe_unused]] auto one = [&](auto& x) {
     if constexpr (metrics::metric<decltype(x)> == Metrics) f(x);
   };
   (one(xs), ...);

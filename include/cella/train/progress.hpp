@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <iostream>
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,12 +51,15 @@ class progress {
     ++done_;
     if (!on_.interactive || now < next_draw_) return;
     next_draw_ = now + std::chrono::milliseconds(50);
-    draw(values, now);
+    draw({values.begin(), values.size()}, now);
   }
 
   /// Ends the epoch; its line stays.
   void end_epoch(std::initializer_list<progress_value> values = {},
                  clock::time_point now = clock::now()) {
+    end_epoch(std::span(values.begin(), values.size()), now);
+  }
+  void end_epoch(std::span<const progress_value> values, clock::time_point now = clock::now()) {
     draw(values, now);
     out_ << '\n' << std::flush;
     drawn_ = false;
@@ -73,7 +77,7 @@ class progress {
   }
 
  private:
-  void draw(std::initializer_list<progress_value> values, clock::time_point now) {
+  void draw(std::span<const progress_value> values, clock::time_point now) {
     const double seconds = std::max(std::chrono::duration<double>(now - began_).count(), 1e-9);
     const double rate = static_cast<double>(done_) / seconds;
     char number[32];

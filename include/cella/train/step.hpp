@@ -36,11 +36,22 @@ struct squared_error_loss {
   }
 };
 
-/// (x, target) -> {loss, prediction}; updates the parameters of `net` by `Optimizer`:
-/// `training_step<models::lenet5, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}>`
-template <class Net, auto Loss, auto Optimizer>
+/// A function that is a value as a type, for `training_step`: `fixed<optim::sgd{.momentum = 0.9}>`.
+template <auto Function>
+struct fixed {
+  template <class... Arguments>
+  constexpr auto operator()(Arguments&&... arguments) const {
+    return Function(std::forward<Arguments>(arguments)...);
+  }
+};
+
+/// (x, target) -> {loss, prediction}; updates the parameters of `net` by `optimizer`:
+/// `training_step<models::lenet5, cross_entropy_loss, fixed<optim::adam{.beta1 = 0.8}>>`
+template <class Net, class Loss, class Optimizer>
 struct training_step {
   Net net{};
+  Loss loss{};
+  Optimizer optimizer{};
 
   struct result {
     var loss;
@@ -51,7 +62,7 @@ struct training_step {
   constexpr result operator()(var x, var target) {
     const var prediction = forward(x);
     if (x.b->failed()) return {x, x};
-    const var l = Loss(prediction, target);
+    const var l = loss(prediction, target);
     builder& b = *x.b;
     std::vector<var> parameters;
     std::vector<std::int32_t> inputs;
@@ -63,7 +74,7 @@ struct training_step {
     const auto g = gradients(l, parameters);
     for (std::size_t i = 0; i < g.size() && !b.failed(); ++i) {
       optim::context c(b, inputs[i]);
-      Optimizer(c, g[i]);
+      optimizer(c, g[i]);
     }
     return {l, prediction};
   }

@@ -47,7 +47,7 @@ struct expr_with_options {
 /// The expression that computes node N in step S of program P.
 template <class P, int S, node_id N>
 consteval auto lift() {
-  constexpr const step& s = P::plan.steps[std::size_t(S)];
+  constexpr const plan_step& s = P::plan.steps[std::size_t(S)];
   constexpr const node& n = P::graph.nodes[std::size_t(N)];
   constexpr int k = s.find_read(N);
   if constexpr (N == s.accumulated && s.kind != step_kind::elementwise) {

@@ -40,7 +40,7 @@ struct kernel_call {
 template <class P, int I>
 struct lowered {
   using T = element<P::element_type>;
-  static constexpr const step& s = P::plan.steps[std::size_t(I)];
+  static constexpr const plan_step& s = P::plan.steps[std::size_t(I)];
   static constexpr auto& g = P::graph;
   static constexpr bool in_lanes = s.arrangement == layout::lanes;
   static constexpr int L = lanes<T>;

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Measures what a user of the library pays while compiling: time, memory and size of LeNet-5's
+training program, and the time that including the whole library takes.
+
+usage: compile_time.py [--include DIR ...] [--compilers g++ clang++-19] [--rounds 3]
+                       [--report docs/performance.md]
+
+One compiler runs at a time. The memory is the largest that one process of the compiler used. The
+start is that of the whole process, from its creation to its end after three steps.
+"""
+import argparse
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import report
+
+HERE = pathlib.Path(__file__).resolve().parent
+INCLUDE = HERE.parent / "include"
+GNU = ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000"]
+CLANG = ["-fconstexpr-steps=1000000000"]
+
+
+def flags(compiler, directories):
+    own = CLANG if "clang" in compiler else GNU
+    return ["-std=c++20", *own, "-ffp-contract=fast", f"-I{INCLUDE}", *(f"-I{d}" for d in directories)]
+
+
+def run(command, cwd=None):
+    """(wall seconds, user seconds, peak MB, standard error) of one command; ends the script if it
+    fails."""
+    with tempfile.TemporaryFile() as errors:
+        start = time.monotonic()
+        process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, used = os.wait4(process.pid, 0)
+        wall = time.monotonic() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        if process.returncode:
+            sys.exit(f"{' '.join(map(str, command))}\n" + errors.read().decode(errors="replace")[-2000:])
+    return wall, used.ru_utime, used.ru_maxrss / 1024
+
+
+def repeated(command, rounds, patience, cwd=None):
+    """The run with the least user time: what others do on the machine only adds to it."""
+    runs = []
+    for _ in range(rounds):
+        report.wait_until_quiet(patience)
+        runs.append(run(command, cwd))
+    return min(runs, key=lambda r: r[1])
+
+
+def measure(compiler, options, directory):
+    """Rows of the table."""
+    base = [compiler, *flags(compiler, options.include)]
+    source = HERE / "compile_time" / "lenet_training.cpp"
+    program = directory / "lenet_training"
+    rows = []
+    wall, user, memory = repeated([*base, "-O3", "-march=native", source, "-o", program, "-pthread"],
+                                  options.rounds, options.patience)
+    subprocess.run(["strip", program], check=True)
+    starts = []
+    for _ in range(20):
+        starts.append(run([program, "3"])[0] * 1e3)
+    rows.append(["LeNet-5 training program, -O3 -march=native", f"{wall:.1f}", f"{user:.1f}",
+                 f"{memory:.0f}", f"{program.stat().st_size / 1e3:.0f}",
+                 f"{statistics.median(starts):.1f} ({min(starts):.1f})"])
+    if (INCLUDE / "cella" / "cella.hpp").exists():
+        empty = directory / "include.cpp"
+        empty.write_text("#include <cella/cella.hpp>\nint main() {}\n")
+        wall, user, memory = repeated([*base, "-O0", "-c", empty, "-o", directory / "include.o"],
+                                      options.rounds, options.patience)
+        rows.append(["#include <cella/cella.hpp>, -O0", f"{wall:.1f}", f"{user:.1f}", f"{memory:.0f}",
+                     "", ""])
+    return rows
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--include", nargs="+", default=[], help="where the dependencies' headers are")
+    p.add_argument("--compilers", nargs="+", default=["g++", "clang++-19"])
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--patience", type=float, default=60,
+                   help="seconds to wait for other processes before each run")
+    p.add_argument("--report", metavar="FILE",
+                   help="Markdown file whose section <!-- compile time --> takes the table")
+    options = p.parse_args()
+    rows, used = [], []
+    with tempfile.TemporaryDirectory() as directory:
+        for compiler in options.compilers:
+            if report.first_line(compiler, "--version") is None:
+                print(f"{compiler} cannot be run", file=sys.stderr)
+                continue
+            used.append(compiler)
+            rows += [[f"{compiler}: {row[0]}", *row[1:]]
+                     for row in measure(compiler, options, pathlib.Path(directory))]
+    header = ["compilation", "wall s", "user s", "compiler's peak MB", "stripped size kB",
+              "process of three steps ms: median (min)"]
+    text = [*report.machine(used), "", *report.table(header, rows)]
+    if options.report:
+        report.replace_section(options.report, "compile time", text)
+    else:
+        print("\n".join(text))
+
+
+if __name__ == "__main__":
+    main()

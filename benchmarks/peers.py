@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Times Cella's workloads and those of other frameworks on this machine, alternately.
+
+Every measurement is a process of its own, and only one runs at a time. A peer is a command; in it,
+{workload} and {threads} are replaced. It prints a line of JSON as `workload` does, or a line with
+"median X ms min Y". NAME may be limited: libtorch:lenet32:1=... is run for that workload with one
+thread only. For example
+
+  benchmarks/peers.py --cella build/release/benchmarks/workload --rounds 3 \\
+      --peer 'torch=bash run.sh DIR torch {workload} {threads}' \\
+      --peer 'libtorch:lenet32:1=./libtorch_lenet' \\
+      --lines performance.jsonl --report docs/performance.md
+
+Each line also says how many processors other processes used meanwhile ("others"), and how much
+time the machine's host took away ("stolen"): figures from a busy machine say little.
+"""
+import argparse
+import collections
+import json
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import report
+
+WORKLOADS = ["lenet32", "lenet256", "lenet1_infer", "mlp32", "mlp128_wide", "mlp1_infer"]
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--cella", metavar="PROGRAM", help="the program `workload`")
+    p.add_argument("--peer", action="append", default=[], metavar="NAME[:WORKLOAD[:THREADS]]=COMMAND")
+    p.add_argument("--workloads", nargs="+", default=WORKLOADS)
+    p.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--patience", type=float, default=60,
+                   help="seconds to wait for other processes before each measurement")
+    p.add_argument("--lines", metavar="FILE", help="append each measurement as a line of JSON")
+    p.add_argument("--from", dest="old", metavar="FILE", help="measure nothing: take these lines")
+    p.add_argument("--report", metavar="FILE",
+                   help="Markdown file whose section <!-- peers --> takes the tables; default: print")
+    return p.parse_args()
+
+
+def peers_of(options):
+    """[(name, workload or None, threads or None, command)], Cella last."""
+    result = []
+    for text in options.peer:
+        key, sep, command = text.partition("=")
+        parts = key.split(":")
+        if not sep or len(parts) > 3:
+            sys.exit(f"--peer {text!r} is not NAME[:WORKLOAD[:THREADS]]=COMMAND")
+        parts += [None] * (3 - len(parts))
+        result.append((parts[0], parts[1], int(parts[2]) if parts[2] else None, command))
+    if options.cella:
+        result.append(("cella", None, None, options.cella + " {workload} {threads}"))
+    return result
+
+
+def run(command, threads):
+    """Runs a command alone: (standard output, resources that it used, seconds it took)."""
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),
+                       OPENBLAS_NUM_THREADS=str(threads))
+    start = time.monotonic()
+    process = subprocess.Popen(["bash", "-c", command], env=environment, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    output, errors = process.communicate()
+    if process.returncode:
+        raise RuntimeError((errors or output).strip().splitlines()[-1:] or process.returncode)
+    return output, time.monotonic() - start
+
+
+def measure(name, command, workload, threads, patience):
+    command = command.replace("{workload}", workload).replace("{threads}", str(threads))
+    report.wait_until_quiet(patience)
+    busy, stolen = report.processor_seconds()
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    output, seconds = run(command, threads)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = used.ru_utime + used.ru_stime - own.ru_utime - own.ru_stime
+    now_busy, now_stolen = report.processor_seconds()
+    line = None
+    for text in output.splitlines():
+        found = re.search(r"median ([\d.]+) ms min ([\d.]+)", text)
+        if text.startswith("{"):
+            line = json.loads(text)
+        elif found:
+            version = re.search(r"\d+\.\d+(\.\d+)?", text[:found.start()])
+            line = dict(version=version[0] if version else "", median_ms=float(found[1]),
+                        min_ms=float(found[2]))
+    if line is None:
+        raise RuntimeError(f"printed no measurement: {output[-200:]!r}")
+    line.update(framework=name, workload=workload, threads=threads,
+                others=round(max(0.0, now_busy - busy - own) / seconds, 3),
+                stolen=round((now_stolen - stolen) / seconds, 3))
+    return line
+
+
+def measure_all(options):
+    lines, failed = [], set()
+    for round_ in range(options.rounds):
+        for workload in options.workloads:
+            for threads in options.threads:
+                for name, only_workload, only_threads, command in peers_of(options):
+                    if only_workload not in (None, workload) or only_threads not in (None, threads):
+                        continue
+                    if (name, workload, threads) in failed:
+                        continue
+                    try:
+                        line = measure(name, command, workload, threads, options.patience)
+                    except RuntimeError as e:
+                        failed.add((name, workload, threads))
+                        print(f"{name} {workload} {threads}: {e}", file=sys.stderr)
+                        continue
+                    line["round"] = round_ + 1
+                    lines.append(line)
+                    print(json.dumps(line), file=sys.stderr, flush=True)
+                    if options.lines:
+                        with open(options.lines, "a") as f:
+                            f.write(json.dumps(line) + "\n")
+    return lines
+
+
+def combined(lines):
+    """{(workload, threads): {framework: figures over all rounds}}: the median of the medians, the
+    least of the minima."""
+    groups = collections.defaultdict(lambda: collections.defaultdict(list))
+    for line in lines:
+        groups[line["workload"], line["threads"]][line["framework"]].append(line)
+    result = {}
+    for key, frameworks in groups.items():
+        result[key] = {}
+        for name, rows in frameworks.items():
+            starts = [r["to_third_step_s"] for r in rows if r.get("to_third_step_s") is not None]
+            sizes = [r["peak_rss_mb"] for r in rows if r.get("peak_rss_mb") is not None]
+            result[key][name] = dict(
+                median=statistics.median(r["median_ms"] for r in rows),
+                minimum=min(r["min_ms"] for r in rows),
+                start=statistics.median(starts) if starts else None,
+                memory=max(sizes) if sizes else None)
+    return result
+
+
+def number(x, digits=3):
+    return "" if x is None else f"{x:.{digits}g}" if abs(x) < 1000 else f"{x:.0f}"
+
+
+def markdown(lines):
+    versions = {}
+    for line in lines:
+        versions[line["framework"]] = line.get("version", "")
+    rounds = max(line.get("round", 1) for line in lines)
+    noisy = sum(line.get("others", 0) > 0.1 for line in lines)
+    text = [*report.machine(),
+            "- frameworks: " + ", ".join(f"{n} {v}".strip() for n, v in sorted(versions.items())),
+            f"- {rounds} round{'s' * (rounds > 1)}, one process at a time; {noisy} of {len(lines)} "
+            "measurements had other processes use more than a tenth of a processor (the busiest "
+            f"{max(line.get('others', 0) for line in lines):.2f})", ""]
+    header = ["workload", "framework", "median ms", "min ms", "median against the fastest peer",
+              "min against the fastest peer", "start to third step s", "peak memory MB"]
+    threads_seen = sorted({line["threads"] for line in lines})
+    for threads in threads_seen:
+        rows = []
+        for (workload, t), frameworks in combined(lines).items():
+            if t != threads:
+                continue
+            others = [f for n, f in frameworks.items() if n != "cella"]
+            for name, f in sorted(frameworks.items(), key=lambda item: item[1]["median"]):
+                ratios = ["", ""]
+                if others:
+                    ratios = [f"{min(o[k] for o in others) / f[k]:.2f}x" for k in ("median", "minimum")]
+                rows.append([workload, f"**{name}**" if name == "cella" else name,
+                             number(f["median"]), number(f["minimum"]), *ratios,
+                             number(f["start"]), number(f["memory"])])
+        text += [f"### {threads} thread{'s' * (threads > 1)}", "", *report.table(header, rows), ""]
+    return text[:-1]
+
+
+def main():
+    options = arguments()
+    if options.old:
+        with open(options.old) as f:
+            lines = [json.loads(line) for line in f]
+    else:
+        if not options.cella and not options.peer:
+            sys.exit("name something to measure: --cella or --peer, or --from for old lines")
+        lines = measure_all(options)
+    if not lines:
+        sys.exit("there are no measurements")
+    text = markdown(lines)
+    if options.report:
+        report.replace_section(options.report, "peers", text)
+    else:
+        print("\n".join(text))
+
+
+if __name__ == "__main__":
+    main()
