@@ -38,7 +38,7 @@ double measure_peak() {
   return best;
 }
 
-std::string extents(const step& s) {
+std::string extents(const plan_step& s) {
   std::string t;
   const auto add = [&](std::int64_t e) { t += (t.empty() ? "" : " ") + std::to_string(e); };
   if (s.loops > 0) {

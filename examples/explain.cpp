@@ -4,16 +4,16 @@
 // usage: explain [training|inference] [--graphs]
 #include <cella/models/lenet.hpp>
 #include <cella/runtime/explain.hpp>
-#include <cella/train/step.hpp>
+#include <cella/train/model.hpp>
 #include <cstring>
 #include <iostream>
 
 using namespace cella;
 
-using step_cell = training_step<models::lenet5, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}>;
-using training =
-    program<step_cell, true, dtype::f32, tensor<dtype::f32, 32, 1, 28, 28>, tensor<dtype::i32, 32>>;
-using inference = inference_program<models::lenet5, tensor<dtype::f32, 1, 1, 28, 28>>;
+using lenet = model<models::lenet5, image<1, 28, 28>, cross_entropy_loss{},
+                    optim::sgd{.momentum = 0.9}, model_options{.batch = 32}>;
+using training = lenet::engine_type::training;
+using inference = lenet::engine_type::inference<1>;
 
 int main(int argc, char** argv) {
   bool infers = false;

@@ -18,7 +18,7 @@ struct measurement {
 
 /// One kernel call of a program.
 struct call_profile {
-  step what;
+  plan_step what;
   bool computes{};             ///< it does the step's floating-point work, rather than prepare it
   double fastest{}, median{};  ///< microseconds
 };

@@ -268,7 +268,9 @@ const std::map<std::string, golden_function> others{
      }},
     {"conv1d",
      [](const vars& x, const json& a) {
-       return vars{with_bias(conv1d(x[0], x[1], 1, a.at("pad_left"), 0, a.at("dilation")), x)};
+       const var y = conv1d(x[0], x[1], a.value("stride", 1), a.value("pad_left", 0),
+                            a.value("pad_right", 0), a.value("dilation", 1), a.value("groups", 1));
+       return vars{with_bias(y, x)};
      }},
     {"max_pool2d",
      [](const vars& x, const json& a) {
@@ -402,7 +404,7 @@ TEST_SUITE("golden") {
       }
     }
     MESSAGE(covered, " of ", file->size(), " golden cases of operations; skipped:", skipped);
-    // Another folder of golden values may have fewer cases, but the same operations.
-    CHECK(covered >= std::min<std::size_t>(243, file->size() * 97 / 100));
+    // All but six of the 249 cases of the first folder; another may have more or fewer of each.
+    CHECK(covered * 249 >= file->size() * 243);
   }
 }

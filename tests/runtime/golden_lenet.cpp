@@ -4,7 +4,7 @@ using namespace cella;
 using namespace cella::test;
 
 namespace {
-using training = training_step<models::lenet5, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}>;
+using training = training_step<models::lenet5, cross_entropy_loss, fixed<optim::sgd{.momentum = 0.9}>>;
 template <dtype Element>
 using lenet_step =
     program<training, true, Element, tensor<Element, 8, 1, 28, 28>, tensor<dtype::i32, 8>>;

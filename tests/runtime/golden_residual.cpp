@@ -4,7 +4,7 @@ using namespace cella;
 using namespace cella::test;
 
 namespace {
-using training = training_step<residual_net, cross_entropy_loss{}, optim::adam{}>;
+using training = training_step<residual_net, cross_entropy_loss, optim::adam>;
 template <dtype Element>
 using residual_step =
     program<training, true, Element, tensor<Element, 6, 3, 9, 9>, tensor<dtype::i32, 6>>;

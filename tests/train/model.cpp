@@ -80,7 +80,7 @@ TEST_CASE("a model learns") {
     plain m({.seed = 2, .mode = how});
     const auto h = m.fit(data.shuffle(1), {.epochs = 30, .learning_rate = 0.02});
     CHECK(h.back()["loss"] < h.front()["loss"] / 2);
-    CHECK(m.evaluate(three_classes(90, 77), metrics::accuracy{})["accuracy"] > 0.9);
+    CHECK(m.evaluate(three_classes(90, 77), metrics::accuracy{})["accuracy"] > 0.85);
   }
 }
 

@@ -223,7 +223,14 @@ class builder {
   /// Numbers the random draws of a program, so that each has a stream of its own.
   constexpr int next_random_stream() { return random_stream_++; }
 
-  /// How operands are named in sentences: an input by its name, others as `value`.
+  /// Where a node was written: `lenet.cpp:21: `; empty for inputs.
+  constexpr text place_of(node_id id) const {
+    const node& n = g.nodes[std::size_t(id)];
+    if (!n.file) return {};
+    const std::string_view file = n.file;
+    return text() << file.substr(file.rfind('/') + 1) << ":" << n.line << ": ";
+  }
+  /// How operands are named in sentences: an input by its name, others as `relu result of block1`.
   constexpr text describe(node_id id) const {
     text t;
     const node& n = g.nodes[std::size_t(id)];
@@ -233,7 +240,8 @@ class builder {
       }
     }
     if (n.op == &input_info_of) return t << "argument";
-    return t << n.op->name << " result";
+    t << n.op->name << " result";
+    return n.cell.size ? t << " of " << g.view(n.cell) : t;
   }
 
  private:
@@ -272,8 +280,7 @@ class builder {
       return place(g.nodes[std::size_t(id)], r);  // constants are repeated, not captured
     }
     if (level == 0) {
-      fail(text() << g.nodes[std::size_t(id)].op->name
-                  << ": a value of a closed region (a loop body or a branch) is used outside it; "
+      fail(place_of(id) << g.nodes[std::size_t(id)].op->name << ": a value of a closed region (a loop body or a branch) is used outside it; "
                      "return it from the body");
       return g.regions[std::size_t(r)].nodes.front();
     }

@@ -31,13 +31,7 @@ struct var {
   /// Element `i` in row-major order. Eager mode only.
   constexpr double read(std::int64_t i,
                         std::source_location at = std::source_location::current()) const {
-    if (!b->eager) {
-      b->fail(
-          text()
-          << at << ": reading a value at compile time: " << b->describe(id) << " " << type()
-          << " has no value while the model is traced; branch with cond() or run in eager mode");
-      return 0;
-    }
+    if (!b->eager) return refuse_reading(text() << at << ": ");
     if (i < 0 || i >= type().size()) {
       b->fail(text() << at << ": element " << i << " of " << type() << " does not exist");
       return 0;
@@ -45,7 +39,18 @@ struct var {
     return b->eager->read(id, i);
   }
   /// A native `if` on a one-element tensor. Eager mode only.
-  constexpr explicit operator bool() const { return item() != 0; }
+  constexpr explicit operator bool() const {
+    // A conversion cannot be told its place: that of the condition's computation stands for it.
+    return (b->eager ? read(0) : refuse_reading(b->place_of(id))) != 0;
+  }
+
+ private:
+  constexpr double refuse_reading(text place) const {
+    b->fail(place << "reading a value at compile time: " << b->describe(id) << " " << type()
+                  << " has no value while the model is traced; choose with select(), or run in "
+                     "eager mode");
+    return 0;
+  }
 };
 
 /// An operand as it was written: a var, a number, or a cell's parameter, with the place in the

@@ -40,7 +40,7 @@ constexpr var kl_div(operand log_probabilities, operand probabilities) {
   const var q = log_probabilities.in(b);
   const var p = probabilities.in(b);
   const var log_p = log(select(p > 0, p, ones_like(p)));
-  const var total = sum({p * (log_p - q), log_probabilities.at()});
+  const var total = sum({p * (log_p - operand(q, log_probabilities.at())), log_probabilities.at()});
   return total / double(q.rank() ? q.extent(0) : 1);
 }
 /// -log p of the label: log-probabilities [N,C], integer labels [N].
@@ -64,7 +64,8 @@ constexpr var binary_cross_entropy(operand probabilities, operand target,
   builder& b = *(probabilities.owner() ? probabilities.owner() : target.owner());
   const var p = probabilities.in(b);
   const var t = target.in(b);
-  const var loss = t * maximum(log(p), -100) + (1 - t) * maximum(log1p(-p), -100);
+  const var loss = t * operand(maximum(log(p), -100), target.at()) +
+                   (1 - t) * maximum(log1p(-p), -100);
   return detail::reduce_loss(-loss, r, probabilities.at());
 }
 /// Binary cross-entropy of sigmoid(logits), without overflow.

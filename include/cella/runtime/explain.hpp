@@ -62,25 +62,31 @@ inline std::string decimal(double v) {
   return s.data();
 }
 inline std::string to_text(const tensor_type& t) { return std::string((text() << t).view()); }
-/// Writes words behind a heading; further lines are indented as far as the first.
-inline void wrapped(std::ostream& out, const std::string& heading, std::string_view words,
+/// Writes pieces behind a heading, as many to a line as fit; further lines are indented as far.
+inline void wrapped(std::ostream& out, const std::string& heading,
+                    const std::vector<std::string>& pieces, std::string_view separator,
                     std::size_t width) {
-  out << heading;
-  std::size_t at = heading.size();
-  while (!words.empty()) {
-    const std::size_t n = std::min(words.find(' '), words.size());
-    if (at + 1 + n > width && at > heading.size()) {
-      out << "\n" << std::string(heading.size(), ' ');
-      at = heading.size();
-    } else if (at > heading.size()) {
-      out << " ";
-      ++at;
+  const std::size_t indent = std::min<std::size_t>(heading.size(), 10);
+  std::string line = heading;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const std::string piece =
+        pieces[i] + (i + 1 < pieces.size() ? std::string(separator) : std::string());
+    if (line.size() + piece.size() > width && line.size() > indent) {
+      out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
+      line = std::string(indent, ' ');
     }
-    out << words.substr(0, n);
-    at += n;
-    words.remove_prefix(std::min(n + 1, words.size()));
+    line += piece;
   }
-  out << "\n";
+  out << line << "\n";
+}
+inline std::vector<std::string> words_in(std::string_view s) {
+  std::vector<std::string> all;
+  while (!s.empty()) {
+    const std::size_t n = std::min(s.find(' '), s.size());
+    all.emplace_back(s.substr(0, n));
+    s.remove_prefix(std::min(n + 1, s.size()));
+  }
+  return all;
 }
 
 // ---- values
@@ -88,7 +94,7 @@ inline void wrapped(std::ostream& out, const std::string& heading, std::string_v
 /// What is printed of a program, as plain data: one instance serves all programs.
 struct program_facts {
   graph g;
-  std::span<const step> steps;
+  std::span<const plan_step> steps;
   std::span<const plan_value> results;
   std::int64_t arena, arena_without_reuse, live, parameters, slots;
   dtype element;
@@ -128,7 +134,7 @@ class formulas {
  public:
   explicit formulas(const program_facts& p) : g_(p.g), stored_(g_.nodes.size(), 0), names_(g_) {
     for (std::size_t i = 0; i < g_.inputs.size(); ++i) stored_[std::size_t(g_.input(int(i)))] = 1;
-    for (const step& s : p.steps) {
+    for (const plan_step& s : p.steps) {
       for (int k = 0; k < s.output_count; ++k) {
         if (s.outputs[std::size_t(k)].value >= 0)
           stored_[std::size_t(s.outputs[std::size_t(k)].value)] = 1;
@@ -151,7 +157,7 @@ class formulas {
   std::string definition(node_id n) const { return apply(n, 0); }
 
   /// The positions that a pooling step writes.
-  node_id corners(const step& s) const {
+  node_id corners(const plan_step& s) const {
     const node_id pool = g_.operand(s.accumulated, 0);
     for (node_id n : g_.regions[0].nodes) {
       const node& x = g_.nodes[std::size_t(n)];
@@ -214,11 +220,10 @@ constexpr bool is_conversion(step_kind k) {
          k == step_kind::copy;
 }
 /// Whether output k of a step has the batch in the lanes.
-inline bool writes_lanes(const program_facts& p, const flags& batched, const step& s, int k) {
+inline bool writes_lanes(const flags& batched, const plan_step& s, int k) {
   if (s.arrangement != layout::lanes || s.kind == step_kind::generic) return false;
   if (is_conversion(s.kind)) return true;
   if (s.kind == step_kind::cross_entropy) return k > 0;
-  (void)p;
   return batched[std::size_t(s.accumulated >= 0 ? s.accumulated : s.anchor)] != 0;
 }
 
@@ -262,25 +267,22 @@ class address_book {
 
   /// What the step reads, writes, and writes elsewhere: to be called for each step in order.
   struct access_list {
-    std::string from, to;
+    std::vector<std::string> from, to;
   };
   access_list follow(int index) {
-    const step& s = p_.steps[std::size_t(index)];
+    const plan_step& s = p_.steps[std::size_t(index)];
     access_list all;
-    auto add = [](std::string& list, const std::string& s) {
-      list += (list.empty() ? "" : ", ") + s;
-    };
     for (std::size_t k = 0; k < s.in.size(); ++k) {
       if (!s.in[k].valid()) continue;
       // Filters in the kernel's own order, packed when the parameters change.
       if (k == 3) {
         touch(index, s.in[k], "packed " + f_.name(p_.g.operand(s.anchor, 1)), 0, true);
         values_.back().first = 0;
-        add(all.from, "packed filters @" + address(s.in[k]));
+        all.from.push_back("packed filters @" + address(s.in[k]));
         continue;
       }
       read(index, s.in[k]);
-      add(all.from, at(s.in[k]));
+      all.from.push_back(at(s.in[k]));
     }
     for (int k = 0; k < s.read_count; ++k) {
       const operand_read& r = s.reads[std::size_t(k)];
@@ -290,29 +292,29 @@ class address_book {
             return i.space == r.at.space && i.offset == r.at.offset;
           }) != s.in.end())
         continue;
-      add(all.from, f_.name(f_.read_value(r.value)) + " @" + address(r.at) +
-                        std::string(how[std::size_t(r.how)]));
+      all.from.push_back(f_.name(f_.read_value(r.value)) + " @" + address(r.at) +
+                         std::string(how[std::size_t(r.how)]));
     }
     if (s.scratch.valid()) {
       touch(index, s.scratch, "scratch", 0, false);
-      add(all.to, "scratch @" + address(s.scratch));
+      all.to.push_back("scratch @" + address(s.scratch));
     }
     if (s.corners.valid()) {
       const std::string name = f_.name(f_.corners(s));
       touch(index, s.corners, name, 0, false);
-      add(all.to, name + " @" + address(s.corners));
+      all.to.push_back(name + " @" + address(s.corners));
     }
     for (int k = 0; k < s.output_count; ++k) {
       const step_output& o = s.outputs[std::size_t(k)];
-      const bool lanes = o.value >= 0 && writes_lanes(p_, batched_, s, k);
+      const bool lanes = o.value >= 0 && writes_lanes(batched_, s, k);
       std::string label = o.value < 0 ? "unused result" : f_.name(o.value);
       if (is_conversion(s.kind) && s.kind != step_kind::copy)
         label += lanes ? " in lanes" : " unpacked";
       const bool in_place = o.at.space != arena_space;
       const std::int64_t bytes = o.value < 0 ? 0 : bytes_of(s, p_.g.type(o.value), lanes);
       if (!in_place) touch(index, o.at, label, bytes, false);
-      add(all.to, (in_place ? f_.name(o.value) : label) + " @" + address(o.at) +
-                      (in_place ? " in place" : ""));
+      all.to.push_back((in_place ? f_.name(o.value) : label) + " @" + address(o.at) +
+                       (in_place ? " in place" : ""));
     }
     return all;
   }
@@ -323,7 +325,7 @@ class address_book {
   }
 
  private:
-  std::int64_t bytes_of(const step& s, const tensor_type& t, bool lanes) const {
+  std::int64_t bytes_of(const plan_step& s, const tensor_type& t, bool lanes) const {
     if (!lanes) return t.bytes();
     std::int64_t features = 1;
     for (int d = 1; d < t.rank(); ++d) {
@@ -356,7 +358,7 @@ class address_book {
 
 // ---- tables
 
-inline std::string place_of(const graph& g, const step& s) {
+inline std::string place_of(const graph& g, const plan_step& s) {
   const node& n = g.nodes[std::size_t(s.anchor)];
   std::string where(g.view(n.cell));
   if (n.line > 0)
@@ -364,7 +366,7 @@ inline std::string place_of(const graph& g, const step& s) {
   return where;
 }
 /// The loops of a group without an anchor, and which of them are summed over: `loops 2 x 84+`.
-inline std::string loops_of(const step& s) {
+inline std::string loops_of(const plan_step& s) {
   std::string t;
   for (int d = 0; d < s.loops; ++d) {
     t += (d ? " x " : "loops ") + std::to_string(s.loop[std::size_t(d)]);
@@ -382,7 +384,7 @@ inline void print_steps(std::ostream& out, const program_facts& p, const explain
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
-    const step& s = p.steps[i];
+    const plan_step& s = p.steps[i];
     const tensor_type t = p.g.type(s.anchor);
     const std::int64_t moved = is_conversion(s.kind) ? 2 * t.bytes() : s.bytes;
     flops += s.flops;
@@ -399,12 +401,12 @@ inline void print_steps(std::ostream& out, const program_facts& p, const explain
       const std::string heading = indent + f.name(n) + ": ";
       std::string formula = to_text(p.g.type(n));
       if (!is_conversion(s.kind)) formula += " = " + f.definition(n);
-      wrapped(out, heading, formula, o.width);
+      wrapped(out, heading, words_in(formula), " ", o.width);
     }
     const auto all = book.follow(int(i));
     if (!loops_of(s).empty()) out << indent << loops_of(s) << "\n";
-    if (!all.from.empty()) wrapped(out, indent + "from ", all.from, o.width);
-    wrapped(out, indent + "to   ", all.to, o.width);
+    if (!all.from.empty()) wrapped(out, indent + "from ", all.from, ", ", o.width);
+    wrapped(out, indent + "to   ", all.to, ", ", o.width);
   }
   out << std::string(o.width, '-') << "\n"
       << left("     " + std::to_string(p.steps.size()) + " steps", 46)
@@ -516,9 +518,9 @@ void explain(std::ostream& out, const explain_options& options) {
     graph g = detail::program_traits<P>::trace_again();
     std::string before;
     detail::print_stage(out, "traced", g, before);
-    for (const pass& step : standard_passes) {
-      g = step.run(std::move(g));
-      detail::print_stage(out, "after " + std::string(step.name), g, before);
+    for (const pass& next : standard_passes) {
+      g = next.run(std::move(g));
+      detail::print_stage(out, "after " + std::string(next.name), g, before);
     }
     // The compiler may evaluate operands in another order than the traced copy above.
     if (to_string(p.g) != before) detail::print_stage(out, "as compiled", p.g, before);

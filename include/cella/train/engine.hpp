@@ -28,9 +28,10 @@ struct model_options {
 namespace detail {
 
 /// The type of Net's first result. If the trace fails, the program that is compiled later reports
-/// the fault.
-template <class Net, dtype Precision, tensor_type Input>
+/// the fault. Without programs only the element type counts: the rest is known at run time.
+template <class Net, dtype Precision, tensor_type Input, bool Compiled>
 consteval tensor_type output_of() {
+  if (!Compiled) return {Precision, {Input[0], 1}};
   builder b;
   b.precision = Precision;
   Net net{};
@@ -45,6 +46,23 @@ constexpr tensor_type target_of(const tensor_type& prediction) {
   else
     return prediction;
 }
+/// A T that is made on first use, and whose type is not looked into before: naming a program here
+/// does not compile it.
+template <class T>
+class lazy {
+ public:
+  template <class... Arguments>
+  T& get(Arguments&&... arguments) {
+    if (!object_) {
+      object_ = {new T(std::forward<Arguments>(arguments)...),
+                 [](void* p) { delete static_cast<T*>(p); }};
+    }
+    return *static_cast<T*>(object_.get());
+  }
+
+ private:
+  std::unique_ptr<void, void (*)(void*)> object_{nullptr, [](void*) {}};
+};
 template <auto Loss>
 struct loss_cell {
   constexpr var operator()(var prediction, var target) const { return Loss(prediction, target); }
@@ -67,15 +85,16 @@ class engine {
   static constexpr dtype precision = Options.precision;
   using input_tensor = typename Input::template batch<precision, Options.batch>;
   static constexpr tensor_type input_type = input_tensor::type;
-  static constexpr tensor_type output_type = detail::output_of<Net, precision, input_type>();
-  static constexpr tensor_type target_type = detail::target_of<Loss>(output_type);
+  static constexpr tensor_type traced_output =
+      detail::output_of<Net, precision, input_type, Options.compiled>();
+  static constexpr tensor_type target_tensor = detail::target_of<Loss>(traced_output);
   using input_element = element<input_type.element>;
-  using output_element = element<output_type.element>;
-  using target_element = element<target_type.element>;
+  using output_element = element<traced_output.element>;
+  using target_element = element<target_tensor.element>;
   using step_cell = training_step<Net, fixed<Loss>, fixed<Optimizer>>;
   /// The compiled training step, and inference for `Rows` samples.
   using training = program<step_cell, true, precision, input_tensor,
-                           typename detail::tensor_of<target_type>::type>;
+                           typename detail::tensor_of<target_tensor>::type>;
   template <int Rows>
   using inference = program<Net, false, precision, typename Input::template batch<precision, Rows>>;
 
@@ -86,7 +105,8 @@ class engine {
           "this model has nothing compiled (model_options::compiled is false); run it with "
           "execution::eager");
     }
-    if (threads != 1 && mode == execution::graph) threads_ = std::make_unique<thread_pool>(threads);
+    if (threads != 1 && Options.compiled) threads_ = std::make_unique<thread_pool>(threads);
+    if (!Options.compiled) ask_output_type();
   }
 
   execution mode;
@@ -96,9 +116,12 @@ class engine {
   const parameter_store& parameters() const { return store_; }
   /// Made on first use: a model that only predicts has no optimizer state.
   slot_store& slots() {
-    if (!slots_) slots_.emplace(trace(step_, step_types(batch), {true, precision}));
+    if (!slots_) slots_.emplace(optimizer_graph());
     return *slots_;
   }
+  /// What the net yields for a batch, and what the loss compares it with.
+  const tensor_type& output_type() const { return output_type_; }
+  const tensor_type& target_type() const { return target_type_; }
 
   /// One of the types above for another number of samples.
   static constexpr tensor_type for_rows(const tensor_type& type, std::int64_t rows) {
@@ -119,16 +142,14 @@ class engine {
     slots();
     if constexpr (Options.compiled) {
       if (mode == execution::graph && rows == batch) {
-        if (!trainer_) {
-          trainer_ = std::make_unique<executable<training>>(store_, threads_.get(), slots_->data());
-        }
+        auto& program = trainer_.get(store_, threads_.get(), slots_->data());
         constexpr int rate = training::scalar("learning_rate"), count = training::scalar("step");
-        if (rate >= 0) trainer_->scalar(rate, learning_rate);
-        if (count >= 0) trainer_->scalar(count, double(step));
-        (*trainer_)(x, y);
+        if (rate >= 0) program.scalar(rate, learning_rate);
+        if (count >= 0) program.scalar(count, double(step));
+        program(x, y);
         keep_frozen();
-        return {double(trainer_->template result<0>()[0]),
-                {trainer_->template result<1>().data(), output_type.shape}};
+        return {double(program.template result<0>()[0]),
+                {program.template result<1>().data(), output_type_.shape}};
       }
     }
     const auto types = step_types(rows);
@@ -160,7 +181,7 @@ class engine {
       return;
     }
     if constexpr (Options.compiled) {
-      const std::int64_t each = output_type.size() / batch;
+      const std::int64_t each = output_type_.size() / batch;
       for (; rows >= batch; rows -= batch, x += batch * in, out += batch * each) {
         infer_batch<int(batch)>(many_, x, batch, out);
       }
@@ -177,7 +198,7 @@ class engine {
   /// The mean loss of predictions that were made for `rows` samples.
   double loss(const output_element* prediction, const target_element* y, std::int64_t rows) {
     check_labels(y, rows);
-    const std::array types{for_rows(output_type, rows), for_rows(target_type, rows)};
+    const std::array types{for_rows(output_type_, rows), for_rows(target_type_, rows)};
     const std::array arguments{tensor_ref{bytes_of(prediction), types[0]},
                                tensor_ref{bytes_of(y), types[1]}};
     runtime_path run({&store_, nullptr, arguments, {}});
@@ -199,8 +220,8 @@ class engine {
     std::vector<std::byte> value;
   };
 
-  static std::array<tensor_type, 2> step_types(std::int64_t rows) {
-    return {for_rows(input_type, rows), for_rows(target_type, rows)};
+  std::array<tensor_type, 2> step_types(std::int64_t rows) const {
+    return {for_rows(input_type, rows), for_rows(target_type_, rows)};
   }
   static std::byte* bytes_of(const void* p) {
     return const_cast<std::byte*>(static_cast<const std::byte*>(p));
@@ -218,19 +239,47 @@ class engine {
         .first->second;
   }
 
+  /// The optimizer's rule for each parameter: its inputs are those of the training step, without
+  /// the net, which may not be traceable.
+  graph optimizer_graph() {
+    builder b;
+    b.precision = precision;
+    bind_cell(b, step_.net);
+    const std::size_t owned = b.g.inputs.size();
+    for (std::size_t i = 0; i < owned; ++i) {
+      if (b.g.inputs[i].role != input_role::parameter) continue;
+      const tensor_type t = b.g.type(b.g.input(int(i)));
+      const var gradient{&b, b.input(t, input_role::argument, "gradient")};
+      optim::context c(b, std::int32_t(i));
+      Optimizer(c, gradient);
+    }
+    return std::move(b.g);
+  }
+  /// Runs the net on zeros; random numbers that it draws are put back.
+  void ask_output_type() {
+    const std::array random{store_.random_state()[0], store_.random_state()[1]};
+    const std::vector<input_element> zeros(std::size_t(input_type.size()));
+    const std::array arguments{tensor_ref{bytes_of(zeros.data()), input_type}};
+    runtime_path run({&store_, nullptr, arguments, {}});
+    run.run_eagerly(step_.net, std::array{input_type}, {false, precision});
+    output_type_ = run.result(0).type;
+    target_type_ = detail::target_of<Loss>(output_type_);
+    std::copy(random.begin(), random.end(), store_.random_state());
+  }
+
   template <int Rows>
-  void infer_batch(std::unique_ptr<executable<inference<Rows>>>& program, const input_element* x,
+  void infer_batch(detail::lazy<executable<inference<Rows>>>& compiled, const input_element* x,
                    std::int64_t valid, output_element* out) {
-    if (!program) program = std::make_unique<executable<inference<Rows>>>(store_, threads_.get());
-    (*program)(x);
-    const auto y = program->template result<0>();
-    std::copy(y.begin(), y.begin() + std::ptrdiff_t(output_type.size() / batch * valid), out);
+    auto& program = compiled.get(store_, threads_.get());
+    program(x);
+    const auto y = program.template result<0>();
+    std::copy(y.begin(), y.begin() + std::ptrdiff_t(output_type_.size() / batch * valid), out);
   }
 
   void check_labels([[maybe_unused]] const target_element* y, [[maybe_unused]] std::int64_t rows) {
-    if constexpr (requires { Loss.classes(output_type); }) {
-      const std::int64_t classes = Loss.classes(output_type);
-      for (std::int64_t i = 0; i < for_rows(target_type, rows).size(); ++i) {
+    if constexpr (requires { Loss.classes(output_type_); }) {
+      const std::int64_t classes = Loss.classes(output_type_);
+      for (std::int64_t i = 0; i < for_rows(target_type_, rows).size(); ++i) {
         if (std::int64_t(y[i]) >= 0 && std::int64_t(y[i]) < classes) continue;
         throw error(text() << "label " << std::int64_t(y[i]) << " of sample " << i
                            << " of a batch is outside the model's " << classes
@@ -247,11 +296,13 @@ class engine {
   step_cell step_{};
   detail::loss_cell<Loss> loss_{};
   parameter_store store_;
+  tensor_type output_type_ = traced_output;
+  tensor_type target_type_ = target_tensor;
   std::optional<slot_store> slots_;
   std::unique_ptr<thread_pool> threads_;
-  std::unique_ptr<executable<training>> trainer_;
-  std::unique_ptr<executable<inference<int(batch)>>> many_;
-  std::unique_ptr<executable<inference<1>>> one_;
+  detail::lazy<executable<training>> trainer_;
+  detail::lazy<executable<inference<int(batch)>>> many_;
+  detail::lazy<executable<inference<1>>> one_;
   std::optional<runtime_path> run_;
   std::map<std::int64_t, graph> step_graphs_, loss_graphs_;
   std::vector<input_element> padded_;

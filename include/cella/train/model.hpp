@@ -106,7 +106,7 @@ class model {
   }
   /// The same for `rows` samples in memory, row-major.
   predictions<output_element> predict(const input_element* samples, std::int64_t rows) {
-    predictions<output_element> r(engine_type::for_rows(engine_type::output_type, rows).shape);
+    predictions<output_element> r(engine_type::for_rows(engine_.output_type(), rows).shape);
     predict(samples, rows, r.data());
     return r;
   }

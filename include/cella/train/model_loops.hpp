@@ -108,7 +108,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data
     for (auto& b : loader.epoch(epochs(), progress_[2])) {
       const std::int64_t rows = b.size();
       const auto* x = detail::column_of<input_element, 0>(b, Input::extents, "inputs", inputs);
-      const shape target = engine_type::for_rows(engine_type::target_type, rows).shape;
+      const shape target = engine_type::for_rows(engine_.target_type(), rows).shape;
       shape per_sample = target;
       if (per_sample.rank) per_sample.erase(0);
       const auto* y = detail::column_of<target_element, 1>(b, per_sample, "targets", targets);
@@ -162,8 +162,8 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::evaluate(const Data& 
     (measures.reset(), ...);
     for (auto& b : detail::as_loader(data, batch_size).epoch(0)) {
       const std::int64_t rows = b.size();
-      const shape target = engine_type::for_rows(engine_type::target_type, rows).shape;
-      const shape output = engine_type::for_rows(engine_type::output_type, rows).shape;
+      const shape target = engine_type::for_rows(engine_.target_type(), rows).shape;
+      const shape output = engine_type::for_rows(engine_.output_type(), rows).shape;
       shape per_sample = target;
       if (per_sample.rank) per_sample.erase(0);
       const auto* x = detail::column_of<input_element, 0>(b, Input::extents, "inputs", inputs);

@@ -150,12 +150,13 @@ constexpr std::vector<var> splice(builder& b, const graph& g, std::span<const va
 }
 
 /// Declares that a parameter or state of the traced model gets a new value after each call.
-constexpr void assign(var like, const parameter_base& target, var value) {
+constexpr void assign(var like, const parameter_base& target, var value,
+                      std::source_location at = std::source_location::current()) {
   builder& b = *like.b;
-  const var t = operand(target).in(b);
+  const var t = operand(target, at).in(b);
   if (b.failed()) return;
   if (t.type() != value.type()) {
-    b.fail(text() << "assign: " << b.describe(t.id) << " is " << t.type()
+    b.fail(text() << at << ": assign: " << b.describe(t.id) << " is " << t.type()
                   << " but the new value is " << value.type());
     return;
   }

@@ -1,0 +1,132 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cella/models/lenet.hpp>
+#include <cella/runtime/executable.hpp>
+#include <cella/train/step.hpp>
+#include <cstdlib>
+#include <new>
+
+using namespace cella;
+
+namespace {
+std::atomic<long> allocations{0};
+}
+
+// Every way to the heap is counted. The sanitizers bring a malloc of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__) && !defined(__clang__)
+extern "C" void* __libc_malloc(std::size_t);
+extern "C" void* malloc(std::size_t n) {
+  ++allocations;
+  return __libc_malloc(n);
+}
+#define CELLA_COUNTS_MALLOC
+#endif
+
+namespace {
+
+using training = training_step<models::lenet5, cross_entropy_loss, fixed<optim::sgd{.momentum = 0.9}>>;
+template <int N>
+using lenet_step = program<training, true, dtype::f32, tensor<dtype::f32, N, 1, 28, 28>, tensor<dtype::i32, N>>;
+
+/// The losses and final weights of a few steps on made-up digits.
+template <int N>
+std::vector<float> train(thread_pool* threads) {
+  models::lenet5 net;
+  parameter_store store(net, 5);
+  executable<lenet_step<N>> step(store, threads);
+  step.scalar(lenet_step<N>::scalar("learning_rate"), 0.05);
+  std::vector<float> x(std::size_t{N} * 784);
+  std::vector<std::int32_t> y(N);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = uniform<float>(3, i) * 2 - 1;
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = std::int32_t(i * 7 % 10);
+  std::vector<float> all;
+  for (int i = 0; i < 5; ++i) {
+    step(x.data(), y.data());
+    all.push_back(step.template result<0>()[0]);
+  }
+  for (const auto& e : store.entries()) {
+    const auto* w = reinterpret_cast<const float*>(store.value(e).data);
+    all.insert(all.end(), w, w + e.type.size());
+  }
+  return all;
+}
+
+}  // namespace
+
+// The plan is a compile-time constant: its memory can be asserted by a program that embeds it.
+static_assert(lenet_step<32>::plan.arena_bytes < 1 << 20);
+static_assert(lenet_step<32>::plan.arena_bytes * 20 <= lenet_step<32>::plan.live_bytes * 21);
+static_assert(lenet_step<32>::plan.arena_bytes < lenet_step<32>::plan.arena_bytes_without_reuse);
+
+TEST_CASE("the loss of a program falls while it trains") {
+  const auto r = train<32>(nullptr);
+  CHECK(r[4] < r[0]);
+}
+
+TEST_CASE("results do not depend on the number of threads, bit for bit") {
+  const auto alone = train<32>(nullptr);
+  for (int n : {1, 2, 3}) {
+    thread_pool pool(n);
+    CHECK(train<32>(&pool) == alone);
+  }
+}
+
+TEST_CASE("a step allocates nothing") {
+  models::lenet5 net;
+  parameter_store store(net, 5);
+  thread_pool pool(2);
+  executable<lenet_step<32>> step(store, &pool);
+  std::vector<float> x(32 * 784, 0.5f);
+  std::vector<std::int32_t> y(32, 3);
+  step(x.data(), y.data());
+  const long before = allocations;
+  for (int i = 0; i < 10; ++i) step(x.data(), y.data());
+  CHECK(allocations == before);
+#if defined(CELLA_COUNTS_MALLOC)
+  // The counter counts: operator new ends in malloc.
+  const auto p = std::make_unique<int>(1);
+  CHECK(allocations > before);
+#endif
+}
+
+TEST_CASE("the same parameters serve programs of several batch sizes") {
+  models::lenet5 net;
+  parameter_store store(net, 7);
+  executable<inference_program<models::lenet5, tensor<dtype::f32, 1, 1, 28, 28>>> one(store);
+  executable<inference_program<models::lenet5, tensor<dtype::f32, 20, 1, 28, 28>>> twenty(store);
+  std::vector<float> x(20 * 784);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = uniform<float>(3, i);
+  twenty(x.data());
+  for (std::size_t k = 0; k < 20; ++k) {
+    one(x.data() + k * 784);
+    for (std::size_t c = 0; c < 10; ++c) {
+      CHECK(double(one.result()[c]) == doctest::Approx(double(twenty.result()[k * 10 + c])).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("weights that are packed once are packed again when they change") {
+  models::lenet5 net;
+  parameter_store store(net, 7);
+  executable<inference_program<models::lenet5, tensor<dtype::f32, 1, 1, 28, 28>>> one(store);
+  std::vector<float> x(784, 0.25f);
+  one(x.data());
+  const float before = one.result()[0];
+  for (float& w : net.conv2.weight.values()) w *= 2;
+  store.touch();
+  one(x.data());
+  CHECK(one.result()[0] != before);
+}
+
+TEST_CASE("a program refuses the parameters of another model") {
+  nn::dense<3, 2> other;
+  parameter_store store(other, 1);
+  using P = inference_program<models::lenet5, tensor<dtype::f32, 1, 1, 28, 28>>;
+  CHECK_THROWS_AS(executable<P>{store}, const error&);
+}
+
+TEST_CASE("a program can be made for any batch, with lanes left over") {
+  const auto r = train<17>(nullptr);
+  CHECK(r[4] < r[0]);
+}
