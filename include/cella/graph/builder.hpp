@@ -226,7 +226,7 @@ class builder {
   /// Where a node was written: `lenet.cpp:21: `; empty for inputs.
   constexpr text place_of(node_id id) const {
     const node& n = g.nodes[std::size_t(id)];
-    if (!n.file) return {};
+    if (n.line == 0) return {};
     const std::string_view file = n.file;
     return text() << file.substr(file.rfind('/') + 1) << ":" << n.line << ": ";
   }

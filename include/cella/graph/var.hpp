@@ -47,8 +47,8 @@ struct var {
  private:
   constexpr double refuse_reading(text place) const {
     b->fail(place << "reading a value at compile time: " << b->describe(id) << " " << type()
-                  << " has no value while the model is traced; choose with select(), or run in "
-                     "eager mode");
+                  << " has no value while the model is traced; branch with cond() or run in eager "
+                     "mode");
     return 0;
   }
 };

@@ -107,6 +107,15 @@ class planner {
       }
       in_place_[i] = 1;
     }
+    // Two writers may have moved behind each other: then one of them goes through a copy.
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+      if (!in_place_[i]) continue;
+      const int writer = cut_.owner[std::size_t(g.regions[0].outputs[i])];
+      for_each_reader(g.input(g.outputs[i].updates), [&](int reader) {
+        if (reader != writer && when[std::size_t(reader)] >= when[std::size_t(writer)])
+          in_place_[i] = 0;
+      });
+    }
     for (std::size_t i = 0; i < cut_.groups.size(); ++i) order_.push_back(int(i));
     std::sort(order_.begin(), order_.end(), [&](int a, int b) {
       return when[std::size_t(a)] != when[std::size_t(b)]
@@ -254,7 +263,7 @@ class planner {
   }
   /// samples, channels, height, width, border: what pack and its kin need.
   constexpr plan_step conversion(step_kind kind, node_id n, buffer_ref from,
-                            std::array<int, 2> border) const {
+                                 std::array<int, 2> border) const {
     const tensor_type t = g.type(n);
     plan_step s{.kind = kind, .anchor = n, .accumulated = n};
     s.in[0] = from;
@@ -267,7 +276,8 @@ class planner {
     }
     return s;
   }
-  constexpr buffer_ref emit_conversion(plan_step s, node_id n, layout a, std::array<int, 2> border) {
+  constexpr buffer_ref emit_conversion(plan_step s, node_id n, layout a,
+                                       std::array<int, 2> border) {
     s.arrangement = a;
     s.output_count = 1;
     s.outputs[0] = {n, fresh(bytes_of(n, a, border))};
@@ -302,9 +312,9 @@ class planner {
     if (side >= 0) lower(side, true);
     const group& s = cut_.groups[std::size_t(index)];
     plan_step t{.kind = s.kind,
-           .arrangement = s.arrangement,
-           .anchor = s.anchor,
-           .accumulated = s.accumulated};
+                .arrangement = s.arrangement,
+                .anchor = s.anchor,
+                .accumulated = s.accumulated};
     operands(s, t);
     leaves(s, t);
     t.carried = carried;

@@ -379,7 +379,9 @@ inline void print_steps(std::ostream& out, const program_facts& p, const explain
   const formulas f(p);
   address_book book(p, f);
   const std::string indent(5, ' ');
-  out << " #   kernel                            layout      MFLOP       KiB  cell and source\n"
+  std::size_t widest = 8;
+  for (const plan_step& s : p.steps) widest = std::max(widest, name(s.kind).size() + 2);
+  out << " #   " << left("kernel", widest) << "layout      MFLOP       KiB  cell and source\n"
       << std::string(o.width, '-') << "\n";
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
@@ -391,10 +393,10 @@ inline void print_steps(std::ostream& out, const program_facts& p, const explain
     bytes += moved;
     std::string where = place_of(p.g, s);
     if (s.carried) where += "  (by the kernel of step " + std::to_string(i + 1) + ")";
-    out << right(std::to_string(i), 2) << "   " << left(std::string(name(s.kind)), 34)
+    out << right(std::to_string(i), 2) << "   " << left(std::string(name(s.kind)), widest)
         << left(s.arrangement == layout::lanes ? "lanes" : "plain", 7)
         << right(decimal(double(s.flops) * 1e-6), 10) << right(decimal(double(moved) / 1024), 10)
-        << "  " << where << "\n";
+        << (where.empty() ? "" : "  ") << where << "\n";
     for (int k = 0; k < s.output_count; ++k) {
       const node_id n = s.outputs[std::size_t(k)].value;
       if (n < 0) continue;
@@ -409,14 +411,13 @@ inline void print_steps(std::ostream& out, const program_facts& p, const explain
     wrapped(out, indent + "to   ", all.to, ", ", o.width);
   }
   out << std::string(o.width, '-') << "\n"
-      << left("     " + std::to_string(p.steps.size()) + " steps", 46)
+      << left("     " + std::to_string(p.steps.size()) + " steps", widest + 12)
       << right(decimal(double(flops) * 1e-6), 10) << right(decimal(double(bytes) / 1024), 10)
       << "\n";
   for (std::size_t k = 0; k < p.results.size(); ++k) {
     const plan_value& r = p.results[k];
-    wrapped(out, "     result " + std::to_string(k) + ": ",
-            f.name(r.value) + " " + to_text(p.g.type(r.value)) + " @" + address_book::address(r.at),
-            o.width);
+    out << indent << "result " << k << ": " << f.name(r.value) << " " << to_text(p.g.type(r.value))
+        << " @" << address_book::address(r.at) << "\n";
   }
 }
 

@@ -48,6 +48,7 @@ class runtime_path final : public builder::evaluator {
     const cpu::flush_denormals guard;
     builder b;
     b.eager = this;
+    graph_ = &b.g;
     b.training = options.training;
     b.precision = options.precision;
     trace_into(b, cell, types);
@@ -62,8 +63,11 @@ class runtime_path final : public builder::evaluator {
     values_.evaluate(b.g, n, &cpu::compute);
   }
   double read(node_id n, std::int64_t i) const override {
-    if (!values_.has(n)) throw error("a value that was not computed yet cannot be read");
-    return read_element(values_.value(n), i);
+    if (values_.has(n)) return read_element(values_.value(n), i);
+    const std::array input{n};  // nobody has computed with it yet
+    runtime_path first(memory_);
+    first.bind_operands(*graph_, input);
+    return read_element(first.values_.value(n), i);
   }
 
  private:
@@ -138,6 +142,7 @@ class runtime_path final : public builder::evaluator {
   }
 
   input_memory memory_;
+  const graph* graph_{};  ///< in eager mode, while the cell runs
   value_store values_;
   std::vector<aligned_buffer> numbers_;
   std::vector<tensor_ref> updated_;
