@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/channel_count.hpp"
 
-static_assert(channel_count::program_of<channel_count::Wrong>::plan.arena_bytes >= 0);
+constexpr auto& graph = channel_count::program_of<channel_count::Wrong>::graph;
+static_assert(graph.type(graph.region_outputs(0)[0]).bytes() > 0);

@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/condition_type.hpp"
 
-static_assert(condition_type::program_of<condition_type::Wrong>::plan.arena_bytes >= 0);
+using program = condition_type::program_of<condition_type::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/convolution_groups.hpp"
 
-static_assert(convolution_groups::program_of<convolution_groups::Wrong>::plan.arena_bytes >= 0);
+using program = convolution_groups::program_of<convolution_groups::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

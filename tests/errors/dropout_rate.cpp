@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/dropout_rate.hpp"
 
-static_assert(dropout_rate::program_of<dropout_rate::Wrong>::plan.arena_bytes >= 0);
+using program = dropout_rate::program_of<dropout_rate::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/element_type.hpp"
 
-static_assert(element_type::program_of<element_type::Wrong>::plan.arena_bytes >= 0);
+using program = element_type::program_of<element_type::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/embedding_index.hpp"
 
-static_assert(embedding_index::program_of<embedding_index::Wrong>::plan.arena_bytes >= 0);
+using program = embedding_index::program_of<embedding_index::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/grad_of_tensor.hpp"
 
-static_assert(grad_of_tensor::program_of<grad_of_tensor::Wrong>::plan.arena_bytes >= 0);
+using program = grad_of_tensor::program_of<grad_of_tensor::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

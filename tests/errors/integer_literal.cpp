@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/integer_literal.hpp"
 
-static_assert(integer_literal::program_of<integer_literal::Wrong>::plan.arena_bytes >= 0);
+using program = integer_literal::program_of<integer_literal::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

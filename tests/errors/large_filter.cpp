@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/large_filter.hpp"
 
-static_assert(large_filter::program_of<large_filter::Wrong>::plan.arena_bytes >= 0);
+using program = large_filter::program_of<large_filter::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

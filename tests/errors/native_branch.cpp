@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/native_branch.hpp"
 
-static_assert(native_branch::program_of<native_branch::Wrong>::plan.arena_bytes >= 0);
+using program = native_branch::program_of<native_branch::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/permutation.hpp"
 
-static_assert(permutation::program_of<permutation::Wrong>::plan.arena_bytes >= 0);
+using program = permutation::program_of<permutation::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/pooling_window.hpp"
 
-static_assert(pooling_window::program_of<pooling_window::Wrong>::plan.arena_bytes >= 0);
+using program = pooling_window::program_of<pooling_window::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

@@ -2,4 +2,5 @@
 // expect-lines: 14
 #include "cells/value_in_graph.hpp"
 
-static_assert(value_in_graph::program_of<value_in_graph::Wrong>::plan.arena_bytes >= 0);
+using program = value_in_graph::program_of<value_in_graph::Wrong>;
+static_assert(program::plan.arena_bytes >= 0);

@@ -234,6 +234,7 @@ class builder {
   constexpr text describe(node_id id) const {
     text t;
     const node& n = g.nodes[std::size_t(id)];
+    if (n.op == &get_info_of) return describe(g.operand(id, 0));
     if (n.op == &input_info_of && n.region == 0) {
       for (std::size_t i = 0; i < g.inputs.size(); ++i) {
         if (g.input(int(i)) == id) return t << g.view(g.inputs[i].name);

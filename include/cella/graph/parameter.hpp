@@ -56,6 +56,8 @@ struct initializer {
   }
 };
 
+class builder;
+
 /// A tensor owned by a cell. While a cell is traced the object's address identifies it; in a
 /// running model `data` points into the model's memory, in the model's precision.
 struct parameter_base {
@@ -64,6 +66,8 @@ struct parameter_base {
   bool trainable = true;
   dtype element = dtype::f32;
   std::byte* data = nullptr;
+  /// The trace in which this object stands for a value; none outside of tracing.
+  builder* traced_by = nullptr;
 
   /// The values, row-major. Precondition: the model that owns the cell is built and has element
   /// type T.
@@ -77,7 +81,7 @@ struct parameter_base {
 template <int... Extents>
 struct parameter : parameter_base {
   constexpr parameter(initializer first = initializer::fan_in_uniform(), bool is_trainable = true)
-      : parameter_base{shape{Extents...}, first, is_trainable, dtype::f32, nullptr} {}
+      : parameter_base{shape{Extents...}, first, is_trainable, dtype::f32, nullptr, nullptr} {}
 };
 
 /// A tensor that the cell updates itself and that is not trained: `state<6> running_mean{...};`

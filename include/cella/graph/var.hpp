@@ -53,6 +53,15 @@ struct var {
   }
 };
 
+/// Not constexpr on purpose: where there is no trace that could keep a sentence, the compiler
+/// prints this call.
+inline void a_parameter_is_used_outside_its_cell(std::source_location at) {
+  throw model_error(
+      text()
+      << at
+      << ": a parameter is used outside its cell: it is not a member of a model that is traced");
+}
+
 /// An operand as it was written: a var, a number, or a cell's parameter, with the place in the
 /// user's source. Taken by value by every public operation, so that a message can name that place.
 class operand {
@@ -67,7 +76,12 @@ class operand {
                     std::source_location at = std::source_location::current())
       : parameter_(&p), at_(at) {}
 
-  constexpr builder* owner() const { return value_.b; }
+  /// The builder that the operation belongs to; none for a number.
+  constexpr builder* owner() const {
+    if (!parameter_) return value_.b;
+    if (!parameter_->traced_by) a_parameter_is_used_outside_its_cell(at_);
+    return parameter_->traced_by;
+  }
   constexpr bool is_number() const { return !value_.b && !parameter_; }
   constexpr double number() const { return number_; }
   constexpr std::source_location at() const { return at_; }

@@ -147,6 +147,22 @@ template <literal_operand S>
 constexpr var operator/(const S& x, detail::located y) {
   return detail::binary<div_op>(x, y);
 }
+constexpr var operator+(const parameter_base& x, operand y) { return detail::binary<add_op>(x, y); }
+constexpr var operator-(const parameter_base& x, operand y) { return detail::binary<sub_op>(x, y); }
+constexpr var operator*(const parameter_base& x, operand y) { return detail::binary<mul_op>(x, y); }
+constexpr var operator/(const parameter_base& x, operand y) { return detail::binary<div_op>(x, y); }
+template <class S>
+requires std::is_arithmetic_v<S>
+constexpr var operator+(S x, const parameter_base& y) { return detail::binary<add_op>(x, y); }
+template <class S>
+requires std::is_arithmetic_v<S>
+constexpr var operator-(S x, const parameter_base& y) { return detail::binary<sub_op>(x, y); }
+template <class S>
+requires std::is_arithmetic_v<S>
+constexpr var operator*(S x, const parameter_base& y) { return detail::binary<mul_op>(x, y); }
+template <class S>
+requires std::is_arithmetic_v<S>
+constexpr var operator/(S x, const parameter_base& y) { return detail::binary<div_op>(x, y); }
 constexpr var operator-(detail::located x) { return detail::unary<neg_op>(x); }
 constexpr var& operator+=(var& x, operand y) { return x = x + y; }
 constexpr var& operator-=(var& x, operand y) { return x = x - y; }
@@ -219,6 +235,22 @@ constexpr var less_equal(operand x, operand y) { return detail::binary<less_equa
 constexpr var greater(operand x, operand y) { return detail::binary<greater_op>(x, y); }
 constexpr var greater_equal(operand x, operand y) { return detail::binary<greater_equal_op>(x, y); }
 
+template <literal_operand S>
+constexpr var operator<(const S& x, detail::located y) {
+  return less(x, y);
+}
+template <literal_operand S>
+constexpr var operator<=(const S& x, detail::located y) {
+  return less_equal(x, y);
+}
+template <literal_operand S>
+constexpr var operator>(const S& x, detail::located y) {
+  return greater(x, y);
+}
+template <literal_operand S>
+constexpr var operator>=(const S& x, detail::located y) {
+  return greater_equal(x, y);
+}
 constexpr var operator<(var x, operand y) { return less(x, y); }
 constexpr var operator<=(var x, operand y) { return less_equal(x, y); }
 constexpr var operator>(var x, operand y) { return greater(x, y); }

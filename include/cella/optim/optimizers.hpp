@@ -14,12 +14,13 @@ class context {
 
   constexpr var parameter() const { return {b_, b_->g.input(parameter_)}; }
   /// A tensor of the parameter's type that the rule keeps from step to step.
-  constexpr var slot(std::string_view name) {
-    const var p = parameter();
+  constexpr var slot(std::string_view name) { return slot(name, parameter().type()); }
+  /// The same of another type: a number per parameter is `{precision, {}}`.
+  constexpr var slot(std::string_view name, const tensor_type& type) {
     text path;
     path << name << "." << b_->g.view(b_->g.inputs[std::size_t(parameter_)].name);
     last_slot_ = std::int32_t(b_->g.inputs.size());
-    return {b_, b_->input(p.type(), input_role::slot, path.view())};
+    return {b_, b_->input(type, input_role::slot, path.view())};
   }
   constexpr std::int32_t last_slot() const { return last_slot_; }
   /// A run-time number of the step, shared by all parameters.
@@ -75,35 +76,189 @@ struct sgd {
   }
 };
 
-/// Adam.  Kingma and Ba 2015. `decoupled` decay is AdamW (Loshchilov and Hutter 2019).
+namespace detail {
+
+/// Keeps a slot from step to step: `slot = decay slot + gain`.
+constexpr var decayed_slot(context& c, std::string_view name, double decay, var gain) {
+  const var old = c.slot(name);
+  const std::int32_t slot = c.last_slot();
+  const var next = old * decay + gain;
+  c.update_slot(slot, next);
+  return next;
+}
+/// 1 - beta^step, without the cancellation that it has in f32 for a beta near 1.
+constexpr var one_minus_power(const context& c, double beta) {
+  return -expm1(c.step() * log1p(full_like(c.step(), beta - 1)));
+}
+constexpr var with_decay(const context& c, var g, double weight_decay) {
+  return weight_decay != 0 ? g + weight_decay * c.parameter() : g;
+}
+/// A number of the step, repeated for each element of `like`.
+constexpr var spread(var number, var like) { return broadcast_to(number, like.shape()); }
+
+}  // namespace detail
+
+/// Adam.  Kingma and Ba 2015. `decoupled` decay is AdamW (Loshchilov and Hutter 2019); `amsgrad`
+/// divides by the largest second moment so far (Reddi et al. 2018).
 struct adam {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
   bool decoupled = false;
+  bool amsgrad = false;
 
   constexpr void operator()(context& c, var g) const {
     var w = c.parameter();
     const var rate = c.learning_rate();
-    if (weight_decay != 0 && !decoupled) g = g + weight_decay * w;
-    if (weight_decay != 0 && decoupled) w = w - w * (rate * weight_decay);
-    const var m = c.slot("adam_m");
-    const std::int32_t slot_m = c.last_slot();
-    const var v = c.slot("adam_v");
-    const std::int32_t slot_v = c.last_slot();
-    const var next_m = m * beta1 + g * (1 - beta1);
-    const var next_v = v * beta2 + square(g) * (1 - beta2);
-    c.update_slot(slot_m, next_m);
-    c.update_slot(slot_v, next_v);
-    // Bias corrections come as run-time numbers: powers of the betas by the step.
-    const var first = rate / (1 - pow(full_like(c.step(), beta1), c.step()));
-    const var second = rsqrt(1 - pow(full_like(c.step(), beta2), c.step()));
-    c.update_parameter(w - next_m * first / (sqrt(next_v) * second + epsilon));
+    if (decoupled && weight_decay != 0) w = w - w * (rate * weight_decay);
+    if (!decoupled) g = detail::with_decay(c, g, weight_decay);
+    const var m = detail::decayed_slot(c, "adam_m", beta1, g * (1 - beta1));
+    var v = detail::decayed_slot(c, "adam_v", beta2, square(g) * (1 - beta2));
+    if (amsgrad) {
+      const var top = c.slot("adam_top");
+      const std::int32_t slot = c.last_slot();
+      v = maximum(top, v);
+      c.update_slot(slot, v);
+    }
+    const var first = rate / detail::one_minus_power(c, beta1);
+    const var second = rsqrt(detail::one_minus_power(c, beta2));
+    c.update_parameter(w - m * first / (sqrt(v) * second + epsilon));
   }
 };
+/// Adam with decoupled weight decay.
 inline constexpr adam adamw(double weight_decay = 0.01) {
   return {.weight_decay = weight_decay, .decoupled = true};
 }
+
+/// Adam with the largest gradient so far in place of the second moment.  Kingma and Ba 2015, sec. 7
+struct adamax {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+
+  constexpr void operator()(context& c, var g) const {
+    g = detail::with_decay(c, g, weight_decay);
+    const var m = detail::decayed_slot(c, "adamax_m", beta1, g * (1 - beta1));
+    const var u = c.slot("adamax_u");
+    const std::int32_t slot = c.last_slot();
+    const var next = maximum(u * beta2, abs(g) + epsilon);
+    c.update_slot(slot, next);
+    const var rate = c.learning_rate() / detail::one_minus_power(c, beta1);
+    c.update_parameter(c.parameter() - m * rate / next);
+  }
+};
+
+/// Adam with Nesterov's momentum.  Dozat 2016
+struct nadam {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  double momentum_decay = 4e-3;
+
+  constexpr void operator()(context& c, var g) const {
+    g = detail::with_decay(c, g, weight_decay);
+    const var t = c.step();
+    const var one = full_like(t, 1);
+    const auto momentum_of = [&](var step) {
+      return beta1 * (1 - 0.5 * pow(full_like(t, 0.96), step * momentum_decay));
+    };
+    const var now = momentum_of(t);
+    const var later = momentum_of(t + 1);
+    // The product of all momenta, kept as its distance from 1, because slots begin with zero.
+    const var distance = c.slot("nadam_mu", t.type());
+    const std::int32_t slot = c.last_slot();
+    const var product = (one - distance) * now;
+    c.update_slot(slot, one - product);
+    const var m = detail::decayed_slot(c, "nadam_m", beta1, g * (1 - beta1));
+    const var v = detail::decayed_slot(c, "nadam_v", beta2, square(g) * (1 - beta2));
+    const var rate = c.learning_rate();
+    const var of_g = rate * (1 - now) / (1 - product);
+    const var of_m = rate * later / (1 - product * later);
+    const var second = rsqrt(detail::one_minus_power(c, beta2));
+    c.update_parameter(c.parameter() - (g * of_g + m * of_m) / (sqrt(v) * second + epsilon));
+  }
+};
+
+/// Adam that trusts the second moment once its variance is known.  Liu et al. 2020
+struct radam {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+
+  constexpr void operator()(context& c, var g) const {
+    g = detail::with_decay(c, g, weight_decay);
+    const var m = detail::decayed_slot(c, "radam_m", beta1, g * (1 - beta1));
+    const var v = detail::decayed_slot(c, "radam_v", beta2, square(g) * (1 - beta2));
+    const var t = c.step();
+    const var second = detail::one_minus_power(c, beta2);
+    const double most = 2 / (1 - beta2) - 1;
+    const var length = most - 2 * t * (1 - second) / second;
+    // The rectification is not used where the length is at most 5: any positive number will do.
+    const var known = maximum(length, 5);
+    const var factor = sqrt((known - 4) * (known - 2) / known *
+                            (most / ((most - 4) * (most - 2))) * second);
+    const var adapted = factor / (sqrt(v) + epsilon);
+    const var trusted = detail::spread(length, m) > 5;
+    const var rate = c.learning_rate() / detail::one_minus_power(c, beta1);
+    c.update_parameter(c.parameter() - m * rate * select(trusted, adapted, ones_like(m)));
+  }
+};
+
+/// Divides by a running root mean square.  Tieleman and Hinton 2012; `centered` is Graves 2013
+struct rmsprop {
+  double decay = 0.99;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  double momentum = 0;
+  bool centered = false;
+
+  constexpr void operator()(context& c, var g) const {
+    g = detail::with_decay(c, g, weight_decay);
+    var v = detail::decayed_slot(c, "rms_v", decay, square(g) * (1 - decay));
+    if (centered) {
+      const var mean = detail::decayed_slot(c, "rms_mean", decay, g * (1 - decay));
+      v = v - square(mean);
+    }
+    var step = g / (sqrt(v) + epsilon);
+    if (momentum != 0) step = detail::decayed_slot(c, "momentum", momentum, step);
+    c.update_parameter(c.parameter() - step * c.learning_rate());
+  }
+};
+
+/// Divides by the root of the sum of all squares.  Duchi et al. 2011
+struct adagrad {
+  double learning_rate_decay = 0;
+  double epsilon = 1e-10;
+  double weight_decay = 0;
+
+  constexpr void operator()(context& c, var g) const {
+    g = detail::with_decay(c, g, weight_decay);
+    const var sum = detail::decayed_slot(c, "adagrad_sum", 1, square(g));
+    var rate = c.learning_rate();
+    if (learning_rate_decay != 0) rate = rate / (1 + (c.step() - 1) * learning_rate_decay);
+    c.update_parameter(c.parameter() - g * rate / (sqrt(sum) + epsilon));
+  }
+};
+
+/// Steps as long as the last ones.  Zeiler 2012
+struct adadelta {
+  double decay = 0.9;
+  double epsilon = 1e-6;
+  double weight_decay = 0;
+
+  constexpr void operator()(context& c, var g) const {
+    g = detail::with_decay(c, g, weight_decay);
+    const var v = detail::decayed_slot(c, "adadelta_v", decay, square(g) * (1 - decay));
+    const var u = c.slot("adadelta_u");
+    const std::int32_t slot = c.last_slot();
+    const var step = sqrt(u + epsilon) / sqrt(v + epsilon) * g;
+    c.update_slot(slot, u * decay + square(step) * (1 - decay));
+    c.update_parameter(c.parameter() - step * c.learning_rate());
+  }
+};
 
 }  // namespace cella::optim

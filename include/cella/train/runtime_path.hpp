@@ -8,6 +8,7 @@
 #include <cella/runtime/parameters.hpp>
 #include <cella/train/slots.hpp>
 #include <cella/transform/trace.hpp>
+#include <concepts>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -45,13 +46,20 @@ class runtime_path final : public builder::evaluator {
   template <std::size_t Count, class Cell>
   void run_eagerly(Cell& cell, const std::array<tensor_type, Count>& types,
                    trace_options options) {
+    run_eagerly([&](builder& b) {
+      b.training = options.training;
+      b.precision = options.precision;
+      trace_into(b, cell, types);
+    });
+  }
+  /// Runs what `append(builder&)` appends; it closes the main region with outputs.
+  template <std::invocable<builder&> Append>
+  void run_eagerly(Append append) {
     const cpu::flush_denormals guard;
     builder b;
     b.eager = this;
     graph_ = &b.g;
-    b.training = options.training;
-    b.precision = options.precision;
-    trace_into(b, cell, types);
+    append(b);
     finish(b.g);
   }
 

@@ -53,9 +53,9 @@ constexpr std::string_view argument_name(std::size_t i) {
 /// are by a member function `wrapped()`, so that paths do not begin with the wrapper.
 template <class Cell>
 constexpr void bind_cell(builder& b, Cell& cell) {
-  if constexpr (requires { cell.wrapped(); })
-    return bind_cell(b, cell.wrapped());
-  else
+  if constexpr (requires { cell.wrapped(); }) {
+    bind_cell(b, cell.wrapped());
+  } else {
     for_each_parameter(
         cell,
         [&](std::string_view path, const parameter_base& p) {
@@ -66,19 +66,38 @@ constexpr void bind_cell(builder& b, Cell& cell) {
         [&]<class C>(std::string_view path, const C& c) {
           b.declare_cell(&c, &type_tag<C>, path);
         });
+  }
 }
+
+namespace detail {
+/// Tells the parameters of a cell which trace they stand in, so that expressions of parameters
+/// alone know it, too; returns the one they stood in before.
+template <class Cell>
+constexpr builder* set_trace(Cell& cell, builder* b) {
+  builder* before = nullptr;
+  if constexpr (requires { cell.wrapped(); }) {
+    before = set_trace(cell.wrapped(), b);
+  } else if constexpr (!std::is_const_v<Cell>) {
+    for_each_parameter(
+        cell, [&](std::string_view, parameter_base& p) { before = std::exchange(p.traced_by, b); });
+  }
+  return before;
+}
+}  // namespace detail
 
 /// Traces cell(arguments...) into `b`, whose main region is then closed. Results come first among
 /// the outputs, then the new values of parameters and states.
 template <std::size_t Count, class Cell>
 constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, Count>& arguments) {
   bind_cell(b, cell);
+  builder* const outer = detail::set_trace(cell, &b);
   std::array<var, Count> x{};
   for (std::size_t i = 0; i < Count; ++i) {
     x[i] = {&b, b.input(arguments[i], input_role::argument, detail::argument_name(i))};
   }
   std::vector<var> results;
   detail::flatten_results(std::apply([&](auto... v) { return cell(v...); }, x), results);
+  detail::set_trace(cell, outer);
   if (b.draws_random_numbers()) {
     // (seed, step) -> (seed, step + 1)
     const var key{&b, b.random_key()};

@@ -175,14 +175,12 @@ inline const std::vector<convolution_case>& convolution_cases() {
   return cases;
 }
 
-/// Calls `f(std::integral_constant<int, K>)` with K = 0 and the width.
+/// Calls `f(std::integral_constant<int, K>)` with K = 0 and with the width, if that is 3 or 5.
 template <class F>
 void for_each_width(const cella::cpu::lanes_convolution_extents& e, F f) {
   f(std::integral_constant<int, 0>{});
-  if (e.kernel_width == 1) f(std::integral_constant<int, 1>{});
   if (e.kernel_width == 3) f(std::integral_constant<int, 3>{});
   if (e.kernel_width == 5) f(std::integral_constant<int, 5>{});
-  if (e.kernel_width == 7) f(std::integral_constant<int, 7>{});
 }
 
 }  // namespace reference

@@ -21,6 +21,8 @@ struct Wrong {
   }
 };
 
+// Mended:
+
 struct Mended {
   nn::conv2d<1, 6, 5> conv1{.padding = 2};
   nn::conv2d<6, 16, 5> conv2;

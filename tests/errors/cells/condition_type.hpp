@@ -13,6 +13,8 @@ struct Wrong {
   constexpr var operator()(var x, var y) const { return select(y, x, 0); }
 };
 
+// Mended:
+
 struct Mended {
   constexpr var operator()(var x, var y) const { return select(y > 0, x, 0); }
 };

@@ -16,6 +16,8 @@ struct Wrong {
   constexpr var operator()(var x) const { return conv(x); }
 };
 
+// Mended:
+
 struct Mended {
   nn::conv2d<8, 12, 3, true, 4> conv;
 

@@ -16,6 +16,8 @@ struct Wrong {
   constexpr var operator()(var x) const { return drop(x); }
 };
 
+// Mended:
+
 struct Mended {
   nn::dropout drop{.rate = 0.25};
 

@@ -14,6 +14,8 @@ struct Wrong {
   constexpr var operator()(var x, var y) const { return x * y; }
 };
 
+// Mended:
+
 struct Mended {
   constexpr var operator()(var x, var y) const { return x * cast(y, dtype::f32); }
 };

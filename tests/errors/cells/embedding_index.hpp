@@ -15,6 +15,8 @@ struct Wrong {
   constexpr var operator()(var x) const { return embedding(x, table); }
 };
 
+// Mended:
+
 struct Mended {
   parameter<1000, 64> table;
 

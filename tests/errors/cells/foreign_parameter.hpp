@@ -16,6 +16,8 @@ struct Wrong {
   constexpr var operator()(var x) const { return x + shared_bias; }
 };
 
+// Mended:
+
 struct Mended {
   parameter<10> bias{initializer::zeros()};
 

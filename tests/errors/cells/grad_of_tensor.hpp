@@ -18,6 +18,8 @@ struct Wrong {
   }
 };
 
+// Mended:
+
 struct Mended {
   constexpr var operator()(var x) const {
     return grad([](var v) { return sum(square(v)); })(x);

@@ -15,6 +15,8 @@ struct Wrong {
   constexpr var operator()(var x) const { return conv1(x); }
 };
 
+// Mended:
+
 struct Mended {
   nn::conv2d<1, 6, 5> conv1;
 

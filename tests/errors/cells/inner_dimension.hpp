@@ -20,6 +20,8 @@ struct Wrong {
   }
 };
 
+// Mended:
+
 struct Mended {
   nn::dense<400, 120> fc1;
   nn::dense<120, 10> fc2;

@@ -13,6 +13,8 @@ struct Wrong {
   constexpr var operator()(var x) const { return x * 0.5; }
 };
 
+// Mended:
+
 struct Mended {
   constexpr var operator()(var x) const { return cast(x, dtype::f32) * 0.5; }
 };

@@ -21,6 +21,8 @@ struct Wrong {
   }
 };
 
+// Mended:
+
 struct Mended {
   nn::conv2d<1, 4, 3> conv1{.padding = 1};
   nn::conv2d<4, 8, 5> conv2{.padding = 2};

@@ -1,6 +1,7 @@
 // A native `if` asks a tensor.
 //
-// As above: a condition on values is a tensor of truth values, which select takes.
+// A comparison of tensors is a tensor of truth values, and select takes it. A native `if` on
+// numbers that are known while tracing (extents, options, training()) is fine.
 #pragma once
 
 #include <cella/ops/functions.hpp>
@@ -15,6 +16,8 @@ struct Wrong {
     return x;
   }
 };
+
+// Mended:
 
 struct Mended {
   constexpr var operator()(var x) const { return select(x > 0, sqrt(x), x); }

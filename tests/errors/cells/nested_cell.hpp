@@ -22,6 +22,8 @@ struct Wrong {
   constexpr var operator()(var x) const { return second(first(x)); }
 };
 
+// Mended:
+
 struct MendedBlock {
   nn::dense<64, 32> narrow;
   nn::dense<32, 64> wide;

@@ -16,6 +16,8 @@ struct Wrong {
   constexpr var operator()(var x) const { return relu(norm(conv(x))); }
 };
 
+// Mended:
+
 struct Mended {
   nn::conv2d<3, 16, 3> conv;
   nn::batch_norm<16> norm;

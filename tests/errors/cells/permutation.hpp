@@ -13,6 +13,8 @@ struct Wrong {
   constexpr var operator()(var x) const { return transpose(x, {0, 2, 2}); }
 };
 
+// Mended:
+
 struct Mended {
   constexpr var operator()(var x) const { return transpose(x, {0, 2, 1}); }
 };

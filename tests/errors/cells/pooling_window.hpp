@@ -15,6 +15,8 @@ struct Wrong {
   constexpr var operator()(var x) const { return average_pool(x, 8); }
 };
 
+// Mended:
+
 struct Mended {
   constexpr var operator()(var x) const { return global_average_pool(x); }
 };

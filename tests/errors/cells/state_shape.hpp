@@ -18,6 +18,8 @@ struct Wrong {
   }
 };
 
+// Mended:
+
 struct Mended {
   state<10> average;
 

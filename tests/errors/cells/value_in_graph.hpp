@@ -18,6 +18,8 @@ struct Wrong {
   }
 };
 
+// Mended:
+
 struct Mended {
   constexpr var operator()(var x) const { return select(x > 0, sqrt(x), x); }
 };

@@ -6,12 +6,14 @@
 #include <cella/ops/slicing.hpp>
 #include <cella/runtime/program.hpp>
 
-namespace split {
+namespace unequal_parts {
 using namespace cella;
 
 struct Wrong {
   constexpr var operator()(var x) const { return split(x, 3, 1)[0]; }
 };
+
+// Mended:
 
 struct Mended {
   constexpr var operator()(var x) const { return split(x, 2, 1)[0]; }
@@ -21,4 +23,4 @@ struct Mended {
 template <class Cell>
 using program_of = program<Cell, false, dtype::f32, tensor<dtype::f32, 32, 10>>;
 
-}  // namespace split
+}  // namespace unequal_parts

@@ -8,7 +8,7 @@
 #include <cella/runtime/program.hpp>
 #include <cella/train/step.hpp>
 
-namespace training_step {
+namespace loss_in_a_step {
 using namespace cella;
 
 struct Classifier {
@@ -21,6 +21,8 @@ inline constexpr auto wrong_loss = [](var prediction, var target) {
 };
 using Wrong = training_step<Classifier, fixed<wrong_loss>, fixed<optim::sgd{}>>;
 
+// Mended:
+
 inline constexpr auto mended_loss = [](var prediction, var target) {
   return softmax_cross_entropy(prediction, target);
 };
@@ -31,4 +33,4 @@ template <class Cell>
 using program_of =
     program<Cell, true, dtype::f32, tensor<dtype::f32, 32, 784>, tensor<dtype::i32, 32>>;
 
-}  // namespace training_step
+}  // namespace loss_in_a_step

@@ -6,12 +6,14 @@
 #include <cella/ops/reduction.hpp>
 #include <cella/runtime/program.hpp>
 
-namespace axis {
+namespace missing_axis {
 using namespace cella;
 
 struct Wrong {
   constexpr var operator()(var x) const { return sum(x, {2}); }
 };
+
+// Mended:
 
 struct Mended {
   constexpr var operator()(var x) const { return sum(x, {1}); }
@@ -21,4 +23,4 @@ struct Mended {
 template <class Cell>
 using program_of = program<Cell, false, dtype::f32, tensor<dtype::f32, 32, 10>>;
 
-}  // namespace axis
+}  // namespace missing_axis

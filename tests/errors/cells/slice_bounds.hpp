@@ -6,12 +6,14 @@
 #include <cella/ops/slicing.hpp>
 #include <cella/runtime/program.hpp>
 
-namespace slice {
+namespace slice_bounds {
 using namespace cella;
 
 struct Wrong {
   constexpr var operator()(var x) const { return slice(x, 1, 4, 12); }
 };
+
+// Mended:
 
 struct Mended {
   constexpr var operator()(var x) const { return slice(x, 1, 4, 10); }
@@ -21,4 +23,4 @@ struct Mended {
 template <class Cell>
 using program_of = program<Cell, false, dtype::f32, tensor<dtype::f32, 32, 10>>;
 
-}  // namespace slice
+}  // namespace slice_bounds

@@ -7,12 +7,14 @@
 #include <cella/ops/array.hpp>
 #include <cella/runtime/program.hpp>
 
-namespace reshape {
+namespace element_count {
 using namespace cella;
 
 struct Wrong {
   constexpr var operator()(var x) const { return reshape(x, {32, 256}); }
 };
+
+// Mended:
 
 struct Mended {
   constexpr var operator()(var x) const { return reshape(x, {32, -1}); }
@@ -22,4 +24,4 @@ struct Mended {
 template <class Cell>
 using program_of = program<Cell, false, dtype::f32, tensor<dtype::f32, 32, 6, 14, 14>>;
 
-}  // namespace reshape
+}  // namespace element_count

@@ -6,12 +6,14 @@
 #include <cella/ops/slicing.hpp>
 #include <cella/runtime/program.hpp>
 
-namespace concat {
+namespace joined_extents {
 using namespace cella;
 
 struct Wrong {
   constexpr var operator()(var x, var y) const { return concat({x, y}, 0); }
 };
+
+// Mended:
 
 struct Mended {
   constexpr var operator()(var x, var y) const { return concat({x, y}, 1); }
@@ -22,4 +24,4 @@ template <class Cell>
 using program_of =
     program<Cell, false, dtype::f32, tensor<dtype::f32, 32, 10>, tensor<dtype::f32, 32, 20>>;
 
-}  // namespace concat
+}  // namespace joined_extents

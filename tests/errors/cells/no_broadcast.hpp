@@ -7,12 +7,14 @@
 #include <cella/ops/reduction.hpp>
 #include <cella/runtime/program.hpp>
 
-namespace broadcast {
+namespace no_broadcast {
 using namespace cella;
 
 struct Wrong {
   constexpr var operator()(var x) const { return x - mean(x, {1}); }
 };
+
+// Mended:
 
 struct Mended {
   constexpr var operator()(var x) const { return x - mean(x, {1}, true); }
@@ -22,4 +24,4 @@ struct Mended {
 template <class Cell>
 using program_of = program<Cell, false, dtype::f32, tensor<dtype::f32, 32, 10>>;
 
-}  // namespace broadcast
+}  // namespace no_broadcast
