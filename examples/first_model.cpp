@@ -1,6 +1,6 @@
 // A first model: trained on generated digits in a few seconds, asked, and saved.
-#include <cella/cella.hpp>
 #include <cella/data/digits.hpp>
+#include <cella/models/lenet.hpp>
 #include <cella/train/model.hpp>
 #include <iostream>
 

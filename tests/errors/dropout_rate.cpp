@@ -1,5 +1,5 @@
-// expect: TODO
-// expect-lines: 14
+// expect: dropout_rate.hpp:16: dropout: the rate must lie in [0, 1)
+// expect-lines: 16
 #include "cells/dropout_rate.hpp"
 
 using program = dropout_rate::program_of<dropout_rate::Wrong>;

@@ -1,5 +1,6 @@
-// expect: TODO
-// expect-lines: 14
+// expect: foreign_parameter.hpp:16: a parameter [10] is used outside its cell: it is not a member
+// expect: of the model that is traced
+// expect-lines: 16
 #include "cells/foreign_parameter.hpp"
 
 using program = foreign_parameter::program_of<foreign_parameter::Wrong>;

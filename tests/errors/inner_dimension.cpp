@@ -1,5 +1,6 @@
-// expect: TODO
-// expect-lines: 14
+// expect: inner_dimension.hpp:19: matmul: inner dimensions differ: relu result is [32,120],
+// expect: fc2.weight is [10,256] transposed
+// expect-lines: 16
 #include "cells/inner_dimension.hpp"
 
 #include <cella/runtime/executable.hpp>

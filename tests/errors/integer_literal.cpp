@@ -1,5 +1,6 @@
-// expect: TODO
-// expect-lines: 14
+// expect: integer_literal.hpp:13: mul: x is i32[32] and the number beside it is not an integer;
+// expect: convert the tensor with cast()
+// expect-lines: 16
 #include "cells/integer_literal.hpp"
 
 using program = integer_literal::program_of<integer_literal::Wrong>;

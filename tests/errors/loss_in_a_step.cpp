@@ -1,5 +1,6 @@
-// expect: TODO
-// expect-lines: 14
+// expect: loss_in_a_step.hpp:20: sub: element types differ: add result of fc is f32[32,10], y is
+// expect: i32[32]; convert one with cast()
+// expect-lines: 16
 #include "cells/loss_in_a_step.hpp"
 
 #include <cella/runtime/executable.hpp>

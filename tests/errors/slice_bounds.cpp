@@ -1,5 +1,5 @@
-// expect: TODO
-// expect-lines: 14
+// expect: slice_bounds.hpp:13: slice: [4, 12) by 1 does not lie within axis 1 of x [32,10]
+// expect-lines: 16
 #include "cells/slice_bounds.hpp"
 
 using program = slice_bounds::program_of<slice_bounds::Wrong>;

@@ -1,5 +1,5 @@
-// expect: TODO
-// expect-lines: 14
+// expect: unequal_parts.hpp:13: split: axis 1 of x [32,10] does not divide into 3 equal parts
+// expect-lines: 16
 #include "cells/unequal_parts.hpp"
 
 using program = unequal_parts::program_of<unequal_parts::Wrong>;

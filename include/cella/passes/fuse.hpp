@@ -2,6 +2,7 @@
 // a reduction ...) with what can be computed in its registers, or a run of elementwise operations.
 #pragma once
 
+#include <algorithm>
 #include <cella/ops/activation.hpp>
 #include <cella/passes/layout.hpp>
 #include <cella/passes/plan.hpp>
@@ -194,8 +195,7 @@ class fuser {
     if (element_ != dtype::f32 && element_ != dtype::f64) return false;
     if (g.type(g.operand(n, 1)).element != dtype::i32) return false;
     // This kernel wants the samples in the lanes whatever the rest of the program does.
-    group& s =
-        start(step_kind::cross_entropy, n, mean, layout::lanes);
+    group& s = start(step_kind::cross_entropy, n, mean, layout::lanes);
     claim(s, sum);
     s.operands = {z, g.operand(n, 1), gradient, mean};
     if (gradient >= 0) {
@@ -385,11 +385,38 @@ class fuser {
           continue;
         bool fits = true;
         for (node_id o : g.operands(u)) fits = fits && acceptable(s, o, g.type(u).shape);
-        if (!fits || operations(s, u) > most_operations) continue;
+        if (!fits || operations(s, u) > most_operations || !has_room(s, u)) continue;
         claim(s, u);
         for (node_id o : g.operands(u)) pull_in(s, o, s.kind == step_kind::elementwise);
       }
     }
+  }
+  /// The most values that a group reads and writes; a step has room for two more of each.
+  static constexpr int most_reads = 14;
+  static constexpr int most_writes = 6;
+
+  /// Whether the group can take `u` with what it reads, and write what others still ask for.
+  constexpr bool has_room(const group& s, node_id u) const {
+    ids reads;
+    auto count = [&](const auto& self, node_id n) -> void {
+      for (node_id o : g.operands(n)) {
+        if (member(s, o) || is_constant(o)) continue;
+        if (pullable(s, o)) {
+          self(self, o);
+        } else if (std::find(reads.begin(), reads.end(), o) == reads.end()) {
+          reads.push_back(o);
+        }
+      }
+    };
+    int writes = 1;
+    for (node_id m : s.members) {
+      if (g.nodes[std::size_t(m)].op->pointwise) count(count, m);
+      bool outside = is_output(m);
+      for (node_id v : users(m)) outside |= v != u && !member(s, v);
+      writes += outside;
+    }
+    count(count, u);
+    return int(reads.size()) <= most_reads && writes <= most_writes;
   }
   /// In a reduction, members before the sum are its prologue and are not followed.
   constexpr bool follows_accumulated(const group& s, node_id m) const {

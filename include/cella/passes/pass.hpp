@@ -16,8 +16,8 @@ struct pass {
 };
 
 /// What every traced graph goes through before it is lowered.
-inline constexpr std::array standard_passes{pass{"hoist_monotone", hoist_monotone}, pass{"fold", fold},
-                                            pass{"cse", cse}, pass{"dce", dce}};
+inline constexpr std::array standard_passes{pass{"hoist_monotone", hoist_monotone},
+                                            pass{"fold", fold}, pass{"cse", cse}, pass{"dce", dce}};
 
 /// The graph after the passes, one after the other.
 constexpr graph optimize(graph g, std::span<const pass> passes = standard_passes) {

@@ -6,6 +6,7 @@
 #include <cella/graph/op_info.hpp>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace cella {
 
@@ -129,16 +130,27 @@ struct plan_value {
   buffer_ref at{};
 };
 
-/// Room for the largest program that is compiled today; a larger one is refused by name.
+/// A whole plan, of exactly as many steps and results as the program has.
 template <int Steps, int Results>
 struct basic_plan {
   std::array<plan_step, std::size_t(Steps)> steps{};
-  int step_count{};
   std::array<plan_value, std::size_t(Results)> results{};
-  int result_count{};
+  static constexpr int step_count = Steps;
+  static constexpr int result_count = Results;
   std::int64_t arena_bytes{};
   std::int64_t arena_bytes_without_reuse{};
   std::int64_t live_bytes{};  ///< the largest set of values alive at once: no arena can be smaller
+  std::int64_t parameter_bytes{};
+  std::int64_t slot_bytes{};
+};
+
+/// A plan while it is made, or of a graph that exists at run time only.
+struct growing_plan {
+  std::vector<plan_step> steps;
+  std::vector<plan_value> results;
+  std::int64_t arena_bytes{};
+  std::int64_t arena_bytes_without_reuse{};
+  std::int64_t live_bytes{};
   std::int64_t parameter_bytes{};
   std::int64_t slot_bytes{};
 };

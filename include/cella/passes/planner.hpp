@@ -30,7 +30,6 @@ constexpr input_offsets offsets_of(const graph& g, std::initializer_list<input_r
   return r;
 }
 
-template <class Plan>
 class planner {
  public:
   constexpr planner(const graph& source, plan_options options)
@@ -50,7 +49,7 @@ class planner {
     finish();
   }
 
-  constexpr Plan result() const { return plan_; }
+  constexpr const growing_plan& result() const { return plan_; }
   constexpr const text& fault() const { return fault_; }
 
  private:
@@ -286,11 +285,7 @@ class planner {
   }
 
   constexpr void emit(plan_step s) {
-    if (plan_.step_count == int(plan_.steps.size())) {
-      fault_ = text() << "this program has more than " << plan_.steps.size() << " steps";
-      return;
-    }
-    const int at = plan_.step_count;
+    const int at = int(plan_.steps.size());
     auto touch = [&](const buffer_ref& r) {
       if (r.space != pending) return;
       buffer& b = buffers_[std::size_t(r.offset)];
@@ -302,7 +297,7 @@ class planner {
     touch(s.corners);
     for (int k = 0; k < s.output_count; ++k) touch(s.outputs[std::size_t(k)].at);
     for (int k = 0; k < s.read_count; ++k) touch(s.reads[std::size_t(k)].at);
-    plan_.steps[std::size_t(plan_.step_count++)] = s;
+    plan_.steps.push_back(s);
   }
 
   // ---- groups to steps
@@ -318,7 +313,7 @@ class planner {
     operands(s, t);
     leaves(s, t);
     t.carried = carried;
-    if (side >= 0) t.side = plan_.step_count - 1;
+    if (side >= 0) t.side = int(plan_.steps.size()) - 1;
     outputs(s, t);
     count(s, t);
     emit(t);
@@ -631,11 +626,7 @@ class planner {
       if (input < 0) {
         const buffer_ref at = locate(n, layout::plain);
         if (at.space == pending) buffers_[std::size_t(at.offset)].pinned = true;
-        if (plan_.result_count == int(plan_.results.size())) {
-          fault_ = text() << "this program has more than " << plan_.results.size() << " results";
-          return;
-        }
-        plan_.results[std::size_t(plan_.result_count++)] = {n, at};
+        plan_.results.push_back({n, at});
       } else if (!in_place_[i]) {
         plan_step s{.kind = step_kind::copy, .anchor = n, .accumulated = n};
         s.in[0] = locate(n, layout::plain);
@@ -648,7 +639,7 @@ class planner {
     std::vector<lifetime> lives;
     for (const buffer& b : buffers_) {
       const int first = b.persistent || b.first < 0 ? 0 : b.first;
-      const int last = b.persistent || b.pinned ? plan_.step_count : b.last < 0 ? 0 : b.last;
+      const int last = b.persistent || b.pinned ? int(plan_.steps.size()) : b.last < 0 ? 0 : b.last;
       lives.push_back({b.bytes, first, last, -1});
       plan_.arena_bytes_without_reuse += align_up(b.bytes);
     }
@@ -659,15 +650,14 @@ class planner {
     auto settle = [&](buffer_ref& r) {
       if (r.space == pending) r = {arena_space, lives[std::size_t(r.offset)].offset};
     };
-    for (int i = 0; i < plan_.step_count; ++i) {
-      plan_step& s = plan_.steps[std::size_t(i)];
+    for (plan_step& s : plan_.steps) {
       for (auto& r : s.in) settle(r);
       settle(s.scratch);
       settle(s.corners);
       for (int k = 0; k < s.output_count; ++k) settle(s.outputs[std::size_t(k)].at);
       for (int k = 0; k < s.read_count; ++k) settle(s.reads[std::size_t(k)].at);
     }
-    for (int i = 0; i < plan_.result_count; ++i) settle(plan_.results[std::size_t(i)].at);
+    for (plan_value& r : plan_.results) settle(r.at);
   }
 
   const graph& g;
@@ -683,7 +673,7 @@ class planner {
   std::vector<int> side_;     ///< the sum that this group yields, or -1
   std::vector<buffer> buffers_;
   std::vector<home> homes_;
-  Plan plan_{};
+  growing_plan plan_;
   text fault_;
 };
 

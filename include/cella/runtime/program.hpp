@@ -62,6 +62,42 @@ constexpr int lanes_of() {
   return bytes / int(size_of(Element));
 }
 
+namespace detail {
+/// A plan in room to spare, so that planning runs once: unused places cost nothing.
+struct roomy_plan {
+  slots<plan_step, 4096> steps;
+  slots<plan_value, 256> results;
+  std::array<std::int64_t, 5> bytes{};
+  bool fits{};
+
+  template <int Steps, int Results>
+  constexpr basic_plan<Steps, Results> shrink() const {
+    basic_plan<Steps, Results> p;
+    steps.copy_to(p.steps);
+    results.copy_to(p.results);
+    p.arena_bytes = bytes[0];
+    p.arena_bytes_without_reuse = bytes[1];
+    p.live_bytes = bytes[2];
+    p.parameter_bytes = bytes[3];
+    p.slot_bytes = bytes[4];
+    return p;
+  }
+};
+template <graph_sizes Sizes>
+constexpr roomy_plan draft_plan(const frozen_graph<Sizes>& frozen_form, plan_options options) {
+  const cella::graph g = thaw(frozen_form);
+  const planner made(g, options);
+  const growing_plan& p = made.result();
+  roomy_plan r;
+  for (const plan_step& s : p.steps) r.steps.push_back(s);
+  for (const plan_value& v : p.results) r.results.push_back(v);
+  r.bytes = {p.arena_bytes, p.arena_bytes_without_reuse, p.live_bytes, p.parameter_bytes,
+             p.slot_bytes};
+  r.fits = made.fault().empty() && r.steps.fits() && r.results.fits();
+  return r;
+}
+}  // namespace detail
+
 /// A compiled cell. `graph` is what is computed, `plan` how; both are compile-time constants, so
 /// the size of the arena can be asserted.
 template <class Cell, bool Training, dtype Element, class... Arguments>
@@ -93,19 +129,21 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const input_info& in = graph.inputs[i];
       const bool owned = in.role == input_role::parameter || in.role == input_role::state;
-      if (owned && graph.view(in.name) != "random") s.add(graph.view(in.name), graph.type(graph.input(int(i))));
+      if (owned && graph.view(in.name) != "random")
+        s.add(graph.view(in.name), graph.type(graph.input(int(i))));
     }
     return s.value;
   }();
 
-  using plan_type = basic_plan<160, 8>;
-  static constexpr plan_type plan = [] {
+  static constexpr auto plan = [] {
     if constexpr (accepted) {
-      const cella::graph g = thaw(graph);
-      return planner<plan_type>(g, {Element, lanes_of<Element>()}).result();
+      constexpr auto draft = detail::draft_plan(graph, {Element, lanes_of<Element>()});
+      static_assert(draft.fits, "this program is too large for one plan; split it");
+      return draft.template shrink<draft.steps.size, draft.results.size>();
     } else {
-      plan_type p{};
-      for (node_id n : graph.region_outputs(0)) p.results[std::size_t(p.result_count++)].value = n;
+      basic_plan<0, 8> p;
+      int k = 0;
+      for (node_id n : graph.region_outputs(0)) p.results[std::size_t(k++)].value = n;
       return p;
     }
   }();

@@ -11,8 +11,7 @@ namespace cella::cpu {
 
 namespace detail {
 
-/// Channels of a register tile: with four pixels 16 accumulators of 32
-/// registers, or 8 of 16.
+/// Channels of a register tile: with four pixels 16 accumulators of 32 registers, or 8 of 16.
 inline constexpr int convolution_channels = vector_registers >= 32 ? 4 : 2;
 inline constexpr int convolution_pixels = 4;
 /// Of the gradient of the input: 6 x 4 sums and 5 operands in 32 registers, 6 x 2 and 3 in 16.
@@ -55,9 +54,9 @@ constexpr tile_set lanes_convolution_input_gradient_tiles(const lanes_convolutio
 
 /// y = x * w (cross-correlation, as in PyTorch).
 /// x [blocks][C][padded height][padded width][L] with its zero border, w [O][C][KH][KW] plain. K is
-/// `kernel_width` where `stride_width` is 1; K = 0 serves every filter. Calls
-/// `sink(vec<T> value, int64 element, int o)` once per lane-vector of y [blocks][O][OH][OW]. Dead
-/// lanes may hold anything and stay dead.
+/// `kernel_width` where `stride_width` is 1; K = 0 serves every filter. Tiles are those that the
+/// extents need, or all. Calls `sink(vec<T> value, int64 element, int o)` once per lane-vector of
+/// y [blocks][O][OH][OW]. Dead lanes may hold anything and stay dead.
 template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution(work_range units, const lanes_convolution_extents& e, const T* x, const T* w,
                        Sink sink);

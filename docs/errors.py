@@ -1,0 +1,91 @@
+"""Writes docs/errors.md from tests/errors, or with --check says whether it is up to date.
+
+The sentence of a fault stands in the first lines of tests/errors/<fault>.cpp, where the tests hold
+the compilers to it; title, reason, wrong cell and mended cell stand in cells/<fault>.hpp.
+"""
+
+import pathlib
+import re
+import sys
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "errors.md"
+
+INTRODUCTION = """# Faults of models, and how to mend them
+
+This file is made from `tests/errors` by `python3 docs/errors.py`; a test checks that it is up to
+date.
+
+A model is traced by the compiler. If something in it does not fit, compilation ends with **one**
+error that tells what, in a sentence: the file and line where the operation was written, the
+operation, its operands by name with their actual shapes, and where it helps a remedy.
+
+- g++ prints the sentence whole, in the first line behind those that say which header was
+  included from where, and again in the line of the error:
+  `error: no type named 'program' in 'struct cella::wrong_model<cella::words<105>{"..."}>'`.
+- clang prints it in the line of the error, in pieces that end where a word ends:
+  `error: no type named 'program' in 'cella::wrong_model<words<27>{"..."}, words<25>{"..."}>'`.
+- At run time (eager mode, `trace`, a batch size that was not compiled) the same sentence is thrown
+  as `cella::model_error`.
+
+Operands are named as follows: `fc2.weight` is a parameter, by its path from the model; `x`, `y`,
+`z` are the model's arguments; `relu result` is what the last relu before it made, and
+`add result of conv1` was made in the cell `conv1`. The first fault is reported; what follows from
+it is not.
+"""
+
+
+def between(text, begin, end):
+    return text.split(begin, 1)[1].split(end, 1)[0].strip("\n")
+
+
+def section(test):
+    sentence = re.match(r"(// expect: .*\n)+", test.read_text()).group(0)
+    sentence = " ".join(line[len("// expect: "):] for line in sentence.splitlines())
+    header = (test.parent / "cells" / test.with_suffix(".hpp").name).read_text()
+
+    comment = between("\n" + header, "\n", "#pragma once")
+    title, reason = comment.split("\n//\n", 1)
+    title = title.removeprefix("// ").rstrip(".")
+    reason = " ".join(line.removeprefix("// ") for line in reason.splitlines())
+
+    line = int(re.match(r"\S+\.hpp:(\d+): ", sentence).group(1))
+    lines = header.splitlines()
+    lines[line - 1] += f"  // line {line}"
+    marked = "\n".join(lines)
+    wrong = between(marked, "using namespace cella;\n", "// Mended:\n")
+    mended = between(marked, "// Mended:\n", "/// The program")
+    return title, f"""## {title}
+
+```cpp
+{wrong}
+```
+
+```text
+{textwrap.fill(sentence, 96, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)}
+```
+
+{textwrap.fill(reason, 100, break_on_hyphens=False)}
+
+```cpp
+{mended}
+```
+"""
+
+
+def document():
+    sections = [section(test) for test in sorted((ROOT / "tests" / "errors").glob("*.cpp"))]
+    return "\n".join([INTRODUCTION] + [body for _, body in sorted(sections)])
+
+
+def main():
+    text = document()
+    if "--check" not in sys.argv[1:]:
+        DOCUMENT.write_text(text)
+    elif not DOCUMENT.exists() or DOCUMENT.read_text() != text:
+        sys.exit("docs/errors.md does not agree with tests/errors; run python3 docs/errors.py")
+
+
+if __name__ == "__main__":
+    main()
