@@ -7,12 +7,14 @@
 using namespace cella;
 
 struct Net {
-  nn::conv2d<1, 8, 5> conv{.padding = 2};
-  nn::dense<8 * 14 * 14, 64> hidden;
+  nn::conv2d<1, 8, 5> conv1{.padding = 2};
+  nn::conv2d<8, 16, 5> conv2;
+  nn::dense<16 * 5 * 5, 64> hidden;
   nn::dense<64, 10> out;
 
   constexpr var operator()(var x) const {
-    x = max_pool(relu(conv(x)), 2);
+    x = max_pool(relu(conv1(x)), 2);
+    x = max_pool(relu(conv2(x)), 2);
     return out(relu(hidden(flatten(x))));
   }
 };

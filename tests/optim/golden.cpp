@@ -1,18 +1,17 @@
+#include "support/golden.hpp"
+
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cella/ops/convolution.hpp>
+#include <cella/optim/optimizers.hpp>
+#include <cella/runtime/executable.hpp>
+#include <cella/train/runtime_path.hpp>
 #include <cmath>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <cella/ops/convolution.hpp>
-#include <cella/optim/optimizers.hpp>
-#include <cella/runtime/executable.hpp>
-#include <cella/train/runtime_path.hpp>
-
-#include "support/golden.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -112,7 +111,8 @@ double eager_error(const golden& g, const std::string& name, double rate, const 
   std::vector<tensor_ref> gradients;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const auto first = g.tensor(numbered("initial", int(i))).values;
-    for (std::size_t k = 0; k < first.size(); ++k) write_element(value(i), std::int64_t(k), first[k]);
+    for (std::size_t k = 0; k < first.size(); ++k)
+      write_element(value(i), std::int64_t(k), first[k]);
     memory.emplace_back(std::size_t(types[i].bytes()));
     gradients.push_back({memory.back().data(), types[i]});
   }
@@ -238,7 +238,8 @@ TEST_SUITE("golden") {
     const auto g = golden::open("optimizers");
     if (!g) return;
     follow<optim::rmsprop{.decay = 0.9}>(*g, "rmsprop");
-    follow<optim::rmsprop{.decay = 0.9, .momentum = 0.9, .centered = true}>(*g, "rmsprop_centered_momentum");
+    follow<optim::rmsprop{.decay = 0.9, .momentum = 0.9, .centered = true}>(
+        *g, "rmsprop_centered_momentum");
     follow<optim::adagrad{}>(*g, "adagrad");
     follow<optim::adadelta{}>(*g, "adadelta");
   }

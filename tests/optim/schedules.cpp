@@ -60,7 +60,9 @@ TEST_CASE("a function of one's own is a schedule") {
 }
 
 TEST_CASE("a rate that is negative or no number is refused with its step") {
-  const schedule s = [](std::int64_t step, std::int64_t) { return step == 3 ? -1.0 : std::nan(""); };
+  const schedule s = [](std::int64_t step, std::int64_t) {
+    return step == 3 ? -1.0 : std::nan("");
+  };
   CHECK_THROWS_WITH_AS(at(s, 3), doctest::Contains("gives -1.000000 in step 3"), error);
   CHECK_THROWS_AS(at(s, 0), error);
   CHECK_THROWS_AS(at(std::numeric_limits<double>::infinity(), 0), error);

@@ -1,5 +1,3 @@
-#include "digits.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cella/train/callbacks.hpp>
@@ -8,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "digits.hpp"
+
 using namespace cella;
 using namespace cella::test;
 
 namespace {
 
-using plain = model<plain_net, features<6>, cross_entropy_loss{}, optim::sgd{}, model_options{.batch = 8}>;
+using plain =
+    model<plain_net, features<6>, cross_entropy_loss{}, optim::sgd{}, model_options{.batch = 8}>;
 
 struct recorder {
   std::string* calls;
@@ -35,7 +36,9 @@ struct scripted {
 };
 /// Shifts a parameter by one per epoch, so that epochs can be told apart.
 struct marker {
-  void on_epoch_begin(auto& context) const { context.model.net().last.bias.values()[0] = float(context.epoch); }
+  void on_epoch_begin(auto& context) const {
+    context.model.net().last.bias.values()[0] = float(context.epoch);
+  }
 };
 struct misspelt {
   void on_epoch_finish(train::fit_state&) {}
@@ -89,9 +92,11 @@ TEST_CASE("early stop waits for its patience and puts the best epoch back") {
   CHECK(m.net().last.bias.values()[0] == 2);
 }
 
-TEST_CASE("early stop knows that an accuracy gets better upwards, and asks for small changes only") {
+TEST_CASE(
+    "early stop knows that an accuracy gets better upwards, and asks for small changes only") {
   plain m;
-  train::early_stop stop{.monitor = "val_accuracy", .patience = 2, .minimum_change = 0.1, .restore_best = false};
+  train::early_stop stop{
+      .monitor = "val_accuracy", .patience = 2, .minimum_change = 0.1, .restore_best = false};
   const auto h = m.fit(three_classes(8), {.epochs = 9, .learning_rate = 0}, marker{},
                        scripted{{0.1, 0.5, 0.55, 0.59, 0.9, 1, 1, 1, 1}, "val_accuracy"}, stop);
   CHECK(h.size() == 4);
@@ -121,7 +126,8 @@ TEST_CASE("the best checkpoint by a score is kept") {
   const scratch_directory dir("best");
   plain m;
   train::checkpoint best{.directory = dir.path(), .keep_max = 1, .best = "val_loss"};
-  m.fit(three_classes(8), {.epochs = 5, .learning_rate = 0}, marker{}, scripted{{3, 2, 2.5, 1, 9}}, best);
+  m.fit(three_classes(8), {.epochs = 5, .learning_rate = 0}, marker{}, scripted{{3, 2, 2.5, 1, 9}},
+        best);
   REQUIRE(best.files().size() == 1);
   CHECK(best.files()[0].filename() == "checkpoint-4.safetensors");
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 1);
@@ -134,7 +140,8 @@ TEST_CASE("a progress bar and monitors tell of losses and times") {
   std::ostringstream bar, losses;
   plain m;
   const auto h = m.fit(three_classes(24), {.epochs = 2}, metrics::accuracy{}, train::time_monitor{},
-                       train::progress_bar{&bar, data::terminal{}}, train::loss_monitor{.every = 2, .out = &losses});
+                       train::progress_bar{&bar, data::terminal{}},
+                       train::loss_monitor{.every = 2, .out = &losses});
   CHECK(bar.str().find("epoch 2/2 3/3  loss ") != std::string::npos);
   CHECK(bar.str().find("  accuracy ") != std::string::npos);
   CHECK(losses.str().starts_with("epoch 1 batch 2/3 loss "));
@@ -145,7 +152,8 @@ TEST_CASE("a progress bar and monitors tell of losses and times") {
 TEST_CASE("the log is a table that grows by a row per epoch") {
   const scratch_directory dir("csv");
   plain m;
-  const auto h = m.fit(three_classes(24), {.epochs = 2}, metrics::accuracy{}, train::csv_log{dir / "log.csv"});
+  const auto h =
+      m.fit(three_classes(24), {.epochs = 2}, metrics::accuracy{}, train::csv_log{dir / "log.csv"});
   std::istringstream in(content(dir / "log.csv"));
   std::string line;
   std::getline(in, line);

@@ -1,5 +1,3 @@
-#include "digits.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,6 +6,8 @@
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include "digits.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -94,8 +94,8 @@ TEST_CASE("a checkpoint that is saved in the middle of an epoch resumes there") 
   const auto data = three_classes(29).shuffle(4);
   struct saver {
     std::filesystem::path path;
-    void on_batch_end(auto& context) const {
-      if (context.epoch == 1 && context.batch == 2) context.model.save(path, {.optimizer = true});
+    void on_batch_end(train::fit_context<trained>& c) const {
+      if (c.epoch == 1 && c.batch == 2) c.model.save(path, {.optimizer = true});
     }
   };
   trained whole({.seed = 1, .mode = execution::graph});
@@ -144,7 +144,8 @@ TEST_CASE("a file that does not fit is refused, names the tensor, and changes no
     victim.save(dir / "after.safetensors", {.optimizer = true});
     CHECK(bytes_of(dir / "before.safetensors") == bytes_of(dir / "after.safetensors"));
   };
-  rewrite(good, bad, [](auto& all) { std::erase_if(all, [](auto& e) { return e.name == "last.bias"; }); });
+  rewrite(good, bad,
+          [](auto& all) { std::erase_if(all, [](auto& e) { return e.name == "last.bias"; }); });
   refused("no tensor \"last.bias\", which the model has as f32[3]");
   rewrite(good, bad, [](auto& all) { named(all, "last.bias").name = "last.offset"; });
   refused("no tensor \"last.bias\"");
@@ -152,12 +153,17 @@ TEST_CASE("a file that does not fit is refused, names the tensor, and changes no
   refused("tensor \"first.weight\" is f32[6,8], but the model has f32[8,6]");
   rewrite(good, bad, [](auto& all) { named(all, "last.bias").type.element = dtype::i32; });
   refused("tensor \"last.bias\" is i32[3], but the model has f32[3]");
-  rewrite(good, bad, [](auto& all) { all.push_back({"other", {dtype::f32, {1}}, std::vector<std::byte>(4)}); });
+  rewrite(good, bad, [](auto& all) {
+    all.push_back({"other", {dtype::f32, {1}}, std::vector<std::byte>(4)});
+  });
   refused("has the tensor \"other\", which the model lacks");
   refused("has the tensor \"other\", which the model lacks", false);
-  rewrite(good, bad, [](auto& all) { std::erase_if(all, [](auto& e) { return e.name == "momentum.norm.bias"; }); });
+  rewrite(good, bad, [](auto& all) {
+    std::erase_if(all, [](auto& e) { return e.name == "momentum.norm.bias"; });
+  });
   refused("no tensor \"momentum.norm.bias\"");
-  rewrite(good, bad, [](auto& all) { named(all, "cella.progress").bytes.back() = std::byte{0x80}; });
+  rewrite(good, bad,
+          [](auto& all) { named(all, "cella.progress").bytes.back() = std::byte{0x80}; });
   refused("\"cella.progress\" holds the negative count");
   auto bytes = bytes_of(good);
   for (std::size_t cut : {std::size_t{0}, std::size_t{7}, std::size_t{100}, bytes.size() - 1}) {
@@ -167,7 +173,8 @@ TEST_CASE("a file that does not fit is refused, names the tensor, and changes no
   bytes[3] = std::byte{0x7f};  // a header of 2 GB
   write(bad, bytes);
   refused("claims a header of");
-  CHECK_THROWS_WITH_AS(victim.load(dir / "none.safetensors"), doctest::Contains("there is no such file"), file_error);
+  CHECK_THROWS_WITH_AS(victim.load(dir / "none.safetensors"),
+                       doctest::Contains("there is no such file"), file_error);
   victim.load(good, {.optimizer = true});
   CHECK(victim.snapshot() == m.snapshot());
 }
@@ -192,7 +199,8 @@ TEST_CASE("part of a file is loaded by pattern, for another head") {
   steps(m, 2);
   m.save(dir / "m.safetensors");
   wider w({.seed = 6});
-  const auto head = std::vector<float>(w.net().last.weight.values().begin(), w.net().last.weight.values().end());
+  const auto head =
+      std::vector<float>(w.net().last.weight.values().begin(), w.net().last.weight.values().end());
   const auto names = w.load_partial(dir / "m.safetensors", {"first.*", "norm.*"});
   CHECK(names == std::vector<std::string>{"first.weight", "first.bias", "norm.weight", "norm.bias",
                                           "norm.running_mean", "norm.running_var"});
@@ -200,8 +208,10 @@ TEST_CASE("part of a file is loaded by pattern, for another head") {
   CHECK(std::ranges::equal(w.net().norm.running_mean.values(), m.net().norm.running_mean.values()));
   CHECK(std::ranges::equal(w.net().last.weight.values(), head));
   const auto before = w.snapshot();
-  CHECK_THROWS_WITH_AS(w.load_partial(dir / "m.safetensors", {"first.*", "last.*"}),
-                       doctest::Contains("tensor \"last.weight\" is f32[3,8], but the model has f32[5,8]"), file_error);
+  CHECK_THROWS_WITH_AS(
+      w.load_partial(dir / "m.safetensors", {"first.*", "last.*"}),
+      doctest::Contains("tensor \"last.weight\" is f32[3,8], but the model has f32[5,8]"),
+      file_error);
   CHECK_THROWS_WITH_AS(w.load_partial(dir / "m.safetensors", {"conv*"}),
                        doctest::Contains("no parameter matches \"conv*\""), error);
   CHECK(w.snapshot() == before);

@@ -1,6 +1,8 @@
 // A small net and data that it can learn, for the tests of models.
 #pragma once
 
+#include <unistd.h>
+
 #include <cella/data/dataset.hpp>
 #include <cella/graph/random.hpp>
 #include <cella/nn/layers.hpp>
@@ -9,7 +11,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace cella::test {

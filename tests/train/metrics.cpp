@@ -12,9 +12,9 @@ template <class T>
 data::tensor_view<const T> view(const std::vector<T>& v, shape s) {
   return {v.data(), s};
 }
-const std::vector<float> scores{0.1f, 0.7f, 0.2f,   //
-                                0.5f, 0.5f, 0.0f,   //
-                                0.3f, 0.2f, 0.1f,   //
+const std::vector<float> scores{0.1f,  0.7f,  0.2f,  //
+                                0.5f,  0.5f,  0.0f,  //
+                                0.3f,  0.2f,  0.1f,  //
                                 -1.0f, -2.0f, -3.0f};
 const std::vector<std::int32_t> labels{1, 1, 2, 0};
 }  // namespace

@@ -1,5 +1,3 @@
-#include "digits.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,13 +6,16 @@
 #include <span>
 #include <vector>
 
+#include "digits.hpp"
+
 using namespace cella;
 using namespace cella::test;
 
 namespace {
 
 constexpr model_options small{.batch = 8};
-using trained = model<small_net, features<6>, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}, small>;
+using trained =
+    model<small_net, features<6>, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}, small>;
 using plain = model<plain_net, features<6>, cross_entropy_loss{}, optim::adam{}, small>;
 constexpr execution both[]{execution::graph, execution::eager};
 
@@ -95,7 +96,8 @@ TEST_CASE("any number of rows is predicted, from any array, and a row does not s
     for (int rows : {1, 2, 7, 8, 9, 16, 17, 20}) {
       const auto some = m.predict(all.data(), rows);
       REQUIRE(some.rows() == rows);
-      for (std::size_t i = 0; i < some.size(); ++i) CHECK(some[i] == doctest::Approx(whole[i]).epsilon(1e-5));
+      for (std::size_t i = 0; i < some.size(); ++i)
+        CHECK(some[i] == doctest::Approx(whole[i]).epsilon(1e-5));
     }
     CHECK(m.predict(all.data(), 0).size() == 0);
     CHECK(m.predict(std::vector<float>(all.begin(), all.end())).rows() == 21);
@@ -120,12 +122,14 @@ TEST_CASE("prediction follows a hand-made product") {
       expected[o] = double(net.last.bias.values()[o]);
       for (std::size_t h = 0; h < 8; ++h) {
         double sum = double(net.first.bias.values()[h]);
-        for (std::size_t i = 0; i < 6; ++i) sum += double(net.first.weight.values()[h * 6 + i]) * double(x[i]);
+        for (std::size_t i = 0; i < 6; ++i)
+          sum += double(net.first.weight.values()[h * 6 + i]) * double(x[i]);
         expected[o] += double(net.last.weight.values()[o * 8 + h]) * std::max(sum, 0.0);
       }
     }
     const auto y = m.predict(x);
-    for (std::size_t o = 0; o < 3; ++o) CHECK(double(y[o]) == doctest::Approx(expected[o]).epsilon(1e-5));
+    for (std::size_t o = 0; o < 3; ++o)
+      CHECK(double(y[o]) == doctest::Approx(expected[o]).epsilon(1e-5));
   }
 }
 
@@ -154,7 +158,8 @@ TEST_CASE("evaluation counts each sample once, whatever the batches") {
       for (int j = 0; j < 3; ++j) counted += table(i, j);
     }
     CHECK(counted == 21);
-    CHECK_THROWS_WITH_AS(r["loss"], doctest::Contains("no score \"loss\" among [accuracy, confusion, top3]"), error);
+    CHECK_THROWS_WITH_AS(
+        r["loss"], doctest::Contains("no score \"loss\" among [accuracy, confusion, top3]"), error);
   }
 }
 
@@ -162,15 +167,18 @@ TEST_CASE("frozen parameters stay bit for bit, and the others go on as if they w
   const auto data = three_classes(24);
   for (execution how : both) {
     trained m({.seed = 6, .mode = how});
-    const auto keep = std::vector<float>(m.net().first.weight.values().begin(), m.net().first.weight.values().end());
-    const auto last = std::vector<float>(m.net().last.weight.values().begin(), m.net().last.weight.values().end());
+    const auto keep = std::vector<float>(m.net().first.weight.values().begin(),
+                                         m.net().first.weight.values().end());
+    const auto last = std::vector<float>(m.net().last.weight.values().begin(),
+                                         m.net().last.weight.values().end());
     m.fit(data, {.epochs = 2, .learning_rate = 0.1, .freeze = {"first.*", "norm.running*"}});
     CHECK(std::ranges::equal(m.net().first.weight.values(), keep));
     CHECK(m.net().norm.running_mean.values()[0] == 0);
     CHECK_FALSE(std::ranges::equal(m.net().last.weight.values(), last));
     m.fit(data, {.epochs = 1, .learning_rate = 0.1});
     CHECK_FALSE(std::ranges::equal(m.net().first.weight.values(), keep));
-    CHECK_THROWS_WITH_AS(m.fit(data, {.freeze = {"conv9.*"}}), doctest::Contains("no parameter matches \"conv9.*\""), error);
+    CHECK_THROWS_WITH_AS(m.fit(data, {.freeze = {"conv9.*"}}),
+                         doctest::Contains("no parameter matches \"conv9.*\""), error);
   }
 }
 
@@ -178,15 +186,23 @@ TEST_CASE("data that do not fit are refused in a sentence that names both sides"
   plain m({.mode = execution::graph});
   const auto before = weights(m);
   const auto data = three_classes(20);
-  CHECK_THROWS_WITH_AS(m.fit(data.batch(5), {}), doctest::Contains("batches of 5, but the model is made for 8"), error);
+  CHECK_THROWS_WITH_AS(m.fit(data.batch(5), {}),
+                       doctest::Contains("batches of 5, but the model is made for 8"), error);
   const auto wide = data::tensor_dataset(data::column<float>({2, 7}, std::vector<float>(14)),
                                          data::column<std::int32_t>(std::vector<std::int32_t>(2)));
-  CHECK_THROWS_WITH_AS(m.fit(wide, {}), doctest::Contains("inputs are [7] per sample, but the model's [6]"), error);
-  const auto bad = data::tensor_dataset(data::column<float>({2, 6}, std::vector<float>(12)),
-                                        data::column<std::int32_t>(std::vector<std::int32_t>{0, 3}));
-  CHECK_THROWS_WITH_AS(m.fit(bad, {}), doctest::Contains("label 3 of sample 1 of a batch is outside the model's 3 classes"), error);
-  CHECK_THROWS_WITH_AS(m.predict(std::vector<float>(13)), doctest::Contains("13 elements, but a sample [6] has 6"), error);
-  CHECK_THROWS_WITH_AS(m.predict(wide.column<0>()), doctest::Contains("the array is [2,7], but the model takes samples [6]"), error);
+  CHECK_THROWS_WITH_AS(m.fit(wide, {}),
+                       doctest::Contains("inputs are [7] per sample, but the model's [6]"), error);
+  const auto bad =
+      data::tensor_dataset(data::column<float>({2, 6}, std::vector<float>(12)),
+                           data::column<std::int32_t>(std::vector<std::int32_t>{0, 3}));
+  CHECK_THROWS_WITH_AS(
+      m.fit(bad, {}),
+      doctest::Contains("label 3 of sample 1 of a batch is outside the model's 3 classes"), error);
+  CHECK_THROWS_WITH_AS(m.predict(std::vector<float>(13)),
+                       doctest::Contains("13 elements, but a sample [6] has 6"), error);
+  CHECK_THROWS_WITH_AS(m.predict(wide.column<0>()),
+                       doctest::Contains("the array is [2,7], but the model takes samples [6]"),
+                       error);
   CHECK_THROWS_AS(m.train_step(nullptr, nullptr, 9, 0.1), error);
   CHECK(weights(m) == before);
   CHECK(m.steps() == 0);
@@ -197,7 +213,8 @@ TEST_CASE("the environment chooses the mode where the program does not") {
   CHECK(plain().mode() == execution::eager);
   CHECK(plain({.mode = execution::graph}).mode() == execution::graph);
   ::setenv("CELLA_EXECUTION", "fast", 1);
-  CHECK_THROWS_WITH_AS(plain(), doctest::Contains("CELLA_EXECUTION is \"fast\"; set it to graph or eager"), error);
+  CHECK_THROWS_WITH_AS(
+      plain(), doctest::Contains("CELLA_EXECUTION is \"fast\"; set it to graph or eager"), error);
   ::unsetenv("CELLA_EXECUTION");
   CHECK(plain().mode() == execution::graph);
 }

@@ -199,8 +199,8 @@ struct radam {
     const var length = most - 2 * t * (1 - second) / second;
     // The rectification is not used where the length is at most 5: any positive number will do.
     const var known = maximum(length, 5);
-    const var factor = sqrt((known - 4) * (known - 2) / known *
-                            (most / ((most - 4) * (most - 2))) * second);
+    const var factor =
+        sqrt((known - 4) * (known - 2) / known * (most / ((most - 4) * (most - 2))) * second);
     const var adapted = factor / (sqrt(v) + epsilon);
     const var trusted = detail::spread(length, m) > 5;
     const var rate = c.learning_rate() / detail::one_minus_power(c, beta1);

@@ -68,8 +68,8 @@ class validation {
       : data_(std::move(data)), metrics_(std::move(measures)...) {}
 
   void on_epoch_end(auto& context) {
-    const scores found = std::apply(
-        [&](auto&... m) { return context.model.evaluate(data_, m...); }, metrics_);
+    const scores found =
+        std::apply([&](auto&... m) { return context.model.evaluate(data_, m...); }, metrics_);
     for (const auto& [name, value] : found.values()) context.record.set("val_" + name, value);
   }
 
@@ -110,9 +110,9 @@ struct checkpoint {
     std::error_code fault;
     std::filesystem::create_directories(directory, fault);
     if (fault) {
-      throw file_error("checkpoint: the directory " +
-                       interop::in_quotes(directory.native(), 4096) + " cannot be made: " +
-                       fault.message() + "; check the path and its permissions");
+      throw file_error("checkpoint: the directory " + interop::in_quotes(directory.native(), 4096) +
+                       " cannot be made: " + fault.message() +
+                       "; check the path and its permissions");
     }
   }
   void on_epoch_end(auto& context) {

@@ -153,7 +153,8 @@ class engine {
       }
     }
     const auto types = step_types(rows);
-    const std::array arguments{tensor_ref{bytes_of(x), types[0]}, tensor_ref{bytes_of(y), types[1]}};
+    const std::array arguments{tensor_ref{bytes_of(x), types[0]},
+                               tensor_ref{bytes_of(y), types[1]}};
     const std::array<named_scalar, 2> scalars{
         {{"learning_rate", learning_rate}, {"step", double(step)}}};
     run_.emplace(input_memory{&store_, &*slots_, arguments, scalars});

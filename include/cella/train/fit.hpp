@@ -89,11 +89,13 @@ struct fit_context : fit_state {
 /// A callback has at least one of these members, taking `fit_state&`, `fit_context<Model>&` or
 /// `auto&`.
 template <class C, class Model>
-concept callback = requires(C& c, fit_context<Model>& x) { c.on_train_begin(x); } ||
-    requires(C& c, fit_context<Model>& x) { c.on_epoch_begin(x); } ||
-    requires(C& c, fit_context<Model>& x) { c.on_batch_end(x); } ||
-    requires(C& c, fit_context<Model>& x) { c.on_epoch_end(x); } ||
-    requires(C& c, fit_context<Model>& x) { c.on_train_end(x); };
+concept callback = requires(C& c, fit_context<Model>& x) {
+  c.on_train_begin(x);
+}
+|| requires(C& c, fit_context<Model>& x) { c.on_epoch_begin(x); }
+|| requires(C& c, fit_context<Model>& x) { c.on_batch_end(x); }
+|| requires(C& c, fit_context<Model>& x) { c.on_epoch_end(x); }
+|| requires(C& c, fit_context<Model>& x) { c.on_train_end(x); };
 
 /// Whether `name` is described by `pattern`, in which `*` stands for any characters.
 constexpr bool matches(std::string_view pattern, std::string_view name) {

@@ -1,9 +1,9 @@
 // What a model takes: the type of one sample, and arrays that may be handed over for samples.
 #pragma once
 
+#include <algorithm>
 #include <cella/data/tensor.hpp>
 #include <cella/transform/trace.hpp>
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -44,8 +44,9 @@ concept sample_spec = requires {
 template <class A>
 concept array_like = requires(const A& a) {
   *a.data();
-  requires requires { std::begin(a.shape()); } || requires { std::begin(a.extents()); } ||
-      requires { a.size(); };
+  requires requires { std::begin(a.shape()); } || requires {
+    std::begin(a.extents());
+  } || requires { a.size(); };
 };
 
 namespace detail {
@@ -61,7 +62,10 @@ struct tensor_of<Type, std::index_sequence<I...>> {
 /// The first element of a dense row-major array; a library's column-major array is refused.
 template <array_like A>
 auto first_element(const A& a) {
-  if constexpr (requires { std::begin(a.strides()); std::begin(a.shape()); }) {
+  if constexpr (requires {
+                  std::begin(a.strides());
+                  std::begin(a.shape());
+                }) {
     std::int64_t expected = 1;
     for (std::size_t i = a.shape().size(); i-- > 0;) {
       const auto extent = std::int64_t(a.shape()[i]);
@@ -71,8 +75,10 @@ auto first_element(const A& a) {
       expected *= extent;
     }
   }
-  if constexpr (requires { a.data_offset(); }) return a.data() + a.data_offset();
-  else return a.data();
+  if constexpr (requires { a.data_offset(); })
+    return a.data() + a.data_offset();
+  else
+    return a.data();
 }
 
 /// The number of samples in `a`. Throws `error` unless it is [rows, sample...] or one sample; an

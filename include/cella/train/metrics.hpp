@@ -46,8 +46,7 @@ struct mean_of {
 
 /// Calls f(scores, label) for each label: scores of all classes along the last axis.
 template <class P, class T, class F>
-void for_each_label(data::tensor_view<const P> prediction, data::tensor_view<const T> labels,
-                    F f) {
+void for_each_label(data::tensor_view<const P> prediction, data::tensor_view<const T> labels, F f) {
   static_assert(std::is_integral_v<T>, "this metric compares classes: targets must be integers");
   const shape& e = prediction.extents();
   const std::int64_t classes = e.rank ? e[e.rank - 1] : 1;

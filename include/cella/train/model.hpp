@@ -99,9 +99,9 @@ class model {
   template <array_like A>
   predictions<output_element> predict(const A& samples) {
     const auto* first = detail::first_element(samples);
-    static_assert(std::is_same_v<std::remove_cv_t<std::remove_pointer_t<decltype(first)>>,
-                                 input_element>,
-                  "predict: the array's elements are not of the model's input type");
+    static_assert(
+        std::is_same_v<std::remove_cv_t<std::remove_pointer_t<decltype(first)>>, input_element>,
+        "predict: the array's elements are not of the model's input type");
     return predict(first, detail::rows_of(samples, Input::extents));
   }
   /// The same for `rows` samples in memory, row-major.
@@ -212,8 +212,9 @@ class model {
     std::array<std::int64_t, 3> counts{};
     t.copy_to<std::int64_t>(counts);
     for (auto n : counts) {
-      if (n < 0) throw file_error("tensor \"cella.progress\" holds the negative count " +
-                                  std::to_string(n) + "; the file is damaged: write it anew");
+      if (n < 0)
+        throw file_error("tensor \"cella.progress\" holds the negative count " + std::to_string(n) +
+                         "; the file is damaged: write it anew");
     }
   }
   /// Parameters and states that match one of the patterns, each of which has to match something.

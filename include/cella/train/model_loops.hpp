@@ -65,10 +65,10 @@ template <class Data, class... Extras>
 train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data,
                                                                 const train::fit_options& options,
                                                                 Extras&&... extras) {
-  static_assert(((metrics::metric<Extras> || train::callback<std::remove_cvref_t<Extras>, model>) &&
-                 ...),
-                "fit takes metrics and callbacks: a callback has a member on_train_begin, "
-                "on_epoch_begin, on_batch_end, on_epoch_end or on_train_end");
+  static_assert(
+      ((metrics::metric<Extras> || train::callback<std::remove_cvref_t<Extras>, model>)&&...),
+      "fit takes metrics and callbacks: a callback has a member on_train_begin, "
+      "on_epoch_begin, on_batch_end, on_epoch_end or on_train_end");
   const auto& loader = detail::as_loader(data, batch_size);
   if (loader.batch_size() != batch_size) {
     throw error(text() << "fit: the loader makes batches of " << std::int64_t(loader.batch_size())

@@ -44,8 +44,7 @@ class runtime_path final : public builder::evaluator {
   }
   /// Runs cell(arguments...) node by node: the cell may read values, print them and branch on them.
   template <std::size_t Count, class Cell>
-  void run_eagerly(Cell& cell, const std::array<tensor_type, Count>& types,
-                   trace_options options) {
+  void run_eagerly(Cell& cell, const std::array<tensor_type, Count>& types, trace_options options) {
     run_eagerly([&](builder& b) {
       b.training = options.training;
       b.precision = options.precision;

@@ -150,42 +150,47 @@ struct lowered {
     } else if constexpr (s.kind == step_kind::reduce) {
       run_sum(m, units);
     } else if constexpr (s.kind == step_kind::convolution && in_lanes) {
-      lanes_convolution<fixed_width()>(units, lanes_window(), in(0), in(1), lanes_epilogue(m));
+      lanes_convolution<fixed_width(), lanes_convolution_tiles(lanes_window())>(
+          units, lanes_window(), in(0), in(1), lanes_epilogue(m));
     } else if constexpr (s.kind == step_kind::convolution) {
       convolution(plain_window(), in(0), in(1), plain_epilogue(m), scratch, units);
     } else if constexpr (s.kind == step_kind::convolution_pool && in_lanes) {
       const pooled_sink<T, decltype(lanes_epilogue(m)), s.corners.valid()> sink{
           lanes_epilogue(m), s.corners.valid() ? m.at<std::uint16_t>(s.corners) : nullptr};
-      lanes_convolution_pool<fixed_width()>(units, lanes_window(), in(0), in(1), sink);
+      lanes_convolution_pool<fixed_width(), lanes_convolution_pool_tiles(lanes_window())>(
+          units, lanes_window(), in(0), in(1), sink);
     } else if constexpr (s.kind == step_kind::convolution_pool) {
       run_single_sample<Phase>(m, units);
     } else if constexpr (s.kind == step_kind::convolution_input_gradient && in_lanes) {
-      lanes_convolution_input_gradient(units, lanes_window(), in(0), in(1), lanes_epilogue(m));
+      lanes_convolution_input_gradient<0, lanes_convolution_input_gradient_tiles(lanes_window())>(
+          units, lanes_window(), in(0), in(1), lanes_epilogue(m));
     } else if constexpr (s.kind == step_kind::convolution_input_gradient) {
       convolution_input_gradient(plain_window(), in(1), in(0), plain_epilogue(m), scratch, units);
     } else if constexpr (s.kind == step_kind::convolution_weight_gradient && in_lanes) {
-      lanes_convolution_weight_gradient<fixed_width()>(
+      lanes_convolution_weight_gradient<
+          fixed_width(), lanes_convolution_weight_gradient_tiles<fixed_width()>(lanes_window())>(
           units, lanes_window(), in(0), in(1), reinterpret_cast<T*>(scratch), plain_epilogue(m));
     } else if constexpr (s.kind == step_kind::convolution_weight_gradient) {
       convolution_weight_gradient(plain_window(), in(0), in(1), plain_epilogue(m), scratch, units);
     } else if constexpr (s.kind == step_kind::convolution_pool_weight_gradient) {
-      lanes_convolution_pool_weight_gradient<fixed_width()>(
+      lanes_convolution_pool_weight_gradient<
+          fixed_width(), lanes_convolution_weight_gradient_tiles<fixed_width()>(lanes_window())>(
           units, lanes_window(), in(0), in(1), m.at<const std::uint16_t>(s.in[2]),
           reinterpret_cast<T*>(scratch), plain_epilogue(m), side_epilogue(m));
     } else if constexpr (s.kind == step_kind::unpool_corners) {
       lanes_unpool(units, unpooled(), in(0), m.at<const std::uint16_t>(s.in[1]),
                    m.at<T>(s.outputs[0].at), side_epilogue(m));
     } else if constexpr (s.kind == step_kind::product && in_lanes) {
-      const lanes_dense_extents e{lane_blocks<T>(samples), extent(1), extent(2), extent(3),
-                                  extent(4)};
-      lanes_dense(units, e, in(1), in(0), lanes_epilogue(m));
+      constexpr lanes_dense_extents e{lane_blocks<T>(samples), extent(1), extent(2), extent(3),
+                                      extent(4)};
+      lanes_dense<lanes_dense_tiles(e)>(units, e, in(1), in(0), lanes_epilogue(m));
     } else if constexpr (s.kind == step_kind::product) {
       gemm(matrices(in(0), in(1)), plain_epilogue(m), scratch, units);
     } else if constexpr (s.kind == step_kind::product_weights && Phase == 0) {
       lanes_transpose(units, dense_weights(), in(1), m.at<T>(s.scratch));
     } else if constexpr (s.kind == step_kind::product_weights) {
-      lanes_dense_weight_gradient(units, dense_weights(), in(0), m.at<const T>(s.scratch),
-                                  plain_epilogue(m));
+      lanes_dense_weight_gradient<lanes_dense_weight_gradient_tiles<T>(dense_weights())>(
+          units, dense_weights(), in(0), m.at<const T>(s.scratch), plain_epilogue(m));
     } else if constexpr (s.kind == step_kind::cross_entropy) {
       run_loss(m);
     } else if constexpr (s.kind == step_kind::pack) {

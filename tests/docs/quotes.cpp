@@ -1,0 +1,64 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "documents.hpp"
+
+using namespace cella::test;
+
+TEST_CASE("every block of C++ in a document is quoted from a file that is compiled") {
+  int quotes = 0;
+  for (const code_block& b : all_blocks()) {
+    if (b.language != "cpp") continue;
+    INFO(b.document, ":", b.line);
+    REQUIRE(b.mark.starts_with("quote: "));
+    const std::string path = b.mark.substr(7);
+    const bool compiled = path.starts_with("examples/") || path.starts_with("tests/") ||
+                          path.starts_with("include/cella/");
+    CHECK(compiled);
+    REQUIRE(std::filesystem::exists(source_directory() / path));
+    CHECK(missing_line(b.lines, read_lines(source_directory() / path)) == "");
+    ++quotes;
+  }
+  CHECK(quotes >= 8);
+}
+
+TEST_CASE("every other block says what it is") {
+  const std::vector<std::string> known{"sh", "cmake", "text", "mermaid", "cpp", "json"};
+  for (const code_block& b : all_blocks()) {
+    INFO(b.document, ":", b.line, ": ```", b.language);
+    CHECK(std::ranges::find(known, b.language) != known.end());
+  }
+}
+
+TEST_CASE("files that documents link to exist") {
+  std::vector<std::filesystem::path> documents{source_directory() / "README.md"};
+  for (const auto& e : std::filesystem::directory_iterator(source_directory() / "docs"))
+    if (e.path().extension() == ".md") documents.push_back(e.path());
+  int links = 0;
+  for (const auto& d : documents) {
+    for (const std::string& line : read_lines(d)) {
+      for (std::size_t at = line.find("]("); at != line.npos; at = line.find("](", at + 1)) {
+        std::string target = line.substr(at + 2, line.find(')', at) - at - 2);
+        target = target.substr(0, target.find('#'));
+        if (target.empty() || target.find("://") != target.npos) continue;
+        INFO(d.filename().string(), ": ", target);
+        CHECK(std::filesystem::exists(d.parent_path() / target));
+        ++links;
+      }
+    }
+  }
+  CHECK(links > 10);
+}
+
+TEST_CASE("a changed, moved or cut line of a quote is found") {
+  const std::vector<std::string> file{"a", "  b {", "    c", "  }", "", "d"};
+  CHECK(missing_line({"a", "  b {"}, file) == "");
+  CHECK(missing_line({"b {", "  c", "}"}, file) == "");
+  CHECK(missing_line({"a", "...", "d"}, file) == "");
+  CHECK(missing_line({"  }", "", "d"}, file) == "");
+  CHECK(missing_line({"b {", "  x", "}"}, file) == "  x");
+  CHECK(missing_line({"b {", "}"}, file) == "}");
+  CHECK(missing_line({"d", "...", "a"}, file) == "a");
+  CHECK(missing_line({"e"}, file) == "e");
+}
