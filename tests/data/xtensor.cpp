@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cella/data/dataset.hpp>
 #include <cella/data/xtensor.hpp>
+#include <cella/nn/layers.hpp>
+#include <cella/runtime/parameters.hpp>
 #include <vector>
 
 using namespace cella;
@@ -32,4 +34,17 @@ TEST_CASE("batches are seen as xtensor arrays without a copy") {
 TEST_CASE("scalars and expressions of too many axes are refused") {
   CHECK_THROWS_AS(as_column(xt::xarray<float>(1.f)), error);
   CHECK_THROWS_AS(as_column(xt::xarray<float>(std::vector<std::size_t>(9, 1))), error);
+}
+
+TEST_CASE("a parameter is seen as an xtensor without a copy") {
+  cella::nn::dense<3, 2> cell;
+  CHECK_THROWS_AS(cella::data::as_xtensor(cell.weight), const cella::error&);
+  cella::parameter_store store(cell, 1);
+  auto w = cella::data::as_xtensor(cell.weight);
+  REQUIRE(w.shape().size() == 2);
+  CHECK(w.shape()[0] == 2);
+  CHECK(w.shape()[1] == 3);
+  w(1, 2) = 42;
+  CHECK(cell.weight.values()[5] == 42.0f);
+  CHECK_THROWS_AS(cella::data::as_xtensor<double>(cell.weight), const cella::error&);
 }

@@ -23,9 +23,12 @@ struct rebind_container<std::ptrdiff_t, svector<std::size_t, 4> > {
 #endif
 
 #include <cella/data/tensor.hpp>
+#include <cella/graph/error.hpp>
+#include <cella/graph/parameter.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -37,6 +40,22 @@ template <class T>
 auto as_xtensor(tensor_view<T> view) {
   std::vector<std::size_t> extents(view.extents().begin(), view.extents().end());
   return xt::adapt(view.data(), view.size(), xt::no_ownership(), extents);
+}
+
+/// The values of a cell's parameter as an xtensor expression, without a copy: writing to it changes
+/// the parameter (tell the store by `touch()`). The model that owns the cell must outlive it, and T
+/// is its element type. Throws `error` if no model owns the cell yet.
+template <class T = float>
+auto as_xtensor(const parameter_base& parameter) {
+  if (!parameter.data || parameter.element != dtype_of<T>) {
+    throw error(text() << "as_xtensor: the parameter " << parameter.extents
+                       << (parameter.data
+                               ? " has another element type; name it, as in as_xtensor<double>"
+                               : " has no values yet: build a model round its cell first"));
+  }
+  const std::vector<std::size_t> extents(parameter.extents.begin(), parameter.extents.end());
+  const std::span<T> values = parameter.values<T>();
+  return xt::adapt(values.data(), values.size(), xt::no_ownership(), extents);
 }
 
 /// A copy of an xtensor expression as a column of samples; its first axis counts the samples.
