@@ -16,7 +16,7 @@
 using namespace cella;
 using namespace cella::test;
 
-namespace {
+namespace cella::test {
 
 /// Parameters of any shapes, set at run time, whose gradients are arguments.
 template <class Optimizer>
@@ -43,6 +43,10 @@ struct compiled_cell {
     return sum(gradient);
   }
 };
+
+}  // namespace cella::test
+
+namespace {
 
 // The options of a case, in PyTorch's words.
 using nlohmann::json;

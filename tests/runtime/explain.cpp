@@ -130,8 +130,7 @@ TEST_CASE("tables fit the terminal") {
     for (const std::string& line : lines_of(s)) {
       INFO(line);
       CHECK(line.size() <= width);
-      CHECK((line.empty() || line.back() != ' ' || line.find("value in the arena") == 5 ||
-             line.find_first_not_of(" 0123456789") == line.npos));
+      CHECK((line.empty() || line.back() != ' '));
     }
   }
 }

@@ -12,11 +12,7 @@
 using namespace cella;
 using namespace cella::test;
 
-namespace {
-
-constexpr model_options small{.batch = 8};
-using trained =
-    model<small_net, features<6>, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}, small>;
+namespace cella::test {
 /// Shares `first` and `norm` with small_net, but has more classes.
 struct wider_net {
   nn::dense<6, 8> first{};
@@ -24,6 +20,13 @@ struct wider_net {
   nn::dense<8, 5> last{};
   constexpr var operator()(var x) const { return last(relu(norm(first(x)))); }
 };
+}  // namespace cella::test
+
+namespace {
+
+constexpr model_options small{.batch = 8};
+using trained =
+    model<small_net, features<6>, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}, small>;
 using wider = model<wider_net, features<6>, cross_entropy_loss{}, optim::sgd{}, small>;
 
 std::vector<std::byte> bytes_of(const std::filesystem::path& path) {

@@ -59,7 +59,8 @@ template <class Make, std::size_t I>
 consteval auto words_of() {
   constexpr std::string_view s = piece(freeze_fault<Make>.view(), I);
   words<s.size() + 1> w;
-  for (std::size_t i = 0; i < s.size(); ++i) w.characters[i] = s[i];
+  // The final zero is written as well: where it is only implied, clang prints numbers.
+  for (std::size_t i = 0; i <= s.size(); ++i) w.characters[i] = i < s.size() ? s[i] : '\0';
   return w;
 }
 template <class Make, std::size_t... I>

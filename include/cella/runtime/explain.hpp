@@ -455,14 +455,16 @@ inline void print_memory(std::ostream& out, const program_facts& p, const explai
   const std::size_t columns = p.steps.size() + 1;
   const std::size_t room = o.width > 80 ? o.width - 50 : 30;
   const std::size_t per_column = (columns + room - 1) / room;
+  std::string tens;
+  std::string ones;
+  for (std::size_t c = 0; c < columns; c += 5 * per_column) {
+    tens += left(std::to_string(c / 10 % 10), 5);
+    ones += left(std::to_string(c % 10), 5);
+  }
+  auto trimmed = [](const std::string& s) { return s.substr(0, s.find_last_not_of(' ') + 1); };
   out << "\n     " << left("value in the arena", 20) << right("at", 10) << right("bytes", 10)
-      << "   ";
-  for (std::size_t c = 0; c < columns; c += per_column)
-    out << (c / per_column % 5 == 0 ? std::to_string(c / 10 % 10) : " ");
-  out << "\n" << std::string(48, ' ');
-  for (std::size_t c = 0; c < columns; c += per_column)
-    out << (c / per_column % 5 == 0 ? std::to_string(c % 10) : " ");
-  out << "\n";
+      << "   " << trimmed(tens) << "\n"
+      << std::string(48, ' ') << trimmed(ones) << "\n";
   for (const arena_value& v : values) {
     const std::string label = v.name.size() > 20 ? v.name.substr(0, 18) + ".." : v.name;
     std::string bars;
