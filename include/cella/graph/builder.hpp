@@ -281,7 +281,8 @@ class builder {
       return place(g.nodes[std::size_t(id)], r);  // constants are repeated, not captured
     }
     if (level == 0) {
-      fail(place_of(id) << g.nodes[std::size_t(id)].op->name << ": a value of a closed region (a loop body or a branch) is used outside it; "
+      fail(text() << g.nodes[std::size_t(id)].op->name
+                  << ": a value of a closed region (a loop body or a branch) is used outside it; "
                      "return it from the body");
       return g.regions[std::size_t(r)].nodes.front();
     }

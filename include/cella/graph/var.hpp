@@ -82,6 +82,7 @@ class operand {
     if (!parameter_->traced_by) a_parameter_is_used_outside_its_cell(at_);
     return parameter_->traced_by;
   }
+  constexpr bool is_var() const { return value_.b != nullptr; }
   constexpr bool is_number() const { return !value_.b && !parameter_; }
   constexpr double number() const { return number_; }
   constexpr std::source_location at() const { return at_; }
@@ -102,6 +103,14 @@ class operand {
   double number_{};
   std::source_location at_;
 };
+
+/// The builder of an operation on two operands: a var's, if there is one, so that a foreign parameter
+/// beside it is named in a sentence.
+constexpr builder& owner_of(const operand& x, const operand& y) {
+  if (x.is_var()) return *x.owner();
+  if (y.is_var()) return *y.owner();
+  return *(x.is_number() ? y.owner() : x.owner());
+}
 
 /// What may stand on the left of an operator beside a var.
 template <class S>

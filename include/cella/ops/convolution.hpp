@@ -131,7 +131,7 @@ constexpr bool walks(std::string_view op, var x, var w, const window& walk,
 
 /// Convolution of images [N,C,H,W] with filters [O,C/groups,KH,KW].
 constexpr var conv2d(operand image, operand filter, const window& walk = {}) {
-  builder& b = *(image.owner() ? image.owner() : filter.owner());
+  builder& b = owner_of(image, filter);
   const var x = image.in(b);
   const var w = filter.in(b);
   if (!detail::walks("conv2d", x, w, walk, image.at())) return x;
@@ -153,7 +153,7 @@ constexpr var conv2d(operand image, operand filter, const window& walk = {}) {
 /// dilation (KH - 1) + 1 + extra.
 constexpr var conv2d_transpose(operand image, operand filter, const window& walk = {},
                                std::array<int, 2> extra = {0, 0}) {
-  builder& b = *(image.owner() ? image.owner() : filter.owner());
+  builder& b = owner_of(image, filter);
   const var x = image.in(b);
   const var w = filter.in(b);
   if (!detail::walks("conv2d_transpose", x, w, walk, image.at())) return x;
@@ -177,7 +177,7 @@ constexpr var conv2d_transpose(operand image, operand filter, const window& walk
 /// Convolution of signals [N,C,L] with filters [O,C/groups,K] -> [N,O,OL].
 constexpr var conv1d(operand signal, operand filter, int stride = 1, int before = 0, int after = 0,
                      int dilation = 1, int groups = 1) {
-  builder& b = *(signal.owner() ? signal.owner() : filter.owner());
+  builder& b = owner_of(signal, filter);
   const var x = signal.in(b);
   const var w = filter.in(b);
   if (x.rank() != 3 || w.rank() != 3) {

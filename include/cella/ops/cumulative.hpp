@@ -116,7 +116,7 @@ constexpr var cumsum(operand x, int axis, bool reverse = false, bool exclusive =
 
 /// h[k] = factor[k] h[k-1] + x[k] along an axis, with h[-1] = 0.
 constexpr var linear_recurrence(operand factor, operand x, int axis, bool reverse = false) {
-  builder& b = *(factor.owner() ? factor.owner() : x.owner());
+  builder& b = owner_of(factor, x);
   const var a = factor.in(b);
   const var v = x.in(b);
   const int at = detail::find_axis("linear_recurrence", v, axis, x.at());

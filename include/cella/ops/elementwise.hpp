@@ -59,7 +59,7 @@ constexpr var unary(operand x, const attributes& options = {}) {
 
 template <class Op>
 constexpr var binary(operand x, operand y, const attributes& options = {}) {
-  builder& b = *(x.owner() ? x.owner() : y.owner());
+  builder& b = owner_of(x, y);
   if (y.is_number()) {
     const var v = x.in(b);
     return emit<Op>(options, y.at(), v, literal(Op::name, v, y.number(), y.at()));
@@ -133,19 +133,19 @@ constexpr var operator*(var x, operand y) { return detail::binary<mul_op>(x, y);
 constexpr var operator/(var x, operand y) { return detail::binary<div_op>(x, y); }
 template <literal_operand S>
 constexpr var operator+(const S& x, detail::located y) {
-  return detail::binary<add_op>(x, y);
+  return detail::binary<add_op>({x, y.at}, y);
 }
 template <literal_operand S>
 constexpr var operator-(const S& x, detail::located y) {
-  return detail::binary<sub_op>(x, y);
+  return detail::binary<sub_op>({x, y.at}, y);
 }
 template <literal_operand S>
 constexpr var operator*(const S& x, detail::located y) {
-  return detail::binary<mul_op>(x, y);
+  return detail::binary<mul_op>({x, y.at}, y);
 }
 template <literal_operand S>
 constexpr var operator/(const S& x, detail::located y) {
-  return detail::binary<div_op>(x, y);
+  return detail::binary<div_op>({x, y.at}, y);
 }
 constexpr var operator+(const parameter_base& x, operand y) { return detail::binary<add_op>(x, y); }
 constexpr var operator-(const parameter_base& x, operand y) { return detail::binary<sub_op>(x, y); }
@@ -237,19 +237,19 @@ constexpr var greater_equal(operand x, operand y) { return detail::binary<greate
 
 template <literal_operand S>
 constexpr var operator<(const S& x, detail::located y) {
-  return less(x, y);
+  return less({x, y.at}, y);
 }
 template <literal_operand S>
 constexpr var operator<=(const S& x, detail::located y) {
-  return less_equal(x, y);
+  return less_equal({x, y.at}, y);
 }
 template <literal_operand S>
 constexpr var operator>(const S& x, detail::located y) {
-  return greater(x, y);
+  return greater({x, y.at}, y);
 }
 template <literal_operand S>
 constexpr var operator>=(const S& x, detail::located y) {
-  return greater_equal(x, y);
+  return greater_equal({x, y.at}, y);
 }
 constexpr var operator<(var x, operand y) { return less(x, y); }
 constexpr var operator<=(var x, operand y) { return less_equal(x, y); }

@@ -126,7 +126,7 @@ constexpr var one_hot(operand indices, int depth, dtype element) {
 /// The slices of `table` along `axis` that integer `indices` of any rank name: `axis` is replaced
 /// by the axes of the indices. gather([V,D], [N,T]) is [N,T,D].
 constexpr var gather(operand table, operand indices, int axis = 0) {
-  builder& b = *(table.owner() ? table.owner() : indices.owner());
+  builder& b = owner_of(table, indices);
   const var x = table.in(b);
   const var i = indices.in(b);
   const int a = detail::find_axis("gather", x, axis, table.at());
@@ -144,7 +144,7 @@ constexpr var embedding(operand indices, operand table) { return gather(table, i
 /// Element i of the result is the table's element at index i along `axis` and at its own place
 /// along the others; the indices have the table's rank and fit into it along the other axes.
 constexpr var gather_elements(operand table, operand indices, int axis) {
-  builder& b = *(table.owner() ? table.owner() : indices.owner());
+  builder& b = owner_of(table, indices);
   const var x = table.in(b);
   const var i = indices.in(b);
   const int a = detail::find_axis("gather_elements", x, axis, table.at());
@@ -163,7 +163,7 @@ constexpr var gather_elements(operand table, operand indices, int axis) {
 /// Zeros with `extent` rows along axis 0, to which values [N..., D...] are added at the rows that
 /// integer indices [N...] name; equal indices add up (also called unsorted segment sum).
 constexpr var scatter(operand values, operand indices, int extent) {
-  builder& b = *(values.owner() ? values.owner() : indices.owner());
+  builder& b = owner_of(values, indices);
   const var v = values.in(b);
   const var i = indices.in(b);
   if (!detail::are_indices("scatter", i, indices.at())) return v;
@@ -204,7 +204,7 @@ constexpr var flat_index(var i, const shape& s) {
 /// Index tuples [..., K] name places in the first K axes of the table [...] -> the elements or
 /// slices there.
 constexpr var gather_nd(operand table, operand indices) {
-  builder& b = *(table.owner() ? table.owner() : indices.owner());
+  builder& b = owner_of(table, indices);
   const var x = table.in(b);
   const var i = indices.in(b);
   const shape s = x.shape();
@@ -221,7 +221,7 @@ constexpr var gather_nd(operand table, operand indices) {
 }
 /// Zeros of shape `target` to which values are added at the places that index tuples [..., K] name.
 constexpr var scatter_nd(operand indices, operand values, const shape& target) {
-  builder& b = *(values.owner() ? values.owner() : indices.owner());
+  builder& b = owner_of(values, indices);
   const var i = indices.in(b);
   if (!detail::are_indices("scatter_nd", i, indices.at())) return values.in(b);
   const int k = i.rank() ? i.extent(-1) : 0;

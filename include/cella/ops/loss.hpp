@@ -36,7 +36,7 @@ constexpr var smooth_l1_loss(operand prediction, operand target, double beta = 1
 /// Kullback-Leibler divergence of predicted log-probabilities [N,...] from target probabilities,
 /// summed and divided by N. 0 log 0 counts as 0.
 constexpr var kl_div(operand log_probabilities, operand probabilities) {
-  builder& b = *(log_probabilities.owner() ? log_probabilities.owner() : probabilities.owner());
+  builder& b = owner_of(log_probabilities, probabilities);
   const var q = log_probabilities.in(b);
   const var p = probabilities.in(b);
   const var log_p = log(select(p > 0, p, ones_like(p)));
@@ -45,7 +45,7 @@ constexpr var kl_div(operand log_probabilities, operand probabilities) {
 }
 /// -log p of the label: log-probabilities [N,C], integer labels [N].
 constexpr var nll_loss(operand log_probabilities, operand labels, reduction r = reduction::mean) {
-  builder& b = *(log_probabilities.owner() ? log_probabilities.owner() : labels.owner());
+  builder& b = owner_of(log_probabilities, labels);
   const var q = log_probabilities.in(b);
   const var y = labels.in(b);
   if (q.rank() != 2 || y.rank() != 1 || q.extent(0) != y.extent(0)) {
@@ -61,7 +61,7 @@ constexpr var nll_loss(operand log_probabilities, operand labels, reduction r = 
 /// -(t log p + (1 - t) log(1 - p)); logarithms count as at least -100, as in PyTorch.
 constexpr var binary_cross_entropy(operand probabilities, operand target,
                                    reduction r = reduction::mean) {
-  builder& b = *(probabilities.owner() ? probabilities.owner() : target.owner());
+  builder& b = owner_of(probabilities, target);
   const var p = probabilities.in(b);
   const var t = target.in(b);
   const var loss = t * operand(maximum(log(p), -100), target.at()) +
@@ -70,7 +70,7 @@ constexpr var binary_cross_entropy(operand probabilities, operand target,
 }
 /// Binary cross-entropy of sigmoid(logits), without overflow.
 constexpr var sigmoid_cross_entropy(operand logits, operand target, reduction r = reduction::mean) {
-  builder& b = *(logits.owner() ? logits.owner() : target.owner());
+  builder& b = owner_of(logits, target);
   const var z = logits.in(b);
   return detail::reduce_loss(softplus(z) - z * target, r, logits.at());
 }
@@ -94,7 +94,7 @@ struct cross_entropy_options {
 /// Szegedy et al. 2016 for the smoothing.
 constexpr var softmax_cross_entropy(operand logits, operand target,
                                     const cross_entropy_options& options) {
-  builder& b = *(logits.owner() ? logits.owner() : target.owner());
+  builder& b = owner_of(logits, target);
   const var z = logits.in(b);
   const var y = target.in(b);
   const bool probabilities = is_floating(y.element());

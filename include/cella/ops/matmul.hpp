@@ -56,7 +56,7 @@ struct matmul_op : bilinear<matmul_op> {
 /// axis vanishes from the result. `transpose_a`/`transpose_b` swap the last two axes first.
 constexpr var matmul(operand left, operand right, bool transpose_a = false,
                      bool transpose_b = false) {
-  builder& b = *(left.owner() ? left.owner() : right.owner());
+  builder& b = owner_of(left, right);
   const var x = left.in(b);
   const var y = right.in(b);
   const int rx = x.rank();
@@ -117,7 +117,7 @@ constexpr var matmul(operand left, operand right, bool transpose_a = false,
 
 /// Outer product of two vectors: [m], [n] -> [m,n].
 constexpr var outer(operand left, operand right) {
-  builder& b = *(left.owner() ? left.owner() : right.owner());
+  builder& b = owner_of(left, right);
   const var x = left.in(b);
   const var y = right.in(b);
   if (x.rank() != 1 || y.rank() != 1) {
@@ -133,7 +133,7 @@ constexpr var outer(operand left, operand right) {
 /// first, then those of y.
 constexpr var tensor_dot(operand left, operand right, const axis_list& axes_x,
                          const axis_list& axes_y) {
-  builder& b = *(left.owner() ? left.owner() : right.owner());
+  builder& b = owner_of(left, right);
   const var x = left.in(b);
   const var y = right.in(b);
   matmul_op::options o;
