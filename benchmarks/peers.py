@@ -16,6 +16,7 @@ time the machine's host took away ("stolen"): figures from a busy machine say li
 """
 import argparse
 import collections
+import itertools
 import json
 import os
 import re
@@ -40,7 +41,8 @@ def arguments():
     p.add_argument("--patience", type=float, default=60,
                    help="seconds to wait for other processes before each measurement")
     p.add_argument("--lines", metavar="FILE", help="append each measurement as a line of JSON")
-    p.add_argument("--from", dest="old", metavar="FILE", help="measure nothing: take these lines")
+    p.add_argument("--from", dest="old", nargs="+", metavar="FILE",
+                   help="measure nothing: take the lines of these files")
     p.add_argument("--report", metavar="FILE",
                    help="Markdown file whose section <!-- peers --> takes the tables; default: print")
     return p.parse_args()
@@ -62,7 +64,7 @@ def peers_of(options):
 
 
 def run(command, threads):
-    """Runs a command alone: (standard output, resources that it used, seconds it took)."""
+    """Runs a command: (standard output, seconds it took)."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),
                        OPENBLAS_NUM_THREADS=str(threads))
     start = time.monotonic()
@@ -70,7 +72,8 @@ def run(command, threads):
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     output, errors = process.communicate()
     if process.returncode:
-        raise RuntimeError((errors or output).strip().splitlines()[-1:] or process.returncode)
+        last = (errors or output).strip().splitlines()[-1:]
+        raise RuntimeError(f"ended with {process.returncode}: {' '.join(last)}")
     return output, time.monotonic() - start
 
 
@@ -101,28 +104,38 @@ def measure(name, command, workload, threads, patience):
 
 
 def measure_all(options):
-    lines, failed = [], set()
+    lines, failed = [{"machine": report.machine()}], set()
+
+    def keep(line):
+        if options.lines:
+            with open(options.lines, "a") as f:
+                f.write(json.dumps(line) + "\n")
+
+    keep(lines[0])
     for round_ in range(options.rounds):
-        for workload in options.workloads:
-            for threads in options.threads:
-                for name, only_workload, only_threads, command in peers_of(options):
-                    if only_workload not in (None, workload) or only_threads not in (None, threads):
-                        continue
-                    if (name, workload, threads) in failed:
-                        continue
-                    try:
-                        line = measure(name, command, workload, threads, options.patience)
-                    except RuntimeError as e:
-                        failed.add((name, workload, threads))
-                        print(f"{name} {workload} {threads}: {e}", file=sys.stderr)
-                        continue
-                    line["round"] = round_ + 1
-                    lines.append(line)
-                    print(json.dumps(line), file=sys.stderr, flush=True)
-                    if options.lines:
-                        with open(options.lines, "a") as f:
-                            f.write(json.dumps(line) + "\n")
+        for workload, threads in itertools.product(options.workloads, options.threads):
+            for name, only_workload, only_threads, command in peers_of(options):
+                if only_workload not in (None, workload) or only_threads not in (None, threads):
+                    continue
+                if (name, workload, threads) in failed:
+                    continue
+                try:
+                    line = measure(name, command, workload, threads, options.patience)
+                except RuntimeError as e:
+                    failed.add((name, workload, threads))
+                    print(f"{name} {workload} {threads}: {e}", file=sys.stderr)
+                    continue
+                line["round"] = round_ + 1
+                lines.append(line)
+                print(json.dumps(line), file=sys.stderr, flush=True)
+                keep(line)
     return lines
+
+
+def load(path):
+    """The lines of a file that `--lines` has written."""
+    with open(path) as f:
+        return [json.loads(line) for line in f if line.strip()]
 
 
 def combined(lines):
@@ -130,6 +143,8 @@ def combined(lines):
     least of the minima."""
     groups = collections.defaultdict(lambda: collections.defaultdict(list))
     for line in lines:
+        if "machine" in line:
+            continue
         groups[line["workload"], line["threads"]][line["framework"]].append(line)
     result = {}
     for key, frameworks in groups.items():
@@ -150,16 +165,16 @@ def number(x, digits=3):
 
 
 def markdown(lines):
-    versions = {}
-    for line in lines:
-        versions[line["framework"]] = line.get("version", "")
-    rounds = max(line.get("round", 1) for line in lines)
-    noisy = sum(line.get("others", 0) > 0.1 for line in lines)
-    text = [*report.machine(),
+    machines = [line["machine"] for line in lines if "machine" in line]
+    lines = [line for line in lines if "machine" not in line]
+    versions = {line["framework"]: line.get("version", "") for line in lines}
+    counts = collections.Counter((r["workload"], r["threads"], r["framework"]) for r in lines)
+    rounds = "-".join(str(n) for n in sorted({min(counts.values()), max(counts.values())}))
+    busy = sorted(line.get("others", 0) for line in lines)
+    text = [*(machines[-1] if machines else []),
             "- frameworks: " + ", ".join(f"{n} {v}".strip() for n, v in sorted(versions.items())),
-            f"- {rounds} round{'s' * (rounds > 1)}, one process at a time; {noisy} of {len(lines)} "
-            "measurements had other processes use more than a tenth of a processor (the busiest "
-            f"{max(line.get('others', 0) for line in lines):.2f})", ""]
+            f"- {rounds} measurements of each, one process at a time; meanwhile other processes used "
+            f"{busy[0]:.2f} to {busy[-1]:.2f} processors (median {statistics.median(busy):.2f})", ""]
     header = ["workload", "framework", "median ms", "min ms", "median against the fastest peer",
               "min against the fastest peer", "start to third step s", "peak memory MB"]
     threads_seen = sorted({line["threads"] for line in lines})
@@ -183,13 +198,12 @@ def markdown(lines):
 def main():
     options = arguments()
     if options.old:
-        with open(options.old) as f:
-            lines = [json.loads(line) for line in f]
+        lines = [line for path in options.old for line in load(path)]
     else:
         if not options.cella and not options.peer:
             sys.exit("name something to measure: --cella or --peer, or --from for old lines")
         lines = measure_all(options)
-    if not lines:
+    if all("machine" in line for line in lines):
         sys.exit("there are no measurements")
     text = markdown(lines)
     if options.report:

@@ -21,16 +21,14 @@ def first_line(*command):
 
 def machine(compilers=("g++", "clang++-19")):
     """The processor, what it can do, the system, compilers and the date, as lines of Markdown."""
-    model, flags = "unknown processor", []
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        name, _, value = (part.strip() for part in line.partition(":"))
-        if name == "model name":
-            model = value
-        if name in ("flags", "Features"):
-            flags = value.split()
-    numbers = {n: v for n, v in re.findall(r"^(cpu family|model)\s*:\s*(\d+)$",
-                                           pathlib.Path("/proc/cpuinfo").read_text(), re.M)}
-    detail = f" (family {numbers['cpu family']}, model {numbers['model']})" if len(numbers) == 2 else ""
+    cpuinfo = pathlib.Path("/proc/cpuinfo").read_text()
+
+    def value(name, default=""):
+        found = re.search(rf"^{name}\s*: (.*)$", cpuinfo, re.M)
+        return found[1] if found else default
+
+    model, flags = value("model name", "unknown processor"), value("(?:flags|Features)").split()
+    detail = f" (family {value('cpu family')}, model {value('model')})" if value("model") else ""
     lines = [
         f"- processor: {model}{detail}, {len(os.sched_getaffinity(0))} cores; "
         + ", ".join(f for f in INSTRUCTIONS if f in flags),

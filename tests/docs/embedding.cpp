@@ -13,8 +13,6 @@
 
 namespace {
 
-// ---- classifier
-
 using Net = cella::models::mlp<16, 32, 4>;
 using Program = cella::inference_program<Net, cella::tensor<cella::dtype::f32, 1, 16>>;
 
@@ -41,8 +39,6 @@ class Classifier {
   cella::executable<Program> run_{store_};
 };
 
-// ---- weights
-
 void Classifier::load(const std::filesystem::path& path) {
   const auto file = cella::interop::safetensors_file::open(path);
   for (const auto& entry : store_.entries()) {
@@ -54,16 +50,12 @@ void Classifier::load(const std::filesystem::path& path) {
   store_.touch();
 }
 
-// ---- threads
-
 /// A pool that starts no thread: those of the host work for it while they have nothing else to do.
 struct Host {
   cella::thread_pool pool{1, 2};  // the caller, and seats for two guests
   std::jthread first{[this](std::stop_token stop) { pool.worker(stop); }};
   std::jthread second{[this](std::stop_token stop) { pool.worker(stop); }};
 };
-
-// ---- end of threads
 
 std::filesystem::path saved_weights() {
   Net net;
@@ -138,14 +130,11 @@ TEST_CASE("a program runs on the host's threads") {
 }
 
 TEST_CASE("parameters are seen as xtensor arrays without a copy") {
-  // ---- xtensor
   Net net;
   cella::parameter_store store(net, 7);
-  auto weight = cella::data::as_xtensor(
-      cella::data::tensor_view<float>(net.layer.weight.values().data(), net.layer.weight.extents));
+  auto weight = cella::data::as_xtensor(net.layer.weight);
   weight *= 0.5f;  // changes the network itself
   store.touch();   // so that what was derived from the old values is made again
-  // ---- end of xtensor
   CHECK(weight.shape(0) == 32);
   CHECK(weight.shape(1) == 16);
   Net other;

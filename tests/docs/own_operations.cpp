@@ -6,7 +6,7 @@
 
 #include "support/gradient_check.hpp"
 
-namespace {
+namespace own_operations_test {
 
 using namespace cella;
 
@@ -121,7 +121,9 @@ constexpr gradient_case cases[] = {
     {"direction", [](var v) { return direction(v); }, {vectors}},
 };
 
-}  // namespace
+}  // namespace own_operations_test
+
+using namespace own_operations_test;
 
 TEST_CASE("own operations of all kinds have values") {
   CHECK(eval([](var v) { return rotate(v, 1); }, f64({2, 3}, {1, 2, 3, 4, 5, 6})).values ==

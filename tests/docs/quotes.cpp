@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <map>
+#include <sstream>
 
 #include "documents.hpp"
 
@@ -54,6 +57,43 @@ TEST_CASE("files that documents link to exist") {
     }
   }
   CHECK(links > 10);
+}
+
+TEST_CASE("the times in README.md are those of docs/performance.md") {
+  const auto cells = [](const std::string& line) {
+    std::vector<std::string> all;
+    std::istringstream in(line);
+    for (std::string cell; std::getline(in, cell, '|');) {
+      const std::size_t first = cell.find_first_not_of(" *");
+      all.push_back(
+          first == cell.npos ? "" : cell.substr(first, cell.find_last_not_of(" *") - first + 1));
+    }
+    return all;
+  };
+  // Workload -> framework -> least time, as it is printed.
+  std::map<std::string, std::map<std::string, std::string>> least;
+  for (const std::string& line : read_lines(source_directory() / "docs/performance.md")) {
+    const auto c = cells(line);
+    if (c.size() > 6 && !c[4].empty() && std::isdigit(static_cast<unsigned char>(c[4][0])))
+      least[c[1]].emplace(c[2], c[4]);  // of several tables the first: one thread
+  }
+  int rows = 0;
+  for (const std::string& line : read_lines(source_directory() / "README.md")) {
+    const auto c = cells(line);
+    const std::size_t name = c.size() == 4 ? c[1].find("(`") : std::string::npos;
+    if (name == std::string::npos) continue;
+    const std::string workload = c[1].substr(name + 2, c[1].find("`)") - name - 2);
+    INFO(workload);
+    auto times = least[workload];
+    CHECK(c[2] == times["cella"]);
+    times.erase("cella");
+    REQUIRE(!times.empty());
+    const auto fastest =
+        std::ranges::min_element(times, {}, [](const auto& t) { return std::stod(t.second); });
+    CHECK(c[3] == fastest->second + " (" + fastest->first + ")");
+    ++rows;
+  }
+  CHECK(rows == int(least.size()));
 }
 
 TEST_CASE("a changed, moved or cut line of a quote is found") {

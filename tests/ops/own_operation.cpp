@@ -5,7 +5,7 @@
 
 #include "support/gradient_check.hpp"
 
-namespace {
+namespace own_operation_test {
 
 using namespace cella;
 
@@ -91,7 +91,9 @@ void check_layer() {
   }
 }
 
-}  // namespace
+}  // namespace own_operation_test
+
+using namespace own_operation_test;
 
 TEST_CASE("an own operation is fused into the kernel before it") {
   check_layer<1>();

@@ -7,7 +7,7 @@
 
 using namespace cella;
 
-namespace {
+namespace explain_test {
 
 /// One hidden layer, with a value that two others read.
 struct small_net {
@@ -64,7 +64,9 @@ std::int64_t bytes_behind(const std::string& s, const std::string& heading) {
   return std::stoll(digits);
 }
 
-}  // namespace
+}  // namespace explain_test
+
+using namespace explain_test;
 
 TEST_CASE("explain prints the traced graph and what each pass makes of it") {
   const std::string s = explained<training>();

@@ -124,7 +124,7 @@ constexpr void walk_cell(T& x, std::vector<char>& path, P& on_parameter, C& on_c
     if (length) path.push_back('.');
     path.insert(path.end(), name.begin(), name.end());
     walk_cell(member, path, on_parameter, on_cell);
-    path.resize(length);
+    path.erase(path.begin() + std::ptrdiff_t(length), path.end());
   };
   if constexpr (std::is_base_of_v<parameter_base, U>) {
     on_parameter(here, x);

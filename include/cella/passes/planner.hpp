@@ -83,6 +83,15 @@ class planner {
     return -1;
   }
 
+  /// Groups that read `n`, also through reshapes and broadcasts.
+  template <class F>
+  constexpr void for_each_reader(node_id n, F f) const {
+    for (node_id u : cut_.users(n)) {
+      const int o = cut_.owner[std::size_t(u)];
+      if (o >= 0) f(o);
+      if (cut_.is_alias(u) || cut_.is_broadcast(u)) for_each_reader(u, f);
+    }
+  }
   constexpr void order_groups() {
     in_place_.assign(g.outputs.size(), 0);
     std::vector<int> when;
@@ -121,15 +130,6 @@ class planner {
                  ? when[std::size_t(a)] < when[std::size_t(b)]
                  : a < b;
     });
-  }
-  /// Groups that read `n`, also through reshapes and broadcasts.
-  template <class F>
-  constexpr void for_each_reader(node_id n, F f) const {
-    for (node_id u : cut_.users(n)) {
-      const int o = cut_.owner[std::size_t(u)];
-      if (o >= 0) f(o);
-      if (cut_.is_alias(u) || cut_.is_broadcast(u)) for_each_reader(u, f);
-    }
   }
   /// The kernel reads the value that it overwrites other than at the element that it writes.
   constexpr bool reads_old_value_elsewhere(int writer, node_id input) const {

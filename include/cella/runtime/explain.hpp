@@ -6,6 +6,7 @@
 #include <cella/graph/print.hpp>
 #include <cella/runtime/program.hpp>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace cella {
@@ -448,8 +449,8 @@ inline void print_memory(std::ostream& out, const program_facts& p, const explai
   address_book book(p, f);
   for (std::size_t i = 0; i < p.steps.size(); ++i) book.follow(int(i));
   std::vector<arena_value> values = book.values();
-  std::stable_sort(values.begin(), values.end(), [](const arena_value& a, const arena_value& b) {
-    return a.offset != b.offset ? a.offset < b.offset : a.first < b.first;
+  std::sort(values.begin(), values.end(), [](const arena_value& a, const arena_value& b) {
+    return std::tie(a.offset, a.first, a.name) < std::tie(b.offset, b.first, b.name);
   });
   // One column per step, and one behind the last for results; several steps share one if need be.
   const std::size_t columns = p.steps.size() + 1;

@@ -57,7 +57,8 @@ template <class T>
     vec<T> sum_of_exp(T{0}), at_label(T{0});
     T* to = dz ? dz + std::int64_t{block} * classes * L : nullptr;
     for (int c = 0; c < classes; ++c) {
-      const vec<T> shifted = load(at + std::int64_t{c} * L) - largest;
+      // Dead lanes may hold NaN, which xsimd's exp would convert to an integer.
+      const vec<T> shifted = keep(first_bits(n), load(at + std::int64_t{c} * L) - largest);
       const vec<T> power = xsimd::exp(shifted);
       sum_of_exp = sum_of_exp + power;
       at_label = at_label + keep(equal_first<T>(label, n, c), shifted);
