@@ -1,6 +1,8 @@
 // A first model: trained on generated digits in a few seconds, asked, and saved.
 #include <cella/data/digits.hpp>
-#include <cella/models/lenet.hpp>
+#include <cella/nn/layers.hpp>
+#include <cella/ops/activation.hpp>
+#include <cella/ops/pooling.hpp>
 #include <cella/train/model.hpp>
 #include <iostream>
 

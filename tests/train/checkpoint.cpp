@@ -238,3 +238,19 @@ TEST_CASE("a restart forgets the optimizer's state and keeps the parameters") {
   steps(b, 2);
   CHECK(a.snapshot() == b.snapshot());
 }
+
+TEST_CASE("a frozen parameter gathers no momentum") {
+  const scratch_directory dir("frozen");
+  for (execution how : {execution::graph, execution::eager}) {
+    trained m({.seed = 1, .mode = how});
+    m.fit(three_classes(21), {.epochs = 2, .freeze = {"first.*"}});
+    m.save(dir / "m.safetensors", {.optimizer = true});
+    const auto file = interop::safetensors_file::open(dir / "m.safetensors");
+    auto is_zero = [&](const char* name) {
+      return std::ranges::all_of(file.at(name).bytes, [](std::byte b) { return b == std::byte{}; });
+    };
+    CHECK(is_zero("momentum.first.weight"));
+    CHECK(is_zero("momentum.first.bias"));
+    CHECK_FALSE(is_zero("momentum.last.weight"));
+  }
+}

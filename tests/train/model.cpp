@@ -149,6 +149,9 @@ TEST_CASE("evaluation counts each sample once, whatever the batches") {
     for (int batch : {1, 5, 8, 21, 30}) {
       CHECK(m.evaluate(data.batch(batch))["loss"] == doctest::Approx(loss).epsilon(1e-5));
     }
+    const auto still = m.fit(data, {.learning_rate = 0}, metrics::accuracy{});
+    CHECK(still[0]["loss"] == doctest::Approx(loss).epsilon(1e-5));
+    CHECK(still[0]["accuracy"] == m.evaluate(data, metrics::accuracy{})["accuracy"]);
     metrics::confusion_matrix<3> table;
     const auto r = m.evaluate(data, metrics::accuracy{}, table, metrics::top_k<3>{});
     CHECK(r["top3"] == 1);

@@ -50,8 +50,15 @@ template <class T>
 struct named_object {
   T value;
 };
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-internal"
+#endif
 template <class T>
 extern const named_object<T> imaginary;
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 template <class T>
 struct member_address {
   const T* p;

@@ -6,6 +6,7 @@
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/passes/plan.hpp>
+#include <cella/passes/product_form.hpp>
 
 namespace cella {
 
@@ -94,8 +95,10 @@ constexpr layout choose_layout(const graph& g, int lanes) {
   std::int64_t widest = 0;
   for (const node& x : g.nodes) {
     if (is<convolution_op>(x)) widest = std::max(widest, std::int64_t{x.type[1]} * 8);
-    if (is<matmul_op>(x) && x.type.rank())
-      widest = std::max(widest, std::int64_t{x.type[x.type.rank() - 1]});
+    if (!is<matmul_op>(x)) continue;
+    // A weight that is wide in both directions; a weight gradient's depth is the batch.
+    const product_form f = form_of_product(g, g.regions[0].nodes[std::size_t(x.position)]);
+    if (f.fits) widest = std::max(widest, std::min(f.columns, f.depth));
   }
   return widest <= 512 ? layout::lanes : layout::plain;
 }

@@ -5,6 +5,7 @@
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/input.hpp>
+#include <cella/train/lazy.hpp>
 #include <cella/train/runtime_path.hpp>
 #include <cella/train/step.hpp>
 #include <map>
@@ -46,23 +47,6 @@ constexpr tensor_type target_of(const tensor_type& prediction) {
   else
     return prediction;
 }
-/// A T that is made on first use, and whose type is not looked into before: naming a program here
-/// does not compile it.
-template <class T>
-class lazy {
- public:
-  template <class... Arguments>
-  T& get(Arguments&&... arguments) {
-    if (!object_) {
-      object_ = {new T(std::forward<Arguments>(arguments)...),
-                 [](void* p) { delete static_cast<T*>(p); }};
-    }
-    return *static_cast<T*>(object_.get());
-  }
-
- private:
-  std::unique_ptr<void, void (*)(void*)> object_{nullptr, [](void*) {}};
-};
 template <auto Loss>
 struct loss_cell {
   constexpr var operator()(var prediction, var target) const { return Loss(prediction, target); }
@@ -83,6 +67,7 @@ class engine {
  public:
   static constexpr std::int64_t batch = Options.batch;
   static constexpr dtype precision = Options.precision;
+  using number = element<precision>;
   using input_tensor = typename Input::template batch<precision, Options.batch>;
   static constexpr tensor_type input_type = input_tensor::type;
   static constexpr tensor_type traced_output =
@@ -157,7 +142,7 @@ class engine {
                                tensor_ref{bytes_of(y), types[1]}};
     const std::array<named_scalar, 2> scalars{
         {{"learning_rate", learning_rate}, {"step", double(step)}}};
-    run_.emplace(input_memory{&store_, &*slots_, arguments, scalars});
+    run_.emplace(input_memory{&store_, &*slots_, arguments, scalars}, &compute_as<number>);
     if (mode == execution::eager)
       run_->run_eagerly(step_, types, {true, precision});
     else
@@ -176,7 +161,7 @@ class engine {
       if (rows == 0) return;
       const std::array types{for_rows(input_type, rows)};
       const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
-      runtime_path run({&store_, nullptr, arguments, {}});
+      runtime_path run({&store_, nullptr, arguments, {}}, &compute_as<number>);
       run.run_eagerly(step_.net, types, {false, precision});
       std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
       return;
@@ -202,7 +187,7 @@ class engine {
     const std::array types{for_rows(output_type_, rows), for_rows(target_type_, rows)};
     const std::array arguments{tensor_ref{bytes_of(prediction), types[0]},
                                tensor_ref{bytes_of(y), types[1]}};
-    runtime_path run({&store_, nullptr, arguments, {}});
+    runtime_path run({&store_, nullptr, arguments, {}}, &compute_as<number>);
     run.run(traced(loss_graphs_, rows, loss_, types, false));
     return read_element(run.result(0), 0);
   }
@@ -261,7 +246,7 @@ class engine {
     const std::array random{store_.random_state()[0], store_.random_state()[1]};
     const std::vector<input_element> zeros(std::size_t(input_type.size()));
     const std::array arguments{tensor_ref{bytes_of(zeros.data()), input_type}};
-    runtime_path run({&store_, nullptr, arguments, {}});
+    runtime_path run({&store_, nullptr, arguments, {}}, &compute_as<number>);
     run.run_eagerly(step_.net, std::array{input_type}, {false, precision});
     output_type_ = run.result(0).type;
     target_type_ = detail::target_of<Loss>(output_type_);
@@ -269,7 +254,7 @@ class engine {
   }
 
   template <int Rows>
-  void infer_batch(detail::lazy<executable<inference<Rows>>>& compiled, const input_element* x,
+  void infer_batch(lazy<executable<inference<Rows>>>& compiled, const input_element* x,
                    std::int64_t valid, output_element* out) {
     auto& program = compiled.get(store_, threads_.get());
     program(x);
@@ -301,9 +286,9 @@ class engine {
   tensor_type target_type_ = target_tensor;
   std::optional<slot_store> slots_;
   std::unique_ptr<thread_pool> threads_;
-  detail::lazy<executable<training>> trainer_;
-  detail::lazy<executable<inference<int(batch)>>> many_;
-  detail::lazy<executable<inference<1>>> one_;
+  lazy<executable<training>> trainer_;
+  lazy<executable<inference<int(batch)>>> many_;
+  lazy<executable<inference<1>>> one_;
   std::optional<runtime_path> run_;
   std::map<std::int64_t, graph> step_graphs_, loss_graphs_;
   std::vector<input_element> padded_;

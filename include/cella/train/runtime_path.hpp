@@ -30,16 +30,26 @@ struct input_memory {
   std::span<const named_scalar> scalars;
 };
 
+/// `cpu::compute` with fast kernels for one element type only: others are not compiled.
+template <class T>
+void compute_as(const op_info& op, const attributes& options, std::span<const tensor_ref> in,
+                std::span<const tensor_ref> out) {
+  if (out[0].type.element == dtype_of<T> && cpu::detail::compute_fast<T>(op, options, in, out[0]))
+    return;
+  compute(op, options, in, out);
+}
+
 /// The values of one run. They live as long as this object.
 class runtime_path final : public builder::evaluator {
  public:
-  explicit runtime_path(const input_memory& memory) : memory_(memory) {}
+  explicit runtime_path(const input_memory& memory, compute_function with = &cpu::compute)
+      : memory_(memory), compute_(with) {}
 
   /// Runs a traced graph.
   void run(const graph& g) {
     const cpu::flush_denormals guard;
     for (std::size_t i = 0; i < g.inputs.size(); ++i) bind(g, int(i));
-    interpret(g, values_, &cpu::compute);
+    interpret(g, values_, compute_);
     finish(g);
   }
   /// Runs cell(arguments...) node by node: the cell may read values, print them and branch on them.
@@ -67,12 +77,12 @@ class runtime_path final : public builder::evaluator {
 
   void evaluate(builder& b, node_id n) override {
     bind_operands(b.g, b.g.operands(n));
-    values_.evaluate(b.g, n, &cpu::compute);
+    values_.evaluate(b.g, n, compute_);
   }
   double read(node_id n, std::int64_t i) const override {
     if (values_.has(n)) return read_element(values_.value(n), i);
     const std::array input{n};  // nobody has computed with it yet
-    runtime_path first(memory_);
+    runtime_path first(memory_, compute_);
     first.bind_operands(*graph_, input);
     return read_element(first.values_.value(n), i);
   }
@@ -149,6 +159,7 @@ class runtime_path final : public builder::evaluator {
   }
 
   input_memory memory_;
+  compute_function compute_;
   const graph* graph_{};  ///< in eager mode, while the cell runs
   value_store values_;
   std::vector<aligned_buffer> numbers_;

@@ -392,7 +392,7 @@ struct lowered {
       y[std::size_t(k)] = {m.at<std::byte>(s.outputs[std::size_t(k)].at),
                            n.result_count ? g.result_type(s.anchor, k) : n.type};
     }
-    compute(info_of<op_of<g.nodes[std::size_t(s.anchor)].op>>, n.attributes,
+    cella::compute(info_of<op_of<g.nodes[std::size_t(s.anchor)].op>>, n.attributes,
             {x.data(), std::size_t(n.operand_count)}, y);
   }
 };
