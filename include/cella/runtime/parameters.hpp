@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/graph/error.hpp>
+#include <cella/graph/op_info.hpp>
 #include <cella/graph/random.hpp>
 #include <cella/graph/reflection.hpp>
 #include <cella/passes/memory.hpp>

@@ -13,6 +13,7 @@
 #include <cella/backend/cpu/product_of.hpp>
 #include <cella/backend/cpu/single_sample.hpp>
 #include <cella/ops/compute.hpp>
+#include <cella/ops/convolution.hpp>
 #include <cella/passes/product_form.hpp>
 #include <utility>
 
