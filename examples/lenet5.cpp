@@ -18,9 +18,9 @@
 #include <cella/train/callbacks.hpp>
 #include <cella/train/model.hpp>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -91,10 +91,14 @@ void let_ctrl_c_stop_training() {
 struct watch {
   void on_batch_end(train::fit_state& s) const {
     if (interrupted) s.stop = true;
-    if (!std::isfinite(s.loss)) {
-      throw error("training: the loss of step " + std::to_string(s.step) +
-                  " is no number any more; choose a smaller --lr than " +
-                  std::to_string(s.learning_rate));
+    // Guessing costs ln 10 = 2.3. What is far above it, or no number, does not come back.
+    if (!(s.loss < 1000)) {
+      char message[160];
+      std::snprintf(message, sizeof message,
+                    "training diverges: the loss of step %lld is %.3g with a learning rate of "
+                    "%.3g; choose a smaller --lr",
+                    static_cast<long long>(s.step), s.loss, s.learning_rate);
+      throw error(message);
     }
   }
 };
