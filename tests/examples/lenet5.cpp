@@ -94,7 +94,7 @@ TEST_CASE("a run says what it did, on the streams and in its JSON file") {
 
   CHECK(t.figures["parameters"] == 61706);
   CHECK(t.figures["epochs"] == 1);
-  CHECK(t.figures["train_samples"] == 96);
+  CHECK(t.figures["train_samples"] == 320);
   CHECK(t.figures["test_samples"] == 4000);
   CHECK(t.figures["mode"] == "graph");
   CHECK(t.figures["seconds"] > 0.0);
