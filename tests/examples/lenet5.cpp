@@ -191,7 +191,7 @@ TEST_CASE("a learning rate that is too large ends with a message, not with a use
 
 TEST_CASE("Ctrl-C while training leaves no file behind") {
   const scratch_folder folder("interrupted");
-  const outcome r = run(folder, "timeout --preserve-status --signal=INT 4 " + lenet5 +
+  const outcome r = run(folder, "timeout --foreground --preserve-status --signal=INT 4 " + lenet5 +
                                     "--epochs 100000 --samples 96 --json o.json");
   CHECK(r.status == 130);
   CHECK(folder.files().empty());
