@@ -24,7 +24,7 @@ using inference = inference_program<Net, tensor<dtype::f32, Input...>>;
 
 namespace detail {
 
-/// Describes the calls that step I becomes, in the order of `executable<P>::calls`.
+/// Describes the calls that step I becomes, in the order of `cpu::kernel_calls<P>::steps`.
 template <class P, int I>
 void describe(program_profile& p) {
   using lowered = cpu::lowered<P, I>;
@@ -96,13 +96,14 @@ class bound {
     aligned_buffer arena(std::size_t(P::plan.arena_bytes));
     aligned_buffer slots(std::size_t(P::plan.slot_bytes));
     aligned_buffer scalars(std::size_t(P::count(input_role::scalar)) * 8);
-    cpu::memory memory{};
-    memory.base[arena_space] = arena.data();
-    memory.base[parameter_space] = store_.data();
-    memory.base[slot_space] = slots.data();
-    memory.base[scalar_space] = scalars.data();
-    memory.base[first_argument] = reinterpret_cast<std::byte*>(x_.data());
-    memory.base[first_argument + 1] = reinterpret_cast<std::byte*>(labels_.data());
+    std::array<std::byte*, first_argument + 2> spaces{};
+    const cpu::memory memory{spaces.data()};
+    spaces[arena_space] = arena.data();
+    spaces[parameter_space] = store_.data();
+    spaces[slot_space] = slots.data();
+    spaces[scalar_space] = scalars.data();
+    spaces[first_argument] = reinterpret_cast<std::byte*>(x_.data());
+    spaces[first_argument + 1] = reinterpret_cast<std::byte*>(labels_.data());
     if constexpr (P::training) {
       constexpr auto at = std::size_t(P::scalar("learning_rate"));
       *reinterpret_cast<float*>(scalars.data() + at * 8) = float(learning_rate);
@@ -115,8 +116,8 @@ class bound {
     const auto end = clock::now() + std::chrono::seconds(8);
     for (int turn = 0; turn < 40 && (turn < 2 || clock::now() < end); ++turn) {
       for (int i = 0; i < 25; ++i) {
-        time_calls(memory, executable<P>::preparation, preparation);
-        time_calls(memory, executable<P>::calls, calls);
+        time_calls(memory, cpu::kernel_calls<P>::preparation, preparation);
+        time_calls(memory, cpu::kernel_calls<P>::steps, calls);
       }
       step();
       for (int i = 0; i < 25; ++i) steps.push_back(timed([&] { step(); }));
@@ -147,7 +148,7 @@ class bound {
   }
 
   template <std::size_t N>
-  void time_calls(cpu::memory& memory, const std::array<cpu::kernel_call, N>& calls,
+  void time_calls(const cpu::memory& memory, const std::array<cpu::kernel_call, N>& calls,
                   std::vector<std::vector<double>>& times) {
     if (times.size() != N) throw error("the profile does not describe this program's calls");
     for (std::size_t i = 0; i < N; ++i) {
@@ -164,7 +165,7 @@ class bound {
       profiles[i].median = std::max(detail::median(times[i]) - clock_cost, 0.0);
     }
   }
-  void run(cpu::memory& memory, const cpu::kernel_call& call) {
+  void run(const cpu::memory& memory, const cpu::kernel_call& call) {
     if (!pool_ || call.units == 1) return call.run(memory, {0, call.units}, scratch_.data());
     const int parts = pool_->size();
     pool_->run(parts, [&](work_range part) {
@@ -173,11 +174,7 @@ class bound {
       }
     });
   }
-  static constexpr std::int64_t scratch_bytes() {
-    std::int64_t most = 0;
-    for (const auto& call : executable<P>::calls) most = std::max(most, align_up(call.scratch));
-    return most;
-  }
+  static constexpr std::int64_t scratch_bytes() { return cpu::kernel_calls<P>::scratch_bytes(); }
 
   Net net_{};
   parameter_store store_;

@@ -27,6 +27,7 @@
 #include "errors/cells/joined_extents.hpp"
 #include "errors/cells/label_type.hpp"
 #include "errors/cells/large_filter.hpp"
+#include "errors/cells/layer_in_a_model.hpp"
 #include "errors/cells/loss_in_a_step.hpp"
 #include "errors/cells/missing_axis.hpp"
 #include "errors/cells/native_branch.hpp"
@@ -115,6 +116,7 @@ std::vector<fault> all_faults() {
       of<joined_extents::program_of<joined_extents::Wrong>, joined_extents::program_of<joined_extents::Mended>>("joined_extents"),
       of<label_type::program_of<label_type::Wrong>, label_type::program_of<label_type::Mended>>("label_type"),
       of<large_filter::program_of<large_filter::Wrong>, large_filter::program_of<large_filter::Mended>>("large_filter"),
+      of<layer_in_a_model::program_of<layer_in_a_model::Wrong>, layer_in_a_model::program_of<layer_in_a_model::Mended>>("layer_in_a_model"),
       of<loss_in_a_step::program_of<loss_in_a_step::Wrong>, loss_in_a_step::program_of<loss_in_a_step::Mended>>("loss_in_a_step"),
       of<missing_axis::program_of<missing_axis::Wrong>, missing_axis::program_of<missing_axis::Mended>>("missing_axis"),
       of<native_branch::program_of<native_branch::Wrong>, native_branch::program_of<native_branch::Mended>>("native_branch"),

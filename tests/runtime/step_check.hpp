@@ -19,14 +19,15 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
   const graph g = thaw(P::graph);
   value_store values;
   std::vector<aligned_buffer> owned;
-  cpu::memory m;
+  std::array<std::byte*, 16> spaces{};
+  const cpu::memory m{spaces.data()};
   aligned_buffer arena{std::size_t(P::plan.arena_bytes)};
   aligned_buffer slots{std::size_t(P::plan.slot_bytes + 64)};
   aligned_buffer numbers{scalars.size() * 8 + 64};
   aligned_buffer scratch{std::size_t{64} << 20};
   aligned_buffer parameters{std::size_t(P::plan.parameter_bytes + 64)};
   std::memcpy(parameters.data(), store.data(), std::size_t(P::plan.parameter_bytes));
-  m.base = {arena.data(), parameters.data(), slots.data(), numbers.data()};
+  spaces = {arena.data(), parameters.data(), slots.data(), numbers.data()};
   for (std::size_t i = 0; i < scalars.size(); ++i)
     reinterpret_cast<T*>(numbers.data() + i * 8)[0] = T(scalars[i]);
   const input_offsets parameter_at = offsets_of(g, {input_role::parameter, input_role::state});
@@ -47,7 +48,7 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
       const tensor_ref r{owned.back().data(), t};
       const auto& v = arguments[std::size_t(in.index)];
       for (std::size_t k = 0; k < v.size(); ++k) write_element(r, std::int64_t(k), v[k]);
-      m.base[std::size_t(first_argument + in.index)] = r.data;
+      spaces[std::size_t(first_argument + in.index)] = r.data;
       values.bind(n, r);
       continue;
     }

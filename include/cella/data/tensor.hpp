@@ -1,9 +1,9 @@
 // Plain tensors of the data pipeline: views, columns of samples, buffers.
 #pragma once
 
+#include <cella/backend/buffer.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/graph/shape.hpp>
-#include <cella/runtime/buffer.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -50,7 +50,8 @@ class fuser {
       if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed || is_leaf(n) || is_alias(n))
         continue;
       if (x.op == &get_info_of || deferred(n)) continue;
-      start(step_kind::generic, n, n, layout::plain);
+      const bool control = x.op->kind == op_kind::control;
+      start(control ? step_kind::control : step_kind::generic, n, n, layout::plain);
     }
   }
 

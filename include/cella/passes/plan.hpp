@@ -27,6 +27,7 @@ struct buffer_ref {
   std::int32_t space = -1;  ///< -1: none
   std::int64_t offset{};
   constexpr bool valid() const { return space >= 0; }
+  friend constexpr bool operator==(const buffer_ref&, const buffer_ref&) = default;
 };
 
 /// What a step runs. Operands are described by `step::in`.
@@ -46,10 +47,11 @@ enum class step_kind : std::uint8_t {
   unpack,                            ///< lanes -> plain
   border,                            ///< lanes -> lanes with a zero border
   copy,
-  generic  ///< the operation's own computation on plain tensors
+  control,  ///< runs the plans of the node's regions; its operands and results are links
+  generic   ///< the operation's own computation on plain tensors
 };
 constexpr std::string_view name(step_kind k) {
-  constexpr std::array<std::string_view, 16> names{"elementwise",
+  constexpr std::array<std::string_view, 17> names{"elementwise",
                                                    "reduce",
                                                    "product",
                                                    "product_weights",
@@ -64,6 +66,7 @@ constexpr std::string_view name(step_kind k) {
                                                    "unpack",
                                                    "border",
                                                    "copy",
+                                                   "control",
                                                    "generic"};
   return names[static_cast<std::size_t>(k)];
 }
@@ -113,6 +116,9 @@ struct plan_step {
   /// the step that describes it; that step is `carried` and has no kernel of its own.
   int side = -1;
   bool carried{};
+  /// control: its operands, then its results, as a range of the plan's links.
+  int first_link{};
+  int link_count{};
   std::int64_t flops{};
   std::int64_t bytes{};
 
@@ -130,11 +136,12 @@ struct plan_value {
   buffer_ref at{};
 };
 
-/// A whole plan, of exactly as many steps and results as the program has.
-template <int Steps, int Results>
+/// A whole plan, of exactly as many steps, results and links as the program has.
+template <int Steps, int Results, int Links>
 struct basic_plan {
   std::array<plan_step, std::size_t(Steps)> steps{};
   std::array<plan_value, std::size_t(Results)> results{};
+  std::array<buffer_ref, std::size_t(Links)> links{};
   static constexpr int step_count = Steps;
   static constexpr int result_count = Results;
   std::int64_t arena_bytes{};
@@ -148,6 +155,7 @@ struct basic_plan {
 struct growing_plan {
   std::vector<plan_step> steps;
   std::vector<plan_value> results;
+  std::vector<buffer_ref> links;
   std::int64_t arena_bytes{};
   std::int64_t arena_bytes_without_reuse{};
   std::int64_t live_bytes{};

@@ -11,6 +11,9 @@ namespace cella {
 struct plan_options {
   dtype element = dtype::f32;
   int lanes = 16;  ///< SIMD lanes of that type
+  /// Results are written to the spaces behind those of the arguments, one for each, instead of into
+  /// the arena: for the plan of a region, whose results lie where the control node wants them.
+  bool results_bound{};
 };
 
 /// Byte offsets of inputs of some roles in the memory that they share, in the order of the graph's
@@ -35,7 +38,7 @@ class planner {
   constexpr planner(const graph& source, plan_options options)
       : g(source),
         options_(options),
-        arrangement_(choose_layout(source, options.lanes)),
+        arrangement_(options.results_bound ? layout::plain : choose_layout(source, options.lanes)),
         cut_(source, options.element, arrangement_),
         parameters_(offsets_of(source, {input_role::parameter, input_role::state})),
         slots_(offsets_of(source, {input_role::slot})) {
@@ -43,6 +46,7 @@ class planner {
       input_of_.push_back(g.input(int(i)));
     order_groups();
     carry_sums();
+    save_inputs();
     for (int i : order_) {
       if (carrier_[std::size_t(i)] < 0) lower(i);
     }
@@ -83,6 +87,38 @@ class planner {
     return -1;
   }
 
+  /// Where the caller wants value `n`: in the place of an input, or in a bound result.
+  constexpr buffer_ref destination(node_id n) const {
+    const std::int32_t input = replaced_input(n);
+    if (input >= 0) return input_home(g.input(input));
+    for (std::size_t i = 0; options_.results_bound && i < g.outputs.size(); ++i) {
+      if (g.outputs[i].updates < 0 && g.regions[0].outputs[i] == n) return bound_result(i);
+    }
+    return {};
+  }
+  constexpr buffer_ref bound_result(std::size_t output) const {
+    std::int32_t space = first_argument;
+    for (const input_info& in : g.inputs) space += in.role == input_role::argument;
+    for (std::size_t i = 0; i < output; ++i) space += g.outputs[i].updates < 0;
+    return {space, 0};
+  }
+
+  /// An output may be the value that an input had before the call, while that input is replaced
+  /// (`h` in `previous, h = h, next`): such a value is copied before anything is written.
+  constexpr void save_inputs() {
+    saved_.assign(g.outputs.size(), {});
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+      const node_id n = source(g.regions[0].outputs[i]);
+      const node_id from = cut_.is_broadcast(n) ? source(g.operand(n, 0)) : n;
+      bool replaced = false;
+      for (const output_info& o : g.outputs)
+        replaced |= o.updates >= 0 && g.input(o.updates) == from;
+      if (!replaced || (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n)) continue;
+      saved_[i] = fresh(bytes_of(n, layout::plain));
+      emit_copy(n, locate(n, layout::plain), saved_[i]);
+    }
+  }
+
   /// Groups that read `n`, also through reshapes and broadcasts.
   template <class F>
   constexpr void for_each_reader(node_id n, F f) const {
@@ -101,7 +137,8 @@ class planner {
       const node_id value = g.regions[0].outputs[i];
       if (input < 0 || cut_.owner[std::size_t(value)] < 0) continue;
       const int writer = cut_.owner[std::size_t(value)];
-      if (cut_.groups[std::size_t(writer)].kind == step_kind::generic) continue;
+      const step_kind kind = cut_.groups[std::size_t(writer)].kind;
+      if (kind == step_kind::generic || kind == step_kind::control) continue;
       // Readers of the old value come first; the writer may move behind them if nobody waits for
       // it.
       int last_reader = -1;
@@ -284,6 +321,14 @@ class planner {
     return remember(n, a, border, s.outputs[0].at);
   }
 
+  constexpr void emit_copy(node_id n, buffer_ref from, buffer_ref to) {
+    plan_step s{.kind = step_kind::copy, .anchor = n, .accumulated = n};
+    s.in[0] = from;
+    s.output_count = 1;
+    s.outputs[0] = {n, to};
+    s.extents[0] = g.type(n).bytes();
+    emit(s);
+  }
   constexpr void emit(plan_step s) {
     const int at = int(plan_.steps.size());
     auto touch = [&](const buffer_ref& r) {
@@ -297,6 +342,7 @@ class planner {
     touch(s.corners);
     for (int k = 0; k < s.output_count; ++k) touch(s.outputs[std::size_t(k)].at);
     for (int k = 0; k < s.read_count; ++k) touch(s.reads[std::size_t(k)].at);
+    for (int k = 0; k < s.link_count; ++k) touch(plan_.links[std::size_t(s.first_link + k)]);
     plan_.steps.push_back(s);
   }
 
@@ -390,6 +436,13 @@ class planner {
         t.in[1] = locate(s.operands[1], layout::plain);
         e = {g.type(s.operands[0])[0], g.type(s.operands[0])[1]};
         break;
+      case step_kind::control: {
+        std::vector<buffer_ref> links;
+        for (node_id o : g.operands(s.anchor)) links.push_back(locate(o, layout::plain));
+        t.first_link = int(plan_.links.size());
+        plan_.links.insert(plan_.links.end(), links.begin(), links.end());
+        break;
+      }
       case step_kind::generic: {
         int k = 0;
         for (node_id o : g.operands(s.anchor)) {
@@ -413,7 +466,9 @@ class planner {
     if (loops) loop_domain(s, t);
     if (s.kind == step_kind::reduce && !cut_.member(s, s.operands[0]))
       read(s, t, s.operands[0], true);
-    if (s.kind == step_kind::cross_entropy || s.kind == step_kind::generic) return;
+    if (s.kind == step_kind::cross_entropy || s.kind == step_kind::generic ||
+        s.kind == step_kind::control)
+      return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
       if (!g.nodes[std::size_t(m)].op->pointwise || cut_.is_alias(m)) continue;
@@ -539,23 +594,22 @@ class planner {
       const bool lanes = s.arrangement == layout::lanes && cut_.batched[std::size_t(value)] &&
                          s.kind != step_kind::generic;
       const layout a = lanes ? layout::lanes : layout::plain;
-      const std::int32_t input = replaced_input(n);
-      const buffer_ref at = input >= 0 ? input_home(g.input(input)) : fresh(bytes_of(n, a));
+      buffer_ref at = a == layout::plain || replaced_input(n) >= 0 ? destination(n) : buffer_ref{};
+      if (!at.valid()) at = fresh(bytes_of(n, a));
       remember(n, a, {0, 0}, at);
       t.outputs[std::size_t(t.output_count++)] = {n, at};
     };
-    if (s.kind == step_kind::generic) {
+    if (s.kind == step_kind::generic || s.kind == step_kind::control) {
       const node& x = g.nodes[std::size_t(s.anchor)];
       if (!x.result_count) return put(s.anchor);
       for (int k = 0; k < x.result_count; ++k) {
-        node_id get = no_node;
-        for (node_id u : cut_.users(s.anchor)) {
-          if (g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k) get = u;
-        }
-        const buffer_ref at = fresh(g.result_type(s.anchor, k).bytes());
-        if (get >= 0) remember(get, layout::plain, {0, 0}, at);
-        t.outputs[std::size_t(t.output_count++)] = {get, at};
+        const buffer_ref at = result(s.anchor, k);
+        if (s.kind == step_kind::control)
+          plan_.links.push_back(at);
+        else
+          t.outputs[std::size_t(t.output_count++)] = {get_of(s.anchor, k), at};
       }
+      t.link_count = int(plan_.links.size()) - t.first_link;
       return;
     }
     if (s.kind == step_kind::cross_entropy) {
@@ -588,6 +642,24 @@ class planner {
         continue;
       if (read_outside(s, m)) put(m);
     }
+  }
+  /// The first `get` that reads result `k` of node `n`, or no_node.
+  constexpr node_id get_of(node_id n, int k) const {
+    for (node_id u : cut_.users(n)) {
+      if (g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k) return u;
+    }
+    return no_node;
+  }
+  /// Makes a place for result `k` of node `n`.
+  constexpr buffer_ref result(node_id n, int k) {
+    const node_id first = get_of(n, k);
+    buffer_ref at = first >= 0 && replaced_input(first) < 0 ? destination(first) : buffer_ref{};
+    if (!at.valid()) at = fresh(g.result_type(n, k).bytes());
+    for (node_id u : cut_.users(n)) {
+      if (g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k)
+        remember(u, layout::plain, {0, 0}, at);
+    }
+    return at;
   }
   constexpr bool read_outside(const group& s, node_id m) const {
     if (cut_.is_output(m)) return true;
@@ -623,18 +695,15 @@ class planner {
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const node_id n = g.regions[0].outputs[i];
       const std::int32_t input = g.outputs[i].updates;
-      if (input < 0) {
-        const buffer_ref at = locate(n, layout::plain);
+      if (input >= 0 && in_place_[i]) continue;
+      const buffer_ref at = saved_[i].space == pending ? saved_[i] : locate(n, layout::plain);
+      if (input < 0 && !options_.results_bound) {
         if (at.space == pending) buffers_[std::size_t(at.offset)].pinned = true;
         plan_.results.push_back({n, at});
-      } else if (!in_place_[i]) {
-        plan_step s{.kind = step_kind::copy, .anchor = n, .accumulated = n};
-        s.in[0] = locate(n, layout::plain);
-        s.output_count = 1;
-        s.outputs[0] = {n, input_home(g.input(input))};
-        s.extents[0] = g.type(n).bytes();
-        emit(s);
+        continue;
       }
+      const buffer_ref to = input < 0 ? bound_result(i) : input_home(g.input(input));
+      if (at != to) emit_copy(n, at, to);
     }
     std::vector<lifetime> lives;
     for (const buffer& b : buffers_) {
@@ -658,6 +727,7 @@ class planner {
       for (int k = 0; k < s.read_count; ++k) settle(s.reads[std::size_t(k)].at);
     }
     for (plan_value& r : plan_.results) settle(r.at);
+    for (buffer_ref& r : plan_.links) settle(r);
   }
 
   const graph& g;
@@ -669,8 +739,9 @@ class planner {
   std::vector<node_id> input_of_;
   std::vector<int> order_;
   flags in_place_;
-  std::vector<int> carrier_;  ///< group whose kernel yields this sum, or -1
-  std::vector<int> side_;     ///< the sum that this group yields, or -1
+  std::vector<buffer_ref> saved_;  ///< for each output: the copy of an input's old value
+  std::vector<int> carrier_;       ///< group whose kernel yields this sum, or -1
+  std::vector<int> side_;          ///< the sum that this group yields, or -1
   std::vector<buffer> buffers_;
   std::vector<home> homes_;
   growing_plan plan_;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <bit>
-#include <cella/backend/cpu/lower.hpp>
+#include <cella/backend/buffer.hpp>
+#include <cella/backend/cpu/kernel_calls.hpp>
 #include <cella/graph/error.hpp>
-#include <cella/runtime/buffer.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/runtime/program.hpp>
 #include <cella/runtime/threads.hpp>
@@ -28,13 +28,13 @@ class executable {
         threads_(threads),
         arena_(std::size_t(P::plan.arena_bytes)),
         slots_(slots ? 0 : std::size_t(P::plan.slot_bytes)),
-        scratch_(std::size_t(scratch_bytes() * (threads ? threads->size() : 1))),
+        scratch_(std::size_t(scratch_bytes * (threads ? threads->size() : 1))),
         scalars_(std::size_t(P::count(input_role::scalar)) * 8) {
     store.check(P::signature, P::element_type);
-    memory_.base[arena_space] = arena_.data();
-    memory_.base[parameter_space] = store.data();
-    memory_.base[slot_space] = slots ? slots : slots_.data();
-    memory_.base[scalar_space] = scalars_.data();
+    spaces_[arena_space] = arena_.data();
+    spaces_[parameter_space] = store.data();
+    spaces_[slot_space] = slots ? slots : slots_.data();
+    spaces_[scalar_space] = scalars_.data();
   }
   executable(const executable&) = delete;
   executable& operator=(const executable&) = delete;
@@ -52,15 +52,15 @@ class executable {
     static_assert(sizeof...(Pointers) == std::size_t(P::count(input_role::argument)),
                   "as many arguments as the program has");
     int i = first_argument;
-    ((memory_.base[std::size_t(i++)] =
+    ((spaces_[std::size_t(i++)] =
           const_cast<std::byte*>(reinterpret_cast<const std::byte*>(arguments))),
      ...);
     const cpu::flush_denormals guard;
     if (prepared_ != store_->version()) {
-      for (const auto& call : preparation) run(call);
+      for (const auto& call : calls::preparation) run(call);
       prepared_ = store_->version();
     }
-    for (const auto& call : calls) run(call);
+    for (const auto& call : calls::steps) run(call);
     if constexpr (P::training) store_->touch();
   }
 
@@ -74,67 +74,27 @@ class executable {
   }
 
   /// The optimizer's state, one tensor per slot input of the graph.
-  std::byte* slots() const { return memory_.base[slot_space]; }
+  std::byte* slots() const { return spaces_[slot_space]; }
 
  private:
-  template <bool Prepare, std::size_t... I>
-  static constexpr auto make_calls(std::index_sequence<I...>) {
-    constexpr std::size_t count = (std::size_t(0) + ... + phases<Prepare, int(I)>());
-    std::array<cpu::kernel_call, count> t{};
-    std::size_t n = 0;
-    (add_calls<Prepare, int(I)>(t, n), ...);
-    return t;
-  }
-  template <bool Prepare, int I>
-  static constexpr std::size_t phases() {
-    using lowered = cpu::lowered<P, I>;
-    if (lowered::s.carried) return 0;
-    if (lowered::single_sample()) return 1;
-    return Prepare ? 0 : std::size_t(lowered::phases());
-  }
-  template <bool Prepare, int I, std::size_t N>
-  static constexpr void add_calls([[maybe_unused]] std::array<cpu::kernel_call, N>& t,
-                                  [[maybe_unused]] std::size_t& n) {
-    using lowered = cpu::lowered<P, I>;
-    if constexpr (lowered::s.carried) {
-      return;
-    } else if constexpr (lowered::single_sample()) {
-      constexpr int phase = Prepare ? 0 : 1;
-      t[n++] = {&lowered::template run<phase>, lowered::units(phase), lowered::scratch_bytes()};
-    } else if constexpr (!Prepare) {
-      t[n++] = {&lowered::template run<0>, lowered::units(0), lowered::scratch_bytes()};
-      if constexpr (lowered::phases() == 2)
-        t[n++] = {&lowered::template run<1>, lowered::units(1), lowered::scratch_bytes()};
-    }
-  }
+  using calls = cpu::kernel_calls<P>;
+  static constexpr std::int64_t scratch_bytes = calls::scratch_bytes();
 
- public:
-  /// The whole program: one entry per kernel call.
-  static constexpr auto calls =
-      make_calls<false>(std::make_index_sequence<std::size_t(P::plan.step_count)>{});
-  static constexpr auto preparation =
-      make_calls<true>(std::make_index_sequence<std::size_t(P::plan.step_count)>{});
-
- private:
-  static constexpr std::int64_t scratch_bytes() {
-    std::int64_t most = 0;
-    for (const auto& call : calls) most = std::max(most, align_up(call.scratch));
-    return most;
-  }
   void run(const cpu::kernel_call& call) {
     if (!threads_ || call.units == 1) return call.run(memory_, {0, call.units}, scratch_.data());
     std::byte* scratch = scratch_.data();
     const int parts = threads_->size();
     threads_->run(parts, [&](work_range part) {
       for (int i = part.first; i < part.last; ++i) {
-        call.run(memory_, part_of(call.units, parts, i), scratch + i * scratch_bytes());
+        call.run(memory_, part_of(call.units, parts, i), scratch + i * scratch_bytes);
       }
     });
   }
 
   parameter_store* store_;
   thread_pool* threads_;
-  cpu::memory memory_{};
+  std::array<std::byte*, std::size_t(first_argument + P::count(input_role::argument))> spaces_{};
+  cpu::memory memory_{spaces_.data()};
   aligned_buffer arena_;
   aligned_buffer slots_;
   aligned_buffer scratch_;

@@ -2,12 +2,11 @@
 // graphs (loaded from a file, or traced for a batch size that no program was compiled for).
 #pragma once
 
-#include <map>
-#include <vector>
-
+#include <cella/backend/buffer.hpp>
 #include <cella/ops/array.hpp>
 #include <cella/ops/compute.hpp>
-#include <cella/runtime/buffer.hpp>
+#include <map>
+#include <vector>
 
 namespace cella {
 
@@ -24,7 +23,9 @@ class value_store {
   const tensor_ref& value(node_id n, int result = 0) const {
     return values_[std::size_t(n)][std::size_t(result)];
   }
-  bool has(node_id n) const { return std::size_t(n) < values_.size() && !values_[std::size_t(n)].empty(); }
+  bool has(node_id n) const {
+    return std::size_t(n) < values_.size() && !values_[std::size_t(n)].empty();
+  }
 
   /// Computes node `n` of `g`, whose operands are computed.
   void evaluate(const graph& g, node_id n, compute_function run) {
@@ -74,7 +75,8 @@ class eager_evaluator final : public builder::evaluator {
   compute_function run_;
 };
 
-/// Runs the main region of `g` on inputs bound in `values`; afterwards every node has a value there.
+/// Runs the main region of `g` on inputs bound in `values`; afterwards every node has a value
+/// there.
 inline void interpret(const graph& g, value_store& values, compute_function run = &compute) {
   for (node_id n : g.regions[0].nodes) values.evaluate(g, n, run);
 }

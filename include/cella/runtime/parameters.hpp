@@ -2,20 +2,20 @@
 // shared by all programs of the model.
 #pragma once
 
+#include <cella/backend/buffer.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/graph/random.hpp>
 #include <cella/graph/reflection.hpp>
 #include <cella/passes/memory.hpp>
-#include <cella/runtime/buffer.hpp>
 #include <cmath>
 #include <string>
 #include <vector>
 
 namespace cella {
 
-/// A number by which programs and stores tell whether their parameters are the same: a hash (FNV-1a)
-/// of names and types in order.
+/// A number by which programs and stores tell whether their parameters are the same: a hash
+/// (FNV-1a) of names and types in order.
 struct parameter_signature {
   std::uint64_t value = 0xcbf29ce484222325u;
   constexpr void add(std::uint64_t byte) { value = (value ^ byte) * 0x100000001b3u; }
@@ -88,7 +88,9 @@ class parameter_store {
     parameter_signature own;
     for (const auto& e : entries_) own.add(e.name, e.type);
     if (own.value != signature || element != element_) {
-      throw error("this program was compiled for another model or another element type than these parameters");
+      throw error(
+          "this program was compiled for another model or another element type than these "
+          "parameters");
     }
   }
 

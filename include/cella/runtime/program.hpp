@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cella/graph/report.hpp>
+#include <cella/passes/make_plan.hpp>
 #include <cella/passes/pass.hpp>
-#include <cella/passes/planner.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/transform/trace.hpp>
 
@@ -62,42 +62,6 @@ constexpr int lanes_of() {
   return bytes / int(size_of(Element));
 }
 
-namespace detail {
-/// A plan in room to spare, so that planning runs once: unused places cost nothing.
-struct roomy_plan {
-  slots<plan_step, 4096> steps;
-  slots<plan_value, 256> results;
-  std::array<std::int64_t, 5> bytes{};
-  bool fits{};
-
-  template <int Steps, int Results>
-  constexpr basic_plan<Steps, Results> shrink() const {
-    basic_plan<Steps, Results> p;
-    steps.copy_to(p.steps);
-    results.copy_to(p.results);
-    p.arena_bytes = bytes[0];
-    p.arena_bytes_without_reuse = bytes[1];
-    p.live_bytes = bytes[2];
-    p.parameter_bytes = bytes[3];
-    p.slot_bytes = bytes[4];
-    return p;
-  }
-};
-template <graph_sizes Sizes>
-constexpr roomy_plan draft_plan(const frozen_graph<Sizes>& frozen_form, plan_options options) {
-  const cella::graph g = thaw(frozen_form);
-  const planner made(g, options);
-  const growing_plan& p = made.result();
-  roomy_plan r;
-  for (const plan_step& s : p.steps) r.steps.push_back(s);
-  for (const plan_value& v : p.results) r.results.push_back(v);
-  r.bytes = {p.arena_bytes, p.arena_bytes_without_reuse, p.live_bytes, p.parameter_bytes,
-             p.slot_bytes};
-  r.fits = made.fault().empty() && r.steps.fits() && r.results.fits();
-  return r;
-}
-}  // namespace detail
-
 /// A compiled cell. `graph` is what is computed, `plan` how; both are compile-time constants, so
 /// the size of the arena can be asserted.
 template <class Cell, bool Training, dtype Element, class... Arguments>
@@ -137,11 +101,9 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
 
   static constexpr auto plan = [] {
     if constexpr (accepted) {
-      constexpr auto draft = detail::draft_plan(graph, {Element, lanes_of<Element>()});
-      static_assert(draft.fits, "this program is too large for one plan; split it");
-      return draft.template shrink<draft.steps.size, draft.results.size>();
+      return make_plan<[] { return thaw(graph); }, plan_options{Element, lanes_of<Element>()}>();
     } else {
-      basic_plan<0, 8> p;
+      basic_plan<0, 8, 0> p;
       int k = 0;
       for (node_id n : graph.region_outputs(0)) p.results[std::size_t(k++)].value = n;
       return p;

@@ -28,18 +28,29 @@ struct model_options {
 
 namespace detail {
 
-/// The type of Net's first result. If the trace fails, the program that is compiled later reports
-/// the fault. Without programs only the element type counts: the rest is known at run time.
-template <class Net, dtype Precision, tensor_type Input, bool Compiled>
-consteval tensor_type output_of() {
-  if (!Compiled) return {Precision, {Input[0], 1}};
-  builder b;
-  b.precision = Precision;
-  Net net{};
-  trace_into(b, net, std::array{Input});
-  if (b.failed() || b.g.outputs.empty()) return Input;
-  return b.g.type(b.g.regions[0].outputs[0]);
-}
+/// Takes the place of a refused net in programs, so that the net's fault remains the only error.
+struct refused_net {
+  constexpr var operator()(var x) const {
+    return constant(*x.b, 0, {x.b->precision, {x.extent(0), 2}});
+  }
+};
+/// What the compiler finds when it traces a net for inference.
+template <class Net, dtype Precision, class Input, bool Compiled>
+struct traced_net : report_fault<make_graph<Net, false, Precision, Input>> {
+  using make = make_graph<Net, false, Precision, Input>;
+  static constexpr bool accepted = freeze_fault<make>.empty();
+  using accepted_net = std::conditional_t<accepted, Net, refused_net>;
+  static constexpr tensor_type output() {
+    if constexpr (accepted) return frozen<make>.type(frozen<make>.region_outputs(0)[0]);
+    return {Precision, {Input::type[0], 2}};
+  }
+};
+/// Without programs only the element type of the output counts: the rest is known at run time.
+template <class Net, dtype Precision, class Input>
+struct traced_net<Net, Precision, Input, false> {
+  using accepted_net = Net;
+  static constexpr tensor_type output() { return {Precision, {Input::type[0], 1}}; }
+};
 template <auto Loss>
 constexpr tensor_type target_of(const tensor_type& prediction) {
   if constexpr (requires { Loss.target(prediction); })
@@ -70,18 +81,20 @@ class engine {
   using number = element<precision>;
   using input_tensor = typename Input::template batch<precision, Options.batch>;
   static constexpr tensor_type input_type = input_tensor::type;
-  static constexpr tensor_type traced_output =
-      detail::output_of<Net, precision, input_type, Options.compiled>();
+  using trace_result = detail::traced_net<Net, precision, input_tensor, Options.compiled>;
+  static constexpr tensor_type traced_output = trace_result::output();
   static constexpr tensor_type target_tensor = detail::target_of<Loss>(traced_output);
   using input_element = element<input_type.element>;
   using output_element = element<traced_output.element>;
   using target_element = element<target_tensor.element>;
   using step_cell = training_step<Net, fixed<Loss>, fixed<Optimizer>>;
   /// The compiled training step, and inference for `Rows` samples.
-  using training = program<step_cell, true, precision, input_tensor,
-                           typename detail::tensor_of<target_tensor>::type>;
+  using training =
+      program<training_step<typename trace_result::accepted_net, fixed<Loss>, fixed<Optimizer>>,
+              true, precision, input_tensor, typename detail::tensor_of<target_tensor>::type>;
   template <int Rows>
-  using inference = program<Net, false, precision, typename Input::template batch<precision, Rows>>;
+  using inference = program<typename trace_result::accepted_net, false, precision,
+                            typename Input::template batch<precision, Rows>>;
 
   engine(std::uint64_t seed, execution how, int threads)
       : mode(how), store_(step_.net, seed, precision) {
@@ -142,7 +155,7 @@ class engine {
                                tensor_ref{bytes_of(y), types[1]}};
     const std::array<named_scalar, 2> scalars{
         {{"learning_rate", learning_rate}, {"step", double(step)}}};
-    run_.emplace(input_memory{&store_, &*slots_, arguments, scalars}, &compute_as<number>);
+    run_.emplace(input_memory{&store_, &*slots_, arguments, scalars}, &cpu::compute<number>);
     if (mode == execution::eager)
       run_->run_eagerly(step_, types, {true, precision});
     else
@@ -161,7 +174,7 @@ class engine {
       if (rows == 0) return;
       const std::array types{for_rows(input_type, rows)};
       const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
-      runtime_path run({&store_, nullptr, arguments, {}}, &compute_as<number>);
+      runtime_path run({&store_, nullptr, arguments, {}}, &cpu::compute<number>);
       run.run_eagerly(step_.net, types, {false, precision});
       std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
       return;
@@ -187,7 +200,7 @@ class engine {
     const std::array types{for_rows(output_type_, rows), for_rows(target_type_, rows)};
     const std::array arguments{tensor_ref{bytes_of(prediction), types[0]},
                                tensor_ref{bytes_of(y), types[1]}};
-    runtime_path run({&store_, nullptr, arguments, {}}, &compute_as<number>);
+    runtime_path run({&store_, nullptr, arguments, {}}, &cpu::compute<number>);
     run.run(traced(loss_graphs_, rows, loss_, types, false));
     return read_element(run.result(0), 0);
   }
@@ -246,7 +259,7 @@ class engine {
     const std::array random{store_.random_state()[0], store_.random_state()[1]};
     const std::vector<input_element> zeros(std::size_t(input_type.size()));
     const std::array arguments{tensor_ref{bytes_of(zeros.data()), input_type}};
-    runtime_path run({&store_, nullptr, arguments, {}}, &compute_as<number>);
+    runtime_path run({&store_, nullptr, arguments, {}}, &cpu::compute<number>);
     run.run_eagerly(step_.net, std::array{input_type}, {false, precision});
     output_type_ = run.result(0).type;
     target_type_ = detail::target_of<Loss>(output_type_);

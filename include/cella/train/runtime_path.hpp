@@ -30,19 +30,10 @@ struct input_memory {
   std::span<const named_scalar> scalars;
 };
 
-/// `cpu::compute` with fast kernels for one element type only: others are not compiled.
-template <class T>
-void compute_as(const op_info& op, const attributes& options, std::span<const tensor_ref> in,
-                std::span<const tensor_ref> out) {
-  if (out[0].type.element == dtype_of<T> && cpu::detail::compute_fast<T>(op, options, in, out[0]))
-    return;
-  compute(op, options, in, out);
-}
-
 /// The values of one run. They live as long as this object.
 class runtime_path final : public builder::evaluator {
  public:
-  explicit runtime_path(const input_memory& memory, compute_function with = &cpu::compute)
+  explicit runtime_path(const input_memory& memory, compute_function with = &cpu::compute<float, double>)
       : memory_(memory), compute_(with) {}
 
   /// Runs a traced graph.

@@ -1,9 +1,9 @@
 // The memory of an optimizer's state: one block, laid out as programs expect it, by name.
 #pragma once
 
+#include <cella/backend/buffer.hpp>
 #include <cella/graph/graph.hpp>
 #include <cella/passes/memory.hpp>
-#include <cella/runtime/buffer.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/convolution.hpp>
 #include <cella/backend/cpu/convolution_input_gradient.hpp>
 #include <cella/backend/cpu/convolution_weight_gradient.hpp>
 #include <cella/backend/cpu/product_of.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/convolution.hpp>
-#include <cella/runtime/buffer.hpp>
 
 namespace cella::cpu {
 
@@ -86,13 +86,15 @@ bool compute_fast(const op_info& op, const attributes& options, std::span<const 
 
 }  // namespace detail
 
-/// Computes the results of `op`; a `compute_function`.
-inline void compute(const op_info& op, const attributes& options, std::span<const tensor_ref> in,
-                    std::span<const tensor_ref> out) {
+/// Computes the results of `op`; a `compute_function`. Fast kernels are compiled for the element
+/// types `Ts` only.
+template <class... Ts>
+void compute(const op_info& op, const attributes& options, std::span<const tensor_ref> in,
+             std::span<const tensor_ref> out) {
   const dtype element = out[0].type.element;
-  if (element == dtype::f32 && detail::compute_fast<float>(op, options, in, out[0])) return;
-  if (element == dtype::f64 && detail::compute_fast<double>(op, options, in, out[0])) return;
-  cella::compute(op, options, in, out);
+  const bool done =
+      (... || (element == dtype_of<Ts> && detail::compute_fast<Ts>(op, options, in, out[0])));
+  if (!done) cella::compute(op, options, in, out);
 }
 
 }  // namespace cella::cpu

@@ -21,11 +21,11 @@ namespace cella::cpu {
 
 /// Base addresses of the memory spaces; arguments follow from `first_argument` on.
 struct memory {
-  std::array<std::byte*, 12> base{};
+  std::byte* const* base{};
 
   template <class T>
   T* at(buffer_ref r) const {
-    return reinterpret_cast<T*>(base[std::size_t(r.space)] + r.offset);
+    return reinterpret_cast<T*>(base[r.space] + r.offset);
   }
 };
 

@@ -1,0 +1,58 @@
+// A plan as a straight line of kernel calls.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/lower.hpp>
+#include <cella/passes/memory.hpp>
+
+namespace cella::cpu {
+
+/// The calls of program P as constant tables: `preparation` is what depends on parameters only,
+/// `steps` everything else; one entry per kernel call.
+template <class P>
+class kernel_calls {
+  template <bool Prepare, int I>
+  static constexpr std::size_t phases() {
+    using step = lowered<P, I>;
+    if (step::s.carried) return 0;
+    if (step::single_sample()) return 1;
+    return Prepare ? 0 : std::size_t(step::phases());
+  }
+  template <bool Prepare, int I, std::size_t N>
+  static constexpr void add([[maybe_unused]] std::array<kernel_call, N>& t,
+                            [[maybe_unused]] std::size_t& n) {
+    using step = lowered<P, I>;
+    if constexpr (step::s.carried) {
+      return;
+    } else if constexpr (step::single_sample()) {
+      constexpr int phase = Prepare ? 0 : 1;
+      t[n++] = {&step::template run<phase>, step::units(phase), step::scratch_bytes()};
+    } else if constexpr (!Prepare) {
+      t[n++] = {&step::template run<0>, step::units(0), step::scratch_bytes()};
+      if constexpr (step::phases() == 2)
+        t[n++] = {&step::template run<1>, step::units(1), step::scratch_bytes()};
+    }
+  }
+  template <bool Prepare, std::size_t... I>
+  static constexpr auto make(std::index_sequence<I...>) {
+    constexpr std::size_t count = (std::size_t(0) + ... + phases<Prepare, int(I)>());
+    std::array<kernel_call, count> t{};
+    std::size_t n = 0;
+    (add<Prepare, int(I)>(t, n), ...);
+    return t;
+  }
+  using every_step = std::make_index_sequence<std::size_t(P::plan.step_count)>;
+
+ public:
+  static constexpr auto steps = make<false>(every_step{});
+  static constexpr auto preparation = make<true>(every_step{});
+
+  /// Scratch that suffices for each call.
+  static constexpr std::int64_t scratch_bytes() {
+    std::int64_t most = 0;
+    for (const kernel_call& call : steps) most = std::max(most, align_up(call.scratch));
+    return most;
+  }
+};
+
+}  // namespace cella::cpu
