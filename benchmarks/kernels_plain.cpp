@@ -10,7 +10,7 @@
 #include <cella/backend/cpu/gemm.hpp>
 #include <cella/backend/cpu/simd.hpp>
 #include <cella/backend/cpu/single_sample.hpp>
-#include <cella/runtime/threads.hpp>
+#include <cella/backend/threads.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

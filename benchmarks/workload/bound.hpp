@@ -35,7 +35,7 @@ void describe(program_profile& p) {
     call.what.extents = {m.rows, m.columns, m.depth, m.batch};
   }
   if (lowered::phases() == 2) {
-    (lowered::single_sample() ? p.preparation : p.calls).push_back(call);
+    (lowered::prepares() ? p.preparation : p.calls).push_back(call);
   }
   call.computes = true;
   p.calls.push_back(call);
@@ -48,25 +48,30 @@ inline double median(std::vector<double> values) {
 
 }  // namespace detail
 
-template <class Net, class P>
+/// Program P on random numbers; integers, words and labels alike, are below `Classes`.
+template <class Net, class P, int Classes>
 class bound {
  public:
   explicit bound(int threads)
       : store_(net_, 1), pool_(threads > 1 ? std::make_unique<thread_pool>(threads) : nullptr) {
     std::mt19937 random(7);
     std::normal_distribution<float> normal;
-    x_.resize(std::size_t(input().size()));
-    for (float& v : x_) v = normal(random);
-    for (int i = 0; i < input()[0]; ++i) labels_.push_back(std::int32_t(random() % 10));
+    for (int k = 0; k < P::count(input_role::argument); ++k) {
+      const tensor_type t = argument(k);
+      arguments_.emplace_back(std::size_t(t.bytes()));
+      for (std::int64_t i = 0; i < t.size(); ++i)
+        write_element({arguments_.back().data(), t}, i,
+                      is_floating(t.element) ? double{normal(random)} : double(random() % Classes));
+    }
     run_ = std::make_unique<executable<P>>(store_, pool_.get());
-    if constexpr (P::training) run_->scalar(P::scalar("learning_rate"), learning_rate);
+    for_each_scalar([&](int index, double value) { run_->scalar(index, value); });
   }
 
   void step() {
     if constexpr (P::training) {
-      (*run_)(x_.data(), labels_.data());
+      (*run_)(arguments_[0].data(), arguments_[1].data());
     } else {
-      (*run_)(x_.data());
+      (*run_)(arguments_[0].data());
     }
   }
 
@@ -97,17 +102,18 @@ class bound {
     aligned_buffer slots(std::size_t(P::plan.slot_bytes));
     aligned_buffer scalars(std::size_t(P::count(input_role::scalar)) * 8);
     std::array<std::byte*, first_argument + 2> spaces{};
-    const cpu::memory memory{spaces.data()};
+    cpu::run_context context;
+    context.threads = pool_.get();
+    const cpu::memory memory{spaces.data(), &context};
     spaces[arena_space] = arena.data();
     spaces[parameter_space] = store_.data();
     spaces[slot_space] = slots.data();
     spaces[scalar_space] = scalars.data();
-    spaces[first_argument] = reinterpret_cast<std::byte*>(x_.data());
-    spaces[first_argument + 1] = reinterpret_cast<std::byte*>(labels_.data());
-    if constexpr (P::training) {
-      constexpr auto at = std::size_t(P::scalar("learning_rate"));
-      *reinterpret_cast<float*>(scalars.data() + at * 8) = float(learning_rate);
-    }
+    for (std::size_t k = 0; k < arguments_.size(); ++k)
+      spaces[first_argument + k] = arguments_[k].data();
+    for_each_scalar([&](int index, double value) {
+      *reinterpret_cast<float*>(scalars.data() + index * 8) = float(value);
+    });
 
     const cpu::flush_denormals guard;
     std::vector<double> steps;
@@ -130,13 +136,21 @@ class bound {
   }
 
  private:
-  static constexpr tensor_type input() { return P::graph.type(P::graph.input(first_input())); }
-  static constexpr int first_input() {
+  static constexpr tensor_type argument(int k) {
     for (std::size_t i = 0; i < P::graph.inputs.size(); ++i) {
       const input_info& in = P::graph.inputs[i];
-      if (in.role == input_role::argument && in.index == 0) return int(i);
+      if (in.role == input_role::argument && in.index == k)
+        return P::graph.type(P::graph.input(int(i)));
     }
-    return -1;
+    return {};
+  }
+  /// The numbers of a step: the learning rate, and for some optimizers the count of steps, which is
+  /// held at the second.
+  template <class F>
+  static void for_each_scalar(F f) {
+    constexpr int rate = P::scalar("learning_rate"), step = P::scalar("step");
+    if constexpr (rate >= 0) f(rate, step >= 0 ? 1e-3 : learning_rate);
+    if constexpr (step >= 0) f(step, 2.0);
   }
 
   /// Microseconds.
@@ -166,13 +180,7 @@ class bound {
     }
   }
   void run(const cpu::memory& memory, const cpu::kernel_call& call) {
-    if (!pool_ || call.units == 1) return call.run(memory, {0, call.units}, scratch_.data());
-    const int parts = pool_->size();
-    pool_->run(parts, [&](work_range part) {
-      for (int i = part.first; i < part.last; ++i) {
-        call.run(memory, part_of(call.units, parts, i), scratch_.data() + i * scratch_bytes());
-      }
-    });
+    cpu::run_call(call, memory, scratch_.data(), scratch_bytes());
   }
   static constexpr std::int64_t scratch_bytes() { return cpu::kernel_calls<P>::scratch_bytes(); }
 
@@ -181,16 +189,16 @@ class bound {
   std::unique_ptr<thread_pool> pool_;
   std::unique_ptr<executable<P>> run_;
   aligned_buffer scratch_;
-  std::vector<float> x_;
-  std::vector<std::int32_t> labels_;
+  std::vector<aligned_buffer> arguments_;
 };
 
-template <class Net, class P>
+template <class Net, class P, int Classes = 10>
 constexpr workload make_workload(std::string_view name) {
-  return {
-      name,
-      [](int threads, clock::time_point start) { return bound<Net, P>(threads).measure(start); },
-      [](int threads) { return bound<Net, P>(threads).profile(); }};
+  return {name,
+          [](int threads, clock::time_point start) {
+            return bound<Net, P, Classes>(threads).measure(start);
+          },
+          [](int threads) { return bound<Net, P, Classes>(threads).profile(); }};
 }
 
 }  // namespace cella::benchmark

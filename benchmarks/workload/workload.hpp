@@ -42,9 +42,13 @@ extern const workload lenet1_infer;
 extern const workload mlp32;
 extern const workload mlp128_wide;
 extern const workload mlp1_infer;
+extern const workload gpt_8;
+extern const workload gpt_1_infer;
+extern const workload lstm64;
 
-inline std::array<const workload*, 6> workloads() {
-  return {&lenet32, &lenet256, &lenet1_infer, &mlp32, &mlp128_wide, &mlp1_infer};
+inline std::array<const workload*, 9> workloads() {
+  return {&lenet32,    &lenet256, &lenet1_infer, &mlp32, &mlp128_wide,
+          &mlp1_infer, &gpt_8,    &gpt_1_infer,  &lstm64};
 }
 
 /// The workload and the number of threads that a command line names; explains itself on standard

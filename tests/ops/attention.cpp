@@ -21,6 +21,12 @@ constexpr gradient_case cases[] = {
     {"masked",
      [](var q, var k, var v, var m) { return masked_attention(q, k, v, m > 0); },
      {queries, queries, values, mask}},
+    {"heads side by side",
+     [](var q, var k, var v) { return multi_head_attention(q, k, v, 2); },
+     {queries, {.extents = {2, 5, 4}}, {.extents = {2, 5, 6}}}},
+    {"causal heads",
+     [](var q, var k, var v) { return multi_head_attention(q, k, v, 2, true); },
+     {queries, queries, queries}},
 };
 
 }  // namespace
@@ -52,4 +58,20 @@ TEST_CASE("attention to equal keys is the mean of the values") {
   const auto y = eval([](var k, var v) { return scaled_dot_product_attention(k, k, v); },
                       f64({2, 3}, reals(6, 1.0)), f64({2, 1}, {1, 3}));
   CHECK(y.values == reals{2, 2});
+}
+
+TEST_CASE("heads that lie side by side attend each by itself") {
+  const auto r = run_eagerly(
+      [](const vars& x) {
+        std::vector<var> parts;
+        for (int h = 0; h < 3; ++h) {
+          const auto head = [&](int k) { return slice(x[std::size_t(k)], -1, 2 * h, 2 * h + 2); };
+          parts.push_back(scaled_dot_product_attention(head(0), head(1), head(2), true));
+        }
+        return vars{multi_head_attention(x[0], x[1], x[2], 3, true), concat(parts, -1)};
+      },
+      {case_input{.extents = {2, 4, 6}}.sample(1), case_input{.extents = {2, 4, 6}}.sample(2),
+       case_input{.extents = {2, 4, 6}}.sample(3)});
+  for (std::size_t i = 0; i < r[0].values.size(); ++i)
+    CHECK(r[0].values[i] == doctest::Approx(r[1].values[i]));
 }

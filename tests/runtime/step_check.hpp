@@ -20,7 +20,8 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
   value_store values;
   std::vector<aligned_buffer> owned;
   std::array<std::byte*, 16> spaces{};
-  const cpu::memory m{spaces.data()};
+  cpu::run_context context;
+  const cpu::memory m{spaces.data(), &context};
   aligned_buffer arena{std::size_t(P::plan.arena_bytes)};
   aligned_buffer slots{std::size_t(P::plan.slot_bytes + 64)};
   aligned_buffer numbers{scalars.size() * 8 + 64};

@@ -19,6 +19,7 @@
 
 #include "support/compare.hpp"
 #include "support/traced.hpp"
+#include "support/transform_check.hpp"
 
 namespace cella::test {
 
@@ -202,6 +203,11 @@ inline void check_gradient(const gradient_case& c, const tolerances& limit = {},
   CHECK(c.value.result == value.type);
   CHECK(c.trace(false) == c.value);
   CHECK(c.trace(true) == c.derivative);
+  if (n > 0) {
+    std::vector<tensor> other;
+    for (std::size_t k = 0; k < n; ++k) other.push_back(c.inputs[k].sample(101 + k));
+    check_batching([f = c.f](const vars& x) { return f(x); }, {in, other}, 1e-9);
+  }
   if (!is_floating(value.type.element)) return;
   // Zeros everywhere would agree with their own derivative.
   CHECK(std::any_of(value.values.begin(), value.values.end(), [](double v) { return v != 0; }));
@@ -249,6 +255,9 @@ inline void check_gradient(const gradient_case& c, const tolerances& limit = {},
     check_close(eager[0].values, tilted, limit.first, at);
     check_close(eager[2].values, differences(first_number(directional), all, k, limit.step),
                 limit.second, at);
+    const std::vector<tensor> samples{in[k], c.inputs[k].sample(201 + k),
+                                      c.inputs[k].sample(301 + k)};
+    transform_check([f = c.f](const vars& x) { return f(x); }, in, k, samples, {}).run(false, at);
   }
 }
 

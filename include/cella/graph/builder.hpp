@@ -1,6 +1,7 @@
 // What appends nodes: types are inferred, outer values captured, faults kept as sentences.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cella/graph/error.hpp>
 #include <cella/graph/graph.hpp>
@@ -8,6 +9,7 @@
 #include <source_location>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace cella {
@@ -47,6 +49,7 @@ class builder {
   constexpr builder() {
     g.regions.emplace_back();
     open_.push_back(0);
+    continues_.push_back(0);
   }
   builder(const builder&) = delete;
   builder& operator=(const builder&) = delete;
@@ -70,13 +73,8 @@ class builder {
                          const attributes& options = {},
                          std::source_location at = std::source_location::current()) {
     if (failed()) return in.empty() ? node_id{0} : in[0];
-    bool captures = false;
-    for (node_id i : in) captures |= region_of(i) != here();
-    ids local_in;
-    if (captures) {  // before the pool is touched: capturing appends nodes
-      for (node_id i : in) local_in.push_back(local(i));
-      in = local_in;
-    }
+    ids captured;
+    in = local(in, captured);
     std::array<tensor_type, 4> few{};
     std::vector<tensor_type> many;
     std::span<tensor_type> types(few.data(), in.size() <= few.size() ? in.size() : 0);
@@ -88,8 +86,7 @@ class builder {
 
     node n{};
     n.op = &op;
-    n.file = at.file_name();
-    n.line = std::int32_t(at.line());
+    set_place(n, at);
     n.cell = cell_;
     n.attributes = options;
     if (op.results) {
@@ -109,7 +106,28 @@ class builder {
     return emit(op, std::span<const node_id>(in.begin(), in.size()), options, at);
   }
 
-  /// Result `k` of a node with several results; the node itself if it has one.
+  /// Appends an application whose result types no rule infers: a control operation with its
+  /// regions, or `unpack`. It has several results, even if that is one.
+  constexpr node_id emit_control(const op_info& op, std::span<const node_id> in,
+                                 std::span<const tensor_type> results,
+                                 std::array<std::int32_t, 2> regions = {-1, -1},
+                                 const attributes& options = {},
+                                 std::source_location at = std::source_location::current()) {
+    if (failed()) return in.empty() ? node_id{0} : in[0];
+    ids captured;
+    in = local(in, captured);
+    node n{};
+    n.op = &op;
+    set_place(n, at);
+    n.cell = cell_;
+    n.regions = regions;
+    n.attributes = options;
+    set_results(n, results);
+    return append(n, in);
+  }
+
+  /// Result `k` of a node with several results; the node itself if it has one. It stands in the
+  /// region of `n`, since no region takes a tuple as an input.
   constexpr node_id get(node_id n, int k) {
     if (failed() || g.nodes[std::size_t(n)].result_count == 0) return n;
     node r{};
@@ -121,20 +139,67 @@ class builder {
     r.attributes = get_attributes{k};
     r.type = g.result_type(n, k);
     const std::array in{n};
-    return append(r, in);
+    return append(r, in, from.region);
   }
 
-  /// The same application on other operands, in the open region; types are inferred again.
+  /// The same application on other operands, in the open region; types are inferred again, regions
+  /// are shared.
+  constexpr node_id copy(node_id n, std::span<const node_id> in) {
+    const node x = g.nodes[std::size_t(n)];
+    return copy(x, results_of(g, x), in, x.cell, x.regions);
+  }
+  /// The same for a node of any graph.
   constexpr node_id copy(const graph& from, node_id n, std::span<const node_id> in) {
-    const node x = from.nodes[std::size_t(n)];
-    if (x.op == &get_info_of) return get(in[0], x.attributes.as<get_attributes>().result);
-    const name_ref outer = cell_;
-    cell_ = &from == &g ? x.cell : g.intern(from.view(x.cell));
-    const node_id r = emit(*x.op, in, x.attributes);
-    g.nodes[std::size_t(r)].file = x.file;
-    g.nodes[std::size_t(r)].line = x.line;
-    cell_ = outer;
-    return r;
+    if (&from == &g) return copy(n, in);
+    std::vector<int> regions(from.regions.size(), -1);
+    return copy(from, n, in, regions);
+  }
+  /// The same for many nodes of another graph: `regions` remembers which of its regions were copied
+  /// and where they are now. It has one entry per region, -1 at first.
+  constexpr node_id copy(const graph& from, node_id n, std::span<const node_id> in,
+                         std::vector<int>& regions) {
+    const node& x = from.nodes[std::size_t(n)];
+    std::array<std::int32_t, 2> own = x.regions;
+    for (std::int32_t& r : own) {
+      if (r >= 0) r = import(from, r, regions);
+    }
+    return copy(x, results_of(from, x), in, g.intern(from.view(x.cell)), own);
+  }
+
+  /// Puts another application in the place of a control node whose users stay: its first results
+  /// must mean what they meant. Operands must precede the node.
+  constexpr void overwrite(node_id id, node n, std::span<const node_id> in,
+                           std::span<const tensor_type> results) {
+    set_results(n, results);
+    n.first_operand = std::int32_t(g.operand_pool.size());
+    n.operand_count = std::int32_t(in.size());
+    for (node_id i : in) g.operand_pool.push_back(i);
+    g.nodes[std::size_t(id)] = n;
+    if (evaluates(n.region)) eager->evaluate(*this, id);
+  }
+  /// An application without operands that will stand in front of region `r`, so that a node that is
+  /// overwritten can use it. `settle` moves it there.
+  constexpr node_id emit_early(const op_info& op, const attributes& options, int r) {
+    node n{};
+    n.op = &op;
+    n.attributes = options;
+    n.type = op.infer({}, options);
+    const node_id id = append(n, {}, r);
+    early_.push_back(id);
+    return id;
+  }
+  constexpr void settle(int r) {
+    ids order;
+    ids elsewhere;
+    for (node_id n : early_) (region_of(n) == r ? order : elsewhere).push_back(n);
+    if (order.empty()) return;
+    flags moved(g.regions[std::size_t(r)].nodes.size(), 0);
+    for (node_id n : order) moved[std::size_t(g.nodes[std::size_t(n)].position)] = 1;
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      if (!moved[i]) order.push_back(g.regions[std::size_t(r)].nodes[i]);
+    }
+    reorder(r, order);
+    early_ = elsewhere;
   }
 
   // ---- regions
@@ -165,6 +230,7 @@ class builder {
     const int r = int(g.regions.size());
     g.regions.emplace_back();
     open_.push_back(r);
+    continues_.push_back(0);
     for (const tensor_type& t : in) input(t);
     g.regions[std::size_t(r)].declared = std::int32_t(in.size());
     return r;
@@ -175,11 +241,181 @@ class builder {
     for (node_id i : out) l.push_back(local(i));
     g.regions[std::size_t(here())].outputs = l;
     open_.pop_back();
+    continues_.pop_back();
   }
 
   /// The id by which the open region may name a value: itself, or the input that stands for an
   /// outer value (made on first use, in every region between).
   constexpr node_id local(node_id id) { return local(id, int(open_.size()) - 1); }
+
+  /// Makes two closed regions that were opened here take the same captured values, in one order,
+  /// which is returned: two regions of one node share its operands.
+  constexpr ids unify(int r, int q) {
+    const ids captured = g.regions[std::size_t(r)].captured;
+    open_.push_back(q);
+    for (node_id n : captured) local(n);
+    open_.pop_back();
+    const ids order = g.regions[std::size_t(q)].captured;
+    ids inputs = g.regions[std::size_t(r)].inputs;
+    const std::size_t declared = std::size_t(g.regions[std::size_t(r)].declared);
+    const ids own(inputs.begin() + std::ptrdiff_t(declared), inputs.end());
+    inputs.resize(declared);
+    for (node_id n : order) {
+      node_id at = no_node;
+      for (std::size_t k = 0; k < captured.size(); ++k) {
+        if (captured[k] == n) at = own[k];
+      }
+      inputs.push_back(at >= 0 ? at : input(g.type(n), r));
+    }
+    g.regions[std::size_t(r)].inputs = inputs;
+    g.regions[std::size_t(r)].captured = order;
+    return order;
+  }
+
+  /// The open regions, innermost last, from the one that belongs to a function: those above it hold
+  /// what follows a native `if` (see transform/branching.hpp), so together they are one straight
+  /// line.
+  constexpr std::span<const int> open_line() const {
+    std::size_t first = open_.size() - 1;
+    while (first > 0 && continues_[first]) --first;
+    return std::span(open_).subspan(first);
+  }
+
+  // ---- native `if`
+
+  /// A decision of a function that is run once per path: what follows it goes into a region of its
+  /// own.
+  struct decision {
+    node_id condition = no_node;
+    bool taken{};
+    int region{};            ///< what follows
+    node_id first_behind{};  ///< nodes from here on are made behind the decision
+  };
+  /// The run of one path: what decisions to take, and those that were taken. Decisions beyond the
+  /// planned ones are taken to hold.
+  struct path_plan {
+    flags planned;
+    std::vector<decision> made;
+  };
+  /// Decisions on one path, and paths through one function.
+  static constexpr int max_paths = 64;
+
+  /// Follows this plan from here on (none: tensor values decide nothing); returns the plan before.
+  constexpr path_plan* follow(path_plan* plan) { return std::exchange(plan_, plan); }
+
+  /// Which way to go at a native `if` on a tensor that has no value yet.
+  constexpr bool decide(node_id condition) {
+    // After a fault: now this way, now that way, so that any loop ends.
+    if (failed()) return coin_ = !coin_;
+    const std::string_view remedy = "; use while_loop() for a loop, cond() for a branch";
+    if (g.type(condition).element != dtype::boolean || g.type(condition).size() != 1) {
+      fail(place_of(condition) << "if: the condition " << describe(condition) << " is "
+                               << g.type(condition)
+                               << "; it must be one bool (compare with >, ==, ...; any() or all() "
+                                  "make one of many)");
+      return false;
+    }
+    if (!plan_) {
+      fail(place_of(condition) << "reading a value at compile time: " << describe(condition) << " "
+                               << g.type(condition) << " has no value while the model is traced"
+                               << remedy);
+      return false;
+    }
+    const std::size_t k = plan_->made.size();
+    if (k >= std::size_t(max_paths)) {
+      fail(place_of(condition) << "if: a function decides more than " << max_paths
+                               << " times in a row on tensor values" << remedy);
+      return false;
+    }
+    const bool taken = k >= plan_->planned.size() || plan_->planned[k];
+    const auto first_behind = node_id(g.nodes.size());
+    const int r = begin({});
+    continues_.back() = 1;
+    plan_->made.push_back({condition, taken, r, first_behind});
+    return taken;
+  }
+
+  /// The open regions from `depth` on are set aside, or opened again.
+  constexpr std::size_t depth() const { return open_.size(); }
+  constexpr std::vector<int> set_aside(std::size_t depth) {
+    const auto first = open_.begin() + std::ptrdiff_t(depth);
+    const std::vector<int> aside(first, open_.end());
+    open_.erase(first, open_.end());
+    continues_.resize(depth);
+    return aside;
+  }
+  constexpr void open_again(std::span<const int> aside) {
+    for (int r : aside) {
+      open_.push_back(r);
+      continues_.push_back(1);
+    }
+  }
+  /// Takes the nodes that were appended since `first`, other than inputs, off the open region.
+  constexpr void take_back(node_id first) {
+    ids order;
+    for (node_id n : g.regions[std::size_t(here())].nodes) {
+      if (n < first || g.nodes[std::size_t(n)].op == &input_info_of) order.push_back(n);
+    }
+    reorder(here(), order);
+  }
+  /// Makes an outer value one more output of a closed region that was opened here.
+  constexpr void add_output(int r, node_id n) {
+    open_.push_back(r);
+    const node_id l = local(n);
+    open_.pop_back();
+    g.regions[std::size_t(r)].outputs.push_back(l);
+  }
+
+  /// Forgets a region that served as scratch.
+  constexpr void discard(int r) { g.regions[std::size_t(r)] = {}; }
+  /// Forgets a region and all that were opened since, which only it knows.
+  constexpr void discard_since(int r) {
+    for (std::size_t k = std::size_t(r); k < g.regions.size(); ++k) g.regions[k] = {};
+    std::erase_if(derived_, [&](const derived_region& d) { return d.of >= r || d.made >= r; });
+    std::erase_if(functions_, [&](const function_region& f) { return f.made >= r; });
+  }
+
+  /// Reserves an index, so that a region can be called before it exists. `fill` gives it the
+  /// contents of another, which becomes empty.
+  constexpr int reserve_region() {
+    g.regions.emplace_back();
+    return int(g.regions.size()) - 1;
+  }
+  constexpr void fill(int reserved, int from) {
+    g.regions[std::size_t(reserved)] = g.regions[std::size_t(from)];
+    g.regions[std::size_t(from)] = {};
+    for (node_id n : g.regions[std::size_t(reserved)].nodes)
+      g.nodes[std::size_t(n)].region = reserved;
+  }
+
+  /// Regions that transforms derived from a function that is called by name: made once per function
+  /// and set of marked inputs, found again by recursion and by other callers.
+  enum class derivation : std::uint8_t { forward_mode, halves };
+  constexpr int find_derived(derivation kind, int of, const flags& marked) const {
+    for (const derived_region& d : derived_) {
+      if (d.kind == kind && d.of == of && d.marked == marked) return d.made;
+    }
+    return -1;
+  }
+  constexpr void remember_derived(derivation kind, int of, const flags& marked, int made) {
+    derived_.push_back({kind, of, marked, made});
+  }
+
+  /// Functions that are called by name, once per list of argument types.
+  constexpr int find_function(const void* key, std::span<const tensor_type> types) const {
+    for (const function_region& f : functions_) {
+      if (f.key == key && std::equal(f.types.begin(), f.types.end(), types.begin(), types.end()))
+        return f.made;
+    }
+    return -1;
+  }
+  constexpr void remember_function(const void* key, std::span<const tensor_type> types, int made) {
+    functions_.push_back({key, {types.begin(), types.end()}, made});
+  }
+
+  /// Whether nodes that are appended now are computed at once: in eager mode, outside the regions
+  /// that transforms trace.
+  constexpr bool evaluates() const { return evaluates(here()); }
 
   // ---- cells and their parameters
 
@@ -197,6 +433,15 @@ class builder {
   constexpr void declare_cell(const void* key, const void* tag, std::string_view path) {
     cells_.push_back({key, tag, g.intern(path)});
   }
+  /// A line of the user's source.
+  struct source_line {
+    const char* file{};
+    std::int32_t line{};
+  };
+  /// From here on nodes are said to be written at this line (none: where they are emitted): what a
+  /// derivative rule appends belongs to the line of the forward node. Returns the line before.
+  constexpr source_line attribute_to(source_line s) { return std::exchange(written_, s); }
+
   constexpr name_ref current_cell() const { return cell_; }
   constexpr void current_cell(name_ref path) { cell_ = path; }
   constexpr name_ref find_cell(const void* key, const void* tag) const {
@@ -222,6 +467,8 @@ class builder {
 
   /// Numbers the random draws of a program, so that each has a stream of its own.
   constexpr int next_random_stream() { return random_stream_++; }
+  constexpr int random_streams() const { return random_stream_; }
+  constexpr void random_streams(int count) { random_stream_ = count; }
 
   /// Where a node was written: `lenet.cpp:21: `; empty for inputs.
   constexpr text place_of(node_id id) const {
@@ -256,13 +503,101 @@ class builder {
     name_ref path;
   };
 
-  constexpr node_id append(node n, std::span<const node_id> in) {
+  struct function_region {
+    const void* key;
+    std::vector<tensor_type> types;
+    int made;
+  };
+  struct derived_region {
+    derivation kind;
+    int of;
+    flags marked;
+    int made;
+  };
+
+  constexpr bool evaluates(int r) const { return eager && r == 0; }
+  constexpr void set_place(node& n, const std::source_location& at) const {
+    n.file = written_.file ? written_.file : at.file_name();
+    n.line = written_.file ? written_.line : std::int32_t(at.line());
+  }
+  constexpr node_id append(node n, std::span<const node_id> in) { return append(n, in, here()); }
+  constexpr node_id append(node n, std::span<const node_id> in, int r) {
     n.first_operand = std::int32_t(g.operand_pool.size());
     n.operand_count = std::int32_t(in.size());
     for (node_id i : in) g.operand_pool.push_back(i);
-    const node_id id = place(n, here());
-    if (eager) eager->evaluate(*this, id);
+    const node_id id = place(n, r);
+    if (evaluates(r)) eager->evaluate(*this, id);
     return id;
+  }
+  constexpr void set_results(node& n, std::span<const tensor_type> types) {
+    n.first_result = std::int32_t(g.results.size());
+    n.result_count = std::int32_t(types.size());
+    n.type = {dtype::tuple, {}};
+    for (const tensor_type& t : types) g.results.push_back(t);
+  }
+  /// The result types of a node that no rule infers; empty for others.
+  static constexpr std::vector<tensor_type> results_of(const graph& from, const node& n) {
+    std::vector<tensor_type> types;
+    if (n.op->results || n.result_count == 0) return types;
+    const auto first = from.results.begin() + n.first_result;
+    types.assign(first, first + n.result_count);
+    return types;
+  }
+  constexpr node_id copy(node x, std::span<const tensor_type> results, std::span<const node_id> in,
+                         name_ref cell, std::array<std::int32_t, 2> regions) {
+    if (x.op == &get_info_of) return get(in[0], x.attributes.as<get_attributes>().result);
+    const name_ref outer = cell_;
+    cell_ = cell;
+    const node_id r = results.empty() ? emit(*x.op, in, x.attributes)
+                                      : emit_control(*x.op, in, results, regions, x.attributes);
+    cell_ = outer;
+    if (failed()) return r;
+    g.nodes[std::size_t(r)].file = x.file;
+    g.nodes[std::size_t(r)].line = x.line;
+    return r;
+  }
+  /// Copies a region of another graph. Its index is known before it is filled: it may call itself.
+  constexpr int import(const graph& from, int r, std::vector<int>& regions) {
+    int& made = regions[std::size_t(r)];
+    if (made >= 0) return made;
+    const int q = made = reserve_region();
+    const region& x = from.regions[std::size_t(r)];
+    ids map(x.nodes.size(), no_node);
+    auto mapped = [&](node_id n) { return map[std::size_t(from.nodes[std::size_t(n)].position)]; };
+    for (std::size_t i = 0; i < x.nodes.size(); ++i) {
+      node n = from.nodes[std::size_t(x.nodes[i])];
+      n.first_operand = std::int32_t(g.operand_pool.size());
+      for (node_id o : from.operands(x.nodes[i])) g.operand_pool.push_back(mapped(o));
+      if (n.result_count) {
+        const auto first = from.results.begin() + n.first_result;
+        set_results(n, std::vector<tensor_type>(first, first + n.result_count));
+      }
+      n.cell = g.intern(from.view(n.cell));
+      for (std::int32_t& s : n.regions) {
+        if (s >= 0) s = import(from, s, regions);
+      }
+      map[i] = place(n, q);
+    }
+    region to = g.regions[std::size_t(q)];
+    for (node_id n : x.inputs) to.inputs.push_back(mapped(n));
+    for (node_id n : x.outputs) to.outputs.push_back(mapped(n));
+    // What the inputs stood for is another graph's business: they are all declared now.
+    to.declared = std::int32_t(to.inputs.size());
+    g.regions[std::size_t(q)] = to;
+    return q;
+  }
+  constexpr void reorder(int r, const ids& order) {
+    g.regions[std::size_t(r)].nodes = order;
+    for (std::size_t i = 0; i < order.size(); ++i)
+      g.nodes[std::size_t(order[i])].position = std::int32_t(i);
+  }
+  /// Operands by the names that the open region has for them; `storage` holds them if they differ.
+  constexpr std::span<const node_id> local(std::span<const node_id> in, ids& storage) {
+    bool captures = false;
+    for (node_id i : in) captures |= region_of(i) != here();
+    if (!captures) return in;
+    for (node_id i : in) storage.push_back(local(i));  // before the pool is touched: it appends
+    return storage;
   }
   constexpr node_id place(node n, int r) {
     region& owner = g.regions[std::size_t(r)];
@@ -275,7 +610,7 @@ class builder {
   }
   constexpr node_id local(node_id id, int level) {
     const int r = open_[std::size_t(level)];
-    if (region_of(id) == r) return id;
+    if (failed() || region_of(id) == r) return id;
     if (g.nodes[std::size_t(id)].operand_count == 0 &&
         g.nodes[std::size_t(id)].op != &input_info_of) {
       return place(g.nodes[std::size_t(id)], r);  // constants are repeated, not captured
@@ -296,9 +631,16 @@ class builder {
   }
 
   std::vector<int> open_;
+  flags continues_;  ///< parallel to open_
+  std::vector<derived_region> derived_;
+  std::vector<function_region> functions_;
+  ids early_;
   std::vector<leaf> leaves_;
   std::vector<cell_entry> cells_;
   name_ref cell_{};
+  source_line written_{};
+  path_plan* plan_{};
+  bool coin_{};
   int random_stream_{};
   node_id random_key_ = no_node;
   text fault_;

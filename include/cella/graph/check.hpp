@@ -105,6 +105,10 @@ class graph_checker {
     if ((n.result_count > 0) != (n.type.element == dtype::tuple))
       return blame(id, "a node has the type tuple if and only if it has a list of results");
     if (n.op == &get_info_of) return check_get(id);
+    if (n.op->validate) {
+      const text wrong = n.op->validate(g_, id);
+      if (!wrong.empty()) return blame(id, wrong);
+    }
     if (n.op->scalar) check_elementwise(id);
     if (fault_.empty() && (n.op->infer || n.op->results)) check_types(id);
   }

@@ -46,6 +46,8 @@ struct iteration_space {
 };
 
 class builder;
+class text;
+struct graph;
 struct var;
 struct node_ref;
 
@@ -79,6 +81,17 @@ struct op_info {
   var (*transpose)(node_ref, int operand, var dy){};
   void (*vjp)(node_ref, std::span<const var> dy, std::span<const char> needed, std::span<var> dx){};
   iteration_space (*space)(std::span<const tensor_type>, const attributes&){};
+
+  /// Batching: the options with which the operation does the same for each of `size` samples that
+  /// lie along a new leading axis of all its operands (of those in `batched`, if it is bilinear).
+  attributes (*batch_options)(node_ref, int size, unsigned batched){};
+  /// Batching of operations for which other options are not enough. `in` are the new operands;
+  /// those in `batched` have the leading axis, as must all of `out`. Leaves `out` alone if there is
+  /// no rule for this combination: then the operation runs sample by sample.
+  void (*batch)(node_ref, std::span<const var> in, unsigned batched, std::span<var> out){};
+
+  /// Control operations: what is wrong between a node and its regions; empty if nothing is.
+  text (*validate)(const graph&, node_id){};
 
   /// Elementwise: the function itself, for eager mode and folding.
   double (*scalar)(const attributes&, double, double, double){};

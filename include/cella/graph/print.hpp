@@ -77,6 +77,11 @@ inline constexpr std::array option_table{
     option_fields{"gather_elements",         "axis:i32 -:i32 -:i32"},
     option_fields{"scatter_elements",        "-:shape axis:i32"},
     option_fields{"get",                     "result:i32"},
+    option_fields{"scan",                    "carries:i32 xs:i32 length:i32 reverse:i32=0 recompute:i32=0"},
+    option_fields{"while_loop",              "carries:i32 max_steps:i32=0"},
+    option_fields{"call",                    "recompute:i32=0"},
+    option_fields{"pack",                    "-:shape"},
+    option_fields{"unpack",                  "-:shape"},
 };
 // clang-format on
 

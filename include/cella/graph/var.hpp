@@ -31,20 +31,22 @@ struct var {
   /// Element `i` in row-major order. Eager mode only.
   constexpr double read(std::int64_t i,
                         std::source_location at = std::source_location::current()) const {
-    if (!b->eager) return refuse_reading(text() << at << ": ");
+    if (!has_value()) return refuse_reading(text() << at << ": ");
     if (i < 0 || i >= type().size()) {
       b->fail(text() << at << ": element " << i << " of " << type() << " does not exist");
       return 0;
     }
     return b->eager->read(id, i);
   }
-  /// A native `if` on a one-element tensor. Eager mode only.
+  /// A native `if` on a one-element tensor. In eager mode it reads the value; in graph mode the
+  /// function that is traced is run for either way, and the tensor decides when the program runs.
   constexpr explicit operator bool() const {
-    // A conversion cannot be told its place: that of the condition's computation stands for it.
-    return (b->eager ? read(0) : refuse_reading(b->place_of(id))) != 0;
+    return has_value() && type().size() == 1 ? read(0) != 0 : b->decide(id);
   }
 
  private:
+  /// Regions that a transform traces have no values, even in eager mode.
+  constexpr bool has_value() const { return b->eager && b->region_of(id) == 0; }
   constexpr double refuse_reading(text place) const {
     b->fail(place << "reading a value at compile time: " << b->describe(id) << " " << type()
                   << " has no value while the model is traced; branch with cond() or run in eager "
@@ -104,8 +106,8 @@ class operand {
   std::source_location at_;
 };
 
-/// The builder of an operation on two operands: a var's, if there is one, so that a foreign parameter
-/// beside it is named in a sentence.
+/// The builder of an operation on two operands: a var's, if there is one, so that a foreign
+/// parameter beside it is named in a sentence.
 constexpr builder& owner_of(const operand& x, const operand& y) {
   if (x.is_var()) return *x.owner();
   if (y.is_var()) return *y.owner();

@@ -1,9 +1,12 @@
-// Cells with parameters: dense, conv2d, batch_norm, and those without: dropout, sequential.
+// Cells with parameters: dense, conv2d, batch_norm, layer_norm, embedding, and one without:
+// dropout.
 #pragma once
 
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/functions.hpp>
+#include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
+#include <cella/ops/normalization.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/transform/trace.hpp>
@@ -108,6 +111,36 @@ struct batch_norm {
     }
     const var scale = rsqrt(variance + epsilon) * operand(weight, at);
     return centred * along_channels(scale) + along_channels(operand(bias, at).in(b));
+  }
+};
+
+/// Normalizes each vector along the last axis: [..., Width] -> [..., Width].  Ba et al. 2016
+template <int Width>
+struct layer_norm {
+  parameter<Width> weight{initializer::ones()};
+  parameter<Width> bias{initializer::zeros()};
+  double epsilon = 1e-5;
+
+  constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
+    const cell_scope scope(x, *this);
+    if (x.rank() == 0 || x.extent(-1) != Width) {
+      x.b->fail(text() << at << ": layer_norm: needs " << Width << " values along the last axis: "
+                       << x.b->describe(x.id) << " is " << x.shape());
+      return x;
+    }
+    return cella::layer_norm({x, at}, {weight, at}, {bias, at}, {-1}, epsilon);
+  }
+};
+
+/// A vector for each word: integers [...], 0 to Words - 1 -> [..., Width].
+template <int Words, int Width>
+struct embedding {
+  parameter<Words, Width> weight{initializer::normal()};
+
+  constexpr var operator()(var words,
+                           std::source_location at = std::source_location::current()) const {
+    const cell_scope scope(words, *this);
+    return cella::embedding({words, at}, {weight, at});
   }
 };
 

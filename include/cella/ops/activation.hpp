@@ -88,12 +88,49 @@ constexpr var gelu(operand x) {
   const var v = x.in(*x.owner());
   return 0.5 * v * (1 + erf(v * (1 / std::numbers::sqrt2)));
 }
-/// The tanh approximation of gelu.
-constexpr var gelu_tanh(operand x) {
-  const var v = x.in(*x.owner());
-  constexpr double k = std::numbers::inv_sqrtpi * std::numbers::sqrt2;
-  return 0.5 * v * (1 + tanh(k * (v + 0.044715 * v * square(v))));
+namespace detail {
+/// The tanh approximation of gelu is x sigmoid(w), w = 2 sqrt(2 / pi) (x + 0.044715 x^3): here half
+/// of w.
+constexpr double gelu_cubic = 0.044715;
+constexpr double gelu_factor = std::numbers::inv_sqrtpi * std::numbers::sqrt2;
+constexpr auto gelu_argument(auto x) {
+  return like(x, gelu_factor) * (x + like(x, gelu_cubic) * x * x * x);
 }
+}  // namespace detail
+
+/// The derivative of `gelu_tanh`: s + x s (1 - s) w' with s = sigmoid(w).
+struct gelu_tanh_slope_op : elementwise<gelu_tanh_slope_op> {
+  static constexpr std::string_view name = "gelu_tanh_slope";
+  static constexpr auto apply(auto x) {
+    using std::tanh;
+    const auto t = tanh(detail::gelu_argument(x));
+    const auto slope =
+        like(x, detail::gelu_factor) * (like(x, 1) + like(x, 3 * detail::gelu_cubic) * x * x);
+    return like(x, 0.5) * ((like(x, 1) + t) + x * (like(x, 1) - t * t) * slope);
+  }
+  /// s (1 - s) (2 w' + x w'' + x w'^2 (1 - 2 s))
+  static constexpr var partial(node_ref n, int) {
+    using detail::gelu_cubic, detail::gelu_factor;
+    const var x = n.operand(0);
+    const var s = sigmoid(2 * gelu_factor * (x + gelu_cubic * x * square(x)));
+    const var first = 2 * gelu_factor * (1 + 3 * gelu_cubic * square(x));
+    const var second = 12 * gelu_factor * gelu_cubic * x;
+    return s * (1 - s) * (2 * first + x * second + x * square(first) * (1 - 2 * s));
+  }
+};
+/// x (1 + tanh(...)) / 2, which one kernel computes without storing what is between.
+struct gelu_tanh_op : elementwise<gelu_tanh_op> {
+  static constexpr std::string_view name = "gelu_tanh";
+  static constexpr auto apply(auto x) {
+    using std::tanh;
+    return like(x, 0.5) * x * (like(x, 1) + tanh(detail::gelu_argument(x)));
+  }
+  static constexpr var partial(node_ref n, int) {
+    return detail::unary<gelu_tanh_slope_op>(n.operand(0));
+  }
+};
+/// The tanh approximation of gelu.
+constexpr var gelu_tanh(operand x) { return detail::unary<gelu_tanh_op>(x); }
 constexpr var hard_sigmoid(operand x) { return relu6(x.in(*x.owner()) + 3) / 6; }
 constexpr var hard_swish(operand x) {
   const var v = x.in(*x.owner());

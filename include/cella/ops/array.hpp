@@ -76,6 +76,11 @@ struct reshape_op : linear<reshape_op> {
     return {in[0].element, o.as<options>().shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
+  static constexpr attributes batch_options(node_ref n, int size, unsigned) {
+    auto o = n.as<options>();
+    o.shape.insert(0, size);
+    return o;
+  }
   static void compute(const attributes&, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out) {
     if (out[0].type.bytes()) std::memcpy(out[0].data, in[0].data, std::size_t(out[0].type.bytes()));
@@ -97,6 +102,14 @@ struct transpose_op : linear<transpose_op> {
     return t;
   }
   static constexpr var transpose(node_ref n, int, var dy);
+  static constexpr attributes batch_options(node_ref n, int, unsigned) {
+    const auto o = n.as<options>();
+    options batched;
+    batched.permutation[0] = 0;
+    for (std::size_t i = 0; i + 1 < batched.permutation.size() && o.permutation[i] >= 0; ++i)
+      batched.permutation[i + 1] = std::int8_t(o.permutation[i] + 1);
+    return batched;
+  }
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out);
 };
@@ -112,6 +125,7 @@ struct cast_op : linear<cast_op> {
     return {dtype(o.as<options>().element), in[0].shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
+  static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out);
 };
@@ -183,7 +197,7 @@ constexpr var transpose(operand x, const axis_list& permutation = {}) {
     ++i;
   }
   if (permutation.size() == 0) {
-    for (; i < v.rank(); ++i) o.permutation[std::size_t(i)] = std::int8_t(v.rank() - 1 - i);
+    for (; i < v.rank() && i < max_rank; ++i) o.permutation[std::size_t(i)] = std::int8_t(v.rank() - 1 - i);
     seen = (1u << v.rank()) - 1;
   }
   if (i != v.rank() || seen != (1u << v.rank()) - 1) {

@@ -75,6 +75,15 @@ struct broadcast_op : linear<broadcast_op> {
     return {in[0].element, o.as<options>().shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
+  static constexpr attributes batch_options(node_ref n, int size, unsigned) {
+    const auto o = n.as<options>();
+    options batched{o.shape, iteration_space::no_axes};
+    batched.shape.insert(0, size);
+    batched.axes[0] = 0;
+    for (std::size_t i = 0; i + 1 < o.axes.size() && o.axes[i] >= 0; ++i)
+      batched.axes[i + 1] = std::int8_t(o.axes[i] + 1);
+    return batched;
+  }
   static constexpr iteration_space space(std::span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     iteration_space s;
@@ -106,6 +115,9 @@ struct sum_op : linear<sum_op> {
     const auto s = space({&x, 1}, n.b->g.nodes[std::size_t(n.id)].attributes);
     return emit<broadcast_op>(broadcast_op::options{x.shape, s.result},
                               std::source_location::current(), dy);
+  }
+  static constexpr attributes batch_options(node_ref n, int, unsigned) {
+    return options{n.as<options>().axes << 1};
   }
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cella/ops/array.hpp>
+#include <cella/ops/batching.hpp>
 #include <vector>
 
 namespace cella {
@@ -67,6 +67,8 @@ struct convolution_op : bilinear<convolution_op> {
     return detail::convolution_space(in[0], in[1], infer(in, o), 0);
   }
   static constexpr var transpose(node_ref n, int i, var dy);
+  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
+                              std::span<var> out);
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out);
 };
@@ -85,6 +87,8 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op> {
     return detail::convolution_space(infer(in, o), in[1], in[0], 1);
   }
   static constexpr var transpose(node_ref n, int i, var dy);
+  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
+                              std::span<var> out);
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out);
 };
@@ -101,6 +105,8 @@ struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op>
     return detail::convolution_space(in[0], infer(in, o), in[1], 2);
   }
   static constexpr var transpose(node_ref n, int i, var dy);
+  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
+                              std::span<var> out);
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out);
 };
@@ -221,6 +227,54 @@ constexpr var convolution_weight_gradient_op::transpose(node_ref n, int i, var d
   const auto o = n.as<options>().window;
   return i == 0 ? detail::input_gradient(o, n.operand(1), dy, n.operand(0))
                 : detail::convolve(o, n.operand(0), dy);
+}
+
+namespace detail {
+/// [B,N,C,H,W] -> [N,B C,H,W], and back.
+constexpr var batch_to_channels(var x) {
+  const var y = swap_leading(x);
+  const shape s = y.shape();
+  return reshape(y, {s[0], s[1] * s[2], s[3], s[4]});
+}
+constexpr var channels_to_batch(var x, int size) {
+  const shape s = x.shape();
+  return swap_leading(reshape(x, {s[0], size, s[1] / size, s[2], s[3]}));
+}
+/// One filter bank for all samples: they are more images. One for each: they are more groups.
+template <class Op>
+constexpr void batch_convolution(node_ref n, std::span<const var> in, unsigned batched,
+                                 std::span<var> out) {
+  auto o = n.as<convolution_options>();
+  const int size = batch_size(in, batched);
+  const auto here = std::source_location::current();
+  if (batched == 1) {
+    out[0] = split_leading(emit<Op>(o, here, merge_leading(in[0]), in[1]), size);
+    return;
+  }
+  o.window.groups *= size;
+  out[0] = channels_to_batch(emit<Op>(o, here, batch_to_channels(batched_operand(in, batched, 0)),
+                                      merge_leading(batched_operand(in, batched, 1))),
+                             size);
+}
+}  // namespace detail
+
+constexpr void convolution_op::batch(node_ref n, std::span<const var> in, unsigned batched,
+                                     std::span<var> out) {
+  detail::batch_convolution<convolution_op>(n, in, batched, out);
+}
+constexpr void convolution_input_gradient_op::batch(node_ref n, std::span<const var> in,
+                                                    unsigned batched, std::span<var> out) {
+  detail::batch_convolution<convolution_input_gradient_op>(n, in, batched, out);
+}
+constexpr void convolution_weight_gradient_op::batch(node_ref n, std::span<const var> in,
+                                                     unsigned batched, std::span<var> out) {
+  auto o = n.as<options>();
+  const int size = detail::batch_size(in, batched);
+  o.window.groups *= size;
+  const var image = detail::batch_to_channels(detail::batched_operand(in, batched, 0));
+  const var dy = detail::batch_to_channels(detail::batched_operand(in, batched, 1));
+  out[0] = detail::split_leading(
+      emit<convolution_weight_gradient_op>(o, std::source_location::current(), image, dy), size);
 }
 
 // ---- computation at run time

@@ -16,7 +16,7 @@ struct indexing_options {
 }  // namespace detail
 
 /// 1 where the index equals the position along a new last axis, else 0.
-struct one_hot_op : opaque<one_hot_op> {
+struct one_hot_op : opaque<one_hot_op>, detail::keeps_options {
   static constexpr std::string_view name = "one_hot";
   static constexpr std::string_view onnx = "OneHot";
   struct options {
@@ -47,6 +47,8 @@ struct gather_op : linear<gather_op> {
     return t;
   }
   static constexpr var transpose(node_ref n, int, var dy);
+  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
+                              std::span<var> out);
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out);
 };
@@ -64,13 +66,15 @@ struct scatter_op : linear<scatter_op> {
     return t;
   }
   static constexpr var transpose(node_ref n, int, var dy);
+  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
+                              std::span<var> out);
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out);
 };
 
 /// table, indices of the result's shape -> along `axis`, each element from where its own index
 /// points; along the others, from its own place.
-struct gather_elements_op : linear<gather_elements_op> {
+struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gather_elements_op> {
   static constexpr std::string_view name = "gather_elements";
   static constexpr std::string_view onnx = "GatherElements";
   using options = detail::indexing_options;
@@ -94,6 +98,12 @@ struct scatter_elements_op : linear<scatter_elements_op> {
     return {in[0].element, o.as<options>().shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
+  static constexpr attributes batch_options(node_ref n, int size, unsigned) {
+    auto o = n.as<options>();
+    o.shape.insert(0, size);
+    ++o.axis;
+    return o;
+  }
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out);
 };
@@ -236,6 +246,36 @@ constexpr var scatter_nd(operand indices, operand values, const shape& target) {
 
 // ---- rules
 
+namespace detail {
+/// The table or the values have samples, the indices have none.
+template <class Op>
+constexpr var batch_table(node_ref n, std::span<const var> in) {
+  auto o = n.as<indexing_options>();
+  ++o.axis;
+  return emit<Op>(o, std::source_location::current(), in[0], in[1]);
+}
+}  // namespace detail
+
+constexpr void gather_op::batch(node_ref n, std::span<const var> in, unsigned batched,
+                                std::span<var> out) {
+  const auto o = n.as<options>();
+  if (batched == 1) out[0] = detail::batch_table<gather_op>(n, in);
+  if (batched != 2) return;
+  // The samples are the first axis of the indices, and so axis `o.axis` of the result.
+  detail::indexing_options all = o;
+  ++all.indices;
+  const var y = emit<gather_op>(all, std::source_location::current(), in[0], in[1]);
+  std::array<int, max_rank> order{};
+  for (int i = 0; i < y.rank(); ++i)
+    order[std::size_t(i)] = i == 0 ? o.axis : i <= o.axis ? i - 1 : i;
+  out[0] = o.axis == 0
+               ? y
+               : cella::transpose(y, std::span<const int>(order.data(), std::size_t(y.rank())));
+}
+constexpr void scatter_op::batch(node_ref n, std::span<const var> in, unsigned batched,
+                                 std::span<var> out) {
+  if (batched == 1) out[0] = detail::batch_table<scatter_op>(n, in);
+}
 constexpr var gather_op::transpose(node_ref n, int, var dy) {
   return emit<scatter_op>(n.as<options>(), std::source_location::current(), dy, n.operand(1));
 }

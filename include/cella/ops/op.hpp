@@ -70,6 +70,12 @@ struct leaf {
   static constexpr bool cheap = true;
 };
 
+/// Base of operations that own regions or handle records. Their derivatives stand in transform/.
+template <class Op>
+struct control {
+  static constexpr op_kind kind = op_kind::control;
+};
+
 namespace detail {
 
 /// Calls Op::apply on the operands that the operation has, with its options if it has any.
@@ -105,9 +111,12 @@ constexpr op_info describe() {
   if constexpr (requires { &Op::transpose; }) i.transpose = &Op::transpose;
   if constexpr (requires { &Op::vjp; }) i.vjp = &Op::vjp;
   if constexpr (requires { &Op::space; }) i.space = &Op::space;
+  if constexpr (requires { &Op::batch_options; }) i.batch_options = &Op::batch_options;
+  if constexpr (requires { &Op::batch; }) i.batch = &Op::batch;
+  if constexpr (requires { &Op::validate; }) i.validate = &Op::validate;
   if constexpr (requires { &Op::compute; }) {
     i.compute = &Op::compute;
-  } else if constexpr (Op::kind != op_kind::leaf) {
+  } else if constexpr (Op::kind != op_kind::leaf && Op::kind != op_kind::control) {
     i.pointwise = true;
     i.scalar = [](const attributes& o, double x, double y, double z) {
       return static_cast<double>(apply_scalar<Op, double>(o, x, y, z));

@@ -11,7 +11,7 @@ namespace detail {
 
 /// What reductions to one value per line have in common.
 template <class Op>
-struct folding : opaque<Op> {
+struct folding : opaque<Op>, moves_axes {
   using options = axes_options;
   static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
     return without_axes(in[0], o.as<options>().axes);
@@ -37,7 +37,7 @@ void best_positions(const tensor_ref& x, int axis, const tensor_ref& y, Better b
 
 /// What argmax and argmin have in common.
 template <class Op>
-struct search : opaque<Op> {
+struct search : opaque<Op>, moves_axis<Op> {
   using options = axis_options;
   static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
     return {dtype::i64, without_axes(in[0], 1u << o.as<options>().axis).shape};

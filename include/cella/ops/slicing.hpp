@@ -1,7 +1,7 @@
 // Operations that cut and join: slice, pad, concat and what is made of them.
 #pragma once
 
-#include <cella/ops/broadcast.hpp>
+#include <cella/ops/batching.hpp>
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -22,6 +22,7 @@ struct slice_op : linear<slice_op> {
     return {in[0].element, o.as<options>().shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
+  static constexpr attributes batch_options(node_ref n, int size, unsigned);
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out);
 };
@@ -30,6 +31,9 @@ struct slice_op : linear<slice_op> {
 struct embed_op : linear<embed_op> {
   static constexpr std::string_view name = "embed";
   using options = slice_op::options;  // `shape` is the result's
+  static constexpr attributes batch_options(node_ref n, int size, unsigned batched) {
+    return slice_op::batch_options(n, size, batched);
+  }
   static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
@@ -39,7 +43,7 @@ struct embed_op : linear<embed_op> {
 };
 
 /// Tensors one after the other along an axis; any number of operands.
-struct concat_op : linear<concat_op> {
+struct concat_op : linear<concat_op>, detail::moves_axis<concat_op> {
   static constexpr std::string_view name = "concat";
   static constexpr std::string_view onnx = "Concat";
   static constexpr unsigned linear_in = ~0u;
@@ -201,6 +205,17 @@ constexpr std::vector<var> unstack(operand x, int axis) {
 
 // ---- rules
 
+constexpr attributes slice_op::batch_options(node_ref n, int size, unsigned) {
+  auto o = n.as<options>();
+  o.shape.insert(0, size);
+  for (std::size_t i = o.start.size() - 1; i > 0; --i) {
+    o.start[i] = o.start[i - 1];
+    o.step[i] = o.step[i - 1];
+  }
+  o.start[0] = 0;
+  o.step[0] = 1;
+  return o;
+}
 constexpr var slice_op::transpose(node_ref n, int, var dy) {
   auto o = n.as<options>();
   o.shape = n.operand(0).shape();

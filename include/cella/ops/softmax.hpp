@@ -31,7 +31,7 @@ inline void softmax_line(const tensor_ref& x, const tensor_ref& y, std::int64_t 
 }  // namespace detail
 
 /// e^x / sum(e^x) along an axis.
-struct softmax_op : opaque<softmax_op> {
+struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op> {
   static constexpr std::string_view name = "softmax";
   static constexpr std::string_view onnx = "Softmax";
   using options = detail::axis_options;
@@ -55,7 +55,7 @@ struct softmax_op : opaque<softmax_op> {
 };
 
 /// log(softmax(x)) without overflow.
-struct log_softmax_op : opaque<log_softmax_op> {
+struct log_softmax_op : opaque<log_softmax_op>, detail::moves_axis<log_softmax_op> {
   static constexpr std::string_view name = "log_softmax";
   static constexpr std::string_view onnx = "LogSoftmax";
   using options = detail::axis_options;
@@ -80,7 +80,7 @@ struct log_softmax_op : opaque<log_softmax_op> {
 };
 
 /// logits [N,C], labels (integers) [N] -> -log softmax(logits)[label], per sample [N].
-struct cross_entropy_op : opaque<cross_entropy_op> {
+struct cross_entropy_op : opaque<cross_entropy_op>, detail::merges_batches<cross_entropy_op> {
   static constexpr std::string_view name = "cross_entropy";
   static constexpr std::string_view onnx = "SoftmaxCrossEntropyLoss";
   static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {

@@ -4,6 +4,7 @@
 // not kept: the sign of a zero. `x * 0` stays (x may be infinite or NaN), and so does `x - x`.
 #pragma once
 
+#include <algorithm>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/slicing.hpp>
@@ -345,6 +346,56 @@ constexpr node_id sum_of_broadcast(rewriter& r, node_id n) {
   return r.shape_of(y) == rest.shape ? y : r.emit<broadcast_op>({y}, rest);
 }
 
+/// embed(a) + embed(b) + ... = concat(a, b, ...) for parts that lie side by side and fill the
+/// result: what the gradient of a split is.
+struct side_by_side {
+  std::array<node_id, 8> parts{};  ///< the embeddings
+  int count{};
+
+  /// Collects the terms of a sum; false if one is not an embedding or there are too many.
+  constexpr bool collect(const rewriter& r, node_id n) {
+    if (r.is<add_op>(n)) return collect(r, r.operand(n, 1)) && collect(r, r.operand(n, 0));
+    if (!r.is<embed_op>(n) || count == int(parts.size())) return false;
+    parts[std::size_t(count++)] = n;
+    return true;
+  }
+  /// The axis that the parts divide; -1 if they do not. Sorts them along it.
+  constexpr int axis(const rewriter& r) {
+    const shape whole = r.shape_of(parts[0]);
+    const shape first = r.shape_of(r.operand(parts[0], 0));
+    int a = 0;
+    while (a < whole.rank && first[a] == whole[a]) ++a;
+    if (a == whole.rank) return -1;
+    auto start = [&](node_id n) { return r.as<embed_op::options>(n).start[std::size_t(a)]; };
+    std::sort(parts.begin(), parts.begin() + count,
+              [&](node_id x, node_id y) { return start(x) < start(y); });
+    int end = 0;
+    for (int k = 0; k < count; ++k) {
+      const node_id n = parts[std::size_t(k)];
+      const shape part = r.shape_of(r.operand(n, 0));
+      const auto o = r.as<embed_op::options>(n);
+      for (int d = 0; d < whole.rank; ++d) {
+        const bool fills = d == a || part[d] == whole[d];
+        if (!fills || o.step[std::size_t(d)] != 1) return -1;
+      }
+      if (start(n) != end) return -1;
+      end += part[a];
+    }
+    return end == whole[a] ? a : -1;
+  }
+};
+constexpr node_id joined_parts(rewriter& r, node_id n) {
+  if (!r.is<embed_op>(r.operand(n, 1))) return no_node;
+  side_by_side sum;
+  if (!sum.collect(r, n)) return no_node;
+  const int a = sum.axis(r);
+  if (a < 0) return no_node;
+  std::array<node_id, 8> in{};
+  for (int k = 0; k < sum.count; ++k) in[std::size_t(k)] = r.operand(sum.parts[std::size_t(k)], 0);
+  return r.emit(bound<concat_op>(), std::span<const node_id>(in.data(), std::size_t(sum.count)),
+                concat_op::options{a});
+}
+
 // clang-format off
 inline constexpr std::array rules{
     rule{"all_constant",            nullptr,                   all_constant},
@@ -353,6 +404,7 @@ inline constexpr std::array rules{
     rule{"constant_to_the_right",   &info_of<add_op>,           constant_to_the_right},
     rule{"constant_to_the_right",   &info_of<mul_op>,           constant_to_the_right},
     rule{"plus_zero",               &info_of<add_op>,           plus_zero},
+    rule{"joined_parts",            &info_of<add_op>,           joined_parts},
     rule{"plus_negated",            &info_of<add_op>,           plus_negated},
     rule{"negated_plus",            &info_of<add_op>,           negated_plus},
     rule{"minus_zero",              &info_of<sub_op>,           plus_zero},

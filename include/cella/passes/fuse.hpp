@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cella/ops/activation.hpp>
+#include <cella/ops/slicing.hpp>
+#include <cella/passes/attention_pattern.hpp>
 #include <cella/passes/layout.hpp>
 #include <cella/passes/plan.hpp>
 #include <cella/passes/product_form.hpp>
@@ -21,7 +23,8 @@ struct group {
   std::array<node_id, 4> operands{no_node, no_node, no_node, no_node};
   int row_axis = -1;  ///< axis of the accumulated value that `access::row` walks along
   int column_axis = -1;
-  int order{};  ///< groups run in this order
+  int pattern = -1;  ///< attention: which of the fuser's
+  int order{};       ///< groups run in this order
 };
 
 /// Finds the groups. `lanes` is the lane count of the element type if the batch lies in the lanes.
@@ -57,6 +60,7 @@ class fuser {
 
   const graph& g;
   std::vector<group> groups;
+  std::vector<attention_pattern> patterns;
 
   // ---- what the planner asks
 
@@ -68,6 +72,22 @@ class fuser {
   constexpr bool is_input(node_id n) const { return g.nodes[std::size_t(n)].op == &input_info_of; }
   constexpr bool is_constant(node_id n) const { return is<constant_op>(g.nodes[std::size_t(n)]); }
   constexpr bool is_broadcast(node_id n) const { return is<broadcast_op>(g.nodes[std::size_t(n)]); }
+  /// A slice that loops can read in its place: rows of its operand.
+  constexpr bool is_part(node_id n) const {
+    const node& x = g.nodes[std::size_t(n)];
+    if (!is<slice_op>(x) || arrangement_ != layout::plain || x.type.element != element_)
+      return false;
+    const auto o = x.attributes.as<slice_op::options>();
+    for (int d = 0; d < x.type.rank(); ++d) {
+      if (o.step[std::size_t(d)] < 1) return false;
+    }
+    return x.type.rank() > 0 && o.step[std::size_t(x.type.rank() - 1)] == 1 &&
+           !is_constant(source(g.operand(n, 0)));
+  }
+  /// Not computed on its own: loops read the operand in another way.
+  constexpr bool is_view(node_id n) const { return is_broadcast(n) || is_part(n); }
+  /// A concatenation whose operands are written to their places by the loops that compute them.
+  constexpr bool is_assembled(node_id n) const { return assembled_[std::size_t(n)] != 0; }
   constexpr bool is_alias(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
     return is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x);
@@ -86,6 +106,9 @@ class fuser {
   }
   constexpr int position(node_id n) const { return g.nodes[std::size_t(n)].position; }
   constexpr bool is_output(node_id n) const { return output_[std::size_t(n)] != 0; }
+  constexpr node_id only_user(node_id n) const {
+    return users(n).size() == 1 && !is_output(n) ? users(n)[0] : no_node;
+  }
 
   std::vector<char> batched;
   std::vector<int> owner;  ///< group of a node
@@ -114,8 +137,30 @@ class fuser {
   }
 
   constexpr bool is_leaf(node_id n) const { return is_input(n) || is_constant(n); }
-  /// Computed only where a group reads it (constants and broadcasts), or materialized on demand.
-  constexpr bool deferred(node_id n) const { return is_broadcast(n); }
+  /// Computed only where a group reads it, or materialized on demand.
+  constexpr bool deferred(node_id n) { return is_view(n) || assemble(n); }
+  /// True if every operand of a concatenation is the result of plain loops that nobody else reads,
+  /// and lies in it by whole rows.
+  constexpr bool assemble(node_id n) {
+    const node& x = g.nodes[std::size_t(n)];
+    if (!is<concat_op>(x) || x.type.element != element_) return false;
+    const auto whole = row_major_strides(x.type.shape);
+    for (node_id o : g.operands(n)) {
+      int inner = x.type.rank() - 1;
+      while (inner > 0 && g.type(o)[inner] == 1) --inner;
+      if (whole[std::size_t(inner)] != 1) return false;
+      const int by = owner[std::size_t(o)];
+      if (by < 0 || is_output(o) || is_alias(o)) return false;
+      const group& s = groups[std::size_t(by)];
+      if (s.kind != step_kind::elementwise || s.arrangement != layout::plain) return false;
+      for (node_id u : users(o)) {
+        if (u != n && (!member(s, u) || is_alias(u))) return false;
+      }
+      if (std::ranges::count(users(o), n) != 1) return false;
+    }
+    assembled_[std::size_t(n)] = 1;
+    return true;
+  }
   constexpr bool pointwise(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
     if (!x.op->pointwise || is_alias(n)) return false;
@@ -127,9 +172,6 @@ class fuser {
       if (e == dtype::boolean && !g.nodes[std::size_t(source(o))].op->pointwise) return false;
     }
     return true;
-  }
-  constexpr node_id only_user(node_id n) const {
-    return users(n).size() == 1 && !is_output(n) ? users(n)[0] : no_node;
   }
   constexpr node_id get_of(node_id n, int k) const {
     for (node_id u : users(n)) {
@@ -162,8 +204,8 @@ class fuser {
 
   constexpr void match(node_id n) {
     if (!is_floating(value_type(n).element) || value_type(n).element != element_) return;
-    (void)(loss(n) || pooled_convolution(n) || convolution(n) || product(n) || reduction(n) ||
-           unpooling(n));
+    (void)(loss(n) || attention(n) || pooled_convolution(n) || convolution(n) || product(n) ||
+           reduction(n) || unpooling(n));
   }
   constexpr tensor_type value_type(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
@@ -195,8 +237,10 @@ class fuser {
     }
     if (element_ != dtype::f32 && element_ != dtype::f64) return false;
     if (g.type(g.operand(n, 1)).element != dtype::i32) return false;
-    // This kernel wants the samples in the lanes whatever the rest of the program does.
-    group& s = start(step_kind::cross_entropy, n, mean, layout::lanes);
+    // With few classes the samples go into the lanes whatever the rest of the program does. A value
+    // under another shape would be packed in its own.
+    const bool rows = !in_lanes(z) && (g.type(z)[1] >= 32 || source(z) != z);
+    group& s = start(step_kind::cross_entropy, n, mean, rows ? layout::plain : layout::lanes);
     claim(s, sum);
     s.operands = {z, g.operand(n, 1), gradient, mean};
     if (gradient >= 0) {
@@ -211,6 +255,48 @@ class fuser {
     const node_id u = only_user(n);
     if (u < 0 || !is<mul_op>(g.nodes[std::size_t(u)])) return no_node;
     return is_constant(g.operand(u, 0)) || is_constant(g.operand(u, 1)) ? u : no_node;
+  }
+
+  /// Attention, and its gradient, as one kernel each.
+  constexpr bool attention(node_id n) {
+    const attention_pattern p = attention_finder(*this).find(n);
+    if (!p.found) return false;
+    for (node_id m : p.members) {
+      if (owner[std::size_t(m)] != unclaimed) return false;
+    }
+    for (node_id m : p.gradient_members) {
+      if (owner[std::size_t(m)] != unclaimed) return false;
+    }
+    patterns.push_back(p);
+    auto begin = [&](step_kind kind, const ids& members) -> group& {
+      group& s = start(kind, members[0], members[0], layout::plain);
+      for (std::size_t i = 1; i < members.size(); ++i) claim(s, members[i]);
+      s.accumulated = p.scale;
+      s.pattern = int(patterns.size()) - 1;
+      s.operands = {p.query.value, p.key.value, p.value.value, no_node};
+      return s;
+    };
+    group& forward = begin(step_kind::attention, p.members);
+    forward.order = position(p.result.value);
+    if (p.has_gradient) {
+      group& backward = begin(step_kind::attention_gradient, p.gradient_members);
+      backward.operands[3] = p.cotangent.value;
+      backward.order = std::min(backward.order, position(p.gradient_members[1]));
+    }
+    for (node_id u : p.unread) release(u);
+    return true;
+  }
+  /// Drops a value, and what only it was computed from, if nothing but attention asks for it.
+  constexpr void release(node_id n) {
+    if (!live(n) || is_output(n) || is_input(n) || owner[std::size_t(n)] != unclaimed) return;
+    for (node_id u : users(n)) {
+      const int o = owner[std::size_t(u)];
+      if (live(u) && (o < 0 || groups[std::size_t(o)].pattern < 0)) return;
+    }
+    live_[std::size_t(n)] = 0;
+    const node& x = g.nodes[std::size_t(n)];
+    if (is<slice_op>(x) || is_alias(n)) return;  // their operand is what the kernel reads
+    for (node_id o : g.operands(n)) release(o);
   }
 
   constexpr bool simple_window(const window& w) const {
@@ -385,20 +471,62 @@ class fuser {
         if (s.arrangement == layout::lanes && batched[std::size_t(m)] != batched[std::size_t(u)])
           continue;
         bool fits = true;
-        for (node_id o : g.operands(u)) fits = fits && acceptable(s, o, g.type(u).shape);
+        for (node_id o : g.operands(u))
+          fits = fits && (acceptable(s, o, g.type(u).shape) || joinable(s, o));
         if (!fits || operations(s, u) > most_operations || !has_room(s, u)) continue;
+        if (wanted_later(s, u)) continue;
+        for (node_id o : g.operands(u)) join(s, o);
         claim(s, u);
         for (node_id o : g.operands(u)) pull_in(s, o, s.kind == step_kind::elementwise);
       }
     }
   }
+  /// Whether `u` is better computed where it is used: by one elementwise operation that waits for
+  /// values of later steps (a derivative's factor, that its cotangent is multiplied by). It would
+  /// be stored until then. In the epilogue of a product it stays: there it costs next to nothing.
+  constexpr bool wanted_later(const group& s, node_id u) const {
+    if (s.kind != step_kind::elementwise && s.kind != step_kind::reduce) return false;
+    const node_id w = only_user(u);
+    if (s.arrangement != layout::plain || w < 0 || !pointwise(w) || !live(w)) return false;
+    if (g.type(w).element == dtype::boolean || owner[std::size_t(w)] != unclaimed) return false;
+    for (node_id o : g.operands(w)) {
+      if (o != u && !acceptable(s, o, g.type(w).shape) && !joinable(s, o)) return true;
+    }
+    return false;
+  }
+  /// Whether loops can compute `o` as well, although others read it: they write it for those, who
+  /// all come later. Its operands are there before the loops run, or are joinable in turn.
+  constexpr bool joinable(const group& s, node_id o) const {
+    if (s.kind != step_kind::elementwise || owner[std::size_t(o)] != unclaimed || !pointwise(o))
+      return false;
+    if (g.type(o).element != element_ || g.type(o).shape != g.type(s.anchor).shape) return false;
+    if (batched[std::size_t(o)] != batched[std::size_t(s.anchor)]) return false;
+    for (node_id u : users(o)) {
+      const int by = owner[std::size_t(u)];
+      if (is_alias(u) || is_view(u) || g.type(u).element == dtype::boolean) return false;
+      const int when = by == unclaimed ? position(u) : groups[std::size_t(by)].order;
+      if (!member(s, u) && when <= s.order) return false;
+    }
+    for (node_id p : g.operands(o)) {
+      if (g.type(p).element == dtype::boolean) return false;
+      if (!acceptable(s, p, g.type(o).shape) && !joinable(s, p)) return false;
+    }
+    return true;
+  }
+  constexpr void join(group& s, node_id o) {
+    if (acceptable(s, o, g.type(o).shape) || !joinable(s, o)) return;
+    for (node_id p : g.operands(o)) join(s, p);
+    claim(s, o);
+    for (node_id p : g.operands(o)) pull_in(s, p, true);
+  }
   /// The most values that a group reads and writes; a step has room for two more of each.
   static constexpr int most_reads = 14;
-  static constexpr int most_writes = 6;
+  static constexpr int most_writes = 8;
 
   /// Whether the group can take `u` with what it reads, and write what others still ask for.
   constexpr bool has_room(const group& s, node_id u) const {
     ids reads;
+    int writes = 1;
     auto count = [&](const auto& self, node_id n) -> void {
       for (node_id o : g.operands(n)) {
         if (member(s, o) || is_constant(o)) continue;
@@ -409,7 +537,15 @@ class fuser {
         }
       }
     };
-    int writes = 1;
+    // Values that would join are computed and written.
+    auto count_joined = [&](const auto& self, node_id n) -> void {
+      for (node_id o : g.operands(n)) {
+        if (acceptable(s, o, g.type(n).shape) || !joinable(s, o)) continue;
+        ++writes;
+        count(count, o);
+        self(self, o);
+      }
+    };
     for (node_id m : s.members) {
       if (g.nodes[std::size_t(m)].op->pointwise) count(count, m);
       bool outside = is_output(m);
@@ -417,6 +553,7 @@ class fuser {
       writes += outside;
     }
     count(count, u);
+    count_joined(count_joined, u);
     return int(reads.size()) <= most_reads && writes <= most_writes;
   }
   /// In a reduction, members before the sum are its prologue and are not followed.
@@ -426,7 +563,7 @@ class fuser {
   }
 
   constexpr int operations(const group& s, node_id n) const {
-    if (is_leaf(n) || is_broadcast(n) || n == s.accumulated) return 0;
+    if (is_leaf(n) || is_view(n) || n == s.accumulated) return 0;
     if (!member(s, n) && owner[std::size_t(n)] != unclaimed) return 0;
     int sum = is_alias(n) ? 0 : 1;
     if (g.nodes[std::size_t(n)].op->pointwise) {
@@ -444,6 +581,7 @@ class fuser {
     if (member(s, o) && !prologue(s, o)) return o != s.corners;
     if (is_constant(o)) return true;
     if (is_broadcast(o)) return readable_broadcast(s, o, domain);
+    if (is_part(o) && s.kind == step_kind::elementwise) return readable_part(s, o);
     if (pullable(s, o)) {
       for (node_id p : g.operands(o)) {
         if (!acceptable(s, p, domain)) return false;
@@ -488,6 +626,10 @@ class fuser {
   constexpr bool writes_lanes(const group& s) const {
     const node_id v = s.accumulated >= 0 ? s.accumulated : s.anchor;
     return batched[std::size_t(v)];
+  }
+  constexpr bool readable_part(const group& s, node_id n) const {
+    const node_id x = source(g.operand(n, 0));
+    return (is_input(x) || position(x) < position(s.anchor)) && !member(s, x);
   }
   constexpr bool readable_broadcast(const group& s, node_id n, const shape& domain) const {
     const node_id x = source(g.operand(n, 0));
@@ -539,6 +681,8 @@ class fuser {
       return s.arrangement == layout::plain || g.type(x).size() == 1 ||
              (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
     }
+    if (is_part(p) && (s.kind == step_kind::elementwise || s.kind == step_kind::reduce))
+      return readable_part(s, p);
     if (s.kind == step_kind::reduce && s.arrangement == layout::lanes) {
       return g.type(p).element == element_ && batched[std::size_t(p)] &&
              batched[std::size_t(source(p))];
@@ -554,6 +698,7 @@ class fuser {
   layout arrangement_;
   flags live_;
   flags output_;
+  flags assembled_ = flags(g.nodes.size(), 0);
   flags prologue_ = flags(g.nodes.size(), 0);
   std::vector<int> first_user_;
   std::vector<node_id> users_;

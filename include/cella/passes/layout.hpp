@@ -4,6 +4,7 @@
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/pooling.hpp>
+#include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/passes/plan.hpp>
 #include <cella/passes/product_form.hpp>
@@ -88,16 +89,22 @@ constexpr flags batched_values(const graph& g) {
 /// Whether the batch goes into the lanes. Then nothing is packed, no edge is ragged and pooling is
 /// lane-wise, but weights are read once per L samples and lanes without a sample are wasted: right
 /// for narrow layers and enough samples, wrong for wide layers, whose weights want to be reused
-/// from registers. `lanes` is the number of lanes of the program's element type.
+/// from registers. Regions of control nodes and parts of tensors are plain. `lanes` is the number
+/// of lanes of the program's element type.
 constexpr layout choose_layout(const graph& g, int lanes) {
   const int n = batch_of(g);
   if (n * 2 < lanes) return layout::plain;
   std::int64_t widest = 0;
-  for (const node& x : g.nodes) {
+  for (node_id id : g.regions[0].nodes) {
+    const node& x = g.nodes[std::size_t(id)];
+    const bool takes_apart = is<slice_op>(x) || is<concat_op>(x) || is<embed_op>(x);
+    if (x.op->kind == op_kind::control || takes_apart) return layout::plain;
     if (is<convolution_op>(x)) widest = std::max(widest, std::int64_t{x.type[1]} * 8);
     if (!is<matmul_op>(x)) continue;
+    // Kernels of the lanes know one vector for each sample; sequences stay as they are.
+    if (x.type.rank() > 2) return layout::plain;
     // A weight that is wide in both directions; a weight gradient's depth is the batch.
-    const product_form f = form_of_product(g, g.regions[0].nodes[std::size_t(x.position)]);
+    const product_form f = form_of_product(g, id);
     if (f.fits) widest = std::max(widest, std::min(f.columns, f.depth));
   }
   return widest <= 512 ? layout::lanes : layout::plain;

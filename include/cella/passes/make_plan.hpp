@@ -31,7 +31,18 @@ struct roomy_plan {
   }
 };
 
-constexpr roomy_plan draft_plan(const graph& g, plan_options options) {
+/// Records are addresses: plans and kernels move them as 64-bit numbers.
+constexpr graph with_stored_records(graph g) {
+  for (node& n : g.nodes) {
+    if (n.type.element == dtype::record) n.type.element = dtype::i64;
+  }
+  for (tensor_type& t : g.results) {
+    if (t.element == dtype::record) t.element = dtype::i64;
+  }
+  return g;
+}
+constexpr roomy_plan draft_plan(const graph& source, plan_options options) {
+  const graph g = with_stored_records(source);
   const planner made(g, options);
   const growing_plan& p = made.result();
   roomy_plan r;

@@ -6,6 +6,8 @@
 #include <cella/passes/dce.hpp>
 #include <cella/passes/fold.hpp>
 #include <cella/passes/hoist.hpp>
+#include <cella/passes/loop_products.hpp>
+#include <cella/passes/prune.hpp>
 
 namespace cella {
 
@@ -16,8 +18,11 @@ struct pass {
 };
 
 /// What every traced graph goes through before it is lowered.
-inline constexpr std::array standard_passes{pass{"hoist_monotone", hoist_monotone},
-                                            pass{"fold", fold}, pass{"cse", cse}, pass{"dce", dce}};
+inline constexpr std::array standard_passes{pass{"prune", prune},
+                                            pass{"hoist_monotone", hoist_monotone},
+                                            pass{"fold", fold}, pass{"cse", cse},
+                                            pass{"move_loop_products", move_loop_products},
+                                            pass{"dce", dce}};
 
 /// The graph after the passes, one after the other.
 constexpr graph optimize(graph g, std::span<const pass> passes = standard_passes) {

@@ -43,6 +43,8 @@ enum class step_kind : std::uint8_t {
   convolution_pool_weight_gradient,  ///< image, pooled dy, corners: un-pools on the fly
   unpool_corners,                    ///< pooled values, corners
   cross_entropy,                     ///< logits, labels -> loss, gradient of the logits
+  attention,                         ///< queries, keys, values: `reads`, with their strides
+  attention_gradient,                ///< the same and the gradient of the result
   pack,                              ///< plain -> lanes, with a zero border
   unpack,                            ///< lanes -> plain
   border,                            ///< lanes -> lanes with a zero border
@@ -51,7 +53,7 @@ enum class step_kind : std::uint8_t {
   generic   ///< the operation's own computation on plain tensors
 };
 constexpr std::string_view name(step_kind k) {
-  constexpr std::array<std::string_view, 17> names{"elementwise",
+  constexpr std::array<std::string_view, 19> names{"elementwise",
                                                    "reduce",
                                                    "product",
                                                    "product_weights",
@@ -62,6 +64,8 @@ constexpr std::string_view name(step_kind k) {
                                                    "convolution_pool_weight_gradient",
                                                    "unpool",
                                                    "cross_entropy",
+                                                   "attention",
+                                                   "attention_gradient",
                                                    "pack",
                                                    "unpack",
                                                    "border",
@@ -87,13 +91,19 @@ struct operand_read {
   node_id value = no_node;
   access how{};
   buffer_ref at{};
-  /// In a loop nest: elements (or lane vectors) to step per loop.
+  /// In a loop nest: the first element, and elements (or lane vectors) to step per loop.
+  std::int64_t first{};
   std::array<std::int64_t, max_loops> strides{};
 };
 
 struct step_output {
   node_id value = no_node;
   buffer_ref at{};
+  /// Plain loops that write into a part of a larger tensor: its first element, and elements to step
+  /// per loop. Otherwise outputs are dense.
+  bool part{};
+  std::int64_t first{};
+  std::array<std::int64_t, max_loops> strides{};
 };
 
 struct plan_step {
@@ -109,7 +119,7 @@ struct plan_step {
   std::array<std::int64_t, max_loops> loop{};
   unsigned folded{};  ///< reduce: which loops are summed over
   int output_count{};
-  std::array<step_output, 6> outputs{};
+  std::array<step_output, 10> outputs{};
   int read_count{};
   std::array<operand_read, 16> reads{};
   /// A sum that this step's kernel yields beside its own result (a bias gradient), as the index of

@@ -4,6 +4,7 @@
 
 #include <cella/passes/fuse.hpp>
 #include <cella/passes/memory.hpp>
+#include <tuple>
 
 namespace cella {
 
@@ -109,12 +110,13 @@ class planner {
     saved_.assign(g.outputs.size(), {});
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const node_id n = source(g.regions[0].outputs[i]);
-      const node_id from = cut_.is_broadcast(n) ? source(g.operand(n, 0)) : n;
+      const node_id from = cut_.is_view(n) ? source(g.operand(n, 0)) : n;
       bool replaced = false;
       for (const output_info& o : g.outputs)
         replaced |= o.updates >= 0 && g.input(o.updates) == from;
       if (!replaced || (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n)) continue;
-      saved_[i] = fresh(bytes_of(n, layout::plain));
+      const bool bound = options_.results_bound && g.outputs[i].updates < 0;
+      saved_[i] = bound ? bound_result(i) : fresh(bytes_of(n, layout::plain));
       emit_copy(n, locate(n, layout::plain), saved_[i]);
     }
   }
@@ -125,7 +127,7 @@ class planner {
     for (node_id u : cut_.users(n)) {
       const int o = cut_.owner[std::size_t(u)];
       if (o >= 0) f(o);
-      if (cut_.is_alias(u) || cut_.is_broadcast(u)) for_each_reader(u, f);
+      if (cut_.is_alias(u) || cut_.is_view(u) || cut_.is_assembled(u)) for_each_reader(u, f);
     }
   }
   constexpr void order_groups() {
@@ -176,7 +178,7 @@ class planner {
     }
     for (node_id m : s.members) {
       for (node_id o : g.operands(m)) {
-        if (cut_.is_broadcast(o) && source(g.operand(o, 0)) == input) return true;
+        if (cut_.is_view(o) && source(g.operand(o, 0)) == input) return true;
       }
     }
     return false;
@@ -221,7 +223,7 @@ class planner {
     for (node_id m : s.members) {
       if (read_outside(s, m) && replaced_input(m) < 0) return false;
       for (node_id o : g.operands(m)) {
-        const node_id from = source(cut_.is_broadcast(o) ? g.operand(o, 0) : o);
+        const node_id from = source(cut_.is_view(o) ? g.operand(o, 0) : o);
         if (m != s.anchor && !cut_.member(s, o) && !cut_.is_constant(o) && !cut_.is_input(from))
           return false;
       }
@@ -275,6 +277,7 @@ class planner {
     const tensor_type t = g.type(n);
     if (a == layout::plain) {
       if (cut_.is_input(n)) return remember(n, a, border, input_home(n));
+      if (cut_.is_assembled(n)) return assembled(n);
       if (find(n, layout::lanes, {0, 0})) {
         plan_step s = conversion(step_kind::unpack, n, locate(n, layout::lanes), {0, 0});
         return emit_conversion(s, n, a, border);
@@ -417,6 +420,7 @@ class planner {
         } else {
           t.in[0] = locate(s.operands[0], layout::plain);
           t.in[1] = locate(s.operands[1], layout::plain);
+          if (const std::int64_t packed = packed_weights(s)) t.in[3] = fresh(packed, true);
         }
         break;
       case step_kind::product_weights:
@@ -435,6 +439,11 @@ class planner {
         t.in[0] = locate(s.operands[0], a);
         t.in[1] = locate(s.operands[1], layout::plain);
         e = {g.type(s.operands[0])[0], g.type(s.operands[0])[1]};
+        if (a == layout::plain) t.scratch = fresh(e[0] * std::int64_t(size_of(options_.element)));
+        break;
+      case step_kind::attention:
+      case step_kind::attention_gradient:
+        attention_operands(s, t);
         break;
       case step_kind::control: {
         std::vector<buffer_ref> links;
@@ -460,6 +469,43 @@ class planner {
     }
   }
 
+  /// Bytes of the right operand of a product in the kernel's own order, if it is worth packing once
+  /// for many calls: a weight of some size that the program does not change, and enough rows for it.
+  constexpr std::int64_t packed_weights(const group& s) const {
+    for (const output_info& o : g.outputs) {
+      if (o.updates >= 0) return 0;
+    }
+    const product_form f = form_of_product(g, s.anchor);
+    const node_id weight = source(s.operands[f.exchanged ? 0 : 1]);
+    bool parameter = false;
+    for (std::size_t i = 0; i < g.inputs.size(); ++i)
+      parameter |= input_of_[i] == weight && g.inputs[i].role == input_role::parameter;
+    const std::int64_t wide = 2 * options_.lanes, size = std::int64_t(size_of(options_.element));
+    const std::int64_t bytes = (f.columns + wide - 1) / wide * wide * f.depth * size;
+    return parameter && f.fits && f.batch == 1 && f.rows >= 16 && bytes > 32 * 1024 ? bytes : 0;
+  }
+
+  /// Reads walk samples, heads and places.
+  constexpr void attention_operands(const group& s, plan_step& t) {
+    const attention_pattern& p = cut_.patterns[std::size_t(s.pattern)];
+    const bool gradient = s.kind == step_kind::attention_gradient;
+    const heads_walk& y = gradient ? p.query_gradient : p.result;
+    t.extents = {p.batch, p.heads, p.queries, p.width, p.value_width, p.causal, y.batch, y.head,
+                 y.place, p.keys,  0,         0};
+    if (gradient)
+      std::tie(t.extents[9], t.extents[10], t.extents[11]) =
+          std::tuple(p.query_gradient.offset, p.key_gradient.offset, p.value_gradient.offset);
+    std::array<heads_walk, 4> reads{p.query, p.key, p.value, p.cotangent};
+    for (int k = 0; k < (gradient ? 4 : 3); ++k) {
+      const heads_walk& w = reads[std::size_t(k)];
+      t.reads[std::size_t(t.read_count++)] = {.value = w.value,
+                                              .how = access::moving,
+                                              .at = locate(w.value, layout::plain),
+                                              .first = w.offset,
+                                              .strides = {w.batch, w.head, w.place}};
+    }
+  }
+
   /// What the group's expressions read from memory, each value once.
   constexpr void leaves(const group& s, plan_step& t) {
     const bool loops = s.kind == step_kind::elementwise || s.kind == step_kind::reduce;
@@ -467,7 +513,7 @@ class planner {
     if (s.kind == step_kind::reduce && !cut_.member(s, s.operands[0]))
       read(s, t, s.operands[0], true);
     if (s.kind == step_kind::cross_entropy || s.kind == step_kind::generic ||
-        s.kind == step_kind::control)
+        s.kind == step_kind::control || s.pattern >= 0)
       return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
@@ -478,7 +524,35 @@ class planner {
           read(s, t, o, s.kind == step_kind::elementwise || prologue);
       }
     }
-    if (loops) collapse(t);
+    if (loops) {
+      parts(s, t);
+      collapse(t);
+    }
+  }
+
+  /// Outputs that are written to their place in a concatenation.
+  constexpr void parts(const group& s, plan_step& t) {
+    for (node_id m : s.members) {
+      for (node_id c : cut_.users(m)) {
+        if (!cut_.is_assembled(c)) continue;
+        const auto axis =
+            std::size_t(g.nodes[std::size_t(c)].attributes.as<concat_op::options>().axis);
+        const auto whole = row_major_strides(g.type(c).shape);
+        step_output o{.value = m, .at = assembled(c), .part = true};
+        for (node_id before : g.operands(c)) {
+          if (before == m) break;
+          o.first += g.type(before)[int(axis)] * whole[axis];
+        }
+        for (int d = 0; d < t.loops; ++d) o.strides[std::size_t(d)] = whole[std::size_t(d)];
+        t.outputs[std::size_t(t.output_count++)] = o;
+      }
+    }
+  }
+  /// Where a concatenation is put together.
+  constexpr buffer_ref assembled(node_id n) {
+    if (const home* h = find(n, layout::plain, {0, 0})) return h->at;
+    const buffer_ref at = destination(n);
+    return remember(n, layout::plain, {0, 0}, at.valid() ? at : fresh(bytes_of(n, layout::plain)));
   }
 
   constexpr void loop_domain(const group& s, plan_step& t) const {
@@ -503,7 +577,8 @@ class planner {
     operand_read l{.value = n};
     const bool lanes = s.arrangement == layout::lanes;
     const bool broadcast = cut_.is_broadcast(n);
-    const node_id from = broadcast ? g.operand(n, 0) : n;
+    const bool part = in_loops && cut_.is_part(n);
+    const node_id from = broadcast || part ? g.operand(n, 0) : n;
     const tensor_type t_from = g.type(from);
     if (in_loops) {
       const bool batched = cut_.batched[std::size_t(from)] != 0;
@@ -515,6 +590,12 @@ class planner {
         const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
         for (int d = 0; d < stored.rank; ++d)
           l.strides[std::size_t(o.axes[std::size_t(d)])] = own[std::size_t(d)];
+      } else if (part) {
+        const auto o = g.nodes[std::size_t(n)].attributes.as<slice_op::options>();
+        for (std::size_t d = 0; d < std::size_t(stored.rank); ++d) {
+          l.first += o.start[d] * own[d];
+          l.strides[d] = own[d] * o.step[d];
+        }
       } else {
         for (int d = 0; d < stored.rank; ++d) l.strides[std::size_t(d)] = own[std::size_t(d)];
       }
@@ -544,6 +625,7 @@ class planner {
     int n = 0;
     std::array<std::int64_t, max_loops> size{};
     std::array<std::array<std::int64_t, max_loops>, 17> stride{};
+    std::array<std::array<std::int64_t, max_loops>, 10> out{};
     unsigned folded = 0;
     for (int d = 0; d < t.loops; ++d) {
       const auto i = std::size_t(d);
@@ -556,10 +638,16 @@ class planner {
         join = stride[std::size_t(k)][std::size_t(n - 1)] ==
                t.reads[std::size_t(k)].strides[i] * t.loop[i];
       }
+      for (int k = 0; join && k < t.output_count; ++k) {
+        join = out[std::size_t(k)][std::size_t(n - 1)] ==
+               t.outputs[std::size_t(k)].strides[i] * t.loop[i];
+      }
       const auto at = std::size_t(join ? n - 1 : n);
       size[at] = join ? size[at] * t.loop[i] : t.loop[i];
       for (int k = 0; k < t.read_count; ++k)
         stride[std::size_t(k)][at] = t.reads[std::size_t(k)].strides[i];
+      for (int k = 0; k < t.output_count; ++k)
+        out[std::size_t(k)][at] = t.outputs[std::size_t(k)].strides[i];
       if (!join) {
         if (fold) folded |= 1u << n;
         ++n;
@@ -574,6 +662,8 @@ class planner {
     t.loops = n;
     t.loop = size;
     t.folded = folded;
+    for (int k = 0; k < t.output_count; ++k)
+      t.outputs[std::size_t(k)].strides = out[std::size_t(k)];
     for (int k = 0; k < t.read_count; ++k) {
       operand_read& l = t.reads[std::size_t(k)];
       l.strides = stride[std::size_t(k)];
@@ -601,7 +691,12 @@ class planner {
     };
     if (s.kind == step_kind::generic || s.kind == step_kind::control) {
       const node& x = g.nodes[std::size_t(s.anchor)];
-      if (!x.result_count) return put(s.anchor);
+      if (!x.result_count) {
+        put(s.anchor);
+        if (s.kind == step_kind::control) plan_.links.push_back(t.outputs[0].at);
+        t.link_count = int(plan_.links.size()) - t.first_link;
+        return;
+      }
       for (int k = 0; k < x.result_count; ++k) {
         const buffer_ref at = result(s.anchor, k);
         if (s.kind == step_kind::control)
@@ -610,6 +705,14 @@ class planner {
           t.outputs[std::size_t(t.output_count++)] = {get_of(s.anchor, k), at};
       }
       t.link_count = int(plan_.links.size()) - t.first_link;
+      return;
+    }
+    if (s.pattern >= 0) {
+      const attention_pattern& p = cut_.patterns[std::size_t(s.pattern)];
+      if (s.kind == step_kind::attention) return put(p.result.value);
+      if (p.joined) return put(p.last);
+      for (const heads_walk* w : {&p.query_gradient, &p.key_gradient, &p.value_gradient})
+        put(w->value);
       return;
     }
     if (s.kind == step_kind::cross_entropy) {
@@ -640,7 +743,9 @@ class planner {
       if (s.kind == step_kind::convolution_pool_weight_gradient && m != s.accumulated &&
           !x.op->pointwise)
         continue;
-      if (read_outside(s, m)) put(m);
+      bool placed = false;
+      for (int k = 0; k < t.output_count; ++k) placed |= t.outputs[std::size_t(k)].value == m;
+      if (!placed && read_outside(s, m)) put(m);
     }
   }
   /// The first `get` that reads result `k` of node `n`, or no_node.
@@ -673,7 +778,14 @@ class planner {
   /// Floating-point operations and bytes moved, for profiles and tables.
   constexpr void count(const group& s, plan_step& t) const {
     const node& x = g.nodes[std::size_t(s.anchor)];
-    if (x.op->kind == op_kind::bilinear && x.op->space) {
+    if (s.pattern >= 0) {
+      const attention_pattern& p = cut_.patterns[std::size_t(s.pattern)];
+      const std::int64_t pairs = p.causal ? std::int64_t{p.queries} * (p.queries + 1) / 2
+                                          : std::int64_t{p.queries} * p.keys;
+      const std::int64_t widths = s.kind == step_kind::attention ? p.width + p.value_width
+                                                                 : 3 * p.width + 2 * p.value_width;
+      t.flops = 2 * p.batch * p.heads * pairs * widths;
+    } else if (x.op->kind == op_kind::bilinear && x.op->space) {
       const std::array types{g.type(g.operand(s.anchor, 0)), g.type(g.operand(s.anchor, 1))};
       t.flops = 2 * x.op->space(types, x.attributes).points();
     } else {
@@ -696,7 +808,7 @@ class planner {
       const node_id n = g.regions[0].outputs[i];
       const std::int32_t input = g.outputs[i].updates;
       if (input >= 0 && in_place_[i]) continue;
-      const buffer_ref at = saved_[i].space == pending ? saved_[i] : locate(n, layout::plain);
+      const buffer_ref at = saved_[i] != buffer_ref{} ? saved_[i] : locate(n, layout::plain);
       if (input < 0 && !options_.results_bound) {
         if (at.space == pending) buffers_[std::size_t(at.offset)].pinned = true;
         plan_.results.push_back({n, at});

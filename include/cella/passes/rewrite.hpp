@@ -89,7 +89,12 @@ class rewriter {
   /// Applies `op` in front of the node that is rewritten, and simplifies the application.
   constexpr node_id emit(const op_info& op, std::initializer_list<node_id> in,
                          const attributes& options = {}) {
-    std::array<tensor_type, 4> types{};
+    return emit(op, std::span<const node_id>(in.begin(), in.size()), options);
+  }
+  /// At most eight operands.
+  constexpr node_id emit(const op_info& op, std::span<const node_id> in,
+                         const attributes& options = {}) {
+    std::array<tensor_type, 8> types{};
     std::size_t k = 0;
     node n = g_.nodes[std::size_t(current_)];  // its place in the user's source and its cell
     n.op = &op;

@@ -3,11 +3,11 @@
 
 #include <bit>
 #include <cella/backend/buffer.hpp>
-#include <cella/backend/cpu/kernel_calls.hpp>
+#include <cella/backend/cpu/control.hpp>
+#include <cella/backend/threads.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/runtime/program.hpp>
-#include <cella/runtime/threads.hpp>
 #include <string>
 
 namespace cella {
@@ -25,12 +25,12 @@ class executable {
   explicit executable(parameter_store& store, thread_pool* threads = nullptr,
                       std::byte* slots = nullptr)
       : store_(&store),
-        threads_(threads),
         arena_(std::size_t(P::plan.arena_bytes)),
         slots_(slots ? 0 : std::size_t(P::plan.slot_bytes)),
         scratch_(std::size_t(scratch_bytes * (threads ? threads->size() : 1))),
         scalars_(std::size_t(P::count(input_role::scalar)) * 8) {
     store.check(P::signature, P::element_type);
+    context_.threads = threads;
     spaces_[arena_space] = arena_.data();
     spaces_[parameter_space] = store.data();
     spaces_[slot_space] = slots ? slots : slots_.data();
@@ -56,6 +56,7 @@ class executable {
           const_cast<std::byte*>(reinterpret_cast<const std::byte*>(arguments))),
      ...);
     const cpu::flush_denormals guard;
+    context_.records.release({});
     if (prepared_ != store_->version()) {
       for (const auto& call : calls::preparation) run(call);
       prepared_ = store_->version();
@@ -81,20 +82,13 @@ class executable {
   static constexpr std::int64_t scratch_bytes = calls::scratch_bytes();
 
   void run(const cpu::kernel_call& call) {
-    if (!threads_ || call.units == 1) return call.run(memory_, {0, call.units}, scratch_.data());
-    std::byte* scratch = scratch_.data();
-    const int parts = threads_->size();
-    threads_->run(parts, [&](work_range part) {
-      for (int i = part.first; i < part.last; ++i) {
-        call.run(memory_, part_of(call.units, parts, i), scratch + i * scratch_bytes);
-      }
-    });
+    cpu::run_call(call, memory_, scratch_.data(), scratch_bytes);
   }
 
   parameter_store* store_;
-  thread_pool* threads_;
+  cpu::run_context context_;
   std::array<std::byte*, std::size_t(first_argument + P::count(input_role::argument))> spaces_{};
-  cpu::memory memory_{spaces_.data()};
+  cpu::memory memory_{spaces_.data(), &context_};
   aligned_buffer arena_;
   aligned_buffer slots_;
   aligned_buffer scratch_;

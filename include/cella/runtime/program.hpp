@@ -67,6 +67,7 @@ constexpr int lanes_of() {
 template <class Cell, bool Training, dtype Element, class... Arguments>
 struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>> {
   using make = make_graph<Cell, Training, Element, Arguments...>;
+  using root = program;  ///< of which regions are programs
   /// False after a fault: then the compiler has reported it, and nothing below means anything.
   static constexpr bool accepted = freeze_fault<make>.empty();
   static constexpr dtype element_type = Element;

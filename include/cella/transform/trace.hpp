@@ -5,6 +5,7 @@
 #include <array>
 #include <cella/graph/reflection.hpp>
 #include <cella/ops/elementwise.hpp>
+#include <cella/transform/branching.hpp>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -95,8 +96,11 @@ constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, 
   for (std::size_t i = 0; i < Count; ++i) {
     x[i] = {&b, b.input(arguments[i], input_role::argument, detail::argument_name(i))};
   }
-  std::vector<var> results;
-  detail::flatten_results(std::apply([&](auto... v) { return cell(v...); }, x), results);
+  const auto results = detail::run_paths(b, [&] {
+    std::vector<var> r;
+    detail::flatten_results(std::apply([&](auto... v) { return cell(v...); }, x), r);
+    return r;
+  });
   detail::set_trace(cell, outer);
   if (b.draws_random_numbers()) {
     // (seed, step) -> (seed, step + 1)
@@ -133,6 +137,7 @@ graph trace(Cell& cell, const std::array<tensor_type, Count>& arguments,
 /// its results. Parameters and states are found in `b` by name; updates become updates of `b`.
 constexpr std::vector<var> splice(builder& b, const graph& g, std::span<const var> arguments) {
   ids map(g.nodes.size(), no_node);
+  std::vector<int> regions(g.regions.size(), -1);
   std::vector<std::int32_t> outer_input(g.inputs.size(), -1);
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     const input_info& in = g.inputs[i];
@@ -154,7 +159,7 @@ constexpr std::vector<var> splice(builder& b, const graph& g, std::span<const va
     if (map[std::size_t(n)] >= 0) continue;
     in.clear();
     for (node_id o : g.operands(n)) in.push_back(map[std::size_t(o)]);
-    map[std::size_t(n)] = b.copy(g, n, in);
+    map[std::size_t(n)] = b.copy(g, n, in, regions);
   }
   std::vector<var> results;
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/gemm.hpp>
 #include <cmath>
 #include <cstdint>
@@ -189,11 +190,23 @@ constexpr layout layouts[]{layout::rows, layout::gapped_rows, layout::columns,
 TEST_CASE_TEMPLATE("a product equals its definition for every layout of its operands", T, float,
                    double) {
   constexpr int L = lanes<T>;
-  const sizes all[]{
-      {1, 1, 1},        {1, 7, 5},         {5, 1, 9},          {7, 13, 3},
-      {L, L, L},        {L + 1, L - 1, 5}, {13, 2 * L, 17},    {14, 3 * L + 1, 31},
-      {15, 5 * L, L},   {29, 33, 37},      {3, 61, L + 1},     {4, 2 * L - 1, 2 * L + 3},
-      {43, 6 * L, 101}, {1, 120, 400},     {1, 17 * L + 3, 7}, {2 * L + 1, 1, 4 * L + 1}};
+  const sizes all[]{{1, 1, 1},
+                    {1, 7, 5},
+                    {5, 1, 9},
+                    {7, 13, 3},
+                    {L, L, L},
+                    {L + 1, L - 1, 5},
+                    {13, 2 * L, 17},
+                    {14, 3 * L + 1, 31},
+                    {15, 5 * L, L},
+                    {29, 33, 37},
+                    {3, 61, L + 1},
+                    {4, 2 * L - 1, 2 * L + 3},
+                    {43, 6 * L, 101},
+                    {1, 120, 400},
+                    {1, 17 * L + 3, 7},
+                    {2 * L + 1, 1, 4 * L + 1},
+                    {30, 2 * L + 3, 2100}};
   for (const sizes& s : all) {
     for (layout a : layouts) {
       for (layout b : layouts) check<T>(s, a, b, epilogue::bias);
@@ -293,6 +306,44 @@ TEST_CASE_TEMPLATE("results do not depend on how the units are shared out, bit f
         CHECK(shared == whole);
         CHECK(std::all_of(visits.begin(), visits.end(), [](int v) { return v == 1; }));
       }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("a product whose right operand was packed before equals the other", T, float,
+                   double) {
+  constexpr int L = lanes<T>;
+  for (const sizes s : {sizes{5, 2, 7}, sizes{20, 2 * L + 1, 33}, sizes{128, 6 * L, 64},
+                        sizes{31, 5 * L - 1, 2100}}) {
+    std::mt19937 random(3);
+    for (layout b_layout : {layout::rows, layout::columns}) {
+      const operand<T> a(s.rows, s.depth, layout::rows, 1, false, random);
+      const operand<T> b(s.depth, s.columns, b_layout, 1, false, random);
+      product<T> p{.rows = s.rows,
+                   .columns = s.columns,
+                   .depth = s.depth,
+                   .a = a.view,
+                   .b = b.view,
+                   .c_row = s.columns};
+      const auto run = [](const product<T>& q) {
+        std::vector<T> c(std::size_t(q.rows) * std::size_t(q.columns), T(-7));
+        const aligned_buffer scratch(std::size_t(gemm_scratch(q)));
+        gemm(q, store_to<T>{c.data()}, scratch.data());
+        return c;
+      };
+      const auto expected = run(p);
+      const aligned_buffer packed(std::size_t(gemm_packed_elements(p)) * sizeof(T));
+      for (int u = gemm_pack_units(p); u-- > 0;)
+        gemm_pack(p, reinterpret_cast<T*>(packed.data()), {u, u + 1});
+      p.b = {reinterpret_cast<const T*>(packed.data()), 0, 0};
+      p.packed_b = true;
+      const auto found = run(p);
+      double worst = 0;
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        const double d = std::abs(double(found[i]) - double(expected[i]));
+        worst = d <= worst ? worst : d;
+      }
+      CHECK(worst < std::numeric_limits<T>::epsilon() * 40 * std::sqrt(double(s.depth)));
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <cella/backend/cpu/math.hpp>
 #include <cella/backend/cpu/simd.hpp>
 #include <cella/ops/array.hpp>
 #include <cella/passes/plan.hpp>
@@ -30,7 +31,12 @@ struct literal {
 };
 template <class Op, class... Terms>
 struct expr {
-  static auto evaluate(const auto& c) { return Op::apply(Terms::evaluate(c)...); }
+  static auto evaluate(const auto& c) {
+    if constexpr (requires { vector_form<Op>::apply(Terms::evaluate(c)...); })
+      return vector_form<Op>::apply(Terms::evaluate(c)...);
+    else
+      return Op::apply(Terms::evaluate(c)...);
+  }
 };
 /// An operation with options, which are those of node N of program P.
 template <class Op, class P, node_id N, class... Terms>
@@ -41,6 +47,17 @@ struct expr_with_options {
     return Op::apply(options, Terms::evaluate(c)...);
   }
 };
+
+/// Which operands a term reads at the element that is computed, as bits.
+template <class Term>
+inline constexpr unsigned reads_in_step = 0;
+template <int K>
+inline constexpr unsigned reads_in_step<operand_at<K, access::same>> = 1u << K;
+template <class Op, class... Terms>
+inline constexpr unsigned reads_in_step<expr<Op, Terms...>> = (0u | ... | reads_in_step<Terms>);
+template <class Op, class P, node_id N, class... Terms>
+inline constexpr unsigned reads_in_step<expr_with_options<Op, P, N, Terms...>> =
+    (0u | ... | reads_in_step<Terms>);
 
 // ---- lifting
 
@@ -179,6 +196,18 @@ struct pooled_sink {
 template <class T, int Reads, class... Outputs>
 struct plain_sink {
   addresses<T, Reads, int(sizeof...(Outputs))> a;
+
+  void prefetch(int height, int width, std::int64_t offset, std::int64_t row_step) const {
+    constexpr unsigned read = (0u | ... | reads_in_step<Outputs>);
+    for (int i = 0; i < height; ++i, offset += row_step) {
+      for (int j = 0; j < width; j += 64 / int(sizeof(T))) {
+        for (std::size_t k = 0; k < a.in.size(); ++k) {
+          if (read >> k & 1u) __builtin_prefetch(a.in[k] + offset + j);
+        }
+        for (T* to : a.out) __builtin_prefetch(to + offset + j, 1);
+      }
+    }
+  }
 
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t offset, int count) const {
     (*this)(value, offset, 0, 0, count);

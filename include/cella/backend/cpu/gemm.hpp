@@ -24,7 +24,27 @@ struct product {
   std::int64_t c_row{};
   int batch = 1;
   std::int64_t a_batch{}, b_batch{}, c_batch{};
+  /// `b.data` points to what `gemm_pack` made of B, the same for all products of the batch; the
+  /// strides of B do not count. More than 4 rows and more than one column.
+  bool packed_b{};
 };
+
+/// Packs B of a product once, for many uses: strips of columns, each for itself.
+template <class T>
+constexpr int gemm_pack_units(const product<T>& p) {
+  return (p.columns + register_tile<T>::columns - 1) / register_tile<T>::columns;
+}
+template <class T>
+constexpr std::int64_t gemm_packed_elements(const product<T>& p) {
+  return std::int64_t{gemm_pack_units(p)} * register_tile<T>::columns * p.depth;
+}
+template <class T>
+void gemm_pack(const product<T>& p, T* to, work_range strips) {
+  constexpr int wide = register_tile<T>::columns;
+  for (int s = strips.first; s < strips.last; ++s)
+    pack_panel(std::min(wide, p.columns - s * wide), p.depth, p.b.data + s * wide * p.b.column,
+               p.b.column, p.b.row, to + std::int64_t{s} * wide * p.depth, wide);
+}
 
 /// Independent units of work in a product. Results do not depend on how they are shared out.
 template <class T>
@@ -69,7 +89,12 @@ struct gemm_plan {
 
   constexpr explicit gemm_plan(const product<T>& p) {
     if (p.rows <= 0 || p.columns <= 0 || p.batch <= 0) return;
-    if (p.rows <= few_rows && p.b.row == 1 && (p.b.column != 1 || p.columns == 1)) {
+    if (p.packed_b) {
+      method = gemm_method::tiles;
+      blocks = blocking<T>(p.rows, p.columns);
+      choose_packing(p);
+      units = blocks.units();
+    } else if (p.rows <= few_rows && p.b.row == 1 && (p.b.column != 1 || p.columns == 1)) {
       method = gemm_method::dot_rows;
       units = (p.columns + L - 1) / L;
     } else if (p.rows == 1 && p.b.column == 1) {
@@ -95,14 +120,22 @@ struct gemm_plan {
     const auto bytes_over_a = std::int64_t{p.depth} * p.a.column * size;
     const bool short_b =
         bytes_of_b <= small_cache || p.rows <= 28 || (p.rows <= 56 && p.b.row * size <= page);
-    blocks.pack_b = p.b.column != 1 || !short_b;
+    blocks.pack_b = !p.packed_b && (p.b.column != 1 || !short_b);
+    // Rows that lie a multiple of half a page apart fall into the same few sets of the first-level
+    // cache, so that a tile of them does not stay there; others are best read where they are.
+    const bool rows_collide = p.a.column != 1 || p.a.row * size % (page / 2) == 0;
     blocks.pack_a = (p.a.column != 1 && p.a.row != 1) ||
                     (p.a.column != 1 && blocks.strips >= 2 && bytes_over_a > 16 * small_cache) ||
-                    (blocks.strips >= 8 && blocks.row_tiles > 2);
-    const bool packs = blocks.pack_a || blocks.pack_b;
-    const int passes =
-        packs ? std::max(1, (p.depth + blocking<T>::deepest - 1) / blocking<T>::deepest) : 1;
-    blocks.set_passes(passes, (p.depth + passes - 1) / passes);
+                    (rows_collide && blocks.strips >= 8 && blocks.row_tiles > 2);
+    const bool packs = blocks.pack_a || blocks.pack_b || p.packed_b;
+    // One pass up to a depth at which the packed operands still fit the second-level cache: partial
+    // sums cost more than a strip of B that outgrows the first level.
+    constexpr int deepest = 4096 / int(sizeof(T)), block = 393216 / int(sizeof(T));
+    const int passes = packs ? std::max(1, (p.depth + deepest - 1) / deepest) : 1;
+    const int depth = (p.depth + passes - 1) / passes;
+    blocks.block_tiles =
+        std::clamp(block / (std::max(depth, 1) * blocks.tile_rows), 1, blocks.block_tiles);
+    blocks.set_passes(passes, depth);
   }
 };
 
@@ -127,12 +160,21 @@ struct product_source {
                p.b.row, to, plan.tile_columns);
   }
   void find_b(int pass, int strip, tile_task<T>& task) const {
+    if (p.packed_b) {
+      task.b = p.b.data + (std::int64_t{strip} * p.depth + pass * plan.depth) * plan.tile_columns;
+      task.b_row = plan.tile_columns;
+      return;
+    }
     task.b = p.b.data + std::int64_t{pass} * plan.depth * p.b.row +
              std::int64_t{strip} * plan.tile_columns;
     task.b_row = p.b.row;
   }
   tile_output<T> output(int row, int column) const {
     return output_of(sink, offset + row * p.c_row + column, p.c_row);
+  }
+  void announce(int row, int height, int strip) const {
+    const int column = strip * plan.tile_columns;
+    sink.prefetch(height, plan.width(strip), offset + row * p.c_row + column, p.c_row);
   }
   void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip) const {
     const int column = strip * plan.tile_columns;
@@ -222,7 +264,7 @@ void multiply(const product<T>& p, const any_sink<T>& sink, std::byte* scratch, 
     unit += part.size();
     product<T> one = p;
     one.a.data += index * p.a_batch;
-    one.b.data += index * p.b_batch;
+    if (!p.packed_b) one.b.data += index * p.b_batch;
     const std::int64_t offset = index * p.c_batch;
     switch (plan.method) {
       case gemm_method::dot_rows:

@@ -9,7 +9,8 @@
 //   void find_b(int pass, int strip, task&)   else says where it lies
 //   tile_output<T> output(int row, int column)   where C lies, if tiles are stored there at once,
 //   void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip)   else the
-//   sink
+//   sink; before the tile is computed `void announce(int row, int height, int strip)` is called, if
+//   the source has it
 #pragma once
 
 #include <algorithm>
@@ -172,10 +173,12 @@ void multiply_tiles(const blocking<T>& plan, work_range rows, work_range strips,
                 task.c = tile;
                 task.c_row = tile_columns;
               }
-              multiply_tile<std::remove_cvref_t<Source>::indirect>(height, vectors, task);
-              if (!output.c && pass + 1 == plan.passes) {
-                source.finish(task.c, task.c_row, i, height, s);
+              const bool hands_over = !output.c && pass + 1 == plan.passes;
+              if constexpr (requires { source.announce(i, height, s); }) {
+                if (hands_over) source.announce(i, height, s);
               }
+              multiply_tile<std::remove_cvref_t<Source>::indirect>(height, vectors, task);
+              if (hands_over) source.finish(task.c, task.c_row, i, height, s);
             }
           }
         }

@@ -7,6 +7,18 @@
 
 namespace cella::cpu {
 
+/// Runs a call with all threads, each with `scratch_bytes` of the scratch.
+inline void run_call(const kernel_call& call, const memory& m, std::byte* scratch,
+                     std::int64_t scratch_bytes) {
+  thread_pool* threads = m.context->threads;
+  if (!threads || call.units == 1) return call.run(m, {0, call.units}, scratch);
+  const int parts = threads->size();
+  threads->run(parts, [&](work_range part) {
+    for (int i = part.first; i < part.last; ++i)
+      call.run(m, part_of(call.units, parts, i), scratch + i * scratch_bytes);
+  });
+}
+
 /// The calls of program P as constant tables: `preparation` is what depends on parameters only,
 /// `steps` everything else; one entry per kernel call.
 template <class P>
@@ -15,7 +27,7 @@ class kernel_calls {
   static constexpr std::size_t phases() {
     using step = lowered<P, I>;
     if (step::s.carried) return 0;
-    if (step::single_sample()) return 1;
+    if (step::prepares()) return 1;
     return Prepare ? 0 : std::size_t(step::phases());
   }
   template <bool Prepare, int I, std::size_t N>
@@ -24,7 +36,7 @@ class kernel_calls {
     using step = lowered<P, I>;
     if constexpr (step::s.carried) {
       return;
-    } else if constexpr (step::single_sample()) {
+    } else if constexpr (step::prepares()) {
       constexpr int phase = Prepare ? 0 : 1;
       t[n++] = {&step::template run<phase>, step::units(phase), step::scratch_bytes()};
     } else if constexpr (!Prepare) {

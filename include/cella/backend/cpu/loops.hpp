@@ -26,6 +26,9 @@ struct loop_nest {
   constexpr bool folds(int d) const { return folded >> d & 1; }
 };
 
+template <int Writes>
+using output_strides = std::array<std::array<std::int64_t, max_loops>, std::size_t(Writes)>;
+
 /// What terms see inside a loop nest.
 template <class T, int Reads, int Writes, bool Lanes>
 struct loop_cursor {
@@ -81,6 +84,18 @@ constexpr std::array<std::int64_t, std::size_t(Reads)> positions(const loop_nest
   }
   return at;
 }
+/// The same for one output.
+template <int Reads>
+constexpr std::int64_t position(const loop_nest<Reads>& n,
+                                const std::array<std::int64_t, max_loops>& stride,
+                                std::int64_t outer) {
+  std::int64_t at = 0;
+  for (int d = n.loops - 1; d-- > 0;) {
+    at += outer % n.size[std::size_t(d)] * stride[std::size_t(d)];
+    outer /= n.size[std::size_t(d)];
+  }
+  return at;
+}
 template <int Reads>
 constexpr std::array<std::int64_t, std::size_t(Reads)> inner_steps(const loop_nest<Reads>& n) {
   std::array<std::int64_t, std::size_t(Reads)> s{};
@@ -97,25 +112,34 @@ constexpr int elementwise_units(const loop_nest<Reads>& n) {
   return int(n.turns(0, n.loops - 1) * detail::pieces(n));
 }
 
-/// Evaluates each output's expression at every point of the nest; outputs are dense in its order.
+/// Evaluates each output's expression at every point of the nest. An output is dense in its order,
+/// or a part of a larger plain tensor: then `strides` says how far it moves per turn of each loop,
+/// one element in the innermost.
 template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
 [[gnu::noinline]] void elementwise(work_range units, const loop_nest<Reads>& n,
                                    const addresses<T, Reads, int(sizeof...(Outputs))>& a,
-                                   dead_lanes dead) {
+                                   dead_lanes dead,
+                                   const output_strides<int(sizeof...(Outputs))>& strides = {}) {
   constexpr int width = Lanes ? 1 : lanes<T>;
   const auto step = detail::inner_steps(n);
   const std::int64_t pieces = detail::pieces(n);
+  std::array<bool, sizeof...(Outputs)> part{};
+  for (std::size_t k = 0; k < part.size(); ++k) part[k] = strides[k][std::size_t(n.loops - 1)] != 0;
   for (int u = units.first; u < units.last; ++u) {
     const std::int64_t outer = u / pieces;
     const std::int64_t first = u % pieces * detail::loop_piece;
     const std::int64_t last = std::min(n.inner(), first + detail::loop_piece);
     const auto at = detail::positions(n, outer, n.loops - 1);
+    // Where the outputs' rows begin.
+    std::array<std::int64_t, sizeof...(Outputs)> row{};
+    for (std::size_t k = 0; k < row.size(); ++k)
+      row[k] = part[k] ? detail::position(n, strides[k], outer) : outer * n.inner();
     for (std::int64_t i = first; i < last; i += width) {
       const int count = Lanes ? lanes<T> : int(std::min<std::int64_t>(width, last - i));
       const loop_cursor<T, Reads, int(sizeof...(Outputs)), Lanes> c{a, at, step, i, count};
       const std::array<vec<T>, sizeof...(Outputs)> y{Outputs::evaluate(c)...};
-      const std::int64_t element = outer * n.inner() + i;
       for (std::size_t k = 0; k < y.size(); ++k) {
+        const std::int64_t element = row[k] + i;
         if constexpr (Lanes) {
           store(a.out[k] + element * lanes<T>,
                 Ragged && element >= dead.from ? keep(dead.live, y[k]) : y[k]);
@@ -131,7 +155,11 @@ template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
 
 // ---- sums
 
-/// A unit is one kept element (a lane vector of it, where the lanes are kept), or one vector of
+/// Vectors of neighbouring sums that one unit of work yields, so that it reads whole stretches of
+/// each row.
+inline constexpr int sum_vectors = 4;
+
+/// A unit is one kept element (a lane vector of it, where the lanes are kept), or a few vectors of
 /// neighbouring kept elements of a plain tensor whose innermost loop is kept.
 template <class T, bool Lanes, int Reads>
 constexpr int sum_units(const loop_nest<Reads>& n) {
@@ -140,7 +168,8 @@ constexpr int sum_units(const loop_nest<Reads>& n) {
     if (!n.folds(d)) kept *= n.size[std::size_t(d)];
   }
   if (Lanes || n.folds(n.loops - 1)) return int(kept);
-  return int(kept / n.inner() * ((n.inner() + lanes<T> - 1) / lanes<T>));
+  constexpr int width = sum_vectors * lanes<T>;
+  return int(kept / n.inner() * ((n.inner() + width - 1) / width));
 }
 
 /// How a sum treats the samples in the lanes.
@@ -150,6 +179,62 @@ struct lanes_of_sum {
   unsigned live{};  ///< lanes of the last block that hold samples
 };
 
+/// Sums `Term` over the folded loops of a plain nest whose innermost loop is kept.
+template <class T, int Reads, class Term, class Sink>
+[[gnu::noinline]] void sum_columns_of_loops(work_range units, const loop_nest<Reads>& n,
+                                            const addresses<T, Reads, 1>& a, const Sink& sink) {
+  constexpr int L = lanes<T>, width = sum_vectors * L;
+  const auto step = detail::inner_steps(n);
+  // The folded loops but the last one, which runs innermost, and the kept ones.
+  std::array<int, max_loops> kept{}, fold{};
+  int kept_count = 0, fold_count = 0;
+  for (int d = 0; d < n.loops - 1; ++d)
+    (n.folds(d) ? fold[std::size_t(fold_count++)] : kept[std::size_t(kept_count++)]) = d;
+  const int last = fold_count > 0 ? fold[std::size_t(--fold_count)] : -1;
+  const std::int64_t rows = last >= 0 ? n.size[std::size_t(last)] : 1;
+  std::int64_t folds = 1;
+  for (int d = 0; d < fold_count; ++d) folds *= n.size[std::size_t(fold[std::size_t(d)])];
+  const auto place = [&](std::int64_t turn, const auto& list, int count, auto& at) {
+    for (int d = count; d-- > 0;) {
+      const auto loop = std::size_t(list[std::size_t(d)]);
+      for (std::size_t k = 0; k < at.size(); ++k) at[k] += turn % n.size[loop] * n.stride[k][loop];
+      turn /= n.size[loop];
+    }
+  };
+  const std::int64_t groups = (n.inner() + width - 1) / width;
+  for (int u = units.first; u < units.last; ++u) {
+    const std::int64_t first = u % groups * width;
+    std::array<std::int64_t, std::size_t(Reads)> base{};
+    place(u / groups, kept, kept_count, base);
+    const int vectors = int(std::min<std::int64_t>(sum_vectors, (n.inner() - first + L - 1) / L));
+    const int rest = int(std::min<std::int64_t>(L, n.inner() - first - (vectors - 1) * L));
+    std::array<vec<T>, std::size_t(sum_vectors)> total;
+    total.fill(vec<T>(T{0}));
+    const auto add = [&](const auto& at, int v, int count) {
+      vec<T>& sum = total[std::size_t(v)];
+      sum =
+          sum + Term::evaluate(loop_cursor<T, Reads, 1, false>{a, at, step, first + v * L, count});
+    };
+    for (std::int64_t f = 0; f < folds; ++f) {
+      auto at = base;
+      place(f, fold, fold_count, at);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        if (vectors == sum_vectors && rest == L) {
+#pragma GCC unroll 4
+          for (int v = 0; v < sum_vectors; ++v) add(at, v, L);
+        } else {
+          for (int v = 0; v < vectors; ++v) add(at, v, v + 1 < vectors ? L : rest);
+        }
+        if (last < 0) continue;
+        for (std::size_t k = 0; k < at.size(); ++k) at[k] += n.stride[k][std::size_t(last)];
+      }
+    }
+    for (int v = 0; v < vectors; ++v)
+      sink(total[std::size_t(v)], u / groups * n.inner() + first + v * L,
+           v + 1 < vectors ? L : rest);
+  }
+}
+
 /// Sums `Term` over the folded loops; finished values go to the sink in the order of the kept ones.
 /// Each row is summed by itself first, which keeps the rounding error small, and always in the same
 /// order.
@@ -157,9 +242,11 @@ template <class T, int Reads, bool Lanes, class Term, class Sink>
 [[gnu::noinline]] void sum_loops(work_range units, const loop_nest<Reads>& n,
                                  const addresses<T, Reads, 1>& a, lanes_of_sum samples,
                                  const Sink& sink) {
-  const auto step = detail::inner_steps(n);
   const bool inner_folded = n.folds(n.loops - 1);
-  const bool vectors_of_kept = !Lanes && !inner_folded;
+  if constexpr (!Lanes) {
+    if (!inner_folded) return sum_columns_of_loops<T, Reads, Term>(units, n, a, sink);
+  }
+  const auto step = detail::inner_steps(n);
   // Kept and folded outer loops as two nests over the same operands.
   std::array<int, max_loops> kept{};
   std::array<int, max_loops> fold{};
@@ -180,19 +267,14 @@ template <class T, int Reads, bool Lanes, class Term, class Sink>
   };
   std::int64_t folds = 1;
   for (int d = 0; d < fold_count; ++d) folds *= n.size[std::size_t(fold[std::size_t(d)])];
-  const std::int64_t groups = vectors_of_kept ? (n.inner() + lanes<T> - 1) / lanes<T> : 1;
 
   for (int u = units.first; u < units.last; ++u) {
     // In the lanes an innermost kept loop counts units, too.
     const bool kept_inner_lanes = Lanes && !inner_folded;
-    const std::int64_t inner_turn = vectors_of_kept    ? u % groups * lanes<T>
-                                    : kept_inner_lanes ? u % n.inner()
-                                                       : 0;
-    const std::int64_t outer = vectors_of_kept ? u / groups : kept_inner_lanes ? u / n.inner() : u;
+    const std::int64_t inner_turn = kept_inner_lanes ? u % n.inner() : 0;
+    const std::int64_t outer = kept_inner_lanes ? u / n.inner() : u;
     std::array<std::int64_t, std::size_t(Reads)> base{};
     place(outer, kept, kept_count, base);
-    const int count =
-        vectors_of_kept ? int(std::min<std::int64_t>(lanes<T>, n.inner() - inner_turn)) : lanes<T>;
     vec<T> total(T{0});
     for (std::int64_t f = 0; f < folds; ++f) {
       auto at = base;
@@ -211,13 +293,11 @@ template <class T, int Reads, bool Lanes, class Term, class Sink>
                          Term::evaluate(loop_cursor<T, Reads, 1, Lanes>{a, at, step, whole, rest}));
         }
       } else {
-        row = Term::evaluate(loop_cursor<T, Reads, 1, Lanes>{a, at, step, inner_turn, count});
+        row = Term::evaluate(loop_cursor<T, Reads, 1, Lanes>{a, at, step, inner_turn, lanes<T>});
       }
       total = total + (Lanes && samples.across && last_block ? keep(samples.live, row) : row);
     }
-    if (vectors_of_kept) {
-      sink(total, outer * n.inner() + inner_turn, count);
-    } else if (Lanes && !samples.across) {
+    if (Lanes && !samples.across) {
       sink(total, std::int64_t{u}, lanes<T>);
     } else {
       sink(vec<T>(sum(total)), std::int64_t{u}, 1);

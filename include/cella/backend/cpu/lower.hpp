@@ -2,18 +2,23 @@
 // are constants of the program.
 #pragma once
 
+#include <cella/backend/cpu/attention.hpp>
 #include <cella/backend/cpu/convolution.hpp>
 #include <cella/backend/cpu/convolution_input_gradient.hpp>
 #include <cella/backend/cpu/convolution_weight_gradient.hpp>
+#include <cella/backend/cpu/indexed_rows.hpp>
 #include <cella/backend/cpu/lanes_convolution.hpp>
 #include <cella/backend/cpu/lanes_convolution_weights.hpp>
 #include <cella/backend/cpu/lanes_dense.hpp>
 #include <cella/backend/cpu/lanes_softmax.hpp>
 #include <cella/backend/cpu/loops.hpp>
 #include <cella/backend/cpu/product_of.hpp>
+#include <cella/backend/cpu/records.hpp>
 #include <cella/backend/cpu/single_sample.hpp>
+#include <cella/backend/cpu/softmax_rows.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/convolution.hpp>
+#include <cella/ops/indexing.hpp>
 #include <cella/passes/product_form.hpp>
 #include <utility>
 
@@ -22,6 +27,7 @@ namespace cella::cpu {
 /// Base addresses of the memory spaces; arguments follow from `first_argument` on.
 struct memory {
   std::byte* const* base{};
+  run_context* context{};
 
   template <class T>
   T* at(buffer_ref r) const {
@@ -36,6 +42,10 @@ struct kernel_call {
   std::int64_t scratch{};
 };
 
+/// A step that runs regions: control.hpp.
+template <class P, int I>
+class control_step;
+
 /// Step I of program P as one or more calls in sequence. `prepare` marks work that depends on
 /// parameters only and is done again when they change.
 template <class P, int I>
@@ -49,12 +59,17 @@ struct lowered {
 
   // ---- epilogues
 
-  static constexpr auto addresses_in(const memory& m) {
+  static const T* first_read(const memory& m, int k) {
+    const operand_read& r = s.reads[std::size_t(k)];
+    return m.at<const T>(r.at) + r.first;
+  }
+  static auto addresses_in(const memory& m) {
     addresses<T, s.read_count, s.output_count> a;
-    for (int k = 0; k < s.read_count; ++k)
-      a.in[std::size_t(k)] = m.at<const T>(s.reads[std::size_t(k)].at);
-    for (int k = 0; k < s.output_count; ++k)
-      a.out[std::size_t(k)] = m.at<T>(s.outputs[std::size_t(k)].at);
+    for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = first_read(m, k);
+    for (int k = 0; k < s.output_count; ++k) {
+      const step_output& o = s.outputs[std::size_t(k)];
+      a.out[std::size_t(k)] = m.at<T>(o.at) + o.first;
+    }
     return a;
   }
   template <template <class...> class Make>
@@ -135,10 +150,35 @@ struct lowered {
       n.stride[std::size_t(k)] = s.reads[std::size_t(k)].strides;
     return n;
   }
+  /// For outputs that are parts of larger tensors: elements per loop; dense ones have none.
+  static constexpr auto output_strides() {
+    std::array<std::array<std::int64_t, max_loops>, std::size_t(s.output_count)> strides{};
+    for (int k = 0; k < s.output_count; ++k) {
+      if (s.outputs[std::size_t(k)].part)
+        strides[std::size_t(k)] = s.outputs[std::size_t(k)].strides;
+    }
+    return strides;
+  }
   static constexpr product<T> matrices(const T* left, const T* right) {
     constexpr product_form f =
         s.kind == step_kind::product ? form_of_product(g, s.anchor) : product_form{};
     return product_of(f, left, right);
+  }
+
+  /// The product as it is computed: with its weights packed where the plan says so.
+  static constexpr product<T> with_packed(product<T> p, const T* packed) {
+    if (packs_weights()) {
+      p.packed_b = true;
+      p.b.data = packed;
+    }
+    return p;
+  }
+  static product<T> matrices(const memory& m) {
+    const T* const packed = packs_weights() ? m.at<const T>(s.in[3]) : nullptr;
+    return with_packed(matrices(m.at<const T>(s.in[0]), m.at<const T>(s.in[1])), packed);
+  }
+  static constexpr product<T> planned_product() {
+    return with_packed(matrices(nullptr, nullptr), nullptr);
   }
 
   // ---- one function per kind of step
@@ -185,15 +225,22 @@ struct lowered {
       constexpr lanes_dense_extents e{lane_blocks<T>(samples), extent(1), extent(2), extent(3),
                                       extent(4)};
       lanes_dense<lanes_dense_tiles(e)>(units, e, in(1), in(0), lanes_epilogue(m));
+    } else if constexpr (s.kind == step_kind::product && packs_weights() && Phase == 0) {
+      gemm_pack(matrices(in(0), in(1)), m.at<T>(s.in[3]), units);
     } else if constexpr (s.kind == step_kind::product) {
-      gemm(matrices(in(0), in(1)), plain_epilogue(m), scratch, units);
+      gemm(matrices(m), plain_epilogue(m), scratch, units);
     } else if constexpr (s.kind == step_kind::product_weights && Phase == 0) {
       lanes_transpose(units, dense_weights(), in(1), m.at<T>(s.scratch));
     } else if constexpr (s.kind == step_kind::product_weights) {
       lanes_dense_weight_gradient<lanes_dense_weight_gradient_tiles<T>(dense_weights())>(
           units, dense_weights(), in(0), m.at<const T>(s.scratch), plain_epilogue(m));
-    } else if constexpr (s.kind == step_kind::cross_entropy) {
+    } else if constexpr (s.kind == step_kind::cross_entropy && in_lanes) {
       run_loss(m);
+    } else if constexpr (s.kind == step_kind::cross_entropy) {
+      run_rows_of_loss<Phase>(m, units);
+    } else if constexpr (s.kind == step_kind::attention ||
+                         s.kind == step_kind::attention_gradient) {
+      run_attention(m, units, scratch);
     } else if constexpr (s.kind == step_kind::pack) {
       pack_lanes(units, image(), in(0), m.at<T>(s.outputs[0].at));
     } else if constexpr (s.kind == step_kind::unpack) {
@@ -203,6 +250,8 @@ struct lowered {
     } else if constexpr (s.kind == step_kind::copy) {
       std::memcpy(m.at<std::byte>(s.outputs[0].at), m.at<const std::byte>(s.in[0]),
                   std::size_t(extent(0)));
+    } else if constexpr (s.kind == step_kind::control) {
+      control_step<P, I>::run(m);
     } else {
       run_generic(m);
     }
@@ -210,7 +259,13 @@ struct lowered {
 
   /// Units and scratch of each call, in sequence.
   static constexpr int phases() {
-    return s.kind == step_kind::product_weights ? 2 : single_sample() ? 2 : 1;
+    const bool rows_of_loss = s.kind == step_kind::cross_entropy && !in_lanes;
+    return s.kind == step_kind::product_weights || rows_of_loss || prepares() ? 2 : 1;
+  }
+  /// Whether the first phase depends on parameters only.
+  static constexpr bool prepares() { return single_sample() || packs_weights(); }
+  static constexpr bool packs_weights() {
+    return s.kind == step_kind::product && !in_lanes && s.in[3].valid();
   }
   static constexpr bool single_sample() {
     return s.kind == step_kind::convolution_pool && !in_lanes;
@@ -244,10 +299,16 @@ struct lowered {
         if (in_lanes)
           return lanes_dense_units(
               {lane_blocks<T>(samples), extent(1), extent(2), extent(3), extent(4)});
-        return gemm_units(matrices(nullptr, nullptr));
+        if (packs_weights() && phase == 0) return gemm_pack_units(matrices(nullptr, nullptr));
+        return gemm_units(planned_product());
       case step_kind::product_weights:
         return phase == 0 ? lanes_transpose_units<T>(dense_weights())
                           : lanes_dense_weight_gradient_units<T>(dense_weights());
+      case step_kind::cross_entropy:
+        return in_lanes || phase == 1 ? 1 : softmax_rows_units({samples, extent(1)});
+      case step_kind::attention:
+      case step_kind::attention_gradient:
+        return attention_units(heads());
       case step_kind::pack:
         return pack_lanes_units<T>(image());
       case step_kind::unpack:
@@ -274,7 +335,11 @@ struct lowered {
         return size *
                lanes_convolution_pool_weight_gradient_scratch<T, fixed_width()>(lanes_window());
       case step_kind::product:
-        return in_lanes ? 0 : gemm_scratch(matrices(nullptr, nullptr));
+        return in_lanes ? 0 : gemm_scratch(planned_product());
+      case step_kind::attention:
+        return attention_scratch<T>(heads());
+      case step_kind::attention_gradient:
+        return attention_gradient_scratch<T>(heads());
       default:
         return 0;
     }
@@ -303,7 +368,7 @@ struct lowered {
   static void run_elementwise(const memory& m, work_range units) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       elementwise<T, s.read_count, in_lanes, ragged_loops(), lifted<P, I, s.outputs[K].value>...>(
-          units, nest(), addresses_in(m), dead_in_loops());
+          units, nest(), addresses_in(m), dead_in_loops(), output_strides());
     }
     (std::make_index_sequence<std::size_t(s.output_count)>{});
   }
@@ -318,8 +383,7 @@ struct lowered {
   static void run_sum(const memory& m, work_range units) {
     using term = lifted<P, I, g.operand(s.anchor, 0)>;
     addresses<T, s.read_count, 1> a;
-    for (int k = 0; k < s.read_count; ++k)
-      a.in[std::size_t(k)] = m.at<const T>(s.reads[std::size_t(k)].at);
+    for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = first_read(m, k);
     constexpr bool across = extent(1) != 0;
     constexpr lanes_of_sum how{in_lanes && across, in_lanes ? lane_blocks<T>(samples) : 1,
                                first_bits(samples % L ? samples % L : L)};
@@ -348,6 +412,30 @@ struct lowered {
     }
   }
 
+  static constexpr attention_extents heads() {
+    const bool gradient = s.kind == step_kind::attention_gradient;
+    return {extent(0), extent(1), extent(2), gradient ? extent(2) : extent(9),
+            extent(3), extent(4), extent(5) != 0};
+  }
+  static void run_attention(const memory& m, work_range units, std::byte* scratch) {
+    const auto read = [&](int k) {
+      const auto& strides = s.reads[std::size_t(k)].strides;
+      return heads_view<const T>{first_read(m, k), strides[0], strides[1], strides[2]};
+    };
+    const auto write = [&](int k, std::int64_t offset) {
+      T* const to = m.at<T>(s.outputs[std::size_t(std::min(k, s.output_count - 1))].at);
+      return heads_view<T>{to + offset, s.extents[6], s.extents[7], s.extents[8]};
+    };
+    constexpr T scale = static_cast<T>(constant_factor(s.accumulated));
+    if constexpr (s.kind == step_kind::attention) {
+      attention(units, heads(), scale, read(0), read(1), read(2), write(0, 0), scratch);
+    } else {
+      attention_gradient(units, heads(), scale, read(0), read(1), read(2), read(3),
+                         write(0, s.extents[9]), write(1, s.extents[10]), write(2, s.extents[11]),
+                         scratch);
+    }
+  }
+
   static void run_loss(const memory& m) {
     const lanes_softmax_extents e{samples, extent(1)};
     constexpr T scale = static_cast<T>(constant_factor(s.outputs[0].value));
@@ -358,6 +446,21 @@ struct lowered {
     T total{};
     for (T l : losses) total += l;
     *m.at<T>(s.outputs[0].at) = total;
+  }
+  /// The losses of the samples, then their sum.
+  template <int Phase>
+  static void run_rows_of_loss(const memory& m, work_range units) {
+    T* const losses = m.at<T>(s.scratch);
+    if constexpr (Phase == 0) {
+      constexpr T scale = static_cast<T>(constant_factor(s.outputs[0].value));
+      T* const gradient = s.output_count > 1 ? m.at<T>(s.outputs[1].at) : nullptr;
+      softmax_cross_entropy_rows(units, {samples, extent(1)}, m.at<const T>(s.in[0]),
+                                 m.at<const std::int32_t>(s.in[1]), scale, gradient, losses);
+    } else {
+      double total = 0;
+      for (int i = 0; i < samples; ++i) total += double{losses[i]};
+      *m.at<T>(s.outputs[0].at) = static_cast<T>(total);
+    }
   }
   /// The constant that node n multiplies by.
   static constexpr double constant_factor(node_id n) {
@@ -382,19 +485,46 @@ struct lowered {
     }
   }
 
+  /// Rows of a table of this program's element type by 32-bit indices.
+  template <class Op>
+  static constexpr bool indexes_rows() {
+    const node& n = g.nodes[std::size_t(s.anchor)];
+    return is<Op>(n) && n.type.element == P::element_type &&
+           g.type(g.operand(s.anchor, 1)).element == dtype::i32 &&
+           n.attributes.template as<cella::detail::indexing_options>().axis == 0;
+  }
+
   static void run_generic(const memory& m) {
     constexpr const node& n = g.nodes[std::size_t(s.anchor)];
+    if constexpr (indexes_rows<gather_op>()) {
+      constexpr tensor_type table = g.type(g.operand(s.anchor, 0));
+      gather_rows(m.at<const T>(s.in[0]), table[0], table.shape.size(1, table.rank()),
+                  m.at<const std::int32_t>(s.in[1]), g.type(g.operand(s.anchor, 1)).size(),
+                  m.at<T>(s.outputs[0].at));
+      return;
+    } else if constexpr (indexes_rows<scatter_op>()) {
+      scatter_rows(m.at<const T>(s.in[0]), m.at<const std::int32_t>(s.in[1]),
+                   g.type(g.operand(s.anchor, 1)).size(), n.type[0],
+                   n.type.shape.size(1, n.type.rank()), m.at<T>(s.outputs[0].at));
+      return;
+    }
     std::array<tensor_ref, std::size_t(n.operand_count ? n.operand_count : 1)> x{};
     for (int k = 0; k < n.operand_count; ++k) {
-      x[std::size_t(k)] = {m.at<std::byte>(s.in[std::size_t(k)]), g.type(g.operand(s.anchor, k))};
+      x[std::size_t(k)] = {m.at<std::byte>(s.in[std::size_t(k)]),
+                           stored(g.type(g.operand(s.anchor, k)))};
     }
     std::array<tensor_ref, std::size_t(s.output_count)> y{};
     for (int k = 0; k < s.output_count; ++k) {
       y[std::size_t(k)] = {m.at<std::byte>(s.outputs[std::size_t(k)].at),
-                           n.result_count ? g.result_type(s.anchor, k) : n.type};
+                           stored(n.result_count ? g.result_type(s.anchor, k) : n.type)};
     }
+    if constexpr (n.type.element == dtype::record && is<add_op>(n))
+      return add_records(m.context->records, x[0], x[1], y[0]);
+    if constexpr (n.type.element == dtype::record && is<sum_op>(n))
+      return sum_records(m.context->records, n.attributes.template as<axes_options>().axes, x[0],
+                         y[0]);
     cella::compute(info_of<op_of<g.nodes[std::size_t(s.anchor)].op>>, n.attributes,
-            {x.data(), std::size_t(n.operand_count)}, y);
+                   {x.data(), std::size_t(n.operand_count)}, y);
   }
 };
 

@@ -5,7 +5,10 @@
 // `count` (at most lanes<T>) leading elements are valid; they belong at `offset` ... `offset +
 // count` of the output, which is row `row`, columns `column` ... of the product (of the image:
 // `row` is the channel, `column` the pixel). The caller attaches bias, activation, residual or
-// optimizer there. Sinks are called by several threads at once, each for its own elements.
+// optimizer there. A sink that reads or writes much beside that may have
+//   prefetch(int height, int width, std::int64_t offset, std::int64_t row_step)
+// which is called some time before it gets a tile. Sinks are called by several threads at once,
+// each for its own elements.
 #pragma once
 
 #include <cella/backend/cpu/simd.hpp>
@@ -49,6 +52,8 @@ class any_sink {
  public:
   template <class Sink>
   explicit any_sink(const Sink& sink) : sink_(&sink), call_(&call<Sink>) {
+    if constexpr (requires { sink.prefetch(1, 1, std::int64_t{}, std::int64_t{}); })
+      prefetch_ = &prefetch<Sink>;
     if constexpr (std::is_same_v<Sink, store_to<T>> || std::is_same_v<Sink, accumulate<T>>) {
       target_ = sink.target;
       adds_ = std::is_same_v<Sink, accumulate<T>>;
@@ -60,6 +65,11 @@ class any_sink {
   T* target() const { return target_; }
   bool adds() const { return adds_; }
 
+  /// Tells that a tile of height x width will be handed over.
+  void prefetch(int height, int width, std::int64_t offset, std::int64_t row_step) const {
+    if (prefetch_) prefetch_(sink_, height, width, offset, row_step);
+  }
+
   /// Hands over a tile of height x width whose rows lie `tile_row` apart, and in the output
   /// `row_step` apart. `offset`, `row` and `column` are those of its first element.
   void hand_over(const T* tile, std::int64_t tile_row, int height, int width, std::int64_t offset,
@@ -68,6 +78,11 @@ class any_sink {
   }
 
  private:
+  template <class Sink>
+  static void prefetch(const void* erased, int height, int width, std::int64_t offset,
+                       std::int64_t row_step) {
+    static_cast<const Sink*>(erased)->prefetch(height, width, offset, row_step);
+  }
   template <class Sink>
   static void call(const void* erased, const T* tile, std::int64_t tile_row, int height, int width,
                    std::int64_t offset, std::int64_t row_step, int row, int column) {
@@ -86,6 +101,7 @@ class any_sink {
   const void* sink_;
   void (*call_)(const void*, const T*, std::int64_t, int, int, std::int64_t, std::int64_t, int,
                 int);
+  void (*prefetch_)(const void*, int, int, std::int64_t, std::int64_t){};
   T* target_{};
   bool adds_{};
 };

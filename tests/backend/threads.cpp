@@ -4,7 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cella/backend/cpu/gemm.hpp>
-#include <cella/runtime/threads.hpp>
+#include <cella/backend/threads.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,0 +1,231 @@
+// Control nodes as loops and branches over the plans of their regions.
+#pragma once
+
+#include <cella/backend/cpu/kernel_calls.hpp>
+#include <cella/backend/cpu/records.hpp>
+#include <cella/ops/control.hpp>
+#include <cella/passes/make_plan.hpp>
+
+namespace cella::cpu {
+
+/// Region `R` of program `Root` as a program of its own. Its arguments are the region's inputs; the
+/// first `Carries` results replace the first inputs, the others go where the caller wants them.
+template <class Root, int R, int Carries>
+struct region_program {
+  using root = Root;
+  static constexpr dtype element_type = Root::element_type;
+  static constexpr auto& graph = Root::graph;
+  static constexpr int inputs = graph.regions[std::size_t(R)].input_count;
+  static constexpr int outputs = graph.regions[std::size_t(R)].output_count - Carries;
+  static constexpr auto plan =
+      make_plan<[] { return region_graph(thaw(graph), R, Carries); },
+                plan_options{element_type, lanes<element<element_type>>, true}>();
+};
+
+/// A frame of a region: bind its inputs and results, then run it any number of times.
+template <class Body>
+class region_frame {
+  using calls = kernel_calls<Body>;
+  static constexpr std::int64_t arena_bytes = align_up(Body::plan.arena_bytes);
+  static constexpr std::int64_t scratch_bytes = calls::scratch_bytes();
+
+ public:
+  explicit region_frame(const memory& outer)
+      : frames_(outer.context->frames), before_(frames_.top()) {
+    const int threads = outer.context->threads ? outer.context->threads->size() : 1;
+    spaces_[arena_space] = frames_.take(arena_bytes + scratch_bytes * threads);
+    for (int s : {parameter_space, slot_space, scalar_space})
+      spaces_[std::size_t(s)] = outer.base[s];
+    memory_ = {spaces_.data(), outer.context};
+  }
+  region_frame(const region_frame&) = delete;
+  region_frame& operator=(const region_frame&) = delete;
+  ~region_frame() { frames_.release(before_); }
+
+  void input(int k, std::byte* at) { spaces_[std::size_t(first_argument + k)] = at; }
+  void result(int k, std::byte* at) {
+    spaces_[std::size_t(first_argument + Body::inputs + k)] = at;
+  }
+
+  void run() {
+    if constexpr (small) {
+      run_inlined(std::make_index_sequence<std::size_t(Body::plan.step_count)>{});
+    } else {
+      for (const kernel_call& call : calls::preparation) run(call);
+      for (const kernel_call& call : calls::steps) run(call);
+    }
+  }
+
+ private:
+  /// So little work that the calls themselves would count: the kernels are inlined into one
+  /// function.
+  static constexpr bool small = [] {
+    std::int64_t work = 0;
+    for (const plan_step& s : Body::plan.steps)
+      work += s.kind == step_kind::control || s.kind == step_kind::generic ? 1 << 20
+                                                                           : s.flops + s.bytes;
+    return work < 4096 && calls::preparation.empty();
+  }();
+  template <std::size_t... I>
+  void run_inlined(std::index_sequence<I...>) {
+    (run_step<int(I)>(), ...);
+  }
+  template <int I>
+  void run_step() {
+    using step = lowered<Body, I>;
+    if constexpr (!step::s.carried) {
+      step::template run<0>(memory_, {0, step::units(0)}, scratch());
+      if constexpr (step::phases() == 2)
+        step::template run<1>(memory_, {0, step::units(1)}, scratch());
+    }
+  }
+  void run(const kernel_call& call) { run_call(call, memory_, scratch(), scratch_bytes); }
+  std::byte* scratch() { return spaces_[arena_space] + arena_bytes; }
+
+  frame_stack& frames_;
+  frame_stack::mark before_;
+  std::array<std::byte*, std::size_t(first_argument + Body::inputs + Body::outputs)> spaces_{};
+  memory memory_;
+};
+
+/// Step `I` of program `P`, a control node.
+template <class P, int I>
+class control_step {
+  static constexpr const plan_step& s = P::plan.steps[std::size_t(I)];
+  static constexpr auto& g = P::graph;
+  static constexpr const node& n = g.nodes[std::size_t(s.anchor)];
+  static constexpr int operands = n.operand_count;
+  template <int Region, int Carries>
+  using region = region_program<typename P::root, n.regions[Region], Carries>;
+
+  static std::byte* operand(const memory& m, int k) {
+    return m.at<std::byte>(P::plan.links[std::size_t(s.first_link + k)]);
+  }
+  static std::byte* result(const memory& m, int k) { return operand(m, operands + k); }
+  static constexpr tensor_type operand_type(int k) {
+    return stored(g.type(g.operand(s.anchor, k)));
+  }
+  static constexpr tensor_type result_type(int k) { return stored(g.result_type(s.anchor, k)); }
+  static std::size_t bytes(int k) { return std::size_t(operand_type(k).bytes()); }
+
+  /// The carries of a loop live in its results.
+  template <class Frame>
+  static void bind_carries(const memory& m, Frame& frame, int carries) {
+    for (int k = 0; k < carries; ++k) {
+      std::memmove(result(m, k), operand(m, k), bytes(k));
+      frame.input(k, result(m, k));
+    }
+  }
+
+  static void run_cond(const memory& m) {
+    if (*reinterpret_cast<const bool*>(operand(m, 0)))
+      run_branch<0>(m);
+    else
+      run_branch<1>(m);
+  }
+  template <int Branch>
+  static void run_branch(const memory& m) {
+    region_frame<region<Branch, 0>> frame(m);
+    for (int k = 1; k < operands; ++k) frame.input(k - 1, operand(m, k));
+    for (int k = 0; k < n.result_count; ++k) frame.result(k, result(m, k));
+    frame.run();
+  }
+  static void run_call(const memory& m) {
+    region_frame<region<0, 0>> frame(m);
+    for (int k = 0; k < operands; ++k) frame.input(k, operand(m, k));
+    for (int k = 0; k < n.result_count; ++k) frame.result(k, result(m, k));
+    frame.run();
+  }
+
+  static void run_scan(const memory& m) {
+    constexpr auto o = n.attributes.template as<scan_options>();
+    region_frame<region<0, o.carries>> frame(m);
+    bind_carries(m, frame, o.carries);
+    for (int k = o.carries + o.xs; k < operands; ++k) frame.input(k, operand(m, k));
+    for (int step = 0; step < o.length; ++step) {
+      const std::size_t t = std::size_t(o.reverse ? o.length - 1 - step : step);
+      for (int k = o.carries; k < o.carries + o.xs; ++k)
+        frame.input(k, operand(m, k) + t * (bytes(k) / std::size_t(o.length)));
+      for (int k = o.carries; k < n.result_count; ++k) {
+        const auto all = std::size_t(result_type(k).bytes());
+        frame.result(k - o.carries, result(m, k) + t * (all / std::size_t(o.length)));
+      }
+      frame.run();
+    }
+  }
+
+  static void run_while(const memory& m) {
+    constexpr auto o = n.attributes.template as<while_options>();
+    region_frame<region<0, 0>> condition(m);
+    region_frame<region<1, o.carries>> body(m);
+    bind_carries(m, body, o.carries);
+    for (int k = 0; k < operands; ++k)
+      condition.input(k, k < o.carries ? result(m, k) : operand(m, k));
+    for (int k = o.carries; k < operands; ++k) body.input(k, operand(m, k));
+    bool goes_on{};
+    condition.result(0, reinterpret_cast<std::byte*>(&goes_on));
+    for (int step = 0; o.max_steps == 0 || step < o.max_steps; ++step) {
+      condition.run();
+      if (!goes_on) break;
+      body.run();
+    }
+  }
+
+  /// Leading axes are those of the records; each holds its part of every operand.
+  static void run_pack(const memory& m) {
+    static constexpr auto fields = [] {
+      std::array<tensor_type, std::size_t(operands)> f{};
+      for (int k = 0; k < operands; ++k) {
+        f[std::size_t(k)] = g.type(g.operand(s.anchor, k));
+        for (int d = 0; d < n.type.rank(); ++d) f[std::size_t(k)].shape.erase(0);
+      }
+      return f;
+    }();
+    const auto out = reinterpret_cast<record*>(result(m, 0));
+    for (std::int64_t i = 0; i < n.type.size(); ++i) {
+      out[i] = stored_record::make(m.context->records, fields);
+      std::byte* to = out[i]->data();
+      for (int k = 0; k < operands; ++k) {
+        const tensor_type& f = fields[std::size_t(k)];
+        const auto size = std::size_t(stored(f).bytes());
+        std::memcpy(to, operand(m, k) + std::size_t(i) * size, size);
+        to += stored_record::bytes(f);
+      }
+    }
+  }
+  static void run_unpack(const memory& m) {
+    const auto in = reinterpret_cast<const record*>(operand(m, 0));
+    const std::int64_t records = operand_type(0).size();
+    for (std::int64_t i = 0; i < records; ++i) {
+      const std::byte* from = in[i] ? in[i]->data() : nullptr;
+      for (int k = 0; k < n.result_count; ++k) {
+        const std::int64_t size = result_type(k).bytes() / records;
+        std::byte* to = result(m, k) + i * size;
+        if (!from) {
+          std::memset(to, 0, std::size_t(size));
+          continue;
+        }
+        std::memcpy(to, from, std::size_t(size));
+        from += (size + 7) / 8 * 8;
+      }
+    }
+  }
+
+ public:
+  static void run(const memory& m) {
+    if constexpr (is<cond_op>(n))
+      run_cond(m);
+    else if constexpr (is<scan_op>(n))
+      run_scan(m);
+    else if constexpr (is<while_op>(n))
+      run_while(m);
+    else if constexpr (is<pack_op>(n))
+      run_pack(m);
+    else if constexpr (is<unpack_op>(n))
+      run_unpack(m);
+    else
+      run_call(m);
+  }
+};
+
+}  // namespace cella::cpu

@@ -1,0 +1,60 @@
+// A function of tensors as a compiled program that can be called.
+#pragma once
+
+#include <cella/runtime/executable.hpp>
+#include <span>
+
+namespace cella {
+
+/// F, a cell or a lambda without captures, compiled for arguments of the types `Arguments` (each a
+/// `tensor<...>`). Its parameters, if it has any, are initialized from a seed. Not copyable.
+template <class F, class... Arguments>
+class compiled {
+  static constexpr dtype precision = [] {
+    dtype all = dtype::f32;
+    for (dtype t : {Arguments::type.element...}) all = t == dtype::f64 ? t : all;
+    return all;
+  }();
+
+ public:
+  using program = cella::program<F, false, precision, Arguments...>;
+
+  explicit compiled(std::uint64_t seed = 0, thread_pool* threads = nullptr)
+      : store_(cell_, seed, precision), run_(store_, threads) {}
+
+  /// Runs on arguments that lie in memory row by row (vectors, arrays, spans), and returns the
+  /// first result, which is valid until the next call. Throws if an argument has another size.
+  auto operator()(std::span<const element<Arguments::type.element>>... x) {
+    int position = 0;
+    (check(Arguments::type, x.size(), ++position), ...);
+    run_(x.data()...);
+    return result<0>();
+  }
+  /// Result `K` of the last call.
+  template <int K>
+  auto result() const {
+    return run_.template result<K>();
+  }
+  F& cell() { return cell_; }
+  parameter_store& parameters() { return store_; }
+
+ private:
+  static void check(const tensor_type& t, std::size_t found, int position) {
+    if (found == std::size_t(t.size())) return;
+    throw error(text() << "argument " << position << " has " << found << " elements, but " << t
+                       << " has " << t.size());
+  }
+
+  F cell_{};
+  parameter_store store_;
+  executable<program> run_;
+};
+
+/// auto run = compile<tensor<dtype::f64, 2>>([](var x) { return grad(f)(x); });
+/// run(std::array{1.0, 2.0})[0]
+template <class... Arguments, class F>
+auto compile(F, std::uint64_t seed = 0, thread_pool* threads = nullptr) {
+  return compiled<F, Arguments...>(seed, threads);
+}
+
+}  // namespace cella

@@ -1,0 +1,227 @@
+// A native `if` on a tensor value becomes a `cond` node: the function that is traced runs once per
+// path. What precedes a decision stands in the graph once; what follows it becomes a region per
+// way. Every function that enters tracing goes through here, so users write no wrapper.
+#pragma once
+
+#include <cella/transform/region.hpp>
+#include <cella/transform/values.hpp>
+
+namespace cella::detail {
+
+/// Runs a function for every path. Each run emits anew what precedes its decisions; nodes of a
+/// later run are recognized as those of the first by their order, and taken back.
+template <class Run>
+class path_explorer {
+ public:
+  constexpr path_explorer(builder& b, Run& run)
+      : b_(b),
+        run_(run),
+        base_(b.depth()),
+        updates_(b.updates.size()),
+        streams_(b.random_streams()) {}
+
+  /// The results, in the region that is open.
+  constexpr ids explore() {
+    const outcome o = explore({});
+    b_.random_streams(most_streams_);
+    for (std::size_t k = 0; k < o.updated.size(); ++k)
+      b_.updates.push_back({o.updated[k], o.values[o.values.size() - o.updated.size() + k]});
+    return cut(o.values, 0, int(o.values.size() - o.updated.size()));
+  }
+
+ private:
+  /// Results, and behind them the new values of these inputs of the main region.
+  struct outcome {
+    ids values;
+    std::vector<std::int32_t> updated;
+    std::vector<builder::decision> made;
+  };
+
+  /// Runs the paths that begin as planned. Afterwards the regions behind the planned decisions are
+  /// open, and the results are values of the innermost.
+  constexpr outcome explore(const flags& planned) {
+    builder::path_plan plan{planned, {}};
+    const node_id start = node_id(b_.g.nodes.size());
+    outcome o = run_once(plan);
+    const auto& made = o.made = plan.made;
+    for (std::size_t i = made.size(); i-- > planned.size() && !b_.failed();) {
+      b_.end(o.values);
+      flags other;
+      for (std::size_t k = 0; k < i; ++k) other.push_back(made[k].taken);
+      other.push_back(!made[i].taken);
+      std::vector<int> chain = b_.set_aside(base_);
+      const node_id again = node_id(b_.g.nodes.size());
+      const int region = made[i].region;
+      place_ = b_.place_of(made[i].condition);
+      outcome p = explore(other);
+      if (b_.failed()) break;
+      const int otherwise = b_.here();
+      b_.end(p.values);
+      const std::vector<int> repeated = b_.set_aside(base_);
+      ids captured;
+      for (node_id n : b_.g.regions[std::size_t(otherwise)].captured)
+        captured.push_back(first_run_of(n, p.made, made, start, again));
+      for (int r : repeated) b_.discard(r);
+      b_.take_back(again);
+      b_.open_again(chain);
+      for (node_id& n : captured) n = b_.local(n);
+      b_.g.regions[std::size_t(otherwise)].captured = captured;
+      o.updated = join_updates(region, o.updated, otherwise, p.updated);
+      o.values = emit_cond(made[i], region, otherwise);
+    }
+    if (b_.failed()) b_.set_aside(base_);
+    return o;
+  }
+
+  constexpr outcome run_once(builder::path_plan& plan) {
+    outcome o;
+    if (++paths_ > builder::max_paths) {
+      b_.fail(text(place_) << "if: more than " << builder::max_paths
+                           << " paths lead through a function that decides on tensor values; use "
+                              "while_loop() for a loop, cond() for a branch");
+      return o;
+    }
+    b_.random_streams(streams_);
+    builder::path_plan* const outer = b_.follow(&plan);
+    o.values = run_();
+    b_.follow(outer);
+    if (b_.random_streams() > most_streams_) most_streams_ = b_.random_streams();
+    for (std::size_t k = updates_; k < b_.updates.size(); ++k) {
+      o.updated.push_back(b_.updates[k].input);
+      o.values.push_back(b_.updates[k].value);
+    }
+    b_.updates.resize(updates_);
+    return o;
+  }
+
+  /// What a value of a repeated run was in the first one. Regions of both runs correspond; so do
+  /// their nodes in the order in which they were made, inputs aside: those name outer values.
+  constexpr node_id first_run_of(node_id n, const std::vector<builder::decision>& repeated,
+                                 const std::vector<builder::decision>& made, node_id start,
+                                 node_id again) {
+    int r = b_.here();
+    int first_r = r;
+    std::size_t next = 0;  // the decision that ends the region of n
+    for (std::size_t level = repeated.size(); level-- > 0;) {
+      if (b_.region_of(n) != repeated[level].region) continue;
+      if (b_.g.nodes[std::size_t(n)].op != &input_info_of) {
+        r = repeated[level].region;
+        first_r = made[level].region;
+        next = level + 1;
+        break;
+      }
+      const region& x = b_.g.regions[std::size_t(repeated[level].region)];
+      std::size_t k = 0;
+      while (x.inputs[k] != n) ++k;
+      n = x.captured[k];
+    }
+    if (n < again || b_.g.nodes[std::size_t(n)].op == &input_info_of) return n;
+    if (n >= repeated[next].first_behind) {
+      b_.fail(b_.place_of(n) << b_.g.nodes[std::size_t(n)].op->name
+                             << ": its derivative is taken behind a native if that follows it; "
+                                "use grad() of a function that holds both");
+      return n;
+    }
+    return nth_made(first_r, start, count_made(r, again, n));
+  }
+  /// How many nodes of region `r` were made from `first` to before `last`.
+  constexpr int count_made(int r, node_id first, node_id last) const {
+    int count = 0;
+    for (node_id n = first; n < last; ++n) count += is_made_in(r, n);
+    return count;
+  }
+  constexpr node_id nth_made(int r, node_id first, int count) const {
+    node_id n = first;
+    while (!is_made_in(r, n) || count-- > 0) ++n;
+    return n;
+  }
+  constexpr bool is_made_in(int r, node_id n) const {
+    return b_.region_of(n) == r && b_.g.nodes[std::size_t(n)].op != &input_info_of;
+  }
+
+  /// An input that only one side replaces keeps its value on the other.
+  constexpr std::vector<std::int32_t> join_updates(int r, std::vector<std::int32_t> in_r, int q,
+                                                   const std::vector<std::int32_t>& in_q) {
+    const ids outputs = outputs_of(b_, q);
+    const std::size_t results = outputs.size() - in_q.size();
+    ids joined = cut(outputs, 0, int(results));
+    for (std::int32_t u : in_q) {
+      if (index_of(in_r, u) < in_r.size()) continue;
+      b_.add_output(r, b_.g.input(u));
+      in_r.push_back(u);
+    }
+    b_.g.regions[std::size_t(q)].outputs = joined;
+    for (std::int32_t u : in_r) {
+      const std::size_t k = index_of(in_q, u);
+      if (k < in_q.size())
+        b_.g.regions[std::size_t(q)].outputs.push_back(outputs[results + k]);
+      else
+        b_.add_output(q, b_.g.input(u));
+    }
+    return in_r;
+  }
+  static constexpr std::size_t index_of(const std::vector<std::int32_t>& list, std::int32_t x) {
+    std::size_t k = 0;
+    while (k < list.size() && list[k] != x) ++k;
+    return k;
+  }
+
+  constexpr ids emit_cond(const builder::decision& d, int region, int other) {
+    const type_list types = types_of(b_, outputs_of(b_, region));
+    const type_list others = types_of(b_, outputs_of(b_, other));
+    for (std::size_t k = 0; k < types.size() || k < others.size(); ++k) {
+      if (k < types.size() && k < others.size() && types[k] == others[k]) continue;
+      text sentence = b_.place_of(d.condition) << "if: the function returns ";
+      if (types.size() != others.size())
+        sentence << types.size() << " values on one path and " << others.size() << " on another";
+      else
+        sentence << types[k] << " on one path and " << others[k] << " on another";
+      b_.fail(sentence << "; all paths must return the same types");
+      return ids(types.size(), d.condition);
+    }
+    ids in{reshape(var{&b_, d.condition}, {}).id};
+    if (!d.taken) std::swap(region, other);
+    const ids captured = b_.unify(region, other);
+    in.insert(in.end(), captured.begin(), captured.end());
+    const node_id n = b_.emit_control(bound<cond_op>(), in, types, {region, other});
+    b_.g.nodes[std::size_t(n)].file = b_.g.nodes[std::size_t(d.condition)].file;
+    b_.g.nodes[std::size_t(n)].line = b_.g.nodes[std::size_t(d.condition)].line;
+    return get_all(b_, n, 0, int(types.size()));
+  }
+
+  builder& b_;
+  Run& run_;
+  std::size_t base_;  ///< open regions below those of decisions
+  std::size_t updates_;
+  int streams_;
+  int most_streams_{};
+  int paths_{};
+  text place_;  ///< of the decision whose other way is explored
+};
+
+/// The value that `run()` returns, on whichever path: its vars are values of the open region.
+template <class Run>
+constexpr auto run_paths(builder& b, Run run) {
+  if (b.evaluates()) return run();
+  std::decay_t<decltype(run())> value{};
+  auto flat = [&] {
+    value = run();
+    return flatten_value(value);
+  };
+  path_explorer<decltype(flat)> explorer(b, flat);
+  const ids found = explorer.explore();
+  if (b.failed()) return value;
+  return rebuild_value(value, b, found);
+}
+
+/// Traces `run()` into a region with declared inputs of these types, where it finds them as
+/// own_inputs(b). Returns what it returned.
+template <class Run>
+constexpr auto trace_region(builder& b, const type_list& inputs, int& region, Run run) {
+  region = b.begin(inputs);
+  auto value = run_paths(b, run);
+  b.end(flatten_value(value));
+  return value;
+}
+
+}  // namespace cella::detail

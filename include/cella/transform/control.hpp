@@ -1,0 +1,398 @@
+// Control flow on tensor values: cond, while_loop, scan, for_i, map, recursion, checkpoint. In
+// graph mode each becomes one node, whose bodies are traced once; in eager mode plain C++ runs.
+// Bodies may use any var in reach. What a body hands out are its results: a state that it assigns
+// does not leave it (behind a native `if` it does), and random numbers are the same in every step
+// of a loop.
+#pragma once
+
+#include <cella/ops/slicing.hpp>
+#include <cella/transform/branching.hpp>
+#include <utility>
+
+namespace cella {
+
+namespace detail {
+
+/// A fault unless a condition is one bool.
+constexpr bool is_one_truth(std::string_view op, var p, std::source_location at) {
+  if (p.element() == dtype::boolean && p.shape().size() == 1) return true;
+  p.b->fail(text() << at << ": " << op << ": the condition " << p.b->describe(p.id) << " is "
+                   << p.type() << "; it must be one bool (compare with >, ==, ...; any() or all() "
+                   << "make one of many)");
+  return false;
+}
+
+/// A fault unless two lists of types, which are called `first` and `second`, are equal.
+constexpr bool same_types(builder& b, const type_list& x, const type_list& y,
+                          std::string_view first, std::string_view second, std::string_view remedy,
+                          std::string_view op, std::source_location at) {
+  if (b.failed()) return false;
+  if (x.size() != y.size()) {
+    b.fail(text() << at << ": " << op << ": " << first << " has " << x.size() << " values, "
+                  << second << " has " << y.size() << "; " << remedy);
+    return false;
+  }
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    if (x[k] == y[k]) continue;
+    text sentence;
+    sentence << at << ": " << op << ": ";
+    if (x.size() == 1)
+      sentence << first << " is " << x[k] << ", " << second << " is " << y[k];
+    else
+      sentence << "value " << k << " of " << first << " is " << x[k] << ", of " << second << " "
+               << y[k];
+    b.fail(sentence << "; " << remedy);
+    return false;
+  }
+  return true;
+}
+
+/// Elements [0, n) of the leading axis, one by one: x[i] without that axis.
+constexpr var leading_slice(var x, int i) {
+  shape s = x.shape();
+  s.erase(0);
+  return reshape(slice(x, 0, i, i + 1), s);
+}
+template <class T>
+constexpr T slice_value(const T& xs, int i) {
+  T r = xs;
+  for_each_var(r, [&](var& v) { v = leading_slice(v, i); });
+  return r;
+}
+
+}  // namespace detail
+
+/// f(operands...) if the predicate (one bool) holds, else g(operands...). Both return values of the
+/// same types.
+template <class F, class G, class... X>
+constexpr auto cond(detail::located predicate, F then, G otherwise, X... operands) {
+  using result = std::decay_t<decltype(then(operands...))>;
+  const std::source_location at = predicate.at;
+  builder& b = *predicate.value.b;
+  result value{};
+  if (!detail::is_one_truth("cond", predicate.value, at)) return value = then(operands...);
+  if (b.evaluates()) {
+    if (predicate.value.read(0) != 0) return value = then(operands...);
+    return value = otherwise(operands...);
+  }
+  const var p = reshape({predicate.value, at}, {});
+  int yes = 0;
+  int no = 0;
+  value = detail::trace_region(b, {}, yes, [&]() -> result { return then(operands...); });
+  detail::trace_region(b, {}, no, [&]() -> result { return otherwise(operands...); });
+  const auto results = detail::types_of(b, detail::outputs_of(b, yes));
+  if (!detail::same_types(b, results, detail::types_of(b, detail::outputs_of(b, no)),
+                          "the result if the condition holds", "the other one",
+                          "both branches must return the same types", "cond", at))
+    return value;
+  const ids captured = b.unify(yes, no);
+  const node_id n = b.emit_control(bound<cond_op>(), detail::join_ids({{p.id}, captured}), results,
+                                   {yes, no}, {}, at);
+  return rebuild_value(value, b, detail::get_all(b, n, 0, int(results.size())));
+}
+
+struct while_settings {
+  int max_steps = 0;  ///< the loop ends after so many; 0: it need not end
+};
+
+/// state = body(state) while condition(state), one bool, holds. The trip count may depend on the
+/// data, in reverse mode, too: then each step keeps what its backward pass reads, in a list that
+/// grows, or, given `max_steps`, in memory of a known size.
+template <class P, class F, class State>
+constexpr State while_loop(P condition, F body, State state, while_settings settings = {},
+                           std::source_location at = std::source_location::current()) {
+  builder& b = *builder_of(state);
+  if (b.evaluates()) {
+    for (int step = 0; settings.max_steps == 0 || step < settings.max_steps; ++step) {
+      const var goes_on = detail::call_with(condition, state);
+      if (!detail::is_one_truth("while_loop", goes_on, at) || goes_on.read(0) == 0) break;
+      const State next = detail::call_with(body, state);
+      if (!detail::same_types(b, detail::types_of(b, flatten_value(state)),
+                              detail::types_of(b, flatten_value(next)), "the state",
+                              "what the body makes of it", "a loop keeps the types of its state",
+                              "while_loop", at))
+        break;
+      state = next;
+    }
+    return state;
+  }
+  const ids first = flatten_value(state);
+  const auto types = detail::types_of(b, first);
+  auto own_state = [&] { return rebuild_value(state, b, detail::own_inputs(b)); };
+  int test = 0;
+  int step = 0;
+  const var goes_on = detail::trace_region(b, types, test, [&]() -> var {
+    const var p = detail::call_with(condition, own_state());
+    return detail::is_one_truth("while_loop", p, at) ? reshape({p, at}, {}) : p;
+  });
+  (void)goes_on;
+  detail::trace_region(b, types, step,
+                       [&]() -> State { return detail::call_with(body, own_state()); });
+  if (!detail::same_types(b, types, detail::types_of(b, detail::outputs_of(b, step)), "the state",
+                          "what the body makes of it", "a loop keeps the types of its state",
+                          "while_loop", at))
+    return state;
+  const ids captured = b.unify(test, step);
+  const node_id n = b.emit_control(
+      bound<while_op>(), detail::join_ids({first, captured}), types, {test, step},
+      while_options{std::int32_t(first.size()), std::int32_t(settings.max_steps)}, at);
+  return rebuild_value(state, b, detail::get_all(b, n, 0, int(first.size())));
+}
+
+struct scan_settings {
+  bool reverse = false;    ///< the last slice first; results keep their places
+  bool recompute = false;  ///< the backward pass computes bodies again rather than store them
+};
+
+namespace detail {
+
+/// The common leading extent of the vars of `xs`; -1 after a fault.
+template <class X>
+constexpr int leading_extent(std::string_view op, const X& xs, std::source_location at) {
+  int extent = -1;
+  bool fits = true;
+  node_id first = no_node;
+  for_each_var(xs, [&](const var& v) {
+    if (!fits) return;
+    const bool has_one = v.rank() > 0;
+    if (has_one && extent < 0) {
+      extent = v.extent(0);
+      first = v.id;
+    }
+    if (has_one && v.extent(0) == extent) return;
+    fits = false;
+    text sentence;
+    sentence << at << ": " << op << ": " << v.b->describe(v.id) << " is " << v.type();
+    if (has_one)
+      v.b->fail(sentence << ", " << v.b->describe(first) << " is " << v.b->g.type(first)
+                         << "; their leading extents must be equal");
+    else
+      v.b->fail(sentence << ", which has no leading axis to go along");
+  });
+  return fits ? extent : -1;
+}
+
+/// `scan` run as a C++ loop.
+template <class F, class State, class X>
+constexpr auto eager_scan(F& body, State state, const X& xs, int length, bool reverse,
+                          std::source_location at) {
+  using result = std::decay_t<decltype(body(state, xs))>;
+  builder& b = *builder_of(xs);
+  std::vector<std::vector<var>> ys;  // per y, in order of the slices
+  result last{};
+  for (int step = 0; step < length; ++step) {
+    const int t = reverse ? length - 1 - step : step;
+    last = body(state, slice_value(xs, t));
+    const ids flat = flatten_value(last);
+    const std::size_t carries = flatten_value(state).size();
+    if (!same_types(b, types_of(b, flatten_value(state)), types_of(b, cut(flat, 0, int(carries))),
+                    "the state", "what the body makes of it", "a loop keeps the types of its state",
+                    "scan", at))
+      return last;
+    state = rebuild_value(state, b, flat);
+    ys.resize(flat.size() - carries);
+    for (std::size_t k = 0; k < ys.size(); ++k) {
+      const var y{&b, flat[carries + k]};
+      ys[k].insert(reverse ? ys[k].begin() : ys[k].end(), y);
+    }
+  }
+  ids out = flatten_value(state);
+  for (const auto& y : ys) out.push_back(stack(y, 0, at).id);
+  return rebuild_value(last, b, out);
+}
+
+}  // namespace detail
+
+/// Goes along the leading axis of `xs`: body(state, x) -> {state, y} for each slice x. Returns {the
+/// last state, the ys along a new leading axis}. The graph does not grow with the length, and the
+/// body is compiled once.
+template <class F, class State, class X>
+constexpr auto scan(F body, State init, X xs, scan_settings settings = {},
+                    std::source_location at = std::source_location::current()) {
+  using result = std::decay_t<decltype(body(init, xs))>;
+  builder& b = *builder_of(xs);
+  const int length = detail::leading_extent("scan", xs, at);
+  if (length < 0) return body(init, xs);
+  if (b.evaluates() && length > 0)
+    return detail::eager_scan(body, init, xs, length, settings.reverse, at);
+  const ids carries = flatten_value(init);
+  const ids slices = flatten_value(xs);
+  auto types = detail::types_of(b, carries);
+  for (node_id x : slices) types.push_back(without_leading(b.g.type(x)));
+  const int nc = int(carries.size());
+  int region = 0;
+  const result value = detail::trace_region(b, types, region, [&]() -> result {
+    const ids in = detail::own_inputs(b);
+    return body(rebuild_value(init, b, detail::cut(in, 0, nc)),
+                rebuild_value(xs, b, detail::cut(in, nc, int(slices.size()))));
+  });
+  auto results = detail::types_of(b, detail::outputs_of(b, region));
+  if (b.failed()) return value;
+  if (!detail::same_types(b, detail::cut(types, 0, nc), detail::cut(results, 0, nc), "the state",
+                          "what the body makes of it", "a loop keeps the types of its state",
+                          "scan", at))
+    return value;
+  for (std::size_t k = carries.size(); k < results.size(); ++k)
+    results[k] = with_leading(length, results[k]);
+  const ids captured = b.g.regions[std::size_t(region)].captured;
+  const scan_options options{nc, std::int32_t(slices.size()), length, settings.reverse,
+                             settings.recompute};
+  const node_id n = b.emit_control(bound<scan_op>(), detail::join_ids({carries, slices, captured}),
+                                   results, {region, -1}, options, at);
+  return rebuild_value(value, b, detail::get_all(b, n, 0, int(results.size())));
+}
+
+/// state = body(i, state) for i = 0 ... n - 1, where i is an i64 scalar.
+template <class F, class State>
+constexpr State for_i(int n, F body, State state, scan_settings settings = {},
+                      std::source_location at = std::source_location::current()) {
+  builder& b = *builder_of(state);
+  if (n < 0) {
+    b.fail(text() << at << ": for_i: " << n << " repetitions are asked for");
+    return state;
+  }
+  if (n == 0) return state;
+  const var places = iota(b, {dtype::i64, {n}}, 0);
+  auto step = [&](State s, var i) { return std::tuple<State>{body(i, s)}; };
+  return std::get<0>(scan(step, state, places, settings, at));
+}
+
+/// f of each slice of `xs` along its leading axis, the results along a new leading axis. One after
+/// the other: `vmap` is what does them together.
+template <class F, class X>
+constexpr auto map(F f, X xs, std::source_location at = std::source_location::current()) {
+  auto step = [&](std::tuple<>, X x) {
+    return std::pair<std::tuple<>, std::decay_t<decltype(f(x))>>(std::tuple<>(), f(x));
+  };
+  return std::get<1>(scan(step, std::tuple<>{}, xs, {}, at));
+}
+
+/// f -> a function with the same values whose intermediate results are computed again in the
+/// backward pass rather than stored.
+template <class F>
+constexpr auto checkpoint(F f, std::source_location at = std::source_location::current()) {
+  return [f, at](auto... x) {
+    using result = std::decay_t<decltype(f(x...))>;
+    const auto arguments = std::make_tuple(x...);
+    builder& b = *builder_of(arguments);
+    if (b.evaluates()) return result(f(x...));
+    const ids in = flatten_value(arguments);
+    int region = 0;
+    const result value = detail::trace_region(b, detail::types_of(b, in), region, [&]() -> result {
+      return std::apply(f, rebuild_value(arguments, b, detail::own_inputs(b)));
+    });
+    const auto results = detail::types_of(b, detail::outputs_of(b, region));
+    const ids captured = b.g.regions[std::size_t(region)].captured;
+    const node_id n = b.emit_control(bound<call_op>(), detail::join_ids({in, captured}), results,
+                                     {region, -1}, call_options{1}, at);
+    return rebuild_value(value, b, detail::get_all(b, n, 0, int(results.size())));
+  };
+}
+
+namespace detail {
+
+/// A type with the place where it was written.
+struct located_type {
+  tensor_type type;
+  std::source_location at;
+  constexpr located_type(const tensor_type& t,
+                         std::source_location where = std::source_location::current())
+      : type(t), at(where) {}
+  constexpr located_type(dtype element, const shape& extents,
+                         std::source_location where = std::source_location::current())
+      : type{element, extents}, at(where) {}
+};
+
+/// What a recursive function calls itself by, in eager mode.
+template <class F>
+struct eager_self {
+  F& f;
+  template <class... X>
+  constexpr var operator()(X... x) const {
+    return f(*this, x...);
+  }
+};
+/// The same while it is traced: a call of the region that is being filled, with the values that the
+/// function captures as further arguments.
+struct traced_self {
+  builder& b;
+  int region;
+  const ids& captured;
+  tensor_type result;
+  std::source_location at;
+  template <class... X>
+  constexpr var operator()(X... x) const {
+    const ids in = join_ids({ids{x.id...}, captured});
+    const std::array results{result};
+    return {&b, b.get(b.emit_control(bound<call_op>(), in, results, {region, -1}, {}, at), 0)};
+  }
+};
+
+}  // namespace detail
+
+/// f(self, arguments...), where f may call self(arguments...). The recursion ends where a tensor
+/// value says so: `cond` or a native `if` round the call. `result` is the type of what f returns.
+template <class F, class... X>
+constexpr var recursive(F f, detail::located_type result, X... arguments) {
+  const std::array<var, sizeof...(X)> x{arguments...};
+  builder& b = *x[0].b;
+  if (b.evaluates()) return detail::eager_self<F>{f}(arguments...);
+  const ids in = flatten_value(x);
+  const auto types = detail::types_of(b, in);
+  ids captured;
+  // The calls inside hand over what the function captures, which is known when it has been traced:
+  // so it is traced until that no longer grows.
+  for (;;) {
+    const int r = b.begin(types);
+    for (node_id n : captured) b.local(n);
+    const detail::traced_self self{b, r, captured, result.type, result.at};
+    const auto own = rebuild_value(x, b, detail::own_inputs(b));
+    const var y = detail::run_paths(
+        b, [&] { return std::apply([&](auto... v) -> var { return f(self, v...); }, own); });
+    b.end(std::array{y.id});
+    const ids found = b.g.regions[std::size_t(r)].captured;
+    if (!detail::same_types(b, {y.type()}, {result.type}, "what the function returns",
+                            "its declared result", "they must be equal", "recursive", result.at))
+      return x[0];
+    if (found.size() == captured.size()) return self(arguments...);
+    b.discard_since(r);
+    captured = found;
+  }
+}
+
+/// f(arguments...) by name: f is traced once for arguments of these types and shared by all calls,
+/// its own among them: a native `if` or `cond` round the call ends the recursion. The result has
+/// the type of the first argument; `recursive` takes functions for which that does not hold, or
+/// that close over vars.
+template <auto Function, class... X>
+constexpr var call(detail::located first, X... rest) {
+  builder& b = *first.value.b;
+  if (b.evaluates()) return Function(first.value, rest...);
+  const std::array<var, 1 + sizeof...(X)> x{first.value, rest...};
+  const ids in = flatten_value(x);
+  const auto types = detail::types_of(b, in);
+  const void* const key = &type_tag<std::integral_constant<decltype(Function), Function>>;
+  int r = b.find_function(key, types);
+  if (r < 0) {
+    r = b.reserve_region();
+    b.remember_function(key, types, r);
+    const int q = b.begin(types);
+    const var y = detail::run_paths(b, [&]() -> var {
+      return std::apply([](auto... v) -> var { return Function(v...); },
+                        rebuild_value(x, b, detail::own_inputs(b)));
+    });
+    b.end(std::array{y.id});
+    if (!b.failed() && !b.g.regions[std::size_t(q)].captured.empty())
+      b.fail(text() << first.at << ": call: the function uses a value that is no argument of it "
+                    << "(a parameter, or random numbers); use recursive()");
+    if (!detail::same_types(b, {y.type()}, {types[0]}, "what the function returns",
+                            "its first argument", "use recursive(), which is told the type", "call",
+                            first.at))
+      return first.value;
+    b.fill(r, q);
+  }
+  const std::array results{types[0]};
+  return {&b, b.get(b.emit_control(bound<call_op>(), in, results, {r, -1}, {}, first.at), 0)};
+}
+
+}  // namespace cella

@@ -1,0 +1,62 @@
+// Functions that bring their own derivative.
+#pragma once
+
+#include <cella/transform/control.hpp>
+
+namespace cella {
+
+/// f with a derivative of its own: rule(x..., y, dy) returns the cotangents of x... (a var for one
+/// argument, else an array or tuple) from the arguments, the value y = f(x...) and its cotangent
+/// dy. It must be linear in dy, and is differentiated in turn for higher orders and forward mode.
+/// What either closes over counts as constant: hand over as arguments what is to be differentiated.
+template <class F, class Rule>
+constexpr auto custom_vjp(F f, Rule rule,
+                          std::source_location at = std::source_location::current()) {
+  return [f, rule, at](auto... x) {
+    using result = std::decay_t<decltype(f(x...))>;
+    using cotangents = std::decay_t<decltype(rule(x..., f(x...), f(x...)))>;
+    const auto arguments = std::make_tuple(x...);
+    builder& b = *builder_of(arguments);
+    const ids in = flatten_value(arguments);
+    const int count = int(in.size());
+    const auto types = detail::types_of(b, in);
+    int function = 0;
+    const result value = detail::trace_region(b, types, function, [&]() -> result {
+      return std::apply(f, rebuild_value(arguments, b, detail::own_inputs(b)));
+    });
+    if (b.failed()) return value;
+    const auto results = detail::types_of(b, detail::outputs_of(b, function));
+    const int outs = int(results.size());
+    int backward = 0;
+    detail::trace_region(
+        b, detail::join_types({types, results, results}), backward, [&]() -> cotangents {
+          const ids own = detail::own_inputs(b);
+          const auto all = std::tuple_cat(
+              rebuild_value(arguments, b, own),
+              std::make_tuple(rebuild_value(value, b, detail::cut(own, count, outs)),
+                              rebuild_value(value, b, detail::cut(own, count + outs, outs))));
+          return std::apply(rule, all);
+        });
+    if (!detail::same_types(b, types, detail::types_of(b, detail::outputs_of(b, backward)),
+                            "the argument", "the cotangent that the rule returns",
+                            "they must be equal", "custom_vjp", at))
+      return value;
+    const ids captured = b.unify(function, backward);
+    const node_id n = b.emit_control(bound<custom_op>(), detail::join_ids({in, captured}), results,
+                                     {function, backward}, custom_options{count}, at);
+    return rebuild_value(value, b, detail::get_all(b, n, 0, outs));
+  };
+}
+
+/// A cell's forward(x...) with the derivative that its member bprop(x..., y, dy) tells:
+///
+///     constexpr var operator()(var x) const { return with_bprop(*this, x); }
+///
+/// Parameters of such a cell get no derivative unless they are arguments.
+template <class Cell, class... X>
+constexpr auto with_bprop(const Cell& cell, X... x) {
+  return custom_vjp([&cell](auto... v) { return cell.forward(v...); },
+                    [&cell](auto... v) { return cell.bprop(v...); })(x...);
+}
+
+}  // namespace cella

@@ -1,0 +1,131 @@
+// Forward mode and what is made of both modes: jvp, jacobian, hessian, hvp.
+#pragma once
+
+#include <cella/transform/forward.hpp>
+#include <cella/transform/gradient.hpp>
+#include <cella/transform/vmap.hpp>
+
+namespace cella {
+
+/// The value of f at x, and its derivative along dx, in one pass: `auto [y, dy] = jvp(f, x, dx)`.
+/// x and dx are values of one type (a var, or tuples of vars).
+template <class F, class X>
+constexpr auto jvp(F f, X x, X dx, std::source_location at = std::source_location::current()) {
+  using result = std::decay_t<decltype(f(x))>;
+  builder& b = *builder_of(x);
+  const ids in = flatten_value(x);
+  const ids d = flatten_value(dx);
+  const auto types = detail::types_of(b, in);
+  if (!detail::same_types(b, types, detail::types_of(b, d), "the argument", "its tangent",
+                          "they must be equal", "jvp", at))
+    return std::pair<result, result>{f(x), f(x)};
+  int r = 0;
+  const result value = detail::trace_region(
+      b, types, r, [&]() -> result { return f(rebuild_value(x, b, detail::own_inputs(b))); });
+  if (b.failed()) return std::pair<result, result>{value, value};
+  const ids captured = b.g.regions[std::size_t(r)].captured;
+  ids tangents;
+  for (node_id n : d) tangents.push_back(is_differentiable(b.g.type(n).element) ? n : no_node);
+  tangents.resize(in.size() + captured.size(), no_node);
+  detail::dual_values out = detail::push_forward(b, r, detail::join_ids({in, captured}), tangents);
+  b.discard(r);
+  for (std::size_t k = 0; k < out.primals.size(); ++k)
+    out.tangents[k] = detail::or_zeros(b, out.tangents[k], b.g.type(out.primals[k]));
+  return std::pair<result, result>{rebuild_value(value, b, out.primals),
+                                   rebuild_value(value, b, out.tangents)};
+}
+
+namespace detail {
+
+/// One basis vector of the space of `t` per slice: [n, extents of t] for n elements.
+constexpr var basis(builder& b, const tensor_type& t) {
+  const auto n = int(t.size());
+  const shape matrix{n, n};
+  const tensor_type square{dtype::i32, matrix};
+  shape s = t.shape;
+  s.insert(0, n);
+  return reshape(cast(equal(iota(b, square, 0), iota(b, square, 1)), t.element), s);
+}
+/// A fault if the derivative of a `y` by an `x` has more axes than a tensor may.
+constexpr bool has_jacobian(var x, int rank, std::source_location at) {
+  if (x.rank() + rank <= max_rank && x.rank() < max_rank && rank < max_rank) return true;
+  x.b->fail(text() << at << ": jacobian: the argument has " << x.rank() << " axes, the result "
+                   << rank << "; a tensor has at most " << max_rank);
+  return false;
+}
+/// What f returns for x; it is traced on the side to know.
+template <class F>
+constexpr tensor_type type_of_result(F& f, var x) {
+  builder& b = *x.b;
+  int r = 0;
+  const type_list in{x.type()};
+  trace_region(b, in, r, [&]() -> var { return f(var{&b, own_inputs(b)[0]}); });
+  if (b.failed()) return {};
+  const tensor_type y = b.g.type(outputs_of(b, r)[0]);
+  b.discard_since(r);
+  return y;
+}
+constexpr shape joined(shape s, const shape& t) {
+  for (int e : t) s.push_back(e);
+  return s;
+}
+
+}  // namespace detail
+
+/// f -> (x) -> all derivatives of the result by x: extents of the result, then those of x. By
+/// forward mode: one pass per element of x, all passes together.
+template <class F>
+constexpr auto jacobian_forward(F f, std::source_location at = std::source_location::current()) {
+  return [f, at](var x) {
+    builder& b = *x.b;
+    if (!detail::has_jacobian(x, 0, at)) return x;
+    const var columns =
+        vmap([&](var d) { return jvp(f, x, d, at).second; }, at)(detail::basis(b, x.type()));
+    shape y = columns.shape();
+    y.erase(0);
+    if (b.failed() || !detail::has_jacobian(x, y.rank, at)) return x;
+    // [elements of x, elements of y] -> [y..., x...]
+    const var matrix = reshape(columns, {x.shape().size(), y.size()});
+    return reshape(transpose(matrix), detail::joined(y, x.shape()));
+  };
+}
+
+/// The same by reverse mode: one sweep per element of the result.
+template <class F>
+constexpr auto jacobian_reverse(F f, std::source_location at = std::source_location::current()) {
+  return [f, at](var x) {
+    builder& b = *x.b;
+    const tensor_type y = detail::type_of_result(f, x);
+    if (b.failed() || !detail::has_jacobian(x, y.rank(), at)) return x;
+    const var rows =
+        vmap([&](var dy) { return vjp(f, x, dy, at).second; }, at)(detail::basis(b, y));
+    if (b.failed()) return x;
+    return reshape(rows, detail::joined(y.shape, x.shape()));
+  };
+}
+
+/// The same by the mode with fewer passes: reverse if the result has fewer elements than x.
+template <class F>
+constexpr auto jacobian(F f, std::source_location at = std::source_location::current()) {
+  return [f, at](var x) {
+    const tensor_type y = detail::type_of_result(f, x);
+    if (x.b->failed()) return x;
+    if (y.size() < x.shape().size()) return jacobian_reverse(f, at)(x);
+    return jacobian_forward(f, at)(x);
+  };
+}
+
+/// f -> (x) -> second derivatives of a scalar function: extents of x, twice. Forward over reverse.
+template <class F>
+constexpr auto hessian(F f, std::source_location at = std::source_location::current()) {
+  return jacobian_forward(grad(f, at), at);
+}
+
+/// The Hessian of a scalar function at x times v, without the Hessian: forward over reverse.
+/// Pearlmutter 1994
+template <class F>
+constexpr var hvp(F f, var x, var v, std::source_location at = std::source_location::current()) {
+  return jvp(grad(f, at), x, v, at).second;
+}
+
+}  // namespace cella

@@ -1,0 +1,126 @@
+// Loops as compiled programs, held against closed forms and the interpreter.
+#include <cmath>
+
+#include "control_case.hpp"
+
+using namespace cella;
+using namespace cella::test;
+
+namespace {
+
+/// y_t = y_{t-1} / 2 + x_t; the sum of the squares of all y.
+struct decaying_sum {
+  static constexpr auto step(var y, var x) {
+    const var next = y * 0.5 + x;
+    return std::tuple{next, next * next};
+  }
+  constexpr var operator()(var x) const {
+    return sum(std::get<1>(scan(&step, constant(*x.b, 0, {x.element(), {}}), x)));
+  }
+};
+double decaying_sum_of(const std::vector<double>& x) {
+  double y = 0;
+  double total = 0;
+  for (double v : x) {
+    y = y / 2 + v;
+    total += y * y;
+  }
+  return total;
+}
+/// Backwards: a carry for the sum of what follows.
+std::vector<double> decaying_gradient(const std::vector<double>& x) {
+  std::vector<double> y(x.size());
+  std::vector<double> g(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = (i ? y[i - 1] / 2 : 0) + x[i];
+  for (std::size_t i = x.size(); i-- > 0;) g[i] = 2 * y[i] + (i + 1 < x.size() ? g[i + 1] / 2 : 0);
+  return g;
+}
+
+/// 1, 1, 2, 3, 5 ... times x: both carries change places.
+struct fibonacci {
+  constexpr var operator()(var x) const {
+    const auto step = [](var, auto pair) {
+      const auto [a, b] = pair;
+      return std::tuple{b, a + b};
+    };
+    return std::get<0>(for_i(10, step, std::tuple{x, x}));
+  }
+};
+
+/// Square roots by Newton's method; the trip count depends on the values.
+struct root {
+  constexpr var operator()(var x) const {
+    const auto far = [x](var y) {
+      const var d = y * y - x;
+      return sum(d * d) > 1e-24;
+    };
+    const auto nearer = [x](var y) { return (y + x / y) * 0.5; };
+    return sum(while_loop(far, nearer, ones_like(x)));
+  }
+};
+/// The same with room for 40 steps, so that nothing grows.
+struct bounded_root {
+  constexpr var operator()(var x) const {
+    const auto far = [x](var y) {
+      const var d = y * y - x;
+      return sum(d * d) > 1e-24;
+    };
+    const auto nearer = [x](var y) { return (y + x / y) * 0.5; };
+    return sum(while_loop(far, nearer, ones_like(x), {.max_steps = 40}));
+  }
+};
+
+/// A loop inside a loop: x^(1 + 2 + 3) by multiplication.
+struct nested {
+  constexpr var operator()(var x) const {
+    const auto outer = [x](var power, var) {
+      const auto inner = [x](var, var p) { return p * x; };
+      const var p = for_i(3, inner, power);
+      return std::tuple{p, p};
+    };
+    return sum(std::get<0>(scan(outer, ones_like(x), constant(*x.b, 1, {x.element(), {2}}))));
+  }
+};
+
+const std::vector<double> some{1.5, 2, 0.7, 3};
+
+}  // namespace
+
+TEST_CASE("a scan runs its body once per slice") {
+  check_close(run_compiled<value_of<decaying_sum>, 4>(some), {decaying_sum_of(some)});
+}
+TEST_CASE("the gradient of a scan runs backwards over what the steps stored") {
+  check_close(run_compiled<gradient_of<decaying_sum>, 4>(some), decaying_gradient(some));
+}
+TEST_CASE("the second derivative of a scan") {
+  // The sum is quadratic, x' A x, so the gradient of sum(sin(2 A x)) is 2 A cos(2 A x).
+  const auto cosines = each(decaying_gradient(some), [](double g) { return std::cos(g); });
+  check_close(run_compiled<second_of<decaying_sum>, 4>(some), decaying_gradient(cosines));
+}
+TEST_CASE("carries that change places keep their values") {
+  check_close(run_compiled<value_of<fibonacci>, 2>({1, 2}), {89, 178});
+}
+TEST_CASE("a while loop ends when its condition fails") {
+  double roots = 0;
+  for (double v : some) roots += std::sqrt(v);
+  check_close(run_compiled<value_of<root>, 4>(some), {roots});
+  check_close(run_compiled<value_of<bounded_root>, 4>(some), {roots});
+}
+TEST_CASE("the gradient of a while loop goes back over as many steps as were taken") {
+  const auto wanted = each(some, [](double v) { return 0.5 / std::sqrt(v); });
+  check_close(run_compiled<gradient_of<root>, 4>(some), wanted);
+  check_close(run_compiled<gradient_of<bounded_root>, 4>(some), wanted);
+}
+TEST_CASE("the second derivative of a while loop") {
+  // g = x^(-1/2) / 2, so d sin(g) = cos(g) g', g' = -x^(-3/2) / 4.
+  check_close(run_compiled<second_of<root>, 4>(some), each(some, [](double v) {
+                return std::cos(0.5 / std::sqrt(v)) * -0.25 * std::pow(v, -1.5);
+              }));
+}
+TEST_CASE("loops nest") {
+  double powers = 0;
+  for (double v : some) powers += std::pow(v, 6);
+  check_close(run_compiled<value_of<nested>, 4>(some), {powers});
+  check_close(run_compiled<gradient_of<nested>, 4>(some),
+              each(some, [](double v) { return 6 * std::pow(v, 5); }));
+}
