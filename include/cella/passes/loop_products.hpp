@@ -173,7 +173,25 @@ class loop_product_mover {
     if (!is<matmul_op>(g_.nodes[std::size_t(n)])) return false;
     const int a = input_index(g_.operand(n, 0));
     const int b = input_index(g_.operand(n, 1));
-    return (is_slice(a) && is_loop_constant(b)) || (is_slice(b) && is_loop_constant(a));
+    if (!(is_slice(a) && is_loop_constant(b)) && !(is_slice(b) && is_loop_constant(a)))
+      return false;
+    const int length = options().length;
+    const std::array types{
+        is_slice(a) ? with_leading(length, g_.type(g_.operand(n, 0))) : g_.type(g_.operand(n, 0)),
+        is_slice(b) ? with_leading(length, g_.type(g_.operand(n, 1))) : g_.type(g_.operand(n, 1)),
+        with_leading(length, g_.type(n))};
+    const auto all = for_all_steps(n, (is_slice(a) ? 1u : 0u) | (is_slice(b) ? 2u : 0u));
+    return types[2].bytes() <= most_bytes && form_of_product(all, types).fits;
+  }
+  /// All steps' values stay in a cache; otherwise a loop over blocks is left as it was written.
+  static constexpr std::int64_t most_bytes = std::int64_t{4} << 20;
+  /// The product with one more factor, which the marked operands and the result walk first.
+  constexpr matmul_op::options for_all_steps(node_id n, unsigned stacked) {
+    builder none;
+    std::swap(none.g, g_);
+    const attributes all = matmul_op::batch_options({&none, n}, 0, stacked);
+    std::swap(none.g, g_);
+    return all.as<matmul_op::options>();
   }
   constexpr void move_before() {
     ids ready;
@@ -200,10 +218,7 @@ class loop_product_mover {
         in[std::size_t(i)] = outer[std::size_t(k)];
         if (is_slice(k)) batched |= 1u << i;
       }
-      builder none;
-      std::swap(none.g, g_);
-      const attributes all = matmul_op::batch_options({&none, n}, o.length, batched);
-      std::swap(none.g, g_);
+      const matmul_op::options all = for_all_steps(n, batched);
       const tensor_type type = g_.type(n);
       const node_id product = append(bound<matmul_op>(), in, all, with_leading(o.length, type));
       ids now = outer;
@@ -288,11 +303,18 @@ class loop_product_mover {
     if (i < 0) return no_node;
     const node_id m = g_.operand(out, i);
     if (!is<matmul_op>(g_.nodes[std::size_t(m)]) || uses(m) != 1) return no_node;
-    for (node_id o : g_.operands(m)) {
+    std::array<tensor_type, 3> types{};
+    std::int64_t stored = 0;
+    for (int q = 0; q < 2; ++q) {
+      const node_id o = g_.operand(m, q);
       const int at = input_index(o);
       if (at >= 0 && is_loop_constant(at)) return no_node;
+      types[std::size_t(q)] = with_leading(options().length, g_.type(o));
+      if (at < 0 || !is_slice(at)) stored += types[std::size_t(q)].bytes();
     }
-    return m;
+    types[2] = g_.type(m);
+    const auto all = over_steps(g_.nodes[std::size_t(m)].attributes.as<matmul_op::options>());
+    return stored <= most_bytes && form_of_product(all, types).fits ? m : no_node;
   }
   /// All steps' values of body node `n`, as an operand of the scan or one of its results.
   constexpr node_id stacked(node_id n) {

@@ -82,7 +82,8 @@ enum class access : std::uint8_t {
   column,  ///< one number per column of a product
   scalar,  ///< one number
   moving,  ///< in a loop nest: contiguous with the innermost loop
-  fixed    ///< in a loop nest: one number for the whole innermost loop
+  fixed,   ///< in a loop nest: one number for the whole innermost loop
+  strided  ///< in a loop nest: evenly spaced along the innermost loop
 };
 
 inline constexpr int max_loops = 5;

@@ -470,7 +470,8 @@ class planner {
   }
 
   /// Bytes of the right operand of a product in the kernel's own order, if it is worth packing once
-  /// for many calls: a weight of some size that the program does not change, and enough rows for it.
+  /// for many calls: a weight of some size that the program does not change, and enough rows for
+  /// it.
   constexpr std::int64_t packed_weights(const group& s) const {
     for (const output_info& o : g.outputs) {
       if (o.updates >= 0) return 0;
@@ -667,9 +668,10 @@ class planner {
     for (int k = 0; k < t.read_count; ++k) {
       operand_read& l = t.reads[std::size_t(k)];
       l.strides = stride[std::size_t(k)];
-      if (l.how == access::moving && t.arrangement == layout::plain &&
-          l.strides[std::size_t(n - 1)] == 0)
-        l.how = access::fixed;
+      if (l.how == access::moving && t.arrangement == layout::plain) {
+        const std::int64_t by = l.strides[std::size_t(n - 1)];
+        l.how = by == 0 ? access::fixed : by == 1 ? access::moving : access::strided;
+      }
     }
   }
 

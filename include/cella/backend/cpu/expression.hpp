@@ -17,21 +17,23 @@ namespace cella::cpu {
 
 /// The anchor's value at this element.
 struct accumulated {
-  static auto evaluate(const auto& c) { return c.value; }
+  [[gnu::always_inline]] static auto evaluate(const auto& c) { return c.value; }
 };
 /// Operand `K` of the group, read from memory in its own way.
 template <int K, access How>
 struct operand_at {
-  static auto evaluate(const auto& c) { return c.template read<K, How>(); }
+  [[gnu::always_inline]] static auto evaluate(const auto& c) { return c.template read<K, How>(); }
 };
 /// A number, by the bits of its double.
 template <std::uint64_t Bits>
 struct literal {
-  static auto evaluate(const auto& c) { return c.number(std::bit_cast<double>(Bits)); }
+  [[gnu::always_inline]] static auto evaluate(const auto& c) {
+    return c.number(std::bit_cast<double>(Bits));
+  }
 };
 template <class Op, class... Terms>
 struct expr {
-  static auto evaluate(const auto& c) {
+  [[gnu::always_inline]] static auto evaluate(const auto& c) {
     if constexpr (requires { vector_form<Op>::apply(Terms::evaluate(c)...); })
       return vector_form<Op>::apply(Terms::evaluate(c)...);
     else
@@ -41,7 +43,7 @@ struct expr {
 /// An operation with options, which are those of node N of program P.
 template <class Op, class P, node_id N, class... Terms>
 struct expr_with_options {
-  static auto evaluate(const auto& c) {
+  [[gnu::always_inline]] static auto evaluate(const auto& c) {
     constexpr auto options =
         P::graph.nodes[std::size_t(N)].attributes.template as<typename Op::options>();
     return Op::apply(options, Terms::evaluate(c)...);

@@ -30,7 +30,7 @@ template <int Writes>
 using output_strides = std::array<std::array<std::int64_t, max_loops>, std::size_t(Writes)>;
 
 /// What terms see inside a loop nest.
-template <class T, int Reads, int Writes, bool Lanes>
+template <class T, int Reads, int Writes, bool Lanes, bool Whole = false>
 struct loop_cursor {
   const addresses<T, Reads, Writes>& a;
   const std::array<std::int64_t, std::size_t(Reads)>& at;    // where each operand's row begins
@@ -39,26 +39,33 @@ struct loop_cursor {
   int count;                                                 // plain: valid elements
   vec<T> value{};
 
-  vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
+  [[gnu::always_inline]] vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
   template <int K, access How>
-  vec<T> read() const {
+  [[gnu::always_inline]] vec<T> read() const {
     const std::int64_t move = step[std::size_t(K)];
     const T* p = a.in[std::size_t(K)];
-    const std::int64_t where = at[std::size_t(K)] + i * move;
     if constexpr (Lanes) {
+      const std::int64_t where = at[std::size_t(K)] + i * move;
       if constexpr (How == access::moving)
         return load(p + where * lanes<T>);
       else
         return vec<T>(p[where]);
     } else if constexpr (How == access::fixed) {
       return vec<T>(p[at[std::size_t(K)]]);
+    } else if constexpr (How == access::strided) {
+      return spread(p + at[std::size_t(K)] + i * move, move);
     } else {
-      if (move == 1)
-        return count == lanes<T> ? load_unaligned(p + where) : load_first(p + where, count);
-      alignas(64) std::array<T, std::size_t(lanes<T>)> row{};
-      for (int j = 0; j < count; ++j) row[std::size_t(j)] = p[where + j * move];
-      return load(row.data());
+      p += at[std::size_t(K)] + i;
+      if constexpr (Whole)
+        return load_unaligned(p);
+      else
+        return load_first(p, count);
     }
+  }
+  [[gnu::noinline]] vec<T> spread(const T* p, std::int64_t move) const {
+    alignas(64) std::array<T, std::size_t(lanes<T>)> row{};
+    for (int j = 0; j < count; ++j) row[std::size_t(j)] = p[j * move];
+    return load(row.data());
   }
 };
 
@@ -134,22 +141,24 @@ template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
     std::array<std::int64_t, sizeof...(Outputs)> row{};
     for (std::size_t k = 0; k < row.size(); ++k)
       row[k] = part[k] ? detail::position(n, strides[k], outer) : outer * n.inner();
-    for (std::int64_t i = first; i < last; i += width) {
-      const int count = Lanes ? lanes<T> : int(std::min<std::int64_t>(width, last - i));
-      const loop_cursor<T, Reads, int(sizeof...(Outputs)), Lanes> c{a, at, step, i, count};
+    auto turn = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
+      const loop_cursor<T, Reads, int(sizeof...(Outputs)), Lanes, Whole> c{a, at, step, i, count};
       const std::array<vec<T>, sizeof...(Outputs)> y{Outputs::evaluate(c)...};
       for (std::size_t k = 0; k < y.size(); ++k) {
         const std::int64_t element = row[k] + i;
         if constexpr (Lanes) {
           store(a.out[k] + element * lanes<T>,
                 Ragged && element >= dead.from ? keep(dead.live, y[k]) : y[k]);
-        } else if (count == lanes<T>) {
+        } else if constexpr (Whole) {
           store_unaligned(a.out[k] + element, y[k]);
         } else {
           store_first(a.out[k] + element, count, y[k]);
         }
       }
-    }
+    };
+    const std::int64_t whole = first + (last - first) / width * width;
+    for (std::int64_t i = first; i < whole; i += width) turn.template operator()<true>(i, width);
+    if (whole < last) turn.template operator()<false>(whole, int(last - whole));
   }
 }
 
@@ -210,10 +219,10 @@ template <class T, int Reads, class Term, class Sink>
     const int rest = int(std::min<std::int64_t>(L, n.inner() - first - (vectors - 1) * L));
     std::array<vec<T>, std::size_t(sum_vectors)> total;
     total.fill(vec<T>(T{0}));
-    const auto add = [&](const auto& at, int v, int count) {
+    const auto add = [&]<bool Whole>(const auto& at, int v, int count) {
       vec<T>& sum = total[std::size_t(v)];
-      sum =
-          sum + Term::evaluate(loop_cursor<T, Reads, 1, false>{a, at, step, first + v * L, count});
+      sum = sum + Term::evaluate(
+                      loop_cursor<T, Reads, 1, false, Whole>{a, at, step, first + v * L, count});
     };
     for (std::int64_t f = 0; f < folds; ++f) {
       auto at = base;
@@ -221,9 +230,10 @@ template <class T, int Reads, class Term, class Sink>
       for (std::int64_t r = 0; r < rows; ++r) {
         if (vectors == sum_vectors && rest == L) {
 #pragma GCC unroll 4
-          for (int v = 0; v < sum_vectors; ++v) add(at, v, L);
+          for (int v = 0; v < sum_vectors; ++v) add.template operator()<true>(at, v, L);
         } else {
-          for (int v = 0; v < vectors; ++v) add(at, v, v + 1 < vectors ? L : rest);
+          for (int v = 0; v < vectors; ++v)
+            add.template operator()<false>(at, v, v + 1 < vectors ? L : rest);
         }
         if (last < 0) continue;
         for (std::size_t k = 0; k < at.size(); ++k) at[k] += n.stride[k][std::size_t(last)];
@@ -284,7 +294,8 @@ template <class T, int Reads, bool Lanes, class Term, class Sink>
         constexpr int width = Lanes ? 1 : lanes<T>;
         const std::int64_t whole = Lanes ? n.inner() : n.inner() / lanes<T> * lanes<T>;
         for (std::int64_t i = 0; i < whole; i += width) {
-          row = row + Term::evaluate(loop_cursor<T, Reads, 1, Lanes>{a, at, step, i, lanes<T>});
+          row =
+              row + Term::evaluate(loop_cursor<T, Reads, 1, Lanes, true>{a, at, step, i, lanes<T>});
         }
         if (whole < n.inner()) {
           const int rest = int(n.inner() - whole);

@@ -1,0 +1,122 @@
+// kmeans: the sum of squared distances of points from their nearest centroids, and the step of
+// Newton's method for the centroids.
+#include <cella/ops/functions.hpp>
+#include <cella/ops/matmul.hpp>
+#include <cella/ops/reduction.hpp>
+#include <cella/ops/slicing.hpp>
+#include <cella/transform/control.hpp>
+#include <cella/transform/custom.hpp>
+#include <cella/transform/gradient.hpp>
+
+#include "sizes.hpp"
+
+using namespace cella;
+using namespace gradbench;
+
+namespace {
+
+/// The smallest of each column, [k,n] -> [1,n], by comparing halves (which may overlap).
+constexpr var smallest_of(var x) {
+  while (x.extent(0) > 1) {
+    const int k = x.extent(0);
+    const int half = (k + 1) / 2;
+    x = minimum(slice(x, 0, 0, half), slice(x, 0, k - half, k));
+  }
+  return x;
+}
+/// The sum over the columns of the smallest in each; its derivative goes to the smallest.
+constexpr var sum_of_smallest(var x) {
+  const auto value = [](var v) { return sum(smallest_of(v)); };
+  const auto rule = [](var v, var, var dy) {
+    return select(equal(v, smallest_of(v)), broadcast_to(dy, v.shape()), zeros_like(v));
+  };
+  return custom_vjp(value, rule)(x);
+}
+
+/// Points in one turn of the loop: a divisor of their number for which the distances from all
+/// centroids stay in the cache, and which fills vectors if there is one.
+constexpr int block_of(int points, int centroids) {
+  int any = 1;
+  int whole_vectors = 0;
+  for (int b = 1; b * centroids <= 20000 && b <= points; ++b) {
+    if (points % b) continue;
+    any = b;
+    if (b % 8 == 0) whole_vectors = b;
+  }
+  return whole_vectors ? whole_vectors : any;
+}
+
+/// The cost without the squares of the points, on which nothing depends: |c|^2 - 2 c p of the
+/// nearest c, summed over all p. `squares` [k] are those of the centroids; the derivative by one of
+/// them is the number of points that are nearest to it.
+constexpr var relative_cost(var centroids, var squares, var points) {
+  const int n = points.extent(0);
+  const int block = block_of(n, centroids.extent(0));
+  const var factors = -2 * centroids;
+  // Checkpointed: the backward pass computes a block's distances again rather than read them.
+  const auto cost_of = checkpoint([&](var p) {
+    return sum_of_smallest(expand_dims(squares, 1) + tensor_dot(factors, p, {1}, {1}));
+  });
+  const auto add_block = [&](var cost, var p) { return std::tuple{cost + cost_of(p)}; };
+  const var blocks = reshape(points, {n / block, block, points.extent(1)});
+  const var none = constant(*points.b, 0, {points.element(), {}});
+  return std::get<0>(scan(add_block, none, blocks));
+}
+constexpr var squares_of(var centroids) { return sum(square(centroids), {1}); }
+
+struct cost_cell {
+  constexpr var operator()(var centroids, var points) const {
+    return relative_cost(centroids, squares_of(centroids), points) + sum(square(points));
+  }
+};
+
+/// The gradient divided by the diagonal of the Hessian, all of it that is not zero: 2 for each
+/// point that is nearest.
+struct step_cell {
+  constexpr var operator()(var centroids, var points) const {
+    const auto cost = value_and_grad<2>(&relative_cost)(centroids, squares_of(centroids), points);
+    const var by_products = cost.gradient[0];
+    const var nearest = expand_dims(cost.gradient[1], 1);
+    return (by_products + 2 * centroids * nearest) / (2 * nearest);
+  }
+};
+
+struct clusters {
+  explicit clusters(const json& j)
+      : points(flat(j.at("points"))),
+        centroids(flat(j.at("centroids"))),
+        n(int(j.at("points").size())),
+        k(int(j.at("centroids").size())) {}
+  int axes() const { return int(points.size()) / n; }
+  numbers points, centroids;
+  int n, k;
+};
+
+template <class Cell, int K, int N, int D>
+class evaluate {
+ public:
+  explicit evaluate(const clusters& c) : c_(c) {}
+  void operator()() {
+    run_(c_.centroids.data(), c_.points.data());
+    const auto y = run_.result();
+    result_.assign(y.begin(), y.end());
+  }
+  json result() const { return result_.size() == 1 ? json(result_[0]) : rows_of(result_, D); }
+
+ private:
+  const clusters& c_;
+  numbers result_;
+  compiled<Cell, real<K, D>, real<N, D>> run_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run(argc, argv, [](evaluation& e) {
+    const clusters c(e.input);
+    e.with_sizes<kmeans_sizes>(std::array{c.k, c.n, c.axes()}, [&]<int K, int N, int D>() {
+      e.function<evaluate<cost_cell, K, N, D>>("cost", c);
+      e.function<evaluate<step_cell, K, N, D>>("dir", c);
+    });
+  });
+}
