@@ -4,7 +4,7 @@
 
 #include <array>
 #include <cella/graph/error.hpp>
-#include <cella/runtime/executable.hpp>
+#include <cella/runtime/compile.hpp>
 #include <chrono>
 #include <exception>
 #include <fstream>
@@ -135,27 +135,7 @@ int run(int argc, char** argv, Body body) try {
 template <int... Extents>
 using real = cella::tensor<cella::dtype::f64, Extents...>;
 
-/// A cell without parameters, compiled for arguments of these types.
-template <class Cell, class... Arguments>
-class compiled {
- public:
-  using program = cella::program<Cell, false, cella::dtype::f64, Arguments...>;
-
-  template <class... Pointers>
-  void operator()(const Pointers*... arguments) {
-    run_(arguments...);
-  }
-  /// Result `K` of the last call.
-  template <int K = 0>
-  std::span<const double> result() const {
-    return run_.template result<K>();
-  }
-
- private:
-  Cell cell_;
-  cella::parameter_store store_{cell_, 0, cella::dtype::f64};
-  cella::executable<program> run_{store_};
-};
+using cella::compiled;
 
 /// The rows of a matrix, one after the other.
 inline numbers flat(const json& rows) {

@@ -30,8 +30,14 @@ class compiled {
     run_(x.data()...);
     return result<0>();
   }
+  /// The same with addresses, unchecked.
+  template <class... T>
+  auto operator()(const T*... x) {
+    run_(x...);
+    return result<0>();
+  }
   /// Result `K` of the last call.
-  template <int K>
+  template <int K = 0>
   auto result() const {
     return run_.template result<K>();
   }
