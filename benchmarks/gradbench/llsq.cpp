@@ -46,31 +46,14 @@ struct gradient_cell {
   constexpr var operator()(var x) const { return grad(value_cell<N>{})(x); }
 };
 
-template <template <int> class Cell, int N, int M>
-class evaluate {
- public:
-  explicit evaluate(const numbers& x) : x_(x) {}
-  void operator()() {
-    run_(x_.data());
-    const auto y = run_.result();
-    result_.assign(y.begin(), y.end());
-  }
-  json result() const { return result_.size() == 1 ? json(result_[0]) : json(result_); }
-
- private:
-  const numbers& x_;
-  numbers result_;
-  compiled<Cell<N>, real<1, M>> run_;
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
   return run(argc, argv, [](evaluation& e) {
     const numbers x = e.input.at("x");
     e.with_sizes<llsq_sizes>(std::array{int(e.input.at("n")), int(x.size())}, [&]<int N, int M>() {
-      e.function<evaluate<value_cell, N, M>>("primal", x);
-      e.function<evaluate<gradient_cell, N, M>>("gradient", x);
+      e.function<vector_function<value_cell<N>, M>>("primal", x);
+      e.function<vector_function<gradient_cell<N>, M>>("gradient", x);
     });
   });
 }

@@ -32,31 +32,14 @@ struct gradient_cell {
   constexpr var operator()(var x) const { return grad(log_sum_exp{})(x); }
 };
 
-template <class Cell, int N>
-class evaluate {
- public:
-  explicit evaluate(const numbers& x) : x_(x) {}
-  void operator()() {
-    run_(x_.data());
-    const auto y = run_.result();
-    result_.assign(y.begin(), y.end());
-  }
-  json result() const { return result_.size() == 1 ? json(result_[0]) : json(result_); }
-
- private:
-  const numbers& x_;
-  numbers result_;
-  compiled<Cell, real<1, N>> run_;
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
   return run(argc, argv, [](evaluation& e) {
     const numbers x = e.input.at("x");
     e.with_sizes<lse_sizes>(std::array{int(x.size())}, [&]<int N>() {
-      e.function<evaluate<log_sum_exp, N>>("primal", x);
-      e.function<evaluate<gradient_cell, N>>("gradient", x);
+      e.function<vector_function<log_sum_exp, N>>("primal", x);
+      e.function<vector_function<gradient_cell, N>>("gradient", x);
     });
   });
 }

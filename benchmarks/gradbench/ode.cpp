@@ -55,23 +55,6 @@ struct gradient_cell {
   constexpr var operator()(var x) const { return grad(&last)(reshape(x, {x.extent(1)})); }
 };
 
-template <template <int> class Cell, int N, int Steps>
-class evaluate {
- public:
-  explicit evaluate(const numbers& x) : x_(x) {}
-  void operator()() {
-    run_(x_.data());
-    const auto y = run_.result();
-    result_.assign(y.begin(), y.end());
-  }
-  json result() const { return result_; }
-
- private:
-  const numbers& x_;
-  numbers result_;
-  compiled<Cell<Steps>, real<1, N>> run_;
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -79,8 +62,8 @@ int main(int argc, char** argv) {
     const numbers x = e.input.at("x");
     const std::array found{int(x.size()), int(e.input.at("s"))};
     e.with_sizes<ode_sizes>(found, [&]<int N, int Steps>() {
-      e.function<evaluate<solution_cell, N, Steps>>("primal", x);
-      e.function<evaluate<gradient_cell, N, Steps>>("gradient", x);
+      e.function<vector_function<solution_cell<Steps>, N>>("primal", x);
+      e.function<vector_function<gradient_cell<Steps>, N>>("gradient", x);
     });
   });
 }

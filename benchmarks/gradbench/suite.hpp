@@ -137,6 +137,24 @@ using real = cella::tensor<cella::dtype::f64, Extents...>;
 
 using cella::compiled;
 
+/// A function of a vector, as a row [1,N], whose result is a vector, or a number if it has one
+/// element.
+template <class Cell, int N>
+class vector_function {
+ public:
+  explicit vector_function(const numbers& x) : x_(x) {}
+  void operator()() {
+    const auto y = run_(x_.data());
+    result_.assign(y.begin(), y.end());
+  }
+  json result() const { return result_.size() == 1 ? json(result_[0]) : json(result_); }
+
+ private:
+  const numbers& x_;
+  numbers result_;
+  compiled<Cell, real<1, N>> run_;
+};
+
 /// The rows of a matrix, one after the other.
 inline numbers flat(const json& rows) {
   numbers all;

@@ -84,6 +84,11 @@ struct unpack_op : control<unpack_op> {
   using options = record_options;
 };
 
+/// How memory holds a tensor of type `t`: an element of type `record` is a 64-bit number.
+constexpr tensor_type stored(tensor_type t) {
+  if (t.element == dtype::record) t.element = dtype::i64;
+  return t;
+}
 /// `t` with one more leading axis, and without its leading axis.
 constexpr tensor_type with_leading(int extent, tensor_type t) {
   t.shape.insert(0, extent);

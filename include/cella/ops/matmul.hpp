@@ -47,9 +47,8 @@ struct matmul_op : bilinear<matmul_op> {
                   : emit<matmul_op>(options{o.a, o.result, o.b}, std::source_location::current(),
                                     n.operand(0), dy);
   }
-  /// One more factor, which the batched operands and the result walk first.
-  static constexpr attributes batch_options(node_ref n, int, unsigned batched) {
-    auto o = n.as<options>();
+  /// The same with one more factor, which the chosen tensors walk first.
+  static constexpr options with_leading_factor(options o, bool in_a, bool in_b, bool in_result) {
     std::int8_t factor = 0;
     for (const auto* axes : {&o.a, &o.b}) {
       for (std::int8_t f : *axes) factor = f >= factor ? std::int8_t(f + 1) : factor;
@@ -58,10 +57,13 @@ struct matmul_op : bilinear<matmul_op> {
       for (std::size_t i = axes.size() - 1; i > 0; --i) axes[i] = axes[i - 1];
       axes[0] = factor;
     };
-    if (batched & 1) walk_first(o.a);
-    if (batched & 2) walk_first(o.b);
-    walk_first(o.result);
+    if (in_a) walk_first(o.a);
+    if (in_b) walk_first(o.b);
+    if (in_result) walk_first(o.result);
     return o;
+  }
+  static constexpr attributes batch_options(node_ref n, int, unsigned batched) {
+    return with_leading_factor(n.as<options>(), batched & 1, batched & 2, true);
   }
   static void compute(const attributes& o, std::span<const tensor_ref> in,
                       std::span<const tensor_ref> out);

@@ -96,6 +96,13 @@ class fuser {
     return {users_.data() + first_user_[std::size_t(n)],
             std::size_t(first_user_[std::size_t(n) + 1] - first_user_[std::size_t(n)])};
   }
+  /// The first `get` that reads result `k` of node `n`, or no_node.
+  constexpr node_id get_of(node_id n, int k) const {
+    for (node_id u : users(n)) {
+      if (g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k) return u;
+    }
+    return no_node;
+  }
   constexpr bool live(node_id n) const { return live_[std::size_t(n)] != 0; }
   constexpr bool member(const group& s, node_id n) const {
     return owner[std::size_t(n)] >= 0 && &groups[std::size_t(owner[std::size_t(n)])] == &s;
@@ -172,12 +179,6 @@ class fuser {
       if (e == dtype::boolean && !g.nodes[std::size_t(source(o))].op->pointwise) return false;
     }
     return true;
-  }
-  constexpr node_id get_of(node_id n, int k) const {
-    for (node_id u : users(n)) {
-      if (g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k) return u;
-    }
-    return no_node;
   }
   constexpr bool in_lanes(node_id n) const {
     return arrangement_ == layout::lanes && batched[std::size_t(n)];

@@ -114,8 +114,10 @@ class loop_product_mover {
 
   // ---- bodies
 
-  /// The scan's body as a region that nobody else runs.
-  constexpr region& own_body() {
+  /// Makes the scan's body a region that nobody else runs.
+  constexpr void own_body() {
+    if (owned_ == scan_) return;
+    owned_ = scan_;
     const int old = g_.nodes[std::size_t(scan_)].regions[0];
     const int made = int(g_.regions.size());
     region body = g_.regions[std::size_t(old)];
@@ -138,7 +140,6 @@ class loop_product_mover {
     body.nodes = copies;
     g_.nodes[std::size_t(scan_)].regions[0] = made;
     g_.regions.push_back(body);
-    return g_.regions.back();
   }
   constexpr region& body() {
     return g_.regions[std::size_t(g_.nodes[std::size_t(scan_)].regions[0])];
@@ -180,50 +181,39 @@ class loop_product_mover {
         is_slice(a) ? with_leading(length, g_.type(g_.operand(n, 0))) : g_.type(g_.operand(n, 0)),
         is_slice(b) ? with_leading(length, g_.type(g_.operand(n, 1))) : g_.type(g_.operand(n, 1)),
         with_leading(length, g_.type(n))};
-    const auto all = for_all_steps(n, (is_slice(a) ? 1u : 0u) | (is_slice(b) ? 2u : 0u));
+    const auto all = matmul_op::with_leading_factor(product(n), is_slice(a), is_slice(b), true);
     return types[2].bytes() <= most_bytes && form_of_product(all, types).fits;
   }
   /// All steps' values stay in a cache; otherwise a loop over blocks is left as it was written.
   static constexpr std::int64_t most_bytes = std::int64_t{4} << 20;
-  /// The product with one more factor, which the marked operands and the result walk first.
-  constexpr matmul_op::options for_all_steps(node_id n, unsigned stacked) {
-    builder none;
-    std::swap(none.g, g_);
-    const attributes all = matmul_op::batch_options({&none, n}, 0, stacked);
-    std::swap(none.g, g_);
-    return all.as<matmul_op::options>();
+  constexpr matmul_op::options product(node_id n) const {
+    return g_.nodes[std::size_t(n)].attributes.as<matmul_op::options>();
   }
   constexpr void move_before() {
-    ids ready;
-    for (node_id n : body().nodes) {
-      if (ready_before(n)) ready.push_back(n);
-    }
-    if (ready.empty()) return;
-    const ids& old = body().nodes;
     std::vector<std::size_t> places;
-    for (node_id n : ready) {
-      for (std::size_t i = 0; i < old.size(); ++i) {
-        if (old[i] == n) places.push_back(i);
-      }
+    const ids nodes = body().nodes;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (ready_before(nodes[i])) places.push_back(i);
     }
+    if (places.empty()) return;
     own_body();
     for (std::size_t place : places) {
       const node_id n = body().nodes[place];
       const ids outer = operands();
       scan_options o = options();
       std::array<node_id, 2> in{};
-      unsigned batched = 0;
-      for (int i = 0; i < 2; ++i) {
-        const int k = input_index(g_.operand(n, i));
-        in[std::size_t(i)] = outer[std::size_t(k)];
-        if (is_slice(k)) batched |= 1u << i;
+      std::array<bool, 2> sliced{};
+      for (std::size_t i = 0; i < 2; ++i) {
+        const int k = input_index(g_.operand(n, int(i)));
+        in[i] = outer[std::size_t(k)];
+        sliced[i] = is_slice(k);
       }
-      const matmul_op::options all = for_all_steps(n, batched);
+      const auto all = matmul_op::with_leading_factor(product(n), sliced[0], sliced[1], true);
       const tensor_type type = g_.type(n);
-      const node_id product = append(bound<matmul_op>(), in, all, with_leading(o.length, type));
+      const node_id made = append(bound<matmul_op>(), in, all, with_leading(o.length, type));
       ids now = outer;
       const auto at = std::ptrdiff_t(o.carries + o.xs);
-      now.insert(now.begin() + at, product);
+      now.insert(now.begin() + at, made);
       set_operands(now);
       ++o.xs;
       g_.nodes[std::size_t(scan_)].attributes = o;
@@ -263,7 +253,7 @@ class loop_product_mover {
       std::swap(type.shape[0], type.shape[1]);
       in.push_back(append(bound<transpose_op>(), from, transpose_op::options{{1, 0}}, type));
       set_operands(in);
-      auto o = g_.nodes[std::size_t(n)].attributes.as<matmul_op::options>();
+      auto o = product(n);
       auto& axes = i == 0 ? o.a : o.b;
       std::swap(axes[0], axes[1]);
       g_.nodes[std::size_t(n)].attributes = o;
@@ -313,7 +303,7 @@ class loop_product_mover {
       if (at < 0 || !is_slice(at)) stored += types[std::size_t(q)].bytes();
     }
     types[2] = g_.type(m);
-    const auto all = over_steps(g_.nodes[std::size_t(m)].attributes.as<matmul_op::options>());
+    const auto all = matmul_op::with_leading_factor(product(m), true, true, false);
     return stored <= most_bytes && form_of_product(all, types).fits ? m : no_node;
   }
   /// All steps' values of body node `n`, as an operand of the scan or one of its results.
@@ -371,12 +361,12 @@ class loop_product_mover {
   }
   constexpr node_id sum_of_steps(const accumulation& c) {
     const std::array in{g_.operand(c.product, 0), g_.operand(c.product, 1)};
-    const auto o = g_.nodes[std::size_t(c.product)].attributes.as<matmul_op::options>();
+    const auto o = matmul_op::with_leading_factor(product(c.product), true, true, false);
     const tensor_type type = g_.type(c.product);
     const node_id a = stacked(in[0]);
     const node_id b = stacked(in[1]);
     const std::array steps{a, b};
-    const node_id sum = append(bound<matmul_op>(), steps, over_steps(o), type);
+    const node_id sum = append(bound<matmul_op>(), steps, o, type);
     const node& start = g_.nodes[std::size_t(c.init)];
     if (is<constant_op>(start) && start.attributes.as<constant_op::options>().value == 0)
       return sum;
@@ -403,22 +393,10 @@ class loop_product_mover {
     --o.carries;
     g_.nodes[std::size_t(scan_)].attributes = o;
   }
-  /// The sum over all steps as well: one more factor that both operands walk first.
-  static constexpr matmul_op::options over_steps(matmul_op::options o) {
-    std::int8_t factor = 0;
-    for (const auto* axes : {&o.a, &o.b}) {
-      for (std::int8_t f : *axes) factor = f >= factor ? std::int8_t(f + 1) : factor;
-    }
-    for (auto* axes : {&o.a, &o.b}) {
-      for (std::size_t i = axes->size() - 1; i > 0; --i) (*axes)[i] = (*axes)[i - 1];
-      (*axes)[0] = factor;
-    }
-    return o;
-  }
-
   graph& g_;
   int r_;
   node_id scan_ = no_node;
+  node_id owned_ = no_node;  ///< the scan whose body was copied
   ids order_;
   std::vector<std::pair<node_id, node_id>> renames_;
   std::vector<moved_result> results_;

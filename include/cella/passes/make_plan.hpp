@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/graph/freeze.hpp>
+#include <cella/ops/control.hpp>
 #include <cella/passes/planner.hpp>
 
 namespace cella {
@@ -33,12 +34,8 @@ struct roomy_plan {
 
 /// Records are addresses: plans and kernels move them as 64-bit numbers.
 constexpr graph with_stored_records(graph g) {
-  for (node& n : g.nodes) {
-    if (n.type.element == dtype::record) n.type.element = dtype::i64;
-  }
-  for (tensor_type& t : g.results) {
-    if (t.element == dtype::record) t.element = dtype::i64;
-  }
+  for (node& n : g.nodes) n.type = stored(n.type);
+  for (tensor_type& t : g.results) t = stored(t);
   return g;
 }
 constexpr roomy_plan draft_plan(const graph& source, plan_options options) {

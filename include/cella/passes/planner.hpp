@@ -704,7 +704,7 @@ class planner {
         if (s.kind == step_kind::control)
           plan_.links.push_back(at);
         else
-          t.outputs[std::size_t(t.output_count++)] = {get_of(s.anchor, k), at};
+          t.outputs[std::size_t(t.output_count++)] = {cut_.get_of(s.anchor, k), at};
       }
       t.link_count = int(plan_.links.size()) - t.first_link;
       return;
@@ -750,16 +750,9 @@ class planner {
       if (!placed && read_outside(s, m)) put(m);
     }
   }
-  /// The first `get` that reads result `k` of node `n`, or no_node.
-  constexpr node_id get_of(node_id n, int k) const {
-    for (node_id u : cut_.users(n)) {
-      if (g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k) return u;
-    }
-    return no_node;
-  }
   /// Makes a place for result `k` of node `n`.
   constexpr buffer_ref result(node_id n, int k) {
-    const node_id first = get_of(n, k);
+    const node_id first = cut_.get_of(n, k);
     buffer_ref at = first >= 0 && replaced_input(first) < 0 ? destination(first) : buffer_ref{};
     if (!at.valid()) at = fresh(g.result_type(n, k).bytes());
     for (node_id u : cut_.users(n)) {

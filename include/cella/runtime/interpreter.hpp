@@ -63,10 +63,6 @@ class node_interpreter {
   }
 
  private:
-  static tensor_type stored(tensor_type t) {
-    if (t.element == dtype::record) t.element = dtype::i64;
-    return t;
-  }
   static std::int64_t bytes(const tensor_type& t) { return stored(t).bytes(); }
   static held_tensor allocate(const tensor_type& t) {
     const std::int64_t size = bytes(t);

@@ -1,6 +1,7 @@
 // One training step as a cell: forward, loss, gradients and updates in one graph.
 #pragma once
 
+#include <cella/nn/losses.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/optim/optimizers.hpp>
 #include <cella/passes/hoist.hpp>
@@ -15,18 +16,9 @@ namespace cella {
 // without which targets are of the prediction's type.
 
 /// Mean softmax cross-entropy of logits [N,C] and labels [N], 0 to C - 1.
-struct cross_entropy_loss {
+struct cross_entropy_loss : nn::class_labels {
   constexpr var operator()(var logits, var labels) const {
     return softmax_cross_entropy(logits, labels);
-  }
-  static constexpr tensor_type target(const tensor_type& logits) {
-    tensor_type t{dtype::i32, logits.shape};
-    if (t.rank()) t.shape.erase(t.rank() - 1);
-    return t;
-  }
-  /// Labels are below this.
-  static constexpr std::int64_t classes(const tensor_type& logits) {
-    return logits.rank() ? logits[logits.rank() - 1] : 0;
   }
 };
 /// Mean of the squared differences.

@@ -206,7 +206,7 @@ class control_step {
           continue;
         }
         std::memcpy(to, from, std::size_t(size));
-        from += (size + 7) / 8 * 8;
+        from += stored_record::room(size);
       }
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/backend/cpu/run_context.hpp>
+#include <cella/ops/control.hpp>
 #include <cella/ops/strided.hpp>
 #include <cstring>
 #include <span>
@@ -13,17 +14,12 @@ namespace cella::cpu {
 struct stored_record;
 using record = stored_record*;
 
-/// How plans and kernels see a tensor of records: as one of 64-bit numbers.
-constexpr tensor_type stored(tensor_type t) {
-  if (t.element == dtype::record) t.element = dtype::i64;
-  return t;
-}
-
 /// The content: fields one behind the other, each aligned to 8 bytes.
 struct stored_record {
   std::span<const tensor_type> fields;
 
-  static std::int64_t bytes(const tensor_type& t) { return (stored(t).bytes() + 7) / 8 * 8; }
+  static std::int64_t room(std::int64_t bytes) { return align_up(bytes, 8); }
+  static std::int64_t bytes(const tensor_type& t) { return room(stored(t).bytes()); }
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 
   /// `fields` outlives the record.

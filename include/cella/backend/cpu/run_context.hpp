@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cella/backend/buffer.hpp>
 #include <cella/backend/threads.hpp>
+#include <cella/passes/memory.hpp>
 #include <cstdint>
 #include <vector>
 
@@ -22,7 +23,7 @@ class frame_stack {
 
   /// Memory of `bytes` bytes, aligned to 64, until `release` goes back behind it.
   std::byte* take(std::int64_t bytes) {
-    bytes = (bytes + 63) / 64 * 64;
+    bytes = align_up(bytes);
     while (top_.chunk < chunks_.size() &&
            top_.used + bytes > std::int64_t(chunks_[top_.chunk].size()))
       top_ = {top_.chunk + 1, 0};
