@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cella/ops/print.hpp>
 #include <cella/runtime/compile.hpp>
 #include <cella/runtime/interpreter.hpp>
 #include <cella/transform/control.hpp>
@@ -7,7 +8,10 @@
 #include <cstdlib>
 #include <limits>
 
+#include "support/written.hpp"
+
 using namespace cella;
+using cella::test::written;
 
 namespace {
 
@@ -38,11 +42,27 @@ struct root_in_a_loop {
         5, [](var, var h) { return sqrt(h - 1); }, x);
   }
 };
+struct shown_loop {
+  constexpr var operator()(var x) const {
+    return for_i(
+        2, [](var, var h) { return print(h * 2, "h"); }, x);
+  }
+};
 struct masked {
   constexpr var operator()(var x) const {
     return softmax(select(x > 0.f, x, full_like(x, -std::numeric_limits<double>::infinity())), 1);
   }
 };
+
+template <class Cell>
+void run_in_eager_mode(Cell cell, std::vector<float> x, const tensor_type& t) {
+  eager_evaluator e;
+  builder b;
+  b.eager = &e;
+  const node_id in = b.input(t, input_role::argument, "x");
+  e.values.bind(in, {reinterpret_cast<std::byte*>(x.data()), t});
+  cell(var{&b, in});
+}
 
 constexpr std::array fine{1.f, 2.f, 3.f, 4.f};
 
@@ -55,7 +75,7 @@ TEST_SUITE("runtime/numbers") {
     CHECK(sentence_of([&] { run(fine); }).empty());
     const std::string s = sentence_of([&] { run(std::array{1.f, -2.f, 1.f, 1.f}); });
     INFO(s);
-    CHECK(contains(s, "log at numbers.cpp:33"));
+    CHECK(contains(s, "log at numbers.cpp:37"));
     CHECK(contains(s, " made nan, at [0,0] of f32[2,2]"));
   }
   TEST_CASE("an infinity counts as well, and an infinite input does not") {
@@ -84,7 +104,7 @@ TEST_SUITE("runtime/numbers") {
     compiled<root_in_a_loop, tensor<dtype::f32, 2>> run;
     const std::string s = sentence_of([&] { run(std::array{3.f, 2.f}); });
     INFO(s);
-    CHECK(contains(s, "sqrt at numbers.cpp:38"));
+    CHECK(contains(s, "sqrt at numbers.cpp:42"));
     CHECK(contains(s, "made nan"));
   }
   TEST_CASE("without the variable nothing is looked at; another value is refused") {
@@ -96,24 +116,22 @@ TEST_SUITE("runtime/numbers") {
   }
   TEST_CASE("eager mode names the operation alone, in loops as well") {
     const debugging on("nan");
-    const auto run = [](auto cell, std::vector<float> x, tensor_type t) {
-      eager_evaluator e;
-      builder b;
-      b.eager = &e;
-      const node_id in = b.input(t, input_role::argument, "x");
-      e.values.bind(in, {reinterpret_cast<std::byte*>(x.data()), t});
-      cell(var{&b, in});
-    };
     const std::string s = sentence_of([&] {
-      run(log_of_product{}, {1.f, -2.f, 1.f, 1.f}, {dtype::f32, {2, 2}});
+      run_in_eager_mode(log_of_product{}, {1.f, -2.f, 1.f, 1.f}, {dtype::f32, {2, 2}});
     });
-    CHECK(contains(s, "log at numbers.cpp:33 made nan, at [0,0] of f32[2,2]"));
+    CHECK(contains(s, "log at numbers.cpp:37 made nan, at [0,0] of f32[2,2]"));
     const std::string loop = sentence_of([&] {
-      run(root_in_a_loop{}, {3.f, 2.f}, {dtype::f32, {2}});
+      run_in_eager_mode(root_in_a_loop{}, {3.f, 2.f}, {dtype::f32, {2}});
     });
-    CHECK(contains(loop, "sqrt at numbers.cpp:38 made nan, at [0] of f32[2]"));
+    CHECK(contains(loop, "sqrt at numbers.cpp:42 made nan, at [0] of f32[2]"));
     CHECK(sentence_of([&] {
-            run(log_of_product{}, {1.f, 2.f, 3.f, 4.f}, {dtype::f32, {2, 2}});
+            run_in_eager_mode(log_of_product{}, {1.f, 2.f, 3.f, 4.f}, {dtype::f32, {2, 2}});
           }).empty());
+  }
+  TEST_CASE("print writes in each step of a loop, compiled or not") {
+    const std::string both = "h: f32[2] {2, 4}\nh: f32[2] {4, 8}\n";
+    compiled<shown_loop, tensor<dtype::f32, 2>> run;
+    CHECK(written([&] { run(std::array{1.f, 2.f}); }) == both);
+    CHECK(written([&] { run_in_eager_mode(shown_loop{}, {1.f, 2.f}, {dtype::f32, {2}}); }) == both);
   }
 }
