@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "support/golden.hpp"
 
 #include <doctest/doctest.h>
