@@ -11,6 +11,13 @@
 
 namespace cella {
 
+namespace detail {
+struct release_aligned {
+  std::align_val_t alignment{64};
+  void operator()(std::byte* p) const { ::operator delete(p, alignment); }
+};
+}  // namespace detail
+
 /// Zeroed bytes, aligned to `alignment`. Large buffers ask for huge pages: kernels that walk along
 /// far rows of a matrix miss fewer translations.
 class aligned_buffer {
@@ -26,18 +33,14 @@ class aligned_buffer {
   std::size_t size() const { return size_; }
 
  private:
-  struct release {
-    std::align_val_t aligned{alignment};
-    void operator()(std::byte* p) const { ::operator delete(p, aligned); }
-  };
-  using pointer = std::unique_ptr<std::byte, release>;
+  using pointer = std::unique_ptr<std::byte, detail::release_aligned>;
 
   static pointer take(std::size_t bytes) {
     constexpr std::size_t huge_page = std::size_t{1} << 21;
     if (!bytes) return {};
     const bool huge = bytes >= 2 * huge_page;
     const std::align_val_t aligned{huge ? huge_page : alignment};
-    pointer p(static_cast<std::byte*>(::operator new(bytes, aligned)), release{aligned});
+    pointer p(static_cast<std::byte*>(::operator new(bytes, aligned)), {aligned});
 #if defined(__linux__)
     // A wish: without it everything works as well.
     if (huge) madvise(p.get(), bytes / huge_page * huge_page, MADV_HUGEPAGE);

@@ -161,17 +161,19 @@ inline constexpr T largest_fraction = T(1.4140625);
 
 }  // namespace detail
 
+namespace detail {
+
+/// e^x for |x| up to `exponential_bound`, where it overflows or vanishes.
 template <class T>
-[[gnu::always_inline]] inline vec<T> exponential(vec<T> x) {
-  // Out of range n is cut off, where 2^n overflows or vanishes anyway; an infinite n would make the
-  // rest NaN. The bounds stand first, so that NaN is what remains.
+inline constexpr T exponential_bound = std::is_same_v<T, float> ? T(150) : T(1100);
+template <class T>
+[[gnu::always_inline]] inline vec<T> bounded_exponential(vec<T> x) {
   if constexpr (std::is_same_v<T, float>) {
     // 2^(n + f) with |f| <= 1/2; log2(e), or ln(2), in two parts.
     constexpr float log2e = 1.44269502f;
     static constexpr float c[] = {1.0f,          6.9314720e-1f, 2.4022648e-1f, 5.5503324e-2f,
                                   9.6184373e-3f, 1.3398874e-3f, 1.5353362e-4f};
-    x = minimum(vec<T>(150.0f), maximum(vec<T>(-150.0f), x));
-    const vec<T> n = detail::nearest(x * vec<T>(log2e));
+    const vec<T> n = nearest(x * vec<T>(log2e));
 #if defined(__AVX512F__)
     const vec<T> rest = multiply_add(x, vec<T>(log2e), -n);
     const vec<T> f = multiply_add(x, vec<T>(1.925963e-8f), rest);
@@ -180,7 +182,7 @@ template <class T>
     const vec<T> rest = (x - n * vec<T>(0.693359375f)) - n * vec<T>(-2.12194440e-4f);
     const vec<T> f = rest * vec<T>(log2e);
 #endif
-    return detail::times_power_of_two(detail::polynomial(c, f), n);
+    return times_power_of_two(polynomial(c, f), n);
   } else {
     // 1 + r + r^2 Q(r), a minimax fit to 2^-61.
     static constexpr double c[] = {1,
@@ -196,12 +198,24 @@ template <class T>
                                    2.755727357010214e-07,
                                    2.5105259538448494e-08,
                                    2.0914717341716378e-09};
-    x = minimum(vec<T>(1100.0), maximum(vec<T>(-1100.0), x));
-    const vec<T> n = detail::nearest(x * vec<T>(1.4426950408889634));
+    const vec<T> n = nearest(x * vec<T>(1.4426950408889634));
     const vec<T> rest = multiply_add(n, vec<T>(-6.93147180369123816490e-01), x);
     const vec<T> r = multiply_add(n, vec<T>(-1.90821492927058770002e-10), rest);
-    return detail::times_power_of_two(detail::polynomial(c, r), n);
+    return times_power_of_two(polynomial(c, r), n);
   }
+}
+
+/// e^x for x below the bound. The bound stands first in `maximum`, so that NaN is what remains.
+template <class T>
+[[gnu::always_inline]] inline vec<T> exponential_of_negative(vec<T> x) {
+  return bounded_exponential<T>(maximum(vec<T>(-exponential_bound<T>), x));
+}
+
+}  // namespace detail
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> exponential(vec<T> x) {
+  return detail::exponential_of_negative<T>(minimum(vec<T>(detail::exponential_bound<T>), x));
 }
 
 template <class T>
@@ -234,7 +248,7 @@ template <class T>
   // The exponential of the negative size never overflows, and 1 + e loses digits of e only. Those,
   // and the rounding of the quotient, are made up for.
   const vec<T> zero(T(0)), one(T(1));
-  const vec<T> e = exponential<T>(-xsimd::abs(x));
+  const vec<T> e = detail::exponential_of_negative<T>(-xsimd::abs(x));
   const vec<T> sum = one + e, lost = e - (sum - one);
   const vec<T> numerator = xsimd::select(x < zero, e, one);
   const vec<T> inverse = one / sum;
@@ -245,10 +259,11 @@ template <class T>
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> hyperbolic_tangent(vec<T> x) {
-  const vec<T> one(T(1)), zero(T(0));
+  const vec<T> one(T(1));
   const vec<T> size = xsimd::abs(x);
   const vec<T> square = x * x;
-  // Near 0 a polynomial, or a quotient of two (Cephes); elsewhere 1 - 2 / (e^2|x| + 1).
+  // Near 0 a polynomial, or a quotient of two (Cephes); elsewhere 1 - 2 e / (1 + e) with
+  // e = e^-2|x|.
   vec<T> near;
   if constexpr (std::is_same_v<T, float>) {
     static constexpr float c[] = {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f,
@@ -261,10 +276,10 @@ template <class T>
                                    1.12811678491632931402e2, 1.0};
     near = detail::polynomial(p, square) / detail::polynomial(q, square);
   }
-  near = multiply_add(near * square, x, x);
-  const vec<T> far = one - vec<T>(T(2)) / (exponential<T>(size + size) + one);
-  const vec<T> signed_far = xsimd::select(x < zero, -far, far);
-  return xsimd::select(size < vec<T>(T(0.625)), near, signed_far);
+  near = multiply_add(near * square, size, size);
+  const vec<T> e = detail::exponential_of_negative<T>(vec<T>(T(-2)) * size);
+  const vec<T> far = one - (e + e) / (one + e);
+  return xsimd::copysign(xsimd::select(size < vec<T>(T(0.625)), near, far), x);
 }
 
 #if defined(__GNUC__) && !defined(__clang__)

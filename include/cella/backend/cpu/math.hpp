@@ -169,9 +169,10 @@ namespace detail {
 /// e^x within 4e-6 of it, for single precision.
 [[gnu::always_inline]] inline vec<float> fast_exponential(vec<float> x) {
   static constexpr float c[] = {1.0f, 0.693124175f, 0.240240917f, 0.0559065118f, 0.00958317332f};
-  x = minimum(vec<float>(150.0f), maximum(vec<float>(-150.0f), x)) * vec<float>(1.44269502f);
-  const vec<float> n = nearest(x);
-  return times_power_of_two(polynomial(c, x - n), n);
+  const vec<float> log2e(1.44269502f);
+  x = minimum(vec<float>(150.0f), maximum(vec<float>(-150.0f), x));
+  const vec<float> n = nearest(x * log2e);
+  return times_power_of_two(polynomial(c, multiply_add(x, log2e, -n)), n);
 }
 struct exact_exponential {
   template <class T>

@@ -26,10 +26,14 @@ struct reduced_angle {
 [[gnu::always_inline]] inline reduced_angle<double> reduce_angle(vec<double> x) {
   // pi / 2 in parts of 33 digits (fdlibm's e_rem_pio2.c), whose multiples are exact.
   const vec<double> n = nearest(x * vec<double>(6.36619772367581382433e-01));
-  vec<double> r = multiply_add(n, vec<double>(-1.57079632673412561417e+00), x);
-  r = multiply_add(n, vec<double>(-6.07710050630396597660e-11), r);
-  r = multiply_add(n, vec<double>(-2.02226624871116645580e-21), r);
-  return {n, multiply_add(n, vec<double>(-8.47842766036889956997e-32), r)};
+  const vec<double> start = multiply_add(n, vec<double>(-1.57079632673412561417e+00), x);
+  const vec<double> step = n * vec<double>(6.07710050630396597660e-11);
+  const vec<double> r = start - step;
+  // What that has lost goes with the last parts.
+  const vec<double> lost = (start - r) - step;
+  const vec<double> small = multiply_add(n, vec<double>(8.47842766036889956997e-32),
+                                         n * vec<double>(2.02226624871116645580e-21));
+  return {n, r - (small - lost)};
 }
 /// In doubles: a float may be as near to a multiple of pi / 2 as it has digits.
 [[gnu::always_inline]] inline reduced_angle<float> reduce_angle(vec<float> x) {
