@@ -13,7 +13,8 @@
 namespace cella {
 
 /// Runs program P. Not copyable: it owns its arena. Calls allocate nothing, take no lock and make
-/// no virtual call.
+/// no virtual call. With CELLA_DEBUG=nan in the environment when it is made, a call throws
+/// `number_error` at the first operation that makes a NaN or an infinity.
 template <class P>
 class executable {
  public:
@@ -31,6 +32,7 @@ class executable {
         scalars_(std::size_t(P::count(input_role::scalar)) * 8) {
     store.check(P::signature, P::element_type);
     context_.threads = threads;
+    if (stops_at_nan()) context_.watch = &watch_;
     spaces_[arena_space] = arena_.data();
     spaces_[parameter_space] = store.data();
     spaces_[slot_space] = slots ? slots : slots_.data();
@@ -61,7 +63,10 @@ class executable {
       for (const auto& call : calls::preparation) run(call);
       prepared_ = store_->version();
     }
-    for (const auto& call : calls::steps) run(call);
+    if (context_.watch) [[unlikely]]
+      cpu::run_watched<P>(memory_, scratch_.data(), scratch_bytes);
+    else
+      for (const auto& call : calls::steps) run(call);
     if constexpr (P::training) store_->touch();
   }
 
@@ -87,6 +92,7 @@ class executable {
 
   parameter_store* store_;
   cpu::run_context context_;
+  cpu::number_watch watch_;
   std::array<std::byte*, std::size_t(first_argument + P::count(input_role::argument))> spaces_{};
   cpu::memory memory_{spaces_.data(), &context_};
   aligned_buffer arena_;

@@ -101,9 +101,10 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
     return s.value;
   }();
 
+  static constexpr auto planned = [] { return thaw(graph); };
   static constexpr auto plan = [] {
     if constexpr (accepted) {
-      return make_plan<[] { return thaw(graph); }, plan_options{Element, lanes_of<Element>()}>();
+      return make_plan<planned, plan_options{Element, lanes_of<Element>()}>();
     } else {
       basic_plan<0, 8, 0> p;
       int k = 0;

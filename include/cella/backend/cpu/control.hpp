@@ -3,6 +3,7 @@
 
 #include <cella/backend/cpu/kernel_calls.hpp>
 #include <cella/backend/cpu/records.hpp>
+#include <cella/backend/cpu/watch.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/passes/make_plan.hpp>
 
@@ -18,8 +19,9 @@ struct region_program {
   static constexpr auto& graph = Root::graph;
   static constexpr int inputs = graph.regions[std::size_t(R)].input_count;
   static constexpr int outputs = graph.regions[std::size_t(R)].output_count - Carries;
+  static constexpr auto planned = [] { return region_graph(thaw(graph), R, Carries); };
   static constexpr auto plan =
-      make_plan<[] { return region_graph(thaw(graph), R, Carries); },
+      make_plan<planned,
                 plan_options{element_type, lanes<element<element_type>>, true, FirstConstant}>();
 };
 
@@ -56,6 +58,8 @@ class region_frame {
     if constexpr (small) {
       run_inlined(std::make_index_sequence<std::size_t(Body::plan.step_count)>{});
     } else {
+      if (memory_.context->watch) [[unlikely]]
+        return run_watched<Body>(memory_, scratch(), scratch_bytes);
       for (const kernel_call& call : calls::steps) run(call);
     }
   }
@@ -72,6 +76,8 @@ class region_frame {
   }();
   template <std::size_t... I>
   void run_inlined(std::index_sequence<I...>) {
+    if (memory_.context->watch) [[unlikely]]
+      look_at_inputs<Body>(memory_);
     (run_step<int(I)>(), ...);
   }
   template <int I>
@@ -81,6 +87,8 @@ class region_frame {
       step::template run<0>(memory_, {0, step::units(0)}, scratch());
       if constexpr (step::phases() == 2)
         step::template run<1>(memory_, {0, step::units(1)}, scratch());
+      if (memory_.context->watch) [[unlikely]]
+        look_at_step<Body>(memory_, I);
     }
   }
   void run(const kernel_call& call) { run_call(call, memory_, scratch(), scratch_bytes); }

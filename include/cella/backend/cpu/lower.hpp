@@ -35,10 +35,12 @@ struct memory {
   }
 };
 
-/// One call of a kernel: `units` independent units of work, `scratch` bytes for each thread.
+/// One call of a kernel, for step `step` of the plan: `units` independent units of work, `scratch`
+/// bytes for each thread.
 struct kernel_call {
   void (*run)(const memory&, work_range, std::byte* scratch){};
   int units{};
+  int step{};
   std::int64_t scratch{};
 };
 
