@@ -23,6 +23,10 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline vec<T> logarithm(vec<T> x);
 
+/// Logarithm to base 2, within 3 ulp; whole for powers of 2.
+template <class T>
+[[gnu::always_inline]] inline vec<T> binary_logarithm(vec<T> x);
+
 /// log(1 + x), within 3 ulp, also near 0; minus infinity at -1, NaN below.
 template <class T>
 [[gnu::always_inline]] inline vec<T> logarithm_of_successor(vec<T> x);
@@ -218,17 +222,33 @@ template <class T>
   return detail::exponential_of_negative<T>(minimum(vec<T>(detail::exponential_bound<T>), x));
 }
 
+namespace detail {
+/// A logarithm of x: y for positive numbers.
 template <class T>
-[[gnu::always_inline]] inline vec<T> logarithm(vec<T> x) {
+[[gnu::always_inline]] inline vec<T> logarithm_or_special(vec<T> x, vec<T> y) {
   constexpr T infinity = std::numeric_limits<T>::infinity();
-  const auto p = detail::take_apart(x, detail::largest_fraction<T>);
-  const vec<T> y = detail::logarithm_of_parts<T>(p.exponent, p.fraction - vec<T>(T(1)));
   // Infinity and NaN are their own logarithms.
   const vec<T> zero(T(0));
   const vec<T> below =
       xsimd::select(x == zero, vec<T>(-infinity), vec<T>(std::numeric_limits<T>::quiet_NaN()));
   return xsimd::select(x > zero, xsimd::select(x < vec<T>(infinity), y, x),
                        xsimd::select(x <= zero, below, x));
+}
+}  // namespace detail
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> logarithm(vec<T> x) {
+  const auto p = detail::take_apart(x, detail::largest_fraction<T>);
+  return detail::logarithm_or_special<T>(
+      x, detail::logarithm_of_parts<T>(p.exponent, p.fraction - vec<T>(T(1))));
+}
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> binary_logarithm(vec<T> x) {
+  const auto p = detail::take_apart(x, detail::largest_fraction<T>);
+  const vec<T> rest = detail::logarithm_of_parts<T>(vec<T>(T(0)), p.fraction - vec<T>(T(1)));
+  return detail::logarithm_or_special<T>(
+      x, multiply_add(rest, vec<T>(T(1.44269504088896340736)), p.exponent));
 }
 
 template <class T>

@@ -70,6 +70,17 @@ template <class Op, class P, node_id N, class... Terms>
 inline constexpr unsigned reads_in_step<expr_with_options<Op, P, N, Terms...>> =
     (0u | ... | reads_in_step<Terms>);
 
+/// Which operands a term reads in any way, as bits.
+template <class Term>
+inline constexpr unsigned reads_of = 0;
+template <int K, access How>
+inline constexpr unsigned reads_of<operand_at<K, How>> = 1u << K;
+template <class Op, class... Terms>
+inline constexpr unsigned reads_of<expr<Op, Terms...>> = (0u | ... | reads_of<Terms>);
+template <class Op, class P, node_id N, class... Terms>
+inline constexpr unsigned reads_of<expr_with_options<Op, P, N, Terms...>> = (0u | ... |
+                                                                             reads_of<Terms>);
+
 // ---- lifting
 
 /// The expression that computes node N in step S of program P.

@@ -236,7 +236,11 @@ template <class T, int Reads, class Term, class Sink>
             add.template operator()<false>(at, v, v + 1 < vectors ? L : rest);
         }
         if (last < 0) continue;
-        for (std::size_t k = 0; k < at.size(); ++k) at[k] += n.stride[k][std::size_t(last)];
+          // What only the epilogue reads stays where it is.
+#pragma GCC unroll 16
+        for (std::size_t k = 0; k < std::size_t(Reads); ++k) {
+          if (reads_of < Term >>> k & 1u) at[k] += n.stride[k][std::size_t(last)];
+        }
       }
     }
     for (int v = 0; v < vectors; ++v)

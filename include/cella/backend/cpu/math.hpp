@@ -24,6 +24,16 @@ template <class T>
   return vec<T>(T(1)) / xsimd::sqrt(x);
 }
 
+/// Inverse hyperbolic sine, within 4 ulp.
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_hyperbolic_sine(vec<T> x) {
+  // log(2 |x|) where the square might overflow, and 1 does not count.
+  const vec<T> one(T(1)), size = xsimd::abs(x), square = size * size;
+  const vec<T> far = logarithm<T>(size) + vec<T>(T(0.693147180559945309417));
+  const vec<T> near = logarithm_of_successor<T>(size + square / (one + xsimd::sqrt(one + square)));
+  return xsimd::copysign(xsimd::select(size > vec<T>(T(1e9)), far, near), x);
+}
+
 template <class T>
 [[gnu::always_inline]] inline vec<T> error_function(vec<T> x) {
   if constexpr (std::is_same_v<T, float>) {
@@ -94,6 +104,20 @@ struct vector_form<log_op> {
   template <class T>
   static vec<T> apply(const vec<T>& x) {
     return logarithm<T>(x);
+  }
+};
+template <>
+struct vector_form<log2_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return binary_logarithm<T>(x);
+  }
+};
+template <>
+struct vector_form<asinh_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return inverse_hyperbolic_sine<T>(x);
   }
 };
 template <>
