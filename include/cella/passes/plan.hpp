@@ -127,7 +127,8 @@ struct plan_step {
   /// the step that describes it; that step is `carried` and has no kernel of its own.
   int side = -1;
   bool carried{};
-  /// control: its operands, then its results, as a range of the plan's links.
+  /// control: its operands, then its results, as a range of the plan's links; generic: its operands
+  /// where `in` has no room for them.
   int first_link{};
   int link_count{};
   std::int64_t flops{};

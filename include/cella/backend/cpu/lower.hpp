@@ -262,10 +262,14 @@ struct lowered {
   /// Units and scratch of each call, in sequence.
   static constexpr int phases() {
     const bool rows_of_loss = s.kind == step_kind::cross_entropy && !in_lanes;
-    return s.kind == step_kind::product_weights || rows_of_loss || prepares() ? 2 : 1;
+    const bool packs = single_sample() || packs_weights();
+    return s.kind == step_kind::product_weights || rows_of_loss || packs ? 2 : 1;
   }
-  /// Whether the first phase depends on parameters only.
-  static constexpr bool prepares() { return single_sample() || packs_weights(); }
+  /// Whether the first phase depends on parameters only, or on the constants of a loop.
+  static constexpr bool prepares() {
+    constexpr bool region = !std::is_same_v<P, typename P::root>;
+    return packs_weights() || (single_sample() && !region);
+  }
   static constexpr bool packs_weights() {
     return s.kind == step_kind::product && !in_lanes && s.in[3].valid();
   }
@@ -416,7 +420,7 @@ struct lowered {
 
   static constexpr attention_extents heads() {
     const bool gradient = s.kind == step_kind::attention_gradient;
-    return {extent(0), extent(1), extent(2), gradient ? extent(2) : extent(9),
+    return {extent(0), extent(1), extent(2),     gradient ? extent(2) : extent(9),
             extent(3), extent(4), extent(5) != 0};
   }
   static void run_attention(const memory& m, work_range units, std::byte* scratch) {
@@ -512,8 +516,9 @@ struct lowered {
     }
     std::array<tensor_ref, std::size_t(n.operand_count ? n.operand_count : 1)> x{};
     for (int k = 0; k < n.operand_count; ++k) {
-      x[std::size_t(k)] = {m.at<std::byte>(s.in[std::size_t(k)]),
-                           stored(g.type(g.operand(s.anchor, k)))};
+      const buffer_ref at =
+          s.link_count ? P::plan.links[std::size_t(s.first_link + k)] : s.in[std::size_t(k)];
+      x[std::size_t(k)] = {m.at<std::byte>(at), stored(g.type(g.operand(s.anchor, k)))};
     }
     std::array<tensor_ref, std::size_t(s.output_count)> y{};
     for (int k = 0; k < s.output_count; ++k) {
