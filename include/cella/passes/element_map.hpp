@@ -1,6 +1,6 @@
 // Operations that move or add up elements as plain tables: which element of which operand each
-// element of the result is, or is a sum of. For kernels whose shapes are so small that every element
-// has a place of its own.
+// element of the result is, or is a sum of. For kernels whose shapes are so small that every
+// element has a place of its own.
 #pragma once
 
 #include <array>

@@ -18,7 +18,8 @@ class register_rule {
   static constexpr int most_truths = 4;  ///< of one value; comparisons of vectors may be longer
   static constexpr int most_work = 1200;
 
-  constexpr explicit register_rule(const Graph& g) : g_(g) {}
+  /// `element` is the program's number type.
+  constexpr register_rule(const Graph& g, dtype element) : g_(g), element_(element) {}
 
   /// Whether region `r`, and all that it runs, can be one straight line of code.
   constexpr bool fits(int r) {
@@ -27,17 +28,19 @@ class register_rule {
     return region(r) && work_ <= most_work;
   }
 
-  /// Truth values beyond `most_truths` exist as lanes of a mask only, between comparison and
-  /// choice. The node whose numbers were compared, or no_node.
-  constexpr node_id compared(node_id n) const {
+  /// More truth values than `most_truths` are a mask: one lane for each lane of the numbers that
+  /// were compared, of this type. `tuple`: node n is no mask.
+  constexpr dtype mask_of(node_id n) const {
     const node& x = g_.nodes[std::size_t(n)];
-    if (x.type.element != dtype::boolean || x.type.size() <= most_truths || !x.op->pointwise)
-      return no_node;
+    if (x.type.element != dtype::boolean || x.type.size() <= most_truths) return dtype::tuple;
+    if (x.op == &input_info_of || x.op == &get_info_of) return element_;
+    if (same_places(x)) return mask_of(g_.operand(n, 0));
+    if (!x.op->pointwise) return dtype::tuple;
     for (node_id o : g_.operands(n)) {
-      const node_id c = g_.type(o).element == dtype::boolean ? compared(o) : o;
-      if (c >= 0) return c;
+      const dtype e = g_.type(o).element == dtype::boolean ? mask_of(o) : g_.type(o).element;
+      if (e != dtype::tuple) return e;
     }
-    return no_node;
+    return dtype::tuple;
   }
   /// One truth value repeated: it is held once.
   constexpr bool repeated_truth(node_id n) const {
@@ -60,12 +63,16 @@ class register_rule {
     --depth_;
     return true;
   }
-  /// Held element by element or in vectors of numbers, not as a mask.
-  constexpr bool plain(node_id n) const {
-    const tensor_type t = g_.type(n);
-    return type_fits(t) && !repeated_truth(n);
+  static constexpr bool same_places(const node& x) {
+    return is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x);
   }
-  static constexpr bool type_fits(const tensor_type& t) {
+  /// Held as its type says.
+  constexpr bool plain(node_id n) const {
+    if (repeated_truth(n) || !type_fits(g_.type(n))) return false;
+    const bool many = g_.type(n).element == dtype::boolean && g_.type(n).size() > most_truths;
+    return !many || mask_of(n) == element_;
+  }
+  constexpr bool type_fits(const tensor_type& t) const {
     switch (t.element) {
       case dtype::f32:
       case dtype::f64:
@@ -74,7 +81,7 @@ class register_rule {
       case dtype::i64:
         return t.size() >= 1 && t.size() <= most_integers;
       case dtype::boolean:
-        return t.size() >= 1 && t.size() <= most_truths;
+        return t.size() >= 1 && t.size() <= (is_number(element_) ? most_elements : most_truths);
       case dtype::record:
         return t.rank() == 0;
       default:
@@ -87,20 +94,23 @@ class register_rule {
   constexpr bool node_fits(node_id n) {
     const node& x = g_.nodes[std::size_t(n)];
     // About how many instructions: small tensors stand element by element.
-    work_ += x.type.element == dtype::tuple ? 0 : int(std::min<std::int64_t>(
-                                                      1 + x.type.size() / 4, 1 << 20));
+    work_ += x.type.element == dtype::tuple
+                 ? 0
+                 : int(std::min<std::int64_t>(1 + x.type.size() / 4, 1 << 20));
     if (x.op == &input_info_of) return plain(n);
     if (x.op == &get_info_of) return plain(n);
+    const bool mask = mask_of(n) != dtype::tuple;
     if (is<constant_op>(x) || is<iota_op>(x)) return plain(n);
+    if (mask && same_places(x)) return true;
     if (x.op->kind == op_kind::control) return control(n);
-    if (x.op->pointwise && !is<identity_op>(x) && !is<stop_gradient_op>(x)) return pointwise(n);
+    if (x.op->pointwise && !same_places(x)) return pointwise(n);
     if (is<cast_op>(x)) return cast(n);
+    const bool extremum = is<max_op>(x) || is<min_op>(x);
     for (node_id o : g_.operands(n)) {
-      if (!plain(o)) return false;
+      if (!plain(o) || (mask_of(o) != dtype::tuple && !extremum)) return false;
     }
     if (moves_elements(x)) return (plain(n) || repeated_truth(n)) && x.operand_count <= 32;
-    if (!plain(n)) return false;
-    const bool extremum = is<max_op>(x) || is<min_op>(x);
+    if (!plain(n) || mask) return false;
     const tensor_type first = g_.type(g_.operand(n, 0));
     if (is<sum_op>(x) || extremum) {
       work_ += int(first.size() / 2);
@@ -122,15 +132,14 @@ class register_rule {
     for (node_id o : g_.operands(n)) {
       const dtype e = g_.type(o).element;
       if (e == dtype::boolean) {
-        const bool mask = compared(o) >= 0;
-        if (!mask && !repeated_truth(o) && !plain(o)) return false;
-        if (mask) {
-          const dtype c = g_.type(compared(o)).element;
-          if (numbers != dtype::tuple && numbers != c) return false;
-          numbers = c;
+        const dtype m = mask_of(o);
+        if (m == dtype::tuple && !repeated_truth(o) && !plain(o)) return false;
+        if (m != dtype::tuple) {
+          if (numbers != dtype::tuple && numbers != m) return false;
+          numbers = m;
         }
         if (repeated_truth(o) && !is<select_op>(x)) return false;
-        if (wide && !mask && !repeated_truth(o)) return false;
+        if (wide && m == dtype::tuple && !repeated_truth(o)) return false;
         continue;
       }
       if (!plain(o) || (numbers != dtype::tuple && numbers != e)) return false;
@@ -138,14 +147,15 @@ class register_rule {
     }
     if (is_integer(numbers) && !x.op->integral && !is<select_op>(x)) return false;
     if (!wide) return true;
-    if (x.type.element == dtype::boolean) return is_number(numbers) && x.type.size() <= most_elements;
+    if (x.type.element == dtype::boolean)
+      return is_number(numbers) && x.type.size() <= most_elements;
     return is_number(numbers) || x.type.size() <= most_integers;
   }
   constexpr bool cast(node_id n) const {
     const node_id o = g_.operand(n, 0);
     const tensor_type to = g_.type(n);
     if (!plain(n) || repeated_truth(o)) return false;
-    if (compared(o) >= 0) return to.element == g_.type(compared(o)).element;
+    if (mask_of(o) != dtype::tuple) return to.element == mask_of(o);
     return plain(o) && to.size() <= most_truths;
   }
   constexpr bool control(node_id n) {
@@ -165,6 +175,7 @@ class register_rule {
   }
 
   const Graph& g_;
+  dtype element_;
   int work_{};
   int depth_{};
 };

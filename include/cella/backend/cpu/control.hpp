@@ -137,11 +137,7 @@ class control_step {
   template <int Region, int First>
   static void run_once(const memory& m) {
     if constexpr (in_registers<Region>) {
-      using body = small_region<Region>;
-      typename body::frame f;
-      body::template load<0, body::inputs>(f, [&](int k) { return operand(m, First + k); });
-      body::run(f, *m.context);
-      body::template store_outputs<0, body::outputs>(f, [&](int k) { return result(m, k); });
+      run_once_in_registers<Region, First>(m);
     } else {
       region_frame<region<Region, 0>> frame(m);
       for (int k = First; k < operands; ++k) frame.input(k - First, operand(m, k));
@@ -150,13 +146,23 @@ class control_step {
     }
   }
 
+  template <int Region, int First>
+  [[gnu::flatten]] static void run_once_in_registers(const memory& m) {
+    using body = small_region<Region>;
+    typename body::frame f;
+    body::template load<0, body::inputs>(f, [&](int k) { return operand(m, First + k); });
+    body::run(f, *m.context);
+    body::template store_outputs<0, body::outputs>(f, [&](int k) { return result(m, k); });
+  }
+
   static void run_scan(const memory& m) {
     if constexpr (in_registers<0>)
       run_scan_in_registers(m);
     else
       run_scan_of_kernels(m);
   }
-  static void run_scan_in_registers(const memory& m) {
+  // All that these call is inlined: a call between the operations would empty the registers.
+  [[gnu::flatten]] static void run_scan_in_registers(const memory& m) {
     constexpr auto o = n.attributes.template as<scan_options>();
     constexpr int slices = o.carries + o.xs;
     using body = small_region<0>;
@@ -166,13 +172,11 @@ class control_step {
     body::template load<slices, operands>(f, in);
     for (int step = 0; step < o.length; ++step) {
       const std::int64_t t = o.reverse ? o.length - 1 - step : step;
-      body::template load<o.carries, slices>(f, [&](int k) {
-        return operand(m, k) + t * without_leading(operand_type(k)).bytes();
-      });
+      body::template load<o.carries, slices>(
+          f, [&](int k) { return operand(m, k) + t * without_leading(operand_type(k)).bytes(); });
       body::run(f, *m.context);
-      body::template store_outputs<o.carries, n.result_count>(f, [&](int k) {
-        return result(m, k) + t * without_leading(result_type(k)).bytes();
-      });
+      body::template store_outputs<o.carries, n.result_count>(
+          f, [&](int k) { return result(m, k) + t * without_leading(result_type(k)).bytes(); });
       body::template advance<o.carries>(f);
     }
     body::template store_inputs<0, o.carries>(f, [&](int k) { return result(m, k); });
@@ -200,7 +204,7 @@ class control_step {
     else
       run_while_of_kernels(m);
   }
-  static void run_while_in_registers(const memory& m) {
+  [[gnu::flatten]] static void run_while_in_registers(const memory& m) {
     constexpr auto o = n.attributes.template as<while_options>();
     using body = small_region<1>;
     typename body::frame f;

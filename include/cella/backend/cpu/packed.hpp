@@ -20,8 +20,7 @@ namespace detail {
 template <class T, int W>
 struct lanes_type {
   static constexpr int bytes = W * int(sizeof(T));
-  using narrow =
-      std::conditional_t<bytes == 16, xsimd::fma3<xsimd::sse4_2>, xsimd::fma3<xsimd::avx2>>;
+  using narrow = std::conditional_t<bytes == 16, xsimd::sse4_2, xsimd::avx2>;
   using type =
       std::conditional_t<W == lanes<T>, vec<T>,
                          xsimd::batch<T, std::conditional_t<W == lanes<T>, xsimd::sse4_2, narrow>>>;
@@ -59,9 +58,8 @@ constexpr int register_width(std::int64_t n) {
 }
 /// The narrowest vector that takes n <= most_single elements.
 template <class T>
-inline constexpr int narrow_width =
-    std::max(most_single, int(sizeof(T)) * most_single >= detail::narrowest ? most_single
-                                                                          : lanes<T>);
+inline constexpr int narrow_width = std::max(
+    most_single, int(sizeof(T)) * most_single >= detail::narrowest ? most_single : lanes<T>);
 
 /// N elements in registers of W lanes. Lanes beyond the last element hold anything. `Unit` is the
 /// type of a register: a number, a vector, or a vector of truth values.
@@ -78,6 +76,11 @@ struct packed {
 /// Values of tensors of N elements: how they are held.
 template <class T, int N>
 using packed_of = packed<T, N, register_width<T>(N)>;
+/// The vectors of which they are made, if they are.
+template <class T, int N>
+using wide_type =
+    typename detail::lanes_type<T,
+                                register_width<T>(N) == 1 ? lanes<T> : register_width<T>(N)>::type;
 
 // ---- elements
 
@@ -94,6 +97,8 @@ template <int I, class T, int N, int W, class U>
 [[gnu::always_inline]] inline T element_of(const packed<T, N, W, U>& x) {
   if constexpr (W == 1)
     return x.u[I];
+  else if constexpr (std::is_same_v<T, bool>)
+    return x.u[I / W].get(I % W);
   else
     return x.u[I / W].data[I % W];
 }
@@ -104,11 +109,11 @@ namespace detail {
 /// element by element.
 struct shuffle_plan {
   bool by_element = false;
-  bool same = true;  ///< one element in all lanes
-  int count{};       ///< registers
-  std::array<element_source, 16> from{};         ///< operand and register; operand -1: zeros
-  std::array<std::array<int, 16>, 16> lane{};    ///< the shuffle that takes in register k
-  int first = -1;                                ///< the first element that means anything
+  bool same = true;                            ///< one element in all lanes
+  int count{};                                 ///< registers
+  std::array<element_source, 16> from{};       ///< operand and register; operand -1: zeros
+  std::array<std::array<int, 16>, 16> lane{};  ///< the shuffle that takes in register k
+  int first = -1;                              ///< the first element that means anything
 };
 template <std::size_t Operands>
 constexpr shuffle_plan plan_shuffle(std::span<const element_source> map, int first, int width,
@@ -224,7 +229,31 @@ template <class Map, class T, int N, int W, class... X>
 
 // ---- memory
 
-/// Loads from, and stores to, consecutive elements at p. Touches nothing beyond them.
+/// Loads from, and stores to, consecutive elements at p. Touches nothing beyond them. A mask is
+/// stored as one byte per truth value.
+template <int U = 0, int N, int W, class M>
+requires(W > 1)
+    [[gnu::always_inline]] inline void load_packed(packed<bool, N, W, M>& x, const bool* p) {
+  if constexpr (U < x.units) {
+    using vector = typename M::batch_type;
+    using number = typename vector::value_type;
+    x.u[U] = [&]<std::size_t... L>(std::index_sequence<L...>) {
+      return vector(typename vector::register_type{
+                 (U * W + int(L) < N ? number(p[U * W + int(L)]) : number(0))...}) !=
+             vector(number(0));
+    }
+    (std::make_index_sequence<std::size_t(W)>{});
+    load_packed<U + 1>(x, p);
+  }
+}
+template <int I = 0, int N, int W, class M>
+requires(W > 1)
+    [[gnu::always_inline]] inline void store_packed(const packed<bool, N, W, M>& x, bool* p) {
+  if constexpr (I < N) {
+    p[I] = element_of<I>(x);
+    store_packed<I + 1>(x, p);
+  }
+}
 template <int U = 0, class T, int N, int W>
 [[gnu::always_inline]] inline void load_packed(packed<T, N, W>& x, const T* p) {
   if constexpr (U < x.units) {
@@ -237,8 +266,10 @@ template <int U = 0, class T, int N, int W>
       x.u[U] = load_first(p + U * W, N - U * W);
     else
       x.u[U] = [&]<std::size_t... L>(std::index_sequence<L...>) {
-        return unit(typename unit::register_type{(U * W + int(L) < N ? p[U * W + int(L)] : T(0))...});
-      }(std::make_index_sequence<std::size_t(W)>{});
+        return unit(
+            typename unit::register_type{(U * W + int(L) < N ? p[U * W + int(L)] : T(0))...});
+      }
+    (std::make_index_sequence<std::size_t(W)>{});
     load_packed<U + 1>(x, p);
   }
 }
@@ -254,7 +285,8 @@ template <int U = 0, class T, int N, int W>
     else
       [&]<std::size_t... L>(std::index_sequence<L...>) {
         ((U * W + int(L) < N ? void(p[U * W + int(L)] = x.u[U].data[int(L)]) : void()), ...);
-      }(std::make_index_sequence<std::size_t(W)>{});
+      }
+    (std::make_index_sequence<std::size_t(W)>{});
     store_packed<U + 1>(x, p);
   }
 }

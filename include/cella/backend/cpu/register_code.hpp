@@ -11,40 +11,44 @@ namespace cella::cpu {
 
 /// Whether region `R` of program `Root` runs in registers.
 template <class Root, int R>
-inline constexpr bool runs_in_registers =
-    register_rule<std::remove_cvref_t<decltype(Root::graph)>>(Root::graph).fits(R);
+inline constexpr bool runs_in_registers = register_rule(Root::graph, Root::element_type).fits(R);
 
 // ---- how values are held
 
-template <dtype E, int N>
-struct held_tensor_type {
+/// N truth values as a mask over numbers of type T.
+template <class T, int N>
+using mask_for =
+    packed<bool, N, register_width<T>(N),
+           std::conditional_t<register_width<T>(N) == 1, bool,
+                              xsimd::batch_bool<T, typename wide_type<T, N>::arch_type>>>;
+
+/// The type that holds a tensor of type E[N] in a program whose numbers are of type `Numbers`.
+template <dtype E, int N, dtype Numbers>
+struct held_tensor {
   using type = packed_of<element<E>, N>;
 };
-template <int N>
-struct held_tensor_type<dtype::record, N> {
+template <int N, dtype Numbers>
+struct held_tensor<dtype::record, N, Numbers> {
   using type = packed<record, 1, 1, record>;
+};
+template <int N, dtype Numbers>
+requires(N > most_single) struct held_tensor<dtype::boolean, N, Numbers> {
+  using type = mask_for<element<Numbers>, N>;
 };
 
 /// The type that holds node N of program P.
 template <class P, node_id N>
 consteval auto held() {
   constexpr tensor_type t = P::graph.type(N);
-  constexpr register_rule rule(P::graph);
-  constexpr node_id numbers = rule.compared(N);
-  if constexpr (numbers >= 0) {
-    using number = element<P::graph.type(numbers).element>;
-    if constexpr (register_width<number>(t.size()) == 1) {
-      return std::type_identity<packed<bool, int(t.size()), 1, bool>>{};
-    } else {
-      using vector = typename packed_of<number, int(t.size())>::unit;
-      return std::type_identity<packed<bool, int(t.size()), int(vector::size),
-                                       typename vector::batch_bool_type>>{};
-    }
-  } else if constexpr (rule.repeated_truth(N)) {
+  constexpr register_rule rule(P::graph, P::element_type);
+  constexpr dtype mask = rule.mask_of(N);
+  if constexpr (rule.repeated_truth(N))
     return std::type_identity<packed<bool, 1, 1, bool>>{};
-  } else {
-    return std::type_identity<typename held_tensor_type<t.element, int(t.size())>::type>{};
-  }
+  else if constexpr (mask != dtype::tuple)
+    return std::type_identity<mask_for<element<mask>, int(t.size())>>{};
+  else
+    return std::type_identity<
+        typename held_tensor<t.element, int(t.size()), P::element_type>::type>{};
 }
 
 template <class P, node_id N>
@@ -55,7 +59,7 @@ struct register_value {
 template <class P, node_id N, int K>
 struct register_result {
   static constexpr tensor_type t = P::graph.result_type(N, K);
-  typename held_tensor_type<t.element, int(t.size())>::type v;
+  typename held_tensor<t.element, int(t.size()), P::element_type>::type v;
 };
 template <class P, node_id N, class K>
 struct register_results;
@@ -154,8 +158,8 @@ template <class T, int N, int W>
     return detail::sum_of_elements<0, N>(x);
   } else {
     if constexpr (N % W != 0)
-      x.u[x.units - 1] = detail::with_zeros<N % W>(
-          x.u[x.units - 1], std::make_index_sequence<std::size_t(W)>{});
+      x.u[x.units - 1] =
+          detail::with_zeros<N % W>(x.u[x.units - 1], std::make_index_sequence<std::size_t(W)>{});
     return xsimd::hadd(detail::sum_of_registers<0, packed<T, N, W>::units>(x));
   }
 }
@@ -262,11 +266,13 @@ struct register_contraction {
   }
   template <class Y>
   [[gnu::always_inline]] static void multiply(Y& x, const Y& y) {
-    each<Y>([](auto& a, const auto& b) __attribute__((always_inline)) { a = a * b; }, x, y);
+    each<Y>(
+        [](auto& a, const auto& b) __attribute__((always_inline)) { a = a * b; }, x, y);
   }
   template <class Y>
   [[gnu::always_inline]] static void add(Y& x, const Y& y) {
-    each<Y>([](auto& a, const auto& b) __attribute__((always_inline)) { a = a + b; }, x, y);
+    each<Y>(
+        [](auto& a, const auto& b) __attribute__((always_inline)) { a = a + b; }, x, y);
   }
   template <class Y, int U = 0, class F>
   [[gnu::always_inline]] static void each(F f, Y& x, const Y& y) {
@@ -321,8 +327,7 @@ struct register_contraction {
     }
   }
   template <bool Largest, class Y, class X, int... E>
-  [[gnu::always_inline]] static void extremes(Y& y, const X& x,
-                                              std::integer_sequence<int, E...>) {
+  [[gnu::always_inline]] static void extremes(Y& y, const X& x, std::integer_sequence<int, E...>) {
     using number = typename Y::number;
     const packed<number, Y::size, 1, number> single{{extreme_of<Largest, E, 0, terms>(x)...}};
     rearrange<identity_table<Y::size>>(y, single);

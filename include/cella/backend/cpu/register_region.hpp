@@ -150,8 +150,10 @@ class register_region {
   [[gnu::always_inline]] static void compute(frame& f, std::index_sequence<K...>) {
     constexpr const node& n = g.nodes[std::size_t(N)];
     auto& y = at<N>(f);
-    if constexpr (register_rule(g).repeated_truth(N))
+    if constexpr (register_rule(g, P::element_type).repeated_truth(N))
       y.u[0] = (at<g.operand(N, int(K))>(f), ...).u[0];
+    else if constexpr (is<reshape_op>(n) || is<identity_op>(n) || is<stop_gradient_op>(n))
+      y = (at<g.operand(N, int(K))>(f), ...);
     else if constexpr (moves_elements(n))
       rearrange<movement_table<P, N>>(y, at<g.operand(N, int(K))>(f)...);
     else if constexpr (is<sum_op>(n) || is<matmul_op>(n))
@@ -265,8 +267,8 @@ class register_region {
     using body = register_region<P, n.regions[0]>;
     constexpr int last = o.carries + o.xs;
     alignas(64) std::byte xs[o.xs ? o.xs : 1][register_bytes];
-    alignas(64) std::byte ys[n.result_count - o.carries ? n.result_count - o.carries : 1]
-                            [register_bytes];
+    alignas(64)
+        std::byte ys[n.result_count - o.carries ? n.result_count - o.carries : 1][register_bytes];
     typename body::frame own;
     hand_over<body, N, 0, o.carries, 0>(f, own);
     hand_over<body, N, last, n.operand_count, last>(f, own);
