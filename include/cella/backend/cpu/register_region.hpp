@@ -163,8 +163,36 @@ class register_region {
           y, at<g.operand(N, int(K))>(f)..., std::make_integer_sequence<int, y.size>{});
     else if constexpr (is<cast_op>(n))
       cast(y, at<g.operand(N, int(K))>(f)...);
+    else if constexpr (is<add_op>(n))
+      add<g.operand(N, 0), g.operand(N, 1)>(y, at<g.operand(N, int(K))>(f)...);
     else
       register_operation<P, N>::run(y, at<g.operand(N, int(K))>(f)...);
+  }
+
+  /// Whether register U of node N holds zeros only: gradients of parts are embedded in zeros.
+  template <node_id N, int U, int Width>
+  static constexpr bool zeros = [] {
+    if constexpr (is<embed_op>(g.nodes[std::size_t(N)])) {
+      constexpr auto& map = movement_table<P, N>::value;
+      for (std::size_t e = U * Width; e < map.size() && e < (U + 1) * Width; ++e) {
+        if (map[e].operand >= 0) return false;
+      }
+      return true;
+    } else {
+      return false;
+    }
+  }();
+  template <node_id A, node_id B, int U = 0, class Y, class X>
+  [[gnu::always_inline]] static void add(Y& y, const X& a, const X& b) {
+    if constexpr (U < Y::units) {
+      if constexpr (zeros<B, U, Y::width>)
+        y.u[U] = a.u[U];
+      else if constexpr (zeros<A, U, Y::width>)
+        y.u[U] = b.u[U];
+      else
+        y.u[U] = static_cast<typename Y::unit>(a.u[U] + b.u[U]);
+      add<A, B, U + 1>(y, a, b);
+    }
   }
 
   template <node_id N, int U = 0, class Y>
