@@ -390,7 +390,10 @@ struct lowered {
     if constexpr (in_lanes && !across) {
       sum_loops<T, s.read_count, true, term>(units, nest(), a, how, lanes_epilogue(m));
     } else {
-      sum_loops<T, s.read_count, in_lanes, term>(units, nest(), a, how, plain_epilogue(m));
+      using fold = std::conditional_t<
+          is<max_op>(g.nodes[std::size_t(s.anchor)]), extreme<true>,
+          std::conditional_t<is<min_op>(g.nodes[std::size_t(s.anchor)]), extreme<false>, adding>>;
+      sum_loops<T, s.read_count, in_lanes, term, fold>(units, nest(), a, how, plain_epilogue(m));
     }
   }
 
@@ -414,7 +417,7 @@ struct lowered {
 
   static constexpr attention_extents heads() {
     const bool gradient = s.kind == step_kind::attention_gradient;
-    return {extent(0), extent(1), extent(2), gradient ? extent(2) : extent(9),
+    return {extent(0), extent(1), extent(2),     gradient ? extent(2) : extent(9),
             extent(3), extent(4), extent(5) != 0};
   }
   static void run_attention(const memory& m, work_range units, std::byte* scratch) {

@@ -106,14 +106,13 @@ template <int I, class T, int N, int W, class U>
 namespace detail {
 
 /// How one vector is put together: shuffles of the operands' registers one after the other, or
-/// element by element.
+/// element by element. A single number counts as a register that holds it in every lane, and of a
+/// wider register a part of `width` lanes counts as one.
 struct shuffle_plan {
   bool by_element = false;
-  bool same = true;                            ///< one element in all lanes
   int count{};                                 ///< registers
   std::array<element_source, 16> from{};       ///< operand and register; operand -1: zeros
   std::array<std::array<int, 16>, 16> lane{};  ///< the shuffle that takes in register k
-  int first = -1;                              ///< the first element that means anything
 };
 template <std::size_t Operands>
 constexpr shuffle_plan plan_shuffle(std::span<const element_source> map, int first, int width,
@@ -121,19 +120,21 @@ constexpr shuffle_plan plan_shuffle(std::span<const element_source> map, int fir
   shuffle_plan p;
   std::array<int, 16> placed{};  // 1 + register that fills a lane
   std::array<int, 16> own{};
+  int single = 0;
   for (int l = 0; l < width && first + l < int(map.size()); ++l) {
     const element_source s = map[std::size_t(first + l)];
-    if (p.first < 0) p.first = first + l;
-    p.same = p.same && s == map[std::size_t(p.first)];
-    const int w = s.operand < 0 ? width : widths[std::size_t(s.operand)];
-    if (w != width) p.by_element = true;
-    const element_source r{s.operand, std::int16_t(s.operand < 0 ? 0 : s.element / width)};
+    const int w = s.operand < 0 ? width : std::min(width, widths[std::size_t(s.operand)]);
+    const element_source r{s.operand, std::int16_t(s.operand < 0 ? 0 : s.element / w)};
     int k = 0;
     while (k < p.count && p.from[std::size_t(k)] != r) ++k;
-    if (k == p.count) p.from[std::size_t(p.count++)] = r;
+    if (k == p.count) {
+      p.from[std::size_t(p.count++)] = r;
+      single += s.operand >= 0 && w == 1;
+    }
     placed[std::size_t(l)] = k + 1;
-    own[std::size_t(l)] = s.operand < 0 ? l : s.element % width;
+    own[std::size_t(l)] = s.operand < 0 || w == 1 ? l : s.element % w;
   }
+  p.by_element = single > 2 && single == p.count;
   for (int k = 0; k < p.count; ++k) {
     for (int l = 0; l < width; ++l) {
       const int by = placed[std::size_t(l)] - 1;
@@ -164,12 +165,29 @@ struct rearrangement {
     else
       return element_of<s.element>(nth<s.operand>(x...));
   }
+  /// A register of another width as one of W lanes; those that it lacks hold anything.
+  template <int Part, int Own, class V, std::size_t... L>
+  [[gnu::always_inline]] static unit resized(const V& v, std::index_sequence<L...>) {
+    return unit(
+        __builtin_shufflevector(v.data, v.data, (int(L) < Own ? Part * W + int(L) : -1)...));
+  }
   template <element_source S>
   [[gnu::always_inline]] static unit source(const X&... x) {
-    if constexpr (S.operand < 0)
+    if constexpr (S.operand < 0) {
       return unit(T(0));
-    else
-      return nth<S.operand>(x...).u[S.element];
+    } else {
+      constexpr int w = widths[std::size_t(S.operand)];
+      const auto& from = nth<S.operand>(x...);
+      constexpr auto all = std::make_index_sequence<std::size_t(W)>{};
+      if constexpr (w == 1)
+        return unit(from.u[S.element]);
+      else if constexpr (w == W)
+        return from.u[S.element];
+      else if constexpr (w < W)
+        return resized<0, w>(from.u[S.element], all);
+      else
+        return resized<S.element % (w / W), W>(from.u[S.element / (w / W)], all);
+    }
   }
   template <int U, int K, std::size_t... L>
   [[gnu::always_inline]] static unit shuffled(unit a, unit b, std::index_sequence<L...>) {
@@ -197,9 +215,7 @@ struct rearrangement {
       return pick<U>(x...);
     } else {
       constexpr auto plan = plan_shuffle(std::span<const element_source>(map), U * W, W, widths);
-      if constexpr (plan.by_element && plan.same) {
-        return unit(pick<plan.first>(x...));
-      } else if constexpr (plan.by_element) {
+      if constexpr (plan.by_element) {
         return from_elements<U>(std::make_index_sequence<std::size_t(W)>{}, x...);
       } else {
         const unit a = source<plan.from[0]>(x...);
