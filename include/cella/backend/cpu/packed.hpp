@@ -239,8 +239,8 @@ struct rearrangement {
 /// entry per element of y.
 template <class Map, class T, int N, int W, class... X>
 [[gnu::always_inline]] inline void rearrange(packed<T, N, W>& y, const X&... x) {
-  detail::rearrangement<Map, T, W, X...>::fill(y, std::make_index_sequence<std::size_t(y.units)>{},
-                                               x...);
+  detail::rearrangement<Map, T, W, X...>::fill(
+      y, std::make_index_sequence<std::size_t((N + W - 1) / W)>{}, x...);
 }
 
 // ---- memory
@@ -250,7 +250,7 @@ template <class Map, class T, int N, int W, class... X>
 template <int U = 0, int N, int W, class M>
 requires(W > 1)
     [[gnu::always_inline]] inline void load_packed(packed<bool, N, W, M>& x, const bool* p) {
-  if constexpr (U < x.units) {
+  if constexpr (U * W < N) {
     using vector = typename M::batch_type;
     using number = typename vector::value_type;
     x.u[U] = [&]<std::size_t... L>(std::index_sequence<L...>) {
@@ -272,7 +272,7 @@ requires(W > 1)
 }
 template <int U = 0, class T, int N, int W>
 [[gnu::always_inline]] inline void load_packed(packed<T, N, W>& x, const T* p) {
-  if constexpr (U < x.units) {
+  if constexpr (U * W < N) {
     using unit = typename packed<T, N, W>::unit;
     if constexpr (W == 1)
       x.u[U] = p[U];
@@ -291,7 +291,7 @@ template <int U = 0, class T, int N, int W>
 }
 template <int U = 0, class T, int N, int W>
 [[gnu::always_inline]] inline void store_packed(const packed<T, N, W>& x, T* p) {
-  if constexpr (U < x.units) {
+  if constexpr (U * W < N) {
     if constexpr (W == 1)
       p[U] = x.u[U];
     else if constexpr ((U + 1) * W <= N)

@@ -158,8 +158,8 @@ template <class T, int N, int W>
     return detail::sum_of_elements<0, N>(x);
   } else {
     if constexpr (N % W != 0)
-      x.u[x.units - 1] =
-          detail::with_zeros<N % W>(x.u[x.units - 1], std::make_index_sequence<std::size_t(W)>{});
+      x.u[N / W] =
+          detail::with_zeros<N % W>(x.u[N / W], std::make_index_sequence<std::size_t(W)>{});
     return xsimd::hadd(detail::sum_of_registers<0, packed<T, N, W>::units>(x));
   }
 }

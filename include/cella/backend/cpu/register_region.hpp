@@ -160,7 +160,8 @@ class register_region {
       register_contraction<P, N>::run(y, at<g.operand(N, int(K))>(f)...);
     else if constexpr (is<max_op>(n) || is<min_op>(n))
       register_contraction<P, N>::template extremes<is<max_op>(n)>(
-          y, at<g.operand(N, int(K))>(f)..., std::make_integer_sequence<int, y.size>{});
+          y, at<g.operand(N, int(K))>(f)...,
+          std::make_integer_sequence<int, int(g.type(N).size())>{});
     else if constexpr (is<cast_op>(n))
       cast(y, at<g.operand(N, int(K))>(f)...);
     else if constexpr (is<add_op>(n))
