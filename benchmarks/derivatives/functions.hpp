@@ -27,7 +27,8 @@ constexpr var runge_kutta(var y, var p, double h) {
   return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4);
 }
 
-/// y [2], p [4] -> the gradient of the squared end of `Steps` steps over ten units of time, by both.
+/// y [2], p [4] -> the gradient of the squared end of `Steps` steps over ten units of time, by
+/// both.
 template <int Steps>
 struct scan_gradient {
   static constexpr var end(var y, var p) {

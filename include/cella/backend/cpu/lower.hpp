@@ -19,6 +19,7 @@
 #include <cella/ops/compute.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/indexing.hpp>
+#include <cella/ops/reduction.hpp>
 #include <cella/passes/product_form.hpp>
 #include <utility>
 

@@ -56,10 +56,14 @@ constexpr int register_width(std::int64_t n) {
   }
   return 1;
 }
-/// The narrowest vector that takes n <= most_single elements.
+/// The narrowest vector for a few numbers: four lanes, or as many as there are. Others have none.
 template <class T>
-inline constexpr int narrow_width = std::max(
-    most_single, int(sizeof(T)) * most_single >= detail::narrowest ? most_single : lanes<T>);
+inline constexpr int narrow_width = [] {
+  if constexpr (!std::is_floating_point_v<T>)
+    return 0;
+  else
+    return int(sizeof(T)) * most_single >= detail::narrowest ? most_single : lanes<T>;
+}();
 
 /// N elements in registers of W lanes. Lanes beyond the last element hold anything. `Unit` is the
 /// type of a register: a number, a vector, or a vector of truth values.

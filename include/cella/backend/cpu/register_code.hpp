@@ -237,7 +237,7 @@ struct register_operation {
   [[gnu::always_inline]] static void run(Y& y, const X&... x) {
     using number = typename Y::number;
     if constexpr (is_costly<op> && Y::width == 1 && Y::size > 1 &&
-                  std::is_floating_point_v<number>) {
+                  Y::size <= narrow_width<number>) {
       using vector = typename detail::lanes_type<number, narrow_width<number>>::type;
       constexpr auto lanes_of_vector = std::make_index_sequence<vector::size>{};
       const vector v = one(gathered<vector>(lanes_of_vector, x)...);
