@@ -15,20 +15,11 @@ using namespace gradbench;
 
 namespace {
 
-/// The smallest of each column, [k,n] -> [1,n], by comparing halves (which may overlap).
-constexpr var smallest_of(var x) {
-  while (x.extent(0) > 1) {
-    const int k = x.extent(0);
-    const int half = (k + 1) / 2;
-    x = minimum(slice(x, 0, 0, half), slice(x, 0, k - half, k));
-  }
-  return x;
-}
 /// The sum over the columns of the smallest in each; its derivative goes to the smallest.
 constexpr var sum_of_smallest(var x) {
-  const auto value = [](var v) { return sum(smallest_of(v)); };
+  const auto value = [](var v) { return sum(min(v, {0})); };
   const auto rule = [](var v, var, var dy) {
-    return select(equal(v, smallest_of(v)), broadcast_to(dy, v.shape()), zeros_like(v));
+    return select(equal(v, min(v, {0}, true)), broadcast_to(dy, v.shape()), zeros_like(v));
   };
   return custom_vjp(value, rule)(x);
 }

@@ -34,9 +34,11 @@ void describe(program_profile& p) {
     const auto m = lowered::matrices(nullptr, nullptr);
     call.what.extents = {m.rows, m.columns, m.depth, m.batch};
   }
-  if (lowered::phases() == 2) {
-    (lowered::prepares() ? p.preparation : p.calls).push_back(call);
+  if constexpr (lowered::s.constant) {
+    p.preparation.push_back(call);
+    return;
   }
+  if (lowered::phases() == 2) { (lowered::prepares() ? p.preparation : p.calls).push_back(call); }
   call.computes = true;
   p.calls.push_back(call);
 }

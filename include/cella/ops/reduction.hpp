@@ -239,10 +239,10 @@ namespace detail {
 constexpr var share_among_equals(node_ref n, var dy) {
   const unsigned axes = n.as<axes_options>().axes;
   const var x = n.operand(0);
-  const var hit = equal(x, repeat_along(n.output(), x.shape(), axes));
-  const var count =
-      sum_axes(select(hit, ones_like(x), zeros_like(x)), axes, std::source_location::current());
-  return select(hit, repeat_along(dy / count, x.shape(), axes), zeros_like(x));
+  const var hits =
+      select(equal(x, repeat_along(n.output(), x.shape(), axes)), ones_like(x), zeros_like(x));
+  const var count = sum_axes(hits, axes, std::source_location::current());
+  return select(hits > 0, repeat_along(dy / count, x.shape(), axes), zeros_like(x));
 }
 
 /// For each element the product of the others along `axis`.

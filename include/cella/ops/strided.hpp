@@ -56,6 +56,18 @@ inline void write_element(const tensor_ref& t, std::int64_t i, double value) {
                [&]<class T>() { reinterpret_cast<T*>(t.data)[i] = from_double<T>(value); });
 }
 
+namespace detail {
+
+/// Copies `count` elements of T that lie `step` elements apart.
+template <class T>
+void copy_apart(const std::byte* from, std::int64_t step, std::byte* to, std::int64_t count) {
+  for (std::int64_t k = 0; k < count; ++k)
+    std::memcpy(to + k * std::int64_t{sizeof(T)}, from + k * step * std::int64_t{sizeof(T)},
+                sizeof(T));
+}
+
+}  // namespace detail
+
 /// to[i] = from[origin + sum_d step[d] * i[d]] for each element of `to`. Elements are moved, not
 /// interpreted.
 inline void copy_strided(const tensor_ref& from, std::int64_t origin, const stride_list& step,
@@ -75,8 +87,20 @@ inline void copy_strided(const tensor_ref& from, std::int64_t origin, const stri
       std::memcpy(y, x, unit * std::size_t(row));
       y += unit * std::size_t(row);
     } else {
-      for (std::int64_t k = 0; k < row; ++k, y += unit, x += inner * std::int64_t(unit))
-        std::memcpy(y, x, unit);
+      switch (unit) {
+        case 8:
+          detail::copy_apart<std::int64_t>(x, inner, y, row);
+          break;
+        case 4:
+          detail::copy_apart<std::int32_t>(x, inner, y, row);
+          break;
+        case 2:
+          detail::copy_apart<std::int16_t>(x, inner, y, row);
+          break;
+        default:
+          detail::copy_apart<std::byte>(x, inner, y, row);
+      }
+      y += unit * std::size_t(row);
     }
   });
 }

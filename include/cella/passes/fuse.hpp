@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cella/ops/activation.hpp>
+#include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/passes/attention_pattern.hpp>
 #include <cella/passes/layout.hpp>
@@ -398,11 +399,14 @@ class fuser {
     return true;
   }
 
-  /// A sum with elementwise operations before and after it.
+  /// A sum, or an extremum of plain tensors, with elementwise operations before and after it.
   constexpr bool reduction(node_id n) {
-    if (!is<sum_op>(g.nodes[std::size_t(n)])) return false;
+    const node& r = g.nodes[std::size_t(n)];
+    const bool extremum = is<max_op>(r) || is<min_op>(r);
+    if (!is<sum_op>(r) && !extremum) return false;
     const node_id x = g.operand(n, 0);
     const bool lanes = in_lanes(x);
+    if (lanes && extremum) return false;
     group& s = start(step_kind::reduce, n, n, lanes ? layout::lanes : layout::plain);
     s.operands = {x, no_node, no_node, no_node};
     pull_in(s, x, true);

@@ -127,6 +127,7 @@ struct plan_step {
   /// the step that describes it; that step is `carried` and has no kernel of its own.
   int side = -1;
   bool carried{};
+  bool constant{};  ///< depends on nothing: its results are made once and kept
   /// control: its operands, then its results, as a range of the plan's links; generic: its operands
   /// where `in` has no room for them.
   int first_link{};

@@ -63,6 +63,7 @@ class planner {
   struct buffer {
     std::int64_t bytes{};
     bool persistent{};  ///< keeps its content from call to call
+    bool constant{};    ///< always holds the same
     bool pinned{};      ///< a result: read after the last step
     int first = -1;
     int last = -1;
@@ -236,7 +237,7 @@ class planner {
   // ---- memory
 
   constexpr buffer_ref fresh(std::int64_t bytes, bool persistent = false) {
-    buffers_.push_back({bytes, persistent, false, -1, -1, 0});
+    buffers_.push_back({bytes, persistent, false, false, -1, -1, 0});
     return {pending, std::int64_t(buffers_.size()) - 1};
   }
   constexpr std::int64_t bytes_of(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
@@ -334,8 +335,39 @@ class planner {
     s.extents[0] = g.type(n).bytes();
     emit(s);
   }
+  /// Values that depend on nothing (the basis of a Jacobian) are made once, if they are not large.
+  /// The plan of a region has no call before which that could be done.
+  constexpr bool is_constant(const plan_step& s) const {
+    if (options_.results_bound || s.arrangement != layout::plain || s.carried || s.side >= 0)
+      return false;
+    if (s.kind != step_kind::generic && s.kind != step_kind::elementwise &&
+        s.kind != step_kind::copy)
+      return false;
+    bool constant = true;
+    auto kept = [&](const buffer_ref& r, bool made) {
+      if (r == buffer_ref{}) return;
+      if (r.space != pending) {
+        constant = false;
+        return;
+      }
+      const buffer& b = buffers_[std::size_t(r.offset)];
+      constant = constant && (made ? b.bytes <= most_constant_bytes && b.first < 0 : b.constant);
+    };
+    for (const auto& r : s.in) kept(r, false);
+    for (int k = 0; k < s.read_count; ++k) kept(s.reads[std::size_t(k)].at, false);
+    for (int k = 0; k < s.output_count; ++k) kept(s.outputs[std::size_t(k)].at, true);
+    for (int k = 0; k < s.output_count; ++k) constant = constant && !s.outputs[std::size_t(k)].part;
+    return constant && s.output_count > 0;
+  }
+  static constexpr std::int64_t most_constant_bytes = 1 << 18;
+
   constexpr void emit(plan_step s) {
     const int at = int(plan_.steps.size());
+    s.constant = is_constant(s);
+    for (int k = 0; s.constant && k < s.output_count; ++k) {
+      buffer& b = buffers_[std::size_t(s.outputs[std::size_t(k)].at.offset)];
+      b.persistent = b.constant = true;
+    }
     auto touch = [&](const buffer_ref& r) {
       if (r.space != pending) return;
       buffer& b = buffers_[std::size_t(r.offset)];

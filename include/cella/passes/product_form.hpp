@@ -8,7 +8,9 @@ namespace cella {
 
 /// A matrix product in terms of strides, if each of its four kinds of factors (rows, columns,
 /// summed, batch) is one evenly spaced run in every tensor that has it. The kernel writes rows: a
-/// result whose columns lie apart is computed as the transposed product, `exchanged`.
+/// result whose columns lie apart is computed as the transposed product, `exchanged`. A leading
+/// factor of the result that keeps rows or columns from being one run counts as batch, in which the
+/// operand that lacks it is the same matrix for all.
 struct product_form {
   bool fits{};
   bool exchanged{};
@@ -54,10 +56,19 @@ constexpr product_form form_of_product(const matmul_op::options& o,
     }
     return true;
   };
-  p.fits = collect(true, false, true, 2, p.rows, {&p.a_row, nullptr, &p.c_row}) &&
+  const auto collect_all = [&] {
+    p = {};
+    return collect(true, false, true, 2, p.rows, {&p.a_row, nullptr, &p.c_row}) &&
            collect(false, true, true, 2, p.columns, {nullptr, &p.b_column, &p.c_column}) &&
            collect(true, true, false, 0, p.depth, {&p.a_depth, &p.b_depth, nullptr}) &&
            collect(true, true, true, 2, p.batch, {&p.a_batch, &p.b_batch, &p.c_batch});
+  };
+  p.fits = collect_all();
+  if (!p.fits && types[2].rank() > 0) {
+    const auto lead = std::size_t(o.result[0]);
+    has[0][lead] = has[1][lead] = true;
+    p.fits = collect_all();
+  }
   if (p.fits && p.c_column != 1 && p.columns > 1) {
     p.exchanged = true;
     p.fits = p.c_row == 1 || p.rows == 1;

@@ -2,6 +2,7 @@
 // of reverse mode for cond, scan, while_loop and call, and rematerialization, are made of this.
 #pragma once
 
+#include <cella/ops/slicing.hpp>
 #include <cella/transform/pullback.hpp>
 
 namespace cella::detail {
@@ -88,7 +89,20 @@ class region_splitter {
     const op_info& op = *b_.g.nodes[std::size_t(n)].op;
     if (recompute_) return true;
     if (&op == &get_info_of) return false;
-    return op.kind == op_kind::leaf || op.cheap || (op.pointwise && n >= first_of_sweep_);
+    return op.kind == op_kind::leaf || op.cheap || (op.pointwise && n >= first_of_sweep_) ||
+           is_part_of_input(n);
+  }
+  /// A part of an input need not be stored: the input is handed over. (Of a large input that might
+  /// be a carry, which is stored then, it must be a good part.)
+  constexpr bool is_part_of_input(node_id n) const {
+    const node& x = b_.g.nodes[std::size_t(n)];
+    if (!is<slice_op>(x)) return false;
+    node_id from = b_.g.operand(n, 0);
+    while (is<slice_op>(b_.g.nodes[std::size_t(from)]) ||
+           is<reshape_op>(b_.g.nodes[std::size_t(from)]))
+      from = b_.g.operand(from, 0);
+    const std::int64_t whole = b_.g.type(from).size();
+    return is_input_[place(from)] && (whole <= 64 || whole <= 2 * x.type.size());
   }
   constexpr flags needed_for(const ids& outputs) const {
     flags m(nodes_.size(), 0);

@@ -3,6 +3,7 @@
 
 #include <cella/backend/cpu/kernel_calls.hpp>
 #include <cella/backend/cpu/records.hpp>
+#include <cella/backend/cpu/register_region.hpp>
 #include <cella/backend/cpu/watch.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/passes/make_plan.hpp>
@@ -109,6 +110,10 @@ class control_step {
   static constexpr int operands = n.operand_count;
   template <int Region, int Carries, int FirstConstant = 1 << 30>
   using region = region_program<typename P::root, n.regions[Region], Carries, FirstConstant>;
+  template <int Region>
+  using small_region = register_region<typename P::root, n.regions[Region]>;
+  template <int Region>
+  static constexpr bool in_registers = runs_in_registers<typename P::root, n.regions[Region]>;
 
   static std::byte* operand(const memory& m, int k) {
     return m.at<std::byte>(P::plan.links[std::size_t(s.first_link + k)]);
@@ -137,19 +142,58 @@ class control_step {
   }
   template <int Branch>
   static void run_branch(const memory& m) {
-    region_frame<region<Branch, 0>> frame(m);
-    for (int k = 1; k < operands; ++k) frame.input(k - 1, operand(m, k));
-    for (int k = 0; k < n.result_count; ++k) frame.result(k, result(m, k));
-    frame.run();
+    run_once<Branch, 1>(m);
   }
-  static void run_call(const memory& m) {
-    region_frame<region<0, 0>> frame(m);
-    for (int k = 0; k < operands; ++k) frame.input(k, operand(m, k));
-    for (int k = 0; k < n.result_count; ++k) frame.result(k, result(m, k));
-    frame.run();
+  static void run_call(const memory& m) { run_once<0, 0>(m); }
+  /// A region whose inputs are the operands from `First` on.
+  template <int Region, int First>
+  static void run_once(const memory& m) {
+    if constexpr (in_registers<Region>) {
+      run_once_in_registers<Region, First>(m);
+    } else {
+      region_frame<region<Region, 0>> frame(m);
+      for (int k = First; k < operands; ++k) frame.input(k - First, operand(m, k));
+      for (int k = 0; k < n.result_count; ++k) frame.result(k, result(m, k));
+      frame.run();
+    }
+  }
+
+  template <int Region, int First>
+  [[gnu::flatten]] static void run_once_in_registers(const memory& m) {
+    using body = small_region<Region>;
+    typename body::frame f;
+    body::template load<0, body::inputs>(f, [&](int k) { return operand(m, First + k); });
+    body::run(f, *m.context);
+    body::template store_outputs<0, body::outputs>(f, [&](int k) { return result(m, k); });
   }
 
   static void run_scan(const memory& m) {
+    if constexpr (in_registers<0>)
+      run_scan_in_registers(m);
+    else
+      run_scan_of_kernels(m);
+  }
+  // All that these call is inlined: a call between the operations would empty the registers.
+  [[gnu::flatten]] static void run_scan_in_registers(const memory& m) {
+    constexpr auto o = n.attributes.template as<scan_options>();
+    constexpr int slices = o.carries + o.xs;
+    using body = small_region<0>;
+    typename body::frame f;
+    const auto in = [&](int k) { return operand(m, k); };
+    body::template load<0, o.carries>(f, in);
+    body::template load<slices, operands>(f, in);
+    for (int step = 0; step < o.length; ++step) {
+      const std::int64_t t = o.reverse ? o.length - 1 - step : step;
+      body::template load<o.carries, slices>(
+          f, [&](int k) { return operand(m, k) + t * without_leading(operand_type(k)).bytes(); });
+      body::run(f, *m.context);
+      body::template store_outputs<o.carries, n.result_count>(
+          f, [&](int k) { return result(m, k) + t * without_leading(result_type(k)).bytes(); });
+      body::template advance<o.carries>(f);
+    }
+    body::template store_inputs<0, o.carries>(f, [&](int k) { return result(m, k); });
+  }
+  static void run_scan_of_kernels(const memory& m) {
     constexpr auto o = n.attributes.template as<scan_options>();
     region_frame<region<0, o.carries, o.carries + o.xs>> frame(m);
     bind_carries(m, frame, o.carries);
@@ -168,6 +212,21 @@ class control_step {
   }
 
   static void run_while(const memory& m) {
+    if constexpr (in_registers<0> && in_registers<1>)
+      run_while_in_registers(m);
+    else
+      run_while_of_kernels(m);
+  }
+  [[gnu::flatten]] static void run_while_in_registers(const memory& m) {
+    constexpr auto o = n.attributes.template as<while_options>();
+    using body = small_region<1>;
+    typename body::frame f;
+    body::template load<0, operands>(f, [&](int k) { return operand(m, k); });
+    register_while<typename P::root, n.regions[0], n.regions[1], o.carries, o.max_steps>(
+        f, *m.context);
+    body::template store_inputs<0, o.carries>(f, [&](int k) { return result(m, k); });
+  }
+  static void run_while_of_kernels(const memory& m) {
     constexpr auto o = n.attributes.template as<while_options>();
     region_frame<region<0, 0, o.carries>> condition(m);
     region_frame<region<1, o.carries, o.carries>> body(m);

@@ -19,8 +19,8 @@ inline void run_call(const kernel_call& call, const memory& m, std::byte* scratc
   });
 }
 
-/// The calls of program P as constant tables: `preparation` is what depends on parameters only,
-/// `steps` everything else; one entry per kernel call.
+/// The calls of program P as constant tables: `preparation` is what depends on parameters only, or
+/// on nothing, `steps` everything else; one entry per kernel call.
 template <class P>
 class kernel_calls {
   template <bool Prepare, int I>
@@ -28,7 +28,7 @@ class kernel_calls {
     using step = lowered<P, I>;
     if (step::s.carried) return 0;
     if (step::prepares()) return 1;
-    return Prepare ? 0 : std::size_t(step::phases());
+    return Prepare == step::s.constant ? std::size_t(step::phases()) : 0;
   }
   template <bool Prepare, int I, std::size_t N>
   static constexpr void add([[maybe_unused]] std::array<kernel_call, N>& t,
@@ -39,7 +39,7 @@ class kernel_calls {
     } else if constexpr (step::prepares()) {
       constexpr int phase = Prepare ? 0 : 1;
       t[n++] = {&step::template run<phase>, step::units(phase), I, step::scratch_bytes()};
-    } else if constexpr (!Prepare) {
+    } else if constexpr (Prepare == step::s.constant) {
       t[n++] = {&step::template run<0>, step::units(0), I, step::scratch_bytes()};
       if constexpr (step::phases() == 2)
         t[n++] = {&step::template run<1>, step::units(1), I, step::scratch_bytes()};

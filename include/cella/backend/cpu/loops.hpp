@@ -181,6 +181,46 @@ constexpr int sum_units(const loop_nest<Reads>& n) {
   return int(kept / n.inner() * ((n.inner() + width - 1) / width));
 }
 
+/// How values are folded into one: from `start` on, in any order.
+struct adding {
+  template <class T>
+  static constexpr T start = T(0);
+  template <class T>
+  [[gnu::always_inline]] static vec<T> fold(vec<T> a, vec<T> v) {
+    return a + v;
+  }
+  template <class T>
+  static T over_lanes(vec<T> a) {
+    return sum(a);
+  }
+};
+/// The largest (or smallest), NaN if one is.
+template <bool Largest>
+struct extreme {
+  template <class T>
+  static constexpr T start = (Largest ? T(-1) : T(1)) * std::numeric_limits<T>::infinity();
+  template <class T>
+  [[gnu::always_inline]] static vec<T> fold(vec<T> a, vec<T> v) {
+    return xsimd::select((Largest ? v > a : v < a) || v != v, v, a);
+  }
+  template <class T>
+  static T over_lanes(vec<T> a) {
+    alignas(vec<T>) T x[lanes<T>];
+    store(x, a);
+    T y = x[0];
+    for (T v : x) y = (Largest ? v > y : v < y) || v != v ? v : y;
+    return y;
+  }
+};
+/// The first `count` lanes of v, and what changes nothing in the others.
+template <class Fold, class T>
+[[gnu::always_inline]] inline vec<T> fold_first(int count, vec<T> v) {
+  if constexpr (std::is_same_v<Fold, adding>)
+    return keep(first_bits(count), v);
+  else
+    return select(first_bits(count), v, vec<T>(Fold::template start<T>));
+}
+
 /// How a sum treats the samples in the lanes.
 struct lanes_of_sum {
   bool across{};    ///< sum them, too
@@ -188,8 +228,8 @@ struct lanes_of_sum {
   unsigned live{};  ///< lanes of the last block that hold samples
 };
 
-/// Sums `Term` over the folded loops of a plain nest whose innermost loop is kept.
-template <class T, int Reads, class Term, class Sink>
+/// Folds `Term` over the folded loops of a plain nest whose innermost loop is kept.
+template <class T, int Reads, class Term, class Fold, class Sink>
 [[gnu::noinline]] void sum_columns_of_loops(work_range units, const loop_nest<Reads>& n,
                                             const addresses<T, Reads, 1>& a, const Sink& sink) {
   constexpr unsigned moved = reads_of<Term>;
@@ -219,11 +259,11 @@ template <class T, int Reads, class Term, class Sink>
     const int vectors = int(std::min<std::int64_t>(sum_vectors, (n.inner() - first + L - 1) / L));
     const int rest = int(std::min<std::int64_t>(L, n.inner() - first - (vectors - 1) * L));
     std::array<vec<T>, std::size_t(sum_vectors)> total;
-    total.fill(vec<T>(T{0}));
+    total.fill(vec<T>(Fold::template start<T>));
     const auto add = [&]<bool Whole>(const auto& at, int v, int count) {
       vec<T>& sum = total[std::size_t(v)];
-      sum = sum + Term::evaluate(
-                      loop_cursor<T, Reads, 1, false, Whole>{a, at, step, first + v * L, count});
+      sum = Fold::template fold<T>(sum, Term::evaluate(loop_cursor<T, Reads, 1, false, Whole>{
+                                            a, at, step, first + v * L, count}));
     };
     for (std::int64_t f = 0; f < folds; ++f) {
       auto at = base;
@@ -250,16 +290,16 @@ template <class T, int Reads, class Term, class Sink>
   }
 }
 
-/// Sums `Term` over the folded loops; finished values go to the sink in the order of the kept ones.
-/// Each row is summed by itself first, which keeps the rounding error small, and always in the same
-/// order.
-template <class T, int Reads, bool Lanes, class Term, class Sink>
+/// Folds `Term` over the folded loops; finished values go to the sink in the order of the kept
+/// ones. Each row is summed by itself first, which keeps the rounding error small, and always in
+/// the same order. In the lanes only sums.
+template <class T, int Reads, bool Lanes, class Term, class Fold = adding, class Sink>
 [[gnu::noinline]] void sum_loops(work_range units, const loop_nest<Reads>& n,
                                  const addresses<T, Reads, 1>& a, lanes_of_sum samples,
                                  const Sink& sink) {
   const bool inner_folded = n.folds(n.loops - 1);
   if constexpr (!Lanes) {
-    if (!inner_folded) return sum_columns_of_loops<T, Reads, Term>(units, n, a, sink);
+    if (!inner_folded) return sum_columns_of_loops<T, Reads, Term, Fold>(units, n, a, sink);
   }
   const auto step = detail::inner_steps(n);
   // Kept and folded outer loops as two nests over the same operands.
@@ -290,33 +330,34 @@ template <class T, int Reads, bool Lanes, class Term, class Sink>
     const std::int64_t outer = kept_inner_lanes ? u / n.inner() : u;
     std::array<std::int64_t, std::size_t(Reads)> base{};
     place(outer, kept, kept_count, base);
-    vec<T> total(T{0});
+    vec<T> total(Fold::template start<T>);
     for (std::int64_t f = 0; f < folds; ++f) {
       auto at = base;
       const bool last_block = place(f, fold, fold_count, at);
-      vec<T> row(T{0});
+      vec<T> row(Fold::template start<T>);
       if (inner_folded) {
         constexpr int width = Lanes ? 1 : lanes<T>;
         const std::int64_t whole = Lanes ? n.inner() : n.inner() / lanes<T> * lanes<T>;
         for (std::int64_t i = 0; i < whole; i += width) {
-          row =
-              row + Term::evaluate(loop_cursor<T, Reads, 1, Lanes, true>{a, at, step, i, lanes<T>});
+          row = Fold::template fold<T>(
+              row, Term::evaluate(loop_cursor<T, Reads, 1, Lanes, true>{a, at, step, i, lanes<T>}));
         }
         if (whole < n.inner()) {
           const int rest = int(n.inner() - whole);
-          row =
-              row + keep(first_bits(rest),
-                         Term::evaluate(loop_cursor<T, Reads, 1, Lanes>{a, at, step, whole, rest}));
+          row = Fold::template fold<T>(
+              row, fold_first<Fold, T>(rest, Term::evaluate(loop_cursor<T, Reads, 1, Lanes>{
+                                                 a, at, step, whole, rest})));
         }
       } else {
         row = Term::evaluate(loop_cursor<T, Reads, 1, Lanes>{a, at, step, inner_turn, lanes<T>});
       }
-      total = total + (Lanes && samples.across && last_block ? keep(samples.live, row) : row);
+      total = Fold::template fold<T>(
+          total, Lanes && samples.across && last_block ? keep(samples.live, row) : row);
     }
     if (Lanes && !samples.across) {
       sink(total, std::int64_t{u}, lanes<T>);
     } else {
-      sink(vec<T>(sum(total)), std::int64_t{u}, 1);
+      sink(vec<T>(Fold::template over_lanes<T>(total)), std::int64_t{u}, 1);
     }
   }
 }

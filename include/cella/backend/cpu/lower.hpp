@@ -19,6 +19,7 @@
 #include <cella/ops/compute.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/indexing.hpp>
+#include <cella/ops/reduction.hpp>
 #include <cella/passes/product_form.hpp>
 #include <utility>
 
@@ -396,7 +397,10 @@ struct lowered {
     if constexpr (in_lanes && !across) {
       sum_loops<T, s.read_count, true, term>(units, nest(), a, how, lanes_epilogue(m));
     } else {
-      sum_loops<T, s.read_count, in_lanes, term>(units, nest(), a, how, plain_epilogue(m));
+      using fold = std::conditional_t<
+          is<max_op>(g.nodes[std::size_t(s.anchor)]), extreme<true>,
+          std::conditional_t<is<min_op>(g.nodes[std::size_t(s.anchor)]), extreme<false>, adding>>;
+      sum_loops<T, s.read_count, in_lanes, term, fold>(units, nest(), a, how, plain_epilogue(m));
     }
   }
 

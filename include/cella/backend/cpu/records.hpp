@@ -18,14 +18,21 @@ using record = stored_record*;
 struct stored_record {
   std::span<const tensor_type> fields;
 
-  static std::int64_t room(std::int64_t bytes) { return align_up(bytes, 8); }
-  static std::int64_t bytes(const tensor_type& t) { return room(stored(t).bytes()); }
+  static constexpr std::int64_t room(std::int64_t bytes) { return align_up(bytes, 8); }
+  static constexpr std::int64_t bytes(const tensor_type& t) { return room(stored(t).bytes()); }
+  /// Of a whole record.
+  static constexpr std::int64_t size(std::span<const tensor_type> fields) {
+    auto size = std::int64_t(sizeof(stored_record));
+    for (const tensor_type& t : fields) size += bytes(t);
+    return size;
+  }
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 
   /// `fields` outlives the record.
   static record make(frame_stack& memory, std::span<const tensor_type> fields) {
-    std::int64_t size = sizeof(stored_record);
-    for (const tensor_type& t : fields) size += bytes(t);
+    return make(memory, fields, size(fields));
+  }
+  static record make(frame_stack& memory, std::span<const tensor_type> fields, std::int64_t size) {
     return ::new (memory.take(size)) stored_record{fields};
   }
 };

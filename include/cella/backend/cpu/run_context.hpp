@@ -24,11 +24,9 @@ class frame_stack {
   /// Memory of `bytes` bytes, aligned to 64, until `release` goes back behind it.
   std::byte* take(std::int64_t bytes) {
     bytes = align_up(bytes);
-    while (top_.chunk < chunks_.size() &&
-           top_.used + bytes > std::int64_t(chunks_[top_.chunk].size()))
-      top_ = {top_.chunk + 1, 0};
-    if (top_.chunk == chunks_.size())
-      chunks_.emplace_back(std::size_t(std::max(bytes, std::int64_t{1} << 18)));
+    if (top_.chunk == chunks_.size() ||
+        top_.used + bytes > std::int64_t(chunks_[top_.chunk].size())) [[unlikely]]
+      next_chunk(bytes);
     std::byte* p = chunks_[top_.chunk].data() + top_.used;
     top_.used += bytes;
     return p;
@@ -37,6 +35,14 @@ class frame_stack {
   void release(mark to) { top_ = to; }
 
  private:
+  [[gnu::noinline]] void next_chunk(std::int64_t bytes) {
+    while (top_.chunk < chunks_.size() &&
+           top_.used + bytes > std::int64_t(chunks_[top_.chunk].size()))
+      top_ = {top_.chunk + 1, 0};
+    if (top_.chunk == chunks_.size())
+      chunks_.emplace_back(std::size_t(std::max(bytes, std::int64_t{1} << 18)));
+  }
+
   std::vector<aligned_buffer> chunks_;
   mark top_;
 };

@@ -161,11 +161,19 @@ class watch_maker {
   constexpr void put_words(const plan_step& s) {
     constexpr std::size_t most = 6;
     std::vector<text> all;
+    // A small body runs as one function, of which only the results are seen.
+    if (s.kind == step_kind::control) {
+      for (int r : g_.nodes[std::size_t(s.anchor)].regions) {
+        if (r < 0) continue;
+        const auto& body = g_.regions[std::size_t(r)].nodes;
+        members_.insert(members_.end(), body.begin(), body.end());
+      }
+    }
     for (node_id n : members_) {
       const node& x = g_.nodes[std::size_t(n)];
       const bool computes =
           x.op->pointwise || x.op->kind == op_kind::control || n == s.anchor || n == s.accumulated;
-      if (!computes || x.op == &get_info_of) continue;
+      if (!computes || x.op == &get_info_of || is<identity_op>(x)) continue;
       const text t = describe_operation(x, g_.view(x.cell));
       bool known = false;
       for (const text& other : all) known |= other.view() == t.view();
