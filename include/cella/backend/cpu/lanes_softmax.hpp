@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cella/backend/cpu/exponentials.hpp>
 #include <cella/backend/cpu/lanes_layout.hpp>
 #include <cstdint>
 
@@ -57,9 +58,9 @@ template <class T>
     vec<T> sum_of_exp(T{0}), at_label(T{0});
     T* to = dz ? dz + std::int64_t{block} * classes * L : nullptr;
     for (int c = 0; c < classes; ++c) {
-      // Dead lanes may hold NaN, which xsimd's exp would convert to an integer.
+      // Dead lanes may hold NaN: they count as zeros.
       const vec<T> shifted = keep(first_bits(n), load(at + std::int64_t{c} * L) - largest);
-      const vec<T> power = xsimd::exp(shifted);
+      const vec<T> power = exponential<T>(shifted);
       sum_of_exp = sum_of_exp + power;
       at_label = at_label + keep(equal_first<T>(label, n, c), shifted);
       if (to) store(to + std::int64_t{c} * L, power);
@@ -72,7 +73,7 @@ template <class T>
         store(p, keep(labelled, load(p) * share - right));
       }
     }
-    loss[block] = scale * sum(keep(labelled, xsimd::log(sum_of_exp) - at_label));
+    loss[block] = scale * sum(keep(labelled, logarithm<T>(sum_of_exp) - at_label));
     if (hits) hits[block] = std::popcount(hit);
   }
 }
