@@ -160,6 +160,8 @@ std::vector<call_label> labels_of(const Graph& g, std::span<const plan_step> ste
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const plan_step& s = steps[std::size_t(calls[i].step)];
     const bool prepares = i + 1 < calls.size() && calls[i + 1].step == calls[i].step;
+    // The arithmetic of a loop is that of its body, which is not counted here.
+    const bool counts = !prepares && s.kind != step_kind::control;
     const node& n = g.nodes[std::size_t(s.anchor)];
     std::string place(g.view(n.cell));
     if (n.line > 0) {
@@ -169,7 +171,7 @@ std::vector<call_label> labels_of(const Graph& g, std::span<const plan_step> ste
     }
     labels.push_back({std::string(name(s.kind)) + (prepares ? " (prepares)" : ""),
                       s.arrangement == layout::lanes ? "lanes" : "plain", std::move(place),
-                      prepares ? 0.0 : double(s.flops), prepares ? 0.0 : double(s.bytes)});
+                      counts ? double(s.flops) : 0.0, counts ? double(s.bytes) : 0.0});
   }
   return labels;
 }
