@@ -42,7 +42,9 @@ class call_profile {
     std::string file = std::string_view(value) == "1" ? "cella_profile.json" : value;
     if (number > 1) {
       const std::size_t dot = std::min(file.rfind('.'), file.size());
-      file.insert(dot, "_" + std::to_string(number));
+      std::string numbered(file, 0, dot);
+      numbered.append("_").append(std::to_string(number)).append(file, dot);
+      file = std::move(numbered);
     }
     return std::make_unique<call_profile>(labels(), threads, std::move(file));
   }
@@ -158,16 +160,18 @@ std::vector<call_label> labels_of(const Graph& g, std::span<const plan_step> ste
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const plan_step& s = steps[std::size_t(calls[i].step)];
     const bool prepares = i + 1 < calls.size() && calls[i + 1].step == calls[i].step;
+    // The arithmetic of a loop is that of its body, which is not counted here.
+    const bool counts = !prepares && s.kind != step_kind::control;
     const node& n = g.nodes[std::size_t(s.anchor)];
     std::string place(g.view(n.cell));
     if (n.line > 0) {
       const std::string_view file(n.file);
-      place += (place.empty() ? "" : " ") + std::string(file.substr(file.rfind('/') + 1)) + ":" +
-               std::to_string(n.line);
+      if (!place.empty()) place.append(" ");
+      place.append(file.substr(file.rfind('/') + 1)).append(":").append(std::to_string(n.line));
     }
     labels.push_back({std::string(name(s.kind)) + (prepares ? " (prepares)" : ""),
                       s.arrangement == layout::lanes ? "lanes" : "plain", std::move(place),
-                      prepares ? 0.0 : double(s.flops), prepares ? 0.0 : double(s.bytes)});
+                      counts ? double(s.flops) : 0.0, counts ? double(s.bytes) : 0.0});
   }
   return labels;
 }

@@ -50,7 +50,7 @@ template <class T>
     vec<T> sum_of_exp(T{0}), at_label(T{0});
     T* to = dz ? dz + std::int64_t{block} * classes * L : nullptr;
     for (int c = 0; c < classes; ++c) {
-      // Dead lanes may hold NaN.
+      // Dead lanes may hold NaN: they count as zeros.
       const vec<T> shifted = keep(first_bits(n), load(at + std::int64_t{c} * L) - largest);
       const vec<T> power = exponential<T>(shifted);
       sum_of_exp = sum_of_exp + power;
