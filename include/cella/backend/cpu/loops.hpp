@@ -227,7 +227,8 @@ struct extreme {
   static constexpr T start = (Largest ? T(-1) : T(1)) * std::numeric_limits<T>::infinity();
   template <class T>
   [[gnu::always_inline]] static vec<T> fold(vec<T> a, vec<T> v) {
-    return xsimd::select((Largest ? v > a : v < a) || v != v, v, a);
+    // Not v != v: in AVX-512 xsimd's is false for NaN.
+    return xsimd::select((Largest ? v > a : v < a) || !(v == v), v, a);
   }
   template <class T>
   static T over_lanes(vec<T> a) {
