@@ -3,7 +3,7 @@
 //
 // usage: profile NAME [THREADS]
 #include <algorithm>
-#include <cella/backend/cpu/simd.hpp>
+#include <cella/backend/cpu/peak.hpp>
 #include <cstdio>
 #include <string>
 
@@ -13,30 +13,6 @@ namespace {
 
 using namespace cella;
 using namespace cella::benchmark;
-
-/// Floating-point operations per second of multiply-adds in registers, on one core: the best of
-/// many tries.
-double measure_peak() {
-  constexpr int chains = 12, turns = 20000;
-  const cpu::vec<float> factor(0.999f);
-  double best = 0;
-  for (int attempt = 0; attempt < 200; ++attempt) {
-    cpu::vec<float> sums[chains];
-    // Chains that differ: equal ones would be computed once.
-    for (int c = 0; c < chains; ++c) sums[c] = cpu::vec<float>(float(c));
-    const auto start = clock::now();
-    for (int i = 0; i < turns; ++i) {
-#pragma GCC unroll 12
-      for (int c = 0; c < chains; ++c) sums[c] = cpu::multiply_add(sums[c], factor, factor);
-    }
-    const std::chrono::duration<double> took = clock::now() - start;
-    for (int c = 1; c < chains; ++c) sums[0] += sums[c];
-    volatile float keep = sums[0].get(0);
-    (void)keep;
-    best = std::max(best, 2.0 * cpu::lanes<float> * chains * turns / took.count());
-  }
-  return best;
-}
 
 std::string extents(const plan_step& s) {
   std::string t;
@@ -79,7 +55,7 @@ void print(const std::vector<call_profile>& calls, double step, double peak) {
 
 int main(int argc, char** argv) {
   const auto [work, threads] = selected(argc, argv);
-  const double peak = measure_peak() * threads;
+  const double peak = cpu::measured_peak() * threads;
   const program_profile p = work.profile(threads);
   std::printf("%.*s, %d thread%s: %.3f us per step (median %.3f); multiply-add peak %.1f GFLOP/s\n",
               int(work.name.size()), work.name.data(), threads, threads == 1 ? "" : "s",

@@ -1,9 +1,10 @@
-// Prints what the compiler made of LeNet-5: its parameters, its graphs, the steps of its program
+// Prints what the compiler made of LeNet-5: its parameters and cells, its graphs, the steps of its program
 // and where they keep their values.
 //
 // usage: explain [training|inference] [--graphs]
 #include <cella/models/lenet.hpp>
 #include <cella/runtime/explain.hpp>
+#include <cella/runtime/summary.hpp>
 #include <cella/train/model.hpp>
 #include <cstring>
 #include <iostream>
@@ -29,6 +30,8 @@ int main(int argc, char** argv) {
     }
   }
   summarize(std::cout, models::lenet5{});
+  std::cout << "\n";
+  summarize<tensor<dtype::f32, 1, 1, 28, 28>>(std::cout, models::lenet5{});
   std::cout << "\n";
   if (infers)
     explain<inference>(std::cout, options);

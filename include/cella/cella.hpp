@@ -6,9 +6,13 @@
 #include <cella/nn/layers.hpp>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/pooling.hpp>
+#include <cella/ops/print.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/optim/optimizers.hpp>
+#include <cella/runtime/compile.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/runtime/interpreter.hpp>
 #include <cella/train/step.hpp>
+#include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
+#include <cella/transform/jacobian.hpp>

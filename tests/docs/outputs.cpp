@@ -2,6 +2,7 @@
 
 #include <cella/models/lenet.hpp>
 #include <cella/runtime/explain.hpp>
+#include <cella/runtime/summary.hpp>
 #include <cella/train/model.hpp>
 #include <sstream>
 

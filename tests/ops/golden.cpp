@@ -1,6 +1,6 @@
 // Every golden case of an operation that the library has, or that is short to write with it: values
 // and gradients in double, in eager mode and through a graph traced at run time.
-#include "support/golden.hpp"
+#include "support/golden_case.hpp"
 
 #include <cella/ops/attention.hpp>
 #include <cella/ops/image.hpp>
@@ -378,7 +378,7 @@ TEST_SUITE("golden") {
     std::string skipped;
     std::size_t covered = 0;
     for (std::size_t i = 0; i < file->size(); ++i) {
-      const golden_case c = file->load_case(i);
+      const golden_case c = load_case(*file, i);
       INFO(c.label());
       if (!known(c.op)) {
         skipped += " " + c.label();

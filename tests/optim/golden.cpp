@@ -9,6 +9,7 @@
 #include <cella/train/runtime_path.hpp>
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -195,8 +196,9 @@ double graph_error(const golden& g, const std::string& name, double rate) {
 }
 
 /// Ours with the options of `Optimizer` against the case `name`. Graph mode has its options at
-/// compile time: a file with others is followed in eager mode only.
-template <auto Optimizer>
+/// compile time: a file with others is followed in eager mode only. A rule compiles to the same
+/// kernels in both precisions, so that few are compiled in f32 as well.
+template <auto Optimizer, bool Single = false>
 void follow(const golden& g, const std::string& name) {
   for (const auto& c : g.json()) {
     if (c.at("optimizer") != name) continue;
@@ -210,7 +212,7 @@ void follow(const golden& g, const std::string& name) {
       return;
     }
     CHECK(graph_error<dtype::f64, Optimizer>(g, name, rate) < 1e-11);
-    CHECK(graph_error<dtype::f32, Optimizer>(g, name, rate) < 2e-6);
+    if constexpr (Single) CHECK(graph_error<dtype::f32, Optimizer>(g, name, rate) < 2e-6);
     return;
   }
   FAIL_CHECK("the file has no case " << name);
@@ -224,13 +226,13 @@ TEST_SUITE("golden") {
     if (!g) return;
     follow<optim::sgd{}>(*g, "sgd");
     follow<optim::sgd{.weight_decay = 0.01}>(*g, "sgd_weight_decay");
-    follow<optim::sgd{.momentum = 0.9}>(*g, "momentum");
+    follow<optim::sgd{.momentum = 0.9}, true>(*g, "momentum");
     follow<optim::sgd{.momentum = 0.9, .nesterov = true}>(*g, "nesterov");
   }
   TEST_CASE("Adam and its variants follow PyTorch") {
     const auto g = golden::open("optimizers");
     if (!g) return;
-    follow<optim::adam{}>(*g, "adam");
+    follow<optim::adam{}, true>(*g, "adam");
     follow<optim::adam{.weight_decay = 0.01}>(*g, "adam_l2");
     follow<optim::adam{.amsgrad = true}>(*g, "amsgrad");
     follow<optim::adamw(0.1)>(*g, "adamw");

@@ -2,6 +2,7 @@
 
 #include <cella/models/lenet.hpp>
 #include <cella/runtime/explain.hpp>
+#include <cella/runtime/summary.hpp>
 #include <cella/train/step.hpp>
 #include <sstream>
 
@@ -180,4 +181,17 @@ TEST_CASE("summarize lists parameters and states with their sizes") {
         "total                                          70\n"
         "trainable                                      67\n");
   CHECK(contains(printed([](std::ostream& out) { summarize(out, models::lenet5{}); }), "61,706\n"));
+}
+
+TEST_CASE("summarize of arguments lists cells with results, parameters, arithmetic and bytes") {
+  const std::string s = printed([](std::ostream& out) {
+    summarize<cella::tensor<dtype::f32, 32, 1, 28, 28>>(out, models::lenet5{});
+  });
+  // conv1: 2 x 25 operations for each of 32 x 6 x 28 x 28 numbers, and one for the bias.
+  CHECK(contains(
+      s, "conv1             f32[32,6,28,28]            156         7,676,928        602,736\n"));
+  CHECK(contains(
+      s, "fc3               f32[32,10]                 850            54,080          4,680\n"));
+  CHECK(contains(
+      s, "total                                     61,706        27,074,112      1,091,880\n"));
 }

@@ -1,30 +1,51 @@
-#include "training_case.hpp"
+#include <cella/models/lenet.hpp>
+#include <cella/train/step.hpp>
+
+#include "support/training_case.hpp"
 
 using namespace cella;
 using namespace cella::test;
 
 namespace {
+
+/// The residual net of the golden file: convolution, batch norm, one residual block.
+struct residual_net {
+  nn::conv2d<3, 8, 3, false> c{.padding = 1};
+  nn::batch_norm<8> b{};
+  nn::conv2d<8, 8, 3, false> c1{.padding = 1};
+  nn::batch_norm<8> b1{};
+  nn::dense<8, 5> f{};
+
+  constexpr var operator()(var x) const {
+    x = relu(b(c(x)));
+    x = relu(x + b1(c1(x)));
+    return f(global_average_pool(x));
+  }
+};
+
 using training = training_step<residual_net, cross_entropy_loss, optim::adam>;
 template <dtype Element>
 using residual_step =
     program<training, true, Element, tensor<Element, 6, 3, 9, 9>, tensor<dtype::i32, 6>>;
-const auto same_name = [](const std::string& path) { return path; };
+template <dtype Element>
+golden_training run_of(const golden& g) {
+  return {g, {"residual", {Element, {6, 3, 9, 9}}, {dtype::i32, {6}}, 0.01}};
+}
+
 }  // namespace
 
 TEST_SUITE("golden") {
   TEST_CASE("twenty steps of a residual net with batch norm follow PyTorch in f32") {
     const auto g = golden::open("training");
     if (!g) return;
-    const auto e =
-        train_compiled<residual_net, residual_step<dtype::f32>>(*g, "residual", 0.01, same_name);
+    const auto e = run_of<dtype::f32>(*g).run_compiled<residual_net, residual_step<dtype::f32>>();
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-4);
   }
   TEST_CASE("twenty steps of a residual net with batch norm follow PyTorch in f64") {
     const auto g = golden::open("training");
     if (!g) return;
-    const auto e =
-        train_compiled<residual_net, residual_step<dtype::f64>>(*g, "residual", 0.01, same_name);
+    const auto e = run_of<dtype::f64>(*g).run_compiled<residual_net, residual_step<dtype::f64>>();
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-9);
     CHECK(e.weights < 1e-9);
@@ -32,32 +53,28 @@ TEST_SUITE("golden") {
   TEST_CASE("a residual net follows PyTorch in eager mode, f32") {
     const auto g = golden::open("training");
     if (!g) return;
-    const auto e =
-        train_at_run_time<training, dtype::f32, 3, 9, 9>(*g, "residual", 0.01, true, same_name);
+    const auto e = run_of<dtype::f32>(*g).run_at_run_time<training, dtype::f32>(true);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-4);
   }
   TEST_CASE("a residual net follows PyTorch in eager mode, f64") {
     const auto g = golden::open("training");
     if (!g) return;
-    const auto e =
-        train_at_run_time<training, dtype::f64, 3, 9, 9>(*g, "residual", 0.01, true, same_name);
+    const auto e = run_of<dtype::f64>(*g).run_at_run_time<training, dtype::f64>(true);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-9);
   }
   TEST_CASE("a residual net follows PyTorch in a graph traced at run time, f32") {
     const auto g = golden::open("training");
     if (!g) return;
-    const auto e =
-        train_at_run_time<training, dtype::f32, 3, 9, 9>(*g, "residual", 0.01, false, same_name);
+    const auto e = run_of<dtype::f32>(*g).run_at_run_time<training, dtype::f32>(false);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-4);
   }
   TEST_CASE("a residual net follows PyTorch in a graph traced at run time, f64") {
     const auto g = golden::open("training");
     if (!g) return;
-    const auto e =
-        train_at_run_time<training, dtype::f64, 3, 9, 9>(*g, "residual", 0.01, false, same_name);
+    const auto e = run_of<dtype::f64>(*g).run_at_run_time<training, dtype::f64>(false);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-9);
   }

@@ -19,7 +19,6 @@
 
 #include "support/compare.hpp"
 #include "support/traced.hpp"
-#include "support/transform_check.hpp"
 
 namespace cella::test {
 
@@ -31,15 +30,7 @@ struct case_input {
   dtype element = dtype::f64;
 
   constexpr tensor_type type() const { return {element, extents}; }
-  tensor sample(std::uint64_t seed) const {
-    generator random(seed, 7);
-    tensor t{type(), {}};
-    for (std::int64_t i = 0; i < t.type.size(); ++i) {
-      const double v = random.uniform(low, high);
-      t.values.push_back(is_floating(element) ? v : std::floor(v));
-    }
-    return t;
-  }
+  tensor sample(std::uint64_t seed) const;
 };
 
 /// What must agree between a graph traced by the compiler and one traced at run time: the type of
@@ -170,101 +161,15 @@ struct tolerances {
 };
 
 /// The derivative of a scalar function of tensors by one of them, by central differences.
-template <class F>
-std::vector<double> differences(F f, std::vector<tensor> x, std::size_t k, double step) {
-  std::vector<double> d;
-  for (double& element : x[k].values) {
-    const double at = element;
-    element = at + step;
-    const double above = f(x);
-    element = at - step;
-    const double below = f(x);
-    element = at;
-    d.push_back((above - below) / (2 * step));
-  }
-  return d;
-}
+std::vector<double> differences(const std::function<double(const std::vector<tensor>&)>& f,
+                                std::vector<tensor> x, std::size_t k, double step);
 
 /// Checks one case; every failure names it.
-inline void check_gradient(const gradient_case& c, const tolerances& limit = {},
-                           std::source_location at = std::source_location::current()) {
-  const std::string label(c.name);
-  INFO(label);
-  const std::size_t n = c.count;
-  std::vector<tensor> in;
-  for (std::size_t k = 0; k < n; ++k) in.push_back(c.inputs[k].sample(1 + k));
-
-  // The value: eager, traced at run time, and the compiler's graph.
-  auto only_value = [&](const vars& x) { return vars{c.f(x)}; };
-  const tensor value = run_eagerly(only_value, in)[0];
-  CHECK(run_traced(only_value, in)[0].values == value.values);
-  CHECK_FALSE(c.value.failed);
-  CHECK_FALSE(c.derivative.failed);
-  CHECK(c.value.result == value.type);
-  CHECK(c.trace(false) == c.value);
-  CHECK(c.trace(true) == c.derivative);
-  if (n > 0) {
-    std::vector<tensor> other;
-    for (std::size_t k = 0; k < n; ++k) other.push_back(c.inputs[k].sample(101 + k));
-    check_batching([f = c.f](const vars& x) { return f(x); }, {in, other}, 1e-9);
-  }
-  if (!is_floating(value.type.element)) return;
-  // Zeros everywhere would agree with their own derivative.
-  CHECK(std::any_of(value.values.begin(), value.values.end(), [](double v) { return v != 0; }));
-
-  // Inputs of the derivatives: x, weights of the result, one direction per x.
-  std::vector<tensor> all = in;
-  all.push_back(case_input{value.type.shape, -1, 1, value.type.element}.sample(50));
-  for (std::size_t k = 0; k < n; ++k)
-    all.push_back(case_input{in[k].type.shape, -1, 1, dtype::f64}.sample(60 + k));
-  auto own = [n](const vars& x) { return vars(x.begin(), x.begin() + std::ptrdiff_t(n)); };
-  auto directions = [n](const vars& x) { return std::span(x).subspan(n + 1); };
-
-  std::vector<tensor_type> types;
-  for (const tensor& t : all) types.push_back(t.type);
-  const traced_graph loss([&](const vars& x) { return vars{probe::loss(c.f, own(x), x[n])}; },
-                          types);
-  const traced_graph directional(
-      [&](const vars& x) { return vars{probe::directional(c.f, own(x), x[n], directions(x))}; },
-      types);
-  auto first_number = [](const traced_graph& g) {
-    return [&g](const std::vector<tensor>& x) { return g(x)[0].values[0]; };
-  };
-
-  for (std::size_t k = 0; k < n; ++k) {
-    if (!is_floating(in[k].type.element)) continue;
-    INFO("operand ", k);
-    auto gradients = [&](const vars& x) {
-      const vars y = own(x);
-      const var tilted = probe::tilted_gradient(c.f, y, x[n], k);
-      auto of_one = [&](var t) {
-        vars z = y;
-        z[k] = t;
-        return c.f(z);
-      };
-      return vars{tilted, vjp(of_one, y[k], x[n]).second,
-                  probe::second(c.f, y, x[n], directions(x), k)};
-    };
-    const auto eager = run_eagerly(gradients, all);
-    const auto traced = run_traced(gradients, all);
-    for (std::size_t i = 0; i < eager.size(); ++i) CHECK(eager[i].values == traced[i].values);
-
-    std::vector<double> tilted = differences(first_number(loss), all, k, limit.step);
-    check_close(eager[1].values, tilted, limit.first, at);
-    for (std::size_t i = 0; i < tilted.size(); ++i) tilted[i] += in[k].values[i];
-    check_close(eager[0].values, tilted, limit.first, at);
-    check_close(eager[2].values, differences(first_number(directional), all, k, limit.step),
-                limit.second, at);
-    const std::vector<tensor> samples{in[k], c.inputs[k].sample(201 + k),
-                                      c.inputs[k].sample(301 + k)};
-    transform_check([f = c.f](const vars& x) { return f(x); }, in, k, samples, {}).run(false, at);
-  }
-}
+void check_gradient(const gradient_case& c, const tolerances& limit = {},
+                    std::source_location at = std::source_location::current());
 
 /// Checks every case of a list.
-inline void check_gradients(std::span<const gradient_case> cases, const tolerances& limit = {},
-                            std::source_location at = std::source_location::current()) {
-  for (const gradient_case& c : cases) check_gradient(c, limit, at);
-}
+void check_gradients(std::span<const gradient_case> cases, const tolerances& limit = {},
+                     std::source_location at = std::source_location::current());
 
 }  // namespace cella::test

@@ -9,11 +9,12 @@
 #include <cella/runtime/interpreter.hpp>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <source_location>
 #include <span>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -38,83 +39,49 @@ inline tensor truths(const shape& s, reals values) {
 inline tensor scalar(double value) { return f64({}, {value}); }
 
 using vars = std::vector<var>;
+/// A function of several vars with several results, or with one.
+using vars_function = std::function<vars(const vars&)>;
+using var_function = std::function<var(const vars&)>;
 
 /// Inputs of a builder, with memory for their values.
 class bindings {
  public:
-  var bind(builder& b, value_store& values, const tensor& t) {
-    const node_id id = b.input(t.type, input_role::argument, "x" + std::to_string(count_++));
-    const tensor_ref memory = store(t);
-    values.bind(id, memory);
-    return {&b, id};
-  }
-  tensor_ref store(const tensor& t) {
-    REQUIRE(t.values.size() == std::size_t(t.type.size()));
-    memory_.emplace_back(std::size_t(t.type.bytes()) + 1);
-    const tensor_ref r{memory_.back().data(), t.type};
-    for (std::size_t i = 0; i < t.values.size(); ++i)
-      write_element(r, std::int64_t(i), t.values[i]);
-    return r;
-  }
+  var bind(builder& b, value_store& values, const tensor& t);
+  tensor_ref store(const tensor& t);
 
  private:
   std::deque<aligned_buffer> memory_;
   int count_{};
 };
 
-inline tensor read(const tensor_ref& r) {
-  tensor t{r.type, {}};
-  for (std::int64_t i = 0; i < r.type.size(); ++i) t.values.push_back(read_element(r, i));
-  return t;
-}
+tensor read(const tensor_ref& r);
 
 /// A builder in eager mode.
-struct eager_session {
-  builder b;
-  eager_evaluator evaluator;
-  bindings inputs;
+class eager_session {
+ public:
+  eager_session();
+  ~eager_session();
+  var operator()(const tensor& t);
+  tensor value(var v) const;
+  /// The value of `n` in memory; and `n` given a value.
+  tensor_ref memory(node_id n) const;
+  void bind(node_id n, const tensor& t);
 
-  eager_session() {
-    b.precision = dtype::f64;
-    b.eager = &evaluator;
-  }
-  var operator()(const tensor& t) { return inputs.bind(b, evaluator.values, t); }
-  tensor value(var v) const { return read(evaluator.values.value(v.id)); }
+  builder b;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
 };
 
-/// The results of `f(vars)` (a list of vars) in eager mode.
-template <class F>
-std::vector<tensor> run_eagerly(F f, const std::vector<tensor>& inputs) {
-  eager_session s;
-  vars x;
-  for (const tensor& t : inputs) x.push_back(s(t));
-  std::vector<tensor> results;
-  for (const var& y : f(x)) results.push_back(s.value(y));
-  return results;
-}
+/// The results of `f` in eager mode.
+std::vector<tensor> run_eagerly(const vars_function& f, const std::vector<tensor>& inputs);
 
 /// A graph that was traced once at run time and runs on any values.
 class traced_graph {
  public:
-  template <class F>
-  traced_graph(F f, const std::vector<tensor_type>& types) {
-    b.precision = dtype::f64;
-    vars x;
-    for (const tensor_type& t : types)
-      x.push_back({&b, b.input(t, input_role::argument, "x" + std::to_string(x.size()))});
-    for (const var& y : f(x)) outputs_.push_back(y.id);
-  }
-
-  std::vector<tensor> operator()(const std::vector<tensor>& inputs) const {
-    value_store values;
-    bindings memory;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      values.bind(b.g.input(int(i)), memory.store(inputs[i]));
-    interpret(b.g, values);
-    std::vector<tensor> results;
-    for (node_id y : outputs_) results.push_back(read(values.value(y)));
-    return results;
-  }
+  traced_graph(const vars_function& f, const std::vector<tensor_type>& types);
+  std::vector<tensor> operator()(const std::vector<tensor>& inputs) const;
 
   builder b;
 
@@ -122,13 +89,8 @@ class traced_graph {
   std::vector<node_id> outputs_;
 };
 
-/// The results of `f(vars)` through a graph traced at run time.
-template <class F>
-std::vector<tensor> run_traced(F f, const std::vector<tensor>& inputs) {
-  std::vector<tensor_type> types;
-  for (const tensor& t : inputs) types.push_back(t.type);
-  return traced_graph(f, types)(inputs);
-}
+/// The results of `f` through a graph traced at run time.
+std::vector<tensor> run_traced(const vars_function& f, const std::vector<tensor>& inputs);
 
 /// The value of a function of vars in eager mode: `eval([](var x) { ... }, t)`.
 template <class F, class... Tensors>
@@ -140,23 +102,7 @@ tensor eval(F f, const Tensors&... inputs) {
 
 /// The sentence that `f` fails with in eager mode, without the place; the place must be in the file
 /// of the caller. Inputs are zeros of the given types.
-template <class F>
-std::string fault(F f, const std::vector<tensor_type>& types,
-                  std::source_location at = std::source_location::current()) {
-  eager_session s;
-  vars x;
-  for (const tensor_type& t : types)
-    x.push_back(s({t, std::vector<double>(std::size_t(t.size()), 0.0)}));
-  try {
-    f(x);
-  } catch (const model_error& e) {
-    const std::string sentence = e.what();
-    const std::string_view path = at.file_name();
-    const std::string file(path.substr(path.rfind('/') + 1));
-    if (!sentence.starts_with(file + ":")) return "no place in " + file + ": " + sentence;
-    return sentence.substr(sentence.find(": ") + 2);
-  }
-  return "no fault";
-}
+std::string fault(const std::function<void(const vars&)>& f, const std::vector<tensor_type>& types,
+                  std::source_location at = std::source_location::current());
 
 }  // namespace cella::test

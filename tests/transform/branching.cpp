@@ -1,7 +1,10 @@
+#include <cella/graph/check.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/transform/control.hpp>
+#include <cella/transform/jacobian.hpp>
 #include <cella/transform/trace.hpp>
 
+#include "support/compare.hpp"
 #include "support/transform_check.hpp"
 
 using namespace cella;

@@ -1,6 +1,8 @@
 #include <cella/graph/print.hpp>
 #include <cella/ops/functions.hpp>
+#include <cella/passes/pass.hpp>
 #include <cella/transform/control.hpp>
+#include <cella/transform/jacobian.hpp>
 
 #include "support/transform_check.hpp"
 

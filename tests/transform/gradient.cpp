@@ -5,6 +5,8 @@
 #include <cella/transform/gradient.hpp>
 
 #include "support/compare.hpp"
+#include <nlohmann/json.hpp>
+
 #include "support/golden.hpp"
 #include "support/gradient_check.hpp"
 

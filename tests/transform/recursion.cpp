@@ -1,7 +1,9 @@
 #include <cella/ops/functions.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/transform/control.hpp>
+#include <cella/transform/jacobian.hpp>
 
+#include "support/compare.hpp"
 #include "support/transform_check.hpp"
 
 using namespace cella;

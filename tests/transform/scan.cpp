@@ -1,7 +1,10 @@
 #include <cella/ops/functions.hpp>
 #include <cella/ops/matmul.hpp>
+#include <cella/passes/pass.hpp>
 #include <cella/transform/control.hpp>
+#include <cella/transform/jacobian.hpp>
 
+#include "support/compare.hpp"
 #include "support/transform_check.hpp"
 
 using namespace cella;

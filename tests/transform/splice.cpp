@@ -1,11 +1,14 @@
 // Graphs with regions that are traced in one builder and spliced into another.
+#include <cella/graph/check.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/passes/hoist.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
+#include <cella/transform/jacobian.hpp>
 #include <cella/transform/trace.hpp>
 
+#include "support/compare.hpp"
 #include "support/transform_check.hpp"
 
 using namespace cella;

@@ -2,6 +2,7 @@
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/transform/custom.hpp>
+#include <cella/transform/jacobian.hpp>
 
 #include "support/transform_check.hpp"
 

@@ -13,6 +13,7 @@
 #include <cella/graph/parameter.hpp>
 #include <cella/graph/text.hpp>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -94,6 +95,11 @@ inline constexpr bool is_sequence<std::array<T, N>> = true;
 template <class T>
 inline constexpr bool is_sequence<std::vector<T>> = true;
 
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... T>
+inline constexpr bool is_tuple<std::tuple<T...>> = true;
+
 /// Types that reflection looks into. Everything else (numbers, strings, ...) is an option.
 template <class T>
 concept transparent = std::is_class_v<T> &&
@@ -121,7 +127,7 @@ constexpr void for_each_member(T& x, F f) {
 
 /// Walks a cell depth first: `on_parameter(path, parameter)` for each parameter and
 /// `on_cell(path, cell)` for each cell, its own path before those of its members. Elements of
-/// arrays and vectors are numbered: `layers.0.weight`.
+/// arrays, vectors and tuples are numbered: `layers.0.weight`.
 template <class T, class P, class C>
 constexpr void walk_cell(T& x, std::vector<char>& path, P& on_parameter, C& on_cell) {
   using U = std::remove_const_t<T>;
@@ -144,6 +150,10 @@ constexpr void walk_cell(T& x, std::vector<char>& path, P& on_parameter, C& on_c
         descend(number.view(), element);
       }
     }
+  } else if constexpr (detail::is_tuple<U>) {
+    int i = 0;
+    auto element = [&](auto& member) { descend((text() << i++).view(), member); };
+    std::apply([&](auto&... member) { (element(member), ...); }, x);
   } else if constexpr (detail::transparent<U>) {
     on_cell(here, x);
     for_each_member(x, descend);

@@ -13,12 +13,16 @@ class context {
   constexpr context(builder& b, std::int32_t parameter) : b_(&b), parameter_(parameter) {}
 
   constexpr var parameter() const { return {b_, b_->g.input(parameter_)}; }
+  /// Its path in the net: `conv1.weight`.
+  constexpr std::string_view name() const {
+    return b_->g.view(b_->g.inputs[std::size_t(parameter_)].name);
+  }
   /// A tensor of the parameter's type that the rule keeps from step to step.
   constexpr var slot(std::string_view name) { return slot(name, parameter().type()); }
   /// The same of another type: a number per parameter is `{precision, {}}`.
   constexpr var slot(std::string_view name, const tensor_type& type) {
     text path;
-    path << name << "." << b_->g.view(b_->g.inputs[std::size_t(parameter_)].name);
+    path << name << "." << this->name();
     last_slot_ = std::int32_t(b_->g.inputs.size());
     return {b_, b_->input(type, input_role::slot, path.view())};
   }

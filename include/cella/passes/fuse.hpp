@@ -44,10 +44,13 @@ class fuser {
     for (node_id n : g.regions[0].nodes) {
       if (live_[std::size_t(n)] && owner[std::size_t(n)] == unclaimed) match(n);
     }
-    for (node_id n : g.regions[0].nodes) {
-      if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed) continue;
-      const node& x = g.nodes[std::size_t(n)];
-      if (x.type.element != dtype::boolean && startable(n)) start_elementwise(n);
+    for (const bool all : {false, true}) {
+      for (node_id n : g.regions[0].nodes) {
+        if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed) continue;
+        const node& x = g.nodes[std::size_t(n)];
+        if (x.type.element == dtype::boolean || !startable(n)) continue;
+        if (all || !left_to_user(n)) start_elementwise(n);
+      }
     }
     for (node_id n : g.regions[0].nodes) {
       const node& x = g.nodes[std::size_t(n)];
@@ -441,6 +444,18 @@ class fuser {
     }
     return true;
   }
+  /// Whether `n` is better computed by the loops of the one operation that uses it, which waits for
+  /// something that comes later.
+  constexpr bool left_to_user(node_id n) const {
+    const node_id u = only_user(n);
+    if (arrangement_ != layout::plain || u < 0 || !live(u) || !pointwise(u)) return false;
+    if (owner[std::size_t(u)] != unclaimed || g.type(u) != g.type(n)) return false;
+    for (node_id o : g.operands(u)) {
+      const node_id from = source(is_broadcast(o) ? g.operand(o, 0) : o);
+      if (o != n && position(from) > position(n)) return true;
+    }
+    return false;
+  }
   constexpr void start_elementwise(node_id n) {
     group& s = start(step_kind::elementwise, n, n, in_lanes(n) ? layout::lanes : layout::plain);
     s.accumulated = no_node;
@@ -478,7 +493,7 @@ class fuser {
         for (node_id o : g.operands(u))
           fits = fits && (acceptable(s, o, g.type(u).shape) || joinable(s, o));
         if (!fits || operations(s, u) > most_operations || !has_room(s, u)) continue;
-        if (wanted_later(s, u)) continue;
+        if (wanted_later(s, u) || left_to_loops(s, m, u)) continue;
         for (node_id o : g.operands(u)) join(s, o);
         claim(s, u);
         for (node_id o : g.operands(u)) pull_in(s, o, s.kind == step_kind::elementwise);
@@ -497,6 +512,20 @@ class fuser {
       if (o != u && !acceptable(s, o, g.type(w).shape) && !joinable(s, o)) return true;
     }
     return false;
+  }
+  /// Whether `u`, which follows from a product's value `m`, is better computed by the loops that
+  /// use it: `m` is stored in any case, and `u` would be, too. A tile writes short pieces of far
+  /// rows, which costs more than a loop's reading `m` again.
+  constexpr bool left_to_loops(const group& s, node_id m, node_id u) const {
+    if (s.kind != step_kind::product || s.arrangement != layout::plain) return false;
+    if (m != s.anchor || is_output(u)) return false;
+    bool stored = false;
+    for (node_id v : users(m)) stored |= !g.nodes[std::size_t(v)].op->pointwise && !is_alias(v);
+    if (!stored) return false;
+    for (node_id v : users(u)) {
+      if (!pointwise(v) && !is<sum_op>(g.nodes[std::size_t(v)])) return false;
+    }
+    return true;
   }
   /// Whether loops can compute `o` as well, although others read it: they write it for those, who
   /// all come later. Its operands are there before the loops run, or are joinable in turn.
@@ -616,13 +645,19 @@ class fuser {
            s.kind == step_kind::convolution_weight_gradient ||
            s.kind == step_kind::convolution_pool_weight_gradient;
   }
+  /// Computed before the group runs.
+  constexpr bool available(const group& s, node_id n) const {
+    if (is_input(n)) return true;
+    const int by = owner[std::size_t(n)];
+    if (by < 0) return position(n) < position(s.anchor);
+    const group& other = groups[std::size_t(by)];
+    return &other != &s && other.order < s.order;
+  }
   /// In memory before the anchor runs, in the layout that the epilogue writes.
   constexpr bool readable(const group& s, node_id o) const {
     if (g.type(o).element != element_) return false;
     const node_id n = source(o);
-    if (!is_input(n) && position(n) >= position(s.anchor)) return false;
-    if (owner[std::size_t(n)] >= 0 && &groups[std::size_t(owner[std::size_t(n)])] == &s)
-      return false;
+    if (!available(s, n)) return false;
     const bool wants_lanes = s.arrangement == layout::lanes && writes_lanes(s);
     return wants_lanes ? batched[std::size_t(o)] && batched[std::size_t(n)] : true;
   }
@@ -633,12 +668,11 @@ class fuser {
   }
   constexpr bool readable_part(const group& s, node_id n) const {
     const node_id x = source(g.operand(n, 0));
-    return (is_input(x) || position(x) < position(s.anchor)) && !member(s, x);
+    return available(s, x);
   }
   constexpr bool readable_broadcast(const group& s, node_id n, const shape& domain) const {
     const node_id x = source(g.operand(n, 0));
-    if (!is_input(x) && position(x) >= position(s.anchor)) return false;
-    if (member(s, x) || g.type(x).element != element_) return false;
+    if (!available(s, x) || g.type(x).element != element_) return false;
     if (g.type(x).size() == 1) return !batched[std::size_t(x)] || s.arrangement != layout::lanes;
     const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
     if (s.kind == step_kind::elementwise) {
@@ -678,7 +712,7 @@ class fuser {
     if (is_constant(p) || member(s, p) || pullable(s, p)) return true;
     if (is_broadcast(p)) {
       const node_id x = source(g.operand(p, 0));
-      if (!is_input(x) && position(x) >= position(s.anchor)) return false;
+      if (!available(s, x)) return false;
       if (s.kind != step_kind::elementwise && s.kind != step_kind::reduce)
         return readable_broadcast(s, p, g.type(p).shape);
       const auto o = g.nodes[std::size_t(p)].attributes.as<broadcast_op::options>();

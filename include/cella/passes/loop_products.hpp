@@ -228,14 +228,15 @@ class loop_product_mover {
   }
 
   /// Which operand of a product is a constant matrix of the loop that the kernel wants with its
-  /// columns side by side, and has with its rows; -1: none.
+  /// columns side by side, and has with its rows, and that is not packed before the loop; -1: none.
   constexpr int lies_across(node_id n) {
     if (!is<matmul_op>(g_.nodes[std::size_t(n)])) return -1;
     const product_form f = form_of_product(g_, n);
     const int i = f.exchanged ? 0 : 1;  // the kernel's right matrix
     const node_id right = g_.operand(n, i);
     const bool wide = f.columns > 1 && f.depth > 1 && f.rows > 1;
-    const bool across = f.fits && wide && f.b_column != 1 && g_.type(right).rank() == 2;
+    const bool packed = worth_packing(f, std::int64_t(size_of(g_.type(right).element)));
+    const bool across = f.fits && wide && !packed && f.b_column != 1 && g_.type(right).rank() == 2;
     return across && is_loop_constant(input_index(right)) ? i : -1;
   }
   constexpr void transpose_before() {

@@ -7,6 +7,7 @@
 #include <cella/passes/fold.hpp>
 #include <cella/passes/hoist.hpp>
 #include <cella/passes/loop_products.hpp>
+#include <cella/passes/numbers_first.hpp>
 #include <cella/passes/prune.hpp>
 
 namespace cella {
@@ -20,8 +21,10 @@ struct pass {
 /// What every traced graph goes through before it is lowered.
 inline constexpr std::array standard_passes{pass{"prune", prune},
                                             pass{"hoist_monotone", hoist_monotone},
-                                            pass{"fold", fold}, pass{"cse", cse},
+                                            pass{"fold", fold},
+                                            pass{"cse", cse},
                                             pass{"move_loop_products", move_loop_products},
+                                            pass{"numbers_first", numbers_first},
                                             pass{"dce", dce}};
 
 /// The graph after the passes, one after the other.

@@ -128,7 +128,8 @@ struct plan_step {
   int side = -1;
   bool carried{};
   bool constant{};  ///< depends on nothing: its results are made once and kept
-  /// control: its operands, then its results, as a range of the plan's links.
+  /// control: its operands, then its results, as a range of the plan's links; generic: its operands
+  /// where `in` has no room for them.
   int first_link{};
   int link_count{};
   std::int64_t flops{};

@@ -15,6 +15,8 @@ struct plan_options {
   /// Results are written to the spaces behind those of the arguments, one for each, instead of into
   /// the arena: for the plan of a region, whose results lie where the control node wants them.
   bool results_bound{};
+  /// Inputs from this index on keep their values from call to call: the constants of a loop.
+  int first_constant = 1 << 30;
 };
 
 /// Byte offsets of inputs of some roles in the memory that they share, in the order of the graph's
@@ -477,23 +479,16 @@ class planner {
       case step_kind::attention_gradient:
         attention_operands(s, t);
         break;
-      case step_kind::control: {
-        std::vector<buffer_ref> links;
-        for (node_id o : g.operands(s.anchor)) links.push_back(locate(o, layout::plain));
-        t.first_link = int(plan_.links.size());
-        plan_.links.insert(plan_.links.end(), links.begin(), links.end());
+      case step_kind::control:
+        link_operands(s, t);
         break;
-      }
       case step_kind::generic: {
-        int k = 0;
-        for (node_id o : g.operands(s.anchor)) {
-          if (k == int(t.in.size())) {
-            fault_ = text() << g.nodes[std::size_t(s.anchor)].op->name << ": more than "
-                            << t.in.size() << " operands are not supported in graph mode";
-            break;
-          }
-          t.in[std::size_t(k++)] = locate(o, layout::plain);
+        if (g.operands(s.anchor).size() > t.in.size()) {
+          link_operands(s, t);
+          break;
         }
+        int k = 0;
+        for (node_id o : g.operands(s.anchor)) t.in[std::size_t(k++)] = locate(o, layout::plain);
         break;
       }
       default:
@@ -501,21 +496,35 @@ class planner {
     }
   }
 
+  constexpr void link_operands(const group& s, plan_step& t) {
+    std::vector<buffer_ref> links;
+    for (node_id o : g.operands(s.anchor)) links.push_back(locate(o, layout::plain));
+    t.first_link = int(plan_.links.size());
+    t.link_count = int(links.size());
+    plan_.links.insert(plan_.links.end(), links.begin(), links.end());
+  }
+
   /// Bytes of the right operand of a product in the kernel's own order, if it is worth packing once
-  /// for many calls: a weight of some size that the program does not change, and enough rows for
-  /// it.
+  /// for many calls.
   constexpr std::int64_t packed_weights(const group& s) const {
-    for (const output_info& o : g.outputs) {
-      if (o.updates >= 0) return 0;
-    }
     const product_form f = form_of_product(g, s.anchor);
-    const node_id weight = source(s.operands[f.exchanged ? 0 : 1]);
-    bool parameter = false;
-    for (std::size_t i = 0; i < g.inputs.size(); ++i)
-      parameter |= input_of_[i] == weight && g.inputs[i].role == input_role::parameter;
-    const std::int64_t wide = 2 * options_.lanes, size = std::int64_t(size_of(options_.element));
-    const std::int64_t bytes = (f.columns + wide - 1) / wide * wide * f.depth * size;
-    return parameter && f.fits && f.batch == 1 && f.rows >= 16 && bytes > 32 * 1024 ? bytes : 0;
+    const std::int64_t size = std::int64_t(size_of(options_.element));
+    if (!worth_packing(f, size) || !keeps_its_value(source(s.operands[f.exchanged ? 0 : 1])))
+      return 0;
+    const std::int64_t wide = 2 * options_.lanes;
+    return (f.columns + wide - 1) / wide * wide * f.depth * size;
+  }
+  /// Whether node `n` has the same value in many calls: a parameter of a program that changes none,
+  /// a constant of a loop.
+  constexpr bool keeps_its_value(node_id n) const {
+    bool changes = false;
+    for (const output_info& o : g.outputs) changes |= o.updates >= 0;
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+      if (input_of_[i] != n) continue;
+      return options_.results_bound ? int(i) >= options_.first_constant
+                                    : g.inputs[i].role == input_role::parameter && !changes;
+    }
+    return false;
   }
 
   /// Reads walk samples, heads and places.
@@ -727,18 +736,16 @@ class planner {
       const node& x = g.nodes[std::size_t(s.anchor)];
       if (!x.result_count) {
         put(s.anchor);
-        if (s.kind == step_kind::control) plan_.links.push_back(t.outputs[0].at);
-        t.link_count = int(plan_.links.size()) - t.first_link;
+        if (s.kind == step_kind::control) link_result(t, t.outputs[0].at);
         return;
       }
       for (int k = 0; k < x.result_count; ++k) {
         const buffer_ref at = result(s.anchor, k);
         if (s.kind == step_kind::control)
-          plan_.links.push_back(at);
+          link_result(t, at);
         else
           t.outputs[std::size_t(t.output_count++)] = {cut_.get_of(s.anchor, k), at};
       }
-      t.link_count = int(plan_.links.size()) - t.first_link;
       return;
     }
     if (s.pattern >= 0) {
@@ -781,6 +788,10 @@ class planner {
       for (int k = 0; k < t.output_count; ++k) placed |= t.outputs[std::size_t(k)].value == m;
       if (!placed && read_outside(s, m)) put(m);
     }
+  }
+  constexpr void link_result(plan_step& t, buffer_ref at) {
+    plan_.links.push_back(at);
+    ++t.link_count;
   }
   /// Makes a place for result `k` of node `n`.
   constexpr buffer_ref result(node_id n, int k) {

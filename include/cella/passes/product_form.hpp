@@ -90,4 +90,11 @@ constexpr product_form form_of_product(const Graph& g, node_id n) {
                          {g.type(g.operand(n, 0)), g.type(g.operand(n, 1)), g.type(n)});
 }
 
+/// Whether the kernel's right matrix is worth packing once for many products: one of some size, and
+/// enough rows for it.
+constexpr bool worth_packing(const product_form& f, std::int64_t element_size) {
+  return f.fits && f.batch == 1 && f.rows >= 16 &&
+         f.columns * f.depth * element_size > std::int64_t{32} * 1024;
+}
+
 }  // namespace cella

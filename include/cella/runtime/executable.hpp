@@ -7,13 +7,17 @@
 #include <cella/backend/threads.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/runtime/parameters.hpp>
+#include <cella/runtime/profile.hpp>
 #include <cella/runtime/program.hpp>
+#include <memory>
 #include <string>
 
 namespace cella {
 
 /// Runs program P. Not copyable: it owns its arena. Calls allocate nothing, take no lock and make
-/// no virtual call.
+/// no virtual call. With CELLA_DEBUG=nan in the environment when it is made, a call throws
+/// `number_error` at the first operation that makes a NaN or an infinity. With CELLA_PROFILE=1
+/// every kernel call is timed: see profile.hpp.
 template <class P>
 class executable {
  public:
@@ -31,6 +35,10 @@ class executable {
         scalars_(std::size_t(P::count(input_role::scalar)) * 8) {
     store.check(P::signature, P::element_type);
     context_.threads = threads;
+    if (stops_at_nan()) context_.watch = &watch_;
+    profile_ =
+        call_profile::if_wanted([] { return labels_of(P::graph, P::plan.steps, calls::steps); },
+                                threads ? threads->size() : 1);
     spaces_[arena_space] = arena_.data();
     spaces_[parameter_space] = store.data();
     spaces_[slot_space] = slots ? slots : slots_.data();
@@ -61,7 +69,12 @@ class executable {
       for (const auto& call : calls::preparation) run(call);
       prepared_ = store_->version();
     }
-    for (const auto& call : calls::steps) run(call);
+    if (context_.watch) [[unlikely]]
+      cpu::run_watched<P>(memory_, scratch_.data(), scratch_bytes);
+    else if (profile_) [[unlikely]]
+      profile_->time_all(calls::steps.size(), [this](std::size_t k) { run(calls::steps[k]); });
+    else
+      for (const auto& call : calls::steps) run(call);
     if constexpr (P::training) store_->touch();
   }
 
@@ -87,6 +100,8 @@ class executable {
 
   parameter_store* store_;
   cpu::run_context context_;
+  cpu::number_watch watch_;
+  std::unique_ptr<call_profile> profile_;  // null: nothing is timed
   std::array<std::byte*, std::size_t(first_argument + P::count(input_role::argument))> spaces_{};
   cpu::memory memory_{spaces_.data(), &context_};
   aligned_buffer arena_;

@@ -1,9 +1,10 @@
-// Shows what became of a model: its graph after each pass, the steps of its program, its memory and
-// its parameters, as tables for a terminal.
+// Shows what became of a model: its graph after each pass, the steps of its program and its memory,
+// as tables for a terminal.
 #pragma once
 
 #include <algorithm>
 #include <cella/graph/print.hpp>
+#include <cella/runtime/columns.hpp>
 #include <cella/runtime/program.hpp>
 #include <map>
 #include <tuple>
@@ -34,27 +35,10 @@ void print_steps(std::ostream& out, const explain_options& options = {});
 template <class P>
 void print_memory(std::ostream& out, const explain_options& options = {});
 
-/// Prints the parameters and states of a cell: path, shape, number of elements.
-template <class Cell>
-void summarize(std::ostream& out, const Cell& cell);
-
 namespace detail {
 
 // ---- text
 
-inline std::string left(std::string s, std::size_t width) {
-  if (s.size() < width) s.append(width - s.size(), ' ');
-  return s;
-}
-inline std::string right(std::string s, std::size_t width) {
-  return s.size() < width ? std::string(width - s.size(), ' ') + s : s;
-}
-/// 1234567 as 1,234,567.
-inline std::string grouped(std::int64_t n) {
-  std::string s = std::to_string(n);
-  for (std::size_t i = s.size(); i > 3 + (n < 0); i -= 3) s.insert(i - 3, ",");
-  return s;
-}
 /// A value with two decimals, or nothing for zero.
 inline std::string decimal(double v) {
   if (v == 0) return "";
@@ -215,18 +199,6 @@ class formulas {
 };
 
 // ---- addresses
-
-constexpr bool is_conversion(step_kind k) {
-  return k == step_kind::pack || k == step_kind::unpack || k == step_kind::border ||
-         k == step_kind::copy;
-}
-/// Whether output k of a step has the batch in the lanes.
-inline bool writes_lanes(const flags& batched, const plan_step& s, int k) {
-  if (s.arrangement != layout::lanes || s.kind == step_kind::generic) return false;
-  if (is_conversion(s.kind)) return true;
-  if (s.kind == step_kind::cross_entropy) return k > 0;
-  return batched[std::size_t(s.accumulated >= 0 ? s.accumulated : s.anchor)] != 0;
-}
 
 /// A value in the arena, and the steps during which it lives.
 struct arena_value {
@@ -534,39 +506,6 @@ void explain(std::ostream& out, const explain_options& options) {
   detail::print_steps(out, p, options);
   out << "\n== memory, in bytes\n";
   detail::print_memory(out, p, options);
-}
-
-template <class Cell>
-void summarize(std::ostream& out, const Cell& cell) {
-  struct row {
-    std::string path, extents;
-    std::int64_t size;
-    bool trainable;
-  };
-  std::vector<row> rows;
-  std::size_t widest = 9;
-  for_each_parameter(cell, [&](std::string_view path, const parameter_base& p) {
-    rows.push_back({std::string(path), std::string((text() << p.extents).view()), p.extents.size(),
-                    p.trainable});
-    widest = std::max(widest, path.size());
-  });
-  const std::size_t width = widest + 2 + 20 + 14;
-  auto line = [&](const std::string& path, const std::string& extents, const std::string& size,
-                  std::string_view remark) {
-    out << detail::left(path, widest + 2) << detail::left(extents, 20) << detail::right(size, 14)
-        << remark << "\n";
-  };
-  line("parameter", "shape", "elements", "");
-  out << std::string(width, '-') << "\n";
-  std::int64_t trainable = 0;
-  std::int64_t others = 0;
-  for (const row& r : rows) {
-    (r.trainable ? trainable : others) += r.size;
-    line(r.path, r.extents, detail::grouped(r.size), r.trainable ? "" : "  not trained");
-  }
-  out << std::string(width, '-') << "\n";
-  line("total", "", detail::grouped(trainable + others), "");
-  if (others) line("trainable", "", detail::grouped(trainable), "");
 }
 
 }  // namespace cella

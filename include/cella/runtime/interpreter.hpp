@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/backend/buffer.hpp>
+#include <cella/backend/finite.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/elementwise.hpp>
@@ -45,10 +46,17 @@ class record_pool {
 /// Computes nodes from the values of their operands, regions included.
 class node_interpreter {
  public:
-  node_interpreter(const graph& g, compute_function run, record_pool& records)
-      : g_(g), run_(run), records_(records) {}
+  node_interpreter(const graph& g, compute_function run, record_pool& records, bool stop_at_nan)
+      : g_(g), run_(run), records_(records), stop_at_nan_(stop_at_nan) {}
 
   held_list apply(node_id id, const held_list& in) {
+    held_list out = compute_value(id, in);
+    if (stop_at_nan_) look_at(id, in, out);
+    return out;
+  }
+
+ private:
+  held_list compute_value(node_id id, const held_list& in) {
     const node& n = g_.nodes[std::size_t(id)];
     if (is<cond_op>(n))
       return run_region(n.regions[is_true(in[0]) ? 0 : 1], {in.begin() + 1, in.end()});
@@ -61,8 +69,28 @@ class node_interpreter {
     if (n.type.element == dtype::record && is<sum_op>(n)) return {sum(n, in[0])};
     return compute_node(id, in);
   }
+  /// For CELLA_DEBUG=nan: what the operands already had is not this operation's fault, unless it is
+  /// a NaN of the input.
+  void look_at(node_id id, const held_list& in, const held_list& out) const {
+    auto worst = [](const held_list& values) {
+      std::pair<not_finite, tensor_type> found;
+      for (const held_tensor& x : values) {
+        const not_finite f = find_not_finite(x.value);
+        if (f.nan >= 0 || (f.infinity >= 0 && found.first.infinity < 0)) found = {f, x.value.type};
+        if (f.nan >= 0) break;
+      }
+      return found;
+    };
+    const auto made = worst(out);
+    if (made.first.nan < 0 && made.first.infinity < 0) return;
+    const auto had = worst(in);
+    if (had.first.nan >= 0) throw number_error(nan_in_input(had.first, had.second));
+    if (made.first.nan < 0 && had.first.infinity >= 0) return;
+    const node& n = g_.nodes[std::size_t(id)];
+    throw number_error(
+        nan_made(describe_operation(n, g_.view(n.cell)).view(), made.first, made.second));
+  }
 
- private:
   static std::int64_t bytes(const tensor_type& t) { return stored(t).bytes(); }
   static held_tensor allocate(const tensor_type& t) {
     const std::int64_t size = bytes(t);
@@ -258,6 +286,7 @@ class node_interpreter {
   const graph& g_;
   compute_function run_;
   record_pool& records_;
+  bool stop_at_nan_;
   std::vector<flags> live_;
 };
 
@@ -288,7 +317,7 @@ class value_store {
     }
     detail::held_list in;
     for (node_id o : g.operands(n)) in.push_back(values_[std::size_t(o)][0]);
-    at(n) = detail::node_interpreter(g, run, records_).apply(n, in);
+    at(n) = detail::node_interpreter(g, run, records_, stop_at_nan_).apply(n, in);
   }
 
  private:
@@ -299,6 +328,7 @@ class value_store {
 
   std::vector<detail::held_list> values_;
   detail::record_pool records_;
+  bool stop_at_nan_ = stops_at_nan();
 };
 
 /// Eager mode: attach it to a builder, and each node is computed when it is appended.

@@ -97,24 +97,4 @@ concept callback = requires(C& c, fit_context<Model>& x) {
 || requires(C& c, fit_context<Model>& x) { c.on_epoch_end(x); }
 || requires(C& c, fit_context<Model>& x) { c.on_train_end(x); };
 
-/// Whether `name` is described by `pattern`, in which `*` stands for any characters.
-constexpr bool matches(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0, n = 0, star = pattern.npos, retry = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      retry = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p, ++n;
-    } else if (star != pattern.npos) {
-      p = star + 1;
-      n = ++retry;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
 }  // namespace cella::train

@@ -221,13 +221,13 @@ class model {
   tensors matching(std::string_view who, const std::vector<std::string>& patterns) {
     tensors all = parameter_tensors(), chosen;
     for (const auto& p : patterns) {
-      if (std::ranges::any_of(all, [&](const auto& t) { return train::matches(p, t.name); }))
+      if (std::ranges::any_of(all, [&](const auto& t) { return matches(p, t.name); }))
         continue;
       throw error(std::string(who) + ": no parameter matches " + interop::in_quotes(p) +
                   "; this model begins with " + interop::in_quotes(all.empty() ? "" : all[0].name));
     }
     for (auto& t : all) {
-      if (std::ranges::any_of(patterns, [&](const auto& p) { return train::matches(p, t.name); }))
+      if (std::ranges::any_of(patterns, [&](const auto& p) { return matches(p, t.name); }))
         chosen.push_back(std::move(t));
     }
     return chosen;

@@ -35,7 +35,12 @@ struct fixed {
   constexpr auto operator()(Arguments&&... arguments) const {
     return Function(std::forward<Arguments>(arguments)...);
   }
+  constexpr void check(builder& b) const requires requires { Function.check(b); }
+  { Function.check(b); }
 };
+
+// An optimizer is a rule for one parameter, `void operator()(optim::context&, var gradient) const`.
+// With `void check(builder&) const` it may refuse a net before.
 
 /// (x, target) -> {loss, prediction}; updates the parameters of `net` by `optimizer`:
 /// `training_step<models::lenet5, cross_entropy_loss, fixed<optim::adam{.beta1 = 0.8}>>`
@@ -63,6 +68,7 @@ struct training_step {
       parameters.push_back({&b, b.g.input(int(i))});
       inputs.push_back(std::int32_t(i));
     }
+    if constexpr (requires { optimizer.check(b); }) optimizer.check(b);
     const auto g = gradients(l, parameters);
     for (std::size_t i = 0; i < g.size() && !b.failed(); ++i) {
       optim::context c(b, inputs[i]);

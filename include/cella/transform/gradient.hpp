@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/name_pattern.hpp>
 #include <cella/transform/branching.hpp>
 #include <cella/transform/pullback.hpp>
 #include <tuple>
@@ -30,6 +31,19 @@ constexpr bool is_scalar_loss(var y, std::source_location at) {
 }
 
 }  // namespace detail
+
+/// The trainable parameters bound so far, of those that match a pattern (`*` stands for any
+/// characters): what to differentiate by, `gradients(loss, parameters_of(loss, "head.*"))`.
+constexpr std::vector<var> parameters_of(var x, std::string_view pattern = "*") {
+  builder& b = *x.b;
+  std::vector<var> found;
+  for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
+    const input_info& in = b.g.inputs[i];
+    if (in.role == input_role::parameter && matches(pattern, b.g.view(in.name)))
+      found.push_back({&b, b.g.input(int(i))});
+  }
+  return found;
+}
 
 /// What `value_and_grad` returns: the value and one gradient per differentiated argument.
 template <std::size_t N>

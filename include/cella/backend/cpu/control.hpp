@@ -4,6 +4,7 @@
 #include <cella/backend/cpu/kernel_calls.hpp>
 #include <cella/backend/cpu/records.hpp>
 #include <cella/backend/cpu/register_region.hpp>
+#include <cella/backend/cpu/watch.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/passes/make_plan.hpp>
 
@@ -11,19 +12,21 @@ namespace cella::cpu {
 
 /// Region `R` of program `Root` as a program of its own. Its arguments are the region's inputs; the
 /// first `Carries` results replace the first inputs, the others go where the caller wants them.
-template <class Root, int R, int Carries>
+/// Inputs from `FirstConstant` on are bound once for all runs.
+template <class Root, int R, int Carries, int FirstConstant>
 struct region_program {
   using root = Root;
   static constexpr dtype element_type = Root::element_type;
   static constexpr auto& graph = Root::graph;
   static constexpr int inputs = graph.regions[std::size_t(R)].input_count;
   static constexpr int outputs = graph.regions[std::size_t(R)].output_count - Carries;
+  static constexpr auto planned = [] { return region_graph(thaw(graph), R, Carries); };
   static constexpr auto plan =
-      make_plan<[] { return region_graph(thaw(graph), R, Carries); },
-                plan_options{element_type, lanes<element<element_type>>, true}>();
+      make_plan<planned,
+                plan_options{element_type, lanes<element<element_type>>, true, FirstConstant}>();
 };
 
-/// A frame of a region: bind its inputs and results, then run it any number of times.
+/// A frame of a region: bind its inputs and results, prepare it, then run it any number of times.
 template <class Body>
 class region_frame {
   using calls = kernel_calls<Body>;
@@ -48,11 +51,16 @@ class region_frame {
     spaces_[std::size_t(first_argument + Body::inputs + k)] = at;
   }
 
+  /// What depends on constants only; they are bound.
+  void prepare() {
+    for (const kernel_call& call : calls::preparation) run(call);
+  }
   void run() {
     if constexpr (small) {
       run_inlined(std::make_index_sequence<std::size_t(Body::plan.step_count)>{});
     } else {
-      for (const kernel_call& call : calls::preparation) run(call);
+      if (memory_.context->watch) [[unlikely]]
+        return run_watched<Body>(memory_, scratch(), scratch_bytes);
       for (const kernel_call& call : calls::steps) run(call);
     }
   }
@@ -69,6 +77,8 @@ class region_frame {
   }();
   template <std::size_t... I>
   void run_inlined(std::index_sequence<I...>) {
+    if (memory_.context->watch) [[unlikely]]
+      look_at_inputs<Body>(memory_);
     (run_step<int(I)>(), ...);
   }
   template <int I>
@@ -78,6 +88,8 @@ class region_frame {
       step::template run<0>(memory_, {0, step::units(0)}, scratch());
       if constexpr (step::phases() == 2)
         step::template run<1>(memory_, {0, step::units(1)}, scratch());
+      if (memory_.context->watch) [[unlikely]]
+        look_at_step<Body>(memory_, I);
     }
   }
   void run(const kernel_call& call) { run_call(call, memory_, scratch(), scratch_bytes); }
@@ -96,8 +108,8 @@ class control_step {
   static constexpr auto& g = P::graph;
   static constexpr const node& n = g.nodes[std::size_t(s.anchor)];
   static constexpr int operands = n.operand_count;
-  template <int Region, int Carries>
-  using region = region_program<typename P::root, n.regions[Region], Carries>;
+  template <int Region, int Carries, int FirstConstant = 1 << 30>
+  using region = region_program<typename P::root, n.regions[Region], Carries, FirstConstant>;
   template <int Region>
   using small_region = register_region<typename P::root, n.regions[Region]>;
   template <int Region>
@@ -183,9 +195,10 @@ class control_step {
   }
   static void run_scan_of_kernels(const memory& m) {
     constexpr auto o = n.attributes.template as<scan_options>();
-    region_frame<region<0, o.carries>> frame(m);
+    region_frame<region<0, o.carries, o.carries + o.xs>> frame(m);
     bind_carries(m, frame, o.carries);
     for (int k = o.carries + o.xs; k < operands; ++k) frame.input(k, operand(m, k));
+    frame.prepare();
     for (int step = 0; step < o.length; ++step) {
       const std::size_t t = std::size_t(o.reverse ? o.length - 1 - step : step);
       for (int k = o.carries; k < o.carries + o.xs; ++k)
@@ -215,12 +228,14 @@ class control_step {
   }
   static void run_while_of_kernels(const memory& m) {
     constexpr auto o = n.attributes.template as<while_options>();
-    region_frame<region<0, 0>> condition(m);
-    region_frame<region<1, o.carries>> body(m);
+    region_frame<region<0, 0, o.carries>> condition(m);
+    region_frame<region<1, o.carries, o.carries>> body(m);
     bind_carries(m, body, o.carries);
     for (int k = 0; k < operands; ++k)
       condition.input(k, k < o.carries ? result(m, k) : operand(m, k));
     for (int k = o.carries; k < operands; ++k) body.input(k, operand(m, k));
+    condition.prepare();
+    body.prepare();
     bool goes_on{};
     condition.result(0, reinterpret_cast<std::byte*>(&goes_on));
     for (int step = 0; o.max_steps == 0 || step < o.max_steps; ++step) {

@@ -40,6 +40,15 @@ struct expr {
       return Op::apply(Terms::evaluate(c)...);
   }
 };
+template <class Op, class... Terms>
+struct expr<fast<Op>, Terms...> {
+  [[gnu::always_inline]] static auto evaluate(const auto& c) {
+    if constexpr (requires { vector_form<fast<Op>>::apply(Terms::evaluate(c)...); })
+      return vector_form<fast<Op>>::apply(Terms::evaluate(c)...);
+    else
+      return expr<Op, Terms...>::evaluate(c);
+  }
+};
 /// An operation with options, which are those of node N of program P.
 template <class Op, class P, node_id N, class... Terms>
 struct expr_with_options {
@@ -60,6 +69,17 @@ inline constexpr unsigned reads_in_step<expr<Op, Terms...>> = (0u | ... | reads_
 template <class Op, class P, node_id N, class... Terms>
 inline constexpr unsigned reads_in_step<expr_with_options<Op, P, N, Terms...>> =
     (0u | ... | reads_in_step<Terms>);
+
+/// Which operands a term reads in any way, as bits.
+template <class Term>
+inline constexpr unsigned reads_of = 0;
+template <int K, access How>
+inline constexpr unsigned reads_of<operand_at<K, How>> = 1u << K;
+template <class Op, class... Terms>
+inline constexpr unsigned reads_of<expr<Op, Terms...>> = (0u | ... | reads_of<Terms>);
+template <class Op, class P, node_id N, class... Terms>
+inline constexpr unsigned reads_of<expr_with_options<Op, P, N, Terms...>> = (0u | ... |
+                                                                             reads_of<Terms>);
 
 // ---- lifting
 
@@ -85,8 +105,9 @@ consteval auto lift() {
         return std::type_identity<expr_with_options<
             op, P, N, typename decltype(lift<P, S, P::graph.operand(N, int(I))>())::type...>>{};
       } else {
+        using form = std::conditional_t<P::root::fast_math, fast<op>, op>;
         return std::type_identity<
-            expr<op, typename decltype(lift<P, S, P::graph.operand(N, int(I))>())::type...>>{};
+            expr<form, typename decltype(lift<P, S, P::graph.operand(N, int(I))>())::type...>>{};
       }
     }
     (std::make_index_sequence<std::size_t(n.operand_count)>{});

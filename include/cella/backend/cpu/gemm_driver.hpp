@@ -127,8 +127,9 @@ void multiply_tiles(const blocking<T>& plan, work_range rows, work_range strips,
           const int t1 = std::min(t0 + plan.block_tiles, band_last);
           const int i0 = plan.first_row(t0);
           if (plan.pack_a) {
-            // In short pieces where A is transposed: tiles share cache lines and pages.
-            const int piece = a.column == 1 ? depth : 32;
+            // In short pieces where A is transposed: tiles share cache lines and pages, and rows
+            // that lie pages apart share the few ways of a set.
+            const int piece = a.column == 1 ? depth : 8;
             for (int k = 0; k < depth; k += piece) {
               for (int t = t0; t < t1; ++t) {
                 const int i = plan.first_row(t), height = plan.first_row(t + 1) - i;

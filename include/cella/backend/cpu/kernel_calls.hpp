@@ -38,11 +38,11 @@ class kernel_calls {
       return;
     } else if constexpr (step::prepares()) {
       constexpr int phase = Prepare ? 0 : 1;
-      t[n++] = {&step::template run<phase>, step::units(phase), step::scratch_bytes()};
+      t[n++] = {&step::template run<phase>, step::units(phase), I, step::scratch_bytes()};
     } else if constexpr (Prepare == step::s.constant) {
-      t[n++] = {&step::template run<0>, step::units(0), step::scratch_bytes()};
+      t[n++] = {&step::template run<0>, step::units(0), I, step::scratch_bytes()};
       if constexpr (step::phases() == 2)
-        t[n++] = {&step::template run<1>, step::units(1), step::scratch_bytes()};
+        t[n++] = {&step::template run<1>, step::units(1), I, step::scratch_bytes()};
     }
   }
   template <bool Prepare, std::size_t... I>

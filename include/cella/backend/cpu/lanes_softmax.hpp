@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cella/backend/cpu/exponentials.hpp>
 #include <cella/backend/cpu/lanes_layout.hpp>
 #include <cstdint>
 
@@ -18,14 +19,6 @@ template <class T>
 constexpr int lanes_softmax_units(const lanes_softmax_extents& e) {
   return lane_blocks<T>(e.samples);
 }
-
-#if defined(__GNUC__) && !defined(__clang__)
-// g++ 12 warns of the undefined registers from which its own AVX-512 intrinsics start, here in
-// xsimd's exp and log.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 
 /// Cross-entropy -log softmax(z)[label] of each sample, times `scale` (1 / samples for the mean).
 /// A sample whose label is outside [0, classes) counts for nothing.
@@ -57,9 +50,9 @@ template <class T>
     vec<T> sum_of_exp(T{0}), at_label(T{0});
     T* to = dz ? dz + std::int64_t{block} * classes * L : nullptr;
     for (int c = 0; c < classes; ++c) {
-      // Dead lanes may hold NaN, which xsimd's exp would convert to an integer.
+      // Dead lanes may hold NaN.
       const vec<T> shifted = keep(first_bits(n), load(at + std::int64_t{c} * L) - largest);
-      const vec<T> power = xsimd::exp(shifted);
+      const vec<T> power = exponential<T>(shifted);
       sum_of_exp = sum_of_exp + power;
       at_label = at_label + keep(equal_first<T>(label, n, c), shifted);
       if (to) store(to + std::int64_t{c} * L, power);
@@ -72,13 +65,9 @@ template <class T>
         store(p, keep(labelled, load(p) * share - right));
       }
     }
-    loss[block] = scale * sum(keep(labelled, xsimd::log(sum_of_exp) - at_label));
+    loss[block] = scale * sum(keep(labelled, logarithm<T>(sum_of_exp) - at_label));
     if (hits) hits[block] = std::popcount(hit);
   }
 }
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
 }  // namespace cella::cpu

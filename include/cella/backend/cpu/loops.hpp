@@ -259,6 +259,7 @@ struct lanes_of_sum {
 template <class T, int Reads, class Term, class Fold, class Sink>
 [[gnu::noinline]] void sum_columns_of_loops(work_range units, const loop_nest<Reads>& n,
                                             const addresses<T, Reads, 1>& a, const Sink& sink) {
+  constexpr unsigned moved = reads_of<Term>;
   constexpr int L = lanes<T>, width = sum_vectors * L;
   const auto step = detail::inner_steps(n);
   // The folded loops but the last one, which runs innermost, and the kept ones.
@@ -303,7 +304,11 @@ template <class T, int Reads, class Term, class Fold, class Sink>
             add.template operator()<false>(at, v, v + 1 < vectors ? L : rest);
         }
         if (last < 0) continue;
-        for (std::size_t k = 0; k < at.size(); ++k) at[k] += n.stride[k][std::size_t(last)];
+          // What only the epilogue reads stays where it is.
+#pragma GCC unroll 16
+        for (std::size_t k = 0; k < std::size_t(Reads); ++k) {
+          if (moved >> k & 1u) at[k] += n.stride[k][std::size_t(last)];
+        }
       }
     }
     for (int v = 0; v < vectors; ++v)

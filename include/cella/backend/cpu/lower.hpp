@@ -36,10 +36,12 @@ struct memory {
   }
 };
 
-/// One call of a kernel: `units` independent units of work, `scratch` bytes for each thread.
+/// One call of a kernel, for step `step` of the plan: `units` independent units of work, `scratch`
+/// bytes for each thread.
 struct kernel_call {
   void (*run)(const memory&, work_range, std::byte* scratch){};
   int units{};
+  int step{};
   std::int64_t scratch{};
 };
 
@@ -261,10 +263,14 @@ struct lowered {
   /// Units and scratch of each call, in sequence.
   static constexpr int phases() {
     const bool rows_of_loss = s.kind == step_kind::cross_entropy && !in_lanes;
-    return s.kind == step_kind::product_weights || rows_of_loss || prepares() ? 2 : 1;
+    const bool packs = single_sample() || packs_weights();
+    return s.kind == step_kind::product_weights || rows_of_loss || packs ? 2 : 1;
   }
-  /// Whether the first phase depends on parameters only.
-  static constexpr bool prepares() { return single_sample() || packs_weights(); }
+  /// Whether the first phase depends on parameters only, or on the constants of a loop.
+  static constexpr bool prepares() {
+    constexpr bool region = !std::is_same_v<P, typename P::root>;
+    return packs_weights() || (single_sample() && !region);
+  }
   static constexpr bool packs_weights() {
     return s.kind == step_kind::product && !in_lanes && s.in[3].valid();
   }
@@ -514,8 +520,9 @@ struct lowered {
     }
     std::array<tensor_ref, std::size_t(n.operand_count ? n.operand_count : 1)> x{};
     for (int k = 0; k < n.operand_count; ++k) {
-      x[std::size_t(k)] = {m.at<std::byte>(s.in[std::size_t(k)]),
-                           stored(g.type(g.operand(s.anchor, k)))};
+      const buffer_ref at =
+          s.link_count ? P::plan.links[std::size_t(s.first_link + k)] : s.in[std::size_t(k)];
+      x[std::size_t(k)] = {m.at<std::byte>(at), stored(g.type(g.operand(s.anchor, k)))};
     }
     std::array<tensor_ref, std::size_t(s.output_count)> y{};
     for (int k = 0; k < s.output_count; ++k) {

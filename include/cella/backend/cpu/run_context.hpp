@@ -47,11 +47,17 @@ class frame_stack {
   mark top_;
 };
 
+/// What CELLA_DEBUG=nan remembers of a call: which values hold an infinity, by node.
+struct number_watch {
+  std::vector<char> infinite;
+};
+
 struct run_context {
   frame_stack frames;
   /// Values that the steps of a loop store for its backward pass; released when a call begins.
   frame_stack records;
   thread_pool* threads{};  ///< null: everything runs on the calling thread
+  number_watch* watch{};   ///< null: nobody looks for NaN
 };
 
 }  // namespace cella::cpu

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 #if defined(__GNUC__) && !defined(__clang__)
-// g++ 12 warns of the undefined registers from which its own AVX-512 intrinsics start, wherever they
-// are inlined; what counts is the state where their header is read.
+// g++ 12 warns of the undefined registers from which its own AVX-512 intrinsics start, wherever
+// they are inlined; what counts is the state where their header is read.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -147,6 +147,13 @@ template <class T>
 [[gnu::always_inline]] inline void transpose(vec<T>* rows) {
   detail::native_lanes<T>::transpose(rows);
 }
+
+/// Single-precision lanes as two vectors of doubles, and back (rounded).
+struct wide_lanes {
+  vec<double> low, high;
+};
+[[gnu::always_inline]] inline wide_lanes widen(vec<float> a);
+[[gnu::always_inline]] inline vec<float> narrow(wide_lanes a);
 
 /// Loads a vector that several products share. Where a plain `load` would do, g++ 12 reads memory
 /// again for each product, and the loads, not the products, set the pace.
@@ -508,5 +515,39 @@ struct native_lanes<double, 32> : portable_lanes<double> {
 #endif
 
 }  // namespace detail
+
+inline wide_lanes widen(vec<float> a) {
+#if defined(__AVX512F__)
+  const __m512d bits = _mm512_castps_pd(a);
+  return {
+      _mm512_maskz_cvtps_pd(0xff, _mm512_castps512_ps256(a)),
+      _mm512_maskz_cvtps_pd(0xff, _mm256_castpd_ps(_mm512_maskz_extractf64x4_pd(0xff, bits, 1)))};
+#elif defined(__AVX2__) && defined(__FMA__)
+  return {_mm256_cvtps_pd(_mm256_castps256_ps128(a)), _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1))};
+#else
+  alignas(64) float in[lanes<float>];
+  alignas(64) double out[lanes<float>];
+  a.store_aligned(in);
+  for (int i = 0; i < lanes<float>; ++i) out[i] = in[i];
+  return {load(out), load(out + lanes<double>)};
+#endif
+}
+inline vec<float> narrow(wide_lanes a) {
+#if defined(__AVX512F__)
+  const __m256 low = _mm512_maskz_cvtpd_ps(0xff, a.low), high = _mm512_maskz_cvtpd_ps(0xff, a.high);
+  return _mm512_castpd_ps(_mm512_maskz_insertf64x4(
+      0xff, _mm512_castps_pd(_mm512_castps256_ps512(low)), _mm256_castps_pd(high), 1));
+#elif defined(__AVX2__) && defined(__FMA__)
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(a.low)),
+                              _mm256_cvtpd_ps(a.high), 1);
+#else
+  alignas(64) double in[lanes<float>];
+  alignas(64) float out[lanes<float>];
+  store(in, a.low);
+  store(in + lanes<double>, a.high);
+  for (int i = 0; i < lanes<float>; ++i) out[i] = float(in[i]);
+  return vec<float>::load_aligned(out);
+#endif
+}
 
 }  // namespace cella::cpu

@@ -1,0 +1,83 @@
+// Looks for numbers that are not finite, for programs and interpreters that the environment asks to
+// stop at the first.
+#pragma once
+
+#include <cella/graph/error.hpp>
+#include <cella/graph/graph.hpp>
+#include <cella/ops/strided.hpp>
+#include <cmath>
+#include <cstdlib>
+
+namespace cella {
+
+/// An operation made a NaN or an infinity while `CELLA_DEBUG` is `nan`. What the step updates in
+/// place is undefined afterwards: load the parameters anew.
+struct number_error : error {
+  using error::error;
+};
+
+/// What the environment variable CELLA_DEBUG asks for: `nan`, or nothing. Throws if it is anything
+/// else.
+inline bool stops_at_nan() {
+  const char* const value = std::getenv("CELLA_DEBUG");
+  if (!value || !*value) return false;
+  if (std::string_view(value) == "nan") return true;
+  throw error("CELLA_DEBUG is \"" + std::string(value) +
+              "\"; set it to nan, which stops at the first operation that makes a NaN or an "
+              "infinity");
+}
+
+/// Positions of the first NaN and the first infinity among numbers; -1: there is none.
+struct not_finite {
+  std::int64_t nan = -1;
+  std::int64_t infinity = -1;
+
+  void look_at(double value, std::int64_t position) {
+    if (std::isfinite(value)) return;
+    std::int64_t& first = std::isnan(value) ? nan : infinity;
+    if (first < 0) first = position;
+  }
+};
+
+/// Looks through a dense tensor.
+inline not_finite find_not_finite(const tensor_ref& x) {
+  not_finite found;
+  if (!is_floating(x.type.element)) return found;
+  for (std::int64_t i = 0; i < x.type.size(); ++i) found.look_at(read_element(x, i), i);
+  return found;
+}
+
+/// `nan, at [3,1] of f32[32,10]`
+inline text describe(const not_finite& found, const tensor_type& t) {
+  text s(found.nan >= 0 ? "nan" : "inf");
+  std::int64_t rest = found.nan >= 0 ? found.nan : found.infinity;
+  if (t.rank() == 0) return s << ", a " << t.element;
+  shape at = t.shape;
+  for (int d = t.rank(); d-- > 0;) {
+    at[d] = std::int32_t(rest % t.shape[d]);
+    rest /= t.shape[d];
+  }
+  return s << ", at " << at << " of " << t;
+}
+
+/// `log at net.cpp:12 in head`: an operation by its place in the user's source and its cell.
+constexpr text describe_operation(const node& n, std::string_view cell) {
+  text t(n.op->name);
+  const std::string_view file = n.file;
+  if (n.line) t << " at " << file.substr(file.rfind('/') + 1) << ":" << n.line;
+  if (!cell.empty()) t << " in " << cell;
+  return t;
+}
+
+// The sentences of number_error.
+inline text nan_made(std::string_view operation, const not_finite& found, const tensor_type& t) {
+  return text() << operation << " made " << describe(found, t)
+                << "; keep its operands in its domain (clamp, add a small number), or lower the "
+                   "learning rate";
+}
+inline text nan_in_input(const not_finite& found, const tensor_type& t) {
+  return text() << "an input holds " << describe(found, t)
+                << "; mend the data, or load the parameters anew";
+}
+
+}  // namespace cella
