@@ -201,7 +201,8 @@ struct equal_op : predicate<equal_op> {
 struct not_equal_op : predicate<not_equal_op> {
   static constexpr std::string_view name = "not_equal";
   static constexpr bool integral = true;
-  static constexpr auto apply(auto x, auto y) { return x != y; }
+  // Not x != y: in AVX-512 xsimd's is false for NaN.
+  static constexpr auto apply(auto x, auto y) { return !(x == y); }
 };
 struct less_op : predicate<less_op> {
   static constexpr std::string_view name = "less";
@@ -343,7 +344,7 @@ struct maximum_op : elementwise<maximum_op> {
   static constexpr std::string_view name = "maximum";
   static constexpr std::string_view onnx = "Max";
   static constexpr bool integral = true;
-  static constexpr auto apply(auto x, auto y) { return select(x > y || x != x, x, y); }
+  static constexpr auto apply(auto x, auto y) { return select(x > y || !(x == x), x, y); }
   static constexpr var partial(node_ref n, int i) {
     const var x = n.operand(i);
     const var y = n.operand(1 - i);
@@ -354,7 +355,7 @@ struct minimum_op : elementwise<minimum_op> {
   static constexpr std::string_view name = "minimum";
   static constexpr std::string_view onnx = "Min";
   static constexpr bool integral = true;
-  static constexpr auto apply(auto x, auto y) { return select(x < y || x != x, x, y); }
+  static constexpr auto apply(auto x, auto y) { return select(x < y || !(x == x), x, y); }
   static constexpr var partial(node_ref n, int i) {
     const var x = n.operand(i);
     const var y = n.operand(1 - i);

@@ -405,8 +405,7 @@ class fuser {
     const bool extremum = is<max_op>(r) || is<min_op>(r);
     if (!is<sum_op>(r) && !extremum) return false;
     const node_id x = g.operand(n, 0);
-    const bool lanes = in_lanes(x);
-    if (lanes && extremum) return false;
+    const bool lanes = in_lanes(x) && !extremum;
     group& s = start(step_kind::reduce, n, n, lanes ? layout::lanes : layout::plain);
     s.operands = {x, no_node, no_node, no_node};
     pull_in(s, x, true);

@@ -69,7 +69,10 @@ constexpr product_form form_of_product(const matmul_op::options& o,
     has[0][lead] = has[1][lead] = true;
     p.fits = collect_all();
   }
-  if (p.fits && p.c_column != 1 && p.columns > 1) {
+  // A column from a matrix whose columns lie side by side is a row times that matrix.
+  const bool as_row =
+      p.columns == 1 && p.rows > 1 && p.c_row == 1 && p.a_row == 1 && p.a_depth != 1 && p.depth > 1;
+  if (p.fits && ((p.c_column != 1 && p.columns > 1) || as_row)) {
     p.exchanged = true;
     p.fits = p.c_row == 1 || p.rows == 1;
     std::swap(p.rows, p.columns);

@@ -132,15 +132,37 @@ template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
   const std::int64_t pieces = detail::pieces(n);
   std::array<bool, sizeof...(Outputs)> part{};
   for (std::size_t k = 0; k < part.size(); ++k) part[k] = strides[k][std::size_t(n.loops - 1)] != 0;
+  // Where the operands' and the outputs' rows begin: computed once, then moved from row to row.
+  std::int64_t outer = units.first / pieces;
+  auto at = detail::positions(n, outer, n.loops - 1);
+  std::array<std::int64_t, sizeof...(Outputs)> row{};
+  for (std::size_t k = 0; k < row.size(); ++k)
+    row[k] = part[k] ? detail::position(n, strides[k], outer) : outer * n.inner();
+  std::array<std::int64_t, max_loops> index{};
+  for (int d = n.loops - 1; d-- > 0;) {
+    index[std::size_t(d)] = outer % n.size[std::size_t(d)];
+    outer /= n.size[std::size_t(d)];
+  }
+  const auto next_row = [&] {
+    for (int d = n.loops - 1; d-- > 0;) {
+      const auto loop = std::size_t(d);
+      const bool wraps = ++index[loop] == n.size[loop];
+      const std::int64_t by = wraps ? 1 - n.size[loop] : 1;
+      for (std::size_t k = 0; k < at.size(); ++k) at[k] += by * n.stride[k][loop];
+      for (std::size_t k = 0; k < row.size(); ++k) {
+        if (part[k]) row[k] += by * strides[k][loop];
+      }
+      if (!wraps) break;
+      index[loop] = 0;
+    }
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      if (!part[k]) row[k] += n.inner();
+    }
+  };
+  std::int64_t piece = units.first % pieces;
   for (int u = units.first; u < units.last; ++u) {
-    const std::int64_t outer = u / pieces;
-    const std::int64_t first = u % pieces * detail::loop_piece;
+    const std::int64_t first = piece * detail::loop_piece;
     const std::int64_t last = std::min(n.inner(), first + detail::loop_piece);
-    const auto at = detail::positions(n, outer, n.loops - 1);
-    // Where the outputs' rows begin.
-    std::array<std::int64_t, sizeof...(Outputs)> row{};
-    for (std::size_t k = 0; k < row.size(); ++k)
-      row[k] = part[k] ? detail::position(n, strides[k], outer) : outer * n.inner();
     auto turn = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
       const loop_cursor<T, Reads, int(sizeof...(Outputs)), Lanes, Whole> c{a, at, step, i, count};
       const std::array<vec<T>, sizeof...(Outputs)> y{Outputs::evaluate(c)...};
@@ -159,6 +181,10 @@ template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
     const std::int64_t whole = first + (last - first) / width * width;
     for (std::int64_t i = first; i < whole; i += width) turn.template operator()<true>(i, width);
     if (whole < last) turn.template operator()<false>(whole, int(last - whole));
+    if (++piece == pieces) {
+      piece = 0;
+      next_row();
+    }
   }
 }
 
@@ -201,7 +227,8 @@ struct extreme {
   static constexpr T start = (Largest ? T(-1) : T(1)) * std::numeric_limits<T>::infinity();
   template <class T>
   [[gnu::always_inline]] static vec<T> fold(vec<T> a, vec<T> v) {
-    return xsimd::select((Largest ? v > a : v < a) || v != v, v, a);
+    // Not v != v: in AVX-512 xsimd's is false for NaN.
+    return xsimd::select((Largest ? v > a : v < a) || !(v == v), v, a);
   }
   template <class T>
   static T over_lanes(vec<T> a) {

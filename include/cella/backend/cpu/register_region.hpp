@@ -1,7 +1,7 @@
 // Regions, and the loops and branches in them, as code whose values live in registers.
 #pragma once
 
-#include <cella/backend/cpu/register_code.hpp>
+#include <cella/backend/cpu/register_sums.hpp>
 
 namespace cella::cpu {
 
