@@ -34,9 +34,8 @@ void describe(program_profile& p) {
     const auto m = lowered::matrices(nullptr, nullptr);
     call.what.extents = {m.rows, m.columns, m.depth, m.batch};
   }
-  if (lowered::phases() == 2) {
-    (lowered::prepares() ? p.preparation : p.calls).push_back(call);
-  }
+  for (int phase = 0; phase + 1 < lowered::phases(); ++phase)
+    (lowered::prepares() && phase == 0 ? p.preparation : p.calls).push_back(call);
   call.computes = true;
   p.calls.push_back(call);
 }

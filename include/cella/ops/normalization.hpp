@@ -1,8 +1,8 @@
 // Normalizations as compositions: batch, layer, RMS, group, instance, local response.
 #pragma once
 
+#include <cella/ops/moments.hpp>
 #include <cella/ops/padding.hpp>
-#include <cella/ops/reduction.hpp>
 
 namespace cella {
 
@@ -62,12 +62,9 @@ constexpr batch_normalized batch_norm(operand x, operand gamma, operand beta, do
   if (!detail::fits_channels("batch_norm", x, axis, {scale, offset})) return {v, scale, offset};
   const int a = axis < 0 ? axis + v.rank() : axis;
   const unsigned others = ((1u << v.rank()) - 1) & ~(1u << a);
-  const double share = 1 / double(v.shape().size() / v.extent(a));
-  auto channel_mean = [&](var y) { return sum_axes(y, others, x.at()) * operand(share, x.at()); };
-  const var m = channel_mean(v);
-  const var centered = v - detail::along_axis(m, v.rank(), a);
-  const var s = channel_mean(square(centered));
-  const var y = centered * detail::along_axis(rsqrt(s + epsilon) * scale, v.rank(), a) +
+  const auto [m, s] = moments({v, x.at()}, others);
+  const var y = (v - detail::along_axis(m, v.rank(), a)) *
+                    detail::along_axis(rsqrt(s + epsilon) * scale, v.rank(), a) +
                 detail::along_axis(offset, v.rank(), a);
   return {y, m, s};
 }

@@ -6,6 +6,7 @@
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
+#include <cella/passes/blocked.hpp>
 #include <cella/passes/plan.hpp>
 #include <cella/passes/product_form.hpp>
 
@@ -90,8 +91,10 @@ constexpr flags batched_values(const graph& g) {
 /// lane-wise, but weights are read once per L samples and lanes without a sample are wasted: right
 /// for narrow layers and enough samples, wrong for wide layers, whose weights want to be reused
 /// from registers. Regions of control nodes and parts of tensors are plain. `lanes` is the number
-/// of lanes of the program's element type.
+/// of lanes of the program's element type. Convolutions of whole blocks of channels want those side
+/// by side: their weights are reused from registers, and there are fewer products (Winograd).
 constexpr layout choose_layout(const graph& g, int lanes) {
+  if (wants_blocks(g, lanes)) return layout::blocked;
   const int n = batch_of(g);
   if (n * 2 < lanes) return layout::plain;
   std::int64_t widest = 0;

@@ -40,7 +40,7 @@ class planner {
       : g(source),
         options_(options),
         arrangement_(options.results_bound ? layout::plain : choose_layout(source, options.lanes)),
-        cut_(source, options.element, arrangement_),
+        cut_(source, options.element, arrangement_, options.lanes),
         parameters_(offsets_of(source, {input_role::parameter, input_role::state})),
         slots_(offsets_of(source, {input_role::slot})) {
     for (std::size_t i = 0; i < g.regions[0].inputs.size(); ++i)
@@ -140,7 +140,8 @@ class planner {
       if (input < 0 || cut_.owner[std::size_t(value)] < 0) continue;
       const int writer = cut_.owner[std::size_t(value)];
       const step_kind kind = cut_.groups[std::size_t(writer)].kind;
-      if (kind == step_kind::generic || kind == step_kind::control) continue;
+      if (kind == step_kind::generic || kind == step_kind::control || kind == step_kind::moments)
+        continue;
       // Readers of the old value come first; the writer may move behind them if nobody waits for
       // it.
       int last_reader = -1;
@@ -240,6 +241,8 @@ class planner {
   constexpr std::int64_t bytes_of(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
     const tensor_type t = g.type(n);
     if (a == layout::plain) return t.bytes();
+    // Positions of maxima are kept as numbers of the program's type.
+    if (a == layout::blocked) return t.size() * std::int64_t(size_of(options_.element));
     const std::int64_t blocks = (t[0] + options_.lanes - 1) / options_.lanes;
     std::int64_t features = 1;
     for (int d = 1; d < t.rank(); ++d)
@@ -282,10 +285,18 @@ class planner {
         plan_step s = conversion(step_kind::unpack, n, locate(n, layout::lanes), {0, 0});
         return emit_conversion(s, n, a, border);
       }
+      if (find(n, layout::blocked, {0, 0})) {
+        plan_step s = conversion(step_kind::unpack_blocks, n, locate(n, layout::blocked), {0, 0});
+        return emit_conversion(s, n, a, border);
+      }
       // A constant or a broadcast that some kernel wants in memory.
       plan_step s{.kind = step_kind::generic, .anchor = n, .accumulated = n};
       int k = 0;
       for (node_id o : g.operands(n)) s.in[std::size_t(k++)] = locate(o, layout::plain);
+      return emit_conversion(s, n, a, border);
+    }
+    if (a == layout::blocked) {
+      plan_step s = conversion(step_kind::pack_blocks, n, locate(n, layout::plain), border);
       return emit_conversion(s, n, a, border);
     }
     if (border != std::array<int, 2>{0, 0} && find(n, layout::lanes, {0, 0})) {
@@ -387,7 +398,9 @@ class planner {
         e = {image[0],  image[1],    image[2],    image[3],    filter[0],   filter[2],
              filter[3], w.stride[0], w.stride[1], w.before[0], w.before[1], 0};
         const std::array<int, 2> border{w.before[0], w.before[1]};
-        if (a == layout::lanes) {
+        if (a == layout::blocked) {
+          blocked_convolution(s, t, image, filter);
+        } else if (a == layout::lanes) {
           t.in[0] = backward ? locate(s.operands[0], a) : locate(s.operands[0], a, border);
           t.in[1] = locate(s.operands[1], weights ? layout::lanes : layout::plain);
           if (s.kind == step_kind::convolution_pool_weight_gradient)
@@ -435,6 +448,21 @@ class planner {
         t.in[1] = locate(s.operands[1], layout::lanes);
         e = {g.type(s.anchor)[0], g.type(s.anchor)[1], g.type(s.anchor)[2], g.type(s.anchor)[3]};
         break;
+      case step_kind::max_pool:
+        t.in[0] = locate(s.operands[0], layout::blocked);
+        window_extents(s.anchor, g.type(s.operands[0]), g.result_type(s.anchor, 0), t);
+        break;
+      case step_kind::unpool:
+        t.in[0] = locate(s.operands[0], layout::blocked);
+        t.in[1] = locate(s.operands[1], layout::blocked);
+        window_extents(s.anchor, g.type(s.anchor), g.type(s.operands[0]), t);
+        break;
+      case step_kind::moments: {
+        const tensor_type x = g.type(s.operands[0]);
+        t.in[0] = locate(s.operands[0], a);
+        e = {x[0], x[1], x.shape.size(2, x.rank())};
+        break;
+      }
       case step_kind::cross_entropy:
         t.in[0] = locate(s.operands[0], a);
         t.in[1] = locate(s.operands[1], layout::plain);
@@ -469,18 +497,57 @@ class planner {
     }
   }
 
+  /// Of an image in blocks: samples, channels, extents, window, stride, padding, result.
+  constexpr void window_extents(node_id n, const tensor_type& image, const tensor_type& pooled,
+                                plan_step& t) const {
+    const auto o = g.nodes[std::size_t(n)].attributes.as<pooling_options>();
+    t.extents = {image[0],           image[1],           image[2],           image[3],
+                 o.kernel[0],        o.kernel[1],        o.window.stride[0], o.window.stride[1],
+                 o.window.before[0], o.window.before[1], pooled[2],          pooled[3]};
+  }
+  /// Packed filters, or sums of weight gradients, are `in[3]`; the padded copy of a plain image of
+  /// few channels is the scratch.
+  constexpr void blocked_convolution(const group& s, plan_step& t, const tensor_type& image,
+                                     const tensor_type& filter) {
+    const bool few = image[1] % options_.lanes != 0;
+    const bool weights = s.kind == step_kind::convolution_weight_gradient;
+    const bool backward = s.kind == step_kind::convolution_input_gradient;
+    const std::int64_t size = std::int64_t(size_of(options_.element));
+    t.in[0] = locate(s.operands[0], few && !backward ? layout::plain : layout::blocked);
+    t.in[1] = locate(s.operands[1], weights ? layout::blocked : layout::plain);
+    const bool kept = !weights && keeps_parameters() && is_parameter(source(s.operands[1]));
+    t.extents[11] = kept;
+    t.in[3] = fresh(filter.size() * size, kept);
+    if (few) {
+      const auto w = g.nodes[std::size_t(s.anchor)].attributes.as<convolution_options>().window;
+      const tensor_type y = g.type(weights ? s.operands[1] : s.anchor);
+      const std::int64_t rows = (y[2] - 1) * w.stride[0] + filter[2];
+      const std::int64_t columns = (y[3] - 1) * w.stride[1] + filter[3];
+      t.scratch =
+          fresh((image[0] * image[1] * rows * columns + 16 * w.stride[1] + filter[3]) * size);
+    }
+  }
+  /// A program that changes no input: what is made of parameters can be kept.
+  constexpr bool keeps_parameters() const {
+    for (const output_info& o : g.outputs) {
+      if (o.updates >= 0) return false;
+    }
+    return true;
+  }
+  constexpr bool is_parameter(node_id n) const {
+    bool parameter = false;
+    for (std::size_t i = 0; i < g.inputs.size(); ++i)
+      parameter |= input_of_[i] == n && g.inputs[i].role == input_role::parameter;
+    return parameter;
+  }
+
   /// Bytes of the right operand of a product in the kernel's own order, if it is worth packing once
   /// for many calls: a weight of some size that the program does not change, and enough rows for
   /// it.
   constexpr std::int64_t packed_weights(const group& s) const {
-    for (const output_info& o : g.outputs) {
-      if (o.updates >= 0) return 0;
-    }
+    if (!keeps_parameters()) return 0;
     const product_form f = form_of_product(g, s.anchor);
-    const node_id weight = source(s.operands[f.exchanged ? 0 : 1]);
-    bool parameter = false;
-    for (std::size_t i = 0; i < g.inputs.size(); ++i)
-      parameter |= input_of_[i] == weight && g.inputs[i].role == input_role::parameter;
+    const bool parameter = is_parameter(source(s.operands[f.exchanged ? 0 : 1]));
     const std::int64_t wide = 2 * options_.lanes, size = std::int64_t(size_of(options_.element));
     const std::int64_t bytes = (f.columns + wide - 1) / wide * wide * f.depth * size;
     return parameter && f.fits && f.batch == 1 && f.rows >= 16 && bytes > 32 * 1024 ? bytes : 0;
@@ -514,7 +581,7 @@ class planner {
     if (s.kind == step_kind::reduce && !cut_.member(s, s.operands[0]))
       read(s, t, s.operands[0], true);
     if (s.kind == step_kind::cross_entropy || s.kind == step_kind::generic ||
-        s.kind == step_kind::control || s.pattern >= 0)
+        s.kind == step_kind::control || s.pattern >= 0 || s.kind == step_kind::max_pool)
       return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
@@ -560,6 +627,7 @@ class planner {
     const node_id n = s.kind == step_kind::reduce ? s.operands[0] : s.anchor;
     shape d = g.type(n).shape;
     if (s.arrangement == layout::lanes) d[0] = (d[0] + options_.lanes - 1) / options_.lanes;
+    if (s.arrangement == layout::blocked) d[1] /= options_.lanes;
     t.loops = d.rank ? d.rank : 1;
     if (t.loops > max_loops) {
       // Leading axes are one loop as long as no operand is broadcast along them; checked in `read`.
@@ -569,7 +637,7 @@ class planner {
     if (s.kind == step_kind::reduce) {
       t.folded = g.nodes[std::size_t(s.anchor)].attributes.as<axes_options>().axes;
       // samples, whether the lanes are summed, too
-      t.extents = {g.type(n)[0], t.folded & 1};
+      t.extents = {g.type(n)[0], t.folded & (s.arrangement == layout::lanes)};
     }
   }
 
@@ -581,7 +649,9 @@ class planner {
     const bool part = in_loops && cut_.is_part(n);
     const node_id from = broadcast || part ? g.operand(n, 0) : n;
     const tensor_type t_from = g.type(from);
-    if (in_loops) {
+    if (in_loops && s.arrangement == layout::blocked) {
+      read_blocks(l, n, from);
+    } else if (in_loops) {
       const bool batched = cut_.batched[std::size_t(from)] != 0;
       l.at = locate(from, lanes && batched ? layout::lanes : layout::plain);
       shape stored = t_from.shape;
@@ -610,8 +680,10 @@ class planner {
                                    : access::column;
     } else {
       const node_id value = s.accumulated >= 0 ? s.accumulated : s.anchor;
-      l.at =
-          locate(from, lanes && cut_.batched[std::size_t(value)] ? layout::lanes : layout::plain);
+      const bool blocks = s.arrangement == layout::blocked && cut_.blocked[std::size_t(value)];
+      l.at = locate(from, blocks                                      ? layout::blocked
+                          : lanes && cut_.batched[std::size_t(value)] ? layout::lanes
+                                                                      : layout::plain);
       l.how = access::same;
     }
     if (t.read_count == int(t.reads.size())) {
@@ -619,6 +691,26 @@ class planner {
       return;
     }
     t.reads[std::size_t(t.read_count++)] = l;
+  }
+
+  /// In loops over samples, blocks, rows and columns: vectors of channels, or one number for all of
+  /// them.
+  constexpr void read_blocks(operand_read& l, node_id n, node_id from) {
+    const bool broadcast = cut_.is_broadcast(n);
+    shape stored = g.type(from).shape;
+    std::array<std::int8_t, max_rank> axes{0, 1, 2, 3};
+    if (broadcast) axes = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>().axes;
+    l.at = locate(from, broadcast ? layout::plain : layout::blocked);
+    l.how = access::fixed;
+    for (int d = 0; d < stored.rank; ++d) {
+      if (axes[std::size_t(d)] != 1 || g.type(from).size() == 1) continue;
+      l.how = access::moving;
+      stored[d] /= options_.lanes;
+    }
+    const auto own = row_major_strides(stored);
+    for (int d = 0; d < stored.rank; ++d) {
+      if (stored[d] > 1) l.strides[std::size_t(axes[std::size_t(d)])] = own[std::size_t(d)];
+    }
   }
 
   /// Joins neighbouring loops through which every operand steps evenly, drops those of one turn.
@@ -685,13 +777,29 @@ class planner {
       const node_id value = s.accumulated >= 0 ? s.accumulated : s.anchor;
       const bool lanes = s.arrangement == layout::lanes && cut_.batched[std::size_t(value)] &&
                          s.kind != step_kind::generic;
-      const layout a = lanes ? layout::lanes : layout::plain;
+      const bool blocks = s.arrangement == layout::blocked && cut_.blocked[std::size_t(value)];
+      const layout a = blocks ? layout::blocked : lanes ? layout::lanes : layout::plain;
       buffer_ref at = a == layout::plain || replaced_input(n) >= 0 ? destination(n) : buffer_ref{};
       if (!at.valid()) at = fresh(bytes_of(n, a));
       remember(n, a, {0, 0}, at);
       t.outputs[std::size_t(t.output_count++)] = {n, at};
     };
-    if (s.kind == step_kind::generic || s.kind == step_kind::control) {
+    if (s.kind == step_kind::max_pool) {
+      for (int k = 0; k < 2; ++k) {
+        const node_id first = cut_.get_of(s.anchor, k);
+        if (k == 1 && first < 0) break;
+        const tensor_type type = g.result_type(s.anchor, k);
+        const buffer_ref at = fresh(type.size() * std::int64_t(size_of(options_.element)));
+        for (node_id u : cut_.users(s.anchor)) {
+          if (g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k)
+            remember(u, layout::blocked, {0, 0}, at);
+        }
+        t.outputs[std::size_t(t.output_count++)] = {first, at};
+      }
+      return;
+    }
+    if (s.kind == step_kind::generic || s.kind == step_kind::control ||
+        s.kind == step_kind::moments) {
       const node& x = g.nodes[std::size_t(s.anchor)];
       if (!x.result_count) {
         put(s.anchor);

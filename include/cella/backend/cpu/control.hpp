@@ -75,8 +75,10 @@ class region_frame {
     using step = lowered<Body, I>;
     if constexpr (!step::s.carried) {
       step::template run<0>(memory_, {0, step::units(0)}, scratch());
-      if constexpr (step::phases() == 2)
+      if constexpr (step::phases() > 1)
         step::template run<1>(memory_, {0, step::units(1)}, scratch());
+      if constexpr (step::phases() > 2)
+        step::template run<2>(memory_, {0, step::units(2)}, scratch());
     }
   }
   void run(const kernel_call& call) { run_call(call, memory_, scratch(), scratch_bytes); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/backend/cpu/attention.hpp>
+#include <cella/backend/cpu/blocked_steps.hpp>
 #include <cella/backend/cpu/convolution.hpp>
 #include <cella/backend/cpu/convolution_input_gradient.hpp>
 #include <cella/backend/cpu/convolution_weight_gradient.hpp>
@@ -54,6 +55,7 @@ struct lowered {
   static constexpr const plan_step& s = P::plan.steps[std::size_t(I)];
   static constexpr auto& g = P::graph;
   static constexpr bool in_lanes = s.arrangement == layout::lanes;
+  static constexpr bool in_blocks = s.arrangement == layout::blocked;
   static constexpr int L = lanes<T>;
   static constexpr int extent(int i) { return int(s.extents[std::size_t(i)]); }
 
@@ -81,11 +83,13 @@ struct lowered {
         typename decltype(expand(std::make_index_sequence<std::size_t(s.output_count)>{}))::type;
   };
   static constexpr int samples = extent(0);
-  static constexpr bool ragged = samples % L != 0;
+  static constexpr bool ragged = in_lanes && samples % L != 0;
   template <class... Outputs>
   using lanes_sink_of = lanes_sink<T, s.read_count, ragged, Outputs...>;
   template <class... Outputs>
   using plain_sink_of = plain_sink<T, s.read_count, Outputs...>;
+  template <class... Outputs>
+  using blocked_sink_of = blocked_sink<T, s.read_count, Outputs...>;
 
   /// Lane vectors per block of samples in the outputs.
   static constexpr std::int64_t features() { return g.type(s.outputs[0].value).size() / samples; }
@@ -97,6 +101,9 @@ struct lowered {
   }
   static auto plain_epilogue(const memory& m) {
     return typename with_outputs<plain_sink_of>::type{addresses_in(m)};
+  }
+  static auto blocked_epilogue(const memory& m) {
+    return typename with_outputs<blocked_sink_of>::type{addresses_in(m)};
   }
 
   /// What becomes of the sum that the kernel yields beside its result.
@@ -186,7 +193,9 @@ struct lowered {
   template <int Phase>
   static void run(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     const auto in = [&](int k) { return m.at<const T>(s.in[std::size_t(k)]); };
-    if constexpr (s.kind == step_kind::elementwise) {
+    if constexpr (has_blocked_kernel(s)) {
+      run_blocks<Phase>(m, units);
+    } else if constexpr (s.kind == step_kind::elementwise) {
       run_elementwise(m, units);
     } else if constexpr (s.kind == step_kind::reduce) {
       run_sum(m, units);
@@ -259,11 +268,15 @@ struct lowered {
 
   /// Units and scratch of each call, in sequence.
   static constexpr int phases() {
+    if (has_blocked_kernel(s)) return blocked_step<T>{s}.phases();
     const bool rows_of_loss = s.kind == step_kind::cross_entropy && !in_lanes;
     return s.kind == step_kind::product_weights || rows_of_loss || prepares() ? 2 : 1;
   }
   /// Whether the first phase depends on parameters only.
-  static constexpr bool prepares() { return single_sample() || packs_weights(); }
+  static constexpr bool prepares() {
+    return single_sample() || packs_weights() ||
+           (has_blocked_kernel(s) && s.extents[11] == 1 && blocked_step<T>{s}.packs_filters());
+  }
   static constexpr bool packs_weights() {
     return s.kind == step_kind::product && !in_lanes && s.in[3].valid();
   }
@@ -271,12 +284,13 @@ struct lowered {
     return s.kind == step_kind::convolution_pool && !in_lanes;
   }
   static constexpr int units(int phase) {
+    if (has_blocked_kernel(s)) return blocked_step<T>{s}.units(phase);
     const auto w = lanes_window();
     switch (s.kind) {
       case step_kind::elementwise:
         return elementwise_units(nest());
       case step_kind::reduce:
-        return sum_units<T, in_lanes>(nest());
+        return sum_units < T, in_lanes || in_blocks > (nest());
       case step_kind::convolution:
         return in_lanes ? lanes_convolution_units(w) : convolution_units<T>(plain_window());
       case step_kind::convolution_pool:
@@ -321,6 +335,7 @@ struct lowered {
   }
   static constexpr std::int64_t scratch_bytes() {
     constexpr auto size = std::int64_t{sizeof(T)};
+    if (has_blocked_kernel(s)) return 0;
     switch (s.kind) {
       case step_kind::convolution:
         return in_lanes ? 0 : convolution_scratch<T>(plain_window());
@@ -365,10 +380,66 @@ struct lowered {
   /// Output channels go into the lanes where they fill at least half of them.
   static constexpr bool channels_in_lanes() { return extent(4) * 2 > L || extent(8) != 1; }
 
+  template <int Phase>
+  static void run_blocks(const memory& m, work_range units) {
+    constexpr blocked_step<T> step{s};
+    [[maybe_unused]] constexpr auto e = step.window();
+    const auto in = [&](int k) { return m.at<T>(s.in[std::size_t(k)]); };
+    const auto out = [&](int k) {
+      return k < s.output_count ? m.at<T>(s.outputs[std::size_t(k)].at) : nullptr;
+    };
+    if constexpr (step.convolves() && step.stem()) {
+      run_stem<Phase>(m, units);
+    } else if constexpr (s.kind == step_kind::convolution && Phase == 0) {
+      pack_filters<T>(units, e.in_blocks, e.taps(), in(1), in(3));
+    } else if constexpr (s.kind == step_kind::convolution) {
+      blocked_convolution<T>(units, e, in(0), in(3), blocked_epilogue(m));
+    } else if constexpr (s.kind == step_kind::convolution_input_gradient && Phase == 0) {
+      pack_filters_transposed<T>(units, e.in_blocks, e.out_blocks, e.taps(), in(1), in(3));
+    } else if constexpr (s.kind == step_kind::convolution_input_gradient) {
+      blocked_input_gradient<T>(units, e, in(0), in(3), blocked_epilogue(m));
+    } else if constexpr (s.kind == step_kind::convolution_weight_gradient && Phase == 0) {
+      blocked_weight_gradient<T>(units, e, in(0), in(1), in(3));
+    } else if constexpr (s.kind == step_kind::convolution_weight_gradient) {
+      finish_filters<T>(units, e.in_blocks, e.taps(), in(3), plain_epilogue(m));
+    } else if constexpr (s.kind == step_kind::max_pool) {
+      blocked_max_pool<T>(units, step.pooling(), in(0), out(0), out(1));
+    } else if constexpr (s.kind == step_kind::unpool) {
+      blocked_unpool<T>(units, step.pooling(), in(0), in(1), out(0));
+    } else if constexpr (s.kind == step_kind::moments && in_blocks) {
+      blocked_moments<T>(units, extent(0), extent(1) / L, extent(2), in(0), out(0), out(1));
+    } else if constexpr (s.kind == step_kind::moments) {
+      plain_moments<T>(units, extent(0), extent(1), extent(2), in(0), out(0), out(1));
+    } else if constexpr (s.kind == step_kind::pack_blocks) {
+      pack_blocks<T>(units, extent(2) * extent(3), in(0), out(0));
+    } else {
+      unpack_blocks<T>(units, extent(2) * extent(3), in(0), out(0));
+    }
+  }
+  /// A convolution of a plain image of few channels, or the gradient of its filters.
+  template <int Phase>
+  static void run_stem(const memory& m, work_range units) {
+    constexpr blocked_step<T> step{s};
+    constexpr stem_extents e = step.stem_window();
+    T* const padded = m.at<T>(s.scratch);
+    T* const filters = m.at<T>(s.in[3]);
+    if constexpr (Phase == (step.weights() ? 0 : 1))
+      pad_stem<T>(units, e, m.at<const T>(s.in[0]), padded);
+    else if constexpr (step.weights() && Phase == 1)
+      stem_weight_gradient<T>(units, e, padded, m.at<const T>(s.in[1]), filters);
+    else if constexpr (step.weights())
+      finish_stem_filters<T>(units, e, filters, plain_epilogue(m));
+    else if constexpr (Phase == 0)
+      pack_stem_filters<T>(units, e, m.at<const T>(s.in[1]), filters);
+    else
+      stem_convolution<T>(units, e, padded, filters, blocked_epilogue(m));
+  }
+
   static void run_elementwise(const memory& m, work_range units) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
-      elementwise<T, s.read_count, in_lanes, ragged_loops(), lifted<P, I, s.outputs[K].value>...>(
-          units, nest(), addresses_in(m), dead_in_loops(), output_strides());
+      elementwise<T, s.read_count, in_lanes || in_blocks, ragged_loops(),
+                  lifted<P, I, s.outputs[K].value>...>(units, nest(), addresses_in(m),
+                                                       dead_in_loops(), output_strides());
     }
     (std::make_index_sequence<std::size_t(s.output_count)>{});
   }
@@ -387,7 +458,9 @@ struct lowered {
     constexpr bool across = extent(1) != 0;
     constexpr lanes_of_sum how{in_lanes && across, in_lanes ? lane_blocks<T>(samples) : 1,
                                first_bits(samples % L ? samples % L : L)};
-    if constexpr (in_lanes && !across) {
+    if constexpr (in_blocks) {
+      sum_loops<T, s.read_count, true, term>(units, nest(), a, lanes_of_sum{}, lanes_epilogue(m));
+    } else if constexpr (in_lanes && !across) {
       sum_loops<T, s.read_count, true, term>(units, nest(), a, how, lanes_epilogue(m));
     } else {
       sum_loops<T, s.read_count, in_lanes, term>(units, nest(), a, how, plain_epilogue(m));
@@ -414,7 +487,7 @@ struct lowered {
 
   static constexpr attention_extents heads() {
     const bool gradient = s.kind == step_kind::attention_gradient;
-    return {extent(0), extent(1), extent(2), gradient ? extent(2) : extent(9),
+    return {extent(0), extent(1), extent(2),     gradient ? extent(2) : extent(9),
             extent(3), extent(4), extent(5) != 0};
   }
   static void run_attention(const memory& m, work_range units, std::byte* scratch) {
