@@ -107,10 +107,10 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
       using lowered = cpu::lowered<P, S>;
       if (!fine) return;
       lowered::template run<0>(m, {0, lowered::units(0)}, scratch.data());
-      if constexpr (lowered::phases() > 1)
-        lowered::template run<1>(m, {0, lowered::units(1)}, scratch.data());
-      if constexpr (lowered::phases() > 2)
-        lowered::template run<2>(m, {0, lowered::units(2)}, scratch.data());
+      [&]<int... K>(std::integer_sequence<int, K...>) {
+        (lowered::template run<K + 1>(m, {0, lowered::units(K + 1)}, scratch.data()), ...);
+      }
+      (std::make_integer_sequence<int, lowered::phases() - 1>{});
       fine = compare(S);
     };
     (one(std::integral_constant<int, int(I)>{}), ...);

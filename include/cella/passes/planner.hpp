@@ -4,6 +4,7 @@
 
 #include <cella/passes/fuse.hpp>
 #include <cella/passes/memory.hpp>
+#include <cella/passes/winograd.hpp>
 #include <tuple>
 
 namespace cella {
@@ -516,10 +517,20 @@ class planner {
     t.in[0] = locate(s.operands[0], few && !backward ? layout::plain : layout::blocked);
     t.in[1] = locate(s.operands[1], weights ? layout::blocked : layout::plain);
     const bool kept = !weights && keeps_parameters() && is_parameter(source(s.operands[1]));
-    t.extents[11] = kept;
-    t.in[3] = fresh(filter.size() * size, kept);
+    const int L = options_.lanes;
+    const auto w = g.nodes[std::size_t(s.anchor)].attributes.as<convolution_options>().window;
+    const bool minimal = !few && winograd::pays(image, filter, w);
+    t.extents[11] = kept | (minimal ? 2 : 0);
+    const std::int64_t elements =
+        minimal ? winograd::filter_size(image[1] / L, filter[0] / L, L) : filter.size();
+    t.in[3] = fresh(elements * size, kept);
+    if (minimal && weights) {
+      const int tiles = winograd::tiles(image[0], w.positions(image[2], 3, 0),
+                                        w.positions(image[3], 3, 1));
+      t.scratch = fresh(
+          winograd::gradient_tiles_size(image[1] / L, filter[0] / L, tiles, L) * size);
+    }
     if (few) {
-      const auto w = g.nodes[std::size_t(s.anchor)].attributes.as<convolution_options>().window;
       const tensor_type y = g.type(weights ? s.operands[1] : s.anchor);
       const std::int64_t rows = (y[2] - 1) * w.stride[0] + filter[2];
       const std::int64_t columns = (y[3] - 1) * w.stride[1] + filter[3];

@@ -5,6 +5,7 @@
 #include <cella/backend/cpu/blocked_pool.hpp>
 #include <cella/backend/cpu/blocked_stem.hpp>
 #include <cella/backend/cpu/blocked_weight_gradient.hpp>
+#include <cella/backend/cpu/winograd_weight_gradient.hpp>
 #include <cella/passes/plan.hpp>
 
 namespace cella::cpu {
@@ -42,10 +43,16 @@ struct blocked_step {
   /// A plain image of few channels.
   constexpr bool stem() const { return convolves() && extent(1) % L != 0; }
   constexpr bool packs_filters() const { return convolves() && !weights(); }
+  /// The filters are kept from call to call; the convolution is Winograd's.
+  constexpr bool keeps_filters() const { return packs_filters() && (extent(11) & 1); }
+  constexpr bool minimal() const { return convolves() && (extent(11) & 2); }
 
   // Phases: a convolution packs its filters, pads a stem's image, then computes. A weight gradient
-  // pads, sums, then finishes.
-  constexpr int phases() const { return !convolves() ? 1 : stem() ? 3 : 2; }
+  // pads, sums, then finishes; Winograd's transforms and sums a chunk of tiles after the other.
+  constexpr int phases() const {
+    if (weights() && minimal()) return 2 * cpu::winograd::gradient_chunks<T>(window()) + 1;
+    return !convolves() ? 1 : stem() ? 3 : 2;
+  }
 
   constexpr int units(int phase) const {
     const auto e = window();
@@ -56,6 +63,15 @@ struct blocked_step {
       if (phase < 2 && !weights()) return m.out_blocks;
       if (!weights()) return stem_units<T>(m);
       return phase == 1 ? stem_gradient_units<T>(m) : m.out_blocks;
+    }
+    if (minimal() && weights()) {
+      if (phase + 1 == phases()) return e.out_blocks;
+      return phase % 2 == 0 ? e.in_blocks + e.out_blocks : cpu::winograd::gradient_units(e);
+    }
+    if (minimal() && phase == 1) {
+      return backward()
+                 ? cpu::winograd::units<T>(cpu::winograd::backward_tiles(e), e.out_blocks, e.in_blocks)
+                 : cpu::winograd::units<T>(cpu::winograd::forward_tiles(e), e.in_blocks, e.out_blocks);
     }
     switch (s.kind) {
       case step_kind::convolution:
@@ -72,6 +88,14 @@ struct blocked_step {
       default:
         return extent(0) * (extent(1) / L);
     }
+  }
+
+  /// Bytes for each thread.
+  constexpr std::int64_t scratch() const {
+    const auto e = window();
+    if (!minimal() || weights()) return 0;
+    return backward() ? cpu::winograd::scratch<T>(cpu::winograd::backward_tiles(e), e.out_blocks, e.in_blocks)
+                      : cpu::winograd::scratch<T>(cpu::winograd::forward_tiles(e), e.in_blocks, e.out_blocks);
   }
 
   constexpr blocked_convolution_extents window() const {

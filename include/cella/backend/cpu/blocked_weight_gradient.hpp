@@ -18,26 +18,34 @@ template <class T>
 void blocked_weight_gradient(work_range units, const blocked_convolution_extents& e, const T* x,
                              const T* dy, T* sums);
 
-/// Hands the sums to a plain sink as filters [out_blocks L][in_blocks L][taps]: (value, offset,
-/// count). Units: blocks of output channels.
+/// Hands one block [taps][L in][L out] to a plain sink as filters that begin at `start`: (value,
+/// offset, count).
+template <class T, class Sink>
+[[gnu::noinline]] void hand_over_filters(int in_blocks, int taps, const T* block,
+                                         std::int64_t start, const Sink& sink) {
+  constexpr int L = lanes<T>;
+  const std::int64_t filter = std::int64_t{in_blocks} * L * taps;
+  for (int e = 0; e < L * taps; e += L) {
+    vec<T> square[L];
+    int channel = e / taps, tap = e % taps;
+    for (int k = 0; k < L; ++k) {
+      square[k] = load(block + (tap * L + channel) * L);
+      if (++tap == taps) tap = 0, ++channel;
+    }
+    transpose<T>(square);
+    for (int k = 0; k < L; ++k) sink(square[k], start + k * filter + e, L);
+  }
+}
+/// Hands the sums to a plain sink as filters [out_blocks L][in_blocks L][taps]. Units: blocks of
+/// output channels.
 template <class T, class Sink>
 void finish_filters(work_range units, int in_blocks, int taps, const T* sums, const Sink& sink) {
   constexpr int L = lanes<T>;
-  const std::int64_t filter = std::int64_t{in_blocks} * L * taps;
   for (int o = units.first; o < units.last; ++o) {
     for (int b = 0; b < in_blocks; ++b) {
-      const T* from = sums + (std::int64_t{o} * in_blocks + b) * taps * L * L;
-      for (int e = 0; e < L * taps; e += L) {
-        vec<T> square[L];
-        int channel = e / taps, tap = e % taps;
-        for (int k = 0; k < L; ++k) {
-          square[k] = load(from + (tap * L + channel) * L);
-          if (++tap == taps) tap = 0, ++channel;
-        }
-        transpose<T>(square);
-        for (int k = 0; k < L; ++k)
-          sink(square[k], (std::int64_t{o} * L + k) * filter + std::int64_t{b} * L * taps + e, L);
-      }
+      const std::int64_t block = std::int64_t{o} * in_blocks + b;
+      hand_over_filters<T>(in_blocks, taps, sums + block * taps * L * L,
+                           (std::int64_t{o} * L * in_blocks + b) * L * taps, sink);
     }
   }
 }

@@ -194,7 +194,7 @@ struct lowered {
   static void run(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     const auto in = [&](int k) { return m.at<const T>(s.in[std::size_t(k)]); };
     if constexpr (has_blocked_kernel(s)) {
-      run_blocks<Phase>(m, units);
+      run_blocks<Phase>(m, units, scratch);
     } else if constexpr (s.kind == step_kind::elementwise) {
       run_elementwise(m, units);
     } else if constexpr (s.kind == step_kind::reduce) {
@@ -275,7 +275,7 @@ struct lowered {
   /// Whether the first phase depends on parameters only.
   static constexpr bool prepares() {
     return single_sample() || packs_weights() ||
-           (has_blocked_kernel(s) && s.extents[11] == 1 && blocked_step<T>{s}.packs_filters());
+           (has_blocked_kernel(s) && blocked_step<T>{s}.keeps_filters());
   }
   static constexpr bool packs_weights() {
     return s.kind == step_kind::product && !in_lanes && s.in[3].valid();
@@ -335,7 +335,7 @@ struct lowered {
   }
   static constexpr std::int64_t scratch_bytes() {
     constexpr auto size = std::int64_t{sizeof(T)};
-    if (has_blocked_kernel(s)) return 0;
+    if (has_blocked_kernel(s)) return blocked_step<T>{s}.scratch();
     switch (s.kind) {
       case step_kind::convolution:
         return in_lanes ? 0 : convolution_scratch<T>(plain_window());
@@ -381,7 +381,7 @@ struct lowered {
   static constexpr bool channels_in_lanes() { return extent(4) * 2 > L || extent(8) != 1; }
 
   template <int Phase>
-  static void run_blocks(const memory& m, work_range units) {
+  static void run_blocks(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     constexpr blocked_step<T> step{s};
     [[maybe_unused]] constexpr auto e = step.window();
     const auto in = [&](int k) { return m.at<T>(s.in[std::size_t(k)]); };
@@ -390,6 +390,8 @@ struct lowered {
     };
     if constexpr (step.convolves() && step.stem()) {
       run_stem<Phase>(m, units);
+    } else if constexpr (step.minimal()) {
+      run_winograd<Phase>(m, units, scratch);
     } else if constexpr (s.kind == step_kind::convolution && Phase == 0) {
       pack_filters<T>(units, e.in_blocks, e.taps(), in(1), in(3));
     } else if constexpr (s.kind == step_kind::convolution) {
@@ -415,6 +417,29 @@ struct lowered {
     } else {
       unpack_blocks<T>(units, extent(2) * extent(3), in(0), out(0));
     }
+  }
+  /// A convolution or a gradient by Winograd's minimal filtering.
+  template <int Phase>
+  static void run_winograd(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
+    constexpr blocked_step<T> step{s};
+    constexpr auto e = step.window();
+    const T* const first = m.at<const T>(s.in[0]);
+    const T* const second = m.at<const T>(s.in[1]);
+    T* const filters = m.at<T>(s.in[3]);
+    if constexpr (step.weights() && Phase + 1 == step.phases())
+      winograd::finish_gradient<T>(units, e, filters, plain_epilogue(m));
+    else if constexpr (step.weights() && Phase % 2 == 0)
+      winograd::transform_gradient_tiles<T>(units, e, Phase / 2, first, second,
+                                            m.at<T>(s.scratch));
+    else if constexpr (step.weights())
+      winograd::multiply_gradient_tiles<T>(units, e, Phase / 2, m.at<const T>(s.scratch), filters);
+    else if constexpr (Phase == 0)
+      winograd::transform_filters<T, step.backward()>(units, e.in_blocks, e.out_blocks, second,
+                                                      filters);
+    else if constexpr (step.backward())
+      winograd_input_gradient<T>(units, e, first, filters, blocked_epilogue(m), scratch);
+    else
+      winograd_convolution<T>(units, e, first, filters, blocked_epilogue(m), scratch);
   }
   /// A convolution of a plain image of few channels, or the gradient of its filters.
   template <int Phase>
