@@ -24,12 +24,15 @@ using inference = inference_program<Net, tensor<dtype::f32, Input...>>;
 
 namespace detail {
 
+/// Copies a step out of line: each is a thousand bytes of constants.
+[[gnu::noinline]] inline call_profile profile_of(const plan_step& s) { return {.what = s}; }
+
 /// Describes the calls that step I becomes, in the order of `cpu::kernel_calls<P>::steps`.
 template <class P, int I>
 void describe(program_profile& p) {
   using lowered = cpu::lowered<P, I>;
   if constexpr (lowered::s.carried) return;
-  call_profile call{.what = lowered::s};
+  call_profile call = profile_of(lowered::s);
   if constexpr (lowered::s.kind == step_kind::product && !lowered::in_lanes) {
     const auto m = lowered::matrices(nullptr, nullptr);
     call.what.extents = {m.rows, m.columns, m.depth, m.batch};

@@ -93,16 +93,16 @@ struct batch_norm {
     folded &= ~2u;
     const double count = double(x.shape().size()) / Channels;
     auto along_channels = [&](var v) { return detail::repeat_along(v, x.shape(), folded); };
-    var mean = operand(running_mean, at).in(b);
-    var variance = operand(running_var, at).in(b);
+    const var mean = operand(running_mean, at).in(b);
+    const var variance = operand(running_var, at).in(b);
     if (x.training()) {
-      const auto batch = moments({x, at}, folded);
+      const auto y = detail::normalize_batch({x, at}, operand(weight, at).in(b),
+                                             operand(bias, at).in(b), epsilon);
       const double unbiased = count > 1 ? count / (count - 1) : 1;
-      assign(x, running_mean, mean * (1 - momentum) + stop_gradient(batch.mean) * momentum);
+      assign(x, running_mean, mean * (1 - momentum) + stop_gradient(y.mean) * momentum);
       assign(x, running_var,
-             variance * (1 - momentum) + stop_gradient(batch.variance) * (momentum * unbiased));
-      mean = batch.mean;
-      variance = batch.variance;
+             variance * (1 - momentum) + stop_gradient(y.variance) * (momentum * unbiased));
+      return y.value;
     }
     const var scale = rsqrt(variance + epsilon) * operand(weight, at);
     return (x - along_channels(mean)) * along_channels(scale) +

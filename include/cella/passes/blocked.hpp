@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cella/ops/activation.hpp>
+#include <cella/ops/batch_norm.hpp>
 #include <cella/ops/convolution.hpp>
-#include <cella/ops/moments.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/passes/plan.hpp>
 
@@ -52,10 +52,14 @@ class block_finder {
     if (is<convolution_input_gradient_op>(x))
       return fits(x.type) && is_blocked(g_.operand(n, 0)) &&
              has_kernel(n, g_.type(g_.operand(n, 1)), x.type[1]);
-    if (is<max_pool_op>(x)) return is_blocked(g_.operand(n, 0));
+    if (is<max_pool_op>(x) || is<batch_norm_op>(x)) return is_blocked(g_.operand(n, 0));
+    if (is<batch_norm_gradient_op>(x))
+      return is_blocked(g_.operand(n, 0)) && is_blocked(g_.operand(n, 1));
     if (x.op == &get_info_of) {
       const node_id from = g_.operand(n, 0);
-      return is<max_pool_op>(g_.nodes[std::size_t(from)]) && is_blocked(from);
+      const bool image = is<max_pool_op>(g_.nodes[std::size_t(from)]) ||
+                         x.attributes.as<get_attributes>().result == 0;
+      return image && is_blocked(from);
     }
     if (is<unpool_op>(x)) return is_blocked(g_.operand(n, 0)) && is_blocked(g_.operand(n, 1));
     if (is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x))

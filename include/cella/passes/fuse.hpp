@@ -215,7 +215,7 @@ class fuser {
   constexpr void match(node_id n) {
     if (!is_floating(value_type(n).element) || value_type(n).element != element_) return;
     (void)(loss(n) || attention(n) || pooled_convolution(n) || convolution(n) || product(n) ||
-           reduction(n) || unpooling(n) || blocked_pooling(n) || statistics(n));
+           reduction(n) || unpooling(n) || blocked_pooling(n) || batch_norms(n));
   }
   constexpr tensor_type value_type(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
@@ -393,17 +393,29 @@ class fuser {
                                                                 no_node, no_node};
     return true;
   }
-  /// Mean and variance of each channel.
-  constexpr bool statistics(node_id n) {
+  /// Batch norm and its gradient; what follows is computed as the result is written.
+  constexpr bool batch_norms(node_id n) {
     const node& x = g.nodes[std::size_t(n)];
-    if (!is<moments_op>(x)) return false;
-    const node_id image = g.operand(n, 0);
-    const int rank = g.type(image).rank();
-    if (rank < 2 || x.attributes.as<axes_options>().axes != (((1u << rank) - 1) & ~2u))
+    const bool backward = is<batch_norm_gradient_op>(x);
+    const node_id value = get_of(n, 0);
+    if ((!backward && !is<batch_norm_op>(x)) || value < 0 || users_of_result(n, 0) != 1)
       return false;
-    start(step_kind::moments, n, n, in_blocks(image) ? layout::blocked : layout::plain)
-        .operands[0] = image;
+    group& s = start(backward ? step_kind::batch_norm_gradient : step_kind::batch_norm, n, value,
+                     in_blocks(n) ? layout::blocked : layout::plain);
+    s.operands = {g.operand(n, 0), g.operand(n, 1), g.operand(n, 2), no_node};
+    s.row_axis = 1;
+    grow(s);
+    for (node_id u : users(n)) {
+      if (u != value) claim(s, u);
+    }
     return true;
+  }
+  /// How many `get`s read result k.
+  constexpr int users_of_result(node_id n, int k) const {
+    int count = 0;
+    for (node_id u : users(n))
+      count += g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k;
+    return count;
   }
 
   constexpr bool product(node_id n) {

@@ -48,7 +48,8 @@ enum class step_kind : std::uint8_t {
   unpool_corners,                    ///< pooled values, corners
   max_pool,                          ///< largest elements of windows and their positions
   unpool,                            ///< pooled values, positions
-  moments,                           ///< mean and variance of each channel
+  batch_norm,                        ///< image, gamma, beta -> result, mean, variance
+  batch_norm_gradient,               ///< image, gamma, dy, mean, variance -> gradients
   cross_entropy,                     ///< logits, labels -> loss, gradient of the logits
   attention,                         ///< queries, keys, values: `reads`, with their strides
   attention_gradient,                ///< the same and the gradient of the result
@@ -62,7 +63,7 @@ enum class step_kind : std::uint8_t {
   generic   ///< the operation's own computation on plain tensors
 };
 constexpr std::string_view name(step_kind k) {
-  constexpr std::array<std::string_view, 24> names{"elementwise",
+  constexpr std::array<std::string_view, 25> names{"elementwise",
                                                    "reduce",
                                                    "product",
                                                    "product_weights",
@@ -74,7 +75,8 @@ constexpr std::string_view name(step_kind k) {
                                                    "unpool",
                                                    "max_pool",
                                                    "unpool",
-                                                   "moments",
+                                                   "batch_norm",
+                                                   "batch_norm_gradient",
                                                    "cross_entropy",
                                                    "attention",
                                                    "attention_gradient",
@@ -126,7 +128,7 @@ struct plan_step {
   layout arrangement{};
   node_id anchor = no_node;  ///< the node that the kernel computes; elementwise: the first root
   node_id accumulated = no_node;  ///< the value that the epilogue starts from
-  std::array<buffer_ref, 6> in{};
+  std::array<buffer_ref, 8> in{};
   buffer_ref scratch{};
   buffer_ref corners{};  ///< where convolution_pool writes the positions of its maxima
   std::array<std::int64_t, 12> extents{};

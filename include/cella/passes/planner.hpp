@@ -44,8 +44,16 @@ class planner {
         cut_(source, options.element, arrangement_, options.lanes),
         parameters_(offsets_of(source, {input_role::parameter, input_role::state})),
         slots_(offsets_of(source, {input_role::slot})) {
+    first_home_.assign(g.nodes.size(), -1);
+    input_at_.assign(g.nodes.size(), -1);
     for (std::size_t i = 0; i < g.regions[0].inputs.size(); ++i)
-      input_of_.push_back(g.input(int(i)));
+      input_at_[std::size_t(g.input(int(i)))] = int(i);
+    updates_.assign(g.nodes.size(), 0);
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+      if (g.outputs[i].updates < 0) continue;
+      updates_[std::size_t(g.regions[0].outputs[i])] = 1;
+      updates_[std::size_t(g.input(g.outputs[i].updates))] |= 2;
+    }
     order_groups();
     carry_sums();
     save_inputs();
@@ -73,6 +81,7 @@ class planner {
     layout arrangement;
     std::array<int, 2> border;
     buffer_ref at;  // space -2: offset is the index of an arena buffer
+    int next;       // of the same value, or -1
   };
   static constexpr std::int32_t pending = -2;
 
@@ -82,6 +91,7 @@ class planner {
 
   /// The input that output value `n` replaces and that it may overwrite, or -1.
   constexpr std::int32_t replaced_input(node_id n) const {
+    if (!(updates_[std::size_t(n)] & 1)) return -1;
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       if (g.outputs[i].updates >= 0 && g.regions[0].outputs[i] == n && in_place_[i])
         return g.outputs[i].updates;
@@ -112,9 +122,7 @@ class planner {
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const node_id n = source(g.regions[0].outputs[i]);
       const node_id from = cut_.is_view(n) ? source(g.operand(n, 0)) : n;
-      bool replaced = false;
-      for (const output_info& o : g.outputs)
-        replaced |= o.updates >= 0 && g.input(o.updates) == from;
+      const bool replaced = updates_[std::size_t(from)] & 2;
       if (!replaced || (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n)) continue;
       const bool bound = options_.results_bound && g.outputs[i].updates < 0;
       saved_[i] = bound ? bound_result(i) : fresh(bytes_of(n, layout::plain));
@@ -141,7 +149,8 @@ class planner {
       if (input < 0 || cut_.owner[std::size_t(value)] < 0) continue;
       const int writer = cut_.owner[std::size_t(value)];
       const step_kind kind = cut_.groups[std::size_t(writer)].kind;
-      if (kind == step_kind::generic || kind == step_kind::control || kind == step_kind::moments)
+      if (kind == step_kind::generic || kind == step_kind::control ||
+          kind == step_kind::batch_norm || kind == step_kind::batch_norm_gradient)
         continue;
       // Readers of the old value come first; the writer may move behind them if nobody waits for
       // it.
@@ -201,6 +210,7 @@ class planner {
   constexpr void carry_sums() {
     carrier_.assign(cut_.groups.size(), -1);
     side_.assign(cut_.groups.size(), -1);
+    if (arrangement_ != layout::lanes) return;
     for (std::size_t r = 0; r < cut_.groups.size(); ++r) {
       const group& s = cut_.groups[r];
       const node& sum = g.nodes[std::size_t(s.anchor)];
@@ -251,27 +261,26 @@ class planner {
     return blocks * features * options_.lanes * std::int64_t(size_of(t.element));
   }
   constexpr const home* find(node_id n, layout a, std::array<int, 2> border) const {
-    for (const home& h : homes_) {
-      if (h.value == n && h.arrangement == a && h.border == border) return &h;
+    for (int i = first_home_[std::size_t(n)]; i >= 0; i = homes_[std::size_t(i)].next) {
+      const home& h = homes_[std::size_t(i)];
+      if (h.arrangement == a && h.border == border) return &h;
     }
     return nullptr;
   }
   constexpr buffer_ref input_home(node_id n) const {
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-      if (input_of_[i] != n) continue;
-      const input_info& in = g.inputs[i];
-      switch (in.role) {
-        case input_role::argument:
-          return {first_argument + in.index, 0};
-        case input_role::slot:
-          return {slot_space, slots_.offset[i]};
-        case input_role::scalar:
-          return {scalar_space, in.index * std::int64_t{8}};
-        default:
-          return {parameter_space, parameters_.offset[i]};
-      }
+    const int i = input_at_[std::size_t(n)];
+    if (i < 0) return {};
+    const input_info& in = g.inputs[std::size_t(i)];
+    switch (in.role) {
+      case input_role::argument:
+        return {first_argument + in.index, 0};
+      case input_role::slot:
+        return {slot_space, slots_.offset[std::size_t(i)]};
+      case input_role::scalar:
+        return {scalar_space, in.index * std::int64_t{8}};
+      default:
+        return {parameter_space, parameters_.offset[std::size_t(i)]};
     }
-    return {};
   }
 
   /// The address of `n` in a layout; appends the steps that bring it there if it is not yet.
@@ -309,7 +318,8 @@ class planner {
     return emit_conversion(s, n, a, border);
   }
   constexpr buffer_ref remember(node_id n, layout a, std::array<int, 2> border, buffer_ref at) {
-    homes_.push_back({n, a, border, at});
+    homes_.push_back({n, a, border, at, first_home_[std::size_t(n)]});
+    first_home_[std::size_t(n)] = int(homes_.size()) - 1;
     return at;
   }
   /// samples, channels, height, width, border: what pack and its kin need.
@@ -458,9 +468,20 @@ class planner {
         t.in[1] = locate(s.operands[1], layout::blocked);
         window_extents(s.anchor, g.type(s.anchor), g.type(s.operands[0]), t);
         break;
-      case step_kind::moments: {
-        const tensor_type x = g.type(s.operands[0]);
-        t.in[0] = locate(s.operands[0], a);
+      case step_kind::batch_norm:
+      case step_kind::batch_norm_gradient: {
+        // image, gamma, beta or dy, statistics, and the gradients of gamma and beta
+        const bool backward = s.kind == step_kind::batch_norm_gradient;
+        const node_id image = s.operands[backward ? 1 : 0];
+        const tensor_type x = g.type(image);
+        t.in[0] = locate(image, a);
+        t.in[1] = locate(s.operands[backward ? 2 : 1], layout::plain);
+        t.in[2] = backward ? locate(s.operands[0], a) : locate(s.operands[2], layout::plain);
+        for (int k = 1; k < 3; ++k) {
+          const auto at = std::size_t(2 + k);
+          if (backward) t.in[at] = locate(g.operand(s.anchor, 2 + k), layout::plain);
+          t.in[backward ? at + 2 : at] = result(s.anchor, k);
+        }
         e = {x[0], x[1], x.shape.size(2, x.rank())};
         break;
       }
@@ -525,10 +546,10 @@ class planner {
         minimal ? winograd::filter_size(image[1] / L, filter[0] / L, L) : filter.size();
     t.in[3] = fresh(elements * size, kept);
     if (minimal && weights) {
-      const int tiles = winograd::tiles(image[0], w.positions(image[2], 3, 0),
-                                        w.positions(image[3], 3, 1));
-      t.scratch = fresh(
-          winograd::gradient_tiles_size(image[1] / L, filter[0] / L, tiles, L) * size);
+      const int tiles =
+          winograd::tiles(image[0], w.positions(image[2], 3, 0), w.positions(image[3], 3, 1));
+      t.scratch =
+          fresh(winograd::gradient_tiles_size(image[1] / L, filter[0] / L, tiles, L) * size);
     }
     if (few) {
       const tensor_type y = g.type(weights ? s.operands[1] : s.anchor);
@@ -546,10 +567,8 @@ class planner {
     return true;
   }
   constexpr bool is_parameter(node_id n) const {
-    bool parameter = false;
-    for (std::size_t i = 0; i < g.inputs.size(); ++i)
-      parameter |= input_of_[i] == n && g.inputs[i].role == input_role::parameter;
-    return parameter;
+    const int i = input_at_[std::size_t(n)];
+    return i >= 0 && g.inputs[std::size_t(i)].role == input_role::parameter;
   }
 
   /// Bytes of the right operand of a product in the kernel's own order, if it is worth packing once
@@ -809,8 +828,7 @@ class planner {
       }
       return;
     }
-    if (s.kind == step_kind::generic || s.kind == step_kind::control ||
-        s.kind == step_kind::moments) {
+    if (s.kind == step_kind::generic || s.kind == step_kind::control) {
       const node& x = g.nodes[std::size_t(s.anchor)];
       if (!x.result_count) {
         put(s.anchor);
@@ -860,6 +878,7 @@ class planner {
       if (m == s.anchor && s.accumulated >= 0 && m != s.accumulated) continue;
       const node& x = g.nodes[std::size_t(m)];
       if (x.result_count || x.type.element == dtype::boolean) continue;
+      if (x.op == &get_info_of && m != s.accumulated) continue;
       if (cut_.prologue(s, m)) continue;
       if (s.kind == step_kind::convolution_pool_weight_gradient && m != s.accumulated &&
           !x.op->pointwise)
@@ -962,7 +981,8 @@ class planner {
   fuser cut_;
   input_offsets parameters_;
   input_offsets slots_;
-  std::vector<node_id> input_of_;
+  std::vector<int> input_at_;  ///< index of the input that a node is, or -1
+  flags updates_;              ///< of a node: 1: it replaces an input, 2: it is replaced
   std::vector<int> order_;
   flags in_place_;
   std::vector<buffer_ref> saved_;  ///< for each output: the copy of an input's old value
@@ -970,6 +990,7 @@ class planner {
   std::vector<int> side_;          ///< the sum that this group yields, or -1
   std::vector<buffer> buffers_;
   std::vector<home> homes_;
+  std::vector<int> first_home_;  ///< of each node, or -1
   growing_plan plan_;
   text fault_;
 };

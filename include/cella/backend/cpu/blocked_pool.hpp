@@ -1,4 +1,4 @@
-// Pooling and statistics of images in blocks of channels.
+// Pooling of images in blocks of channels.
 #pragma once
 
 #include <algorithm>
@@ -85,75 +85,6 @@ void blocked_unpool(work_range units, const blocked_window& e, const T* values, 
         }
       }
     }
-  }
-}
-
-// ---- mean and variance of each channel, over samples and pixels
-
-/// Sums of one plane's differences from `origin`, and of their squares.
-template <class T>
-void add_moments(const T* x, std::int64_t pixels, vec<T> origin, vec<T>& sum, vec<T>& squares) {
-  constexpr int L = lanes<T>;
-  std::array<vec<T>, 4> s, q;
-  s.fill(vec<T>(T{0}));
-  q.fill(vec<T>(T{0}));
-  std::int64_t i = 0;
-  for (; i + 4 <= pixels; i += 4) {
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      const vec<T> d = load(x + (i + k) * L) - origin;
-      s[std::size_t(k)] = s[std::size_t(k)] + d;
-      q[std::size_t(k)] = multiply_add(d, d, q[std::size_t(k)]);
-    }
-  }
-  for (; i < pixels; ++i) {
-    const vec<T> d = load(x + i * L) - origin;
-    s[0] = s[0] + d;
-    q[0] = multiply_add(d, d, q[0]);
-  }
-  sum = sum + ((s[0] + s[1]) + (s[2] + s[3]));
-  squares = squares + ((q[0] + q[1]) + (q[2] + q[3]));
-}
-
-/// Mean and variance (divided by the count) of each channel of x [samples][blocks][pixels][L]. One
-/// pass: sums are taken of differences from the first pixel, which keeps them small. Units: blocks.
-template <class T>
-void blocked_moments(work_range units, int samples, int blocks, int pixels, const T* x, T* mean,
-                     T* variance) {
-  constexpr int L = lanes<T>;
-  const vec<T> share(T{1} / (static_cast<T>(samples) * static_cast<T>(pixels)));
-  for (int b = units.first; b < units.last; ++b) {
-    const vec<T> origin = load(x + std::int64_t{b} * pixels * L);
-    vec<T> sum(T{0}), squares(T{0});
-    for (int n = 0; n < samples; ++n)
-      add_moments(x + (std::int64_t{n} * blocks + b) * pixels * L, pixels, origin, sum, squares);
-    const vec<T> m = sum * share;
-    store_unaligned(mean + b * L, m + origin);
-    store_unaligned(variance + b * L, maximum(squares * share - m * m, vec<T>(T{0})));
-  }
-}
-
-/// The same for a plain x [samples][channels][pixels]. Units: channels.
-template <class T>
-void plain_moments(work_range units, int samples, int channels, int pixels, const T* x, T* mean,
-                   T* variance) {
-  constexpr int L = lanes<T>;
-  const T share = T{1} / (static_cast<T>(samples) * static_cast<T>(pixels));
-  for (int c = units.first; c < units.last; ++c) {
-    const T origin = x[std::int64_t{c} * pixels];
-    vec<T> s(T{0}), q(T{0});
-    for (int n = 0; n < samples; ++n) {
-      const T* plane = x + (std::int64_t{n} * channels + c) * pixels;
-      for (int i = 0; i < pixels; i += L) {
-        const int count = std::min(L, pixels - i);
-        const vec<T> d = keep(first_bits(count), load_first(plane + i, count) - vec<T>(origin));
-        s = s + d;
-        q = multiply_add(d, d, q);
-      }
-    }
-    const T m = sum(s) * share;
-    mean[c] = m + origin;
-    variance[c] = std::max(sum(q) * share - m * m, T{0});
   }
 }
 

@@ -1,6 +1,7 @@
 // Steps of a plan that work on images in blocks of channels: their phases, units of work and calls.
 #pragma once
 
+#include <cella/backend/cpu/batch_norm.hpp>
 #include <cella/backend/cpu/blocked_convolution.hpp>
 #include <cella/backend/cpu/blocked_pool.hpp>
 #include <cella/backend/cpu/blocked_stem.hpp>
@@ -19,7 +20,8 @@ constexpr bool has_blocked_kernel(const plan_step& s) {
       return s.arrangement == layout::blocked;
     case step_kind::max_pool:
     case step_kind::unpool:
-    case step_kind::moments:
+    case step_kind::batch_norm:
+    case step_kind::batch_norm_gradient:
     case step_kind::pack_blocks:
     case step_kind::unpack_blocks:
       return true;
@@ -40,6 +42,12 @@ struct blocked_step {
   constexpr bool convolves() const {
     return s.kind == step_kind::convolution || weights() || backward();
   }
+  constexpr bool norms() const {
+    return s.kind == step_kind::batch_norm || s.kind == step_kind::batch_norm_gradient;
+  }
+  constexpr norm_extents norm() const {
+    return {extent(0), s.arrangement == layout::blocked ? extent(1) / L : extent(1), extent(2)};
+  }
   /// A plain image of few channels.
   constexpr bool stem() const { return convolves() && extent(1) % L != 0; }
   constexpr bool packs_filters() const { return convolves() && !weights(); }
@@ -51,6 +59,7 @@ struct blocked_step {
   // pads, sums, then finishes; Winograd's transforms and sums a chunk of tiles after the other.
   constexpr int phases() const {
     if (weights() && minimal()) return 2 * cpu::winograd::gradient_chunks<T>(window()) + 1;
+    if (norms()) return 2;
     return !convolves() ? 1 : stem() ? 3 : 2;
   }
 
@@ -69,9 +78,10 @@ struct blocked_step {
       return phase % 2 == 0 ? e.in_blocks + e.out_blocks : cpu::winograd::gradient_units(e);
     }
     if (minimal() && phase == 1) {
-      return backward()
-                 ? cpu::winograd::units<T>(cpu::winograd::backward_tiles(e), e.out_blocks, e.in_blocks)
-                 : cpu::winograd::units<T>(cpu::winograd::forward_tiles(e), e.in_blocks, e.out_blocks);
+      return backward() ? cpu::winograd::units<T>(cpu::winograd::backward_tiles(e), e.out_blocks,
+                                                  e.in_blocks)
+                        : cpu::winograd::units<T>(cpu::winograd::forward_tiles(e), e.in_blocks,
+                                                  e.out_blocks);
     }
     switch (s.kind) {
       case step_kind::convolution:
@@ -83,8 +93,9 @@ struct blocked_step {
       case step_kind::max_pool:
       case step_kind::unpool:
         return pooling().planes;
-      case step_kind::moments:
-        return s.arrangement == layout::blocked ? extent(1) / L : extent(1);
+      case step_kind::batch_norm:
+      case step_kind::batch_norm_gradient:
+        return phase == 0 ? norm().blocks : norm().samples * norm().blocks;
       default:
         return extent(0) * (extent(1) / L);
     }
@@ -94,8 +105,10 @@ struct blocked_step {
   constexpr std::int64_t scratch() const {
     const auto e = window();
     if (!minimal() || weights()) return 0;
-    return backward() ? cpu::winograd::scratch<T>(cpu::winograd::backward_tiles(e), e.out_blocks, e.in_blocks)
-                      : cpu::winograd::scratch<T>(cpu::winograd::forward_tiles(e), e.in_blocks, e.out_blocks);
+    return backward() ? cpu::winograd::scratch<T>(cpu::winograd::backward_tiles(e), e.out_blocks,
+                                                  e.in_blocks)
+                      : cpu::winograd::scratch<T>(cpu::winograd::forward_tiles(e), e.in_blocks,
+                                                  e.out_blocks);
   }
 
   constexpr blocked_convolution_extents window() const {

@@ -408,14 +408,36 @@ struct lowered {
       blocked_max_pool<T>(units, step.pooling(), in(0), out(0), out(1));
     } else if constexpr (s.kind == step_kind::unpool) {
       blocked_unpool<T>(units, step.pooling(), in(0), in(1), out(0));
-    } else if constexpr (s.kind == step_kind::moments && in_blocks) {
-      blocked_moments<T>(units, extent(0), extent(1) / L, extent(2), in(0), out(0), out(1));
-    } else if constexpr (s.kind == step_kind::moments) {
-      plain_moments<T>(units, extent(0), extent(1), extent(2), in(0), out(0), out(1));
+    } else if constexpr (step.norms()) {
+      run_batch_norm<Phase>(m, units);
     } else if constexpr (s.kind == step_kind::pack_blocks) {
       pack_blocks<T>(units, extent(2) * extent(3), in(0), out(0));
     } else {
       unpack_blocks<T>(units, extent(2) * extent(3), in(0), out(0));
+    }
+  }
+  template <int Phase>
+  static void run_batch_norm(const memory& m, work_range units) {
+    constexpr norm_extents e = blocked_step<T>{s}.norm();
+    constexpr T epsilon = static_cast<T>(
+        g.nodes[std::size_t(s.anchor)].attributes.template as<batch_norm_options>().epsilon);
+    const auto in = [&](int k) { return m.at<T>(s.in[std::size_t(k)]); };
+    const auto epilogue = [&] {
+      if constexpr (in_blocks)
+        return blocked_epilogue(m);
+      else
+        return plain_epilogue(m);
+    };
+    if constexpr (s.kind == step_kind::batch_norm && Phase == 0) {
+      batch_moments<T, in_blocks>(units, e, in(0), in(3), in(4));
+    } else if constexpr (s.kind == step_kind::batch_norm) {
+      batch_norm<T, in_blocks>(units, e, in(0), {in(1), in(3), in(4), epsilon}, in(2), epilogue());
+    } else if constexpr (Phase == 0) {
+      batch_norm_sums<T, in_blocks>(units, e, in(0), in(2), {in(1), in(3), in(4), epsilon}, in(5),
+                                    in(6));
+    } else {
+      batch_norm_gradient<T, in_blocks>(units, e, in(0), in(2), {in(1), in(3), in(4), epsilon},
+                                        in(5), in(6), epilogue());
     }
   }
   /// A convolution or a gradient by Winograd's minimal filtering.
@@ -429,8 +451,7 @@ struct lowered {
     if constexpr (step.weights() && Phase + 1 == step.phases())
       winograd::finish_gradient<T>(units, e, filters, plain_epilogue(m));
     else if constexpr (step.weights() && Phase % 2 == 0)
-      winograd::transform_gradient_tiles<T>(units, e, Phase / 2, first, second,
-                                            m.at<T>(s.scratch));
+      winograd::transform_gradient_tiles<T>(units, e, Phase / 2, first, second, m.at<T>(s.scratch));
     else if constexpr (step.weights())
       winograd::multiply_gradient_tiles<T>(units, e, Phase / 2, m.at<const T>(s.scratch), filters);
     else if constexpr (Phase == 0)
