@@ -121,9 +121,6 @@ constexpr blocked_product<T> backward_product(const blocked_convolution_extents&
   return p;
 }
 
-template <class T>
-inline constexpr std::array<T, std::size_t(lanes<T>)> blocked_zeros_of{};
-
 /// The grid pixels of one tile; those behind the last one are outside of every image.
 template <class T>
 struct blocked_tile_pixels {
@@ -179,7 +176,7 @@ template <class T, int Blocks>
       const int column = tile.column[std::size_t(i)] + tap.column;
       const bool inside = row >= 0 && row < p.height && column >= 0 && column < p.width;
       pixel[i] = inside ? tile.image[std::size_t(i)] + (std::int64_t{row} * p.width + column) * L
-                        : blocked_zeros_of<T>.data();
+                        : zero_pixel<T>.data();
       step[i] = inside ? plane : 0;
     }
     const T* b = w + std::int64_t{tap.filter} * p.source_blocks * L * L;
@@ -215,20 +212,32 @@ void multiply_blocks(work_range units, const blocked_product<T>& p, const T* sou
   const int per_chunk = p.tiles_per_chunk(), parts = p.parts();
   alignas(64) T result[2 * P * L];
   blocked_tile_pixels<T> tile;
+  // All filters in the second cache: then a tile's pixels stay in the first one.
+  const bool few_filters = filter * p.result_blocks * std::int64_t{sizeof(T)} <= (256 << 10);
   for (int u = units.first; u < units.last; ++u) {
     const work_range pairs = part_of(p.pairs(), parts, u % parts);
     const int first = u / parts * per_chunk, last = std::min(first + per_chunk, p.tiles());
-    for (int pair = pairs.first; pair < pairs.last; ++pair) {
+    const auto one = [&](int pair) {
       const int block = 2 * pair;
       const bool two = block + 1 < p.result_blocks;
       const T* w = filters + block * filter;
+      if (two)
+        blocked_tile<T, 2>(p, tile, w, filter, result);
+      else
+        blocked_tile<T, 1>(p, tile, w, filter, result);
+      sink.hand_over(result, P, tile.count, two ? 2 : 1, tile.at.data(), p.result_plane, block);
+    };
+    if (few_filters) {
       for (int t = first; t < last; ++t) {
         find_pixels(p, source, t * P, tile);
-        if (two)
-          blocked_tile<T, 2>(p, tile, w, filter, result);
-        else
-          blocked_tile<T, 1>(p, tile, w, filter, result);
-        sink.hand_over(result, P, tile.count, two ? 2 : 1, tile.at.data(), p.result_plane, block);
+        for (int pair = pairs.first; pair < pairs.last; ++pair) one(pair);
+      }
+    } else {
+      for (int pair = pairs.first; pair < pairs.last; ++pair) {
+        for (int t = first; t < last; ++t) {
+          find_pixels(p, source, t * P, tile);
+          one(pair);
+        }
       }
     }
   }

@@ -122,6 +122,10 @@ void pack_filters_transposed(work_range units, int in_blocks, int out_blocks, in
 
 namespace detail {
 
+/// A pixel outside of an image.
+template <class T>
+alignas(64) inline constexpr std::array<T, std::size_t(lanes<T>)> zero_pixel{};
+
 /// A sink for vectors of L channels, (value, element, block of channels), without its type: kernels
 /// are compiled once and not for each epilogue.
 template <class T>

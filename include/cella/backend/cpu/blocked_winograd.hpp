@@ -1,5 +1,5 @@
-// 3x3 convolutions of images in blocks of channels by Winograd's minimal filtering: forward, and the
-// gradient of the image. Tiles of the image are transformed, multiplied channel by channel with
+// 3x3 convolutions of images in blocks of channels by Winograd's minimal filtering: forward, and
+// the gradient of the image. Tiles of the image are transformed, multiplied channel by channel with
 // transformed filters for each of the 36 places, and transformed back.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace cella::cpu {
 
 namespace winograd {
 
-/// How an image is cut into tiles of results; the same for the gradient of the image, whose image is
-/// dy.
+/// How an image is cut into tiles of results; the same for the gradient of the image, whose image
+/// is dy.
 struct tiling {
   int samples, height, width;  // of the image that is read
   int padding;                 // zeros round it
@@ -101,15 +101,20 @@ template <int Size, class T>
 #pragma GCC unroll 6
     for (int i = 0; i < Size; ++i) {
 #pragma GCC unroll 6
-      for (int j = 0; j < Size; ++j) x[i * Size + j] = load(from + (std::int64_t{i} * width + j) * L);
+      for (int j = 0; j < Size; ++j)
+        x[i * Size + j] = load(from + (std::int64_t{i} * width + j) * L);
     }
     return;
   }
+  const T* const zeros = cpu::detail::zero_pixel<T>.data();
+#pragma GCC unroll 6
   for (int i = 0; i < Size; ++i) {
+    const bool in_row = static_cast<unsigned>(row + i) < static_cast<unsigned>(height);
+#pragma GCC unroll 6
     for (int j = 0; j < Size; ++j) {
-      const bool inside = row + i >= 0 && row + i < height && column + j >= 0 && column + j < width;
-      x[i * Size + j] =
-          inside ? load(from + (std::int64_t{i} * width + j) * L) : vec<T>(T{0});
+      const bool inside =
+          in_row & (static_cast<unsigned>(column + j) < static_cast<unsigned>(width));
+      x[i * Size + j] = load(inside ? from + (std::int64_t{i} * width + j) * L : zeros);
     }
   }
 }
@@ -132,8 +137,8 @@ template <kind K, class T>
   }
 }
 
-/// m [Blocks][..][L] = sum over `sources` blocks of v [sources][pixels][L] times u [Blocks][sources]
-/// [L][L], for P pixels.
+/// m [Blocks][..][L] = sum over `sources` blocks of v [sources][pixels][L] times u
+/// [Blocks][sources] [L][L], for P pixels.
 template <class T, int P, int Blocks>
 [[gnu::noinline]] void multiply(int sources, const T* v, std::int64_t v_block, const T* u,
                                 std::int64_t u_block, T* m, std::int64_t m_block) {

@@ -98,16 +98,15 @@ template <class T>
 
 /// What a two-dimensional transform reads and writes, along each axis.
 enum class kind { image, filter, result, gradient, taps };
-constexpr int reads(kind k) {
-  return k == kind::filter ? 3 : k == kind::gradient ? 4 : 6;
-}
+constexpr int reads(kind k) { return k == kind::filter ? 3 : k == kind::gradient ? 4 : 6; }
 constexpr int writes(kind k) { return k == kind::result ? 4 : k == kind::taps ? 3 : 6; }
 
 /// x [reads][reads] -> y [writes][writes]
 template <kind K, class T>
 [[gnu::always_inline]] inline void transform(const vec<T>* x, vec<T>* y) {
   constexpr int n = reads(K), m = writes(K);
-  const auto line = [](const vec<T>* from, int s, vec<T>* to, int t) __attribute__((always_inline)) {
+  const auto line =
+      [](const vec<T>* from, int s, vec<T>* to, int t) __attribute__((always_inline)) {
     if constexpr (K == kind::image)
       image<T>(from, s, to, t);
     else if constexpr (K == kind::filter)

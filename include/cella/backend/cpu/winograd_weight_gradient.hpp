@@ -33,9 +33,9 @@ void transform_gradient_tiles(work_range units, const blocked_convolution_extent
       transform_tiles<kind::image, T>(t, x + b * e.in_plane() * L, e.in_blocks * e.in_plane() * L,
                                       part.first, part.size(), tiles + b * n * L, x_step);
     else
-      transform_tiles<kind::gradient, T>(
-          t, dy + o * e.out_plane() * L, e.out_blocks * e.out_plane() * L, part.first, part.size(),
-          tiles + products * x_step + o * n * L, dy_step);
+      transform_tiles<kind::gradient, T>(t, dy + o * e.out_plane() * L,
+                                         e.out_blocks * e.out_plane() * L, part.first, part.size(),
+                                         tiles + products * x_step + o * n * L, dy_step);
   }
 }
 
@@ -96,7 +96,8 @@ void finish_gradient(work_range units, const blocked_convolution_extents& e, con
         transform<kind::taps, T>(x, y);
         for (int t = 0; t < 9; ++t) store(block + (t * L + c) * L, y[t]);
       }
-      const std::int64_t start = std::int64_t{o} * L * e.in_blocks * L * 9 + std::int64_t{b} * L * 9;
+      const std::int64_t start =
+          std::int64_t{o} * L * e.in_blocks * L * 9 + std::int64_t{b} * L * 9;
       hand_over_filters<T>(e.in_blocks, 9, block, start, sink);
     }
   }
