@@ -35,14 +35,17 @@ class fuser {
 
   constexpr fuser(const graph& source, dtype element, layout arrangement, int lanes = 16)
       : g(source),
-        batched(batched_values(source)),
+        batched(source.nodes.size(), 0),
         blocked(source.nodes.size(), 0),
         owner(source.nodes.size(), unclaimed),
         element_(element),
         lanes_(lanes),
         arrangement_(arrangement),
         live_(source.nodes.size(), 0) {
-    if (arrangement == layout::blocked) blocked = blocked_values(source, lanes);
+    if (arrangement == layout::blocked)
+      blocked = blocked_values(source, lanes);
+    else
+      batched = batched_values(source);
     index_users();
     for (node_id n : g.regions[0].nodes) {
       if (live_[std::size_t(n)] && owner[std::size_t(n)] == unclaimed) match(n);
