@@ -1,3 +1,5 @@
+#include <doctest/doctest.h>
+
 #include <cella/models/resnet.hpp>
 #include <cella/train/step.hpp>
 #include <random>
