@@ -24,12 +24,15 @@ using inference = inference_program<Net, tensor<dtype::f32, Input...>>;
 
 namespace detail {
 
+/// Copies a step out of line: each is a thousand bytes of constants.
+[[gnu::noinline]] inline call_profile profile_of(const plan_step& s) { return {.what = s}; }
+
 /// Describes the calls that step I becomes, in the order of `cpu::kernel_calls<P>::steps`.
 template <class P, int I>
 void describe(program_profile& p) {
   using lowered = cpu::lowered<P, I>;
   if constexpr (lowered::s.carried) return;
-  call_profile call{.what = lowered::s};
+  call_profile call = profile_of(lowered::s);
   if constexpr (lowered::s.kind == step_kind::product && !lowered::in_lanes) {
     const auto m = lowered::matrices(nullptr, nullptr);
     call.what.extents = {m.rows, m.columns, m.depth, m.batch};
@@ -38,7 +41,8 @@ void describe(program_profile& p) {
     p.preparation.push_back(call);
     return;
   }
-  if (lowered::phases() == 2) { (lowered::prepares() ? p.preparation : p.calls).push_back(call); }
+  for (int phase = 0; phase + 1 < lowered::phases(); ++phase)
+    (lowered::prepares() && phase == 0 ? p.preparation : p.calls).push_back(call);
   call.computes = true;
   p.calls.push_back(call);
 }

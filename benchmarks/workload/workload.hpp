@@ -45,10 +45,15 @@ extern const workload mlp1_infer;
 extern const workload gpt_8;
 extern const workload gpt_1_infer;
 extern const workload lstm64;
+extern const workload resnet20_32;
+extern const workload resnet20_1_infer;
+extern const workload resnet50_8;
+extern const workload resnet50_1_infer;
 
-inline std::array<const workload*, 9> workloads() {
-  return {&lenet32,    &lenet256, &lenet1_infer, &mlp32, &mlp128_wide,
-          &mlp1_infer, &gpt_8,    &gpt_1_infer,  &lstm64};
+inline std::array<const workload*, 13> workloads() {
+  return {&lenet32,          &lenet256,   &lenet1_infer,    &mlp32,  &mlp128_wide,
+          &mlp1_infer,       &gpt_8,      &gpt_1_infer,     &lstm64, &resnet20_32,
+          &resnet20_1_infer, &resnet50_8, &resnet50_1_infer};
 }
 
 /// The workload and the number of threads that a command line names; explains itself on standard

@@ -73,6 +73,9 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
       const int L = lanes_of<P::element_type>();
       const std::int64_t size = expected.type.size();
       const bool lanes = s.arrangement == layout::lanes && batched_values(g)[std::size_t(n)];
+      const bool blocks =
+          s.arrangement == layout::blocked && blocked_values(g, L)[std::size_t(n)] != 0;
+      const std::int64_t plane = blocks ? expected.type.shape.size(2, 4) : 1;
       if (s.kind == step_kind::pack || s.kind == step_kind::border) continue;
       const std::int64_t features = lanes ? size / expected.type[0] : size;
       double most = 0.05;  // sums that cancel are compared absolutely
@@ -80,7 +83,10 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
         most = std::max(most, std::abs(read_element(expected, i)));
       for (std::int64_t i = 0; i < size; ++i) {
         const std::int64_t sample = i / features;
-        const std::int64_t at = lanes ? (sample / L * features + i % features) * L + sample % L : i;
+        const std::int64_t channel = i / plane;
+        const std::int64_t at = blocks  ? (channel / L * plane + i % plane) * L + channel % L
+                                : lanes ? (sample / L * features + i % features) * L + sample % L
+                                        : i;
         const double e = std::abs(double(ours[at]) - read_element(expected, i)) / most;
         if (!(e <= worst)) {
           worst = std::isfinite(e) ? e : 1e9;
@@ -101,8 +107,10 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
       using lowered = cpu::lowered<P, S>;
       if (!fine) return;
       lowered::template run<0>(m, {0, lowered::units(0)}, scratch.data());
-      if constexpr (lowered::phases() == 2)
-        lowered::template run<1>(m, {0, lowered::units(1)}, scratch.data());
+      [&]<int... K>(std::integer_sequence<int, K...>) {
+        (lowered::template run<K + 1>(m, {0, lowered::units(K + 1)}, scratch.data()), ...);
+      }
+      (std::make_integer_sequence<int, lowered::phases() - 1>{});
       fine = compare(S);
     };
     (one(std::integral_constant<int, int(I)>{}), ...);

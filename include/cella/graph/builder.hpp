@@ -163,7 +163,12 @@ class builder {
     for (std::int32_t& r : own) {
       if (r >= 0) r = import(from, r, regions);
     }
-    return copy(x, results_of(from, x), in, g.intern(from.view(x.cell)), own);
+    if (&from != copied_from_ || x.cell.first != copied_.first || x.cell.size != copied_.size) {
+      copied_from_ = &from;
+      copied_ = x.cell;
+      copied_here_ = g.intern(from.view(x.cell));
+    }
+    return copy(x, results_of(from, x), in, copied_here_, own);
   }
 
   /// Puts another application in the place of a control node whose users stay: its first results
@@ -219,8 +224,11 @@ class builder {
   }
   /// An input of the main region with a role and a name.
   constexpr node_id input(tensor_type t, input_role role, std::string_view label) {
+    // Inputs of a role mostly follow each other.
     int index = 0;
-    for (const input_info& i : g.inputs) index += i.role == role;
+    for (std::size_t i = g.inputs.size(); i-- > 0 && index == 0;) {
+      if (g.inputs[i].role == role) index = g.inputs[i].index + 1;
+    }
     g.inputs.push_back({role, g.intern(label), index});
     return input(t, 0);
   }
@@ -422,12 +430,19 @@ class builder {
   /// Declares that the object at `key` is node `id` of the main region.
   constexpr void bind(const void* key, node_id id) { leaves_.push_back({key, id}); }
   /// The node bound to `key`, or no_node.
-  constexpr node_id find(const void* key) const {
-    for (const leaf& l : leaves_) {
-      if (l.key == key) return l.id;
+  constexpr node_id find(const void* key) {
+    // Parameters are asked for in the order in which they were bound, more or less; comparing
+    // addresses is slow in constant evaluation.
+    const std::size_t n = leaves_.size();
+    for (std::size_t k = 0, i = next_leaf_; k < n; ++k, ++i) {
+      if (i >= n) i = 0;
+      if (leaves_[i].key != key) continue;
+      next_leaf_ = i + 1;
+      return leaves_[i].id;
     }
     return no_node;
   }
+  constexpr bool binds() const { return !leaves_.empty(); }
   /// Declares the path of the cell of a type (by tag, since a cell and its first member share an
   /// address).
   constexpr void declare_cell(const void* key, const void* tag, std::string_view path) {
@@ -636,6 +651,10 @@ class builder {
   std::vector<function_region> functions_;
   ids early_;
   std::vector<leaf> leaves_;
+  std::size_t next_leaf_ = 0;
+  const graph* copied_from_{};  ///< of the last copied node: its graph, its cell there and here
+  name_ref copied_{};
+  name_ref copied_here_{};
   std::vector<cell_entry> cells_;
   name_ref cell_{};
   source_line written_{};

@@ -93,24 +93,20 @@ struct batch_norm {
     folded &= ~2u;
     const double count = double(x.shape().size()) / Channels;
     auto along_channels = [&](var v) { return detail::repeat_along(v, x.shape(), folded); };
-    var mean = operand(running_mean, at).in(b);
-    var variance = operand(running_var, at).in(b);
-    var centred = x;
+    const var mean = operand(running_mean, at).in(b);
+    const var variance = operand(running_var, at).in(b);
     if (x.training()) {
-      const var old_mean = mean;
-      const var old_variance = variance;
-      mean = sum_axes(x, folded, at) * (1 / count);
-      centred = x - along_channels(mean);
-      variance = sum_axes(square(centred), folded, at) * (1 / count);
+      const auto y = detail::normalize_batch({x, at}, operand(weight, at).in(b),
+                                             operand(bias, at).in(b), epsilon);
       const double unbiased = count > 1 ? count / (count - 1) : 1;
-      assign(x, running_mean, old_mean * (1 - momentum) + stop_gradient(mean) * momentum);
+      assign(x, running_mean, mean * (1 - momentum) + stop_gradient(y.mean) * momentum);
       assign(x, running_var,
-             old_variance * (1 - momentum) + stop_gradient(variance) * (momentum * unbiased));
-    } else {
-      centred = x - along_channels(mean);
+             variance * (1 - momentum) + stop_gradient(y.variance) * (momentum * unbiased));
+      return y.value;
     }
     const var scale = rsqrt(variance + epsilon) * operand(weight, at);
-    return centred * along_channels(scale) + along_channels(operand(bias, at).in(b));
+    return (x - along_channels(mean)) * along_channels(scale) +
+           along_channels(operand(bias, at).in(b));
   }
 };
 

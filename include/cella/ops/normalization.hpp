@@ -1,8 +1,8 @@
 // Normalizations as compositions: batch, layer, RMS, group, instance, local response.
 #pragma once
 
+#include <cella/ops/batch_norm.hpp>
 #include <cella/ops/padding.hpp>
-#include <cella/ops/reduction.hpp>
 
 namespace cella {
 
@@ -43,14 +43,6 @@ constexpr var scale_channels(var x, var scale, var offset, int axis) {
 
 }  // namespace detail
 
-/// What batch normalization returns in training: the result, and the statistics [C] of the batch,
-/// from which a cell updates its running ones. The variance is divided by the count.
-struct batch_normalized {
-  var value;
-  var mean;
-  var variance;
-};
-
 /// Normalizes each channel over the batch: x [N,C,...] (channels along `axis`), gamma and beta [C].
 /// Ioffe and Szegedy 2015
 constexpr batch_normalized batch_norm(operand x, operand gamma, operand beta, double epsilon = 1e-5,
@@ -62,6 +54,7 @@ constexpr batch_normalized batch_norm(operand x, operand gamma, operand beta, do
   if (!detail::fits_channels("batch_norm", x, axis, {scale, offset})) return {v, scale, offset};
   const int a = axis < 0 ? axis + v.rank() : axis;
   const unsigned others = ((1u << v.rank()) - 1) & ~(1u << a);
+  if (a == 1) return detail::normalize_batch({v, x.at()}, scale, offset, epsilon);
   const double share = 1 / double(v.shape().size() / v.extent(a));
   auto channel_mean = [&](var y) { return sum_axes(y, others, x.at()) * operand(share, x.at()); };
   const var m = channel_mean(v);

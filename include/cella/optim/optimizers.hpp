@@ -29,7 +29,7 @@ class context {
   constexpr std::int32_t last_slot() const { return last_slot_; }
   /// A run-time number of the step, shared by all parameters.
   constexpr var scalar(std::string_view name) const {
-    for (std::size_t i = 0; i < b_->g.inputs.size(); ++i) {
+    for (std::size_t i = b_->g.inputs.size(); i-- > 0;) {
       const input_info& in = b_->g.inputs[i];
       if (in.role == input_role::scalar && b_->g.view(in.name) == name)
         return {b_, b_->g.input(int(i))};

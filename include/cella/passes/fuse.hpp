@@ -7,6 +7,7 @@
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/passes/attention_pattern.hpp>
+#include <cella/passes/blocked.hpp>
 #include <cella/passes/layout.hpp>
 #include <cella/passes/plan.hpp>
 #include <cella/passes/product_form.hpp>
@@ -28,18 +29,24 @@ struct group {
   int order{};       ///< groups run in this order
 };
 
-/// Finds the groups. `lanes` is the lane count of the element type if the batch lies in the lanes.
+/// Finds the groups. `lanes` are those of the element type.
 class fuser {
  public:
   static constexpr int unclaimed = -1;
 
-  constexpr fuser(const graph& source, dtype element, layout arrangement)
+  constexpr fuser(const graph& source, dtype element, layout arrangement, int lanes = 16)
       : g(source),
-        batched(batched_values(source)),
+        batched(source.nodes.size(), 0),
+        blocked(source.nodes.size(), 0),
         owner(source.nodes.size(), unclaimed),
         element_(element),
+        lanes_(lanes),
         arrangement_(arrangement),
         live_(source.nodes.size(), 0) {
+    if (arrangement == layout::blocked)
+      blocked = blocked_values(source, lanes);
+    else
+      batched = batched_values(source);
     index_users();
     for (node_id n : g.regions[0].nodes) {
       if (live_[std::size_t(n)] && owner[std::size_t(n)] == unclaimed) match(n);
@@ -122,6 +129,7 @@ class fuser {
   }
 
   std::vector<char> batched;
+  flags blocked;           ///< images in blocks of channels
   std::vector<int> owner;  ///< group of a node
 
  private:
@@ -187,6 +195,10 @@ class fuser {
   constexpr bool in_lanes(node_id n) const {
     return arrangement_ == layout::lanes && batched[std::size_t(n)];
   }
+  constexpr bool in_blocks(node_id n) const { return blocked[std::size_t(n)] != 0; }
+  constexpr layout form(node_id n) const {
+    return in_blocks(n) ? layout::blocked : in_lanes(n) ? layout::lanes : layout::plain;
+  }
 
   constexpr group& start(step_kind kind, node_id anchor, node_id value, layout arrangement) {
     groups.emplace_back();
@@ -210,7 +222,7 @@ class fuser {
   constexpr void match(node_id n) {
     if (!is_floating(value_type(n).element) || value_type(n).element != element_) return;
     (void)(loss(n) || attention(n) || pooled_convolution(n) || convolution(n) || product(n) ||
-           reduction(n) || unpooling(n));
+           reduction(n) || unpooling(n) || blocked_pooling(n) || batch_norms(n));
   }
   constexpr tensor_type value_type(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
@@ -313,7 +325,7 @@ class fuser {
   /// conv2d whose only use is 2x2 max pooling with stride 2.
   constexpr bool pooled_convolution(node_id n) {
     const node& x = g.nodes[std::size_t(n)];
-    if (!is<convolution_op>(x) || !simple_window(window_of(n))) return false;
+    if (!is<convolution_op>(x) || !simple_window(window_of(n)) || in_blocks(n)) return false;
     const node_id pool = only_user(n);
     if (pool < 0 || !is<max_pool_op>(g.nodes[std::size_t(pool)]) || !halves(pool)) return false;
     const bool lanes = in_lanes(n);
@@ -361,11 +373,56 @@ class fuser {
     const bool lanes =
         simple_window(window_of(n)) &&
         (weights ? in_lanes(g.operand(n, 0)) && in_lanes(g.operand(n, 1)) : in_lanes(n));
-    group& s = start(kind, n, n, lanes ? layout::lanes : layout::plain);
+    const bool blocks = weights ? sums_blocks(n) : in_blocks(n);
+    group& s = start(kind, n, n, blocks ? layout::blocked : lanes ? layout::lanes : layout::plain);
     s.operands = {g.operand(n, 0), g.operand(n, 1), no_node, no_node};
     if (!weights) s.row_axis = 1;
     grow(s);
     return true;
+  }
+  /// A weight gradient whose image and dy are in blocks, or of whose image the channels are few.
+  constexpr bool sums_blocks(node_id n) const {
+    if (arrangement_ != layout::blocked || !in_blocks(g.operand(n, 1))) return false;
+    const detail::block_finder find(g, lanes_, blocked);
+    return find.has_kernel(n, g.type(n), g.type(g.operand(n, 0))[1]);
+  }
+
+  constexpr bool blocked_pooling(node_id n) {
+    const node& x = g.nodes[std::size_t(n)];
+    if (!in_blocks(n)) return false;
+    if (is<max_pool_op>(x)) {
+      start(step_kind::max_pool, n, n, layout::blocked).operands[0] = g.operand(n, 0);
+      for (node_id u : users(n)) claim(groups.back(), u);
+      return true;
+    }
+    if (!is<unpool_op>(x)) return false;
+    start(step_kind::unpool, n, n, layout::blocked).operands = {g.operand(n, 0), g.operand(n, 1),
+                                                                no_node, no_node};
+    return true;
+  }
+  /// Batch norm and its gradient; what follows is computed as the result is written.
+  constexpr bool batch_norms(node_id n) {
+    const node& x = g.nodes[std::size_t(n)];
+    const bool backward = is<batch_norm_gradient_op>(x);
+    const node_id value = get_of(n, 0);
+    if ((!backward && !is<batch_norm_op>(x)) || value < 0 || users_of_result(n, 0) != 1)
+      return false;
+    group& s = start(backward ? step_kind::batch_norm_gradient : step_kind::batch_norm, n, value,
+                     in_blocks(n) ? layout::blocked : layout::plain);
+    s.operands = {g.operand(n, 0), g.operand(n, 1), g.operand(n, 2), no_node};
+    s.row_axis = 1;
+    grow(s);
+    for (node_id u : users(n)) {
+      if (u != value) claim(s, u);
+    }
+    return true;
+  }
+  /// How many `get`s read result k.
+  constexpr int users_of_result(node_id n, int k) const {
+    int count = 0;
+    for (node_id u : users(n))
+      count += g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k;
+    return count;
   }
 
   constexpr bool product(node_id n) {
@@ -405,8 +462,9 @@ class fuser {
     const bool extremum = is<max_op>(r) || is<min_op>(r);
     if (!is<sum_op>(r) && !extremum) return false;
     const node_id x = g.operand(n, 0);
-    const bool lanes = in_lanes(x) && !extremum;
-    group& s = start(step_kind::reduce, n, n, lanes ? layout::lanes : layout::plain);
+    const bool keeps_channels = (r.attributes.as<axes_options>().axes & 2) == 0;
+    const bool rearranged = extremum || (in_blocks(x) && !keeps_channels);
+    group& s = start(step_kind::reduce, n, n, rearranged ? layout::plain : form(x));
     s.operands = {x, no_node, no_node, no_node};
     pull_in(s, x, true);
     grow(s);
@@ -457,7 +515,7 @@ class fuser {
     return false;
   }
   constexpr void start_elementwise(node_id n) {
-    group& s = start(step_kind::elementwise, n, n, in_lanes(n) ? layout::lanes : layout::plain);
+    group& s = start(step_kind::elementwise, n, n, form(n));
     s.accumulated = no_node;
     for (node_id o : g.operands(n)) pull_in(s, o, true);
     grow(s);
@@ -482,6 +540,7 @@ class fuser {
           if (s.kind == step_kind::elementwise) continue;
           if (s.arrangement == layout::lanes && batched[std::size_t(m)] && !batched[std::size_t(u)])
             continue;
+          if (in_blocks(m) != in_blocks(u)) continue;
           claim(s, u);
           continue;
         }
@@ -489,6 +548,7 @@ class fuser {
         if (g.type(u).size() != value_type(m).size()) continue;
         if (s.arrangement == layout::lanes && batched[std::size_t(m)] != batched[std::size_t(u)])
           continue;
+        if (in_blocks(m) != in_blocks(u)) continue;
         bool fits = true;
         for (node_id o : g.operands(u))
           fits = fits && (acceptable(s, o, g.type(u).shape) || joinable(s, o));
@@ -534,6 +594,7 @@ class fuser {
       return false;
     if (g.type(o).element != element_ || g.type(o).shape != g.type(s.anchor).shape) return false;
     if (batched[std::size_t(o)] != batched[std::size_t(s.anchor)]) return false;
+    if (in_blocks(o) != in_blocks(s.anchor)) return false;
     for (node_id u : users(o)) {
       const int by = owner[std::size_t(u)];
       if (is_alias(u) || is_view(u) || g.type(u).element == dtype::boolean) return false;
@@ -658,6 +719,9 @@ class fuser {
     if (g.type(o).element != element_) return false;
     const node_id n = source(o);
     if (!available(s, n)) return false;
+    if (s.arrangement == layout::blocked &&
+        in_blocks(s.accumulated >= 0 ? s.accumulated : s.anchor))
+      return in_blocks(o) && in_blocks(n);
     const bool wants_lanes = s.arrangement == layout::lanes && writes_lanes(s);
     return wants_lanes ? batched[std::size_t(o)] && batched[std::size_t(n)] : true;
   }
@@ -677,7 +741,7 @@ class fuser {
     const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
     if (s.kind == step_kind::elementwise) {
       // In the lanes an operand either has the batch first or does not have it at all.
-      return s.arrangement == layout::plain || (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
+      return s.arrangement != layout::lanes || (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
     }
     if (s.kind == step_kind::reduce || s.accumulated < 0) return false;
     return g.type(x).rank() == 1 && domain == value_type(s.accumulated).shape &&
@@ -716,7 +780,7 @@ class fuser {
       if (s.kind != step_kind::elementwise && s.kind != step_kind::reduce)
         return readable_broadcast(s, p, g.type(p).shape);
       const auto o = g.nodes[std::size_t(p)].attributes.as<broadcast_op::options>();
-      return s.arrangement == layout::plain || g.type(x).size() == 1 ||
+      return s.arrangement != layout::lanes || g.type(x).size() == 1 ||
              (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
     }
     if (is_part(p) && (s.kind == step_kind::elementwise || s.kind == step_kind::reduce))
@@ -733,6 +797,7 @@ class fuser {
   }
 
   dtype element_;
+  int lanes_;
   layout arrangement_;
   flags live_;
   flags output_;

@@ -6,6 +6,7 @@
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
+#include <cella/passes/blocked.hpp>
 #include <cella/passes/plan.hpp>
 #include <cella/passes/product_form.hpp>
 
@@ -90,8 +91,10 @@ constexpr flags batched_values(const graph& g) {
 /// lane-wise, but weights are read once per L samples and lanes without a sample are wasted: right
 /// for narrow layers and enough samples, wrong for wide layers, whose weights want to be reused
 /// from registers. Regions of control nodes and parts of tensors are plain. `lanes` is the number
-/// of lanes of the program's element type.
+/// of lanes of the program's element type. Convolutions of whole blocks of channels want those side
+/// by side: their weights are reused from registers, and there are fewer products (Winograd).
 constexpr layout choose_layout(const graph& g, int lanes) {
+  if (wants_blocks(g, lanes)) return layout::blocked;
   const int n = batch_of(g);
   if (n * 2 < lanes) return layout::plain;
   std::int64_t widest = 0;
@@ -113,7 +116,7 @@ constexpr layout choose_layout(const graph& g, int lanes) {
 /// Whether a step only moves a value into another layout or place.
 constexpr bool is_conversion(step_kind k) {
   return k == step_kind::pack || k == step_kind::unpack || k == step_kind::border ||
-         k == step_kind::copy;
+         k == step_kind::pack_blocks || k == step_kind::unpack_blocks || k == step_kind::copy;
 }
 /// Whether output k of a step has the batch in the lanes, given which values carry the batch.
 constexpr bool writes_lanes(const flags& batched, const plan_step& s, int k) {

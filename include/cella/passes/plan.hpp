@@ -11,7 +11,11 @@
 namespace cella {
 
 /// How a tensor lies in memory. `lanes`: [ceil(N/L)][features...][L], the batch in the SIMD lanes.
-enum class layout : std::uint8_t { plain, lanes };
+/// `blocked`: an image as [N][C/L][H][W][L], L channels side by side.
+enum class layout : std::uint8_t { plain, lanes, blocked };
+constexpr std::string_view name(layout a) {
+  return a == layout::plain ? "plain" : a == layout::lanes ? "lanes" : "blocks";
+}
 
 /// Which memory an address is relative to. Arguments follow from `first_argument` on.
 enum memory_space : std::int32_t {
@@ -42,18 +46,24 @@ enum class step_kind : std::uint8_t {
   convolution_weight_gradient,       ///< image, dy
   convolution_pool_weight_gradient,  ///< image, pooled dy, corners: un-pools on the fly
   unpool_corners,                    ///< pooled values, corners
+  max_pool,                          ///< largest elements of windows and their positions
+  unpool,                            ///< pooled values, positions
+  batch_norm,                        ///< image, gamma, beta -> result, mean, variance
+  batch_norm_gradient,               ///< image, gamma, dy, mean, variance -> gradients
   cross_entropy,                     ///< logits, labels -> loss, gradient of the logits
   attention,                         ///< queries, keys, values: `reads`, with their strides
   attention_gradient,                ///< the same and the gradient of the result
   pack,                              ///< plain -> lanes, with a zero border
   unpack,                            ///< lanes -> plain
+  pack_blocks,                       ///< plain -> blocks of channels
+  unpack_blocks,                     ///< blocks of channels -> plain
   border,                            ///< lanes -> lanes with a zero border
   copy,
   control,  ///< runs the plans of the node's regions; its operands and results are links
   generic   ///< the operation's own computation on plain tensors
 };
 constexpr std::string_view name(step_kind k) {
-  constexpr std::array<std::string_view, 19> names{"elementwise",
+  constexpr std::array<std::string_view, 25> names{"elementwise",
                                                    "reduce",
                                                    "product",
                                                    "product_weights",
@@ -63,11 +73,17 @@ constexpr std::string_view name(step_kind k) {
                                                    "convolution_weight_gradient",
                                                    "convolution_pool_weight_gradient",
                                                    "unpool",
+                                                   "max_pool",
+                                                   "unpool",
+                                                   "batch_norm",
+                                                   "batch_norm_gradient",
                                                    "cross_entropy",
                                                    "attention",
                                                    "attention_gradient",
                                                    "pack",
                                                    "unpack",
+                                                   "pack_blocks",
+                                                   "unpack_blocks",
                                                    "border",
                                                    "copy",
                                                    "control",
@@ -112,7 +128,7 @@ struct plan_step {
   layout arrangement{};
   node_id anchor = no_node;  ///< the node that the kernel computes; elementwise: the first root
   node_id accumulated = no_node;  ///< the value that the epilogue starts from
-  std::array<buffer_ref, 6> in{};
+  std::array<buffer_ref, 8> in{};
   buffer_ref scratch{};
   buffer_ref corners{};  ///< where convolution_pool writes the positions of its maxima
   std::array<std::int64_t, 12> extents{};

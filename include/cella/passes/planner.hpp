@@ -4,6 +4,7 @@
 
 #include <cella/passes/fuse.hpp>
 #include <cella/passes/memory.hpp>
+#include <cella/passes/winograd.hpp>
 #include <tuple>
 
 namespace cella {
@@ -42,11 +43,19 @@ class planner {
       : g(source),
         options_(options),
         arrangement_(options.results_bound ? layout::plain : choose_layout(source, options.lanes)),
-        cut_(source, options.element, arrangement_),
+        cut_(source, options.element, arrangement_, options.lanes),
         parameters_(offsets_of(source, {input_role::parameter, input_role::state})),
         slots_(offsets_of(source, {input_role::slot})) {
+    first_home_.assign(g.nodes.size(), -1);
+    input_at_.assign(g.nodes.size(), -1);
     for (std::size_t i = 0; i < g.regions[0].inputs.size(); ++i)
-      input_of_.push_back(g.input(int(i)));
+      input_at_[std::size_t(g.input(int(i)))] = int(i);
+    updates_.assign(g.nodes.size(), 0);
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+      if (g.outputs[i].updates < 0) continue;
+      updates_[std::size_t(g.regions[0].outputs[i])] = 1;
+      updates_[std::size_t(g.input(g.outputs[i].updates))] |= 2;
+    }
     order_groups();
     carry_sums();
     save_inputs();
@@ -75,6 +84,7 @@ class planner {
     layout arrangement;
     std::array<int, 2> border;
     buffer_ref at;  // space -2: offset is the index of an arena buffer
+    int next;       // of the same value, or -1
   };
   static constexpr std::int32_t pending = -2;
 
@@ -84,6 +94,7 @@ class planner {
 
   /// The input that output value `n` replaces and that it may overwrite, or -1.
   constexpr std::int32_t replaced_input(node_id n) const {
+    if (!(updates_[std::size_t(n)] & 1)) return -1;
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       if (g.outputs[i].updates >= 0 && g.regions[0].outputs[i] == n && in_place_[i])
         return g.outputs[i].updates;
@@ -114,9 +125,7 @@ class planner {
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const node_id n = source(g.regions[0].outputs[i]);
       const node_id from = cut_.is_view(n) ? source(g.operand(n, 0)) : n;
-      bool replaced = false;
-      for (const output_info& o : g.outputs)
-        replaced |= o.updates >= 0 && g.input(o.updates) == from;
+      const bool replaced = updates_[std::size_t(from)] & 2;
       if (!replaced || (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n)) continue;
       const bool bound = options_.results_bound && g.outputs[i].updates < 0;
       saved_[i] = bound ? bound_result(i) : fresh(bytes_of(n, layout::plain));
@@ -143,7 +152,9 @@ class planner {
       if (input < 0 || cut_.owner[std::size_t(value)] < 0) continue;
       const int writer = cut_.owner[std::size_t(value)];
       const step_kind kind = cut_.groups[std::size_t(writer)].kind;
-      if (kind == step_kind::generic || kind == step_kind::control) continue;
+      if (kind == step_kind::generic || kind == step_kind::control ||
+          kind == step_kind::batch_norm || kind == step_kind::batch_norm_gradient)
+        continue;
       // Readers of the old value come first; the writer may move behind them if nobody waits for
       // it.
       int last_reader = -1;
@@ -202,6 +213,7 @@ class planner {
   constexpr void carry_sums() {
     carrier_.assign(cut_.groups.size(), -1);
     side_.assign(cut_.groups.size(), -1);
+    if (arrangement_ != layout::lanes) return;
     for (std::size_t r = 0; r < cut_.groups.size(); ++r) {
       const group& s = cut_.groups[r];
       const node& sum = g.nodes[std::size_t(s.anchor)];
@@ -243,6 +255,8 @@ class planner {
   constexpr std::int64_t bytes_of(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
     const tensor_type t = g.type(n);
     if (a == layout::plain) return t.bytes();
+    // Positions of maxima are kept as numbers of the program's type.
+    if (a == layout::blocked) return t.size() * std::int64_t(size_of(options_.element));
     const std::int64_t blocks = (t[0] + options_.lanes - 1) / options_.lanes;
     std::int64_t features = 1;
     for (int d = 1; d < t.rank(); ++d)
@@ -250,27 +264,26 @@ class planner {
     return blocks * features * options_.lanes * std::int64_t(size_of(t.element));
   }
   constexpr const home* find(node_id n, layout a, std::array<int, 2> border) const {
-    for (const home& h : homes_) {
-      if (h.value == n && h.arrangement == a && h.border == border) return &h;
+    for (int i = first_home_[std::size_t(n)]; i >= 0; i = homes_[std::size_t(i)].next) {
+      const home& h = homes_[std::size_t(i)];
+      if (h.arrangement == a && h.border == border) return &h;
     }
     return nullptr;
   }
   constexpr buffer_ref input_home(node_id n) const {
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-      if (input_of_[i] != n) continue;
-      const input_info& in = g.inputs[i];
-      switch (in.role) {
-        case input_role::argument:
-          return {first_argument + in.index, 0};
-        case input_role::slot:
-          return {slot_space, slots_.offset[i]};
-        case input_role::scalar:
-          return {scalar_space, in.index * std::int64_t{8}};
-        default:
-          return {parameter_space, parameters_.offset[i]};
-      }
+    const int i = input_at_[std::size_t(n)];
+    if (i < 0) return {};
+    const input_info& in = g.inputs[std::size_t(i)];
+    switch (in.role) {
+      case input_role::argument:
+        return {first_argument + in.index, 0};
+      case input_role::slot:
+        return {slot_space, slots_.offset[std::size_t(i)]};
+      case input_role::scalar:
+        return {scalar_space, in.index * std::int64_t{8}};
+      default:
+        return {parameter_space, parameters_.offset[std::size_t(i)]};
     }
-    return {};
   }
 
   /// The address of `n` in a layout; appends the steps that bring it there if it is not yet.
@@ -285,10 +298,18 @@ class planner {
         plan_step s = conversion(step_kind::unpack, n, locate(n, layout::lanes), {0, 0});
         return emit_conversion(s, n, a, border);
       }
+      if (find(n, layout::blocked, {0, 0})) {
+        plan_step s = conversion(step_kind::unpack_blocks, n, locate(n, layout::blocked), {0, 0});
+        return emit_conversion(s, n, a, border);
+      }
       // A constant or a broadcast that some kernel wants in memory.
       plan_step s{.kind = step_kind::generic, .anchor = n, .accumulated = n};
       int k = 0;
       for (node_id o : g.operands(n)) s.in[std::size_t(k++)] = locate(o, layout::plain);
+      return emit_conversion(s, n, a, border);
+    }
+    if (a == layout::blocked) {
+      plan_step s = conversion(step_kind::pack_blocks, n, locate(n, layout::plain), border);
       return emit_conversion(s, n, a, border);
     }
     if (border != std::array<int, 2>{0, 0} && find(n, layout::lanes, {0, 0})) {
@@ -300,7 +321,8 @@ class planner {
     return emit_conversion(s, n, a, border);
   }
   constexpr buffer_ref remember(node_id n, layout a, std::array<int, 2> border, buffer_ref at) {
-    homes_.push_back({n, a, border, at});
+    homes_.push_back({n, a, border, at, first_home_[std::size_t(n)]});
+    first_home_[std::size_t(n)] = int(homes_.size()) - 1;
     return at;
   }
   /// samples, channels, height, width, border: what pack and its kin need.
@@ -421,7 +443,9 @@ class planner {
         e = {image[0],  image[1],    image[2],    image[3],    filter[0],   filter[2],
              filter[3], w.stride[0], w.stride[1], w.before[0], w.before[1], 0};
         const std::array<int, 2> border{w.before[0], w.before[1]};
-        if (a == layout::lanes) {
+        if (a == layout::blocked) {
+          blocked_convolution(s, t, image, filter);
+        } else if (a == layout::lanes) {
           t.in[0] = backward ? locate(s.operands[0], a) : locate(s.operands[0], a, border);
           t.in[1] = locate(s.operands[1], weights ? layout::lanes : layout::plain);
           if (s.kind == step_kind::convolution_pool_weight_gradient)
@@ -469,6 +493,32 @@ class planner {
         t.in[1] = locate(s.operands[1], layout::lanes);
         e = {g.type(s.anchor)[0], g.type(s.anchor)[1], g.type(s.anchor)[2], g.type(s.anchor)[3]};
         break;
+      case step_kind::max_pool:
+        t.in[0] = locate(s.operands[0], layout::blocked);
+        window_extents(s.anchor, g.type(s.operands[0]), g.result_type(s.anchor, 0), t);
+        break;
+      case step_kind::unpool:
+        t.in[0] = locate(s.operands[0], layout::blocked);
+        t.in[1] = locate(s.operands[1], layout::blocked);
+        window_extents(s.anchor, g.type(s.anchor), g.type(s.operands[0]), t);
+        break;
+      case step_kind::batch_norm:
+      case step_kind::batch_norm_gradient: {
+        // image, gamma, beta or dy, statistics, and the gradients of gamma and beta
+        const bool backward = s.kind == step_kind::batch_norm_gradient;
+        const node_id image = s.operands[backward ? 1 : 0];
+        const tensor_type x = g.type(image);
+        t.in[0] = locate(image, a);
+        t.in[1] = locate(s.operands[backward ? 2 : 1], layout::plain);
+        t.in[2] = backward ? locate(s.operands[0], a) : locate(s.operands[2], layout::plain);
+        for (int k = 1; k < 3; ++k) {
+          const auto at = std::size_t(2 + k);
+          if (backward) t.in[at] = locate(g.operand(s.anchor, 2 + k), layout::plain);
+          t.in[backward ? at + 2 : at] = result(s.anchor, k);
+        }
+        e = {x[0], x[1], x.shape.size(2, x.rank())};
+        break;
+      }
       case step_kind::cross_entropy:
         t.in[0] = locate(s.operands[0], a);
         t.in[1] = locate(s.operands[1], layout::plain);
@@ -496,6 +546,46 @@ class planner {
     }
   }
 
+  /// Of an image in blocks: samples, channels, extents, window, stride, padding, result.
+  constexpr void window_extents(node_id n, const tensor_type& image, const tensor_type& pooled,
+                                plan_step& t) const {
+    const auto o = g.nodes[std::size_t(n)].attributes.as<pooling_options>();
+    t.extents = {image[0],           image[1],           image[2],           image[3],
+                 o.kernel[0],        o.kernel[1],        o.window.stride[0], o.window.stride[1],
+                 o.window.before[0], o.window.before[1], pooled[2],          pooled[3]};
+  }
+  /// Packed filters, or sums of weight gradients, are `in[3]`; the padded copy of a plain image of
+  /// few channels is the scratch.
+  constexpr void blocked_convolution(const group& s, plan_step& t, const tensor_type& image,
+                                     const tensor_type& filter) {
+    const bool few = image[1] % options_.lanes != 0;
+    const bool weights = s.kind == step_kind::convolution_weight_gradient;
+    const bool backward = s.kind == step_kind::convolution_input_gradient;
+    const std::int64_t size = std::int64_t(size_of(options_.element));
+    t.in[0] = locate(s.operands[0], few && !backward ? layout::plain : layout::blocked);
+    t.in[1] = locate(s.operands[1], weights ? layout::blocked : layout::plain);
+    const bool kept = !weights && keeps_its_value(source(s.operands[1]));
+    const int L = options_.lanes;
+    const auto w = g.nodes[std::size_t(s.anchor)].attributes.as<convolution_options>().window;
+    const bool minimal = !few && winograd::pays(image, filter, w);
+    t.extents[11] = kept | (minimal ? 2 : 0);
+    const std::int64_t elements =
+        minimal ? winograd::filter_size(image[1] / L, filter[0] / L, L) : filter.size();
+    t.in[3] = fresh(elements * size, kept);
+    if (minimal && weights) {
+      const int tiles =
+          winograd::tiles(image[0], w.positions(image[2], 3, 0), w.positions(image[3], 3, 1));
+      t.scratch =
+          fresh(winograd::gradient_tiles_size(image[1] / L, filter[0] / L, tiles, L) * size);
+    }
+    if (few) {
+      const tensor_type y = g.type(weights ? s.operands[1] : s.anchor);
+      const std::int64_t rows = (y[2] - 1) * w.stride[0] + filter[2];
+      const std::int64_t columns = (y[3] - 1) * w.stride[1] + filter[3];
+      t.scratch =
+          fresh((image[0] * image[1] * rows * columns + 16 * w.stride[1] + filter[3]) * size);
+    }
+  }
   constexpr void link_operands(const group& s, plan_step& t) {
     std::vector<buffer_ref> links;
     for (node_id o : g.operands(s.anchor)) links.push_back(locate(o, layout::plain));
@@ -517,14 +607,13 @@ class planner {
   /// Whether node `n` has the same value in many calls: a parameter of a program that changes none,
   /// a constant of a loop.
   constexpr bool keeps_its_value(node_id n) const {
-    bool changes = false;
-    for (const output_info& o : g.outputs) changes |= o.updates >= 0;
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-      if (input_of_[i] != n) continue;
-      return options_.results_bound ? int(i) >= options_.first_constant
-                                    : g.inputs[i].role == input_role::parameter && !changes;
+    const int i = input_at_[std::size_t(n)];
+    if (i < 0) return false;
+    if (options_.results_bound) return i >= options_.first_constant;
+    for (const output_info& o : g.outputs) {
+      if (o.updates >= 0) return false;
     }
-    return false;
+    return g.inputs[std::size_t(i)].role == input_role::parameter;
   }
 
   /// Reads walk samples, heads and places.
@@ -555,7 +644,7 @@ class planner {
     if (s.kind == step_kind::reduce && !cut_.member(s, s.operands[0]))
       read(s, t, s.operands[0], true);
     if (s.kind == step_kind::cross_entropy || s.kind == step_kind::generic ||
-        s.kind == step_kind::control || s.pattern >= 0)
+        s.kind == step_kind::control || s.pattern >= 0 || s.kind == step_kind::max_pool)
       return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
@@ -601,6 +690,7 @@ class planner {
     const node_id n = s.kind == step_kind::reduce ? s.operands[0] : s.anchor;
     shape d = g.type(n).shape;
     if (s.arrangement == layout::lanes) d[0] = (d[0] + options_.lanes - 1) / options_.lanes;
+    if (s.arrangement == layout::blocked) d[1] /= options_.lanes;
     t.loops = d.rank ? d.rank : 1;
     if (t.loops > max_loops) {
       // Leading axes are one loop as long as no operand is broadcast along them; checked in `read`.
@@ -610,7 +700,7 @@ class planner {
     if (s.kind == step_kind::reduce) {
       t.folded = g.nodes[std::size_t(s.anchor)].attributes.as<axes_options>().axes;
       // samples, whether the lanes are summed, too
-      t.extents = {g.type(n)[0], t.folded & 1};
+      t.extents = {g.type(n)[0], t.folded & (s.arrangement == layout::lanes)};
     }
   }
 
@@ -622,7 +712,9 @@ class planner {
     const bool part = in_loops && cut_.is_part(n);
     const node_id from = broadcast || part ? g.operand(n, 0) : n;
     const tensor_type t_from = g.type(from);
-    if (in_loops) {
+    if (in_loops && s.arrangement == layout::blocked) {
+      read_blocks(l, n, from);
+    } else if (in_loops) {
       const bool batched = cut_.batched[std::size_t(from)] != 0;
       l.at = locate(from, lanes && batched ? layout::lanes : layout::plain);
       shape stored = t_from.shape;
@@ -651,8 +743,10 @@ class planner {
                                    : access::column;
     } else {
       const node_id value = s.accumulated >= 0 ? s.accumulated : s.anchor;
-      l.at =
-          locate(from, lanes && cut_.batched[std::size_t(value)] ? layout::lanes : layout::plain);
+      const bool blocks = s.arrangement == layout::blocked && cut_.blocked[std::size_t(value)];
+      l.at = locate(from, blocks                                      ? layout::blocked
+                          : lanes && cut_.batched[std::size_t(value)] ? layout::lanes
+                                                                      : layout::plain);
       l.how = access::same;
     }
     if (t.read_count == int(t.reads.size())) {
@@ -660,6 +754,26 @@ class planner {
       return;
     }
     t.reads[std::size_t(t.read_count++)] = l;
+  }
+
+  /// In loops over samples, blocks, rows and columns: vectors of channels, or one number for all of
+  /// them.
+  constexpr void read_blocks(operand_read& l, node_id n, node_id from) {
+    const bool broadcast = cut_.is_broadcast(n);
+    shape stored = g.type(from).shape;
+    std::array<std::int8_t, max_rank> axes{0, 1, 2, 3};
+    if (broadcast) axes = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>().axes;
+    l.at = locate(from, broadcast ? layout::plain : layout::blocked);
+    l.how = access::fixed;
+    for (int d = 0; d < stored.rank; ++d) {
+      if (axes[std::size_t(d)] != 1 || g.type(from).size() == 1) continue;
+      l.how = access::moving;
+      stored[d] /= options_.lanes;
+    }
+    const auto own = row_major_strides(stored);
+    for (int d = 0; d < stored.rank; ++d) {
+      if (stored[d] > 1) l.strides[std::size_t(axes[std::size_t(d)])] = own[std::size_t(d)];
+    }
   }
 
   /// Joins neighbouring loops through which every operand steps evenly, drops those of one turn.
@@ -726,12 +840,27 @@ class planner {
       const node_id value = s.accumulated >= 0 ? s.accumulated : s.anchor;
       const bool lanes = s.arrangement == layout::lanes && cut_.batched[std::size_t(value)] &&
                          s.kind != step_kind::generic;
-      const layout a = lanes ? layout::lanes : layout::plain;
+      const bool blocks = s.arrangement == layout::blocked && cut_.blocked[std::size_t(value)];
+      const layout a = blocks ? layout::blocked : lanes ? layout::lanes : layout::plain;
       buffer_ref at = a == layout::plain || replaced_input(n) >= 0 ? destination(n) : buffer_ref{};
       if (!at.valid()) at = fresh(bytes_of(n, a));
       remember(n, a, {0, 0}, at);
       t.outputs[std::size_t(t.output_count++)] = {n, at};
     };
+    if (s.kind == step_kind::max_pool) {
+      for (int k = 0; k < 2; ++k) {
+        const node_id first = cut_.get_of(s.anchor, k);
+        if (k == 1 && first < 0) break;
+        const tensor_type type = g.result_type(s.anchor, k);
+        const buffer_ref at = fresh(type.size() * std::int64_t(size_of(options_.element)));
+        for (node_id u : cut_.users(s.anchor)) {
+          if (g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k)
+            remember(u, layout::blocked, {0, 0}, at);
+        }
+        t.outputs[std::size_t(t.output_count++)] = {first, at};
+      }
+      return;
+    }
     if (s.kind == step_kind::generic || s.kind == step_kind::control) {
       const node& x = g.nodes[std::size_t(s.anchor)];
       if (!x.result_count) {
@@ -780,6 +909,7 @@ class planner {
       if (m == s.anchor && s.accumulated >= 0 && m != s.accumulated) continue;
       const node& x = g.nodes[std::size_t(m)];
       if (x.result_count || x.type.element == dtype::boolean) continue;
+      if (x.op == &get_info_of && m != s.accumulated) continue;
       if (cut_.prologue(s, m)) continue;
       if (s.kind == step_kind::convolution_pool_weight_gradient && m != s.accumulated &&
           !x.op->pointwise)
@@ -886,7 +1016,8 @@ class planner {
   fuser cut_;
   input_offsets parameters_;
   input_offsets slots_;
-  std::vector<node_id> input_of_;
+  std::vector<int> input_at_;  ///< index of the input that a node is, or -1
+  flags updates_;              ///< of a node: 1: it replaces an input, 2: it is replaced
   std::vector<int> order_;
   flags in_place_;
   std::vector<buffer_ref> saved_;  ///< for each output: the copy of an input's old value
@@ -894,6 +1025,7 @@ class planner {
   std::vector<int> side_;          ///< the sum that this group yields, or -1
   std::vector<buffer> buffers_;
   std::vector<home> homes_;
+  std::vector<int> first_home_;  ///< of each node, or -1
   growing_plan plan_;
   text fault_;
 };

@@ -367,9 +367,8 @@ inline void print_steps(std::ostream& out, const program_facts& p, const explain
     std::string where = place_of(p.g, s);
     if (s.carried) where += "  (by the kernel of step " + std::to_string(i + 1) + ")";
     out << right(std::to_string(i), 2) << "   " << left(std::string(name(s.kind)), widest)
-        << left(s.arrangement == layout::lanes ? "lanes" : "plain", 7)
-        << right(decimal(double(s.flops) * 1e-6), 10) << right(decimal(double(moved) / 1024), 10)
-        << (where.empty() ? "" : "  ") << where << "\n";
+        << left(std::string(name(s.arrangement)), 7) << right(decimal(double(s.flops) * 1e-6), 10)
+        << right(decimal(double(moved) / 1024), 10) << (where.empty() ? "" : "  ") << where << "\n";
     for (int k = 0; k < s.output_count; ++k) {
       const node_id n = s.outputs[std::size_t(k)].value;
       if (n < 0) continue;

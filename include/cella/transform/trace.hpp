@@ -57,10 +57,11 @@ constexpr void bind_cell(builder& b, Cell& cell) {
   if constexpr (requires { cell.wrapped(); }) {
     bind_cell(b, cell.wrapped());
   } else {
+    const bool others = b.binds();
     for_each_parameter(
         cell,
         [&](std::string_view path, const parameter_base& p) {
-          if (b.find(&p) >= 0) return;
+          if (others && b.find(&p) >= 0) return;
           const auto role = p.trainable ? input_role::parameter : input_role::state;
           b.bind(&p, b.input({b.precision, p.extents}, role, path));
         },
@@ -139,6 +140,7 @@ constexpr std::vector<var> splice(builder& b, const graph& g, std::span<const va
   ids map(g.nodes.size(), no_node);
   std::vector<int> regions(g.regions.size(), -1);
   std::vector<std::int32_t> outer_input(g.inputs.size(), -1);
+  std::size_t next = 0;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     const input_info& in = g.inputs[i];
     node_id& here = map[std::size_t(g.input(int(i)))];
@@ -147,11 +149,14 @@ constexpr std::vector<var> splice(builder& b, const graph& g, std::span<const va
       continue;
     }
     if (g.view(in.name) == "random") b.random_key();
-    for (std::size_t k = 0; k < b.g.inputs.size(); ++k) {
-      if (b.g.inputs[k].role != in.role || b.g.view(b.g.inputs[k].name) != g.view(in.name))
+    // Both list them in the same order, more or less.
+    for (std::size_t k = 0; k < b.g.inputs.size(); ++k, ++next) {
+      if (next >= b.g.inputs.size()) next = 0;
+      if (b.g.inputs[next].role != in.role || b.g.view(b.g.inputs[next].name) != g.view(in.name))
         continue;
-      outer_input[i] = std::int32_t(k);
-      here = b.g.input(int(k));
+      outer_input[i] = std::int32_t(next);
+      here = b.g.input(int(next++));
+      break;
     }
   }
   ids in;
@@ -185,7 +190,9 @@ constexpr void assign(var like, const parameter_base& target, var value,
     return;
   }
   for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
-    if (b.g.input(int(i)) == t.id) b.updates.push_back({std::int32_t(i), value.id});
+    if (b.g.input(int(i)) != t.id) continue;
+    b.updates.push_back({std::int32_t(i), value.id});
+    break;
   }
 }
 

@@ -85,9 +85,10 @@ class region_frame {
   void run_step() {
     using step = lowered<Body, I>;
     if constexpr (!step::s.carried) {
-      step::template run<0>(memory_, {0, step::units(0)}, scratch());
-      if constexpr (step::phases() == 2)
-        step::template run<1>(memory_, {0, step::units(1)}, scratch());
+      [this]<int... K>(std::integer_sequence<int, K...>) {
+        (step::template run<K>(memory_, {0, step::units(K)}, scratch()), ...);
+      }
+      (std::make_integer_sequence<int, step::phases()>{});
       if (memory_.context->watch) [[unlikely]]
         look_at_step<Body>(memory_, I);
     }

@@ -172,6 +172,27 @@ struct plain_cursor {
   }
 };
 
+/// What terms see of a kernel whose results are vectors of a block of channels.
+template <class T, int Reads, int Writes>
+struct blocked_cursor {
+  const addresses<T, Reads, Writes>& a;
+  vec<T> value;
+  std::int64_t element;  // vector of the result
+  int block;             // of channels
+
+  vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
+  template <int K, access How>
+  vec<T> read() const {
+    const T* p = a.in[std::size_t(K)];
+    if constexpr (How == access::same)
+      return load(p + element * lanes<T>);
+    else if constexpr (How == access::row)
+      return load_unaligned(p + block * lanes<T>);
+    else
+      return vec<T>(*p);
+  }
+};
+
 // ---- sinks: the epilogues of kernels
 
 /// Values in the lanes that no sample fills are stored as zeros, so that sums over the batch need
@@ -195,6 +216,18 @@ struct lanes_sink {
       store(a.out[k] + element * lanes<T>,
             Ragged && element >= dead.from ? keep(dead.live, y[k]) : y[k]);
     }
+  }
+};
+
+/// For kernels that yield vectors of channels: (value, element, block).
+template <class T, int Reads, class... Outputs>
+struct blocked_sink {
+  addresses<T, Reads, int(sizeof...(Outputs))> a;
+
+  [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int block) const {
+    const blocked_cursor<T, Reads, int(sizeof...(Outputs))> c{a, value, element, block};
+    const std::array<vec<T>, sizeof...(Outputs)> y{Outputs::evaluate(c)...};
+    for (std::size_t k = 0; k < y.size(); ++k) store(a.out[k] + element * lanes<T>, y[k]);
   }
 };
 

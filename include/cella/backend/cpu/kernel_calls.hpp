@@ -23,31 +23,30 @@ inline void run_call(const kernel_call& call, const memory& m, std::byte* scratc
 /// on nothing, `steps` everything else; one entry per kernel call.
 template <class P>
 class kernel_calls {
+  /// The phases of step I that belong to the table: the first one prepares, if one does.
   template <bool Prepare, int I>
-  static constexpr std::size_t phases() {
+  static constexpr work_range phases() {
     using step = lowered<P, I>;
-    if (step::s.carried) return 0;
-    if (step::prepares()) return 1;
-    return Prepare == step::s.constant ? std::size_t(step::phases()) : 0;
+    if (step::s.carried) return {};
+    const int first = step::s.constant ? step::phases() : step::prepares() ? 1 : 0;
+    return Prepare ? work_range{0, first} : work_range{first, step::phases()};
   }
   template <bool Prepare, int I, std::size_t N>
   static constexpr void add([[maybe_unused]] std::array<kernel_call, N>& t,
                             [[maybe_unused]] std::size_t& n) {
     using step = lowered<P, I>;
-    if constexpr (step::s.carried) {
-      return;
-    } else if constexpr (step::prepares()) {
-      constexpr int phase = Prepare ? 0 : 1;
-      t[n++] = {&step::template run<phase>, step::units(phase), I, step::scratch_bytes()};
-    } else if constexpr (Prepare == step::s.constant) {
-      t[n++] = {&step::template run<0>, step::units(0), I, step::scratch_bytes()};
-      if constexpr (step::phases() == 2)
-        t[n++] = {&step::template run<1>, step::units(1), I, step::scratch_bytes()};
+    constexpr work_range range = phases<Prepare, I>();
+    [&]<int... K>(std::integer_sequence<int, K...>) {
+      ((t[n++] = {&step::template run<range.first + K>, step::units(range.first + K), I,
+                  step::scratch_bytes()}),
+       ...);
     }
+    (std::make_integer_sequence<int, range.size()>{});
   }
   template <bool Prepare, std::size_t... I>
   static constexpr auto make(std::index_sequence<I...>) {
-    constexpr std::size_t count = (std::size_t(0) + ... + phases<Prepare, int(I)>());
+    constexpr std::size_t count =
+        (std::size_t(0) + ... + std::size_t(phases<Prepare, int(I)>().size()));
     std::array<kernel_call, count> t{};
     std::size_t n = 0;
     (add<Prepare, int(I)>(t, n), ...);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/backend/cpu/attention.hpp>
+#include <cella/backend/cpu/blocked_steps.hpp>
 #include <cella/backend/cpu/convolution.hpp>
 #include <cella/backend/cpu/convolution_input_gradient.hpp>
 #include <cella/backend/cpu/convolution_weight_gradient.hpp>
@@ -16,6 +17,7 @@
 #include <cella/backend/cpu/records.hpp>
 #include <cella/backend/cpu/single_sample.hpp>
 #include <cella/backend/cpu/softmax_rows.hpp>
+#include <cella/ops/batch_norm.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/indexing.hpp>
@@ -57,6 +59,7 @@ struct lowered {
   static constexpr const plan_step& s = P::plan.steps[std::size_t(I)];
   static constexpr auto& g = P::graph;
   static constexpr bool in_lanes = s.arrangement == layout::lanes;
+  static constexpr bool in_blocks = s.arrangement == layout::blocked;
   static constexpr int L = lanes<T>;
   static constexpr int extent(int i) { return int(s.extents[std::size_t(i)]); }
 
@@ -84,11 +87,13 @@ struct lowered {
         typename decltype(expand(std::make_index_sequence<std::size_t(s.output_count)>{}))::type;
   };
   static constexpr int samples = extent(0);
-  static constexpr bool ragged = samples % L != 0;
+  static constexpr bool ragged = in_lanes && samples % L != 0;
   template <class... Outputs>
   using lanes_sink_of = lanes_sink<T, s.read_count, ragged, Outputs...>;
   template <class... Outputs>
   using plain_sink_of = plain_sink<T, s.read_count, Outputs...>;
+  template <class... Outputs>
+  using blocked_sink_of = blocked_sink<T, s.read_count, Outputs...>;
 
   /// Lane vectors per block of samples in the outputs.
   static constexpr std::int64_t features() { return g.type(s.outputs[0].value).size() / samples; }
@@ -100,6 +105,9 @@ struct lowered {
   }
   static auto plain_epilogue(const memory& m) {
     return typename with_outputs<plain_sink_of>::type{addresses_in(m)};
+  }
+  static auto blocked_epilogue(const memory& m) {
+    return typename with_outputs<blocked_sink_of>::type{addresses_in(m)};
   }
 
   /// What becomes of the sum that the kernel yields beside its result.
@@ -189,7 +197,9 @@ struct lowered {
   template <int Phase>
   static void run(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     const auto in = [&](int k) { return m.at<const T>(s.in[std::size_t(k)]); };
-    if constexpr (s.kind == step_kind::elementwise) {
+    if constexpr (has_blocked_kernel(s)) {
+      run_blocks<Phase>(m, units, scratch);
+    } else if constexpr (s.kind == step_kind::elementwise) {
       run_elementwise(m, units);
     } else if constexpr (s.kind == step_kind::reduce) {
       run_sum(m, units);
@@ -262,6 +272,7 @@ struct lowered {
 
   /// Units and scratch of each call, in sequence.
   static constexpr int phases() {
+    if (has_blocked_kernel(s)) return blocked_step<T>{s}.phases();
     const bool rows_of_loss = s.kind == step_kind::cross_entropy && !in_lanes;
     const bool packs = single_sample() || packs_weights();
     return s.kind == step_kind::product_weights || rows_of_loss || packs ? 2 : 1;
@@ -269,7 +280,8 @@ struct lowered {
   /// Whether the first phase depends on parameters only, or on the constants of a loop.
   static constexpr bool prepares() {
     constexpr bool region = !std::is_same_v<P, typename P::root>;
-    return packs_weights() || (single_sample() && !region);
+    return packs_weights() || (single_sample() && !region) ||
+           (has_blocked_kernel(s) && blocked_step<T>{s}.keeps_filters());
   }
   static constexpr bool packs_weights() {
     return s.kind == step_kind::product && !in_lanes && s.in[3].valid();
@@ -278,12 +290,13 @@ struct lowered {
     return s.kind == step_kind::convolution_pool && !in_lanes;
   }
   static constexpr int units(int phase) {
+    if (has_blocked_kernel(s)) return blocked_step<T>{s}.units(phase);
     const auto w = lanes_window();
     switch (s.kind) {
       case step_kind::elementwise:
         return elementwise_units(nest());
       case step_kind::reduce:
-        return sum_units<T, in_lanes>(nest());
+        return sum_units < T, in_lanes || in_blocks > (nest());
       case step_kind::convolution:
         return in_lanes ? lanes_convolution_units(w) : convolution_units<T>(plain_window());
       case step_kind::convolution_pool:
@@ -328,6 +341,7 @@ struct lowered {
   }
   static constexpr std::int64_t scratch_bytes() {
     constexpr auto size = std::int64_t{sizeof(T)};
+    if (has_blocked_kernel(s)) return blocked_step<T>{s}.scratch();
     switch (s.kind) {
       case step_kind::convolution:
         return in_lanes ? 0 : convolution_scratch<T>(plain_window());
@@ -372,10 +386,112 @@ struct lowered {
   /// Output channels go into the lanes where they fill at least half of them.
   static constexpr bool channels_in_lanes() { return extent(4) * 2 > L || extent(8) != 1; }
 
+  template <int Phase>
+  static void run_blocks(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
+    constexpr blocked_step<T> step{s};
+    [[maybe_unused]] constexpr auto e = step.window();
+    const auto in = [&](int k) { return m.at<T>(s.in[std::size_t(k)]); };
+    const auto out = [&](int k) {
+      return k < s.output_count ? m.at<T>(s.outputs[std::size_t(k)].at) : nullptr;
+    };
+    if constexpr (step.convolves() && step.stem()) {
+      run_stem<Phase>(m, units);
+    } else if constexpr (step.minimal()) {
+      run_winograd<Phase>(m, units, scratch);
+    } else if constexpr (s.kind == step_kind::convolution && Phase == 0) {
+      pack_filters<T>(units, e.in_blocks, e.taps(), in(1), in(3));
+    } else if constexpr (s.kind == step_kind::convolution) {
+      blocked_convolution<T>(units, e, in(0), in(3), blocked_epilogue(m));
+    } else if constexpr (s.kind == step_kind::convolution_input_gradient && Phase == 0) {
+      pack_filters_transposed<T>(units, e.in_blocks, e.out_blocks, e.taps(), in(1), in(3));
+    } else if constexpr (s.kind == step_kind::convolution_input_gradient) {
+      blocked_input_gradient<T>(units, e, in(0), in(3), blocked_epilogue(m));
+    } else if constexpr (s.kind == step_kind::convolution_weight_gradient && Phase == 0) {
+      blocked_weight_gradient<T>(units, e, in(0), in(1), in(3));
+    } else if constexpr (s.kind == step_kind::convolution_weight_gradient) {
+      finish_filters<T>(units, e.in_blocks, e.taps(), in(3), plain_epilogue(m));
+    } else if constexpr (s.kind == step_kind::max_pool) {
+      blocked_max_pool<T>(units, step.pooling(), in(0), out(0), out(1));
+    } else if constexpr (s.kind == step_kind::unpool) {
+      blocked_unpool<T>(units, step.pooling(), in(0), in(1), out(0));
+    } else if constexpr (step.norms()) {
+      run_batch_norm<Phase>(m, units);
+    } else if constexpr (s.kind == step_kind::pack_blocks) {
+      pack_blocks<T>(units, extent(2) * extent(3), in(0), out(0));
+    } else {
+      unpack_blocks<T>(units, extent(2) * extent(3), in(0), out(0));
+    }
+  }
+  template <int Phase>
+  static void run_batch_norm(const memory& m, work_range units) {
+    constexpr norm_extents e = blocked_step<T>{s}.norm();
+    constexpr T epsilon = static_cast<T>(
+        g.nodes[std::size_t(s.anchor)].attributes.template as<batch_norm_options>().epsilon);
+    const auto in = [&](int k) { return m.at<T>(s.in[std::size_t(k)]); };
+    const auto epilogue = [&] {
+      if constexpr (in_blocks)
+        return blocked_epilogue(m);
+      else
+        return plain_epilogue(m);
+    };
+    if constexpr (s.kind == step_kind::batch_norm && Phase == 0) {
+      batch_moments<T, in_blocks>(units, e, in(0), in(3), in(4));
+    } else if constexpr (s.kind == step_kind::batch_norm) {
+      batch_norm<T, in_blocks>(units, e, in(0), {in(1), in(3), in(4), epsilon}, in(2), epilogue());
+    } else if constexpr (Phase == 0) {
+      batch_norm_sums<T, in_blocks>(units, e, in(0), in(2), {in(1), in(3), in(4), epsilon}, in(5),
+                                    in(6));
+    } else {
+      batch_norm_gradient<T, in_blocks>(units, e, in(0), in(2), {in(1), in(3), in(4), epsilon},
+                                        in(5), in(6), epilogue());
+    }
+  }
+  /// A convolution or a gradient by Winograd's minimal filtering.
+  template <int Phase>
+  static void run_winograd(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
+    constexpr blocked_step<T> step{s};
+    constexpr auto e = step.window();
+    const T* const first = m.at<const T>(s.in[0]);
+    const T* const second = m.at<const T>(s.in[1]);
+    T* const filters = m.at<T>(s.in[3]);
+    if constexpr (step.weights() && Phase + 1 == step.phases())
+      winograd::finish_gradient<T>(units, e, filters, plain_epilogue(m));
+    else if constexpr (step.weights() && Phase % 2 == 0)
+      winograd::transform_gradient_tiles<T>(units, e, Phase / 2, first, second, m.at<T>(s.scratch));
+    else if constexpr (step.weights())
+      winograd::multiply_gradient_tiles<T>(units, e, Phase / 2, m.at<const T>(s.scratch), filters);
+    else if constexpr (Phase == 0)
+      winograd::transform_filters<T, step.backward()>(units, e.in_blocks, e.out_blocks, second,
+                                                      filters);
+    else if constexpr (step.backward())
+      winograd_input_gradient<T>(units, e, first, filters, blocked_epilogue(m), scratch);
+    else
+      winograd_convolution<T>(units, e, first, filters, blocked_epilogue(m), scratch);
+  }
+  /// A convolution of a plain image of few channels, or the gradient of its filters.
+  template <int Phase>
+  static void run_stem(const memory& m, work_range units) {
+    constexpr blocked_step<T> step{s};
+    constexpr stem_extents e = step.stem_window();
+    T* const padded = m.at<T>(s.scratch);
+    T* const filters = m.at<T>(s.in[3]);
+    if constexpr (Phase == (step.weights() ? 0 : 1))
+      pad_stem<T>(units, e, m.at<const T>(s.in[0]), padded);
+    else if constexpr (step.weights() && Phase == 1)
+      stem_weight_gradient<T>(units, e, padded, m.at<const T>(s.in[1]), filters);
+    else if constexpr (step.weights())
+      finish_stem_filters<T>(units, e, filters, plain_epilogue(m));
+    else if constexpr (Phase == 0)
+      pack_stem_filters<T>(units, e, m.at<const T>(s.in[1]), filters);
+    else
+      stem_convolution<T>(units, e, padded, filters, blocked_epilogue(m));
+  }
+
   static void run_elementwise(const memory& m, work_range units) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
-      elementwise<T, s.read_count, in_lanes, ragged_loops(), lifted<P, I, s.outputs[K].value>...>(
-          units, nest(), addresses_in(m), dead_in_loops(), output_strides());
+      elementwise<T, s.read_count, in_lanes || in_blocks, ragged_loops(),
+                  lifted<P, I, s.outputs[K].value>...>(units, nest(), addresses_in(m),
+                                                       dead_in_loops(), output_strides());
     }
     (std::make_index_sequence<std::size_t(s.output_count)>{});
   }
@@ -394,7 +510,9 @@ struct lowered {
     constexpr bool across = extent(1) != 0;
     constexpr lanes_of_sum how{in_lanes && across, in_lanes ? lane_blocks<T>(samples) : 1,
                                first_bits(samples % L ? samples % L : L)};
-    if constexpr (in_lanes && !across) {
+    if constexpr (in_blocks) {
+      sum_loops<T, s.read_count, true, term>(units, nest(), a, lanes_of_sum{}, lanes_epilogue(m));
+    } else if constexpr (in_lanes && !across) {
       sum_loops<T, s.read_count, true, term>(units, nest(), a, how, lanes_epilogue(m));
     } else {
       using fold = std::conditional_t<

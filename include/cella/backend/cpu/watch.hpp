@@ -3,6 +3,7 @@
 
 #include <cella/backend/cpu/kernel_calls.hpp>
 #include <cella/backend/finite.hpp>
+#include <cella/passes/blocked.hpp>
 #include <cella/passes/planner.hpp>
 
 namespace cella::cpu {
@@ -19,7 +20,7 @@ struct watched_value {
   node_id value = no_node;
   tensor_type type{};
   buffer_ref at{};
-  bool lanes{};
+  layout arrangement{};
   int loops{};  ///< 0: dense
   std::int64_t first{};
   std::array<std::int64_t, max_loops> loop{}, strides{};
@@ -60,8 +61,12 @@ namespace detail {
 class watch_maker {
  public:
   constexpr watch_maker(const graph& g, std::span<const plan_step> steps,
-                        std::span<const buffer_ref> links)
-      : g_(g), links_(links), batched_(batched_values(g)), seen_(g.nodes.size(), 0) {
+                        std::span<const buffer_ref> links, int lanes)
+      : g_(g),
+        links_(links),
+        batched_(batched_values(g)),
+        blocked_(blocked_values(g, lanes)),
+        seen_(g.nodes.size(), 0) {
     add_inputs();
     for (std::size_t i = 0; i < steps.size(); ++i) {
       watched_step w;
@@ -112,7 +117,7 @@ class watch_maker {
       if (o.value < 0) continue;
       watched_value* const v = add(table.outputs, o.value, o.at);
       if (!v) continue;
-      v->lanes = writes_lanes(batched_, s, k);
+      v->arrangement = arrangement_of(s, k, o.value);
       if (!o.part) continue;
       for (int i = 0; i < s.loops; ++i) {
         if (s.folded >> i & 1) continue;
@@ -121,6 +126,10 @@ class watch_maker {
       }
       v->first = o.first;
     }
+  }
+  constexpr layout arrangement_of(const plan_step& s, int k, node_id value) const {
+    if (s.arrangement == layout::blocked && blocked_[std::size_t(value)]) return layout::blocked;
+    return writes_lanes(batched_, s, k) ? layout::lanes : layout::plain;
   }
   constexpr watched_value* add(std::vector<watched_value>& to, node_id n, buffer_ref at) {
     if (!is_floating(g_.type(n).element)) return nullptr;
@@ -197,7 +206,7 @@ class watch_maker {
 
   const graph& g_;
   std::span<const buffer_ref> links_;
-  flags batched_, seen_;
+  flags batched_, blocked_, seen_;
   ids members_;
 };
 
@@ -207,7 +216,7 @@ constexpr auto make_watch_table() {
   // Twice: once for the sizes.
   constexpr auto make = [] {
     const graph g = P::planned();
-    return watch_maker(g, P::plan.steps, P::plan.links).table;
+    return watch_maker(g, P::plan.steps, P::plan.links, lanes<element<P::element_type>>).table;
   };
   constexpr auto sizes = [make] {
     const growing_watch w = make();
@@ -229,15 +238,24 @@ inline constexpr auto watch_table_of = make_watch_table<P>();
 
 template <int Lanes>
 not_finite look_at(const memory& m, const watched_value& v) {
-  if (v.loops == 0 && !v.lanes) return find_not_finite({m.at<std::byte>(v.at), v.type});
   const tensor_ref all{m.at<std::byte>(v.at), v.type};
+  if (v.loops == 0 && v.arrangement == layout::plain) return find_not_finite(all);
   not_finite found;
-  if (v.lanes) {  // lanes behind the last sample hold nothing
+  if (v.arrangement == layout::lanes) {  // lanes behind the last sample hold nothing
     const std::int64_t each = v.type.size() / v.type[0];
     for (std::int64_t i = 0; i < v.type.size(); ++i) {
       const std::int64_t sample = i / each;
       const std::int64_t block = sample / Lanes * each + i % each;
       found.look_at(read_element(all, block * Lanes + sample % Lanes), i);
+    }
+    return found;
+  }
+  if (v.arrangement == layout::blocked) {
+    const std::int64_t pixels = v.type.size() / (std::int64_t{v.type[0]} * v.type[1]);
+    for (std::int64_t i = 0; i < v.type.size(); ++i) {
+      const std::int64_t channel = i / pixels;
+      const std::int64_t at = (channel / Lanes * pixels + i % pixels) * Lanes + channel % Lanes;
+      found.look_at(read_element(all, at), i);
     }
     return found;
   }

@@ -1,0 +1,195 @@
+// The gradient of a convolution's filters, for images in blocks of channels: sums over all pixels
+// of products of input and output channels. They are kept in blocks, too, and finished afterwards.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/blocked_layout.hpp>
+
+namespace cella::cpu {
+
+/// Units of the sums, and elements of `sums`: [out_blocks][in_blocks][taps][L in][L out].
+template <class T>
+constexpr int blocked_weight_gradient_units(const blocked_convolution_extents& e);
+template <class T>
+constexpr std::int64_t blocked_weight_sums(const blocked_convolution_extents& e) {
+  return std::int64_t{e.out_blocks} * e.in_blocks * e.taps() * lanes<T> * lanes<T>;
+}
+template <class T>
+void blocked_weight_gradient(work_range units, const blocked_convolution_extents& e, const T* x,
+                             const T* dy, T* sums);
+
+/// Hands one block [taps][L in][L out] to a plain sink as filters that begin at `start`: (value,
+/// offset, count).
+template <class T, class Sink>
+[[gnu::noinline]] void hand_over_filters(int in_blocks, int taps, const T* block,
+                                         std::int64_t start, const Sink& sink) {
+  constexpr int L = lanes<T>;
+  const std::int64_t filter = std::int64_t{in_blocks} * L * taps;
+  for (int e = 0; e < L * taps; e += L) {
+    vec<T> square[L];
+    int channel = e / taps, tap = e % taps;
+    for (int k = 0; k < L; ++k) {
+      square[k] = load(block + (tap * L + channel) * L);
+      if (++tap == taps) tap = 0, ++channel;
+    }
+    transpose<T>(square);
+    for (int k = 0; k < L; ++k) sink(square[k], start + k * filter + e, L);
+  }
+}
+/// Hands the sums to a plain sink as filters [out_blocks L][in_blocks L][taps]. Units: blocks of
+/// output channels.
+template <class T, class Sink>
+void finish_filters(work_range units, int in_blocks, int taps, const T* sums, const Sink& sink) {
+  constexpr int L = lanes<T>;
+  for (int o = units.first; o < units.last; ++o) {
+    for (int b = 0; b < in_blocks; ++b) {
+      const std::int64_t block = std::int64_t{o} * in_blocks + b;
+      hand_over_filters<T>(in_blocks, taps, sums + block * taps * L * L,
+                           (std::int64_t{o} * L * in_blocks + b) * L * taps, sink);
+    }
+  }
+}
+
+namespace detail {
+
+/// Input channels and blocks of output channels of a register tile.
+template <class T>
+inline constexpr int gradient_channels = lanes<T> == 16  ? 8
+                                         : lanes<T> >= 4 ? 4
+                                                         : lanes<T>;
+inline constexpr int gradient_blocks = vector_registers == 32 ? 3 : 2;
+
+constexpr int gradient_groups(int blocks) {
+  return (blocks + gradient_blocks - 1) / gradient_blocks;
+}
+
+/// A rectangle of result pixels, and the image pixels that a tap reads for it.
+template <class T>
+struct gradient_rows {
+  const T* x;
+  const T* dy;
+  int rows, columns;
+  std::int64_t x_row, x_column, dy_row, dy_block;  // elements
+};
+
+/// sums[j][i] += x[.., i] dy[.. of block j] over the rectangle; `sum_block` elements between
+/// blocks.
+template <class T, int Blocks>
+[[gnu::noinline]] void add_products(const gradient_rows<T>& r, T* sums, std::int64_t sum_block) {
+  constexpr int L = lanes<T>, C = gradient_channels<T>;
+  vec<T> sum[C][Blocks];
+#pragma GCC unroll 8
+  for (int i = 0; i < C; ++i) {
+#pragma GCC unroll 3
+    for (int j = 0; j < Blocks; ++j) sum[i][j] = load(sums + j * sum_block + i * L);
+  }
+  for (int row = 0; row < r.rows; ++row) {
+    const T* x = r.x + row * r.x_row;
+    const T* dy = r.dy + row * r.dy_row;
+    for (int column = 0; column < r.columns; ++column, x += r.x_column, dy += L) {
+      vec<T> d[Blocks];
+#pragma GCC unroll 3
+      for (int j = 0; j < Blocks; ++j) d[j] = load_shared(dy + j * r.dy_block);
+#pragma GCC unroll 8
+      for (int i = 0; i < C; ++i) {
+        const vec<T> v(x[i]);
+#pragma GCC unroll 3
+        for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(v, d[j], sum[i][j]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < C; ++i) {
+#pragma GCC unroll 3
+    for (int j = 0; j < Blocks; ++j) store(sums + j * sum_block + i * L, sum[i][j]);
+  }
+}
+
+/// Result rows of one chunk, so that the image and dy of a chunk stay in the second cache.
+template <class T>
+constexpr int gradient_chunk_rows(const blocked_convolution_extents& e) {
+  const std::int64_t row = (std::int64_t{e.out_blocks} * e.out_width +
+                            std::int64_t{e.in_blocks} * e.stride_vertical * e.width) *
+                           lanes<T> * std::int64_t{sizeof(T)};
+  return int(std::clamp<std::int64_t>((512 << 10) / row, 1, e.out_height));
+}
+
+/// A pointwise convolution's pixels may be cut at will: as rows of some length.
+constexpr blocked_convolution_extents as_rows(blocked_convolution_extents e) {
+  if (!e.pointwise()) return e;
+  const int pixels = int(e.in_plane());
+  int length = pixels;
+  for (int n : {2, 4, 7, 8, 14, 16, 28, 56}) {
+    if (pixels % n == 0 && pixels / n >= 32) length = pixels / n;
+  }
+  e.width = e.out_width = length;
+  e.height = e.out_height = pixels / length;
+  return e;
+}
+
+}  // namespace detail
+
+template <class T>
+constexpr int blocked_weight_gradient_units(const blocked_convolution_extents& e) {
+  return detail::gradient_groups(e.out_blocks) * e.in_blocks *
+         (lanes<T> / detail::gradient_channels<T>)*e.kernel_height;
+}
+
+template <class T>
+void blocked_weight_gradient(work_range units, const blocked_convolution_extents& extents,
+                             const T* x, const T* dy, T* sums) {
+  constexpr int L = lanes<T>, C = detail::gradient_channels<T>, parts = L / C;
+  const auto e = detail::as_rows(extents);
+  const std::int64_t in_plane = e.in_plane() * L, out_plane = e.out_plane() * L;
+  const std::int64_t sum_block = std::int64_t{e.in_blocks} * e.taps() * L * L;
+  const int chunk = detail::gradient_chunk_rows<T>(e);
+  for (int n = 0; n < e.samples; ++n) {
+    for (int first = 0; first < e.out_height; first += chunk) {
+      const bool start = n == 0 && first == 0;
+      for (int u = units.first; u < units.last; ++u) {
+        const int i = u % e.kernel_height, part = u / e.kernel_height % parts;
+        const int b = u / e.kernel_height / parts % e.in_blocks;
+        const int o = u / e.kernel_height / parts / e.in_blocks * detail::gradient_blocks;
+        const int blocks = std::min(detail::gradient_blocks, e.out_blocks - o);
+        T* const sum = sums + (std::int64_t{o} * e.in_blocks + b) * e.taps() * L * L +
+                       i * e.kernel_width * L * L + part * C * L;
+        // Result rows whose image row is inside.
+        int low = first, high = std::min(first + chunk, e.out_height);
+        while (low < high && low * e.stride_vertical - e.padding_top + i < 0) ++low;
+        while (low < high && (high - 1) * e.stride_vertical - e.padding_top + i >= e.height) --high;
+        for (int j = 0; j < e.kernel_width; ++j) {
+          T* const to = sum + j * L * L;
+          if (start) {
+            for (int k = 0; k < blocks; ++k)
+              std::memset(to + k * sum_block, 0, sizeof(T) * std::size_t(C * L));
+          }
+          int left = 0, right = e.out_width;
+          while (left < right && left * e.stride_horizontal - e.padding_left + j < 0) ++left;
+          while (left < right && (right - 1) * e.stride_horizontal - e.padding_left + j >= e.width)
+            --right;
+          if (low >= high || left >= right) continue;
+          const std::int64_t row = low * e.stride_vertical - e.padding_top + i;
+          const std::int64_t column = left * e.stride_horizontal - e.padding_left + j;
+          const detail::gradient_rows<T> r{x + (std::int64_t{n} * e.in_blocks + b) * in_plane +
+                                               (row * e.width + column) * L + part * C,
+                                           dy + (std::int64_t{n} * e.out_blocks + o) * out_plane +
+                                               (std::int64_t{low} * e.out_width + left) * L,
+                                           high - low,
+                                           right - left,
+                                           std::int64_t{e.stride_vertical} * e.width * L,
+                                           std::int64_t{e.stride_horizontal} * L,
+                                           std::int64_t{e.out_width} * L,
+                                           out_plane};
+          if (blocks == 3)
+            detail::add_products<T, 3>(r, to, sum_block);
+          else if (blocks == 2)
+            detail::add_products<T, 2>(r, to, sum_block);
+          else
+            detail::add_products<T, 1>(r, to, sum_block);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace cella::cpu

@@ -1,0 +1,130 @@
+// Which values of a program lie in blocks of channels: chains of convolutions and of what is done
+// to images pixel by pixel, whose channels fill whole vectors. Such a chain reorders at its edges
+// only.
+#pragma once
+
+#include <cella/ops/activation.hpp>
+#include <cella/ops/batch_norm.hpp>
+#include <cella/ops/convolution.hpp>
+#include <cella/ops/pooling.hpp>
+#include <cella/passes/plan.hpp>
+
+namespace cella {
+
+namespace detail {
+
+/// Answers for one graph and one number of lanes.
+class block_finder {
+ public:
+  constexpr block_finder(const graph& g, int lanes, const flags& blocked)
+      : g_(g), lanes_(lanes), blocked_(blocked) {}
+
+  /// An image whose channels are whole blocks.
+  constexpr bool fits(const tensor_type& t) const {
+    return t.rank() == 4 && t[1] % lanes_ == 0 && is_floating(t.element);
+  }
+  constexpr bool is_blocked(node_id n) const { return blocked_[std::size_t(n)] != 0; }
+
+  /// A convolution for which there are kernels in blocks, of an image of `channels` channels: whole
+  /// blocks, or few that are broadcast.
+  constexpr bool has_kernel(node_id n, const tensor_type& filter, int channels) const {
+    const window w = g_.nodes[std::size_t(n)].attributes.as<convolution_options>().window;
+    const bool whole = channels % lanes_ == 0 && filter[2] * filter[3] <= 121;
+    const bool few = channels < lanes_ && channels <= 4;
+    return w.groups == 1 && w.before == w.after &&
+           w.dilation == std::array<std::int32_t, 2>{1, 1} && filter[0] % lanes_ == 0 &&
+           (whole || few);
+  }
+  /// A value that loops over blocks can read: an image in blocks, a constant, or something repeated
+  /// along whole axes.
+  constexpr bool readable(node_id n) const {
+    const node& x = g_.nodes[std::size_t(n)];
+    return is_blocked(n) || is<constant_op>(x) || (is<broadcast_op>(x) && repeats_blocks(x));
+  }
+
+  /// Whether node n yields an image in blocks.
+  constexpr bool yields_blocks(node_id n) const {
+    const node& x = g_.nodes[std::size_t(n)];
+    if (is<convolution_op>(x)) {
+      const tensor_type image = g_.type(g_.operand(n, 0)), filter = g_.type(g_.operand(n, 1));
+      return fits(x.type) && has_kernel(n, filter, image[1]);
+    }
+    if (is<convolution_input_gradient_op>(x))
+      return fits(x.type) && is_blocked(g_.operand(n, 0)) &&
+             has_kernel(n, g_.type(g_.operand(n, 1)), x.type[1]);
+    if (is<max_pool_op>(x) || is<batch_norm_op>(x)) return is_blocked(g_.operand(n, 0));
+    if (is<batch_norm_gradient_op>(x))
+      return is_blocked(g_.operand(n, 0)) && is_blocked(g_.operand(n, 1));
+    if (x.op == &get_info_of) {
+      const node_id from = g_.operand(n, 0);
+      const bool image = is<max_pool_op>(g_.nodes[std::size_t(from)]) ||
+                         x.attributes.as<get_attributes>().result == 0;
+      return image && is_blocked(from);
+    }
+    if (is<unpool_op>(x)) return is_blocked(g_.operand(n, 0)) && is_blocked(g_.operand(n, 1));
+    if (is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x))
+      return is_blocked(g_.operand(n, 0)) && g_.type(g_.operand(n, 0)).shape == x.type.shape;
+    if (!x.op->pointwise || x.operand_count == 0) return false;
+    bool any = false;
+    for (node_id o : g_.operands(n)) {
+      if (!readable(o)) return false;
+      any |= is_blocked(o);
+    }
+    return any;
+  }
+
+ private:
+  /// Repeated along pixels, or a value for each channel of each sample, or for each pixel.
+  constexpr bool repeats_blocks(const node& x) const {
+    const tensor_type from = g_.type(g_.operand_pool[std::size_t(x.first_operand)]);
+    const auto axes = x.attributes.as<broadcast_op::options>().axes;
+    bool channels = false, pixels = false;
+    for (std::size_t i = 0; i < std::size_t(from.rank()); ++i) {
+      channels |= axes[i] == 1;
+      pixels |= axes[i] >= 2;
+    }
+    return !channels || (!pixels && from[from.rank() - 1] % lanes_ == 0);
+  }
+
+  const graph& g_;
+  int lanes_;
+  const flags& blocked_;
+};
+
+}  // namespace detail
+
+/// For each node: whether its value is an image in blocks of `lanes` channels.
+constexpr flags blocked_values(const graph& g, int lanes) {
+  flags blocked(g.nodes.size(), 0);
+  const detail::block_finder find(g, lanes, blocked);
+  for (node_id n : g.regions[0].nodes) blocked[std::size_t(n)] = find.yields_blocks(n);
+  // Positions of maxima have a form of their own, which only the un-pooling of blocks reads.
+  bool dropped = false;
+  for (node_id n : g.regions[0].nodes) {
+    for (node_id o : g.operands(n)) {
+      const node& x = g.nodes[std::size_t(o)];
+      const bool positions = x.op == &get_info_of && blocked[std::size_t(o)] &&
+                             x.attributes.as<get_attributes>().result == 1;
+      dropped |= positions && !(is<unpool_op>(g.nodes[std::size_t(n)]) && blocked[std::size_t(n)]);
+    }
+  }
+  for (node_id o : g.regions[0].outputs) {
+    const node& x = g.nodes[std::size_t(o)];
+    dropped |= x.op == &get_info_of && blocked[std::size_t(o)] &&
+               x.attributes.as<get_attributes>().result == 1;
+  }
+  if (dropped) blocked.assign(g.nodes.size(), 0);
+  return blocked;
+}
+
+/// Whether a program is worth it: it convolves images whose channels are whole blocks.
+constexpr bool wants_blocks(const graph& g, int lanes) {
+  for (node_id n : g.regions[0].nodes) {
+    const node& x = g.nodes[std::size_t(n)];
+    if (!is<convolution_op>(x) || x.type.element == dtype::f16) continue;
+    if (g.type(g.operand(n, 0))[1] % lanes == 0 && x.type[1] % lanes == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace cella

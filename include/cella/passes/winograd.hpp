@@ -1,0 +1,48 @@
+// Where 3x3 convolutions of images in blocks of channels are computed by Winograd's minimal
+// filtering, and the memory that this takes.
+#pragma once
+
+#include <algorithm>
+#include <cella/ops/convolution.hpp>
+#include <cstdint>
+
+namespace cella::winograd {
+
+inline constexpr int tile = 4;       ///< results of a tile, along each axis
+inline constexpr int products = 36;  ///< of a tile and a pair of channels; the direct sum takes 144
+
+constexpr int tiles(int samples, int height, int width) {
+  return samples * ((height + tile - 1) / tile) * ((width + tile - 1) / tile);
+}
+
+/// Whether it is worth it: transformed filters are four times as large, which takes some tiles to
+/// pay; few tiles do not fill registers.
+constexpr bool pays(const tensor_type& image, const tensor_type& filter, const window& w) {
+  constexpr std::array<std::int32_t, 2> one{1, 1};
+  const bool small = filter[2] == 3 && filter[3] == 3 && w.stride == one && w.dilation == one;
+  if (!small || w.before != w.after || w.before[0] > 2 || w.before[1] != w.before[0]) return false;
+  return tiles(image[0], w.positions(image[2], 3, 0), w.positions(image[3], 3, 1)) >= 16;
+}
+
+/// Elements between the planes of the 36 places, of so many vectors: not a multiple of a large
+/// power of two, so that they do not fall into the same sets of the cache.
+constexpr std::int64_t plane(std::int64_t vectors, int lanes) { return (vectors + 5) * lanes; }
+
+/// Elements of transformed filters, or of the sums that become their gradient.
+constexpr std::int64_t filter_size(int in_blocks, int out_blocks, int lanes) {
+  return products * plane(std::int64_t{in_blocks} * out_blocks * lanes, lanes);
+}
+
+/// A weight gradient transforms tiles in this many chunks.
+constexpr int gradient_chunks(int in_blocks, int out_blocks, int tiles, int lanes) {
+  const std::int64_t elements = products * std::int64_t{in_blocks + out_blocks} * tiles * lanes;
+  return int(std::clamp<std::int64_t>((elements + (1 << 20) - 1) >> 20, 1, 4));
+}
+/// Elements of the transformed tiles of a chunk.
+constexpr std::int64_t gradient_tiles_size(int in_blocks, int out_blocks, int tiles, int lanes) {
+  const int chunks = gradient_chunks(in_blocks, out_blocks, tiles, lanes);
+  const std::int64_t n = (tiles + chunks - 1) / chunks;
+  return products * (plane(in_blocks * n, lanes) + plane(out_blocks * n, lanes));
+}
+
+}  // namespace cella::winograd

@@ -1,0 +1,194 @@
+#include <cella/backend/cpu/blocked_convolution.hpp>
+#include <cella/backend/cpu/blocked_stem.hpp>
+#include <cella/backend/cpu/winograd_weight_gradient.hpp>
+
+#include "blocked_reference.hpp"
+
+using namespace cella;
+using namespace cella::test;
+
+namespace {
+
+/// The three convolutions of one shape in double precision, on plain tensors.
+template <class T>
+struct reference {
+  blocked_convolution_extents e;
+  int in, out;
+  aligned<T> x, w, dy;
+  std::vector<double> y, dx, dw;
+
+  reference(const blocked_convolution_extents& extents, int in_channels, std::mt19937& random)
+      : e(extents),
+        in(in_channels),
+        out(e.out_blocks * lanes<T>),
+        x(random_aligned<T>(e.samples * in * e.in_plane(), random)),
+        w(random_aligned<T>(std::int64_t{out} * in * e.taps(), random)),
+        dy(random_aligned<T>(e.samples * out * e.out_plane(), random)),
+        y(std::size_t(dy.size)),
+        dx(std::size_t(x.size)),
+        dw(std::size_t(w.size)) {
+    for_each_product(e, in, out, [&](int n, int c, int p, std::int64_t f, int o, int q) {
+      const std::int64_t a = (std::int64_t{n} * in + c) * e.in_plane() + p;
+      const std::int64_t b = (std::int64_t{n} * out + o) * e.out_plane() + q;
+      y[std::size_t(b)] += double(x[a]) * double(w[f]);
+      dx[std::size_t(a)] += double(dy[b]) * double(w[f]);
+      dw[std::size_t(f)] += double(x[a]) * double(dy[b]);
+    });
+  }
+  aligned<T> blocks(const aligned<T>& plain, int channels, std::int64_t pixels) const {
+    aligned<T> b(plain.size);
+    in_parts(blocked_image_units(e.samples, channels / lanes<T>),
+             [&](work_range u) { pack_blocks<T>(u, int(pixels), plain.data(), b.data()); });
+    return b;
+  }
+  double error_in_blocks(const std::vector<double>& expected, const aligned<T>& found, int channels,
+                         std::int64_t pixels) const {
+    return worst<T>(expected, [&](std::int64_t i) {
+      const auto plane = i / pixels;
+      return found[in_blocks<T>(channels, int(pixels), int(plane / channels), int(plane % channels),
+                                int(i % pixels))];
+    });
+  }
+};
+
+template <class T>
+constexpr double tolerance = sizeof(T) == 4 ? 2e-5 : 1e-13;
+
+template <class T>
+void check_direct(const blocked_convolution_extents& e, std::mt19937& random) {
+  const reference<T> r(e, e.in_blocks * lanes<T>, random);
+  const auto x = r.blocks(r.x, r.in, e.in_plane()), dy = r.blocks(r.dy, r.out, e.out_plane());
+  aligned<T> filters(r.w.size), y(r.dy.size), dx(r.x.size), dw(r.w.size);
+  in_parts(e.out_blocks, [&](work_range u) {
+    pack_filters<T>(u, e.in_blocks, e.taps(), r.w.data(), filters.data());
+  });
+  in_parts(blocked_convolution_units<T>(e), [&](work_range u) {
+    blocked_convolution<T>(u, e, x.data(), filters.data(), store_blocks<T>{y.data()});
+  });
+  CHECK(r.error_in_blocks(r.y, y, r.out, e.out_plane()) < tolerance<T>);
+  in_parts(e.in_blocks, [&](work_range u) {
+    pack_filters_transposed<T>(u, e.in_blocks, e.out_blocks, e.taps(), r.w.data(), filters.data());
+  });
+  in_parts(blocked_input_gradient_units<T>(e), [&](work_range u) {
+    blocked_input_gradient<T>(u, e, dy.data(), filters.data(), store_blocks<T>{dx.data()});
+  });
+  CHECK(r.error_in_blocks(r.dx, dx, r.in, e.in_plane()) < tolerance<T>);
+  aligned<T> sums(blocked_weight_sums<T>(e));
+  in_parts(blocked_weight_gradient_units<T>(e), [&](work_range u) {
+    blocked_weight_gradient<T>(u, e, x.data(), dy.data(), sums.data());
+  });
+  in_parts(e.out_blocks, [&](work_range u) {
+    finish_filters<T>(u, e.in_blocks, e.taps(), sums.data(), store_runs<T>{dw.data()});
+  });
+  CHECK(worst<T>(r.dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
+}
+
+template <class T>
+void check_winograd(const blocked_convolution_extents& e, std::mt19937& random) {
+  const reference<T> r(e, e.in_blocks * lanes<T>, random);
+  const auto x = r.blocks(r.x, r.in, e.in_plane()), dy = r.blocks(r.dy, r.out, e.out_plane());
+  aligned<T> filters(cella::winograd::filter_size(e.in_blocks, e.out_blocks, lanes<T>));
+  aligned<T> y(r.dy.size), dx(r.x.size), dw(r.w.size);
+  const auto forward = cpu::winograd::forward_tiles(e), backward = cpu::winograd::backward_tiles(e);
+  aligned<T> scratch(std::max(cpu::winograd::scratch<T>(forward, e.in_blocks, e.out_blocks),
+                              cpu::winograd::scratch<T>(backward, e.out_blocks, e.in_blocks)) /
+                     std::int64_t{sizeof(T)});
+  auto* const bytes = reinterpret_cast<std::byte*>(scratch.data());
+  in_parts(e.out_blocks, [&](work_range u) {
+    cpu::winograd::transform_filters<T, false>(u, e.in_blocks, e.out_blocks, r.w.data(),
+                                               filters.data());
+  });
+  in_parts(cpu::winograd::units<T>(forward, e.in_blocks, e.out_blocks), [&](work_range u) {
+    winograd_convolution<T>(u, e, x.data(), filters.data(), store_blocks<T>{y.data()}, bytes);
+  });
+  CHECK(r.error_in_blocks(r.y, y, r.out, e.out_plane()) < tolerance<T>);
+  in_parts(e.in_blocks, [&](work_range u) {
+    cpu::winograd::transform_filters<T, true>(u, e.in_blocks, e.out_blocks, r.w.data(),
+                                              filters.data());
+  });
+  in_parts(cpu::winograd::units<T>(backward, e.out_blocks, e.in_blocks), [&](work_range u) {
+    winograd_input_gradient<T>(u, e, dy.data(), filters.data(), store_blocks<T>{dx.data()}, bytes);
+  });
+  CHECK(r.error_in_blocks(r.dx, dx, r.in, e.in_plane()) < tolerance<T>);
+  const int tiles = forward.count();
+  aligned<T> transformed(cella::winograd::gradient_tiles_size(e.in_blocks, e.out_blocks, tiles, lanes<T>));
+  for (int k = 0; k < cpu::winograd::gradient_chunks<T>(e); ++k) {
+    in_parts(e.in_blocks + e.out_blocks, [&](work_range u) {
+      cpu::winograd::transform_gradient_tiles<T>(u, e, k, x.data(), dy.data(), transformed.data());
+    });
+    in_parts(cpu::winograd::gradient_units(e), [&](work_range u) {
+      cpu::winograd::multiply_gradient_tiles<T>(u, e, k, transformed.data(), filters.data());
+    });
+  }
+  in_parts(e.out_blocks, [&](work_range u) {
+    cpu::winograd::finish_gradient<T>(u, e, filters.data(), store_runs<T>{dw.data()});
+  });
+  CHECK(worst<T>(r.dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
+}
+
+template <class T>
+void check_stem(const blocked_convolution_extents& e, int channels, std::mt19937& random) {
+  const reference<T> r(e, channels, random);
+  const stem_extents s{e.samples,           channels,        e.height,       e.width,
+                       e.out_blocks,        e.kernel_height, e.kernel_width, e.stride_vertical,
+                       e.stride_horizontal, e.padding_top,   e.padding_left, e.out_height,
+                       e.out_width};
+  const auto dy = r.blocks(r.dy, r.out, e.out_plane());
+  aligned<T> padded(stem_image_size<T>(s)), filters(stem_filter_size<T>(s)), y(r.dy.size),
+      dw(r.w.size);
+  std::fill_n(padded.data(), padded.size, T{0});
+  in_parts(s.samples * s.channels,
+           [&](work_range u) { pad_stem<T>(u, s, r.x.data(), padded.data()); });
+  in_parts(s.out_blocks,
+           [&](work_range u) { pack_stem_filters<T>(u, s, r.w.data(), filters.data()); });
+  in_parts(stem_units<T>(s), [&](work_range u) {
+    stem_convolution<T>(u, s, padded.data(), filters.data(), store_blocks<T>{y.data()});
+  });
+  CHECK(r.error_in_blocks(r.y, y, r.out, e.out_plane()) < tolerance<T>);
+  in_parts(stem_gradient_units<T>(s), [&](work_range u) {
+    stem_weight_gradient<T>(u, s, padded.data(), dy.data(), filters.data());
+  });
+  in_parts(s.out_blocks, [&](work_range u) {
+    finish_stem_filters<T>(u, s, filters.data(), store_runs<T>{dw.data()});
+  });
+  CHECK(worst<T>(r.dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("direct kernels in blocks follow double precision, all three passes", T, float,
+                   double) {
+  std::mt19937 random(1);
+  // samples, blocks of input channels, size, blocks of output channels, kernel, stride, padding
+  for (const auto& e :
+       {square(1, 1, 1, 1, 1, 1, 0), square(2, 1, 7, 2, 3, 1, 1), square(3, 2, 5, 1, 1, 1, 0),
+        square(1, 1, 15, 3, 3, 2, 1), square(2, 3, 13, 1, 1, 2, 0), square(1, 2, 8, 4, 2, 2, 0),
+        square(1, 1, 11, 1, 5, 3, 2), square(2, 1, 9, 5, 3, 1, 0), square(1, 2, 17, 2, 3, 2, 0),
+        square(1, 1, 6, 1, 3, 1, 2)}) {
+    CAPTURE(e.height);
+    CAPTURE(e.kernel_height);
+    CAPTURE(e.stride_vertical);
+    check_direct<T>(e, random);
+  }
+}
+
+TEST_CASE_TEMPLATE("Winograd's kernels follow double precision, all three passes", T, float,
+                   double) {
+  std::mt19937 random(2);
+  for (const auto& e :
+       {square(1, 1, 16, 1, 3, 1, 1), square(2, 2, 13, 3, 3, 1, 1), square(3, 1, 11, 4, 3, 1, 0),
+        square(1, 3, 14, 1, 3, 1, 2), square(17, 1, 3, 2, 3, 1, 1)}) {
+    CAPTURE(e.height);
+    CAPTURE(e.padding_top);
+    check_winograd<T>(e, random);
+  }
+}
+
+TEST_CASE_TEMPLATE("convolutions of images of few channels follow double precision", T, float,
+                   double) {
+  std::mt19937 random(3);
+  check_stem<T>(square(2, 0, 16, 1, 3, 1, 1), 3, random);
+  check_stem<T>(square(1, 0, 23, 4, 7, 2, 3), 3, random);
+  check_stem<T>(square(2, 0, 9, 5, 2, 2, 0), 1, random);
+  check_stem<T>(square(1, 0, 31, 2, 5, 1, 2), 2, random);
+}
