@@ -14,11 +14,13 @@ namespace {
 
 // 40 words and 20 places: vectors, tiles and rows of the loss have ragged ends.
 constexpr int vocabulary = 40, width = 24, heads = 2, layers = 2, places = 20, samples = 3;
-using net = models::gpt<vocabulary, width, heads, layers, places>;
-template <dtype Element>
+template <int Layers>
+using net_of = models::gpt<vocabulary, width, heads, Layers, places>;
+using net = net_of<layers>;
+template <dtype Element, int Layers = layers>
 using training =
-    program<training_step<net, nn::token_cross_entropy, fixed<optim::adam{}>>, true, Element,
-            tensor<dtype::i32, samples, places>, tensor<dtype::i32, samples * places>>;
+    program<training_step<net_of<Layers>, nn::token_cross_entropy, fixed<optim::adam{}>>, true,
+            Element, tensor<dtype::i32, samples, places>, tensor<dtype::i32, samples * places>>;
 
 std::vector<double> integers_below(int limit, int count) {
   std::mt19937 random(3);
@@ -31,7 +33,7 @@ std::vector<double> integers_below(int limit, int count) {
 
 TEST_CASE_TEMPLATE_DEFINE("each kernel of a GPT's training step equals the interpreter", P,
                           kernels) {
-  net n;
+  net_of<P::element_type == dtype::f32 ? layers : 1> n;
   parameter_store store(n, 4, P::element_type);
   std::string where;
   const double worst = check_steps<P>(
@@ -43,7 +45,7 @@ TEST_CASE_TEMPLATE_DEFINE("each kernel of a GPT's training step equals the inter
   // keys' bias: in f32 that update is as good as random.
   CHECK(worst < (P::element_type == dtype::f32 ? 5e-4 : 1e-11));
 }
-TEST_CASE_TEMPLATE_INVOKE(kernels, training<dtype::f32>, training<dtype::f64>);
+TEST_CASE_TEMPLATE_INVOKE(kernels, training<dtype::f32>, training<dtype::f64, 1>);
 
 TEST_CASE("a GPT's training step has one kernel for attention and one for its gradient per layer") {
   int attention = 0, gradient = 0;
