@@ -2,6 +2,7 @@
 // one layout to another.
 #pragma once
 
+#include <cella/ops/print.hpp>
 #include <cella/passes/fuse.hpp>
 #include <cella/passes/memory.hpp>
 #include <cella/passes/winograd.hpp>
@@ -365,6 +366,7 @@ class planner {
     if (s.kind != step_kind::generic && s.kind != step_kind::elementwise &&
         s.kind != step_kind::copy)
       return false;
+    if (s.kind == step_kind::generic && is<print_op>(g.nodes[std::size_t(s.anchor)])) return false;
     bool constant = true;
     auto kept = [&](const buffer_ref& r, bool made) {
       if (r == buffer_ref{}) return;
@@ -377,6 +379,7 @@ class planner {
     };
     for (const auto& r : s.in) kept(r, false);
     for (int k = 0; k < s.read_count; ++k) kept(s.reads[std::size_t(k)].at, false);
+    for (int k = 0; k < s.link_count; ++k) kept(plan_.links[std::size_t(s.first_link + k)], false);
     for (int k = 0; k < s.output_count; ++k) kept(s.outputs[std::size_t(k)].at, true);
     for (int k = 0; k < s.output_count; ++k) constant = constant && !s.outputs[std::size_t(k)].part;
     return constant && s.output_count > 0;
