@@ -1,415 +1,23 @@
-// Turns a graph into a plan: groups in an order, their memory, and the steps that move values from
-// one layout to another.
+// From groups to steps: operands, extents, reads and outputs of each kernel.
 #pragma once
 
-#include <cella/ops/print.hpp>
-#include <cella/passes/fuse.hpp>
-#include <cella/passes/memory.hpp>
+#include <cella/passes/plan_loops.hpp>
+#include <cella/passes/plan_places.hpp>
 #include <cella/passes/winograd.hpp>
 #include <tuple>
 
 namespace cella {
 
-/// What a plan is made for.
-struct plan_options {
-  dtype element = dtype::f32;
-  int lanes = 16;  ///< SIMD lanes of that type
-  /// Results are written to the spaces behind those of the arguments, one for each, instead of into
-  /// the arena: for the plan of a region, whose results lie where the control node wants them.
-  bool results_bound{};
-  /// Inputs from this index on keep their values from call to call: the constants of a loop.
-  int first_constant = 1 << 30;
-};
-
-/// Byte offsets of inputs of some roles in the memory that they share, in the order of the graph's
-/// inputs; other inputs get -1. `total` is the size.
-struct input_offsets {
-  std::vector<std::int64_t> offset;
-  std::int64_t total{};
-};
-constexpr input_offsets offsets_of(const graph& g, std::initializer_list<input_role> roles) {
-  input_offsets r;
-  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-    bool wanted = false;
-    for (input_role role : roles) wanted |= g.inputs[i].role == role;
-    r.offset.push_back(wanted ? r.total : -1);
-    if (wanted) r.total += align_up(g.type(g.input(int(i))).bytes());
-  }
-  return r;
-}
-
-class planner {
+class planner : public plan_places {
  public:
-  constexpr planner(const graph& source, plan_options options)
-      : g(source),
-        options_(options),
-        arrangement_(options.results_bound ? layout::plain : choose_layout(source, options.lanes)),
-        cut_(source, options.element, arrangement_, options.lanes),
-        parameters_(offsets_of(source, {input_role::parameter, input_role::state})),
-        slots_(offsets_of(source, {input_role::slot})) {
-    first_home_.assign(g.nodes.size(), -1);
-    input_at_.assign(g.nodes.size(), -1);
-    for (std::size_t i = 0; i < g.regions[0].inputs.size(); ++i)
-      input_at_[std::size_t(g.input(int(i)))] = int(i);
-    updates_.assign(g.nodes.size(), 0);
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-      if (g.outputs[i].updates < 0) continue;
-      updates_[std::size_t(g.regions[0].outputs[i])] = 1;
-      updates_[std::size_t(g.input(g.outputs[i].updates))] |= 2;
-    }
-    order_groups();
-    carry_sums();
-    save_inputs();
+  constexpr planner(const graph& source, plan_options options) : plan_places(source, options) {
     for (int i : order_) {
       if (carrier_[std::size_t(i)] < 0) lower(i);
     }
     finish();
   }
 
-  constexpr const growing_plan& result() const { return plan_; }
-  constexpr const text& fault() const { return fault_; }
-
  private:
-  struct buffer {
-    std::int64_t bytes{};
-    bool persistent{};  ///< keeps its content from call to call
-    bool constant{};    ///< always holds the same
-    bool pinned{};      ///< a result: read after the last step
-    int first = -1;
-    int last = -1;
-    std::int64_t offset{};
-  };
-  /// A value in memory in one layout.
-  struct home {
-    node_id value;
-    layout arrangement;
-    std::array<int, 2> border;
-    buffer_ref at;  // space -2: offset is the index of an arena buffer
-    int next;       // of the same value, or -1
-  };
-  static constexpr std::int32_t pending = -2;
-
-  // ---- order
-
-  constexpr node_id source(node_id n) const { return cut_.source(n); }
-
-  /// The input that output value `n` replaces and that it may overwrite, or -1.
-  constexpr std::int32_t replaced_input(node_id n) const {
-    if (!(updates_[std::size_t(n)] & 1)) return -1;
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-      if (g.outputs[i].updates >= 0 && g.regions[0].outputs[i] == n && in_place_[i])
-        return g.outputs[i].updates;
-    }
-    return -1;
-  }
-
-  /// Where the caller wants value `n`: in the place of an input, or in a bound result.
-  constexpr buffer_ref destination(node_id n) const {
-    const std::int32_t input = replaced_input(n);
-    if (input >= 0) return input_home(g.input(input));
-    for (std::size_t i = 0; options_.results_bound && i < g.outputs.size(); ++i) {
-      if (g.outputs[i].updates < 0 && g.regions[0].outputs[i] == n) return bound_result(i);
-    }
-    return {};
-  }
-  constexpr buffer_ref bound_result(std::size_t output) const {
-    std::int32_t space = first_argument;
-    for (const input_info& in : g.inputs) space += in.role == input_role::argument;
-    for (std::size_t i = 0; i < output; ++i) space += g.outputs[i].updates < 0;
-    return {space, 0};
-  }
-
-  /// An output may be the value that an input had before the call, while that input is replaced
-  /// (`h` in `previous, h = h, next`): such a value is copied before anything is written.
-  constexpr void save_inputs() {
-    saved_.assign(g.outputs.size(), {});
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-      const node_id n = source(g.regions[0].outputs[i]);
-      const node_id from = cut_.is_view(n) ? source(g.operand(n, 0)) : n;
-      const bool replaced = updates_[std::size_t(from)] & 2;
-      if (!replaced || (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n)) continue;
-      const bool bound = options_.results_bound && g.outputs[i].updates < 0;
-      saved_[i] = bound ? bound_result(i) : fresh(bytes_of(n, layout::plain));
-      emit_copy(n, locate(n, layout::plain), saved_[i]);
-    }
-  }
-
-  /// Groups that read `n`, also through reshapes and broadcasts.
-  template <class F>
-  constexpr void for_each_reader(node_id n, F f) const {
-    for (node_id u : cut_.users(n)) {
-      const int o = cut_.owner[std::size_t(u)];
-      if (o >= 0) f(o);
-      if (cut_.is_alias(u) || cut_.is_view(u) || cut_.is_assembled(u)) for_each_reader(u, f);
-    }
-  }
-  constexpr void order_groups() {
-    in_place_.assign(g.outputs.size(), 0);
-    std::vector<int> when;
-    for (const group& s : cut_.groups) when.push_back(s.order * 2);
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-      const std::int32_t input = g.outputs[i].updates;
-      const node_id value = g.regions[0].outputs[i];
-      if (input < 0 || cut_.owner[std::size_t(value)] < 0) continue;
-      const int writer = cut_.owner[std::size_t(value)];
-      const step_kind kind = cut_.groups[std::size_t(writer)].kind;
-      if (kind == step_kind::generic || kind == step_kind::control ||
-          kind == step_kind::batch_norm || kind == step_kind::batch_norm_gradient)
-        continue;
-      // Readers of the old value come first; the writer may move behind them if nobody waits for
-      // it.
-      int last_reader = -1;
-      for_each_reader(g.input(input), [&](int reader) {
-        if (reader != writer) last_reader = std::max(last_reader, when[std::size_t(reader)]);
-      });
-      if (reads_old_value_elsewhere(writer, g.input(input))) continue;
-      if (last_reader >= when[std::size_t(writer)]) {
-        if (someone_waits(writer, last_reader, when)) continue;
-        when[std::size_t(writer)] = last_reader + 1;
-      }
-      in_place_[i] = 1;
-    }
-    // Two writers may have moved behind each other: then one of them goes through a copy.
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-      if (!in_place_[i]) continue;
-      const int writer = cut_.owner[std::size_t(g.regions[0].outputs[i])];
-      for_each_reader(g.input(g.outputs[i].updates), [&](int reader) {
-        if (reader != writer && when[std::size_t(reader)] >= when[std::size_t(writer)])
-          in_place_[i] = 0;
-      });
-    }
-    for (std::size_t i = 0; i < cut_.groups.size(); ++i) order_.push_back(int(i));
-    std::sort(order_.begin(), order_.end(), [&](int a, int b) {
-      return when[std::size_t(a)] != when[std::size_t(b)]
-                 ? when[std::size_t(a)] < when[std::size_t(b)]
-                 : a < b;
-    });
-  }
-  /// The kernel reads the value that it overwrites other than at the element that it writes.
-  constexpr bool reads_old_value_elsewhere(int writer, node_id input) const {
-    const group& s = cut_.groups[std::size_t(writer)];
-    for (node_id o : s.operands) {
-      if (o >= 0 && source(o) == input) return true;
-    }
-    for (node_id m : s.members) {
-      for (node_id o : g.operands(m)) {
-        if (cut_.is_view(o) && source(g.operand(o, 0)) == input) return true;
-      }
-    }
-    return false;
-  }
-  constexpr bool someone_waits(int writer, int until, const std::vector<int>& when) const {
-    for (node_id m : cut_.groups[std::size_t(writer)].members) {
-      bool waits = false;
-      for_each_reader(m, [&](int reader) {
-        waits |= reader != writer && when[std::size_t(reader)] <= until + 1;
-      });
-      if (waits) return true;
-    }
-    return false;
-  }
-
-  /// Bias gradients: a sum of pooled gradients over samples and pixels is yielded by the kernel
-  /// that un-pools them, if all that becomes of it is written in place.
-  constexpr void carry_sums() {
-    carrier_.assign(cut_.groups.size(), -1);
-    side_.assign(cut_.groups.size(), -1);
-    if (arrangement_ != layout::lanes) return;
-    for (std::size_t r = 0; r < cut_.groups.size(); ++r) {
-      const group& s = cut_.groups[r];
-      const node& sum = g.nodes[std::size_t(s.anchor)];
-      if (s.kind != step_kind::reduce || s.arrangement != layout::lanes) continue;
-      const node_id x = s.operands[0];
-      const bool bias = g.type(x).rank() == 4 && sum.attributes.as<axes_options>().axes == 0b1101u;
-      if (!bias || cut_.member(s, x) || !writes_in_place(s)) continue;
-      for (std::size_t h = 0; h < cut_.groups.size(); ++h) {
-        const group& host = cut_.groups[h];
-        const bool unpools = host.kind == step_kind::convolution_pool_weight_gradient;
-        const node_id pooled = unpools ? host.operands[1] : host.operands[0];
-        if ((!unpools && host.kind != step_kind::unpool_corners) || side_[h] >= 0) continue;
-        if (source(pooled) != source(x)) continue;
-        carrier_[r] = int(h);
-        side_[h] = int(r);
-        break;
-      }
-    }
-  }
-  /// Every value of the group that is read outside it replaces an input.
-  constexpr bool writes_in_place(const group& s) const {
-    for (node_id m : s.members) {
-      if (read_outside(s, m) && replaced_input(m) < 0) return false;
-      for (node_id o : g.operands(m)) {
-        const node_id from = source(cut_.is_view(o) ? g.operand(o, 0) : o);
-        if (m != s.anchor && !cut_.member(s, o) && !cut_.is_constant(o) && !cut_.is_input(from))
-          return false;
-      }
-    }
-    return true;
-  }
-
-  // ---- memory
-
-  constexpr buffer_ref fresh(std::int64_t bytes, bool persistent = false) {
-    buffers_.push_back({bytes, persistent, false, false, -1, -1, 0});
-    return {pending, std::int64_t(buffers_.size()) - 1};
-  }
-  constexpr std::int64_t bytes_of(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
-    const tensor_type t = g.type(n);
-    if (a == layout::plain) return t.bytes();
-    // Positions of maxima are kept as numbers of the program's type.
-    if (a == layout::blocked) return t.size() * std::int64_t(size_of(options_.element));
-    const std::int64_t blocks = (t[0] + options_.lanes - 1) / options_.lanes;
-    std::int64_t features = 1;
-    for (int d = 1; d < t.rank(); ++d)
-      features *= t[d] + (d >= 2 && t.rank() == 4 ? 2 * border[std::size_t(d - 2)] : 0);
-    return blocks * features * options_.lanes * std::int64_t(size_of(t.element));
-  }
-  constexpr const home* find(node_id n, layout a, std::array<int, 2> border) const {
-    for (int i = first_home_[std::size_t(n)]; i >= 0; i = homes_[std::size_t(i)].next) {
-      const home& h = homes_[std::size_t(i)];
-      if (h.arrangement == a && h.border == border) return &h;
-    }
-    return nullptr;
-  }
-  constexpr buffer_ref input_home(node_id n) const {
-    const int i = input_at_[std::size_t(n)];
-    if (i < 0) return {};
-    const input_info& in = g.inputs[std::size_t(i)];
-    switch (in.role) {
-      case input_role::argument:
-        return {first_argument + in.index, 0};
-      case input_role::slot:
-        return {slot_space, slots_.offset[std::size_t(i)]};
-      case input_role::scalar:
-        return {scalar_space, in.index * std::int64_t{8}};
-      default:
-        return {parameter_space, parameters_.offset[std::size_t(i)]};
-    }
-  }
-
-  /// The address of `n` in a layout; appends the steps that bring it there if it is not yet.
-  constexpr buffer_ref locate(node_id n, layout a, std::array<int, 2> border = {0, 0}) {
-    n = source(n);
-    if (const home* h = find(n, a, border)) return h->at;
-    const tensor_type t = g.type(n);
-    if (a == layout::plain) {
-      if (cut_.is_input(n)) return remember(n, a, border, input_home(n));
-      if (cut_.is_assembled(n)) return assembled(n);
-      if (find(n, layout::lanes, {0, 0})) {
-        plan_step s = conversion(step_kind::unpack, n, locate(n, layout::lanes), {0, 0});
-        return emit_conversion(s, n, a, border);
-      }
-      if (find(n, layout::blocked, {0, 0})) {
-        plan_step s = conversion(step_kind::unpack_blocks, n, locate(n, layout::blocked), {0, 0});
-        return emit_conversion(s, n, a, border);
-      }
-      // A constant or a broadcast that some kernel wants in memory.
-      plan_step s{.kind = step_kind::generic, .anchor = n, .accumulated = n};
-      int k = 0;
-      for (node_id o : g.operands(n)) s.in[std::size_t(k++)] = locate(o, layout::plain);
-      return emit_conversion(s, n, a, border);
-    }
-    if (a == layout::blocked) {
-      plan_step s = conversion(step_kind::pack_blocks, n, locate(n, layout::plain), border);
-      return emit_conversion(s, n, a, border);
-    }
-    if (border != std::array<int, 2>{0, 0} && find(n, layout::lanes, {0, 0})) {
-      plan_step s = conversion(step_kind::border, n, locate(n, layout::lanes), border);
-      return emit_conversion(s, n, a, border);
-    }
-    plan_step s = conversion(step_kind::pack, n, locate(n, layout::plain), border);
-    (void)t;
-    return emit_conversion(s, n, a, border);
-  }
-  constexpr buffer_ref remember(node_id n, layout a, std::array<int, 2> border, buffer_ref at) {
-    homes_.push_back({n, a, border, at, first_home_[std::size_t(n)]});
-    first_home_[std::size_t(n)] = int(homes_.size()) - 1;
-    return at;
-  }
-  /// samples, channels, height, width, border: what pack and its kin need.
-  constexpr plan_step conversion(step_kind kind, node_id n, buffer_ref from,
-                                 std::array<int, 2> border) const {
-    const tensor_type t = g.type(n);
-    plan_step s{.kind = kind, .anchor = n, .accumulated = n};
-    s.in[0] = from;
-    s.extents = {t[0], t.rank() > 1 ? t[1] : 1, 1, 1, border[0], border[1]};
-    if (t.rank() == 4) {
-      s.extents[2] = t[2];
-      s.extents[3] = t[3];
-    } else {
-      s.extents[1] = t.shape.size(1, t.rank());
-    }
-    return s;
-  }
-  constexpr buffer_ref emit_conversion(plan_step s, node_id n, layout a,
-                                       std::array<int, 2> border) {
-    s.arrangement = a;
-    s.output_count = 1;
-    s.outputs[0] = {n, fresh(bytes_of(n, a, border))};
-    emit(s);
-    return remember(n, a, border, s.outputs[0].at);
-  }
-
-  constexpr void emit_copy(node_id n, buffer_ref from, buffer_ref to) {
-    plan_step s{.kind = step_kind::copy, .anchor = n, .accumulated = n};
-    s.in[0] = from;
-    s.output_count = 1;
-    s.outputs[0] = {n, to};
-    s.extents[0] = g.type(n).bytes();
-    emit(s);
-  }
-  /// Values that depend on nothing (the basis of a Jacobian) are made once, if they are not large.
-  /// The plan of a region has no call before which that could be done.
-  constexpr bool is_constant(const plan_step& s) const {
-    if (options_.results_bound || s.arrangement != layout::plain || s.carried || s.side >= 0)
-      return false;
-    if (s.kind != step_kind::generic && s.kind != step_kind::elementwise &&
-        s.kind != step_kind::copy)
-      return false;
-    if (s.kind == step_kind::generic && is<print_op>(g.nodes[std::size_t(s.anchor)])) return false;
-    bool constant = true;
-    auto kept = [&](const buffer_ref& r, bool made) {
-      if (r == buffer_ref{}) return;
-      if (r.space != pending) {
-        constant = false;
-        return;
-      }
-      const buffer& b = buffers_[std::size_t(r.offset)];
-      constant = constant && (made ? b.bytes <= most_constant_bytes && b.first < 0 : b.constant);
-    };
-    for (const auto& r : s.in) kept(r, false);
-    for (int k = 0; k < s.read_count; ++k) kept(s.reads[std::size_t(k)].at, false);
-    for (int k = 0; k < s.link_count; ++k) kept(plan_.links[std::size_t(s.first_link + k)], false);
-    for (int k = 0; k < s.output_count; ++k) kept(s.outputs[std::size_t(k)].at, true);
-    for (int k = 0; k < s.output_count; ++k) constant = constant && !s.outputs[std::size_t(k)].part;
-    return constant && s.output_count > 0;
-  }
-  static constexpr std::int64_t most_constant_bytes = 1 << 18;
-
-  constexpr void emit(plan_step s) {
-    const int at = int(plan_.steps.size());
-    s.constant = is_constant(s);
-    for (int k = 0; s.constant && k < s.output_count; ++k) {
-      buffer& b = buffers_[std::size_t(s.outputs[std::size_t(k)].at.offset)];
-      b.persistent = b.constant = true;
-    }
-    auto touch = [&](const buffer_ref& r) {
-      if (r.space != pending) return;
-      buffer& b = buffers_[std::size_t(r.offset)];
-      if (b.first < 0) b.first = at;
-      b.last = at;
-    };
-    for (const auto& r : s.in) touch(r);
-    touch(s.scratch);
-    touch(s.corners);
-    for (int k = 0; k < s.output_count; ++k) touch(s.outputs[std::size_t(k)].at);
-    for (int k = 0; k < s.read_count; ++k) touch(s.reads[std::size_t(k)].at);
-    for (int k = 0; k < s.link_count; ++k) touch(plan_.links[std::size_t(s.first_link + k)]);
-    plan_.steps.push_back(s);
-  }
-
-  // ---- groups to steps
-
   constexpr void lower(int index, bool carried = false) {
     const int side = side_[std::size_t(index)];
     if (side >= 0) lower(side, true);
@@ -517,7 +125,7 @@ class planner {
         for (int k = 1; k < 3; ++k) {
           const auto at = std::size_t(2 + k);
           if (backward) t.in[at] = locate(g.operand(s.anchor, 2 + k), layout::plain);
-          t.in[backward ? at + 2 : at] = result(s.anchor, k);
+          t.in[backward ? at + 2 : at] = place_of_result(s.anchor, k);
         }
         e = {x[0], x[1], x.shape.size(2, x.rank())};
         break;
@@ -660,7 +268,7 @@ class planner {
     }
     if (loops) {
       parts(s, t);
-      collapse(t);
+      collapse_loops(t);
     }
   }
 
@@ -682,13 +290,6 @@ class planner {
       }
     }
   }
-  /// Where a concatenation is put together.
-  constexpr buffer_ref assembled(node_id n) {
-    if (const home* h = find(n, layout::plain, {0, 0})) return h->at;
-    const buffer_ref at = destination(n);
-    return remember(n, layout::plain, {0, 0}, at.valid() ? at : fresh(bytes_of(n, layout::plain)));
-  }
-
   constexpr void loop_domain(const group& s, plan_step& t) const {
     const node_id n = s.kind == step_kind::reduce ? s.operands[0] : s.anchor;
     shape d = g.type(n).shape;
@@ -779,60 +380,6 @@ class planner {
     }
   }
 
-  /// Joins neighbouring loops through which every operand steps evenly, drops those of one turn.
-  constexpr void collapse(plan_step& t) const {
-    int n = 0;
-    std::array<std::int64_t, max_loops> size{};
-    std::array<std::array<std::int64_t, max_loops>, 17> stride{};
-    std::array<std::array<std::int64_t, max_loops>, 10> out{};
-    unsigned folded = 0;
-    for (int d = 0; d < t.loops; ++d) {
-      const auto i = std::size_t(d);
-      if (t.loop[i] == 1 && !(d == t.loops - 1 && n == 0)) continue;
-      const bool fold = t.folded >> d & 1;
-      bool join = n > 0 && (folded >> (n - 1) & 1) == unsigned(fold);
-      // In the lanes the outermost loop counts blocks of samples, whose fold differs from the rest.
-      if (t.arrangement == layout::lanes && t.kind == step_kind::reduce && n == 1) join = false;
-      for (int k = 0; join && k < t.read_count; ++k) {
-        join = stride[std::size_t(k)][std::size_t(n - 1)] ==
-               t.reads[std::size_t(k)].strides[i] * t.loop[i];
-      }
-      for (int k = 0; join && k < t.output_count; ++k) {
-        join = out[std::size_t(k)][std::size_t(n - 1)] ==
-               t.outputs[std::size_t(k)].strides[i] * t.loop[i];
-      }
-      const auto at = std::size_t(join ? n - 1 : n);
-      size[at] = join ? size[at] * t.loop[i] : t.loop[i];
-      for (int k = 0; k < t.read_count; ++k)
-        stride[std::size_t(k)][at] = t.reads[std::size_t(k)].strides[i];
-      for (int k = 0; k < t.output_count; ++k)
-        out[std::size_t(k)][at] = t.outputs[std::size_t(k)].strides[i];
-      if (!join) {
-        if (fold) folded |= 1u << n;
-        ++n;
-      }
-    }
-    if (t.arrangement == layout::lanes && t.kind == step_kind::reduce && n == 1 && t.loop[0] > 1) {
-      // The blocks of samples are never the innermost loop of a sum.
-      size[1] = 1;
-      folded |= folded << 1;
-      n = 2;
-    }
-    t.loops = n;
-    t.loop = size;
-    t.folded = folded;
-    for (int k = 0; k < t.output_count; ++k)
-      t.outputs[std::size_t(k)].strides = out[std::size_t(k)];
-    for (int k = 0; k < t.read_count; ++k) {
-      operand_read& l = t.reads[std::size_t(k)];
-      l.strides = stride[std::size_t(k)];
-      if (l.how == access::moving && t.arrangement == layout::plain) {
-        const std::int64_t by = l.strides[std::size_t(n - 1)];
-        l.how = by == 0 ? access::fixed : by == 1 ? access::moving : access::strided;
-      }
-    }
-  }
-
   /// Members that somebody outside the group reads are written to memory.
   constexpr void outputs(const group& s, plan_step& t) {
     auto put = [&](node_id n) {
@@ -872,7 +419,7 @@ class planner {
         return;
       }
       for (int k = 0; k < x.result_count; ++k) {
-        const buffer_ref at = result(s.anchor, k);
+        const buffer_ref at = place_of_result(s.anchor, k);
         if (s.kind == step_kind::control)
           link_result(t, at);
         else
@@ -927,7 +474,7 @@ class planner {
     ++t.link_count;
   }
   /// Makes a place for result `k` of node `n`.
-  constexpr buffer_ref result(node_id n, int k) {
+  constexpr buffer_ref place_of_result(node_id n, int k) {
     const node_id first = cut_.get_of(n, k);
     buffer_ref at = first >= 0 && replaced_input(first) < 0 ? destination(first) : buffer_ref{};
     if (!at.valid()) at = fresh(g.result_type(n, k).bytes());
@@ -937,15 +484,6 @@ class planner {
     }
     return at;
   }
-  constexpr bool read_outside(const group& s, node_id m) const {
-    if (cut_.is_output(m)) return true;
-    for (node_id u : cut_.users(m)) {
-      if (cut_.member(s, u) && !cut_.is_alias(u)) continue;
-      if (cut_.is_alias(u) ? read_outside(s, u) : !cut_.member(s, u)) return true;
-    }
-    return false;
-  }
-
   /// Floating-point operations and bytes moved, for profiles and tables.
   constexpr void count(const group& s, plan_step& t) const {
     const node& x = g.nodes[std::size_t(s.anchor)];
@@ -971,66 +509,6 @@ class planner {
         t.bytes += g.type(t.outputs[std::size_t(k)].value).bytes();
     }
   }
-
-  // ---- the end
-
-  constexpr void finish() {
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-      const node_id n = g.regions[0].outputs[i];
-      const std::int32_t input = g.outputs[i].updates;
-      if (input >= 0 && in_place_[i]) continue;
-      const buffer_ref at = saved_[i] != buffer_ref{} ? saved_[i] : locate(n, layout::plain);
-      if (input < 0 && !options_.results_bound) {
-        if (at.space == pending) buffers_[std::size_t(at.offset)].pinned = true;
-        plan_.results.push_back({n, at});
-        continue;
-      }
-      const buffer_ref to = input < 0 ? bound_result(i) : input_home(g.input(input));
-      if (at != to) emit_copy(n, at, to);
-    }
-    std::vector<lifetime> lives;
-    for (const buffer& b : buffers_) {
-      const int first = b.persistent || b.first < 0 ? 0 : b.first;
-      const int last = b.persistent || b.pinned ? int(plan_.steps.size()) : b.last < 0 ? 0 : b.last;
-      lives.push_back({b.bytes, first, last, -1});
-      plan_.arena_bytes_without_reuse += align_up(b.bytes);
-    }
-    plan_.arena_bytes = plan_memory(lives);
-    plan_.live_bytes = largest_live_set(lives);
-    plan_.parameter_bytes = parameters_.total;
-    plan_.slot_bytes = slots_.total;
-    auto settle = [&](buffer_ref& r) {
-      if (r.space == pending) r = {arena_space, lives[std::size_t(r.offset)].offset};
-    };
-    for (plan_step& s : plan_.steps) {
-      for (auto& r : s.in) settle(r);
-      settle(s.scratch);
-      settle(s.corners);
-      for (int k = 0; k < s.output_count; ++k) settle(s.outputs[std::size_t(k)].at);
-      for (int k = 0; k < s.read_count; ++k) settle(s.reads[std::size_t(k)].at);
-    }
-    for (plan_value& r : plan_.results) settle(r.at);
-    for (buffer_ref& r : plan_.links) settle(r);
-  }
-
-  const graph& g;
-  plan_options options_;
-  layout arrangement_;
-  fuser cut_;
-  input_offsets parameters_;
-  input_offsets slots_;
-  std::vector<int> input_at_;  ///< index of the input that a node is, or -1
-  flags updates_;              ///< of a node: 1: it replaces an input, 2: it is replaced
-  std::vector<int> order_;
-  flags in_place_;
-  std::vector<buffer_ref> saved_;  ///< for each output: the copy of an input's old value
-  std::vector<int> carrier_;       ///< group whose kernel yields this sum, or -1
-  std::vector<int> side_;          ///< the sum that this group yields, or -1
-  std::vector<buffer> buffers_;
-  std::vector<home> homes_;
-  std::vector<int> first_home_;  ///< of each node, or -1
-  growing_plan plan_;
-  text fault_;
 };
 
 }  // namespace cella
