@@ -8,13 +8,13 @@
 namespace cella::detail {
 
 /// Values, and which of them have samples along a leading axis.
-struct batched_values {
+struct batched_list {
   ids values;
   flags batched;
 };
 
-constexpr batched_values control_batch(builder& b, node_id n, const batched_values& in, int size);
-constexpr batched_values batch_region(builder& b, int r, const batched_values& in, int size);
+constexpr batched_list control_batch(builder& b, node_id n, const batched_list& in, int size);
+constexpr batched_list batch_region(builder& b, int r, const batched_list& in, int size);
 
 constexpr node_id repeat_leading(builder& b, node_id n, int size) {
   return repeat_leading(var{&b, n}, size).id;
@@ -22,9 +22,8 @@ constexpr node_id repeat_leading(builder& b, node_id n, int size) {
 constexpr node_id swap_leading(builder& b, node_id n) { return swap_leading(var{&b, n}).id; }
 
 /// The outputs of a region, with samples exactly where `wanted` says.
-constexpr ids batch_body(builder& b, int r, const batched_values& in, int size,
-                         const flags& wanted) {
-  batched_values out = batch_region(b, r, in, size);
+constexpr ids batch_body(builder& b, int r, const batched_list& in, int size, const flags& wanted) {
+  batched_list out = batch_region(b, r, in, size);
   for (std::size_t k = 0; k < out.values.size(); ++k) {
     if (wanted[k] && !out.batched[k]) out.values[k] = repeat_leading(b, out.values[k], size);
   }
@@ -32,7 +31,7 @@ constexpr ids batch_body(builder& b, int r, const batched_values& in, int size,
 }
 
 /// Always correct, for an operation without a rule: one sample after the other.
-constexpr batched_values batch_by_scan(builder& b, node_id n, const batched_values& in, int size) {
+constexpr batched_list batch_by_scan(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
   ids xs, constants;
   type_list types;
@@ -61,8 +60,7 @@ constexpr batched_values batch_by_scan(builder& b, node_id n, const batched_valu
 
 /// One operation on operands of which some have samples. Results of an operation with one result
 /// are its only value.
-constexpr batched_values batch_operation(builder& b, node_id n, const batched_values& in,
-                                         int size) {
+constexpr batched_list batch_operation(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
   const op_info& op = *s.op;
   if (s.type.rank() == max_rank) {
@@ -95,18 +93,18 @@ constexpr batched_values batch_operation(builder& b, node_id n, const batched_va
   return {{r}, {1}};
 }
 
-constexpr batched_values batch_region(builder& b, int r, const batched_values& in, int size) {
+constexpr batched_list batch_region(builder& b, int r, const batched_list& in, int size) {
   const ids nodes = b.g.regions[std::size_t(r)].nodes;
   const ids inputs = inputs_of(b, r);
   ids value(nodes.size(), no_node);
   flags batched(nodes.size(), 0);
-  std::vector<batched_values> several(nodes.size(), batched_values{});
+  std::vector<batched_list> several(nodes.size(), batched_list{});
   auto place = [&](node_id n) { return std::size_t(b.g.nodes[std::size_t(n)].position); };
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     value[place(inputs[k])] = b.local(in.values[k]);
     batched[place(inputs[k])] = in.batched[k];
   }
-  batched_values operands;
+  batched_list operands;
   for (std::size_t i = 0; i < nodes.size() && !b.failed(); ++i) {
     const node n = b.g.nodes[std::size_t(nodes[i])];
     if (n.op == &input_info_of) continue;
@@ -119,7 +117,7 @@ constexpr batched_values batch_region(builder& b, int r, const batched_values& i
       any |= batched[place(o)] != 0;
     }
     if (n.op == &get_info_of) {
-      const batched_values& all = several[place(b.g.operand(nodes[i], 0))];
+      const batched_list& all = several[place(b.g.operand(nodes[i], 0))];
       const auto k = std::size_t(n.attributes.as<get_attributes>().result);
       if (!all.values.empty()) {
         value[i] = all.values[k];
@@ -141,7 +139,7 @@ constexpr batched_values batch_region(builder& b, int r, const batched_values& i
     value[i] = several[i].values[0];
     batched[i] = several[i].batched[0];
   }
-  batched_values out;
+  batched_list out;
   for (node_id n : outputs_of(b, r)) {
     out.values.push_back(b.failed() ? in.values[0] : value[place(n)]);
     out.batched.push_back(b.failed() ? 0 : batched[place(n)]);
@@ -163,9 +161,9 @@ constexpr node_id select_samples(builder& b, node_id p, node_id x, node_id y) {
 }
 
 /// With a predicate per sample both branches run and the results are selected.
-constexpr batched_values cond_batch(builder& b, node_id n, const batched_values& in, int size) {
+constexpr batched_list cond_batch(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
-  const batched_values arguments{tail(in.values, 1), tail(in.batched, 1)};
+  const batched_list arguments{tail(in.values, 1), tail(in.batched, 1)};
   const auto count = std::size_t(s.result_count);
   if (in.batched[0]) {
     const ids yes = batch_body(b, s.regions[0], arguments, size, all_marked(count));
@@ -190,7 +188,7 @@ constexpr batched_values cond_batch(builder& b, node_id n, const batched_values&
 }
 
 /// Steps lead, samples follow.
-constexpr batched_values scan_batch(builder& b, node_id n, const batched_values& in, int size) {
+constexpr batched_list scan_batch(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
   const auto o = s.attributes.as<scan_options>();
   flags wanted;
@@ -221,7 +219,7 @@ constexpr batched_values scan_batch(builder& b, node_id n, const batched_values&
 }
 
 /// The loop goes on while any sample does; samples that are done stand still.
-constexpr batched_values while_batch(builder& b, node_id n, const batched_values& in, int size) {
+constexpr batched_list while_batch(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
   const auto o = s.attributes.as<while_options>();
   const auto carries = std::size_t(o.carries);
@@ -261,11 +259,11 @@ constexpr batched_values while_batch(builder& b, node_id n, const batched_values
 }
 
 /// Recursion ends at a depth of its own for each sample: so one after the other.
-constexpr batched_values call_batch(builder& b, node_id n, const batched_values& in, int size) {
+constexpr batched_list call_batch(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
   if (is_recursive(b, s.regions[0])) return batch_by_scan(b, n, in, size);
   const int callee = b.begin(types_of(b, in.values));
-  const batched_values out = batch_region(b, s.regions[0], {own_inputs(b), in.batched}, size);
+  const batched_list out = batch_region(b, s.regions[0], {own_inputs(b), in.batched}, size);
   b.end(out.values);
   const type_list results = types_of(b, outputs_of(b, callee));
   const node_id r =
@@ -274,7 +272,7 @@ constexpr batched_values call_batch(builder& b, node_id n, const batched_values&
 }
 
 /// A function with its own rule: both get samples everywhere.
-constexpr batched_values custom_batch(builder& b, node_id n, const batched_values& in, int size) {
+constexpr batched_list custom_batch(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
   ids operands = in.values;
   for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -296,7 +294,7 @@ constexpr batched_values custom_batch(builder& b, node_id n, const batched_value
 }
 
 /// One record per sample.
-constexpr batched_values record_batch(builder& b, node_id n, const batched_values& in, int size) {
+constexpr batched_list record_batch(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
   auto o = s.attributes.as<record_options>();
   o.shape.insert(0, size);
@@ -312,7 +310,7 @@ constexpr batched_values record_batch(builder& b, node_id n, const batched_value
   return {{pack(b, fields, {dtype::record, o.shape})}, {1}};
 }
 
-constexpr batched_values control_batch(builder& b, node_id n, const batched_values& in, int size) {
+constexpr batched_list control_batch(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
   if (is<cond_op>(s)) return cond_batch(b, n, in, size);
   if (is<scan_op>(s)) return scan_batch(b, n, in, size);
