@@ -92,8 +92,8 @@ inline std::vector<cell_summary> cells_of(const graph& g) {
   }
   for (cell_summary& r : rows) r.bytes += r.result.bytes();
   // What belongs to no cell within the net comes last.
-  std::stable_partition(rows.begin(), rows.end(),
-                        [](const cell_summary& r) { return !r.path.empty(); });
+  const auto root = std::ranges::find(rows, std::string(), &cell_summary::path);
+  if (root != rows.end()) std::rotate(root, root + 1, rows.end());
   return rows;
 }
 
