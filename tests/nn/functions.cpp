@@ -38,7 +38,8 @@ struct by_hand {
   body layers{};
   std::array<nn::dense<4, 4>, 2> tail{};
   constexpr var operator()(var x) const {
-    const auto& [first, between, last] = layers.layers;
+    const auto& first = std::get<0>(layers.layers);
+    const auto& last = std::get<2>(layers.layers);
     auto once = [&](var v) { return last(relu(first(v))); };
     return tail[1](tail[0](tanh(x + once(once(x)))));
   }
