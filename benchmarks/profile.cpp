@@ -36,8 +36,8 @@ void print(const std::vector<call_profile>& calls, double step, double peak) {
     const double work = c.computes ? double(c.what.flops) : 0;
     const std::string kind = std::string(name(c.what.kind)) + (c.computes ? "" : " (prepares)");
     std::printf("%3d  %-34s %-6s %-34s %7.3f %9.3f %9.3f %5.1f%%", i++, kind.c_str(),
-                c.what.arrangement == layout::lanes ? "lanes" : "plain", extents(c.what).c_str(),
-                work * 1e-6, c.fastest, c.median, 100 * c.fastest / step);
+                name(c.what.arrangement).data(), extents(c.what).c_str(), work * 1e-6, c.fastest,
+                c.median, 100 * c.fastest / step);
     if (work > 0) {
       std::printf(" %9.2f %5.1f%%", work / c.fastest * 1e-3, 100 * work * 1e6 / c.fastest / peak);
     }

@@ -5,6 +5,7 @@
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/transform/gradient.hpp>
+#include <span>
 
 #include "suite.hpp"
 

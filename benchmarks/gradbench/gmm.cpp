@@ -7,6 +7,7 @@
 #include <cella/transform/gradient.hpp>
 #include <cmath>
 #include <numbers>
+#include <span>
 
 #include "sizes.hpp"
 

@@ -5,6 +5,7 @@
 #include <cella/ops/slicing.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
+#include <span>
 
 #include "sizes.hpp"
 

@@ -3,6 +3,7 @@
 #include <cella/nn/layers.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/runtime/executable.hpp>
+#include <span>
 
 #include "support/gradient_check.hpp"
 

@@ -2,6 +2,7 @@
 #include <cella/interop/safetensors.hpp>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 #include <string>
 
 namespace {

@@ -5,6 +5,7 @@
 #include <cella/ops/elementwise.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/pooling.hpp>
+#include <span>
 
 using namespace cella;
 

@@ -1,5 +1,6 @@
 #include <cella/graph/check.hpp>
 #include <cella/graph/freeze.hpp>
+#include <span>
 
 #include "../passes/expression.hpp"
 

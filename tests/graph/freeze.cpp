@@ -1,4 +1,5 @@
 #include <cella/graph/freeze.hpp>
+#include <span>
 
 #include "../passes/expression.hpp"
 

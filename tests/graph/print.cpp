@@ -9,6 +9,7 @@
 #include <cella/ops/softmax.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "../passes/expression.hpp"
 

@@ -1,7 +1,5 @@
 // The golden files, written by the reference implementation of safetensors, and the test support
 // that hands them out.
-#include "support/golden_case.hpp"
-
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -9,10 +7,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "support/compare.hpp"
+#include "support/golden_case.hpp"
 
 using namespace cella;
 

@@ -4,6 +4,7 @@
 #include <cella/runtime/executable.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cmath>
+#include <span>
 
 #include "../support/golden.hpp"
 

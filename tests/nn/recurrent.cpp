@@ -3,6 +3,7 @@
 #include <cella/nn/recurrent.hpp>
 #include <cella/runtime/compile.hpp>
 #include <cella/train/step.hpp>
+#include <span>
 
 #include "../support/golden.hpp"
 #include "../support/traced.hpp"

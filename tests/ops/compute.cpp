@@ -1,5 +1,6 @@
 #include <cella/ops/compute.hpp>
 #include <cella/ops/functions.hpp>
+#include <span>
 
 #include "support/compare.hpp"
 #include "support/traced.hpp"

@@ -1,6 +1,7 @@
 #include <cella/ops/random.hpp>
 #include <cella/passes/cse.hpp>
 #include <cella/passes/dce.hpp>
+#include <span>
 
 #include "expression.hpp"
 

@@ -1,4 +1,5 @@
 #include <cella/passes/dce.hpp>
+#include <span>
 
 #include "expression.hpp"
 

@@ -1,5 +1,6 @@
 #include <cella/passes/dce.hpp>
 #include <cella/passes/fold.hpp>
+#include <span>
 
 #include "expression.hpp"
 

@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cella/nn/layers.hpp>
 #include <cella/ops/activation.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -35,13 +37,29 @@ class environment {
 /// Standard error for as long as it lives.
 class captured_errors {
  public:
-  captured_errors() : before_(std::cerr.rdbuf(text_.rdbuf())) {}
-  ~captured_errors() { std::cerr.rdbuf(before_); }
-  std::string text() const { return text_.str(); }
+  captured_errors() : file_(std::tmpfile()), before_(dup(STDERR_FILENO)) {
+    std::fflush(stderr);
+    dup2(fileno(file_), STDERR_FILENO);
+  }
+  ~captured_errors() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    std::fclose(file_);
+  }
+  captured_errors(const captured_errors&) = delete;
+  captured_errors& operator=(const captured_errors&) = delete;
+
+  std::string text() const {
+    std::fflush(stderr);
+    std::string all;
+    std::rewind(file_);
+    for (int c; (c = std::fgetc(file_)) != EOF;) all.push_back(char(c));
+    return all;
+  }
 
  private:
-  std::ostringstream text_;
-  std::streambuf* before_;
+  std::FILE* file_;
+  int before_;
 };
 
 }  // namespace

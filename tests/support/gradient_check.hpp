@@ -14,6 +14,7 @@
 #include <cella/transform/gradient.hpp>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <type_traits>
 

@@ -4,6 +4,7 @@
 #include <cella/interop/safetensors.hpp>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 

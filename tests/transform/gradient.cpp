@@ -3,10 +3,10 @@
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/transform/gradient.hpp>
+#include <nlohmann/json.hpp>
+#include <span>
 
 #include "support/compare.hpp"
-#include <nlohmann/json.hpp>
-
 #include "support/golden.hpp"
 #include "support/gradient_check.hpp"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #if defined(__SSE__)
-#include <immintrin.h>
+#include <xmmintrin.h>
 #endif
 
 #include <cella/backend/work_range.hpp>

@@ -1,9 +1,8 @@
 // The options of a node: any small plain struct, stored as words so that every node has one type.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -20,21 +19,27 @@ class attributes {
   constexpr attributes() = default;
   template <attribute_struct T>
   constexpr attributes(const T& options) {
-    const auto words = std::bit_cast<std::array<std::int32_t, sizeof(T) / 4>>(options);
-    std::copy(words.begin(), words.end(), words_.begin());
+    const auto from = std::bit_cast<words<sizeof(T) / 4>>(options);
+    for (std::size_t i = 0; i < sizeof(T) / 4; ++i) words_.word[i] = from.word[i];
   }
 
   template <attribute_struct T>
   constexpr T as() const {
-    std::array<std::int32_t, sizeof(T) / 4> words{};
-    std::copy_n(words_.begin(), words.size(), words.begin());
-    return std::bit_cast<T>(words);
+    words<sizeof(T) / 4> to;
+    for (std::size_t i = 0; i < sizeof(T) / 4; ++i) to.word[i] = words_.word[i];
+    return std::bit_cast<T>(to);
   }
 
   friend constexpr bool operator==(const attributes&, const attributes&) = default;
 
  private:
-  std::array<std::int32_t, 22> words_{};
+  template <std::size_t N>
+  struct words {
+    std::int32_t word[N]{};
+    friend constexpr bool operator==(const words&, const words&) = default;
+  };
+
+  words<22> words_;
 };
 
 }  // namespace cella

@@ -5,17 +5,17 @@
 #include <array>
 #include <cella/graph/error.hpp>
 #include <cella/graph/graph.hpp>
+#include <cella/graph/list.hpp>
+#include <cella/graph/span.hpp>
 #include <initializer_list>
 #include <source_location>
-#include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace cella {
 
-using ids = std::vector<node_id>;
-using flags = std::vector<char>;
+using ids = list<node_id>;
+using flags = list<char>;
 
 /// `input` and `get` are the leaves that the graph itself knows: a region's input, and one result
 /// of a node that has several.
@@ -69,15 +69,14 @@ class builder {
 
   /// Appends an application of `op` to the open region. The public functions of ops/ have checked
   /// the operands. After a fault nothing is appended and an existing id comes back.
-  constexpr node_id emit(const op_info& op, std::span<const node_id> in,
-                         const attributes& options = {},
+  constexpr node_id emit(const op_info& op, span<const node_id> in, const attributes& options = {},
                          std::source_location at = std::source_location::current()) {
     if (failed()) return in.empty() ? node_id{0} : in[0];
     ids captured;
     in = local(in, captured);
     std::array<tensor_type, 4> few{};
-    std::vector<tensor_type> many;
-    std::span<tensor_type> types(few.data(), in.size() <= few.size() ? in.size() : 0);
+    list<tensor_type> many;
+    span<tensor_type> types(few.data(), in.size() <= few.size() ? in.size() : 0);
     if (in.size() > few.size()) {
       many.assign(in.size(), tensor_type{});
       types = many;
@@ -103,13 +102,13 @@ class builder {
   constexpr node_id emit(const op_info& op, std::initializer_list<node_id> in,
                          const attributes& options = {},
                          std::source_location at = std::source_location::current()) {
-    return emit(op, std::span<const node_id>(in.begin(), in.size()), options, at);
+    return emit(op, span<const node_id>(in.begin(), in.size()), options, at);
   }
 
   /// Appends an application whose result types no rule infers: a control operation with its
   /// regions, or `unpack`. It has several results, even if that is one.
-  constexpr node_id emit_control(const op_info& op, std::span<const node_id> in,
-                                 std::span<const tensor_type> results,
+  constexpr node_id emit_control(const op_info& op, span<const node_id> in,
+                                 span<const tensor_type> results,
                                  std::array<std::int32_t, 2> regions = {-1, -1},
                                  const attributes& options = {},
                                  std::source_location at = std::source_location::current()) {
@@ -144,20 +143,19 @@ class builder {
 
   /// The same application on other operands, in the open region; types are inferred again, regions
   /// are shared.
-  constexpr node_id copy(node_id n, std::span<const node_id> in) {
+  constexpr node_id copy(node_id n, span<const node_id> in) {
     const node x = g.nodes[std::size_t(n)];
     return copy(x, results_of(g, x), in, x.cell, x.regions);
   }
   /// The same for a node of any graph.
-  constexpr node_id copy(const graph& from, node_id n, std::span<const node_id> in) {
+  constexpr node_id copy(const graph& from, node_id n, span<const node_id> in) {
     if (&from == &g) return copy(n, in);
-    std::vector<int> regions(from.regions.size(), -1);
+    list<int> regions(from.regions.size(), -1);
     return copy(from, n, in, regions);
   }
   /// The same for many nodes of another graph: `regions` remembers which of its regions were copied
   /// and where they are now. It has one entry per region, -1 at first.
-  constexpr node_id copy(const graph& from, node_id n, std::span<const node_id> in,
-                         std::vector<int>& regions) {
+  constexpr node_id copy(const graph& from, node_id n, span<const node_id> in, list<int>& regions) {
     const node& x = from.nodes[std::size_t(n)];
     std::array<std::int32_t, 2> own = x.regions;
     for (std::int32_t& r : own) {
@@ -173,8 +171,8 @@ class builder {
 
   /// Puts another application in the place of a control node whose users stay: its first results
   /// must mean what they meant. Operands must precede the node.
-  constexpr void overwrite(node_id id, node n, std::span<const node_id> in,
-                           std::span<const tensor_type> results) {
+  constexpr void overwrite(node_id id, node n, span<const node_id> in,
+                           span<const tensor_type> results) {
     set_results(n, results);
     n.first_operand = std::int32_t(g.operand_pool.size());
     n.operand_count = std::int32_t(in.size());
@@ -234,7 +232,7 @@ class builder {
   }
 
   /// Opens a closed region with the given declared inputs and returns its index.
-  constexpr int begin(std::span<const tensor_type> in) {
+  constexpr int begin(span<const tensor_type> in) {
     const int r = int(g.regions.size());
     g.regions.emplace_back();
     open_.push_back(r);
@@ -244,7 +242,7 @@ class builder {
     return r;
   }
   /// Closes the open region with these outputs.
-  constexpr void end(std::span<const node_id> out) {
+  constexpr void end(span<const node_id> out) {
     ids l;
     for (node_id i : out) l.push_back(local(i));
     g.regions[std::size_t(here())].outputs = l;
@@ -283,10 +281,10 @@ class builder {
   /// The open regions, innermost last, from the one that belongs to a function: those above it hold
   /// what follows a native `if` (see transform/branching.hpp), so together they are one straight
   /// line.
-  constexpr std::span<const int> open_line() const {
+  constexpr span<const int> open_line() const {
     std::size_t first = open_.size() - 1;
     while (first > 0 && continues_[first]) --first;
-    return std::span(open_).subspan(first);
+    return span(open_).subspan(first);
   }
 
   // ---- native `if`
@@ -303,7 +301,7 @@ class builder {
   /// planned ones are taken to hold.
   struct path_plan {
     flags planned;
-    std::vector<decision> made;
+    list<decision> made;
   };
   /// Decisions on one path, and paths through one function.
   static constexpr int max_paths = 64;
@@ -345,14 +343,14 @@ class builder {
 
   /// The open regions from `depth` on are set aside, or opened again.
   constexpr std::size_t depth() const { return open_.size(); }
-  constexpr std::vector<int> set_aside(std::size_t depth) {
+  constexpr list<int> set_aside(std::size_t depth) {
     const auto first = open_.begin() + std::ptrdiff_t(depth);
-    const std::vector<int> aside(first, open_.end());
+    const list<int> aside(first, open_.end());
     open_.erase(first, open_.end());
     continues_.resize(depth);
     return aside;
   }
-  constexpr void open_again(std::span<const int> aside) {
+  constexpr void open_again(span<const int> aside) {
     for (int r : aside) {
       open_.push_back(r);
       continues_.push_back(1);
@@ -379,8 +377,8 @@ class builder {
   /// Forgets a region and all that were opened since, which only it knows.
   constexpr void discard_since(int r) {
     for (std::size_t k = std::size_t(r); k < g.regions.size(); ++k) g.regions[k] = {};
-    std::erase_if(derived_, [&](const derived_region& d) { return d.of >= r || d.made >= r; });
-    std::erase_if(functions_, [&](const function_region& f) { return f.made >= r; });
+    erase_if(derived_, [&](const derived_region& d) { return d.of >= r || d.made >= r; });
+    erase_if(functions_, [&](const function_region& f) { return f.made >= r; });
   }
 
   /// Reserves an index, so that a region can be called before it exists. `fill` gives it the
@@ -410,14 +408,14 @@ class builder {
   }
 
   /// Functions that are called by name, once per list of argument types.
-  constexpr int find_function(const void* key, std::span<const tensor_type> types) const {
+  constexpr int find_function(const void* key, span<const tensor_type> types) const {
     for (const function_region& f : functions_) {
       if (f.key == key && std::equal(f.types.begin(), f.types.end(), types.begin(), types.end()))
         return f.made;
     }
     return -1;
   }
-  constexpr void remember_function(const void* key, std::span<const tensor_type> types, int made) {
+  constexpr void remember_function(const void* key, span<const tensor_type> types, int made) {
     functions_.push_back({key, {types.begin(), types.end()}, made});
   }
 
@@ -471,7 +469,7 @@ class builder {
     std::int32_t input{};
     node_id value{};
   };
-  std::vector<update> updates;
+  list<update> updates;
 
   /// The program's random state, i64[2] (seed, step): an input that is made on first use.
   constexpr node_id random_key() {
@@ -520,7 +518,7 @@ class builder {
 
   struct function_region {
     const void* key;
-    std::vector<tensor_type> types;
+    list<tensor_type> types;
     int made;
   };
   struct derived_region {
@@ -535,8 +533,8 @@ class builder {
     n.file = written_.file ? written_.file : at.file_name();
     n.line = written_.file ? written_.line : std::int32_t(at.line());
   }
-  constexpr node_id append(node n, std::span<const node_id> in) { return append(n, in, here()); }
-  constexpr node_id append(node n, std::span<const node_id> in, int r) {
+  constexpr node_id append(node n, span<const node_id> in) { return append(n, in, here()); }
+  constexpr node_id append(node n, span<const node_id> in, int r) {
     n.first_operand = std::int32_t(g.operand_pool.size());
     n.operand_count = std::int32_t(in.size());
     for (node_id i : in) g.operand_pool.push_back(i);
@@ -544,21 +542,21 @@ class builder {
     if (evaluates(r)) eager->evaluate(*this, id);
     return id;
   }
-  constexpr void set_results(node& n, std::span<const tensor_type> types) {
+  constexpr void set_results(node& n, span<const tensor_type> types) {
     n.first_result = std::int32_t(g.results.size());
     n.result_count = std::int32_t(types.size());
     n.type = {dtype::tuple, {}};
     for (const tensor_type& t : types) g.results.push_back(t);
   }
   /// The result types of a node that no rule infers; empty for others.
-  static constexpr std::vector<tensor_type> results_of(const graph& from, const node& n) {
-    std::vector<tensor_type> types;
+  static constexpr list<tensor_type> results_of(const graph& from, const node& n) {
+    list<tensor_type> types;
     if (n.op->results || n.result_count == 0) return types;
     const auto first = from.results.begin() + n.first_result;
     types.assign(first, first + n.result_count);
     return types;
   }
-  constexpr node_id copy(node x, std::span<const tensor_type> results, std::span<const node_id> in,
+  constexpr node_id copy(node x, span<const tensor_type> results, span<const node_id> in,
                          name_ref cell, std::array<std::int32_t, 2> regions) {
     if (x.op == &get_info_of) return get(in[0], x.attributes.as<get_attributes>().result);
     const name_ref outer = cell_;
@@ -572,7 +570,7 @@ class builder {
     return r;
   }
   /// Copies a region of another graph. Its index is known before it is filled: it may call itself.
-  constexpr int import(const graph& from, int r, std::vector<int>& regions) {
+  constexpr int import(const graph& from, int r, list<int>& regions) {
     int& made = regions[std::size_t(r)];
     if (made >= 0) return made;
     const int q = made = reserve_region();
@@ -585,7 +583,7 @@ class builder {
       for (node_id o : from.operands(x.nodes[i])) g.operand_pool.push_back(mapped(o));
       if (n.result_count) {
         const auto first = from.results.begin() + n.first_result;
-        set_results(n, std::vector<tensor_type>(first, first + n.result_count));
+        set_results(n, list<tensor_type>(first, first + n.result_count));
       }
       n.cell = g.intern(from.view(n.cell));
       for (std::int32_t& s : n.regions) {
@@ -607,7 +605,7 @@ class builder {
       g.nodes[std::size_t(order[i])].position = std::int32_t(i);
   }
   /// Operands by the names that the open region has for them; `storage` holds them if they differ.
-  constexpr std::span<const node_id> local(std::span<const node_id> in, ids& storage) {
+  constexpr span<const node_id> local(span<const node_id> in, ids& storage) {
     bool captures = false;
     for (node_id i : in) captures |= region_of(i) != here();
     if (!captures) return in;
@@ -645,17 +643,17 @@ class builder {
     return input(g.type(outer), r);
   }
 
-  std::vector<int> open_;
+  list<int> open_;
   flags continues_;  ///< parallel to open_
-  std::vector<derived_region> derived_;
-  std::vector<function_region> functions_;
+  list<derived_region> derived_;
+  list<function_region> functions_;
   ids early_;
-  std::vector<leaf> leaves_;
+  list<leaf> leaves_;
   std::size_t next_leaf_ = 0;
   const graph* copied_from_{};  ///< of the last copied node: its graph, its cell there and here
   name_ref copied_{};
   name_ref copied_here_{};
-  std::vector<cell_entry> cells_;
+  list<cell_entry> cells_;
   name_ref cell_{};
   source_line written_{};
   path_plan* plan_{};

@@ -137,7 +137,7 @@ class graph_checker {
     const std::size_t count = types_.size();
     // Rules may look at operands that a damaged node lacks: those read as scalars.
     while (types_.size() < 4) types_.push_back({});
-    const std::span<const tensor_type> in(types_.data(), count);
+    const span<const tensor_type> in(types_.data(), count);
     if (!n.op->results) {
       const tensor_type t = n.op->infer(in, n.attributes);
       if (t != n.type) blame(id, text() << "its operands yield " << t);
@@ -186,8 +186,8 @@ class graph_checker {
   }
 
   const graph& g_;
-  std::vector<std::int32_t> region_seen_;  ///< region in which a node was met; -1: not yet
-  std::vector<tensor_type> types_;
+  list<std::int32_t> region_seen_;  ///< region in which a node was met; -1: not yet
+  list<tensor_type> types_;
   text fault_;
 };
 

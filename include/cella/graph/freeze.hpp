@@ -47,7 +47,7 @@ struct frozen_graph {
   std::array<input_info, std::size_t(Sizes.inputs)> inputs{};
   std::array<output_info, std::size_t(Sizes.outputs)> outputs{};
 
-  constexpr std::span<const node_id> operands(node_id n) const {
+  constexpr span<const node_id> operands(node_id n) const {
     const node& x = nodes[std::size_t(n)];
     return {operand_pool.data() + x.first_operand, std::size_t(x.operand_count)};
   }
@@ -62,11 +62,11 @@ struct frozen_graph {
   /// The main region's input `i` as a node.
   constexpr node_id input(int i) const { return regions[0].first_node + i; }
   /// The output nodes of region `r`.
-  constexpr std::span<const node_id> region_outputs(int r) const {
+  constexpr span<const node_id> region_outputs(int r) const {
     const frozen_region& x = regions[std::size_t(r)];
     return {operand_pool.data() + x.first_output, std::size_t(x.output_count)};
   }
-  constexpr std::span<const node_id> region_captured(int r) const {
+  constexpr span<const node_id> region_captured(int r) const {
     const frozen_region& x = regions[std::size_t(r)];
     return {operand_pool.data() + x.first_captured, std::size_t(x.captured_count)};
   }
@@ -92,11 +92,11 @@ namespace detail {
 
 /// Which nodes and regions of a graph are live, and where they go.
 struct live_order {
-  ids nodes;                    ///< new id -> old id
-  ids renamed;                  ///< old id -> new id; no_node: dead
-  std::vector<int> regions;     ///< new index -> old index
-  std::vector<int> renumbered;  ///< old index -> new index; -1: dead
-  ids ends;                     ///< new region -> one behind its last new id
+  ids nodes;             ///< new id -> old id
+  ids renamed;           ///< old id -> new id; no_node: dead
+  list<int> regions;     ///< new index -> old index
+  list<int> renumbered;  ///< old index -> new index; -1: dead
+  ids ends;              ///< new region -> one behind its last new id
 };
 
 constexpr live_order live_nodes(const graph& g) {
@@ -142,9 +142,9 @@ constexpr void write_live(const graph& g, Out& out) {
   const live_order l = live_nodes(g);
   std::int32_t pool = 0;
   std::int32_t results = 0;
-  auto put_all = [&](const ids& list) {
-    for (node_id n : list) out.operand(l.renamed[std::size_t(n)]);
-    pool += std::int32_t(list.size());
+  auto put_all = [&](const ids& all) {
+    for (node_id n : all) out.operand(l.renamed[std::size_t(n)]);
+    pool += std::int32_t(all.size());
   };
   node_id first = 0;
   for (std::size_t q = 0; q < l.regions.size(); ++q) {

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/list.hpp>
 #include <cella/graph/op_info.hpp>
+#include <cella/graph/span.hpp>
 #include <cstdint>
-#include <span>
 #include <string_view>
-#include <vector>
 
 namespace cella {
 
@@ -40,10 +40,10 @@ struct node {
 /// regions that a body uses become inputs behind the `declared` ones when they are used. Being
 /// closed, a region can be shared by several nodes and is never copied with them.
 struct region {
-  std::vector<node_id> nodes;
-  std::vector<node_id> inputs;
-  std::vector<node_id> outputs;
-  std::vector<node_id> captured;  ///< outer values, parallel to inputs[declared...]
+  list<node_id> nodes;
+  list<node_id> inputs;
+  list<node_id> outputs;
+  list<node_id> captured;  ///< outer values, parallel to inputs[declared...]
   std::int32_t declared{};
 };
 
@@ -71,15 +71,15 @@ struct output_info {
 /// Everything that was traced. Region 0 is the main region. In constant evaluation it is transient;
 /// `freeze` turns it into a literal type.
 struct graph {
-  std::vector<node> nodes;
-  std::vector<node_id> operand_pool;
-  std::vector<tensor_type> results;
-  std::vector<region> regions;
-  std::vector<char> characters;
-  std::vector<input_info> inputs;
-  std::vector<output_info> outputs;
+  list<node> nodes;
+  list<node_id> operand_pool;
+  list<tensor_type> results;
+  list<region> regions;
+  list<char> characters;
+  list<input_info> inputs;
+  list<output_info> outputs;
 
-  constexpr std::span<const node_id> operands(node_id n) const {
+  constexpr span<const node_id> operands(node_id n) const {
     const node& x = nodes[std::size_t(n)];
     return {operand_pool.data() + x.first_operand, std::size_t(x.operand_count)};
   }

@@ -4,8 +4,8 @@
 #include <array>
 #include <cella/graph/attributes.hpp>
 #include <cella/graph/shape.hpp>
+#include <cella/graph/span.hpp>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 namespace cella {
@@ -74,13 +74,13 @@ struct op_info {
 
   /// The type of the result, given operand types that the public function has checked. A null type
   /// list entry never occurs. Operations with several results have `infer_all` instead.
-  tensor_type (*infer)(std::span<const tensor_type>, const attributes&){};
-  int (*results)(std::span<const tensor_type>, const attributes&, std::span<tensor_type>){};
+  tensor_type (*infer)(span<const tensor_type>, const attributes&){};
+  int (*results)(span<const tensor_type>, const attributes&, span<tensor_type>){};
 
   var (*partial)(node_ref, int operand){};
   var (*transpose)(node_ref, int operand, var dy){};
-  void (*vjp)(node_ref, std::span<const var> dy, std::span<const char> needed, std::span<var> dx){};
-  iteration_space (*space)(std::span<const tensor_type>, const attributes&){};
+  void (*vjp)(node_ref, span<const var> dy, span<const char> needed, span<var> dx){};
+  iteration_space (*space)(span<const tensor_type>, const attributes&){};
 
   /// Batching: the options with which the operation does the same for each of `size` samples that
   /// lie along a new leading axis of all its operands (of those in `batched`, if it is bilinear).
@@ -88,7 +88,7 @@ struct op_info {
   /// Batching of operations for which other options are not enough. `in` are the new operands;
   /// those in `batched` have the leading axis, as must all of `out`. Leaves `out` alone if there is
   /// no rule for this combination: then the operation runs sample by sample.
-  void (*batch)(node_ref, std::span<const var> in, unsigned batched, std::span<var> out){};
+  void (*batch)(node_ref, span<const var> in, unsigned batched, span<var> out){};
 
   /// Control operations: what is wrong between a node and its regions; empty if nothing is.
   text (*validate)(const graph&, node_id){};
@@ -97,8 +97,7 @@ struct op_info {
   double (*scalar)(const attributes&, double, double, double){};
   std::int64_t (*integer)(const attributes&, std::int64_t, std::int64_t, std::int64_t){};
   /// Others: computes the results from the operands, all plain row-major, none overlapping.
-  void (*compute)(const attributes&, std::span<const tensor_ref> in,
-                  std::span<const tensor_ref> out){};
+  void (*compute)(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out){};
 };
 
 }  // namespace cella

@@ -3,13 +3,13 @@
 
 #include <bit>
 #include <cella/graph/builder.hpp>
+#include <cella/graph/list.hpp>
 #include <charconv>
 #include <cstdio>
 #include <ostream>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace cella {
 
@@ -111,7 +111,7 @@ class option_reader {
     }
     read_unknown();
   }
-  const std::vector<field>& fields() const { return fields_; }
+  const list<field>& fields() const { return fields_; }
 
  private:
   template <class T>
@@ -137,7 +137,7 @@ class option_reader {
     }
   }
   void read(std::string_view label, std::string_view kind, int count, std::string_view standard) {
-    std::vector<std::string> values;
+    list<std::string> values;
     if (kind == "shape") {
       rank_ = next<std::int32_t>();
       for (int i = 0; i < max_rank; ++i) values.push_back(std::to_string(next<std::int32_t>()));
@@ -189,7 +189,7 @@ class option_reader {
   std::array<char, 88> bytes_;
   std::ptrdiff_t at_{};
   int rank_{};
-  std::vector<field> fields_;
+  list<field> fields_;
 };
 
 /// `ij,kj->ik` for the three lists of factors of a contraction.
@@ -246,7 +246,7 @@ class node_names {
   const std::string& operator[](node_id n) const { return names_[std::size_t(n)]; }
 
  private:
-  std::vector<std::string> names_;
+  list<std::string> names_;
 };
 
 class graph_printer {
@@ -347,7 +347,7 @@ std::string joined(const List& list, F f) {
   for (const auto& x : list) s += (s.empty() ? "" : ",") + f(x);
   return s;
 }
-inline std::string json_list(std::span<const node_id> list) {
+inline std::string json_list(span<const node_id> list) {
   return "[" + joined(list, [](node_id n) { return std::to_string(n); }) + "]";
 }
 inline std::string json_type(const tensor_type& t) {
@@ -384,8 +384,8 @@ inline void print_dot(std::ostream& out, const graph& g) {
   const detail::node_names names(g);
   out << "digraph cella {\n  node [shape=box, fontname=monospace];\n";
   // Clusters by path, in order of appearance.
-  std::vector<std::string_view> paths;
-  std::vector<std::vector<node_id>> members;
+  list<std::string_view> paths;
+  list<list<node_id>> members;
   for (const region& r : g.regions) {
     for (node_id n : r.nodes) {
       const std::string_view path = g.view(g.nodes[std::size_t(n)].cell);

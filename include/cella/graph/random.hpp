@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cella/graph/list.hpp>
+#include <cella/graph/span.hpp>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numbers>
-#include <span>
 #include <utility>
-#include <vector>
 
 namespace cella {
 
@@ -172,19 +172,19 @@ class generator {
 /// Shuffles in place (Fisher and Yates; Durstenfeld, 1964): every order is equally likely.
 /// Precondition: fewer than 2^32 elements.
 template <class T>
-constexpr void shuffle(std::span<T> values, generator& random) {
+constexpr void shuffle(span<T> values, generator& random) {
   for (std::size_t i = values.size(); i > 1; --i) {
     std::swap(values[i - 1], values[random.below(static_cast<std::uint32_t>(i))]);
   }
 }
 
 /// The numbers 0 to count - 1 in a random order that depends on the arguments only.
-constexpr std::vector<std::int32_t> permutation(std::int32_t count, std::uint64_t key,
-                                                std::uint64_t stream = 0) {
-  std::vector<std::int32_t> order(static_cast<std::size_t>(count), 0);
+constexpr list<std::int32_t> permutation(std::int32_t count, std::uint64_t key,
+                                         std::uint64_t stream = 0) {
+  list<std::int32_t> order(static_cast<std::size_t>(count), 0);
   for (std::int32_t i = 0; i < count; ++i) order[static_cast<std::size_t>(i)] = i;
   generator random(key, stream);
-  shuffle(std::span(order), random);
+  shuffle(span(order), random);
   return order;
 }
 
@@ -197,7 +197,7 @@ constexpr std::int64_t permuted(std::int64_t index, std::int64_t count, std::uin
     std::array<std::uint8_t, 64> order{};
     for (std::size_t i = 0; i < 64; ++i) order[i] = static_cast<std::uint8_t>(i);
     generator random(key);
-    shuffle(std::span(order).first(static_cast<std::size_t>(count)), random);
+    shuffle(span(order).first(static_cast<std::size_t>(count)), random);
     return order[static_cast<std::size_t>(index)];
   }
   // The domain is a grid of 2^half columns and just enough rows to hold all elements; what falls

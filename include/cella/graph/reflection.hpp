@@ -10,13 +10,13 @@
 #include <boost/hana/pair.hpp>
 #include <boost/hana/string.hpp>
 #include <cella/graph/generated/tie_members.hpp>
+#include <cella/graph/list.hpp>
 #include <cella/graph/parameter.hpp>
 #include <cella/graph/text.hpp>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace cella {
 
@@ -93,6 +93,8 @@ inline constexpr bool is_sequence = false;
 template <class T, std::size_t N>
 inline constexpr bool is_sequence<std::array<T, N>> = true;
 template <class T>
+inline constexpr bool is_sequence<list<T>> = true;
+template <class T>
 inline constexpr bool is_sequence<std::vector<T>> = true;
 
 template <class T>
@@ -129,7 +131,7 @@ constexpr void for_each_member(T& x, F f) {
 /// `on_cell(path, cell)` for each cell, its own path before those of its members. Elements of
 /// arrays, vectors and tuples are numbered: `layers.0.weight`.
 template <class T, class P, class C>
-constexpr void walk_cell(T& x, std::vector<char>& path, P& on_parameter, C& on_cell) {
+constexpr void walk_cell(T& x, list<char>& path, P& on_parameter, C& on_cell) {
   using U = std::remove_const_t<T>;
   const std::string_view here(path.data(), path.size());
   const std::size_t length = path.size();
@@ -161,7 +163,7 @@ constexpr void walk_cell(T& x, std::vector<char>& path, P& on_parameter, C& on_c
 }
 template <class T, class P, class C>
 constexpr void for_each_parameter(T& cell, P on_parameter, C on_cell) {
-  std::vector<char> path;
+  list<char> path;
   walk_cell(cell, path, on_parameter, on_cell);
 }
 template <class T, class P>

@@ -14,24 +14,24 @@ inline constexpr int max_rank = 8;
 /// that two equal shapes compare equal member by member.
 struct shape {
   std::int32_t rank{};
-  std::array<std::int32_t, max_rank> extents{};
+  std::int32_t extents[max_rank]{};  // std::array would cost the compiler two calls for each access
 
   constexpr shape() = default;
-  constexpr shape(std::initializer_list<std::int64_t> list) {
-    for (auto e : list) push_back(static_cast<int>(e));
+  constexpr shape(std::initializer_list<std::int64_t> all) {
+    for (auto e : all) push_back(static_cast<int>(e));
   }
 
-  constexpr std::int32_t operator[](int axis) const { return extents[std::size_t(axis)]; }
-  constexpr std::int32_t& operator[](int axis) { return extents[std::size_t(axis)]; }
-  constexpr const std::int32_t* begin() const { return extents.data(); }
-  constexpr const std::int32_t* end() const { return extents.data() + rank; }
+  constexpr std::int32_t operator[](int axis) const { return extents[axis]; }
+  constexpr std::int32_t& operator[](int axis) { return extents[axis]; }
+  constexpr const std::int32_t* begin() const { return extents; }
+  constexpr const std::int32_t* end() const { return extents + rank; }
 
   /// Number of elements; 1 for a scalar.
   constexpr std::int64_t size() const { return size(0, rank); }
   /// Product of the extents of axes [first, last).
   constexpr std::int64_t size(int first, int last) const {
     std::int64_t n = 1;
-    for (int i = first; i < last; ++i) n *= (*this)[i];
+    for (int i = first; i < last; ++i) n *= extents[i];
     return n;
   }
 

@@ -22,8 +22,7 @@ struct relu_op : elementwise<relu_op> {
   static constexpr std::string_view name = "relu";
   static constexpr std::string_view onnx = "Relu";
   static constexpr auto apply(auto x) { return select(x < like(x, 0), like(x, 0), x); }
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx) {
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
     dx[0] = emit<gate_op>({}, std::source_location::current(), dy[0], n.output());
   }
 };

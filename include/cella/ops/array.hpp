@@ -22,12 +22,11 @@ struct constant_op : leaf<constant_op> {
     std::int32_t element{};
   };
   static constexpr std::string_view onnx = "Constant";
-  static constexpr tensor_type infer(std::span<const tensor_type>, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
   }
-  static void compute(const attributes& o, std::span<const tensor_ref>,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref>, span<const tensor_ref> out);
 };
 
 /// Consecutive numbers 0, 1, ... along one axis.
@@ -38,18 +37,17 @@ struct iota_op : leaf<iota_op> {
     std::int32_t element{};
     std::int32_t axis{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type>, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
   }
-  static void compute(const attributes& o, std::span<const tensor_ref>,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref>, span<const tensor_ref> out);
 };
 
 /// A tensor of type `t` filled with `value`, in the graph of `b`.
 constexpr var constant(builder& b, double value, const tensor_type& t) {
   constant_op::options o{value, t.shape, std::int32_t(t.element)};
-  return {&b, b.emit(bound<constant_op>(), std::span<const node_id>{}, o)};
+  return {&b, b.emit(bound<constant_op>(), span<const node_id>{}, o)};
 }
 constexpr var full_like(operand x, double value) {
   return constant(*x.owner(), value, x.in(*x.owner()).type());
@@ -59,7 +57,7 @@ constexpr var ones_like(operand x) { return full_like(x, 1); }
 /// 0, 1, 2 ... along `axis` of a tensor of type `t`. Precondition: 0 <= axis < t.rank().
 constexpr var iota(builder& b, const tensor_type& t, int axis) {
   iota_op::options o{t.shape, std::int32_t(t.element), axis};
-  return {&b, b.emit(bound<iota_op>(), std::span<const node_id>{}, o)};
+  return {&b, b.emit(bound<iota_op>(), span<const node_id>{}, o)};
 }
 
 // ---- movement
@@ -72,7 +70,7 @@ struct reshape_op : linear<reshape_op> {
   struct options {
     cella::shape shape{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
@@ -81,8 +79,7 @@ struct reshape_op : linear<reshape_op> {
     o.shape.insert(0, size);
     return o;
   }
-  static void compute(const attributes&, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
     if (out[0].type.bytes()) std::memcpy(out[0].data, in[0].data, std::size_t(out[0].type.bytes()));
   }
 };
@@ -95,7 +92,7 @@ struct transpose_op : linear<transpose_op> {
   struct options {
     iteration_space::axes permutation = iteration_space::no_axes;
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto p = o.as<options>().permutation;
     tensor_type t{in[0].element, {}};
     for (int i = 0; i < in[0].rank(); ++i) t.shape.push_back(in[0][p[std::size_t(i)]]);
@@ -110,8 +107,7 @@ struct transpose_op : linear<transpose_op> {
       batched.permutation[i + 1] = std::int8_t(o.permutation[i] + 1);
     return batched;
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Converts the element type; floating to integer truncates.
@@ -121,13 +117,12 @@ struct cast_op : linear<cast_op> {
   struct options {
     std::int32_t element{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {dtype(o.as<options>().element), in[0].shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 // ---- public functions
@@ -197,7 +192,8 @@ constexpr var transpose(operand x, const axis_list& permutation = {}) {
     ++i;
   }
   if (permutation.size() == 0) {
-    for (; i < v.rank() && i < max_rank; ++i) o.permutation[std::size_t(i)] = std::int8_t(v.rank() - 1 - i);
+    for (; i < v.rank() && i < max_rank; ++i)
+      o.permutation[std::size_t(i)] = std::int8_t(v.rank() - 1 - i);
     seen = (1u << v.rank()) - 1;
   }
   if (i != v.rank() || seen != (1u << v.rank()) - 1) {
@@ -263,23 +259,23 @@ constexpr var cast_op::transpose(node_ref n, int, var dy) {
 
 // ---- computation at run time
 
-inline void constant_op::compute(const attributes& o, std::span<const tensor_ref>,
-                                 std::span<const tensor_ref> out) {
+inline void constant_op::compute(const attributes& o, span<const tensor_ref>,
+                                 span<const tensor_ref> out) {
   const double value = o.as<options>().value;
   with_element(out[0].type.element, [&]<class T>() {
     T* y = reinterpret_cast<T*>(out[0].data);
     std::fill(y, y + out[0].type.size(), from_double<T>(value));
   });
 }
-inline void iota_op::compute(const attributes& o, std::span<const tensor_ref>,
-                             std::span<const tensor_ref> out) {
+inline void iota_op::compute(const attributes& o, span<const tensor_ref>,
+                             span<const tensor_ref> out) {
   const int axis = o.as<options>().axis;
   for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
     write_element(out[0], k, double(i[std::size_t(axis)]));
   });
 }
-inline void transpose_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                  std::span<const tensor_ref> out) {
+inline void transpose_op::compute(const attributes& o, span<const tensor_ref> in,
+                                  span<const tensor_ref> out) {
   const auto p = o.as<options>().permutation;
   const auto from = row_major_strides(in[0].type.shape);
   stride_list step{};
@@ -287,8 +283,8 @@ inline void transpose_op::compute(const attributes& o, std::span<const tensor_re
     step[std::size_t(i)] = from[std::size_t(p[std::size_t(i)])];
   copy_strided(in[0], 0, step, out[0]);
 }
-inline void cast_op::compute(const attributes&, std::span<const tensor_ref> in,
-                             std::span<const tensor_ref> out) {
+inline void cast_op::compute(const attributes&, span<const tensor_ref> in,
+                             span<const tensor_ref> out) {
   for (std::int64_t i = 0; i < out[0].type.size(); ++i)
     write_element(out[0], i, read_element(in[0], i));
 }

@@ -3,10 +3,10 @@
 
 #include <array>
 #include <cella/graph/shape.hpp>
+#include <cella/graph/span.hpp>
 #include <concepts>
 #include <cstddef>
 #include <initializer_list>
-#include <span>
 
 namespace cella {
 
@@ -16,13 +16,13 @@ namespace cella {
 class axis_list {
  public:
   constexpr axis_list() = default;
-  constexpr axis_list(std::initializer_list<int> list)
-      : axis_list(std::span<const int>(list.begin(), list.size())) {}
+  constexpr axis_list(std::initializer_list<int> axes)
+      : axis_list(span<const int>(axes.begin(), axes.size())) {}
   template <class Container>
-  requires std::convertible_to<const Container&, std::span<const int>>
-  constexpr axis_list(const Container& list) : axis_list(std::span<const int>(list)) {}
-  constexpr axis_list(std::span<const int> list) : size_(int(list.size())) {
-    for (std::size_t i = 0; i < values_.size() && i < list.size(); ++i) values_[i] = list[i];
+  requires std::convertible_to<const Container&, span<const int>>
+  constexpr axis_list(const Container& axes) : axis_list(span<const int>(axes)) {}
+  constexpr axis_list(span<const int> axes) : size_(int(axes.size())) {
+    for (std::size_t i = 0; i < values_.size() && i < axes.size(); ++i) values_[i] = axes[i];
   }
 
   constexpr int size() const { return size_; }

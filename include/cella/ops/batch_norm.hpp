@@ -33,32 +33,28 @@ void for_each_channel(const shape& s, F f) {
 struct batch_norm_op : opaque<batch_norm_op> {
   static constexpr std::string_view name = "batch_norm";
   using options = batch_norm_options;
-  static constexpr int results(std::span<const tensor_type> in, const attributes&,
-                               std::span<tensor_type> out) {
+  static constexpr int results(span<const tensor_type> in, const attributes&,
+                               span<tensor_type> out) {
     out[0] = in[0];
     out[1] = out[2] = in[1];
     return 3;
   }
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// dy and x [N,C,...], gamma, mean, variance [C] -> the gradients of x, gamma and beta.
 struct batch_norm_gradient_op : opaque<batch_norm_gradient_op> {
   static constexpr std::string_view name = "batch_norm_gradient";
   using options = batch_norm_options;
-  static constexpr int results(std::span<const tensor_type> in, const attributes&,
-                               std::span<tensor_type> out) {
+  static constexpr int results(span<const tensor_type> in, const attributes&,
+                               span<tensor_type> out) {
     out[0] = in[0];
     out[1] = out[2] = in[2];
     return 3;
   }
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// What batch normalization returns in training: the result, and the statistics [C] of the batch,
@@ -80,8 +76,7 @@ constexpr batch_normalized normalize_batch(operand x, var gamma, var beta, doubl
 
 // ---- rules
 
-constexpr void batch_norm_op::vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                                  std::span<var> dx) {
+constexpr void batch_norm_op::vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
   builder& b = *n.b;
   const var x = n.operand(0), mean = n.output(1), variance = n.output(2);
   if (dy[0].id >= 0) {
@@ -102,8 +97,8 @@ constexpr void batch_norm_op::vjp(node_ref n, std::span<const var> dy, std::span
 /// With h = (x - mean) r, r = 1 / sqrt(variance + epsilon), S the sum over all but the channels and
 /// k = gamma r / count: beta' = S(dy), gamma' = S(dy h), x' = k (count dy - beta' - h gamma').
 /// Their cotangents a (of x'), c (of gamma') and d (of beta') yield what follows.
-constexpr void batch_norm_gradient_op::vjp(node_ref n, std::span<const var> dy,
-                                           std::span<const char>, std::span<var> dx) {
+constexpr void batch_norm_gradient_op::vjp(node_ref n, span<const var> dy, span<const char>,
+                                           span<var> dx) {
   const var g = n.operand(0), x = n.operand(1), gamma = n.operand(2), mean = n.operand(3);
   const shape full = x.shape();
   const double count = double(full.size()) / double(gamma.shape().size());
@@ -128,12 +123,12 @@ constexpr void batch_norm_gradient_op::vjp(node_ref n, std::span<const var> dy,
 
 // ---- computation at run time
 
-inline void batch_norm_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                   std::span<const tensor_ref> out) {
+inline void batch_norm_op::compute(const attributes& o, span<const tensor_ref> in,
+                                   span<const tensor_ref> out) {
   const shape full = in[0].type.shape;
   const auto channels = std::size_t(full[1]);
   const double share = double(channels) / double(full.size());
-  std::vector<double> mean(channels, 0.0), variance(channels, 0.0);
+  list<double> mean(channels, 0.0), variance(channels, 0.0);
   detail::for_each_channel(
       full, [&](std::int64_t i, std::size_t c) { mean[c] += read_element(in[0], i) * share; });
   detail::for_each_channel(full, [&](std::int64_t i, std::size_t c) {
@@ -152,12 +147,12 @@ inline void batch_norm_op::compute(const attributes& o, std::span<const tensor_r
     write_element(out[2], std::int64_t(c), variance[c]);
   }
 }
-inline void batch_norm_gradient_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                            std::span<const tensor_ref> out) {
+inline void batch_norm_gradient_op::compute(const attributes& o, span<const tensor_ref> in,
+                                            span<const tensor_ref> out) {
   const shape full = in[0].type.shape;
   const auto channels = std::size_t(full[1]);
   const double share = double(channels) / double(full.size());
-  std::vector<double> r(channels, 0.0), gamma(channels, 0.0), beta(channels, 0.0);
+  list<double> r(channels, 0.0), gamma(channels, 0.0), beta(channels, 0.0);
   for (std::size_t c = 0; c < channels; ++c)
     r[c] = 1 / std::sqrt(read_element(in[4], std::int64_t(c)) + o.as<options>().epsilon);
   auto normalized = [&](std::int64_t i, std::size_t c) {

@@ -46,22 +46,21 @@ constexpr var split_leading(var x, int size) {
 }
 
 /// The number of samples.
-constexpr int batch_size(std::span<const var> in, unsigned batched) {
+constexpr int batch_size(span<const var> in, unsigned batched) {
   for (std::size_t k = 0; k < in.size(); ++k) {
     if (batched >> k & 1) return in[k].extent(0);
   }
   return 0;
 }
 /// Operand `k` with a leading axis in any case.
-constexpr var batched_operand(std::span<const var> in, unsigned batched, std::size_t k) {
+constexpr var batched_operand(span<const var> in, unsigned batched, std::size_t k) {
   return batched >> k & 1 ? in[k] : repeat_leading(in[k], batch_size(in, batched));
 }
 
 /// Batch rule of operations whose first axis is a batch already: the two are merged.
 template <class Op>
 struct merges_batches {
-  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
-                              std::span<var> out) {
+  static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out) {
     builder& b = *n.b;
     ids merged;
     for (std::size_t k = 0; k < in.size(); ++k)

@@ -1,8 +1,8 @@
 // Repeating along axes and its transpose, the sum over axes.
 #pragma once
 
+#include <cella/graph/list.hpp>
 #include <cella/ops/array.hpp>
-#include <vector>
 
 namespace cella {
 
@@ -54,7 +54,7 @@ void fold_axes(const tensor_ref& x, unsigned axes, double* accumulators, F f) {
 
 template <class F>
 void reduce_to(const tensor_ref& x, unsigned axes, double first, const tensor_ref& y, F f) {
-  std::vector<double> sums(std::size_t(y.type.size()), first);
+  list<double> sums(std::size_t(y.type.size()), first);
   fold_axes(x, axes, sums.data(), [&](double& a, double v, const multi_index&) { a = f(a, v); });
   for (std::size_t i = 0; i < sums.size(); ++i) write_element(y, std::int64_t(i), sums[i]);
 }
@@ -71,7 +71,7 @@ struct broadcast_op : linear<broadcast_op> {
     cella::shape shape{};
     iteration_space::axes axes = iteration_space::no_axes;
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
@@ -84,7 +84,7 @@ struct broadcast_op : linear<broadcast_op> {
       batched.axes[i + 1] = std::int8_t(o.axes[i] + 1);
     return batched;
   }
-  static constexpr iteration_space space(std::span<const tensor_type>, const attributes& o) {
+  static constexpr iteration_space space(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     iteration_space s;
     s.factors = a.shape.rank;
@@ -95,8 +95,7 @@ struct broadcast_op : linear<broadcast_op> {
     s.operands[0] = a.axes;
     return s;
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Sum over axes. Its transpose repeats the cotangent along them.
@@ -104,10 +103,10 @@ struct sum_op : linear<sum_op> {
   static constexpr std::string_view name = "sum";
   static constexpr std::string_view onnx = "ReduceSum";
   using options = axes_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return detail::without_axes(in[0], o.as<options>().axes);
   }
-  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::reduction_space(in[0], o.as<options>().axes);
   }
   static constexpr var transpose(node_ref n, int, var dy) {
@@ -119,8 +118,7 @@ struct sum_op : linear<sum_op> {
   static constexpr attributes batch_options(node_ref n, int, unsigned) {
     return options{n.as<options>().axes << 1};
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, 0, out[0],
                       [](double a, double v) { return a + v; });
   }
@@ -174,8 +172,8 @@ constexpr var broadcast_op::transpose(node_ref n, int, var dy) {
 }
 // ---- computation at run time
 
-inline void broadcast_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                  std::span<const tensor_ref> out) {
+inline void broadcast_op::compute(const attributes& o, span<const tensor_ref> in,
+                                  span<const tensor_ref> out) {
   const auto a = o.as<options>();
   const auto from = row_major_strides(in[0].type.shape);
   stride_list step{};

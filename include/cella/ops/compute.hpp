@@ -12,7 +12,7 @@ namespace detail {
 /// Elementwise operations, in blocks: convert to double, apply, convert back. 64-bit integers stay
 /// exact where the operation has integer semantics.
 template <class Number, class Function>
-void compute_blocks(Function f, const attributes& options, std::span<const tensor_ref> in,
+void compute_blocks(Function f, const attributes& options, span<const tensor_ref> in,
                     const tensor_ref& out) {
   constexpr std::int64_t block = 256;
   std::array<std::array<Number, block>, 3> x{};
@@ -42,8 +42,8 @@ void compute_blocks(Function f, const attributes& options, std::span<const tenso
 }  // namespace detail
 
 /// Computes the results of `op`. All tensors are plain row-major; results do not overlap operands.
-inline void compute(const op_info& op, const attributes& options, std::span<const tensor_ref> in,
-                    std::span<const tensor_ref> out) {
+inline void compute(const op_info& op, const attributes& options, span<const tensor_ref> in,
+                    span<const tensor_ref> out) {
   if (op.compute) return op.compute(options, in, out);
   bool integers = op.integer && !is_floating(out[0].type.element);
   for (const tensor_ref& x : in) integers &= !is_floating(x.type.element);

@@ -74,7 +74,7 @@ struct record_options {
 struct pack_op : control<pack_op> {
   static constexpr std::string_view name = "pack";
   using options = record_options;
-  static constexpr tensor_type infer(std::span<const tensor_type>, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     return {dtype::record, o.as<options>().shape};
   }
 };
@@ -117,7 +117,7 @@ class type_match {
     wrong_ << what << " " << k << " is " << found << " instead of " << wanted;
   }
   /// Inputs of region `r` from `first` on are of the types of `operands`.
-  constexpr void takes(int r, std::span<const node_id> operands) {
+  constexpr void takes(int r, span<const node_id> operands) {
     if (!has_region(r)) return;
     const ids& in = g_.regions[std::size_t(r)].inputs;
     expect(in.size() == operands.size(),

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/graph/list.hpp>
 #include <cella/ops/batching.hpp>
-#include <vector>
 
 namespace cella {
 
@@ -57,20 +57,18 @@ struct convolution_op : bilinear<convolution_op> {
   static constexpr std::string_view name = "conv2d";
   static constexpr std::string_view onnx = "Conv";
   using options = convolution_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto w = o.as<options>().window;
     return {in[0].element,
             {in[0][0], in[1][0], w.positions(in[0][2], in[1][2], 0),
              w.positions(in[0][3], in[1][3], 1)}};
   }
-  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::convolution_space(in[0], in[1], infer(in, o), 0);
   }
   static constexpr var transpose(node_ref n, int i, var dy);
-  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
-                              std::span<var> out);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// dy [N,O,OH,OW], filter -> image gradient [N,C,H,W]; also the forward pass of a transposed
@@ -79,36 +77,32 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op> {
   static constexpr std::string_view name = "conv2d_input_gradient";
   static constexpr std::string_view onnx = "ConvTranspose";
   using options = convolution_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
     return {in[0].element, {in[0][0], in[1][1] * a.window.groups, a.extents[0], a.extents[1]}};
   }
-  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::convolution_space(infer(in, o), in[1], in[0], 1);
   }
   static constexpr var transpose(node_ref n, int i, var dy);
-  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
-                              std::span<var> out);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// image, dy -> filter gradient [O,C/groups,KH,KW]
 struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op> {
   static constexpr std::string_view name = "conv2d_weight_gradient";
   using options = convolution_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
     return {in[0].element, {in[1][1], in[0][1] / a.window.groups, a.extents[0], a.extents[1]}};
   }
-  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::convolution_space(in[0], infer(in, o), in[1], 2);
   }
   static constexpr var transpose(node_ref n, int i, var dy);
-  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
-                              std::span<var> out);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 namespace detail {
@@ -242,8 +236,7 @@ constexpr var channels_to_batch(var x, int size) {
 }
 /// One filter bank for all samples: they are more images. One for each: they are more groups.
 template <class Op>
-constexpr void batch_convolution(node_ref n, std::span<const var> in, unsigned batched,
-                                 std::span<var> out) {
+constexpr void batch_convolution(node_ref n, span<const var> in, unsigned batched, span<var> out) {
   auto o = n.as<convolution_options>();
   const int size = batch_size(in, batched);
   const auto here = std::source_location::current();
@@ -258,16 +251,16 @@ constexpr void batch_convolution(node_ref n, std::span<const var> in, unsigned b
 }
 }  // namespace detail
 
-constexpr void convolution_op::batch(node_ref n, std::span<const var> in, unsigned batched,
-                                     std::span<var> out) {
+constexpr void convolution_op::batch(node_ref n, span<const var> in, unsigned batched,
+                                     span<var> out) {
   detail::batch_convolution<convolution_op>(n, in, batched, out);
 }
-constexpr void convolution_input_gradient_op::batch(node_ref n, std::span<const var> in,
-                                                    unsigned batched, std::span<var> out) {
+constexpr void convolution_input_gradient_op::batch(node_ref n, span<const var> in,
+                                                    unsigned batched, span<var> out) {
   detail::batch_convolution<convolution_input_gradient_op>(n, in, batched, out);
 }
-constexpr void convolution_weight_gradient_op::batch(node_ref n, std::span<const var> in,
-                                                     unsigned batched, std::span<var> out) {
+constexpr void convolution_weight_gradient_op::batch(node_ref n, span<const var> in,
+                                                     unsigned batched, span<var> out) {
   auto o = n.as<options>();
   const int size = detail::batch_size(in, batched);
   o.window.groups *= size;
@@ -302,9 +295,9 @@ void detail::for_each_product(const shape& x, const shape& w, const shape& y, co
   });
 }
 
-inline void convolution_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                    std::span<const tensor_ref> out) {
-  std::vector<double> sums(std::size_t(out[0].type.size()), 0.0);
+inline void convolution_op::compute(const attributes& o, span<const tensor_ref> in,
+                                    span<const tensor_ref> out) {
+  list<double> sums(std::size_t(out[0].type.size()), 0.0);
   detail::for_each_product(
       in[0].type.shape, in[1].type.shape, out[0].type.shape, o.as<options>().window,
       [&](std::int64_t x, std::int64_t w, std::int64_t y) {
@@ -312,10 +305,9 @@ inline void convolution_op::compute(const attributes& o, std::span<const tensor_
       });
   for (std::size_t i = 0; i < sums.size(); ++i) write_element(out[0], std::int64_t(i), sums[i]);
 }
-inline void convolution_input_gradient_op::compute(const attributes& o,
-                                                   std::span<const tensor_ref> in,
-                                                   std::span<const tensor_ref> out) {
-  std::vector<double> sums(std::size_t(out[0].type.size()), 0.0);
+inline void convolution_input_gradient_op::compute(const attributes& o, span<const tensor_ref> in,
+                                                   span<const tensor_ref> out) {
+  list<double> sums(std::size_t(out[0].type.size()), 0.0);
   detail::for_each_product(
       out[0].type.shape, in[1].type.shape, in[0].type.shape, o.as<options>().window,
       [&](std::int64_t x, std::int64_t w, std::int64_t y) {
@@ -323,10 +315,9 @@ inline void convolution_input_gradient_op::compute(const attributes& o,
       });
   for (std::size_t i = 0; i < sums.size(); ++i) write_element(out[0], std::int64_t(i), sums[i]);
 }
-inline void convolution_weight_gradient_op::compute(const attributes& o,
-                                                    std::span<const tensor_ref> in,
-                                                    std::span<const tensor_ref> out) {
-  std::vector<double> sums(std::size_t(out[0].type.size()), 0.0);
+inline void convolution_weight_gradient_op::compute(const attributes& o, span<const tensor_ref> in,
+                                                    span<const tensor_ref> out) {
+  list<double> sums(std::size_t(out[0].type.size()), 0.0);
   detail::for_each_product(
       in[0].type.shape, out[0].type.shape, in[1].type.shape, o.as<options>().window,
       [&](std::int64_t x, std::int64_t w, std::int64_t y) {

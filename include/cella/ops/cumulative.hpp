@@ -45,7 +45,7 @@ struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op> {
     std::int32_t reverse{};
     std::int32_t exclusive{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
   static constexpr var transpose(node_ref n, int, var dy) {
@@ -53,8 +53,7 @@ struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op> {
     o.reverse = !o.reverse;
     return emit<cumsum_op>(o, std::source_location::current(), dy);
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
     double sum = 0;
     detail::for_each_in_order(
@@ -76,12 +75,11 @@ struct linear_recurrence_op : opaque<linear_recurrence_op>,
     std::int32_t axis{};
     std::int32_t reverse{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
   /// dx = g and da[k] = g[k] h[k-1], where g[k] = a[k+1] g[k+1] + dh[k].
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char> needed,
-                            std::span<var> dx) {
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char> needed, span<var> dx) {
     auto o = n.as<options>();
     const bool forward = !o.reverse;
     o.reverse = forward;
@@ -90,8 +88,7 @@ struct linear_recurrence_op : opaque<linear_recurrence_op>,
     if (needed[0]) dx[0] = g * detail::shift(n.output(), o.axis, forward);
     dx[1] = g;
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
     double h = 0;
     bool first = true;

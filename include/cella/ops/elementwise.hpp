@@ -294,7 +294,7 @@ struct select_op : elementwise<select_op> {
   static constexpr std::string_view onnx = "Where";
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 0b110;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[1];
   }
   static constexpr auto apply(auto condition, auto x, auto y) { return select(condition, x, y); }

@@ -92,7 +92,7 @@ constexpr var im2col(operand image, int size, int stride = 1, int padding = 0) {
   const var padded = pad(image, {0, 0, padding, padding}, {0, 0, padding, padding});
   const int rows = (padded.extent(2) - size) / stride + 1;
   const int columns = (padded.extent(3) - size) / stride + 1;
-  std::vector<var> taps;
+  list<var> taps;
   for (int p = 0; p < size; ++p) {
     for (int q = 0; q < size; ++q) {
       taps.push_back(strided_slice(

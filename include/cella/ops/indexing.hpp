@@ -23,14 +23,13 @@ struct one_hot_op : opaque<one_hot_op>, detail::keeps_options {
     std::int32_t depth{};
     std::int32_t element{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
     tensor_type t{dtype(a.element), in[0].shape};
     t.shape.push_back(a.depth);
     return t;
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// table, indices -> the table with `axis` replaced by the axes of the indices. An index outside
@@ -39,7 +38,7 @@ struct gather_op : linear<gather_op> {
   static constexpr std::string_view name = "gather";
   static constexpr std::string_view onnx = "Gather";
   using options = detail::indexing_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const int axis = o.as<options>().axis;
     tensor_type t = in[0];
     t.shape.erase(axis);
@@ -47,10 +46,8 @@ struct gather_op : linear<gather_op> {
     return t;
   }
   static constexpr var transpose(node_ref n, int, var dy);
-  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
-                              std::span<var> out);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// values, indices -> zeros of the table's type, to which each value is added where its index
@@ -58,7 +55,7 @@ struct gather_op : linear<gather_op> {
 struct scatter_op : linear<scatter_op> {
   static constexpr std::string_view name = "scatter";
   using options = detail::indexing_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
     tensor_type t = in[0];
     for (int i = 0; i < a.indices; ++i) t.shape.erase(a.axis);
@@ -66,10 +63,8 @@ struct scatter_op : linear<scatter_op> {
     return t;
   }
   static constexpr var transpose(node_ref n, int, var dy);
-  static constexpr void batch(node_ref n, std::span<const var> in, unsigned batched,
-                              std::span<var> out);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// table, indices of the result's shape -> along `axis`, each element from where its own index
@@ -78,12 +73,11 @@ struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gathe
   static constexpr std::string_view name = "gather_elements";
   static constexpr std::string_view onnx = "GatherElements";
   using options = detail::indexing_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, in[1].shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// values, indices of the same shape -> each value added to zeros where its index points: the
@@ -94,7 +88,7 @@ struct scatter_elements_op : linear<scatter_elements_op> {
     cella::shape shape{};
     std::int32_t axis{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
@@ -104,8 +98,7 @@ struct scatter_elements_op : linear<scatter_elements_op> {
     ++o.axis;
     return o;
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 // ---- public functions
@@ -204,7 +197,7 @@ namespace detail {
 /// Index tuples along the last axis -> their row-major positions in the leading axes of `s`.
 constexpr var flat_index(var i, const shape& s) {
   const int n = i.extent(-1);
-  const std::vector<var> parts = unstack(i, -1);
+  const list<var> parts = unstack(i, -1);
   var flat = parts[0];
   for (int d = 1; d < n; ++d) flat = flat * s[d] + parts[std::size_t(d)];
   return flat;
@@ -249,15 +242,14 @@ constexpr var scatter_nd(operand indices, operand values, const shape& target) {
 namespace detail {
 /// The table or the values have samples, the indices have none.
 template <class Op>
-constexpr var batch_table(node_ref n, std::span<const var> in) {
+constexpr var batch_table(node_ref n, span<const var> in) {
   auto o = n.as<indexing_options>();
   ++o.axis;
   return emit<Op>(o, std::source_location::current(), in[0], in[1]);
 }
 }  // namespace detail
 
-constexpr void gather_op::batch(node_ref n, std::span<const var> in, unsigned batched,
-                                std::span<var> out) {
+constexpr void gather_op::batch(node_ref n, span<const var> in, unsigned batched, span<var> out) {
   const auto o = n.as<options>();
   if (batched == 1) out[0] = detail::batch_table<gather_op>(n, in);
   if (batched != 2) return;
@@ -268,12 +260,10 @@ constexpr void gather_op::batch(node_ref n, std::span<const var> in, unsigned ba
   std::array<int, max_rank> order{};
   for (int i = 0; i < y.rank(); ++i)
     order[std::size_t(i)] = i == 0 ? o.axis : i <= o.axis ? i - 1 : i;
-  out[0] = o.axis == 0
-               ? y
-               : cella::transpose(y, std::span<const int>(order.data(), std::size_t(y.rank())));
+  out[0] =
+      o.axis == 0 ? y : cella::transpose(y, span<const int>(order.data(), std::size_t(y.rank())));
 }
-constexpr void scatter_op::batch(node_ref n, std::span<const var> in, unsigned batched,
-                                 std::span<var> out) {
+constexpr void scatter_op::batch(node_ref n, span<const var> in, unsigned batched, span<var> out) {
   if (batched == 1) out[0] = detail::batch_table<scatter_op>(n, in);
 }
 constexpr var gather_op::transpose(node_ref n, int, var dy) {
@@ -294,8 +284,8 @@ constexpr var scatter_elements_op::transpose(node_ref n, int, var dy) {
 
 // ---- computation at run time
 
-inline void one_hot_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                std::span<const tensor_ref> out) {
+inline void one_hot_op::compute(const attributes& o, span<const tensor_ref> in,
+                                span<const tensor_ref> out) {
   const int depth = o.as<options>().depth;
   for (std::int64_t i = 0; i < in[0].type.size(); ++i) {
     const double hot = read_element(in[0], i);
@@ -339,30 +329,30 @@ inline void add_element(const tensor_ref& t, std::int64_t i, double value) {
 }
 }  // namespace detail
 
-inline void gather_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                               std::span<const tensor_ref> out) {
+inline void gather_op::compute(const attributes& o, span<const tensor_ref> in,
+                               span<const tensor_ref> out) {
   detail::for_each_gathered(in[1], in[0].type.shape, o.as<options>().axis,
                             [&](std::int64_t from, std::int64_t to) {
                               write_element(out[0], to, detail::read_or_nan(in[0], from));
                             });
 }
-inline void scatter_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                std::span<const tensor_ref> out) {
+inline void scatter_op::compute(const attributes& o, span<const tensor_ref> in,
+                                span<const tensor_ref> out) {
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   detail::for_each_gathered(in[1], out[0].type.shape, o.as<options>().axis,
                             [&](std::int64_t to, std::int64_t from) {
                               detail::add_element(out[0], to, read_element(in[0], from));
                             });
 }
-inline void gather_elements_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                        std::span<const tensor_ref> out) {
+inline void gather_elements_op::compute(const attributes& o, span<const tensor_ref> in,
+                                        span<const tensor_ref> out) {
   detail::for_each_gathered_element(in[1], in[0].type.shape, o.as<options>().axis,
                                     [&](std::int64_t from, std::int64_t to) {
                                       write_element(out[0], to, detail::read_or_nan(in[0], from));
                                     });
 }
-inline void scatter_elements_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                         std::span<const tensor_ref> out) {
+inline void scatter_elements_op::compute(const attributes& o, span<const tensor_ref> in,
+                                         span<const tensor_ref> out) {
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   detail::for_each_gathered_element(in[1], out[0].type.shape, o.as<options>().axis,
                                     [&](std::int64_t to, std::int64_t from) {

@@ -18,7 +18,7 @@ struct matmul_op : bilinear<matmul_op> {
     iteration_space::axes b = iteration_space::no_axes;
     iteration_space::axes result = iteration_space::no_axes;
   };
-  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     const auto x = o.as<options>();
     iteration_space s;
     s.operands = {x.a, x.b, iteration_space::no_axes};
@@ -32,7 +32,7 @@ struct matmul_op : bilinear<matmul_op> {
     }
     return s;
   }
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const iteration_space s = space(in, o);
     tensor_type t{in[0].element, {}};
     for (std::int8_t f : s.result) {
@@ -65,8 +65,7 @@ struct matmul_op : bilinear<matmul_op> {
   static constexpr attributes batch_options(node_ref n, int, unsigned batched) {
     return with_leading_factor(n.as<options>(), batched & 1, batched & 2, true);
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Matrix product over the last two axes. Leading axes are batches: they are equal in both
@@ -187,8 +186,8 @@ constexpr var tensor_dot(operand left, operand right, const axis_list& axes_x,
   return emit<matmul_op>(o, right.at(), x, y);
 }
 
-inline void matmul_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                               std::span<const tensor_ref> out) {
+inline void matmul_op::compute(const attributes& o, span<const tensor_ref> in,
+                               span<const tensor_ref> out) {
   const std::array types{in[0].type, in[1].type};
   const iteration_space s = space(types, o);
   std::array<std::array<std::int64_t, 12>, 2> step{};  // of each operand along each factor

@@ -136,8 +136,8 @@ constexpr var local_response_norm(operand x, int size, double alpha = 1e-4, doub
   before[1] = size / 2;
   after[1] = (size - 1) / 2;
   const auto rank = std::size_t(v.rank());
-  const var squares = pad({square(v), x.at()}, std::span<const int>(before.data(), rank),
-                          std::span<const int>(after.data(), rank));
+  const var squares = pad({square(v), x.at()}, span<const int>(before.data(), rank),
+                          span<const int>(after.data(), rank));
   var total = slice(squares, 1, 0, v.extent(1));
   for (int i = 1; i < size; ++i) total += slice(squares, 1, i, i + v.extent(1));
   return v * pow(total * (alpha / size) + k, -beta);

@@ -9,10 +9,10 @@
 //   constexpr var square(operand x) { return apply<square_op>(x); }
 #pragma once
 
+#include <cella/graph/span.hpp>
 #include <cella/graph/var.hpp>
 #include <concepts>
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <type_traits>
 
@@ -28,7 +28,7 @@ struct no_options {
 template <class Op>
 struct elementwise {
   static constexpr op_kind kind = op_kind::elementwise;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
   static constexpr var partial(node_ref, int) { return zero_partial; }
@@ -37,7 +37,7 @@ struct elementwise {
 /// Base of elementwise operations with a truth value as result; no derivative.
 template <class Op>
 struct predicate : elementwise<Op> {
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {dtype::boolean, in[0].shape};
   }
 };

@@ -53,7 +53,7 @@ template <class Edge>
 constexpr var join_edges(operand x, const axis_list& before, const axis_list& after, Edge edge) {
   var v = x.in(*x.owner());
   for (int i = 0; i < v.rank(); ++i) {
-    std::vector<var> parts;
+    list<var> parts;
     if (before[i]) parts.push_back(edge(v, i, before[i], false));
     parts.push_back(v);
     if (after[i]) parts.push_back(edge(v, i, after[i], true));

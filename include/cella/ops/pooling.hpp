@@ -44,16 +44,14 @@ struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op> {
   static constexpr std::string_view name = "max_pool";
   static constexpr std::string_view onnx = "MaxPool";
   using options = pooling_options;
-  static constexpr int results(std::span<const tensor_type> in, const attributes& o,
-                               std::span<tensor_type> out) {
+  static constexpr int results(span<const tensor_type> in, const attributes& o,
+                               span<tensor_type> out) {
     out[0] = out[1] = detail::pooled(in[0], o.as<options>());
     out[1].element = dtype::u8;
     return 2;
   }
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// values [N,C,PH,PW], positions u8 -> image [N,C,H,W]: each value is added where its position
@@ -61,25 +59,23 @@ struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op> {
 struct unpool_op : linear<unpool_op>, detail::merges_batches<unpool_op> {
   static constexpr std::string_view name = "unpool";
   using options = pooling_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto e = o.as<options>().extents;
     return {in[0].element, {in[0][0], in[0][1], e[0], e[1]}};
   }
   static constexpr var transpose(node_ref n, int i, var dy);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// image, positions u8 -> the image's elements at those positions: the transpose of `unpool`.
 struct pool_gather_op : linear<pool_gather_op>, detail::merges_batches<pool_gather_op> {
   static constexpr std::string_view name = "pool_gather";
   using options = pooling_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, in[1].shape};
   }
   static constexpr var transpose(node_ref n, int i, var dy);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Mean of each window.
@@ -87,25 +83,23 @@ struct average_pool_op : linear<average_pool_op>, detail::merges_batches<average
   static constexpr std::string_view name = "average_pool";
   static constexpr std::string_view onnx = "AveragePool";
   using options = pooling_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return detail::pooled(in[0], o.as<options>());
   }
   static constexpr var transpose(node_ref n, int i, var dy);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Spreads each value evenly over its window: the transpose of `average_pool`.
 struct average_spread_op : linear<average_spread_op>, detail::merges_batches<average_spread_op> {
   static constexpr std::string_view name = "average_spread";
   using options = pooling_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto e = o.as<options>().extents;
     return {in[0].element, {in[0][0], in[0][1], e[0], e[1]}};
   }
   static constexpr var transpose(node_ref n, int i, var dy);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 // ---- public functions
@@ -178,8 +172,7 @@ constexpr pooling_options with_extents(pooling_options o, var image) {
 }
 }  // namespace detail
 
-constexpr void max_pool_op::vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                                std::span<var> dx) {
+constexpr void max_pool_op::vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
   if (dy[0].id < 0) return;
   const auto o = detail::with_extents(n.as<options>(), n.operand(0));
   dx[0] = emit<unpool_op>(o, std::source_location::current(), dy[0], n.output(1));
@@ -201,8 +194,8 @@ constexpr var average_spread_op::transpose(node_ref n, int, var dy) {
 
 // ---- computation at run time
 
-inline void max_pool_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                 std::span<const tensor_ref> out) {
+inline void max_pool_op::compute(const attributes& o, span<const tensor_ref> in,
+                                 span<const tensor_ref> out) {
   const auto a = o.as<options>();
   for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
     double best = -std::numeric_limits<double>::infinity();
@@ -220,8 +213,8 @@ inline void max_pool_op::compute(const attributes& o, std::span<const tensor_ref
     write_element(out[1], k, at);
   });
 }
-inline void unpool_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                               std::span<const tensor_ref> out) {
+inline void unpool_op::compute(const attributes& o, span<const tensor_ref> in,
+                               span<const tensor_ref> out) {
   const auto a = o.as<options>();
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   for_each_index(in[0].type.shape, [&](std::int64_t k, const multi_index& i) {
@@ -231,8 +224,8 @@ inline void unpool_op::compute(const attributes& o, std::span<const tensor_ref> 
     });
   });
 }
-inline void pool_gather_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                    std::span<const tensor_ref> out) {
+inline void pool_gather_op::compute(const attributes& o, span<const tensor_ref> in,
+                                    span<const tensor_ref> out) {
   const auto a = o.as<options>();
   for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
     detail::for_each_tap(in[0].type.shape, a, i, [&](std::int64_t x, int position) {
@@ -247,8 +240,8 @@ inline double window_count(const shape& image, const pooling_options& o, const m
   return o.count_padding ? double(o.kernel[0]) * o.kernel[1] : double(n);
 }
 }  // namespace detail
-inline void average_pool_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                     std::span<const tensor_ref> out) {
+inline void average_pool_op::compute(const attributes& o, span<const tensor_ref> in,
+                                     span<const tensor_ref> out) {
   const auto a = o.as<options>();
   for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
     double sum = 0;
@@ -257,8 +250,8 @@ inline void average_pool_op::compute(const attributes& o, std::span<const tensor
     write_element(out[0], k, sum / detail::window_count(in[0].type.shape, a, i));
   });
 }
-inline void average_spread_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                       std::span<const tensor_ref> out) {
+inline void average_spread_op::compute(const attributes& o, span<const tensor_ref> in,
+                                       span<const tensor_ref> out) {
   const auto a = o.as<options>();
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   for_each_index(in[0].type.shape, [&](std::int64_t k, const multi_index& i) {

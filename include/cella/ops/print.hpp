@@ -57,13 +57,12 @@ struct print_op : linear<print_op> {
   struct options {
     std::array<char, 64> label{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
   static constexpr var transpose(node_ref, int, var dy) { return dy; }
   static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto all = o.as<options>();
     const std::string line = all.label.data() + to_string(in[0]) + "\n";
     std::fputs(line.c_str(), stdout);

@@ -16,12 +16,11 @@ struct random_uniform_op : opaque<random_uniform_op> {
     std::int32_t element{};
     std::int32_t stream{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type>, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Uniform numbers in [0, 1) of the type of `like`, from the program's random state.
@@ -50,8 +49,8 @@ constexpr var dropout(operand x, double rate) {
 
 // ---- computation at run time
 
-inline void random_uniform_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                                       std::span<const tensor_ref> out) {
+inline void random_uniform_op::compute(const attributes& o, span<const tensor_ref> in,
+                                       span<const tensor_ref> out) {
   const auto* state = reinterpret_cast<const std::uint64_t*>(in[0].data);
   const auto stream = std::uint64_t(o.as<options>().stream);
   const std::uint64_t key = fold_in(fold_in(state[0], state[1]), stream);

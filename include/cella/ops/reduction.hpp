@@ -13,10 +13,10 @@ namespace detail {
 template <class Op>
 struct folding : opaque<Op>, moves_axes {
   using options = axes_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return without_axes(in[0], o.as<options>().axes);
   }
-  static constexpr iteration_space space(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return reduction_space(in[0], o.as<options>().axes);
   }
 };
@@ -24,8 +24,8 @@ struct folding : opaque<Op>, moves_axes {
 /// Positions of the best elements along an axis, the first of equal ones; the first NaN is best.
 template <class Better>
 void best_positions(const tensor_ref& x, int axis, const tensor_ref& y, Better better) {
-  std::vector<double> best(std::size_t(y.type.size()), 0.0);
-  std::vector<std::int64_t> at(best.size(), -1);
+  list<double> best(std::size_t(y.type.size()), 0.0);
+  list<std::int64_t> at(best.size(), -1);
   fold_axes(x, 1u << axis, best.data(), [&](double& a, double v, const multi_index& i) {
     std::int64_t& position = at[std::size_t(&a - best.data())];
     if (position >= 0 && !better(v, a) && !(v != v && a == a)) return;
@@ -39,7 +39,7 @@ void best_positions(const tensor_ref& x, int axis, const tensor_ref& y, Better b
 template <class Op>
 struct search : opaque<Op>, moves_axis<Op> {
   using options = axis_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {dtype::i64, without_axes(in[0], 1u << o.as<options>().axis).shape};
   }
 };
@@ -50,10 +50,8 @@ struct search : opaque<Op>, moves_axis<Op> {
 struct max_op : detail::folding<max_op> {
   static constexpr std::string_view name = "max";
   static constexpr std::string_view onnx = "ReduceMax";
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, -std::numeric_limits<double>::infinity(), out[0],
                       [](double a, double v) { return v > a || v != v ? v : a; });
   }
@@ -63,10 +61,8 @@ struct max_op : detail::folding<max_op> {
 struct min_op : detail::folding<min_op> {
   static constexpr std::string_view name = "min";
   static constexpr std::string_view onnx = "ReduceMin";
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, std::numeric_limits<double>::infinity(), out[0],
                       [](double a, double v) { return v < a || v != v ? v : a; });
   }
@@ -76,10 +72,8 @@ struct min_op : detail::folding<min_op> {
 struct prod_op : detail::folding<prod_op> {
   static constexpr std::string_view name = "prod";
   static constexpr std::string_view onnx = "ReduceProd";
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, 1, out[0],
                       [](double a, double v) { return a * v; });
   }
@@ -89,8 +83,7 @@ struct prod_op : detail::folding<prod_op> {
 struct argmax_op : detail::search<argmax_op> {
   static constexpr std::string_view name = "argmax";
   static constexpr std::string_view onnx = "ArgMax";
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::best_positions(in[0], o.as<options>().axis, out[0],
                            [](double v, double a) { return v > a; });
   }
@@ -100,8 +93,7 @@ struct argmax_op : detail::search<argmax_op> {
 struct argmin_op : detail::search<argmin_op> {
   static constexpr std::string_view name = "argmin";
   static constexpr std::string_view onnx = "ArgMin";
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::best_positions(in[0], o.as<options>().axis, out[0],
                            [](double v, double a) { return v < a; });
   }
@@ -268,25 +260,22 @@ constexpr var product_of_others(var x, const shape& s, unsigned axes) {
     }
   }
   const auto rank = std::size_t(s.rank);
-  const var last = transpose(x, std::span<const int>(order.data(), rank));
+  const var last = transpose(x, span<const int>(order.data(), rank));
   const std::int64_t kept = without_axes(x.type(), axes).size();
   const var lines = reshape(last, {kept, s.size() / kept});
   return transpose(reshape(product_of_others(lines, 1), last.shape()),
-                   std::span<const int>(inverse.data(), rank));
+                   span<const int>(inverse.data(), rank));
 }
 
 }  // namespace detail
 
-constexpr void max_op::vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                           std::span<var> dx) {
+constexpr void max_op::vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
   dx[0] = detail::share_among_equals(n, dy[0]);
 }
-constexpr void min_op::vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                           std::span<var> dx) {
+constexpr void min_op::vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
   dx[0] = detail::share_among_equals(n, dy[0]);
 }
-constexpr void prod_op::vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx) {
+constexpr void prod_op::vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
   const unsigned axes = n.as<options>().axes;
   const var x = n.operand(0);
   dx[0] =

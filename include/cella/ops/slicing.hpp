@@ -1,10 +1,10 @@
 // Operations that cut and join: slice, pad, concat and what is made of them.
 #pragma once
 
+#include <cella/graph/list.hpp>
 #include <cella/ops/batching.hpp>
 #include <initializer_list>
 #include <utility>
-#include <vector>
 
 namespace cella {
 
@@ -18,13 +18,12 @@ struct slice_op : linear<slice_op> {
     std::array<std::int32_t, max_rank> start{};
     std::array<std::int16_t, max_rank> step{1, 1, 1, 1, 1, 1, 1, 1};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int size, unsigned);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// The transpose of `slice`: zeros, but operand index i lies at result index `start + i * step`.
@@ -34,12 +33,11 @@ struct embed_op : linear<embed_op> {
   static constexpr attributes batch_options(node_ref n, int size, unsigned batched) {
     return slice_op::batch_options(n, size, batched);
   }
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
   static constexpr var transpose(node_ref n, int, var dy);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Tensors one after the other along an axis; any number of operands.
@@ -50,15 +48,14 @@ struct concat_op : linear<concat_op>, detail::moves_axis<concat_op> {
   struct options {
     std::int32_t axis{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes& o) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     tensor_type t = in[0];
     const int axis = o.as<options>().axis;
     for (const auto& x : in.subspan(1)) t.shape[axis] += x[axis];
     return t;
   }
   static constexpr var transpose(node_ref n, int operand, var dy);
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 // ---- public functions
@@ -140,7 +137,7 @@ constexpr var reverse(operand x, const axis_list& axes) {
 constexpr var reverse(operand x, int axis) { return reverse(x, axis_list{axis}); }
 
 /// Tensors one after the other along `axis`; all other extents agree. Precondition: at least one.
-constexpr var concat(std::span<const var> parts, int axis,
+constexpr var concat(span<const var> parts, int axis,
                      std::source_location at = std::source_location::current()) {
   builder& b = *parts[0].b;
   const shape first = parts[0].shape();
@@ -162,43 +159,43 @@ constexpr var concat(std::span<const var> parts, int axis,
 }
 constexpr var concat(std::initializer_list<var> parts, int axis,
                      std::source_location at = std::source_location::current()) {
-  return concat(std::span<const var>(parts.begin(), parts.size()), axis, at);
+  return concat(span<const var>(parts.begin(), parts.size()), axis, at);
 }
 
 /// Tensors of one shape side by side along a new axis. Precondition: at least one.
-constexpr var stack(std::span<const var> parts, int axis,
+constexpr var stack(span<const var> parts, int axis,
                     std::source_location at = std::source_location::current()) {
-  std::vector<var> expanded;
+  list<var> expanded;
   for (const var& p : parts) expanded.push_back(expand_dims({p, at}, axis));
   return concat(expanded, axis, at);
 }
 constexpr var stack(std::initializer_list<var> parts, int axis,
                     std::source_location at = std::source_location::current()) {
-  return stack(std::span<const var>(parts.begin(), parts.size()), axis, at);
+  return stack(span<const var>(parts.begin(), parts.size()), axis, at);
 }
 
 /// `count` parts of equal extent along an axis, in order.
-constexpr std::vector<var> split(operand x, int count, int axis) {
+constexpr list<var> split(operand x, int count, int axis) {
   builder& b = *x.owner();
   const var v = x.in(b);
   const int a = detail::find_axis("split", v, axis, x.at());
-  if (a < 0) return std::vector<var>(std::size_t(count < 1 ? 1 : count), v);
+  if (a < 0) return list<var>(std::size_t(count < 1 ? 1 : count), v);
   if (count < 1 || v.extent(a) % count) {
     b.fail(text() << x.at() << ": split: axis " << axis << " of " << b.describe(v.id) << " "
                   << v.shape() << " does not divide into " << count << " equal parts");
-    return std::vector<var>(std::size_t(count < 1 ? 1 : count), v);
+    return list<var>(std::size_t(count < 1 ? 1 : count), v);
   }
   const int n = v.extent(a) / count;
-  std::vector<var> parts;
+  list<var> parts;
   for (int k = 0; k < count; ++k) parts.push_back(slice({v, x.at()}, a, k * n, (k + 1) * n));
   return parts;
 }
 /// The elements along an axis, which vanishes from them.
-constexpr std::vector<var> unstack(operand x, int axis) {
+constexpr list<var> unstack(operand x, int axis) {
   const var v = x.in(*x.owner());
   const int a = detail::find_axis("unstack", v, axis, x.at());
-  if (a < 0) return std::vector<var>(1, v);
-  std::vector<var> parts = split({v, x.at()}, v.extent(a), a);
+  if (a < 0) return list<var>(1, v);
+  list<var> parts = split({v, x.at()}, v.extent(a), a);
   for (var& p : parts) p = squeeze({p, x.at()}, a);
   return parts;
 }
@@ -234,8 +231,8 @@ constexpr var concat_op::transpose(node_ref n, int operand, var dy) {
 }
 // ---- computation at run time
 
-inline void slice_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                              std::span<const tensor_ref> out) {
+inline void slice_op::compute(const attributes& o, span<const tensor_ref> in,
+                              span<const tensor_ref> out) {
   const auto a = o.as<options>();
   const auto from = row_major_strides(in[0].type.shape);
   stride_list step{};
@@ -246,8 +243,8 @@ inline void slice_op::compute(const attributes& o, std::span<const tensor_ref> i
   }
   copy_strided(in[0], origin, step, out[0]);
 }
-inline void embed_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                              std::span<const tensor_ref> out) {
+inline void embed_op::compute(const attributes& o, span<const tensor_ref> in,
+                              span<const tensor_ref> out) {
   const auto a = o.as<options>();
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   const auto to = row_major_strides(out[0].type.shape);
@@ -259,8 +256,8 @@ inline void embed_op::compute(const attributes& o, std::span<const tensor_ref> i
   }
   scatter_strided(in[0], out[0], origin, step);
 }
-inline void concat_op::compute(const attributes& o, std::span<const tensor_ref> in,
-                               std::span<const tensor_ref> out) {
+inline void concat_op::compute(const attributes& o, span<const tensor_ref> in,
+                               span<const tensor_ref> out) {
   const int axis = o.as<options>().axis;
   const shape& s = out[0].type.shape;
   const std::size_t unit = size_of(out[0].type.element) * std::size_t(s.size(axis + 1, s.rank));

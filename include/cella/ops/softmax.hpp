@@ -35,18 +35,16 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op> {
   static constexpr std::string_view name = "softmax";
   static constexpr std::string_view onnx = "Softmax";
   using options = detail::axis_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
   /// dx = y (dy - sum(dy y))
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx) {
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
     const int axis = n.as<options>().axis;
     const var y = n.output();
     dx[0] = y * (dy[0] - sum(dy[0] * y, {axis}, true));
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::for_each_line(in[0].type.shape, o.as<options>().axis,
                           [&](std::int64_t base, std::int64_t step, int n) {
                             detail::softmax_line(in[0], out[0], base, step, n, false);
@@ -59,19 +57,17 @@ struct log_softmax_op : opaque<log_softmax_op>, detail::moves_axis<log_softmax_o
   static constexpr std::string_view name = "log_softmax";
   static constexpr std::string_view onnx = "LogSoftmax";
   using options = detail::axis_options;
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
   /// dx = dy - softmax(x) sum(dy)
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx) {
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
     const int axis = n.as<options>().axis;
     const var p =
         emit<softmax_op>(detail::axis_options{axis}, std::source_location::current(), n.operand(0));
     dx[0] = dy[0] - p * sum(dy[0], {axis}, true);
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::for_each_line(in[0].type.shape, o.as<options>().axis,
                           [&](std::int64_t base, std::int64_t step, int n) {
                             detail::softmax_line(in[0], out[0], base, step, n, true);
@@ -83,19 +79,17 @@ struct log_softmax_op : opaque<log_softmax_op>, detail::moves_axis<log_softmax_o
 struct cross_entropy_op : opaque<cross_entropy_op>, detail::merges_batches<cross_entropy_op> {
   static constexpr std::string_view name = "cross_entropy";
   static constexpr std::string_view onnx = "SoftmaxCrossEntropyLoss";
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, {in[0][0]}};
   }
   /// dx = (softmax(x) - one_hot(label)) dy
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx) {
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
     const var z = n.operand(0);
     const var p = emit<softmax_op>(detail::axis_options{1}, std::source_location::current(), z);
     const var hot = one_hot(n.operand(1), z.extent(1), z.element());
     dx[0] = (p - hot) * expand_dims(dy[0], 1);
   }
-  static void compute(const attributes&, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
     const int classes = in[0].type[1];
     for (std::int64_t r = 0; r < in[0].type[0]; ++r) {
       double top = -std::numeric_limits<double>::infinity();

@@ -77,7 +77,7 @@ class application_table {
   }
 
   const graph& g_;
-  std::vector<node_id> places_;
+  list<node_id> places_;
 };
 
 }  // namespace detail

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/span.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
-#include <span>
 
 namespace cella {
 
@@ -42,8 +42,7 @@ constexpr void walk(const shape& from, std::int64_t origin, const stride_list& s
 
 /// Where each element of the result of node `n` comes from. Precondition: `moves_elements(n)`, and
 /// `map` has as many entries as the result has elements.
-constexpr void element_map(const node& n, std::span<const tensor_type> in,
-                           std::span<element_source> map) {
+constexpr void element_map(const node& n, span<const tensor_type> in, span<element_source> map) {
   auto take = [&](std::int64_t to, std::int64_t from, int operand = 0) {
     map[std::size_t(to)] = {std::int16_t(operand), std::int16_t(from)};
   };
@@ -90,7 +89,7 @@ constexpr void element_map(const node& n, std::span<const tensor_type> in,
 /// has, and which elements they are made of.
 class contraction {
  public:
-  constexpr contraction(const node& n, std::span<const tensor_type> in)
+  constexpr contraction(const node& n, span<const tensor_type> in)
       : space_(is<matmul_op>(n)
                    ? matmul_op::space(in, n.attributes)
                    : detail::reduction_space(in[0], n.attributes.as<axes_options>().axes)) {
@@ -120,11 +119,11 @@ class contraction {
 
  private:
   using factors = std::array<std::int8_t, 12>;
-  constexpr std::int64_t offset(std::size_t k, const factors& list, int count,
+  constexpr std::int64_t offset(std::size_t k, const factors& all, int count,
                                 std::int64_t index) const {
     std::int64_t p = 0;
     for (int i = count; i-- > 0;) {
-      const auto f = std::size_t(list[std::size_t(i)]);
+      const auto f = std::size_t(all[std::size_t(i)]);
       p += index % space_.extents[f] * step_[k][f];
       index /= space_.extents[f];
     }

@@ -392,7 +392,7 @@ constexpr node_id joined_parts(rewriter& r, node_id n) {
   if (a < 0) return no_node;
   std::array<node_id, 8> in{};
   for (int k = 0; k < sum.count; ++k) in[std::size_t(k)] = r.operand(sum.parts[std::size_t(k)], 0);
-  return r.emit(bound<concat_op>(), std::span<const node_id>(in.data(), std::size_t(sum.count)),
+  return r.emit(bound<concat_op>(), span<const node_id>(in.data(), std::size_t(sum.count)),
                 concat_op::options{a});
 }
 

@@ -70,8 +70,8 @@ class fuser {
   }
 
   const graph& g;
-  std::vector<group> groups;
-  std::vector<attention_pattern> patterns;
+  list<group> groups;
+  list<attention_pattern> patterns;
 
   // ---- what the planner asks
 
@@ -103,7 +103,7 @@ class fuser {
     const node& x = g.nodes[std::size_t(n)];
     return is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x);
   }
-  constexpr std::span<const node_id> users(node_id n) const {
+  constexpr span<const node_id> users(node_id n) const {
     return {users_.data() + first_user_[std::size_t(n)],
             std::size_t(first_user_[std::size_t(n) + 1] - first_user_[std::size_t(n)])};
   }
@@ -128,16 +128,16 @@ class fuser {
     return users(n).size() == 1 && !is_output(n) ? users(n)[0] : no_node;
   }
 
-  std::vector<char> batched;
-  flags blocked;           ///< images in blocks of channels
-  std::vector<int> owner;  ///< group of a node
+  list<char> batched;
+  flags blocked;    ///< images in blocks of channels
+  list<int> owner;  ///< group of a node
 
  private:
   constexpr void index_users() {
     const auto& order = g.regions[0].nodes;
     output_.assign(g.nodes.size(), 0);
     for (node_id n : g.regions[0].outputs) live_[std::size_t(n)] = output_[std::size_t(n)] = 1;
-    std::vector<int> count(g.nodes.size() + 1, 0);
+    list<int> count(g.nodes.size() + 1, 0);
     for (std::size_t i = order.size(); i-- > 0;) {
       if (!live_[std::size_t(order[i])]) continue;
       for (node_id o : g.operands(order[i])) {
@@ -148,7 +148,7 @@ class fuser {
     first_user_.assign(g.nodes.size() + 1, 0);
     for (std::size_t n = 0; n < g.nodes.size(); ++n) first_user_[n + 1] = first_user_[n] + count[n];
     users_.assign(std::size_t(first_user_.back()), no_node);
-    std::vector<int> next(first_user_.begin(), first_user_.end());
+    list<int> next(first_user_.begin(), first_user_.end());
     for (node_id n : order) {
       if (!live_[std::size_t(n)]) continue;
       for (node_id o : g.operands(n)) users_[std::size_t(next[std::size_t(o)]++)] = n;
@@ -803,8 +803,8 @@ class fuser {
   flags output_;
   flags assembled_ = flags(g.nodes.size(), 0);
   flags prologue_ = flags(g.nodes.size(), 0);
-  std::vector<int> first_user_;
-  std::vector<node_id> users_;
+  list<int> first_user_;
+  list<node_id> users_;
 };
 
 }  // namespace cella

@@ -82,7 +82,7 @@ class loop_product_mover {
   // ---- new nodes
 
   /// A node beside the scan, in its place in the user's source.
-  constexpr node_id append(const op_info& op, std::span<const node_id> in, const attributes& o,
+  constexpr node_id append(const op_info& op, span<const node_id> in, const attributes& o,
                            tensor_type type) {
     node n = g_.nodes[std::size_t(scan_)];
     n.op = &op;
@@ -190,7 +190,7 @@ class loop_product_mover {
     return g_.nodes[std::size_t(n)].attributes.as<matmul_op::options>();
   }
   constexpr void move_before() {
-    std::vector<std::size_t> places;
+    list<std::size_t> places;
     const ids nodes = body().nodes;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (ready_before(nodes[i])) places.push_back(i);
@@ -317,18 +317,18 @@ class loop_product_mover {
       if (r.outputs[q] == n) return get(int(q));
     }
     r.outputs.push_back(n);
-    std::vector<tensor_type> types = result_types();
+    list<tensor_type> types = result_types();
     types.push_back(with_leading(options().length, g_.type(n)));
     set_results(types);
     return get(int(types.size()) - 1);
   }
-  constexpr std::vector<tensor_type> result_types() const {
-    std::vector<tensor_type> types;
+  constexpr list<tensor_type> result_types() const {
+    list<tensor_type> types;
     for (int q = 0; q < g_.nodes[std::size_t(scan_)].result_count; ++q)
       types.push_back(g_.result_type(scan_, q));
     return types;
   }
-  constexpr void set_results(const std::vector<tensor_type>& types) {
+  constexpr void set_results(const list<tensor_type>& types) {
     node& n = g_.nodes[std::size_t(scan_)];
     n.first_result = std::int32_t(g_.results.size());
     n.result_count = std::int32_t(types.size());
@@ -344,7 +344,7 @@ class loop_product_mover {
     for (int k = 0; k < options().carries; ++k) any |= accumulated_product(k) >= 0;
     if (!any) return;
     own_body();
-    std::vector<accumulation> moved;
+    list<accumulation> moved;
     int kept = 0;
     const int results = g_.nodes[std::size_t(scan_)].result_count;
     for (int k = 0; k < results; ++k) {
@@ -381,13 +381,13 @@ class loop_product_mover {
     r.inputs.erase(r.inputs.begin() + k);
     r.outputs.erase(r.outputs.begin() + k);
     --r.declared;
-    std::erase_if(r.nodes, [&](node_id n) { return n == gone || n == sum; });
+    erase_if(r.nodes, [&](node_id n) { return n == gone || n == sum; });
     for (std::size_t i = 0; i < r.nodes.size(); ++i)
       g_.nodes[std::size_t(r.nodes[i])].position = std::int32_t(i);
     ids in = operands();
     in.erase(in.begin() + k);
     set_operands(in);
-    std::vector<tensor_type> types = result_types();
+    list<tensor_type> types = result_types();
     types.erase(types.begin() + k);
     set_results(types);
     scan_options o = options();
@@ -399,8 +399,8 @@ class loop_product_mover {
   node_id scan_ = no_node;
   node_id owned_ = no_node;  ///< the scan whose body was copied
   ids order_;
-  std::vector<std::pair<node_id, node_id>> renames_;
-  std::vector<moved_result> results_;
+  list<std::pair<node_id, node_id>> renames_;
+  list<moved_result> results_;
 };
 
 }  // namespace detail

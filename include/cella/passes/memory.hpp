@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/graph/list.hpp>
 #include <cstdint>
-#include <vector>
 
 namespace cella {
 
@@ -22,15 +22,15 @@ constexpr std::int64_t align_up(std::int64_t n, std::int64_t to = arena_alignmen
 
 /// Sets the offsets and returns the size of the arena. Greedy by size (Pisarchyk and Lee 2020): the
 /// largest first, each at the lowest offset that is free during its whole life.
-constexpr std::int64_t plan_memory(std::vector<lifetime>& buffers) {
-  std::vector<int> order;
+constexpr std::int64_t plan_memory(list<lifetime>& buffers) {
+  list<int> order;
   for (std::size_t i = 0; i < buffers.size(); ++i) order.push_back(int(i));
   std::sort(order.begin(), order.end(), [&](int a, int b) {
     const lifetime& x = buffers[std::size_t(a)];
     const lifetime& y = buffers[std::size_t(b)];
     return x.bytes != y.bytes ? x.bytes > y.bytes : a < b;
   });
-  std::vector<int> placed;  // by offset
+  list<int> placed;  // by offset
   std::int64_t size = 0;
   for (int i : order) {
     lifetime& b = buffers[std::size_t(i)];
@@ -52,10 +52,10 @@ constexpr std::int64_t plan_memory(std::vector<lifetime>& buffers) {
 }
 
 /// The largest number of bytes alive in one step: the lower bound of any arena.
-constexpr std::int64_t largest_live_set(const std::vector<lifetime>& buffers) {
+constexpr std::int64_t largest_live_set(const list<lifetime>& buffers) {
   int steps = 0;
   for (const lifetime& b : buffers) steps = std::max(steps, b.last + 1);
-  std::vector<std::int64_t> alive(std::size_t(steps + 1), 0);
+  list<std::int64_t> alive(std::size_t(steps + 1), 0);
   for (const lifetime& b : buffers) {
     alive[std::size_t(b.first)] += align_up(b.bytes);
     alive[std::size_t(b.last + 1)] -= align_up(b.bytes);

@@ -28,14 +28,14 @@ inline constexpr std::array standard_passes{pass{"prune", prune},
                                             pass{"dce", dce}};
 
 /// The graph after the passes, one after the other.
-constexpr graph optimize(graph g, std::span<const pass> passes = standard_passes) {
+constexpr graph optimize(graph g, span<const pass> passes = standard_passes) {
   for (const pass& p : passes) g = p.run(std::move(g));
   return g;
 }
 
 /// The same with the graph checked before and after every pass; the fault names the pass that broke
 /// it. For tests and debugging: a check costs as much as a pass.
-constexpr traced_graph optimize_checked(graph g, std::span<const pass> passes = standard_passes) {
+constexpr traced_graph optimize_checked(graph g, span<const pass> passes = standard_passes) {
   traced_graph t{std::move(g), {}};
   t.fault = check(t.graph);
   for (const pass& p : passes) {

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/list.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 namespace cella {
 
@@ -182,9 +182,9 @@ struct basic_plan {
 
 /// A plan while it is made, or of a graph that exists at run time only.
 struct growing_plan {
-  std::vector<plan_step> steps;
-  std::vector<plan_value> results;
-  std::vector<buffer_ref> links;
+  list<plan_step> steps;
+  list<plan_value> results;
+  list<buffer_ref> links;
   std::int64_t arena_bytes{};
   std::int64_t arena_bytes_without_reuse{};
   std::int64_t live_bytes{};

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/graph/list.hpp>
 #include <cella/passes/fuse.hpp>
-#include <vector>
 
 namespace cella {
 
@@ -66,12 +66,12 @@ class plan_order {
   plan_options options_;
   layout arrangement_;
   fuser cut_;
-  std::vector<int> input_at_;  ///< index of the input that a node is, or -1
-  flags updates_;              ///< of a node: 1: it replaces an input, 2: it is replaced
-  std::vector<int> order_;     ///< of the groups
-  flags in_place_;             ///< of each output
-  std::vector<int> carrier_;   ///< group whose kernel yields this sum, or -1
-  std::vector<int> side_;      ///< the sum that this group yields, or -1
+  list<int> input_at_;  ///< index of the input that a node is, or -1
+  flags updates_;       ///< of a node: 1: it replaces an input, 2: it is replaced
+  list<int> order_;     ///< of the groups
+  flags in_place_;      ///< of each output
+  list<int> carrier_;   ///< group whose kernel yields this sum, or -1
+  list<int> side_;      ///< the sum that this group yields, or -1
 
  private:
   /// Groups that read `n`, also through reshapes and broadcasts.
@@ -85,7 +85,7 @@ class plan_order {
   }
   constexpr void order_groups() {
     in_place_.assign(g.outputs.size(), 0);
-    std::vector<int> when;
+    list<int> when;
     for (const group& s : cut_.groups) when.push_back(s.order * 2);
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const std::int32_t input = g.outputs[i].updates;
@@ -138,7 +138,7 @@ class plan_order {
     }
     return false;
   }
-  constexpr bool someone_waits(int writer, int until, const std::vector<int>& when) const {
+  constexpr bool someone_waits(int writer, int until, const list<int>& when) const {
     for (node_id m : cut_.groups[std::size_t(writer)].members) {
       bool waits = false;
       for_each_reader(m, [&](int reader) {

@@ -11,7 +11,7 @@ namespace cella {
 /// Byte offsets of inputs of some roles in the memory that they share, in the order of the graph's
 /// inputs; other inputs get -1. `total` is the size.
 struct input_offsets {
-  std::vector<std::int64_t> offset;
+  list<std::int64_t> offset;
   std::int64_t total{};
 };
 constexpr input_offsets offsets_of(const graph& g, std::initializer_list<input_role> roles) {
@@ -255,7 +255,7 @@ class plan_places : protected plan_order {
       const buffer_ref to = input < 0 ? bound_result(i) : input_home(g.input(input));
       if (at != to) emit_copy(n, at, to);
     }
-    std::vector<lifetime> lives;
+    list<lifetime> lives;
     for (const buffer& b : buffers_) {
       const int first = b.persistent || b.first < 0 ? 0 : b.first;
       const int last = b.persistent || b.pinned ? int(plan_.steps.size()) : b.last < 0 ? 0 : b.last;
@@ -301,10 +301,10 @@ class plan_places : protected plan_order {
 
   input_offsets parameters_;
   input_offsets slots_;
-  std::vector<buffer_ref> saved_;  ///< for each output: the copy of an input's old value
-  std::vector<buffer> buffers_;
-  std::vector<home> homes_;
-  std::vector<int> first_home_;  ///< of each node, or -1
+  list<buffer_ref> saved_;  ///< for each output: the copy of an input's old value
+  list<buffer> buffers_;
+  list<home> homes_;
+  list<int> first_home_;  ///< of each node, or -1
 };
 
 }  // namespace cella

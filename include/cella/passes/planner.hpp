@@ -198,7 +198,7 @@ class planner : public plan_places {
     }
   }
   constexpr void link_operands(const group& s, plan_step& t) {
-    std::vector<buffer_ref> links;
+    list<buffer_ref> links;
     for (node_id o : g.operands(s.anchor)) links.push_back(locate(o, layout::plain));
     t.first_link = int(plan_.links.size());
     t.link_count = int(links.size());

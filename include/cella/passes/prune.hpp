@@ -29,7 +29,7 @@ class pruner {
   struct liveness {
     flags nodes;
     flags inputs;
-    std::vector<flags> results;
+    list<flags> results;
   };
   struct live_region {
     int region;
@@ -57,7 +57,7 @@ class pruner {
       if (l.region == r && l.wanted == wanted) return l.live;
     }
     const region& x = from_.regions[std::size_t(r)];
-    liveness l{flags(x.nodes.size(), 0), {}, std::vector<flags>(x.nodes.size(), flags())};
+    liveness l{flags(x.nodes.size(), 0), {}, list<flags>(x.nodes.size(), flags())};
     for (std::size_t k = 0; k < wanted.size(); ++k) {
       if (wanted[k]) l.nodes[place(x.outputs[k])] = 1;
     }
@@ -141,7 +141,7 @@ class pruner {
   constexpr ids rebuild(int r, const flags& wanted, ids& map, int q) {
     const region& x = from_.regions[std::size_t(r)];
     const liveness live = live_in(r, wanted);
-    std::vector<ids> several(x.nodes.size(), ids());  // results of what is not one node any more
+    list<ids> several(x.nodes.size(), ids());  // results of what is not one node any more
     for (std::size_t i = 0; i < x.nodes.size(); ++i) {
       node n = from_.nodes[std::size_t(x.nodes[i])];
       if (!live.nodes[i] || n.op == &input_info_of) continue;
@@ -160,7 +160,7 @@ class pruner {
         continue;
       }
       flags needed(operands.size(), 1);
-      std::vector<tensor_type> results;
+      list<tensor_type> results;
       flags wanted_results = live.results[i];
       if (loses_results(n)) needed = shrink(n, wanted_results);
       for (int k = 0; k < n.result_count; ++k) {
@@ -218,8 +218,7 @@ class pruner {
     return build(r, flags(x.outputs.size(), 1), flags(x.inputs.size(), 1));
   }
   /// A function with a derivative of its own is an ordinary one once derivatives are taken.
-  constexpr ids inline_call(const node& n, std::span<const node_id> operands, const ids& outer,
-                            int q) {
+  constexpr ids inline_call(const node& n, span<const node_id> operands, const ids& outer, int q) {
     const region& x = from_.regions[std::size_t(n.regions[0])];
     ids map(x.nodes.size(), no_node);
     for (std::size_t k = 0; k < operands.size(); ++k)
@@ -251,8 +250,8 @@ class pruner {
 
   const graph& from_;
   graph to_;
-  std::vector<live_region> live_;
-  std::vector<built_region> built_;
+  list<live_region> live_;
+  list<built_region> built_;
 };
 
 }  // namespace detail

@@ -25,7 +25,7 @@ struct rule {
 /// constant evaluation cannot afford to compare each node with each rule.
 class rule_table {
  public:
-  constexpr rule_table(std::span<const rule> rules) : rules_(rules) {
+  constexpr rule_table(span<const rule> rules) : rules_(rules) {
     for (std::size_t i = 0; i < rules.size(); ++i) {
       if (rules[i].op)
         candidates_[slot(*rules[i].op)] |= std::uint64_t{1} << i;
@@ -41,7 +41,7 @@ class rule_table {
   static constexpr std::size_t slot(const op_info& op) {
     return (op.name.size() * 8 + std::size_t(op.name[0])) % 64;
   }
-  std::span<const rule> rules_;
+  span<const rule> rules_;
   std::array<std::uint64_t, 64> candidates_{};
 };
 
@@ -89,10 +89,10 @@ class rewriter {
   /// Applies `op` in front of the node that is rewritten, and simplifies the application.
   constexpr node_id emit(const op_info& op, std::initializer_list<node_id> in,
                          const attributes& options = {}) {
-    return emit(op, std::span<const node_id>(in.begin(), in.size()), options);
+    return emit(op, span<const node_id>(in.begin(), in.size()), options);
   }
   /// At most eight operands.
-  constexpr node_id emit(const op_info& op, std::span<const node_id> in,
+  constexpr node_id emit(const op_info& op, span<const node_id> in,
                          const attributes& options = {}) {
     std::array<tensor_type, 8> types{};
     std::size_t k = 0;
@@ -107,7 +107,7 @@ class rewriter {
       g_.operand_pool.push_back(i);
     }
     n.result_count = n.first_result = 0;
-    const std::span<const tensor_type> operands(types.data(), k);
+    const span<const tensor_type> operands(types.data(), k);
     if (op.results) {
       std::array<tensor_type, 8> out{};
       n.result_count = op.results(operands, options, out);
@@ -215,8 +215,8 @@ class rewriter {
     g_.nodes[std::size_t(n)].position = std::int32_t(order_.size());
     order_.push_back(n);
   }
-  constexpr void rename(ids& list) const {
-    for (node_id& n : list) n = renamed_[std::size_t(n)];
+  constexpr void rename(ids& nodes) const {
+    for (node_id& n : nodes) n = renamed_[std::size_t(n)];
   }
 
   graph& g_;

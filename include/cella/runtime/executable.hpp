@@ -10,6 +10,7 @@
 #include <cella/runtime/profile.hpp>
 #include <cella/runtime/program.hpp>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace cella {
@@ -36,9 +37,9 @@ class executable {
     store.check(P::signature, P::element_type);
     context_.threads = threads;
     if (stops_at_nan()) context_.watch = &watch_;
-    profile_ =
-        call_profile::if_wanted([] { return labels_of(P::graph, P::plan.steps, calls::steps); },
-                                threads ? threads->size() : 1);
+    profile_ = call_profile::if_wanted(
+        [] { return labels_of(step_labels<P>::steps, step_labels<P>::characters, calls::steps); },
+        threads ? threads->size() : 1);
     spaces_[arena_space] = arena_.data();
     spaces_[parameter_space] = store.data();
     spaces_[slot_space] = slots ? slots : slots_.data();

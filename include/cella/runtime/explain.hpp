@@ -7,8 +7,10 @@
 #include <cella/runtime/columns.hpp>
 #include <cella/runtime/program.hpp>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace cella {
 

@@ -4,19 +4,18 @@
 
 #include <cella/backend/buffer.hpp>
 #include <cella/backend/finite.hpp>
+#include <cella/graph/list.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/elementwise.hpp>
-#include <deque>
 #include <memory>
 #include <utility>
-#include <vector>
 
 namespace cella {
 
 /// Computes one operation; a back end may hand over its own in place of `compute`.
-using compute_function = void (*)(const op_info&, const attributes&, std::span<const tensor_ref>,
-                                  std::span<const tensor_ref>);
+using compute_function = void (*)(const op_info&, const attributes&, span<const tensor_ref>,
+                                  span<const tensor_ref>);
 
 namespace detail {
 
@@ -25,7 +24,7 @@ struct held_tensor {
   std::shared_ptr<aligned_buffer> owner;
   tensor_ref value;
 };
-using held_list = std::vector<held_tensor>;
+using held_list = list<held_tensor>;
 
 /// What records hold, by number. An element of type `record` is a number in an i64; 0 holds nothing
 /// and reads as zeros. So everything that moves elements moves records, too.
@@ -40,7 +39,7 @@ class record_pool {
   }
 
  private:
-  std::deque<held_list> records_;
+  list<held_list> records_;
 };
 
 /// Computes nodes from the values of their operands, regions included.
@@ -110,18 +109,18 @@ class node_interpreter {
     for (int i = 0; i < leading; ++i) t.shape.erase(0);
     return t;
   }
-  std::vector<tensor_type> result_types(node_id id) const {
+  list<tensor_type> result_types(node_id id) const {
     const node& n = g_.nodes[std::size_t(id)];
     if (n.result_count == 0) return {n.type};
-    std::vector<tensor_type> types;
+    list<tensor_type> types;
     for (int k = 0; k < n.result_count; ++k) types.push_back(g_.result_type(id, k));
     return types;
   }
 
   held_list compute_node(node_id id, const held_list& in) const {
     const node& n = g_.nodes[std::size_t(id)];
-    std::vector<tensor_ref> from;
-    std::vector<tensor_ref> to;
+    list<tensor_ref> from;
+    list<tensor_ref> to;
     for (const held_tensor& x : in) from.push_back({x.value.data, stored(x.value.type)});
     held_list out;
     for (const tensor_type& t : result_types(id)) {
@@ -137,7 +136,7 @@ class node_interpreter {
   held_list run_region(int index, const held_list& arguments) {
     const region& r = g_.regions[std::size_t(index)];
     const flags live = live_in(index);
-    std::vector<held_list> values(r.nodes.size());
+    list<held_list> values(r.nodes.size());
     auto at = [&](node_id n) -> held_list& {
       return values[std::size_t(g_.nodes[std::size_t(n)].position)];
     };
@@ -287,7 +286,7 @@ class node_interpreter {
   compute_function run_;
   record_pool& records_;
   bool stop_at_nan_;
-  std::vector<flags> live_;
+  list<flags> live_;
 };
 
 }  // namespace detail
@@ -326,7 +325,7 @@ class value_store {
     return values_[std::size_t(n)];
   }
 
-  std::vector<detail::held_list> values_;
+  list<detail::held_list> values_;
   detail::record_pool records_;
   bool stop_at_nan_ = stops_at_nan();
 };

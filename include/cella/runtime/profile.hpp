@@ -6,14 +6,12 @@
 #include <atomic>
 #include <cella/backend/cpu/kernel_calls.hpp>
 #include <cella/backend/cpu/peak.hpp>
-#include <cella/runtime/columns.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cella {
@@ -21,7 +19,7 @@ namespace cella {
 /// One call of a kernel in a table and in a trace.
 struct call_label {
   std::string kernel;  ///< what kind of step, and for calls that only prepare it "(prepares)"
-  std::string layout;
+  std::string_view layout;
   std::string place;  ///< path of the cell, file and line
   double flops{};     ///< floating-point operations
   double bytes{};     ///< of the tensors that it reads and writes
@@ -59,7 +57,7 @@ class call_profile {
   call_profile& operator=(const call_profile&) = delete;
   ~call_profile() {
     if (steps_ == 0) return;
-    print(std::cerr);
+    print(stderr);
     write_trace();
   }
 
@@ -81,32 +79,32 @@ class call_profile {
 
   /// One row for each call: its fastest and mean time, its share of a step, and what the fastest
   /// comes to.
-  void print(std::ostream& out) const {
-    using detail::left, detail::right;
+  void print(std::FILE* out) const {
     const double peak = cpu::measured_peak() * threads_;
     double best = 0, total = 0, flops = 0;
-    std::size_t widest = 8;
+    int widest = 8;
     for (std::size_t i = 0; i < labels_.size(); ++i) {
       best += best_[i];
       total += total_[i];
       flops += labels_[i].flops;
-      widest = std::max(widest, labels_[i].kernel.size() + 2);
+      widest = std::max(widest, int(labels_[i].kernel.size()) + 2);
     }
-    out << "profile of " << steps_ << " steps, " << threads_
-        << (threads_ == 1 ? " thread" : " threads") << ", multiply-add peak "
-        << number(peak * 1e-9, 1) << " GFLOP/s\n"
-        << "  #  " << left("kernel", widest) << left("layout", 7)
-        << "   min us   mean us   share  GFLOP/s    GB/s    peak  cell and source\n";
+    std::fprintf(out, "profile of %d steps, %d %s, multiply-add peak %.1f GFLOP/s\n", steps_,
+                 threads_, threads_ == 1 ? "thread" : "threads", peak * 1e-9);
+    std::fprintf(out, "  #  %-*slayout    min us   mean us   share  GFLOP/s    GB/s    peak  %s\n",
+                 widest, "kernel", "cell and source");
     for (std::size_t i = 0; i < labels_.size(); ++i) {
       const call_label& l = labels_[i];
-      out << right(std::to_string(i), 3) << "  " << left(l.kernel, widest) << left(l.layout, 7)
-          << right(number(best_[i] * 1e6, 2), 9) << right(number(total_[i] / steps_ * 1e6, 2), 10)
-          << right(number(100 * total_[i] / total, 1), 7) << "%"
-          << rates(l.flops, l.bytes, best_[i], peak) << "  " << l.place << "\n";
+      std::fprintf(out, "%3zu  %-*s%-7s%10.2f%10.2f%7.1f%%", i, widest, l.kernel.c_str(),
+                   l.layout.data(), best_[i] * 1e6, total_[i] / steps_ * 1e6,
+                   100 * total_[i] / total);
+      print_rates(out, l.flops, l.bytes, best_[i], peak);
+      std::fprintf(out, "  %s\n", l.place.c_str());
     }
-    out << "     " << left("sum", widest + 7) << right(number(best * 1e6, 2), 9)
-        << right(number(total / steps_ * 1e6, 2), 10) << "  100.0%" << rates(flops, 0, best, peak)
-        << "\n";
+    std::fprintf(out, "     %-*s%10.2f%10.2f  100.0%%", widest + 7, "sum", best * 1e6,
+                 total / steps_ * 1e6);
+    print_rates(out, flops, 0, best, peak);
+    std::fputs("\n", out);
   }
 
  private:
@@ -116,31 +114,38 @@ class call_profile {
   };
   static constexpr int traced_steps = 10;
 
-  static std::string number(double v, int decimals) {
-    std::array<char, 32> s{};
-    std::snprintf(s.data(), s.size(), "%.*f", decimals, v);
-    return s.data();
-  }
-  static std::string rates(double flops, double bytes, double seconds, double peak) {
-    const auto rate = [](double v) { return v > 0 ? number(v * 1e-9, 2) : std::string(); };
-    const std::string share = flops > 0 ? number(100 * flops / seconds / peak, 1) + "%" : "";
-    return detail::right(rate(flops / seconds), 9) + detail::right(rate(bytes / seconds), 8) +
-           detail::right(share, 8);
+  /// GFLOP/s, GB/s and share of the peak; blank where nothing is counted.
+  static void print_rates(std::FILE* out, double flops, double bytes, double seconds, double peak) {
+    const auto rate = [&](int width, double amount, double per, const char* unit) {
+      if (amount > 0)
+        std::fprintf(out, "%*.*f%s", width, *unit ? 1 : 2, amount / per, unit);
+      else
+        std::fprintf(out, "%*s%s", width, "", *unit ? " " : "");
+    };
+    rate(9, flops, seconds * 1e9, "");
+    rate(8, bytes, seconds * 1e9, "");
+    rate(7, 100 * flops, seconds * peak, "%");
   }
   void write_trace() const {
-    std::ofstream out(file_);
-    out << "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
+    std::FILE* const out = std::fopen(file_.c_str(), "w");
+    if (!out) return complain();
+    std::fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", out);
     for (std::size_t k = 0; k < events_.size(); ++k) {
       const event& e = events_[k];
       const call_label& l = labels_[e.call];
-      out << (k ? ",\n" : "\n") << "{\"name\": \"" << l.kernel << "\", \"cat\": \"" << l.layout
-          << "\", \"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": " << number(e.begin * 1e6, 3)
-          << ", \"dur\": " << number(e.seconds * 1e6, 3) << ", \"args\": {\"call\": " << e.call
-          << ", \"place\": \"" << l.place << "\", \"flops\": " << number(l.flops, 0)
-          << ", \"bytes\": " << number(l.bytes, 0) << "}}";
+      std::fprintf(out,
+                   "%s\n{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": 1, "
+                   "\"ts\": %.3f, \"dur\": %.3f, \"args\": {\"call\": %zu, \"place\": \"%s\", "
+                   "\"flops\": %.0f, \"bytes\": %.0f}}",
+                   k ? "," : "", l.kernel.c_str(), l.layout.data(), e.begin * 1e6, e.seconds * 1e6,
+                   e.call, l.place.c_str(), l.flops, l.bytes);
     }
-    out << "\n]}\n";
-    if (!out) std::cerr << "the trace could not be written to " << file_ << "\n";
+    std::fputs("\n]}\n", out);
+    const bool failed = std::ferror(out) != 0;
+    if (std::fclose(out) != 0 || failed) complain();
+  }
+  void complain() const {
+    std::fprintf(stderr, "the trace could not be written to %s\n", file_.c_str());
   }
 
   std::vector<call_label> labels_;
@@ -152,26 +157,49 @@ class call_profile {
   int steps_ = 0;
 };
 
-/// The labels of a program's calls. A step of two calls does its arithmetic in the second.
-template <class Graph>
-std::vector<call_label> labels_of(const Graph& g, std::span<const plan_step> steps,
-                                  std::span<const cpu::kernel_call> calls) {
+/// What a label needs to know of a step. Plans and graphs themselves would be a thousand bytes for
+/// each step in every program.
+struct step_label {
+  step_kind kind{};
+  layout arrangement{};
+  name_ref cell{};
+  const char* file{};
+  std::int32_t line{};
+  double flops{}, bytes{};
+};
+template <class P>
+struct step_labels {
+  static constexpr auto characters = P::graph.characters;
+  static constexpr auto steps = [] {
+    std::array<step_label, std::size_t(P::plan.step_count)> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const plan_step& s = P::plan.steps[i];
+      const node& n = P::graph.nodes[std::size_t(s.anchor)];
+      all[i] = {s.kind, s.arrangement, n.cell, n.file, n.line, double(s.flops), double(s.bytes)};
+    }
+    return all;
+  }();
+};
+
+/// The labels of a program's calls; names of cells are parts of `characters`. A step of two calls
+/// does its arithmetic in the second.
+inline std::vector<call_label> labels_of(span<const step_label> steps, span<const char> characters,
+                                         span<const cpu::kernel_call> calls) {
   std::vector<call_label> labels;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    const plan_step& s = steps[std::size_t(calls[i].step)];
+    const step_label& s = steps[std::size_t(calls[i].step)];
     const bool prepares = i + 1 < calls.size() && calls[i + 1].step == calls[i].step;
     // The arithmetic of a loop is that of its body, which is not counted here.
     const bool counts = !prepares && s.kind != step_kind::control;
-    const node& n = g.nodes[std::size_t(s.anchor)];
-    std::string place(g.view(n.cell));
-    if (n.line > 0) {
-      const std::string_view file(n.file);
+    std::string place(characters.data() + s.cell.first, std::size_t(s.cell.size));
+    if (s.line > 0) {
+      const std::string_view file(s.file);
       if (!place.empty()) place.append(" ");
-      place.append(file.substr(file.rfind('/') + 1)).append(":").append(std::to_string(n.line));
+      place.append(file.substr(file.rfind('/') + 1)).append(":").append(std::to_string(s.line));
     }
     labels.push_back({std::string(name(s.kind)) + (prepares ? " (prepares)" : ""),
-                      s.arrangement == layout::lanes ? "lanes" : "plain", std::move(place),
-                      counts ? double(s.flops) : 0.0, counts ? double(s.bytes) : 0.0});
+                      name(s.arrangement), std::move(place), counts ? s.flops : 0.0,
+                      counts ? s.bytes : 0.0});
   }
   return labels;
 }

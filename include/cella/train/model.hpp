@@ -221,8 +221,7 @@ class model {
   tensors matching(std::string_view who, const std::vector<std::string>& patterns) {
     tensors all = parameter_tensors(), chosen;
     for (const auto& p : patterns) {
-      if (std::ranges::any_of(all, [&](const auto& t) { return matches(p, t.name); }))
-        continue;
+      if (std::ranges::any_of(all, [&](const auto& t) { return matches(p, t.name); })) continue;
       throw error(std::string(who) + ": no parameter matches " + interop::in_quotes(p) +
                   "; this model begins with " + interop::in_quotes(all.empty() ? "" : all[0].name));
     }
@@ -252,3 +251,4 @@ class model {
 }  // namespace cella
 
 #include <cella/train/model_loops.hpp>
+#include <vector>

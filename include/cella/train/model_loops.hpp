@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/train/model.hpp>
+#include <vector>
 
 namespace cella {
 

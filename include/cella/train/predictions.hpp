@@ -3,6 +3,7 @@
 
 #include <cella/data/tensor.hpp>
 #include <cella/train/metrics.hpp>
+#include <span>
 #include <vector>
 
 namespace cella {

@@ -7,6 +7,7 @@
 #include <cella/passes/hoist.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/trace.hpp>
+#include <vector>
 
 namespace cella {
 

@@ -72,9 +72,9 @@ constexpr batched_list batch_operation(builder& b, node_id n, const batched_list
   for (std::size_t k = 0; k < in.values.size() && k < 32; ++k)
     mask |= unsigned(in.batched[k] != 0) << k;
   if (op.batch) {
-    std::vector<var> operands;
+    list<var> operands;
     for (node_id x : in.values) operands.push_back({&b, x});
-    std::vector<var> out(std::size_t(s.result_count ? s.result_count : 1), var{});
+    list<var> out(std::size_t(s.result_count ? s.result_count : 1), var{});
     op.batch({&b, n}, operands, mask, out);
     if (!out[0].b) return batch_by_scan(b, n, in, size);
     ids values;
@@ -98,7 +98,7 @@ constexpr batched_list batch_region(builder& b, int r, const batched_list& in, i
   const ids inputs = inputs_of(b, r);
   ids value(nodes.size(), no_node);
   flags batched(nodes.size(), 0);
-  std::vector<batched_list> several(nodes.size(), batched_list{});
+  list<batched_list> several(nodes.size(), batched_list{});
   auto place = [&](node_id n) { return std::size_t(b.g.nodes[std::size_t(n)].position); };
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     value[place(inputs[k])] = b.local(in.values[k]);

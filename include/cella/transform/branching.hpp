@@ -33,8 +33,8 @@ class path_explorer {
   /// Results, and behind them the new values of these inputs of the main region.
   struct outcome {
     ids values;
-    std::vector<std::int32_t> updated;
-    std::vector<builder::decision> made;
+    list<std::int32_t> updated;
+    list<builder::decision> made;
   };
 
   /// Runs the paths that begin as planned. Afterwards the regions behind the planned decisions are
@@ -49,7 +49,7 @@ class path_explorer {
       flags other;
       for (std::size_t k = 0; k < i; ++k) other.push_back(made[k].taken);
       other.push_back(!made[i].taken);
-      std::vector<int> chain = b_.set_aside(base_);
+      list<int> chain = b_.set_aside(base_);
       const node_id again = node_id(b_.g.nodes.size());
       const int region = made[i].region;
       place_ = b_.place_of(made[i].condition);
@@ -57,7 +57,7 @@ class path_explorer {
       if (b_.failed()) break;
       const int otherwise = b_.here();
       b_.end(p.values);
-      const std::vector<int> repeated = b_.set_aside(base_);
+      const list<int> repeated = b_.set_aside(base_);
       ids captured;
       for (node_id n : b_.g.regions[std::size_t(otherwise)].captured)
         captured.push_back(first_run_of(n, p.made, made, start, again));
@@ -96,8 +96,8 @@ class path_explorer {
 
   /// What a value of a repeated run was in the first one. Regions of both runs correspond; so do
   /// their nodes in the order in which they were made, inputs aside: those name outer values.
-  constexpr node_id first_run_of(node_id n, const std::vector<builder::decision>& repeated,
-                                 const std::vector<builder::decision>& made, node_id start,
+  constexpr node_id first_run_of(node_id n, const list<builder::decision>& repeated,
+                                 const list<builder::decision>& made, node_id start,
                                  node_id again) {
     int r = b_.here();
     int first_r = r;
@@ -140,8 +140,8 @@ class path_explorer {
   }
 
   /// An input that only one side replaces keeps its value on the other.
-  constexpr std::vector<std::int32_t> join_updates(int r, std::vector<std::int32_t> in_r, int q,
-                                                   const std::vector<std::int32_t>& in_q) {
+  constexpr list<std::int32_t> join_updates(int r, list<std::int32_t> in_r, int q,
+                                            const list<std::int32_t>& in_q) {
     const ids outputs = outputs_of(b_, q);
     const std::size_t results = outputs.size() - in_q.size();
     ids joined = cut(outputs, 0, int(results));
@@ -160,9 +160,9 @@ class path_explorer {
     }
     return in_r;
   }
-  static constexpr std::size_t index_of(const std::vector<std::int32_t>& list, std::int32_t x) {
+  static constexpr std::size_t index_of(const list<std::int32_t>& all, std::int32_t x) {
     std::size_t k = 0;
-    while (k < list.size() && list[k] != x) ++k;
+    while (k < all.size() && all[k] != x) ++k;
     return k;
   }
 

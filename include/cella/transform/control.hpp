@@ -178,7 +178,7 @@ constexpr auto eager_scan(F& body, State state, const X& xs, int length, bool re
                           std::source_location at) {
   using result = std::decay_t<decltype(body(state, xs))>;
   builder& b = *builder_of(xs);
-  std::vector<std::vector<var>> ys;  // per y, in order of the slices
+  list<list<var>> ys;  // per y, in order of the slices
   result last{};
   for (int step = 0; step < length; ++step) {
     const int t = reverse ? length - 1 - step : step;

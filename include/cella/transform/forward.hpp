@@ -42,9 +42,9 @@ constexpr ids tangents_of(builder& b, node_id m, const ids& tangents) {
     type_list results = result_types(b, m);
     if (results.empty()) results.push_back(n.type);
     return transposed_rule(b, results, tangents, [&](const ids& dy) {
-      std::vector<var> d;
+      list<var> d;
       for (node_id y : dy) d.push_back(y < 0 ? var{} : var{&b, y});
-      std::vector<var> dx(in.size(), var{});
+      list<var> dx(in.size(), var{});
       const flags needed = which_exist(tangents);
       op.vjp({&b, m}, d, needed, dx);
       ids r;
@@ -85,7 +85,7 @@ constexpr dual_values push_forward(builder& b, int r, const ids& arguments, cons
   const ids inputs = inputs_of(b, r);
   ids primal(nodes.size(), no_node);
   ids tangent(nodes.size(), no_node);
-  std::vector<dual_values> several(nodes.size(), dual_values{});
+  list<dual_values> several(nodes.size(), dual_values{});
   auto place = [&](node_id n) { return std::size_t(b.g.nodes[std::size_t(n)].position); };
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     primal[place(inputs[k])] = b.local(arguments[k]);

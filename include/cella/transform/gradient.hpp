@@ -34,9 +34,9 @@ constexpr bool is_scalar_loss(var y, std::source_location at) {
 
 /// The trainable parameters bound so far, of those that match a pattern (`*` stands for any
 /// characters): what to differentiate by, `gradients(loss, parameters_of(loss, "head.*"))`.
-constexpr std::vector<var> parameters_of(var x, std::string_view pattern = "*") {
+constexpr list<var> parameters_of(var x, std::string_view pattern = "*") {
   builder& b = *x.b;
-  std::vector<var> found;
+  list<var> found;
   for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
     const input_info& in = b.g.inputs[i];
     if (in.role == input_role::parameter && matches(pattern, b.g.view(in.name)))
@@ -54,9 +54,9 @@ struct valued_gradient {
 
 /// The gradient of a scalar function with respect to `wrt`: values that the function's result was
 /// computed from, parameters of cells (bound as inputs) among them.
-constexpr std::vector<var> gradients(var y, std::span<const var> wrt,
-                                     std::source_location at = std::source_location::current()) {
-  std::vector<var> out(wrt.begin(), wrt.end());
+constexpr list<var> gradients(var y, span<const var> wrt,
+                              std::source_location at = std::source_location::current()) {
+  list<var> out(wrt.begin(), wrt.end());
   if (!detail::is_scalar_loss(y, at)) return out;
   builder& b = *y.b;
   ids targets;
@@ -76,7 +76,7 @@ constexpr auto value_and_grad(F f, std::source_location at = std::source_locatio
     static_assert(Count <= sizeof...(Rest), "value_and_grad: fewer arguments than asked for");
     for (std::size_t k = 0; k < Count; ++k) x[k] = detail::fresh(x[k]);
     const var y = detail::run_paths(*x[0].b, [&]() -> var { return std::apply(f, x); });
-    const auto g = gradients(y, std::span<const var>(x.data(), Count), at);
+    const auto g = gradients(y, span<const var>(x.data(), Count), at);
     valued_gradient<Count> r{y, {}};
     for (std::size_t k = 0; k < Count; ++k) r.gradient[k] = g[k];
     return r;

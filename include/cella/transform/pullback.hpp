@@ -20,7 +20,7 @@ constexpr void control_vjp(builder& b, node_id n, const ids& dy, const flags& ne
 struct halves {
   int forward{};
   int backward{};
-  std::vector<int> from_inputs;  ///< which inputs the backward half reads
+  list<int> from_inputs;  ///< which inputs the backward half reads
   type_list stored;
 };
 
@@ -51,8 +51,8 @@ class straight_line {
   constexpr explicit straight_line(const builder& b) : b_(b), here_(b.here()) {
     for (int r : b.open_line()) {
       parts_.push_back({r, nodes_.size(), b.g.regions[std::size_t(r)].nodes.size()});
-      const ids& list = b.g.regions[std::size_t(r)].nodes;
-      nodes_.insert(nodes_.end(), list.begin(), list.end());
+      const ids& theirs = b.g.regions[std::size_t(r)].nodes;
+      nodes_.insert(nodes_.end(), theirs.begin(), theirs.end());
     }
   }
   constexpr std::size_t size() const { return nodes_.size(); }
@@ -98,13 +98,13 @@ class straight_line {
 
   const builder& b_;
   int here_;
-  std::vector<part> parts_;
+  list<part> parts_;
   ids nodes_;
 };
 
 class backward_sweep {
  public:
-  constexpr backward_sweep(builder& b, std::span<const node_id> wrt)
+  constexpr backward_sweep(builder& b, span<const node_id> wrt)
       : b_(b), line_(b), first_(line_.size()) {
     for (node_id w : wrt) targets_.push_back(line_.position(w));
     for (std::size_t p : targets_) {
@@ -211,16 +211,16 @@ class backward_sweep {
   straight_line line_;
   std::size_t first_;       ///< positions below count from here
   std::size_t behind_ = 0;  ///< one behind the last node that has a cotangent at first
-  std::vector<std::size_t> targets_;
+  list<std::size_t> targets_;
   flags needed_;
   ids cotangents_;
-  std::vector<ids> results_;  ///< of nodes with several results
+  list<ids> results_;  ///< of nodes with several results
   // Scratch that is reused: allocations are what constant evaluation is slow at.
   ids in_;
   ids dx_;
   flags want_;
-  std::vector<var> dy_;
-  std::vector<var> vars_;
+  list<var> dy_;
+  list<var> vars_;
 };
 
 }  // namespace detail
@@ -228,8 +228,8 @@ class backward_sweep {
 /// Appends to the open region what computes the cotangents of `wrt` from the cotangents `dys` of
 /// `ys`, by one sweep backwards over the region. A value that does not depend on a `wrt` yields
 /// no_node.
-constexpr ids pullback(builder& b, std::span<const node_id> ys, std::span<const node_id> dys,
-                       std::span<const node_id> wrt) {
+constexpr ids pullback(builder& b, span<const node_id> ys, span<const node_id> dys,
+                       span<const node_id> wrt) {
   detail::backward_sweep sweep(b, wrt);
   for (std::size_t k = 0; k < ys.size(); ++k) sweep.seed(ys[k], dys[k]);
   return sweep.run();

@@ -1,19 +1,19 @@
 // What transforms do with regions and lists of values: copy a region's nodes, select, join, spread.
 #pragma once
 
+#include <cella/graph/list.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/elementwise.hpp>
 #include <initializer_list>
-#include <vector>
 
 namespace cella::detail {
 
-using type_list = std::vector<tensor_type>;
+using type_list = list<tensor_type>;
 
 template <class T>
-constexpr std::vector<T> join(std::initializer_list<std::vector<T>> lists) {
-  std::vector<T> all;
-  for (const std::vector<T>& l : lists) all.insert(all.end(), l.begin(), l.end());
+constexpr list<T> join(std::initializer_list<list<T>> lists) {
+  list<T> all;
+  for (const list<T>& l : lists) all.insert(all.end(), l.begin(), l.end());
   return all;
 }
 constexpr ids join_ids(std::initializer_list<ids> lists) { return join<node_id>(lists); }
@@ -23,23 +23,23 @@ constexpr type_list join_types(std::initializer_list<type_list> lists) {
 
 /// `count` elements from `first` on.
 template <class T>
-constexpr std::vector<T> cut(const std::vector<T>& list, int first, int count) {
-  return {list.begin() + first, list.begin() + first + count};
+constexpr list<T> cut(const list<T>& all, int first, int count) {
+  return {all.begin() + first, all.begin() + first + count};
 }
 template <class T>
-constexpr std::vector<T> tail(const std::vector<T>& list, int first) {
-  return {list.begin() + first, list.end()};
+constexpr list<T> tail(const list<T>& all, int first) {
+  return {all.begin() + first, all.end()};
 }
-constexpr ids pick(const ids& list, const std::vector<int>& places) {
+constexpr ids pick(const ids& all, const list<int>& places) {
   ids r;
-  for (int k : places) r.push_back(list[std::size_t(k)]);
+  for (int k : places) r.push_back(all[std::size_t(k)]);
   return r;
 }
 
 /// Takes lists off the front of a list, one after the other.
 class list_reader {
  public:
-  constexpr explicit list_reader(const ids& list) : list_(list) {}
+  constexpr explicit list_reader(const ids& all) : list_(all) {}
   constexpr ids take(std::size_t count) {
     at_ += int(count);
     return cut(list_, at_ - int(count), int(count));
@@ -53,28 +53,28 @@ class list_reader {
 
 // ---- lists with gaps: no_node where there is no value (a tangent or a cotangent that is zero)
 
-constexpr flags which_exist(const ids& list) {
+constexpr flags which_exist(const ids& all) {
   flags m;
-  for (node_id n : list) m.push_back(n >= 0);
+  for (node_id n : all) m.push_back(n >= 0);
   return m;
 }
-constexpr ids existing(const ids& list) {
+constexpr ids existing(const ids& all) {
   ids r;
-  for (node_id n : list) {
+  for (node_id n : all) {
     if (n >= 0) r.push_back(n);
   }
   return r;
 }
 /// Puts values back in the places that are marked.
-constexpr ids spread(const ids& list, const flags& marked) {
+constexpr ids spread(const ids& all, const flags& marked) {
   ids r;
   std::size_t next = 0;
-  for (char m : marked) r.push_back(m ? list[next++] : no_node);
+  for (char m : marked) r.push_back(m ? all[next++] : no_node);
   return r;
 }
 /// The places in [first, last) that are marked.
-constexpr std::vector<int> places(const flags& marked, int first, int last) {
-  std::vector<int> r;
+constexpr list<int> places(const flags& marked, int first, int last) {
+  list<int> r;
   for (int k = first; k < last; ++k) {
     if (marked[std::size_t(k)]) r.push_back(k);
   }
@@ -84,9 +84,9 @@ constexpr flags all_marked(std::size_t count) { return flags(count, 1); }
 
 // ---- nodes and regions
 
-constexpr type_list types_of(const builder& b, const ids& list) {
+constexpr type_list types_of(const builder& b, const ids& all) {
   type_list t;
-  for (node_id n : list) t.push_back(b.g.type(n));
+  for (node_id n : all) t.push_back(b.g.type(n));
   return t;
 }
 constexpr type_list result_types(const builder& b, node_id n) {
@@ -191,7 +191,7 @@ constexpr flags loop_dependence(const builder& b, int body, flags inputs, int ca
 }
 
 /// Whether a function calls region `target`, directly or through others.
-constexpr bool calls(const builder& b, int r, int target, std::vector<int>& seen) {
+constexpr bool calls(const builder& b, int r, int target, list<int>& seen) {
   for (int s : seen) {
     if (s == r) return false;
   }
@@ -204,7 +204,7 @@ constexpr bool calls(const builder& b, int r, int target, std::vector<int>& seen
   return false;
 }
 constexpr bool is_recursive(const builder& b, int r) {
-  std::vector<int> seen;
+  list<int> seen;
   return calls(b, r, r, seen);
 }
 

@@ -18,14 +18,14 @@ constexpr node_id emit_like(builder& b, const node& n, const op_info& op, const 
 }
 
 /// A region that only hands the operands of `r` on to it, from among more inputs.
-constexpr int with_inputs(builder& b, int r, const type_list& inputs, const std::vector<int>& own) {
+constexpr int with_inputs(builder& b, int r, const type_list& inputs, const list<int>& own) {
   const int q = b.begin(inputs);
   b.end(inline_region(b, r, pick(own_inputs(b), own)));
   return q;
 }
 /// first, first + 1, ... `count` numbers.
-constexpr std::vector<int> numbers(int first, int count) {
-  std::vector<int> r;
+constexpr list<int> numbers(int first, int count) {
+  list<int> r;
   for (int k = 0; k < count; ++k) r.push_back(first + k);
   return r;
 }
@@ -36,7 +36,7 @@ constexpr std::vector<int> numbers(int first, int count) {
 /// equal type share a slot, since only one branch runs.
 struct branch_slots {
   type_list types;
-  std::array<std::vector<int>, 2> of;  ///< the slot of each stored value, per branch
+  std::array<list<int>, 2> of;  ///< the slot of each stored value, per branch
 
   constexpr branch_slots(const type_list& first, const type_list& second) : types(first) {
     of[0] = numbers(0, int(first.size()));
@@ -80,7 +80,7 @@ constexpr void cond_vjp(builder& b, node_id n, const ids& dy, const flags& neede
   }
   b.overwrite(n, s, operands, join_types({results, slots.types}));
 
-  const std::vector<int> kept = places(read, 0, int(read.size()));
+  const list<int> kept = places(read, 0, int(read.size()));
   const ids in = join_ids(
       {pick(arguments, kept), get_all(b, n, count, int(slots.types.size())), existing(dy)});
   std::array<std::int32_t, 2> backward{};
@@ -119,7 +119,7 @@ constexpr void scan_vjp(builder& b, node_id n, const ids& dy, const flags& neede
   for (int k = 0; k < o.carries; ++k) given[std::size_t(k)] = active[std::size_t(k)];
   const halves half = split(b, s.regions[0], active, given, o.recompute);
   if (b.failed()) return;
-  std::vector<int> read_carries, read_xs, read_constants;
+  list<int> read_carries, read_xs, read_constants;
   for (int k : half.from_inputs)
     (k < o.carries ? read_carries : k < last_x ? read_xs : read_constants).push_back(k);
   const type_list body_types = types_of(b, inputs_of(b, s.regions[0]));
@@ -138,9 +138,9 @@ constexpr void scan_vjp(builder& b, node_id n, const ids& dy, const flags& neede
 
   // Backward. Carries: cotangents of the carries, then sums for the constants. Xs: what was stored,
   // the xs that are read, cotangents of the ys. Constants: those that are read.
-  const std::vector<int> to_carries = places(active, 0, o.carries);
-  const std::vector<int> to_xs = places(active, o.carries, last_x);
-  const std::vector<int> to_constants = places(active, last_x, count);
+  const list<int> to_carries = places(active, 0, o.carries);
+  const list<int> to_xs = places(active, o.carries, last_x);
+  const list<int> to_constants = places(active, last_x, count);
   ids carries, ys;
   for (int k : to_carries)
     carries.push_back(or_zeros(b, dy[std::size_t(k)], body_types[std::size_t(k)]));
@@ -222,7 +222,7 @@ constexpr void while_vjp(builder& b, node_id n, const ids& dy, const flags& need
   const flags active = loop_dependence(b, s.regions[1], needed, nc, true, active_outputs);
   const halves half = split(b, s.regions[1], active, cut(active, 0, nc));
   if (b.failed()) return;
-  std::vector<int> read_carries, read_constants;
+  list<int> read_carries, read_constants;
   for (int k : half.from_inputs) (k < nc ? read_carries : read_constants).push_back(k);
 
   // Forward: carries, steps, list | constants. Each step puts what the backward half reads in front
@@ -244,17 +244,17 @@ constexpr void while_vjp(builder& b, node_id n, const ids& dy, const flags& need
   const ids out = inline_region(b, half.forward, join_ids({cut(in, 0, nc), tail(in, nc + 2)}));
   const ids kept = join_ids({pick(in, read_carries), tail(out, nc)});
   const type_list kept_types = types_of(b, kept);
-  const node_id list = pack(b, join_ids({{in[std::size_t(nc) + 1]}, kept}), list_type);
+  const node_id records = pack(b, join_ids({{in[std::size_t(nc) + 1]}, kept}), list_type);
   const node_id steps = add(b, in[std::size_t(nc)], constant(b, 1, count_type).id);
-  b.end(join_ids({cut(out, 0, nc), {steps, list}}));
+  b.end(join_ids({cut(out, 0, nc), {steps, records}}));
   s.attributes = while_options{nc + 2, 0};
   b.overwrite(n, s, join_ids({cut(operands, 0, nc), {no_steps, empty_list}, tail(operands, nc)}),
               cut(forward_types, 0, nc + 2));
 
   // Backward: steps left, list, cotangents of the carries, sums for the constants | constants that
   // are read.
-  const std::vector<int> to_carries = places(active, 0, nc);
-  const std::vector<int> to_constants = places(active, nc, nc + constants);
+  const list<int> to_carries = places(active, 0, nc);
+  const list<int> to_constants = places(active, nc, nc + constants);
   ids carries = get_all(b, n, nc, 2);
   for (int k : to_carries)
     carries.push_back(or_zeros(b, dy[std::size_t(k)], types[std::size_t(k)]));

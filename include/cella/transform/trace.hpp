@@ -3,13 +3,13 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/list.hpp>
 #include <cella/graph/reflection.hpp>
+#include <cella/graph/span.hpp>
 #include <cella/ops/elementwise.hpp>
 #include <cella/transform/branching.hpp>
-#include <span>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 namespace cella {
 
@@ -27,7 +27,7 @@ struct trace_options {
 namespace detail {
 
 template <class R>
-constexpr void flatten_results(const R& r, std::vector<var>& out) {
+constexpr void flatten_results(const R& r, list<var>& out) {
   if constexpr (std::is_same_v<R, var>) {
     out.push_back(r);
   } else if constexpr (is_sequence<R>) {
@@ -98,7 +98,7 @@ constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, 
     x[i] = {&b, b.input(arguments[i], input_role::argument, detail::argument_name(i))};
   }
   const auto results = detail::run_paths(b, [&] {
-    std::vector<var> r;
+    list<var> r;
     detail::flatten_results(std::apply([&](auto... v) { return cell(v...); }, x), r);
     return r;
   });
@@ -136,10 +136,10 @@ graph trace(Cell& cell, const std::array<tensor_type, Count>& arguments,
 
 /// Appends the nodes of a traced graph to the open region of `b`, for these arguments, and returns
 /// its results. Parameters and states are found in `b` by name; updates become updates of `b`.
-constexpr std::vector<var> splice(builder& b, const graph& g, std::span<const var> arguments) {
+constexpr list<var> splice(builder& b, const graph& g, span<const var> arguments) {
   ids map(g.nodes.size(), no_node);
-  std::vector<int> regions(g.regions.size(), -1);
-  std::vector<std::int32_t> outer_input(g.inputs.size(), -1);
+  list<int> regions(g.regions.size(), -1);
+  list<std::int32_t> outer_input(g.inputs.size(), -1);
   std::size_t next = 0;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     const input_info& in = g.inputs[i];
@@ -166,7 +166,7 @@ constexpr std::vector<var> splice(builder& b, const graph& g, std::span<const va
     for (node_id o : g.operands(n)) in.push_back(map[std::size_t(o)]);
     map[std::size_t(n)] = b.copy(g, n, in, regions);
   }
-  std::vector<var> results;
+  list<var> results;
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
     const node_id value = map[std::size_t(g.regions[0].outputs[i])];
     const std::int32_t replaced = g.outputs[i].updates;

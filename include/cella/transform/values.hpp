@@ -36,7 +36,7 @@ constexpr ids flatten_value(const T& value) {
 }
 /// A value like `value`, with these nodes of `b` as its vars.
 template <class T>
-constexpr T rebuild_value(T value, builder& b, std::span<const node_id> nodes) {
+constexpr T rebuild_value(T value, builder& b, span<const node_id> nodes) {
   std::size_t next = 0;
   for_each_var(value, [&](var& v) { v = {&b, nodes[next++]}; });
   return value;

@@ -7,6 +7,7 @@
 #include <cella/ops/softmax.hpp>
 #include <cmath>
 #include <random>
+#include <span>
 #include <vector>
 
 using namespace cella;

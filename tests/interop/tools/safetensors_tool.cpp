@@ -7,6 +7,7 @@
 #include <cella/interop/safetensors.hpp>
 #include <cstdint>
 #include <iostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -26,8 +26,7 @@ store_to<T> result(const tensor_ref& t) {
 
 /// False if the contraction is not a matrix product.
 template <class T>
-bool compute_product(const attributes& options, std::span<const tensor_ref> in,
-                     const tensor_ref& out) {
+bool compute_product(const attributes& options, span<const tensor_ref> in, const tensor_ref& out) {
   const product_form f =
       form_of_product(options.as<matmul_op::options>(), {in[0].type, in[1].type, out.type});
   if (!f.fits) return false;
@@ -38,8 +37,8 @@ bool compute_product(const attributes& options, std::span<const tensor_ref> in,
 }
 
 template <class T>
-void compute_convolution(const op_info& op, const attributes& options,
-                         std::span<const tensor_ref> in, const tensor_ref& out) {
+void compute_convolution(const op_info& op, const attributes& options, span<const tensor_ref> in,
+                         const tensor_ref& out) {
   const window w = options.as<convolution_options>().window;
   const bool forward = &op == &info_of<convolution_op>;
   const bool backward = &op == &info_of<convolution_input_gradient_op>;
@@ -74,7 +73,7 @@ void compute_convolution(const op_info& op, const attributes& options,
 }
 
 template <class T>
-bool compute_fast(const op_info& op, const attributes& options, std::span<const tensor_ref> in,
+bool compute_fast(const op_info& op, const attributes& options, span<const tensor_ref> in,
                   const tensor_ref& out) {
   if (&op == &info_of<matmul_op>) return compute_product<T>(options, in, out);
   const bool convolves = &op == &info_of<convolution_op> ||
@@ -89,8 +88,8 @@ bool compute_fast(const op_info& op, const attributes& options, std::span<const 
 /// Computes the results of `op`; a `compute_function`. Fast kernels are compiled for the element
 /// types `Ts` only.
 template <class... Ts>
-void compute(const op_info& op, const attributes& options, std::span<const tensor_ref> in,
-             std::span<const tensor_ref> out) {
+void compute(const op_info& op, const attributes& options, span<const tensor_ref> in,
+             span<const tensor_ref> out) {
   const dtype element = out[0].type.element;
   const bool done =
       (... || (element == dtype_of<Ts> && detail::compute_fast<Ts>(op, options, in, out[0])));

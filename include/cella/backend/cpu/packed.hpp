@@ -119,7 +119,7 @@ struct shuffle_plan {
   std::array<std::array<int, 16>, 16> lane{};  ///< the shuffle that takes in register k
 };
 template <std::size_t Operands>
-constexpr shuffle_plan plan_shuffle(std::span<const element_source> map, int first, int width,
+constexpr shuffle_plan plan_shuffle(span<const element_source> map, int first, int width,
                                     const std::array<int, Operands>& widths) {
   shuffle_plan p;
   std::array<int, 16> placed{};  // 1 + register that fills a lane
@@ -195,12 +195,12 @@ struct rearrangement {
   }
   template <int U, int K, std::size_t... L>
   [[gnu::always_inline]] static unit shuffled(unit a, unit b, std::index_sequence<L...>) {
-    constexpr auto plan = plan_shuffle(std::span<const element_source>(map), U * W, W, widths);
+    constexpr auto plan = plan_shuffle(span<const element_source>(map), U * W, W, widths);
     return unit(__builtin_shufflevector(a.data, b.data, plan.lane[std::size_t(K)][L]...));
   }
   template <int U, int K>
   [[gnu::always_inline]] static unit with(unit a, const X&... x) {
-    constexpr auto plan = plan_shuffle(std::span<const element_source>(map), U * W, W, widths);
+    constexpr auto plan = plan_shuffle(span<const element_source>(map), U * W, W, widths);
     if constexpr (K == plan.count) {
       return a;
     } else {
@@ -218,7 +218,7 @@ struct rearrangement {
     if constexpr (W == 1) {
       return pick<U>(x...);
     } else {
-      constexpr auto plan = plan_shuffle(std::span<const element_source>(map), U * W, W, widths);
+      constexpr auto plan = plan_shuffle(span<const element_source>(map), U * W, W, widths);
       if constexpr (plan.by_element) {
         return from_elements<U>(std::make_index_sequence<std::size_t(W)>{}, x...);
       } else {

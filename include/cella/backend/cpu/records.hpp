@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cella/backend/cpu/run_context.hpp>
+#include <cella/graph/span.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/strided.hpp>
 #include <cstring>
-#include <span>
 
 namespace cella::cpu {
 
@@ -16,12 +16,12 @@ using record = stored_record*;
 
 /// The content: fields one behind the other, each aligned to 8 bytes.
 struct stored_record {
-  std::span<const tensor_type> fields;
+  span<const tensor_type> fields;
 
   static constexpr std::int64_t room(std::int64_t bytes) { return align_up(bytes, 8); }
   static constexpr std::int64_t bytes(const tensor_type& t) { return room(stored(t).bytes()); }
   /// Of a whole record.
-  static constexpr std::int64_t size(std::span<const tensor_type> fields) {
+  static constexpr std::int64_t size(span<const tensor_type> fields) {
     auto size = std::int64_t(sizeof(stored_record));
     for (const tensor_type& t : fields) size += bytes(t);
     return size;
@@ -29,10 +29,10 @@ struct stored_record {
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 
   /// `fields` outlives the record.
-  static record make(frame_stack& memory, std::span<const tensor_type> fields) {
+  static record make(frame_stack& memory, span<const tensor_type> fields) {
     return make(memory, fields, size(fields));
   }
-  static record make(frame_stack& memory, std::span<const tensor_type> fields, std::int64_t size) {
+  static record make(frame_stack& memory, span<const tensor_type> fields, std::int64_t size) {
     return ::new (memory.take(size)) stored_record{fields};
   }
 };

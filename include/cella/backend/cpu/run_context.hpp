@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cella/backend/buffer.hpp>
 #include <cella/backend/threads.hpp>
+#include <cella/graph/list.hpp>
 #include <cella/passes/memory.hpp>
 #include <cstdint>
-#include <vector>
 
 namespace cella::cpu {
 
@@ -43,13 +43,13 @@ class frame_stack {
       chunks_.emplace_back(std::size_t(std::max(bytes, std::int64_t{1} << 18)));
   }
 
-  std::vector<aligned_buffer> chunks_;
+  list<aligned_buffer> chunks_;
   mark top_;
 };
 
 /// What CELLA_DEBUG=nan remembers of a call: which values hold an infinity, by node.
 struct number_watch {
-  std::vector<char> infinite;
+  list<char> infinite;
 };
 
 struct run_context {

@@ -41,10 +41,10 @@ struct watched_step {
 
 /// The table while it is made, and as a constant.
 struct growing_watch {
-  std::vector<watched_step> steps;
-  std::vector<watched_value> inputs, outputs;
-  std::vector<node_id> sources;
-  std::vector<char> characters;
+  list<watched_step> steps;
+  list<watched_value> inputs, outputs;
+  list<node_id> sources;
+  list<char> characters;
 };
 template <int Steps, int Inputs, int Outputs, int Sources, int Characters>
 struct watch_table {
@@ -60,8 +60,8 @@ namespace detail {
 /// Makes the table of a program whose first region is the main region of `g`.
 class watch_maker {
  public:
-  constexpr watch_maker(const graph& g, std::span<const plan_step> steps,
-                        std::span<const buffer_ref> links, int lanes)
+  constexpr watch_maker(const graph& g, span<const plan_step> steps, span<const buffer_ref> links,
+                        int lanes)
       : g_(g),
         links_(links),
         batched_(batched_values(g)),
@@ -131,7 +131,7 @@ class watch_maker {
     if (s.arrangement == layout::blocked && blocked_[std::size_t(value)]) return layout::blocked;
     return writes_lanes(batched_, s, k) ? layout::lanes : layout::plain;
   }
-  constexpr watched_value* add(std::vector<watched_value>& to, node_id n, buffer_ref at) {
+  constexpr watched_value* add(list<watched_value>& to, node_id n, buffer_ref at) {
     if (!is_floating(g_.type(n).element)) return nullptr;
     to.push_back({n, g_.type(n), at});
     return &to.back();
@@ -169,7 +169,7 @@ class watch_maker {
   /// `log at net.cpp:12 in head`; of several: `exp at net.cpp:12 in head or log at net.cpp:13`
   constexpr void put_words(const plan_step& s) {
     constexpr std::size_t most = 6;
-    std::vector<text> all;
+    list<text> all;
     // A small body runs as one function, of which only the results are seen.
     if (s.kind == step_kind::control) {
       for (int r : g_.nodes[std::size_t(s.anchor)].regions) {
@@ -205,7 +205,7 @@ class watch_maker {
   }
 
   const graph& g_;
-  std::span<const buffer_ref> links_;
+  span<const buffer_ref> links_;
   flags batched_, blocked_, seen_;
   ids members_;
 };
@@ -309,7 +309,7 @@ void look_at_step(const memory& m, int i) {
 template <class P>
 void run_watched(const memory& m, std::byte* scratch, std::int64_t scratch_bytes) {
   look_at_inputs<P>(m);
-  const std::span calls(kernel_calls<P>::steps);
+  const span calls(kernel_calls<P>::steps);
   for (std::size_t i = 0; i < calls.size(); ++i) {
     run_call(calls[i], m, scratch, scratch_bytes);
     if (i + 1 == calls.size() || calls[i + 1].step != calls[i].step)
