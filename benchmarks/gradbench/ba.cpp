@@ -108,8 +108,7 @@ class by_blocks {
   void for_each(F f) {
     for (int first = 0; first < p_.p; first += block) {
       const int count = std::min(block, p_.p - first);
-      // A block that is not full repeats its last observation.
-      for (int i = 0; i < block; ++i) fill(i, first + std::min(i, count - 1));
+      fill(first, count);
       run_(data_.data());
       f(first, count);
     }
@@ -120,17 +119,31 @@ class by_blocks {
   }
 
  private:
-  void fill(int place, int observation) {
-    const auto [camera, point] = p_.observations[std::size_t(observation)];
-    double* to = data_.data() + place;
-    auto put = [&](const double* from, int count) {
-      for (int i = 0; i < count; ++i, to += block) *to = from[i];
+  /// Writes the rows of a block, one after the other; one that is not full repeats its last
+  /// observation.
+  void fill(int first, int count) {
+    for (int i = 0; i < block; ++i) {
+      const int o = first + std::min(i, count - 1);
+      const auto [camera, point] = p_.observations[std::size_t(o)];
+      const auto at = std::size_t(i);
+      cameras_[at] = &p_.cameras[std::size_t(camera_size * camera)];
+      points_[at] = &p_.points[std::size_t(3 * point)];
+      weights_[at] = &p_.weights[std::size_t(o)];
+      features_[at] = &p_.features[std::size_t(2 * o)];
+    }
+    double* to = data_.data();
+    const auto put = [&](const places& from, int quantities) {
+      for (int k = 0; k < quantities; ++k) {
+        for (const double* f : from) *to++ = f[k];
+      }
     };
-    put(&p_.cameras[std::size_t(camera_size * camera)], camera_size);
-    put(&p_.points[std::size_t(3 * point)], 3);
-    put(&p_.weights[std::size_t(observation)], 1);
-    put(&p_.features[std::size_t(2 * observation)], 2);
+    put(cameras_, camera_size);
+    put(points_, 3);
+    put(weights_, 1);
+    put(features_, 2);
   }
+  using places = std::array<const double*, std::size_t(block)>;
+  places cameras_{}, points_{}, weights_{}, features_{};  ///< of the block's observations
   const problem& p_;
   numbers data_ = numbers(std::size_t(rows_of_block * block), 0.0);
   compiled<Cell, real<1, rows_of_block * block>> run_;
@@ -202,9 +215,15 @@ class derivative {
       ((from[K] = run_.template result<int(K)>().data()), ...);
     }
     (std::make_index_sequence<width>{});
+    // By tiles of a cache line of each derivative: in memory they lie so far apart that reading one
+    // number of each in turn would drive them out of the few sets that they share.
+    constexpr int tile = 8;
     double* to = &values_[width * std::size_t(first)];
-    for (int i = 0; i < count; ++i) {
-      for (std::size_t k = 0; k < width; ++k) *to++ = from[k][i];
+    for (int i = 0; i < count; i += tile, to += tile * width) {
+      const int rows = std::min(tile, count - i);
+      for (std::size_t k = 0; k < width; ++k) {
+        for (int j = 0; j < rows; ++j) to[std::size_t(j) * width + k] = from[k][i + j];
+      }
     }
     const auto by_weight = run_.result<int(width)>();
     std::copy_n(by_weight.begin(), count, &values_[width * std::size_t(p_.p) + std::size_t(first)]);

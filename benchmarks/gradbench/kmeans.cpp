@@ -1,11 +1,10 @@
 // kmeans: the sum of squared distances of points from their nearest centroids, and the step of
 // Newton's method for the centroids.
 #include <cella/ops/functions.hpp>
+#include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/reduction.hpp>
-#include <cella/ops/slicing.hpp>
 #include <cella/transform/control.hpp>
-#include <cella/transform/custom.hpp>
 #include <cella/transform/gradient.hpp>
 
 #include "sizes.hpp"
@@ -14,15 +13,6 @@ using namespace cella;
 using namespace gradbench;
 
 namespace {
-
-/// The sum over the columns of the smallest in each; its derivative goes to the smallest.
-constexpr var sum_of_smallest(var x) {
-  const auto value = [](var v) { return sum(min(v, {0})); };
-  const auto rule = [](var v, var, var dy) {
-    return select(equal(v, min(v, {0}, true)), broadcast_to(dy, v.shape()), zeros_like(v));
-  };
-  return custom_vjp(value, rule)(x);
-}
 
 /// Points in one turn of the loop: a divisor of their number for which the distances from all
 /// centroids stay in the cache, and which fills vectors if there is one.
@@ -37,21 +27,26 @@ constexpr int block_of(int points, int centroids) {
   return whole_vectors ? whole_vectors : any;
 }
 
+/// Which centroid is the nearest to each point [n]: the c for which |c|^2 - 2 c p is the smallest.
+/// `factors` are -2 c.
+constexpr var nearest(var factors, var squares, var points) {
+  const int n = points.extent(0);
+  const int block = block_of(n, factors.extent(0));
+  const auto nearest_of = [&](var p) {
+    return argmin(expand_dims(squares, 1) + tensor_dot(factors, p, {1}, {1}), 0);
+  };
+  const var blocks = reshape(points, {n / block, block, points.extent(1)});
+  return reshape(map(nearest_of, blocks), {n});
+}
+
 /// The cost without the squares of the points, on which nothing depends: |c|^2 - 2 c p of the
 /// nearest c, summed over all p. `squares` [k] are those of the centroids; the derivative by one of
-/// them is the number of points that are nearest to it.
+/// them is the number of points that are nearest to it. Which centroid is the nearest changes only
+/// where two are equally near, so that it has no derivative.
 constexpr var relative_cost(var centroids, var squares, var points) {
-  const int n = points.extent(0);
-  const int block = block_of(n, centroids.extent(0));
   const var factors = -2 * centroids;
-  // Checkpointed: the backward pass computes a block's distances again rather than read them.
-  const auto cost_of = checkpoint([&](var p) {
-    return sum_of_smallest(expand_dims(squares, 1) + tensor_dot(factors, p, {1}, {1}));
-  });
-  const auto add_block = [&](var cost, var p) { return std::tuple{cost + cost_of(p)}; };
-  const var blocks = reshape(points, {n / block, block, points.extent(1)});
-  const var none = constant(*points.b, 0, {points.element(), {}});
-  return std::get<0>(scan(add_block, none, blocks));
+  const var at = nearest(factors, squares, points);
+  return sum(gather(squares, at)) + sum(points * gather(factors, at));
 }
 constexpr var squares_of(var centroids) { return sum(square(centroids), {1}); }
 

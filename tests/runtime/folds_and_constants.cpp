@@ -1,5 +1,6 @@
 // Extrema along axes as kernels, products in which one operand serves a whole batch, and values
 // that depend on nothing: what the plan holds, and that the values are right.
+#include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/transform/jacobian.hpp>
 #include <cmath>
@@ -21,6 +22,12 @@ struct extremum_of_all {
 };
 struct squared_extrema {
   constexpr var operator()(var x) const { return sum(square(extrema<0>{}(x))); }
+};
+
+/// Rows that the positions of extrema name, and the gradient that is added to them.
+struct named_rows {
+  static constexpr var total(var x) { return sum(sin(gather(x, argmin(x, 0)))); }
+  constexpr var operator()(var x) const { return grad(&total)(x) + gather(x, argmax(x, 1)); }
 };
 
 /// One matrix times each of a batch, and the columns of each times one vector.
@@ -75,6 +82,9 @@ TEST_CASE("an extremum of values with a NaN is NaN") {
   run(x.data());
   CHECK(std::isnan(run.result<0>()[0]));
   CHECK(!std::isnan(run.result<0>()[1]));
+}
+TEST_CASE("rows that the positions of extrema name") {
+  run_compiled<named_rows, 19, 7>(numbers(19 * 7));
 }
 TEST_CASE("a product with an operand that its batch shares has a kernel") {
   static_assert(count<program_of<shared_operand, 60>>(step_kind::product) == 2);

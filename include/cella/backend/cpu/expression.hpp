@@ -253,6 +253,12 @@ template <class T, int Reads, class... Outputs>
 struct plain_sink {
   addresses<T, Reads, int(sizeof...(Outputs))> a;
 
+  /// Where the kernel may store its results itself, since nothing follows from them.
+  T* target() const
+      requires(sizeof...(Outputs) == 1 && (std::is_same_v<Outputs, accumulated> && ...)) {
+    return a.out[0];
+  }
+
   void prefetch(int height, int width, std::int64_t offset, std::int64_t row_step) const {
     constexpr unsigned read = (0u | ... | reads_in_step<Outputs>);
     for (int i = 0; i < height; ++i, offset += row_step) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/backend/cpu/attention.hpp>
+#include <cella/backend/cpu/best_position.hpp>
 #include <cella/backend/cpu/blocked_steps.hpp>
 #include <cella/backend/cpu/convolution.hpp>
 #include <cella/backend/cpu/convolution_input_gradient.hpp>
@@ -613,13 +614,32 @@ struct lowered {
     }
   }
 
-  /// Rows of a table of this program's element type by 32-bit indices.
+  /// Rows of a table of this program's element type by 32-bit or 64-bit indices.
   template <class Op>
   static constexpr bool indexes_rows() {
     const node& n = g.nodes[std::size_t(s.anchor)];
-    return is<Op>(n) && n.type.element == P::element_type &&
-           g.type(g.operand(s.anchor, 1)).element == dtype::i32 &&
+    if (!is<Op>(n) || n.type.element != P::element_type) return false;
+    const dtype index = g.type(g.operand(s.anchor, 1)).element;
+    return (index == dtype::i32 || index == dtype::i64) &&
            n.attributes.template as<cella::detail::indexing_options>().axis == 0;
+  }
+  /// The element type of operand k.
+  template <int K>
+  using operand_element = element<g.type(g.operand(s.anchor, K)).element>;
+
+  static constexpr search_extents searched() {
+    const tensor_type x = g.type(g.operand(s.anchor, 0));
+    const int axis =
+        g.nodes[std::size_t(s.anchor)].attributes.template as<cella::detail::axis_options>().axis;
+    return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
+  }
+  template <class Op>
+  static constexpr bool searches() {
+    if constexpr (is<Op>(g.nodes[std::size_t(s.anchor)])) {
+      return g.type(g.operand(s.anchor, 0)).element == P::element_type &&
+             searched().extent <= most_positions<T>;
+    }
+    return false;
   }
 
   static void run_generic(const memory& m) {
@@ -627,13 +647,17 @@ struct lowered {
     if constexpr (indexes_rows<gather_op>()) {
       constexpr tensor_type table = g.type(g.operand(s.anchor, 0));
       gather_rows(m.at<const T>(s.in[0]), table[0], table.shape.size(1, table.rank()),
-                  m.at<const std::int32_t>(s.in[1]), g.type(g.operand(s.anchor, 1)).size(),
+                  m.at<const operand_element<1>>(s.in[1]), g.type(g.operand(s.anchor, 1)).size(),
                   m.at<T>(s.outputs[0].at));
       return;
     } else if constexpr (indexes_rows<scatter_op>()) {
-      scatter_rows(m.at<const T>(s.in[0]), m.at<const std::int32_t>(s.in[1]),
+      scatter_rows(m.at<const T>(s.in[0]), m.at<const operand_element<1>>(s.in[1]),
                    g.type(g.operand(s.anchor, 1)).size(), n.type[0],
                    n.type.shape.size(1, n.type.rank()), m.at<T>(s.outputs[0].at));
+      return;
+    } else if constexpr (searches<argmax_op>() || searches<argmin_op>()) {
+      best_positions<is<argmax_op>(n)>(searched(), m.at<const T>(s.in[0]),
+                                       m.at<std::int64_t>(s.outputs[0].at));
       return;
     }
     std::array<tensor_ref, std::size_t(n.operand_count ? n.operand_count : 1)> x{};

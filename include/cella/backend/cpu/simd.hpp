@@ -96,6 +96,12 @@ template <class T>
   return detail::native_lanes<T>::greater(a, b);
 }
 
+/// Bit i says whether a[i] or b[i] is NaN.
+template <class T>
+[[gnu::always_inline]] inline unsigned unordered(vec<T> a, std::type_identity_t<vec<T>> b) {
+  return detail::native_lanes<T>::unordered(a, b);
+}
+
 /// Lane i of a where bit i is set, else of b.
 template <class T>
 [[gnu::always_inline]] inline vec<T> select(unsigned bits, vec<T> a,
@@ -218,6 +224,14 @@ struct portable_lanes {
     for (int i = 0; i < n_lanes; ++i) bits |= unsigned{row[i]} << i;
     return bits;
   }
+  static unsigned unordered(v a, v b) {
+    alignas(v) T x[n_lanes], y[n_lanes];
+    a.store_aligned(x);
+    b.store_aligned(y);
+    unsigned bits = 0;
+    for (int i = 0; i < n_lanes; ++i) bits |= unsigned{x[i] != x[i] || y[i] != y[i]} << i;
+    return bits;
+  }
   static v select(unsigned bits, v a, v b) {
     alignas(v) T x[n_lanes], y[n_lanes];
     a.store_aligned(x);
@@ -281,6 +295,7 @@ struct native_lanes<float, 64> : portable_lanes<float> {
     _mm512_mask_storeu_ps(p, mask(first_bits(n)), a);
   }
   static unsigned greater(v a, v b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+  static unsigned unordered(v a, v b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q); }
   static v select(unsigned bits, v a, v b) { return _mm512_mask_mov_ps(b, mask(bits), a); }
   static v keep(unsigned bits, v a) { return _mm512_maskz_mov_ps(mask(bits), a); }
   static unsigned equal_first(const std::int32_t* p, int n, std::int32_t value) {
@@ -373,6 +388,7 @@ struct native_lanes<double, 64> : portable_lanes<double> {
     _mm512_mask_storeu_pd(p, mask(first_bits(n)), a);
   }
   static unsigned greater(v a, v b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
+  static unsigned unordered(v a, v b) { return _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q); }
   static v select(unsigned bits, v a, v b) { return _mm512_mask_mov_pd(b, mask(bits), a); }
   static v keep(unsigned bits, v a) { return _mm512_maskz_mov_pd(mask(bits), a); }
   template <int Blocks>
@@ -441,6 +457,9 @@ struct native_lanes<float, 32> : portable_lanes<float> {
   static unsigned greater(v a, v b) {
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)));
   }
+  static unsigned unordered(v a, v b) {
+    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)));
+  }
   static v select(unsigned bits, v a, v b) { return _mm256_blendv_ps(b, a, spread(bits)); }
   static v keep(unsigned bits, v a) { return _mm256_and_ps(spread(bits), a); }
   static unsigned equal_first(const std::int32_t* p, int n, std::int32_t value) {
@@ -497,6 +516,9 @@ struct native_lanes<double, 32> : portable_lanes<double> {
   static void store_first(double* p, int n, v a) { _mm256_maskstore_pd(p, first(n), a); }
   static unsigned greater(v a, v b) {
     return static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_GT_OQ)));
+  }
+  static unsigned unordered(v a, v b) {
+    return static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_UNORD_Q)));
   }
   static v select(unsigned bits, v a, v b) { return _mm256_blendv_pd(b, a, spread(bits)); }
   static v keep(unsigned bits, v a) { return _mm256_and_pd(spread(bits), a); }

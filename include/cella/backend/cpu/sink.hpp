@@ -7,8 +7,10 @@
 // `row` is the channel, `column` the pixel). The caller attaches bias, activation, residual or
 // optimizer there. A sink that reads or writes much beside that may have
 //   prefetch(int height, int width, std::int64_t offset, std::int64_t row_step)
-// which is called some time before it gets a tile. Sinks are called by several threads at once,
-// each for its own elements.
+// which is called some time before it gets a tile. One that only stores may say where with
+//   T* target()
+// and kernels may then store there themselves. Sinks are called by several threads at once, each
+// for its own elements.
 #pragma once
 
 #include <cella/backend/cpu/simd.hpp>
@@ -57,6 +59,8 @@ class any_sink {
     if constexpr (std::is_same_v<Sink, store_to<T>> || std::is_same_v<Sink, accumulate<T>>) {
       target_ = sink.target;
       adds_ = std::is_same_v<Sink, accumulate<T>>;
+    } else if constexpr (requires { sink.target(); }) {
+      target_ = sink.target();
     }
   }
 
