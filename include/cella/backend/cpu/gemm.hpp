@@ -183,6 +183,34 @@ struct product_source {
   }
 };
 
+/// Tiles of a product that `is_short`, without the loops over blocks, which for small matrices cost
+/// more than the tiles.
+template <class T>
+void multiply_short(const product<T>& p, const blocking<T>& plan, work_range tiles,
+                    std::int64_t offset, const any_sink<T>& sink) {
+  constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
+  alignas(64) T tile[blocking<T>::tile_rows * tile_columns];
+  const int vectors = (p.columns + L - 1) / L;
+  tile_task<T> task{};
+  task.depth = p.depth;
+  task.last = p.columns - (vectors - 1) * L;
+  task.a_row = p.a.row;
+  task.a_column = p.a.column;
+  task.b = p.b.data;
+  task.b_row = p.b.row;
+  for (int t = tiles.first; t < tiles.last; ++t) {
+    const int i = plan.first_row(t), height = plan.first_row(t + 1) - i;
+    const tile_output<T> output = output_of(sink, offset + i * p.c_row, p.c_row);
+    task.a = p.a.data + i * p.a.row;
+    task.c = output.c ? output.c : tile;
+    task.c_row = output.c ? output.row : tile_columns;
+    task.accumulate = output.add;
+    multiply_tile<false>(height, vectors, task);
+    if (!output.c)
+      sink.hand_over(tile, tile_columns, height, p.columns, offset + i * p.c_row, p.c_row, i, 0);
+  }
+}
+
 /// Units of `dot_rows`: lanes<T> columns, all rows.
 template <class T>
 void multiply_dot_rows(const product<T>& p, work_range units, std::int64_t offset,
@@ -221,8 +249,13 @@ void multiply_dot_columns(const product<T>& p, work_range units, std::int64_t of
   }
   for (int u = units.first; u < units.last; ++u) {
     const int i = u * L, count = std::min(L, p.rows - i);
+    const vec<T> dots = dot_rows(p.a.data + i * p.a.row, p.a.row, b, count, p.depth);
+    if (sink.target() && !sink.adds() && p.c_row == 1) {
+      store_first(sink.target() + offset + i, count, dots);
+      continue;
+    }
     alignas(64) T sums[L];
-    store(sums, dot_rows(p.a.data + i * p.a.row, p.a.row, b, count, p.depth));
+    store(sums, dots);
     sink.hand_over(sums, 1, count, 1, offset + i * p.c_row, p.c_row, i, 0);
   }
 }
@@ -277,6 +310,10 @@ void multiply(const product<T>& p, const any_sink<T>& sink, std::byte* scratch, 
         multiply_dot_columns(one, part, offset, sink, elements);
         break;
       default: {
+        if (!p.packed_b && plan.blocks.is_short()) {
+          multiply_short(one, plan.blocks, part, offset, sink);
+          break;
+        }
         product_source<T> source{one, plan.blocks, offset, sink};
         multiply_units(plan.blocks, part, source, elements);
       }

@@ -66,6 +66,8 @@ struct blocking {
     band_tiles = passes > 1 ? std::min(row_tiles, 2 * block_tiles) : row_tiles;
   }
   constexpr int units() const { return row_tiles * strips; }
+  /// One tile below the other, computed from the operands where they lie.
+  constexpr bool is_short() const { return strips == 1 && passes == 1 && !pack_a && !pack_b; }
   /// Tiles differ in height by at most one.
   constexpr int first_row(int tile) const { return tile * share + std::min(tile, rest); }
   constexpr int width(int strip) const {

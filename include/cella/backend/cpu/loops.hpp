@@ -143,10 +143,10 @@ template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
     index[std::size_t(d)] = outer % n.size[std::size_t(d)];
     outer /= n.size[std::size_t(d)];
   }
-  const auto next_row = [&] {
-    for (int d = n.loops - 1; d-- > 0;) {
+  const auto wrap = [&] {
+    for (int d = n.loops - 2; d >= 0; --d) {
       const auto loop = std::size_t(d);
-      const bool wraps = ++index[loop] == n.size[loop];
+      const bool wraps = d == n.loops - 2 || ++index[loop] == n.size[loop];
       const std::int64_t by = wraps ? 1 - n.size[loop] : 1;
       for (std::size_t k = 0; k < at.size(); ++k) at[k] += by * n.stride[k][loop];
       for (std::size_t k = 0; k < row.size(); ++k) {
@@ -159,6 +159,16 @@ template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
       if (!part[k]) row[k] += n.inner();
     }
   };
+  // Rows may be short, so that the step to the next one is as short as can be.
+  const int rows = n.loops - 2;
+  std::array<std::int64_t, std::size_t(Reads)> next_at{};
+  std::array<std::int64_t, sizeof...(Outputs)> next{};
+  if (rows >= 0) {
+    for (std::size_t k = 0; k < at.size(); ++k) next_at[k] = n.stride[k][std::size_t(rows)];
+    for (std::size_t k = 0; k < row.size(); ++k)
+      next[k] = part[k] ? strides[k][std::size_t(rows)] : n.inner();
+  }
+  std::int64_t left = rows >= 0 ? n.size[std::size_t(rows)] - index[std::size_t(rows)] : 1;
   std::int64_t piece = units.first % pieces;
   for (int u = units.first; u < units.last; ++u) {
     const std::int64_t first = piece * detail::loop_piece;
@@ -181,9 +191,15 @@ template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
     const std::int64_t whole = first + (last - first) / width * width;
     for (std::int64_t i = first; i < whole; i += width) turn.template operator()<true>(i, width);
     if (whole < last) turn.template operator()<false>(whole, int(last - whole));
-    if (++piece == pieces) {
-      piece = 0;
-      next_row();
+    if (++piece < pieces) continue;
+    piece = 0;
+    if (--left > 0) {
+#pragma GCC unroll 16
+      for (std::size_t k = 0; k < at.size(); ++k) at[k] += next_at[k];
+      for (std::size_t k = 0; k < row.size(); ++k) row[k] += next[k];
+    } else if (rows >= 0) {
+      left = n.size[std::size_t(rows)];
+      wrap();
     }
   }
 }
