@@ -107,3 +107,19 @@ TEST_CASE("rows add up where their indices are equal, and are dropped where the 
   scatter_rows(x.data(), indices, 4, 3, 2, table.data());
   CHECK(table == std::vector<double>{7, 8, 4, 6, 0, 0});
 }
+TEST_CASE_TEMPLATE("rows of any width add up", T, float, double) {
+  for (int width : {1, 3, lanes<T> - 1, lanes<T>, lanes<T> + 1, 3 * lanes<T>, 3 * lanes<T> + 2}) {
+    CAPTURE(width);
+    std::vector<T> x;
+    for (int i = 0; i < 20 * width; ++i) x.push_back(T(i % 7 - 3));
+    std::vector<std::int64_t> indices;
+    for (int i = 0; i < 20; ++i) indices.push_back(i * i % 5);
+    std::vector<T> table(std::size_t(5 * width) + 1, T(9)), expected(table.size(), T(0));
+    scatter_rows(x.data(), indices.data(), 20, 5, width, table.data());
+    for (int i = 0; i < 20 * width; ++i)
+      expected[std::size_t(int(indices[std::size_t(i / width)]) * width + i % width)] +=
+          x[std::size_t(i)];
+    expected.back() = T(9);
+    CHECK(table == expected);
+  }
+}

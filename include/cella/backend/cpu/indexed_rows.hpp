@@ -1,6 +1,7 @@
 // Rows of a table by index: reading them, and adding to them.
 #pragma once
 
+#include <cella/backend/cpu/simd.hpp>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -27,12 +28,17 @@ void gather_rows(const T* table, std::int64_t rows, std::int64_t width, const In
 template <class T, class Index>
 void scatter_rows(const T* __restrict x, const Index* indices, std::int64_t count,
                   std::int64_t rows, std::int64_t width, T* __restrict table) {
+  // A row that was just added to is read again from the stores under way: they must be as wide as
+  // the reads, so what whole vectors leave over is added number by number and not masked.
+  const std::int64_t whole = width / lanes<T> * lanes<T>;
   std::memset(table, 0, std::size_t(rows * width) * sizeof(T));
   for (std::int64_t i = 0; i < count; ++i, x += width) {
     const auto r = static_cast<std::int64_t>(indices[i]);
     if (r < 0 || r >= rows) continue;
     T* const to = table + r * width;
-    for (std::int64_t j = 0; j < width; ++j) to[j] += x[j];
+    for (std::int64_t j = 0; j < whole; j += lanes<T>)
+      store_unaligned(to + j, load_unaligned(to + j) + load_unaligned(x + j));
+    for (std::int64_t j = whole; j < width; ++j) to[j] += x[j];
   }
 }
 
