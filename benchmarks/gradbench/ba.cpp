@@ -1,7 +1,6 @@
 // ba: bundle adjustment. The reprojection errors of observations of points by cameras, and their
 // sparse Jacobian.
 #include <algorithm>
-#include <cella/backend/cpu/simd.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
@@ -203,24 +202,8 @@ class derivative {
       ((from[K] = run_.template result<int(K)>().data()), ...);
     }
     (std::make_index_sequence<width>{});
-    // Squares of them are transposed in registers: number by number this would take half of the
-    // time of everything.
-    constexpr int side = cpu::lanes<double>;
     double* to = &values_[width * std::size_t(first)];
-    int i = 0;
-    for (; i + side <= count; i += side, to += side * width) {
-      for (std::size_t k = 0; k < width; k += side) {
-        const int columns = std::min(side, int(width - k));
-        cpu::vec<double> square[side];
-        for (int j = 0; j < columns; ++j)
-          square[j] = cpu::load_unaligned(from[k + std::size_t(j)] + i);
-        for (int j = columns; j < side; ++j) square[j] = cpu::vec<double>(0.0);
-        cpu::transpose<double>(square);
-        for (std::size_t j = 0; j < side; ++j)
-          cpu::store_first(to + j * width + k, columns, square[j]);
-      }
-    }
-    for (; i < count; ++i) {
+    for (int i = 0; i < count; ++i) {
       for (std::size_t k = 0; k < width; ++k) *to++ = from[k][i];
     }
     const auto by_weight = run_.result<int(width)>();

@@ -105,7 +105,7 @@ struct gradient_of {
       if (b.g.inputs[i].role == input_role::parameter)
         parameters.push_back({&b, b.g.input(int(i))});
     }
-    std::vector<var> results;
+    list<var> results;
     detail::flatten_results(net(x), results);
     var loss = sum(square(results[0] - 0.3));
     for (std::size_t i = 1; i < results.size(); ++i) loss = loss + mean(exp(results[i] * 0.1));
