@@ -492,6 +492,7 @@ class builder {
   struct body_scope {
     int region = -1;        ///< its region, if that has the key and the states as inputs
     bool repeats{};         ///< it may run many times
+    const char* refuses{};  ///< what it is, if no state can be assigned in it
     bool knows_states{};    ///< the region has no other states as inputs than `states`
     std::int32_t stream{};  ///< which of the draws round it stands for its key
     std::int32_t step{};    ///< eager mode: the number of runs before
@@ -524,6 +525,13 @@ class builder {
       if (s.repeats) return true;
     }
     return false;
+  }
+  /// The innermost body in which no state can be assigned; null if they all can.
+  constexpr const char* refuses_states() const {
+    for (std::size_t k = scopes_.size(); k-- > 0;) {
+      if (scopes_[k].refuses) return scopes_[k].refuses;
+    }
+    return nullptr;
   }
 
   /// The value that a state has here: what was assigned last, in this body or before it.

@@ -220,28 +220,27 @@ constexpr auto run_paths(builder& b, Run run) {
 }
 
 /// Traces `run()` into a region with declared inputs of these types, where it finds them as
-/// own_inputs(b). Returns what it returned. States that it assigns are faults, unless they are
-/// asked for: then `assigned` gets them (as inputs of the main region), and the region yields their
-/// new values behind its results.
+/// own_inputs(b). Returns what it returned. Behind its results the region yields the new values of
+/// the states in `assigned` (inputs of the main region).
 template <class Run>
-constexpr auto trace_region(builder& b, const type_list& inputs, int& region, Run run,
-                            list<std::int32_t>* assigned = nullptr) {
+constexpr auto trace_region(builder& b, const type_list& inputs, int& region,
+                            list<std::int32_t>& assigned, Run run) {
   region = b.begin(inputs);
   const std::size_t first = b.updates.size();
   auto value = run_paths(b, run);
   ids out = flatten_value(value);
   for (const builder::update& u : b.take_updates(first)) {
-    if (!assigned) {
-      b.fail(text() << b.place_of(u.value) << "assign: " << b.describe(b.g.input(u.input))
-                    << " is assigned in a function that is given to vmap, jacobian or custom_vjp, "
-                       "or in the condition of a loop; return the value instead");
-      break;
-    }
-    assigned->push_back(u.input);
+    assigned.push_back(u.input);
     out.push_back(u.value);
   }
   b.end(out);
   return value;
+}
+/// The same of a function that assigns none.
+template <class Run>
+constexpr auto trace_region(builder& b, const type_list& inputs, int& region, Run run) {
+  list<std::int32_t> none;
+  return trace_region(b, inputs, region, none, run);
 }
 
 }  // namespace cella::detail

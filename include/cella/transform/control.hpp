@@ -81,8 +81,8 @@ constexpr auto cond(detail::located predicate, F then, G otherwise, X... operand
   int no = 0;
   list<std::int32_t> assigned, others;
   const result value = detail::in_body(
-      b, scope, [&] { return detail::trace_region(b, {}, yes, yes_body, &assigned); });
-  detail::in_body(b, scope, [&] { return detail::trace_region(b, {}, no, no_body, &others); });
+      b, scope, [&] { return detail::trace_region(b, {}, yes, assigned, yes_body); });
+  detail::in_body(b, scope, [&] { return detail::trace_region(b, {}, no, others, no_body); });
   if (b.failed()) return value;
   assigned = detail::join_updates(b, yes, assigned, no, others);
   const auto results = detail::types_of(b, detail::outputs_of(b, yes));
@@ -112,7 +112,8 @@ constexpr State while_loop(P condition, F body, State state, while_settings sett
   const int stream = b.next_random_stream();
   // Its draws are none of the body.
   auto test = [&](const State& s) {
-    const builder::body_scope scope{.repeats = true, .stream = detail::condition_stream};
+    const builder::body_scope scope{
+        .repeats = true, .refuses = "the condition of a loop", .stream = detail::condition_stream};
     return detail::in_body(b, scope, [&]() -> var { return detail::call_with(condition, s); });
   };
   if (b.evaluates()) {
@@ -144,16 +145,12 @@ constexpr State while_loop(P condition, F body, State state, while_settings sett
     return detail::call_with(body, own_state());
   });
   if (b.failed()) return state;
-  if (!check.assigned.empty()) {
-    b.fail(text() << at << ": while_loop: its condition assigns "
-                  << b.describe(b.g.input(check.assigned[0])) << "; only its body may do so");
-    return state;
-  }
   types = detail::types_of(b, detail::outputs_of(b, step.region));
   if (!detail::same_types(b, detail::types_of(b, first), detail::cut(types, 0, count), "the state",
                           "what the body makes of it", "a loop keeps the types of its state",
                           "while_loop", at))
     return state;
+  b.g.regions[std::size_t(check.region)].outputs.resize(1);  // the body has the next key
   const detail::further_carries further = step.carries();
   for (const auto& l : {check, step}) detail::add_carries(b, l, further, count);
   const ids captured = b.unify(check.region, step.region);
@@ -326,7 +323,7 @@ constexpr auto checkpoint(F f, std::source_location at = std::source_location::c
       auto run = [&]() -> result {
         return std::apply(f, rebuild_value(arguments, b, detail::own_inputs(b)));
       };
-      return detail::trace_region(b, detail::types_of(b, in), region, run, &assigned);
+      return detail::trace_region(b, detail::types_of(b, in), region, assigned, run);
     });
     const auto results = detail::types_of(b, detail::outputs_of(b, region));
     const ids captured = b.g.regions[std::size_t(region)].captured;

@@ -21,9 +21,9 @@ constexpr auto jvp(F f, X x, X dx, std::source_location at = std::source_locatio
     return std::pair<result, result>{f(x), f(x)};
   int r = 0;
   list<std::int32_t> assigned;
-  const result value = detail::trace_region(
-      b, types, r, [&]() -> result { return f(rebuild_value(x, b, detail::own_inputs(b))); },
-      &assigned);
+  const result value = detail::trace_region(b, types, r, assigned, [&]() -> result {
+    return f(rebuild_value(x, b, detail::own_inputs(b)));
+  });
   if (b.failed()) return std::pair<result, result>{value, value};
   const ids captured = b.g.regions[std::size_t(r)].captured;
   ids tangents;
@@ -66,7 +66,7 @@ constexpr tensor_type type_of_result(F& f, var x) {
   list<std::int32_t> assigned;
   in_body(b, {}, [&] {
     auto run = [&]() -> var { return f(var{&b, own_inputs(b)[0]}); };
-    return trace_region(b, in, r, run, &assigned);
+    return trace_region(b, in, r, assigned, run);
   });
   if (b.failed()) return {};
   const tensor_type y = b.g.type(outputs_of(b, r)[0]);

@@ -192,6 +192,11 @@ constexpr void assign(var like, const parameter_base& target, var value,
                   << " but the new value is " << value.type());
     return;
   }
+  if (const char* where = b.refuses_states()) {
+    b.fail(text() << at << ": assign: " << b.describe(leaf) << " is assigned in " << where
+                  << ", which cannot hand its new value on; return the value instead");
+    return;
+  }
   if (target.trainable && b.repeats()) {
     b.fail(text() << at << ": assign: " << b.describe(leaf)
                   << " is a trained parameter, which the body of a loop or of a recursion cannot "

@@ -24,6 +24,7 @@ constexpr auto batch_function(F f, bool share, std::source_location at) {
     int r = 0;
     b.enter({.region = share ? -1 : int(b.g.regions.size()),
              .repeats = true,
+             .refuses = "a function of vmap or jacobian",
              .knows_states = true,
              .stream = stream});
     const result value = trace_region(b, types, r, [&]() -> result {
