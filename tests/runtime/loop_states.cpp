@@ -168,7 +168,8 @@ struct nested_loops : counter {
       const var before = value(x);
       return for_i(3, inner, s) + before;
     };
-    return for_i(2, outer, number(x, 0)) + value(x);
+    const var y = for_i(2, outer, number(x, 0));
+    return y + value(x);
   }
 };
 struct nested_loops_written_out : counter {
@@ -226,7 +227,8 @@ struct in_branches : counter {
           },
           [&] { return v; });
     };
-    return map(body, x) + value(x);
+    const var y = map(body, x);
+    return y + value(x);
   }
 };
 struct in_a_branch : counter {
@@ -249,7 +251,8 @@ struct in_recursion : counter {
       const var first = self(n - 1);
       return first + self(n - 1);
     };
-    return recursive(f, tensor_type{dtype::f64, {}}, x) + value(x);
+    const var y = recursive(f, tensor_type{dtype::f64, {}}, x);
+    return y + value(x);
   }
 };
 struct in_forward_mode : counter {

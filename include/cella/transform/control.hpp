@@ -428,11 +428,10 @@ constexpr var recursive(F f, detail::located_type result, X... arguments) {
     if (!detail::same_types(b, {y.type()}, {result.type}, "what the function returns",
                             "its declared result", "they must be equal", "recursive", result.at))
       return x[0];
-    const bool complete = found.size() == captured.size() && draws == further.draws &&
-                          updates.size() == further.assigned.size();
-    if (complete) return self(arguments...);
+    const bool same = draws == further.draws && updates.size() == further.assigned.size();
+    if (same && found.size() == captured.size()) return self(arguments...);
     b.discard_since(r);
-    captured = found;
+    captured = same ? found : ids();  // states were captured as long as they were not carried
     further = {draws, {}};
     for (const builder::update& u : updates) further.assigned.push_back(u.input);
   }
