@@ -197,6 +197,19 @@ struct value_before : counter {
     return for_i(3, body, number(x, 0));
   }
 };
+/// The same of a state that only changes afterwards, in a loop of either kind.
+struct value_twice : counter {
+  constexpr var operator()(var x) const {
+    const var before = value(x);
+    const auto body = [&](var, var s) { return s + value(x) + before * 10; };
+    const var y = for_i(3, body, number(x, 0));
+    const auto goes_on = [&](var s) { return s < value(x) * 99 + before; };
+    const auto next = [&](var s) { return s + value(x) * 30 + before * 3; };
+    const var z = while_loop(goes_on, next, y);
+    set(x, z);
+    return z;
+  }
+};
 struct assigned_without_reading : counter {
   constexpr var operator()(var x) const {
     return map(
@@ -304,6 +317,7 @@ TEST_CASE("a value that was read before a loop stays what it was") {
   const auto o = three_ways<value_before, f64<2>>()({{0, 0}});
   CHECK(o.results[0] == reals{11 + 21 + 31 + 3});
   CHECK(o.parameters == reals{31});
+  CHECK(three_ways<value_twice, f64<2>>()({{0, 0}}).results[0] == reals{33 + 66 + 33});
 }
 TEST_CASE("states that are only written, or only read, in a loop") {
   const auto written = three_ways<assigned_without_reading, f64<3>>()({{1, 2, 4}});
