@@ -197,12 +197,13 @@ struct value_before : counter {
     return for_i(3, body, number(x, 0));
   }
 };
-/// The same of a state that only changes afterwards, in a loop of either kind.
+/// The same of a state that only changes afterwards, in a loop of either kind and in a branch.
 struct value_twice : counter {
   constexpr var operator()(var x) const {
     const var before = value(x);
     const auto body = [&](var, var s) { return s + value(x) + before * 10; };
-    const var y = for_i(3, body, number(x, 0));
+    const var y = cond(
+        before > 0, [&] { return for_i(3, body, number(x, 0)); }, [&] { return before; });
     const auto goes_on = [&](var s) { return s < value(x) * 99 + before; };
     const auto next = [&](var s) { return s + value(x) * 30 + before * 3; };
     const var z = while_loop(goes_on, next, y);

@@ -99,7 +99,7 @@ constexpr void add_carries(builder& b, const loop_body& body, const further_carr
     for (std::int32_t i : c.assigned) is_carry |= b.g.input(i) == s.of;
     if (is_carry) continue;
     // No value is captured twice.
-    node_id outer = b.state_value(s.of);
+    node_id outer = b.local(b.state_value(s.of));
     for (node_id n : x.captured) {
       if (n == outer) outer = b.emit(bound<identity_op>(), {outer});
     }
