@@ -18,7 +18,7 @@ constexpr std::int64_t value_bytes = 8 * rows * width;
 
 /// The backward pass reads two values besides the input.
 constexpr var block(var v, var w) { return sin(tanh(matmul(v, w)) + v); }
-constexpr int read = 3;
+constexpr int values_read = 3;
 
 enum class how { store, checkpoint, recompute };
 
@@ -93,8 +93,8 @@ void check_same_results() {
 TEST_CASE("a chain of checkpoints keeps the inputs of its blocks and the values of one") {
   const int stored = planned_values<chain<how::store>>();
   const int checkpointed = planned_values<chain<how::checkpoint>>();
-  CHECK(stored >= 8 * read);
-  CHECK(checkpointed <= 8 + read + 4);
+  CHECK(stored >= 8 * values_read);
+  CHECK(checkpointed <= 8 + values_read + 4);
   check_same_results<chain<how::checkpoint>, chain<how::store>>();
 }
 TEST_CASE("checkpoints in checkpoints keep less") {
@@ -103,9 +103,9 @@ TEST_CASE("checkpoints in checkpoints keep less") {
 }
 TEST_CASE("a loop of checkpoints keeps the state of each step and the values of one step") {
   const int stored = planned_values<loop<how::store>>();
-  CHECK(stored >= 64 * read);
-  CHECK(planned_values<loop<how::checkpoint>>() <= 64 + read + 8);
-  CHECK(planned_values<loop<how::recompute>>() <= 64 + read + 8);
+  CHECK(stored >= 64 * values_read);
+  CHECK(planned_values<loop<how::checkpoint>>() <= 64 + values_read + 8);
+  CHECK(planned_values<loop<how::recompute>>() <= 64 + values_read + 8);
   check_same_results<loop<how::checkpoint>, loop<how::store>>();
   check_same_results<loop<how::recompute>, loop<how::store>>();
 }
