@@ -37,9 +37,7 @@ struct recursion {
     return cond(
         sum(v) > 10, [v] { return sum(v * v); }, [self, v] { return self(v * v) * 0.5; });
   };
-  constexpr var operator()(var x) const {
-    return recursive(body, tensor_type{x.element(), {}}, x);
-  }
+  constexpr var operator()(var x) const { return recursive(body, tensor_type{x.element(), {}}, x); }
 };
 
 const std::vector<double> up{0.5, 1, -0.25};

@@ -14,7 +14,8 @@ std::atomic<long> allocations{0};
 }
 
 // Every way to the heap is counted. The sanitizers bring a malloc of their own.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__) && !defined(__clang__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__) && \
+    !defined(__clang__)
 extern "C" void* __libc_malloc(std::size_t);
 extern "C" void* malloc(std::size_t n) {
   ++allocations;
@@ -25,9 +26,11 @@ extern "C" void* malloc(std::size_t n) {
 
 namespace {
 
-using training = training_step<models::lenet5, cross_entropy_loss, fixed<optim::sgd{.momentum = 0.9}>>;
+using training =
+    training_step<models::lenet5, cross_entropy_loss, fixed<optim::sgd{.momentum = 0.9}>>;
 template <int N>
-using lenet_step = program<training, true, dtype::f32, tensor<dtype::f32, N, 1, 28, 28>, tensor<dtype::i32, N>>;
+using lenet_step =
+    program<training, true, dtype::f32, tensor<dtype::f32, N, 1, 28, 28>, tensor<dtype::i32, N>>;
 
 /// The losses and final weights of a few steps on made-up digits.
 template <int N>
@@ -101,7 +104,8 @@ TEST_CASE("the same parameters serve programs of several batch sizes") {
   for (std::size_t k = 0; k < 20; ++k) {
     one(x.data() + k * 784);
     for (std::size_t c = 0; c < 10; ++c) {
-      CHECK(double(one.result()[c]) == doctest::Approx(double(twenty.result()[k * 10 + c])).epsilon(1e-5));
+      CHECK(double(one.result()[c]) ==
+            doctest::Approx(double(twenty.result()[k * 10 + c])).epsilon(1e-5));
     }
   }
 }

@@ -68,6 +68,7 @@ inline constexpr std::array option_table{
     option_fields{"cumsum",                  "axis:i32 reverse:i32=0 exclusive:i32=0"},
     option_fields{"softmax",                 "axis:i32"},
     option_fields{"log_softmax",             "axis:i32"},
+    option_fields{"random_key",              "stream:i32 step:i32=0 count:i32=0"},
     option_fields{"random_uniform",          "-:shape -:dtype stream:i32"},
     option_fields{"min",                     "axes:mask"},
     option_fields{"argmin",                  "axis:i32"},

@@ -93,7 +93,7 @@ class operand {
   constexpr var in(builder& b) const {
     if (!parameter_) return value_;
     const node_id id = b.find(parameter_);
-    if (id >= 0) return {&b, id};
+    if (id >= 0) return {&b, parameter_->trainable ? id : b.state_value(id)};
     b.fail(text() << at_ << ": a parameter " << parameter_->extents
                   << " is used outside its cell: it is not a member of the model that is traced");
     return {&b, 0};

@@ -99,9 +99,9 @@ struct batch_norm {
       const auto y = detail::normalize_batch({x, at}, operand(weight, at).in(b),
                                              operand(bias, at).in(b), epsilon);
       const double unbiased = count > 1 ? count / (count - 1) : 1;
-      assign(x, running_mean, mean * (1 - momentum) + stop_gradient(y.mean) * momentum);
+      assign(x, running_mean, mean * (1 - momentum) + stop_gradient(y.mean) * momentum, at);
       assign(x, running_var,
-             variance * (1 - momentum) + stop_gradient(y.variance) * (momentum * unbiased));
+             variance * (1 - momentum) + stop_gradient(y.variance) * (momentum * unbiased), at);
       return y.value;
     }
     const var scale = rsqrt(variance + epsilon) * operand(weight, at);

@@ -7,8 +7,27 @@
 
 namespace cella {
 
+/// A key i64[2] (seed, step) -> the key of a body: (a hash of key and stream, step). With `count`:
+/// that many, for steps from `step` on, i64[count,2]. Keys may have leading axes, one key per
+/// index.
+struct random_key_op : opaque<random_key_op> {
+  static constexpr std::string_view name = "random_key";
+  struct options {
+    std::int32_t stream{};
+    std::int32_t step{};
+    std::int32_t count{};  ///< 0: one
+  };
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& a) {
+    tensor_type t = in[0];
+    if (const int count = a.as<options>().count) t.shape.insert(t.rank() - 1, count);
+    return t;
+  }
+  static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
+};
+
 /// key i64[2] (seed, step) -> uniform numbers in [0, 1). Element i of stream s at a step depends on
-/// (seed, step, s, i) only.
+/// (seed, step, s, i) only. A key per index of leading axes draws for the results at that index.
 struct random_uniform_op : opaque<random_uniform_op> {
   static constexpr std::string_view name = "random_uniform";
   struct options {
@@ -20,14 +39,46 @@ struct random_uniform_op : opaque<random_uniform_op> {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
   }
+  static constexpr attributes batch_options(node_ref n, int size, unsigned) {
+    auto o = n.as<options>();
+    o.shape.insert(0, size);
+    return o;
+  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
+
+namespace detail {
+
+constexpr node_id derived_key(builder& b, node_id key, std::int32_t stream, int step = 0,
+                              int count = 0) {
+  return b.emit(bound<random_key_op>(), {key}, random_key_op::options{stream, step, count});
+}
+/// The key from which `depth` nested bodies draw.
+constexpr node_id random_key(builder& b, std::size_t depth) {
+  if (depth == 0) return b.random_key();
+  const builder::body_scope s = b.scope(depth - 1);
+  if (s.key >= 0) return s.key;
+  const bool is_input = s.region >= 0;
+  const node_id key = is_input ? b.late_input({dtype::i64, {2}}, s.region)
+                               : derived_key(b, random_key(b, depth - 1), s.stream, s.step);
+  // Paths that are traced again must append what they appended before.
+  if (is_input || b.evaluates()) b.scope(depth - 1).key = key;
+  return key;
+}
+/// The key from which is drawn here.
+constexpr node_id random_key(builder& b) { return random_key(b, b.scopes()); }
+/// (seed, step) -> (seed, step + 1)
+constexpr node_id next_key(builder& b, node_id key) {
+  return b.emit(bound<add_op>(), {key, iota(b, b.g.type(key), 0).id});
+}
+
+}  // namespace detail
 
 /// Uniform numbers in [0, 1) of the type of `like`, from the program's random state.
 constexpr var random_uniform(operand like) {
   builder& b = *like.owner();
   const var x = like.in(b);
-  const node_id key = b.random_key();
+  const node_id key = detail::random_key(b);
   return {&b, b.emit(bound<random_uniform_op>(), {key},
                      random_uniform_op::options{x.shape(), std::int32_t(x.element()),
                                                 b.next_random_stream()},
@@ -49,13 +100,30 @@ constexpr var dropout(operand x, double rate) {
 
 // ---- computation at run time
 
+inline void random_key_op::compute(const attributes& a, span<const tensor_ref> in,
+                                   span<const tensor_ref> out) {
+  const auto o = a.as<options>();
+  const auto* from = reinterpret_cast<const std::uint64_t*>(in[0].data);
+  auto* to = reinterpret_cast<std::int64_t*>(out[0].data);
+  for (std::int64_t k = 0; k < in[0].type.size() / 2; ++k, from += 2) {
+    const std::uint64_t seed = fold_in(fold_in(from[0], from[1]), std::uint64_t(o.stream));
+    for (int i = 0; i < std::max(o.count, 1); ++i) {
+      *to++ = std::int64_t(seed);
+      *to++ = o.step + i;
+    }
+  }
+}
+
 inline void random_uniform_op::compute(const attributes& o, span<const tensor_ref> in,
                                        span<const tensor_ref> out) {
   const auto* state = reinterpret_cast<const std::uint64_t*>(in[0].data);
   const auto stream = std::uint64_t(o.as<options>().stream);
-  const std::uint64_t key = fold_in(fold_in(state[0], state[1]), stream);
-  for (std::int64_t i = 0; i < out[0].type.size(); ++i) {
-    write_element(out[0], i, uniform<float>(key, std::uint64_t(i)));
+  const std::int64_t keys = in[0].type.size() / 2;
+  const std::int64_t each = keys ? out[0].type.size() / keys : 0;
+  for (std::int64_t k = 0; k < keys; ++k, state += 2) {
+    const std::uint64_t key = fold_in(fold_in(state[0], state[1]), stream);
+    for (std::int64_t i = 0; i < each; ++i)
+      write_element(out[0], k * each + i, uniform<float>(key, std::uint64_t(i)));
   }
 }
 

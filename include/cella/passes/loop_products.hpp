@@ -27,10 +27,13 @@ class loop_product_mover {
         continue;
       }
       scan_ = n;
-      move_before();
+      // A product for all steps needs memory for all steps, which a loop that computes its bodies
+      // again was to save.
+      const bool saves_memory = options().recompute;
+      if (!saves_memory) move_before();
       transpose_before();
       order_.push_back(n);
-      move_after();
+      if (!saves_memory) move_after();
     }
     for (node_id& n : g_.regions[std::size_t(r_)].outputs) n = renamed(n);
     g_.regions[std::size_t(r_)].nodes = order_;

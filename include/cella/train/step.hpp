@@ -90,6 +90,7 @@ struct training_step {
       x.b->fail(b.fault());
       return x;
     }
+    x.b->random_streams(b.random_streams());
     return splice(*x.b, hoist_monotone(std::move(b.g)), std::array{x})[0];
   }
 };

@@ -8,6 +8,39 @@
 
 namespace cella::detail {
 
+/// New values of these inputs of the main region.
+constexpr void assign_all(builder& b, const list<std::int32_t>& inputs, const ids& values) {
+  for (std::size_t k = 0; k < inputs.size(); ++k) b.updates.push_back({inputs[k], values[k]});
+}
+
+/// Two closed regions, of which one will run, yield behind their results the new values of these
+/// inputs of the main region: makes both yield those of either, and returns which. A state that
+/// only one side assigns keeps its value on the other.
+constexpr list<std::int32_t> join_updates(builder& b, int r, list<std::int32_t> in_r, int q,
+                                          const list<std::int32_t>& in_q) {
+  auto index_of = [](const list<std::int32_t>& all, std::int32_t x) {
+    std::size_t k = 0;
+    while (k < all.size() && all[k] != x) ++k;
+    return k;
+  };
+  const ids outputs = outputs_of(b, q);
+  const std::size_t results = outputs.size() - in_q.size();
+  for (std::int32_t u : in_q) {
+    if (index_of(in_r, u) < in_r.size()) continue;
+    b.add_output(r, b.state_value(b.g.input(u)));
+    in_r.push_back(u);
+  }
+  b.g.regions[std::size_t(q)].outputs = cut(outputs, 0, int(results));
+  for (std::int32_t u : in_r) {
+    const std::size_t k = index_of(in_q, u);
+    if (k < in_q.size())
+      b.g.regions[std::size_t(q)].outputs.push_back(outputs[results + k]);
+    else
+      b.add_output(q, b.state_value(b.g.input(u)));
+  }
+  return in_r;
+}
+
 /// Runs a function for every path. Each run emits anew what precedes its decisions; nodes of a
 /// later run are recognized as those of the first by their order, and taken back.
 template <class Run>
@@ -24,9 +57,9 @@ class path_explorer {
   constexpr ids explore() {
     const outcome o = explore({});
     b_.random_streams(most_streams_);
-    for (std::size_t k = 0; k < o.updated.size(); ++k)
-      b_.updates.push_back({o.updated[k], o.values[o.values.size() - o.updated.size() + k]});
-    return cut(o.values, 0, int(o.values.size() - o.updated.size()));
+    const int results = int(o.values.size() - o.updated.size());
+    assign_all(b_, o.updated, tail(o.values, results));
+    return cut(o.values, 0, results);
   }
 
  private:
@@ -66,7 +99,7 @@ class path_explorer {
       b_.open_again(chain);
       for (node_id& n : captured) n = b_.local(n);
       b_.g.regions[std::size_t(otherwise)].captured = captured;
-      o.updated = join_updates(region, o.updated, otherwise, p.updated);
+      o.updated = join_updates(b_, region, o.updated, otherwise, p.updated);
       o.values = emit_cond(made[i], region, otherwise);
     }
     if (b_.failed()) b_.set_aside(base_);
@@ -86,11 +119,10 @@ class path_explorer {
     o.values = run_();
     b_.follow(outer);
     if (b_.random_streams() > most_streams_) most_streams_ = b_.random_streams();
-    for (std::size_t k = updates_; k < b_.updates.size(); ++k) {
-      o.updated.push_back(b_.updates[k].input);
-      o.values.push_back(b_.updates[k].value);
+    for (const builder::update& u : b_.take_updates(updates_)) {
+      o.updated.push_back(u.input);
+      o.values.push_back(u.value);
     }
-    b_.updates.resize(updates_);
     return o;
   }
 
@@ -137,33 +169,6 @@ class path_explorer {
   }
   constexpr bool is_made_in(int r, node_id n) const {
     return b_.region_of(n) == r && b_.g.nodes[std::size_t(n)].op != &input_info_of;
-  }
-
-  /// An input that only one side replaces keeps its value on the other.
-  constexpr list<std::int32_t> join_updates(int r, list<std::int32_t> in_r, int q,
-                                            const list<std::int32_t>& in_q) {
-    const ids outputs = outputs_of(b_, q);
-    const std::size_t results = outputs.size() - in_q.size();
-    ids joined = cut(outputs, 0, int(results));
-    for (std::int32_t u : in_q) {
-      if (index_of(in_r, u) < in_r.size()) continue;
-      b_.add_output(r, b_.g.input(u));
-      in_r.push_back(u);
-    }
-    b_.g.regions[std::size_t(q)].outputs = joined;
-    for (std::int32_t u : in_r) {
-      const std::size_t k = index_of(in_q, u);
-      if (k < in_q.size())
-        b_.g.regions[std::size_t(q)].outputs.push_back(outputs[results + k]);
-      else
-        b_.add_output(q, b_.g.input(u));
-    }
-    return in_r;
-  }
-  static constexpr std::size_t index_of(const list<std::int32_t>& all, std::int32_t x) {
-    std::size_t k = 0;
-    while (k < all.size() && all[k] != x) ++k;
-    return k;
   }
 
   constexpr ids emit_cond(const builder::decision& d, int region, int other) {
@@ -215,13 +220,27 @@ constexpr auto run_paths(builder& b, Run run) {
 }
 
 /// Traces `run()` into a region with declared inputs of these types, where it finds them as
-/// own_inputs(b). Returns what it returned.
+/// own_inputs(b). Returns what it returned. Behind its results the region yields the new values of
+/// the states in `assigned` (inputs of the main region).
+template <class Run>
+constexpr auto trace_region(builder& b, const type_list& inputs, int& region,
+                            list<std::int32_t>& assigned, Run run) {
+  region = b.begin(inputs);
+  const std::size_t first = b.updates.size();
+  auto value = run_paths(b, run);
+  ids out = flatten_value(value);
+  for (const builder::update& u : b.take_updates(first)) {
+    assigned.push_back(u.input);
+    out.push_back(u.value);
+  }
+  b.end(out);
+  return value;
+}
+/// The same of a function that assigns none.
 template <class Run>
 constexpr auto trace_region(builder& b, const type_list& inputs, int& region, Run run) {
-  region = b.begin(inputs);
-  auto value = run_paths(b, run);
-  b.end(flatten_value(value));
-  return value;
+  list<std::int32_t> none;
+  return trace_region(b, inputs, region, none, run);
 }
 
 }  // namespace cella::detail

@@ -1,12 +1,11 @@
 // Control flow on tensor values: cond, while_loop, scan, for_i, map, recursion, checkpoint. In
 // graph mode each becomes one node, whose bodies are traced once; in eager mode plain C++ runs.
-// Bodies may use any var in reach. What a body hands out are its results: a state that it assigns
-// does not leave it (behind a native `if` it does), and random numbers are the same in every step
-// of a loop.
+// Bodies may use any var in reach. What a body hands out are its results and the states that it
+// assigns. Each step of a loop and each call of a recursive function draws its own random numbers.
 #pragma once
 
 #include <cella/ops/slicing.hpp>
-#include <cella/transform/branching.hpp>
+#include <cella/transform/body.hpp>
 #include <utility>
 
 namespace cella {
@@ -69,17 +68,23 @@ constexpr auto cond(detail::located predicate, F then, G otherwise, X... operand
   using result = std::decay_t<decltype(then(operands...))>;
   const std::source_location at = predicate.at;
   builder& b = *predicate.value.b;
-  result value{};
-  if (!detail::is_one_truth("cond", predicate.value, at)) return value = then(operands...);
+  if (!detail::is_one_truth("cond", predicate.value, at)) return result(then(operands...));
+  const builder::body_scope scope{.stream = b.next_random_stream()};
+  auto yes_body = [&]() -> result { return then(operands...); };
+  auto no_body = [&]() -> result { return otherwise(operands...); };
   if (b.evaluates()) {
-    if (predicate.value.read(0) != 0) return value = then(operands...);
-    return value = otherwise(operands...);
+    return predicate.value.read(0) != 0 ? detail::in_body(b, scope, yes_body)
+                                        : detail::in_body(b, scope, no_body);
   }
   const var p = reshape({predicate.value, at}, {});
   int yes = 0;
   int no = 0;
-  value = detail::trace_region(b, {}, yes, [&]() -> result { return then(operands...); });
-  detail::trace_region(b, {}, no, [&]() -> result { return otherwise(operands...); });
+  list<std::int32_t> assigned, others;
+  const result value = detail::in_body(
+      b, scope, [&] { return detail::trace_region(b, {}, yes, assigned, yes_body); });
+  detail::in_body(b, scope, [&] { return detail::trace_region(b, {}, no, others, no_body); });
+  if (b.failed()) return value;
+  assigned = detail::join_updates(b, yes, assigned, no, others);
   const auto results = detail::types_of(b, detail::outputs_of(b, yes));
   if (!detail::same_types(b, results, detail::types_of(b, detail::outputs_of(b, no)),
                           "the result if the condition holds", "the other one",
@@ -88,7 +93,9 @@ constexpr auto cond(detail::located predicate, F then, G otherwise, X... operand
   const ids captured = b.unify(yes, no);
   const node_id n = b.emit_control(bound<cond_op>(), detail::join_ids({{p.id}, captured}), results,
                                    {yes, no}, {}, at);
-  return rebuild_value(value, b, detail::get_all(b, n, 0, int(results.size())));
+  const ids all = detail::get_all(b, n, 0, int(results.size()));
+  detail::assign_all(b, assigned, detail::tail(all, int(results.size() - assigned.size())));
+  return rebuild_value(value, b, all);
 }
 
 struct while_settings {
@@ -102,11 +109,19 @@ template <class P, class F, class State>
 constexpr State while_loop(P condition, F body, State state, while_settings settings = {},
                            std::source_location at = std::source_location::current()) {
   builder& b = *builder_of(state);
+  const int stream = b.next_random_stream();
+  // Its draws are none of the body.
+  auto test = [&](const State& s) {
+    const builder::body_scope scope{
+        .repeats = true, .refuses = "the condition of a loop", .stream = detail::condition_stream};
+    return detail::in_body(b, scope, [&]() -> var { return detail::call_with(condition, s); });
+  };
   if (b.evaluates()) {
     for (int step = 0; settings.max_steps == 0 || step < settings.max_steps; ++step) {
-      const var goes_on = detail::call_with(condition, state);
+      const var goes_on = detail::in_step(b, stream, step, [&] { return test(state); });
       if (!detail::is_one_truth("while_loop", goes_on, at) || goes_on.read(0) == 0) break;
-      const State next = detail::call_with(body, state);
+      const State next = detail::in_step(b, stream, step,
+                                         [&]() -> State { return detail::call_with(body, state); });
       if (!detail::same_types(b, detail::types_of(b, flatten_value(state)),
                               detail::types_of(b, flatten_value(next)), "the state",
                               "what the body makes of it", "a loop keeps the types of its state",
@@ -117,26 +132,35 @@ constexpr State while_loop(P condition, F body, State state, while_settings sett
     return state;
   }
   const ids first = flatten_value(state);
-  const auto types = detail::types_of(b, first);
+  const int count = int(first.size());
+  auto types = detail::types_of(b, first);
   auto own_state = [&] { return rebuild_value(state, b, detail::own_inputs(b)); };
-  int test = 0;
-  int step = 0;
-  const var goes_on = detail::trace_region(b, types, test, [&]() -> var {
-    const var p = detail::call_with(condition, own_state());
+  detail::loop_body check, step;
+  detail::trace_loop_body(b, types, check, [&]() -> var {
+    const var p = test(own_state());
     return detail::is_one_truth("while_loop", p, at) ? reshape({p, at}, {}) : p;
   });
-  (void)goes_on;
-  detail::trace_region(b, types, step,
-                       [&]() -> State { return detail::call_with(body, own_state()); });
-  if (!detail::same_types(b, types, detail::types_of(b, detail::outputs_of(b, step)), "the state",
+  detail::trace_loop_body(b, types, step, [&]() -> State {
+    if (check.scope.key >= 0) detail::random_key(b);  // what the condition draws changes, too
+    return detail::call_with(body, own_state());
+  });
+  if (b.failed()) return state;
+  types = detail::types_of(b, detail::outputs_of(b, step.region));
+  if (!detail::same_types(b, detail::types_of(b, first), detail::cut(types, 0, count), "the state",
                           "what the body makes of it", "a loop keeps the types of its state",
                           "while_loop", at))
     return state;
-  const ids captured = b.unify(test, step);
+  b.g.regions[std::size_t(check.region)].outputs.resize(1);  // the body has the next key
+  const detail::further_carries further = step.carries();
+  for (const auto& l : {check, step}) detail::add_carries(b, l, further, count);
+  const ids captured = b.unify(check.region, step.region);
+  const ids carries = detail::join_ids({first, detail::first_values(b, further, stream)});
   const node_id n = b.emit_control(
-      bound<while_op>(), detail::join_ids({first, captured}), types, {test, step},
-      while_options{std::int32_t(first.size()), std::int32_t(settings.max_steps)}, at);
-  return rebuild_value(state, b, detail::get_all(b, n, 0, int(first.size())));
+      bound<while_op>(), detail::join_ids({carries, captured}), types, {check.region, step.region},
+      while_options{std::int32_t(carries.size()), std::int32_t(settings.max_steps)}, at);
+  const ids all = detail::get_all(b, n, 0, int(types.size()));
+  detail::assign_all(b, further.assigned, detail::tail(all, count + further.draws));
+  return rebuild_value(state, b, all);
 }
 
 struct scan_settings {
@@ -178,11 +202,12 @@ constexpr auto eager_scan(F& body, State state, const X& xs, int length, bool re
                           std::source_location at) {
   using result = std::decay_t<decltype(body(state, xs))>;
   builder& b = *builder_of(xs);
+  const int stream = b.next_random_stream();
   list<list<var>> ys;  // per y, in order of the slices
   result last{};
   for (int step = 0; step < length; ++step) {
     const int t = reverse ? length - 1 - step : step;
-    last = body(state, slice_value(xs, t));
+    last = in_step(b, stream, step, [&]() -> result { return body(state, slice_value(xs, t)); });
     const ids flat = flatten_value(last);
     const std::size_t carries = flatten_value(state).size();
     if (!same_types(b, types_of(b, flatten_value(state)), types_of(b, cut(flat, 0, int(carries))),
@@ -215,31 +240,45 @@ constexpr auto scan(F body, State init, X xs, scan_settings settings = {},
   if (length < 0) return body(init, xs);
   if (b.evaluates() && length > 0)
     return detail::eager_scan(body, init, xs, length, settings.reverse, at);
-  const ids carries = flatten_value(init);
+  const int stream = b.next_random_stream();
+  ids carries = flatten_value(init);
   const ids slices = flatten_value(xs);
   auto types = detail::types_of(b, carries);
   for (node_id x : slices) types.push_back(without_leading(b.g.type(x)));
   const int nc = int(carries.size());
-  int region = 0;
-  const result value = detail::trace_region(b, types, region, [&]() -> result {
+  detail::loop_body traced;
+  const result value = detail::trace_loop_body(b, types, traced, [&]() -> result {
     const ids in = detail::own_inputs(b);
     return body(rebuild_value(init, b, detail::cut(in, 0, nc)),
                 rebuild_value(xs, b, detail::cut(in, nc, int(slices.size()))));
   });
-  auto results = detail::types_of(b, detail::outputs_of(b, region));
   if (b.failed()) return value;
+  // The body's outputs: carries, ys, what else is carried.
+  const detail::further_carries further = traced.carries();
+  detail::add_carries(b, traced, further, nc);
+  region& r = b.g.regions[std::size_t(traced.region)];
+  const int ny = int(r.outputs.size()) - nc - further.count();
+  r.outputs = detail::join_ids({detail::cut(r.outputs, 0, nc), detail::tail(r.outputs, nc + ny),
+                                detail::cut(r.outputs, nc, ny)});
+  auto results = detail::types_of(b, r.outputs);
   if (!detail::same_types(b, detail::cut(types, 0, nc), detail::cut(results, 0, nc), "the state",
                           "what the body makes of it", "a loop keeps the types of its state",
                           "scan", at))
     return value;
+  const ids captured = r.captured;
+  carries = detail::join_ids({carries, detail::first_values(b, further, stream)});
   for (std::size_t k = carries.size(); k < results.size(); ++k)
     results[k] = with_leading(length, results[k]);
-  const ids captured = b.g.regions[std::size_t(region)].captured;
-  const scan_options options{nc, std::int32_t(slices.size()), length, settings.reverse,
-                             settings.recompute};
+  const scan_options options{std::int32_t(carries.size()), std::int32_t(slices.size()), length,
+                             settings.reverse, settings.recompute};
   const node_id n = b.emit_control(bound<scan_op>(), detail::join_ids({carries, slices, captured}),
-                                   results, {region, -1}, options, at);
-  return rebuild_value(value, b, detail::get_all(b, n, 0, int(results.size())));
+                                   results, {traced.region, -1}, options, at);
+  const int behind = int(carries.size());
+  const ids all = detail::get_all(b, n, 0, int(results.size()));
+  detail::assign_all(b, further.assigned,
+                     detail::tail(detail::cut(all, 0, behind), nc + further.draws));
+  return rebuild_value(value, b,
+                       detail::join_ids({detail::cut(all, 0, nc), detail::tail(all, behind)}));
 }
 
 /// state = body(i, state) for i = 0 ... n - 1, where i is an i64 scalar.
@@ -275,17 +314,24 @@ constexpr auto checkpoint(F f, std::source_location at = std::source_location::c
     using result = std::decay_t<decltype(f(x...))>;
     const auto arguments = std::make_tuple(x...);
     builder& b = *builder_of(arguments);
-    if (b.evaluates()) return result(f(x...));
+    const builder::body_scope scope{.stream = b.next_random_stream()};
+    if (b.evaluates()) return detail::in_body(b, scope, [&]() -> result { return f(x...); });
     const ids in = flatten_value(arguments);
     int region = 0;
-    const result value = detail::trace_region(b, detail::types_of(b, in), region, [&]() -> result {
-      return std::apply(f, rebuild_value(arguments, b, detail::own_inputs(b)));
+    list<std::int32_t> assigned;
+    const result value = detail::in_body(b, scope, [&] {
+      auto run = [&]() -> result {
+        return std::apply(f, rebuild_value(arguments, b, detail::own_inputs(b)));
+      };
+      return detail::trace_region(b, detail::types_of(b, in), region, assigned, run);
     });
     const auto results = detail::types_of(b, detail::outputs_of(b, region));
     const ids captured = b.g.regions[std::size_t(region)].captured;
     const node_id n = b.emit_control(bound<call_op>(), detail::join_ids({in, captured}), results,
                                      {region, -1}, call_options{1}, at);
-    return rebuild_value(value, b, detail::get_all(b, n, 0, int(results.size())));
+    const ids all = detail::get_all(b, n, 0, int(results.size()));
+    detail::assign_all(b, assigned, detail::tail(all, int(results.size() - assigned.size())));
+    return rebuild_value(value, b, all);
   };
 }
 
@@ -306,27 +352,46 @@ struct located_type {
 /// What a recursive function calls itself by, in eager mode.
 template <class F>
 struct eager_self {
+  builder& b;
   F& f;
   template <class... X>
   constexpr var operator()(X... x) const {
-    return f(*this, x...);
+    return in_body(b, {.repeats = true, .stream = b.next_random_stream()},
+                   [&]() -> var { return f(*this, x...); });
   }
 };
-/// The same while it is traced: a call of the region that is being filled, with the values that the
-/// function captures as further arguments.
+/// The same while it is traced: a call of the region that is being filled, with a key of its own,
+/// the states that the function assigns and the values that it captures as further arguments.
 struct traced_self {
   builder& b;
   int region;
   const ids& captured;
+  const further_carries& further;
   tensor_type result;
   std::source_location at;
   template <class... X>
   constexpr var operator()(X... x) const {
-    const ids in = join_ids({ids{x.id...}, captured});
-    const std::array results{result};
-    return {&b, b.get(b.emit_control(bound<call_op>(), in, results, {region, -1}, {}, at), 0)};
+    const int stream = b.next_random_stream();
+    const ids in = join_ids({ids{x.id...}, first_values(b, further, stream), captured});
+    type_list results{result};
+    for (std::int32_t i : further.assigned) results.push_back(b.g.type(b.g.input(i)));
+    const node_id n = b.emit_control(bound<call_op>(), in, results, {region, -1}, {}, at);
+    assign_all(b, further.assigned, get_all(b, n, 1, int(further.assigned.size())));
+    return {&b, b.get(n, 0)};
   }
 };
+
+/// The scope of a recursive function whose region is open: its inputs behind the first `count` are
+/// what it carries from call to call.
+constexpr builder::body_scope recursion_scope(builder& b, const further_carries& further,
+                                              int count) {
+  builder::body_scope s{.region = b.here(), .repeats = true, .knows_states = true};
+  const ids own = tail(own_inputs(b), count);
+  if (further.draws) s.key = own[0];
+  for (std::size_t k = 0; k < further.assigned.size(); ++k)
+    s.states.push_back({b.g.input(further.assigned[k]), own[k + further.draws]});
+  return s;
+}
 
 }  // namespace detail
 
@@ -336,27 +401,39 @@ template <class F, class... X>
 constexpr var recursive(F f, detail::located_type result, X... arguments) {
   const std::array<var, sizeof...(X)> x{arguments...};
   builder& b = *x[0].b;
-  if (b.evaluates()) return detail::eager_self<F>{f}(arguments...);
+  if (b.evaluates()) return detail::eager_self<F>{b, f}(arguments...);
   const ids in = flatten_value(x);
-  const auto types = detail::types_of(b, in);
+  // The calls inside hand over what the function captures, draws from and assigns, which is known
+  // when it has been traced: so it is traced until that no longer grows.
   ids captured;
-  // The calls inside hand over what the function captures, which is known when it has been traced:
-  // so it is traced until that no longer grows.
+  detail::further_carries further;
   for (;;) {
+    auto types = detail::types_of(b, in);
+    if (further.draws) types.push_back({dtype::i64, {2}});
+    for (std::int32_t i : further.assigned) types.push_back(b.g.type(b.g.input(i)));
     const int r = b.begin(types);
     for (node_id n : captured) b.local(n);
-    const detail::traced_self self{b, r, captured, result.type, result.at};
+    const detail::traced_self self{b, r, captured, further, result.type, result.at};
     const auto own = rebuild_value(x, b, detail::own_inputs(b));
+    const std::size_t first = b.updates.size();
+    b.enter(detail::recursion_scope(b, further, int(in.size())));
     const var y = detail::run_paths(
         b, [&] { return std::apply([&](auto... v) -> var { return f(self, v...); }, own); });
-    b.end(std::array{y.id});
+    ids out{y.id};
+    for (std::int32_t i : further.assigned) out.push_back(b.state_value(b.g.input(i)));
+    const auto updates = b.take_updates(first);
+    const bool draws = b.leave().key >= 0;
+    b.end(out);
     const ids found = b.g.regions[std::size_t(r)].captured;
     if (!detail::same_types(b, {y.type()}, {result.type}, "what the function returns",
                             "its declared result", "they must be equal", "recursive", result.at))
       return x[0];
-    if (found.size() == captured.size()) return self(arguments...);
+    const bool same = draws == further.draws && updates.size() == further.assigned.size();
+    if (same && found.size() == captured.size()) return self(arguments...);
     b.discard_since(r);
-    captured = found;
+    captured = same ? found : ids();  // states were captured as long as they were not carried
+    further = {draws, {}};
+    for (const builder::update& u : updates) further.assigned.push_back(u.input);
   }
 }
 

@@ -20,23 +20,32 @@ constexpr auto custom_vjp(F f, Rule rule,
     const ids in = flatten_value(arguments);
     const int count = int(in.size());
     const auto types = detail::types_of(b, in);
+    // Each draws numbers of its own.
+    auto in_body = [&](auto run) {
+      return detail::in_body(
+          b, {.refuses = "a function of custom_vjp", .stream = b.next_random_stream()}, run);
+    };
     int function = 0;
-    const result value = detail::trace_region(b, types, function, [&]() -> result {
-      return std::apply(f, rebuild_value(arguments, b, detail::own_inputs(b)));
+    const result value = in_body([&] {
+      return detail::trace_region(b, types, function, [&]() -> result {
+        return std::apply(f, rebuild_value(arguments, b, detail::own_inputs(b)));
+      });
     });
     if (b.failed()) return value;
     const auto results = detail::types_of(b, detail::outputs_of(b, function));
     const int outs = int(results.size());
     int backward = 0;
-    detail::trace_region(
-        b, detail::join_types({types, results, results}), backward, [&]() -> cotangents {
-          const ids own = detail::own_inputs(b);
-          const auto all = std::tuple_cat(
-              rebuild_value(arguments, b, own),
-              std::make_tuple(rebuild_value(value, b, detail::cut(own, count, outs)),
-                              rebuild_value(value, b, detail::cut(own, count + outs, outs))));
-          return std::apply(rule, all);
-        });
+    const auto rule_types = detail::join_types({types, results, results});
+    in_body([&] {
+      return detail::trace_region(b, rule_types, backward, [&]() -> cotangents {
+        const ids own = detail::own_inputs(b);
+        const auto all = std::tuple_cat(
+            rebuild_value(arguments, b, own),
+            std::make_tuple(rebuild_value(value, b, detail::cut(own, count, outs)),
+                            rebuild_value(value, b, detail::cut(own, count + outs, outs))));
+        return std::apply(rule, all);
+      });
+    });
     if (!detail::same_types(b, types, detail::types_of(b, detail::outputs_of(b, backward)),
                             "the argument", "the cotangent that the rule returns",
                             "they must be equal", "custom_vjp", at))

@@ -20,8 +20,10 @@ constexpr auto jvp(F f, X x, X dx, std::source_location at = std::source_locatio
                           "they must be equal", "jvp", at))
     return std::pair<result, result>{f(x), f(x)};
   int r = 0;
-  const result value = detail::trace_region(
-      b, types, r, [&]() -> result { return f(rebuild_value(x, b, detail::own_inputs(b))); });
+  list<std::int32_t> assigned;
+  const result value = detail::trace_region(b, types, r, assigned, [&]() -> result {
+    return f(rebuild_value(x, b, detail::own_inputs(b)));
+  });
   if (b.failed()) return std::pair<result, result>{value, value};
   const ids captured = b.g.regions[std::size_t(r)].captured;
   ids tangents;
@@ -29,6 +31,8 @@ constexpr auto jvp(F f, X x, X dx, std::source_location at = std::source_locatio
   tangents.resize(in.size() + captured.size(), no_node);
   detail::dual_values out = detail::push_forward(b, r, detail::join_ids({in, captured}), tangents);
   b.discard(r);
+  detail::assign_all(b, assigned,
+                     detail::tail(out.primals, int(out.primals.size() - assigned.size())));
   for (std::size_t k = 0; k < out.primals.size(); ++k)
     out.tangents[k] = detail::or_zeros(b, out.tangents[k], b.g.type(out.primals[k]));
   return std::pair<result, result>{rebuild_value(value, b, out.primals),
@@ -59,7 +63,11 @@ constexpr tensor_type type_of_result(F& f, var x) {
   builder& b = *x.b;
   int r = 0;
   const type_list in{x.type()};
-  trace_region(b, in, r, [&]() -> var { return f(var{&b, own_inputs(b)[0]}); });
+  list<std::int32_t> assigned;
+  in_body(b, {}, [&] {
+    auto run = [&]() -> var { return f(var{&b, own_inputs(b)[0]}); };
+    return trace_region(b, in, r, assigned, run);
+  });
   if (b.failed()) return {};
   const tensor_type y = b.g.type(outputs_of(b, r)[0]);
   b.discard_since(r);
@@ -79,8 +87,8 @@ constexpr auto jacobian_forward(F f, std::source_location at = std::source_locat
   return [f, at](var x) {
     builder& b = *x.b;
     if (!detail::has_jacobian(x, 0, at)) return x;
-    const var columns =
-        vmap([&](var d) { return jvp(f, x, d, at).second; }, at)(detail::basis(b, x.type()));
+    const var columns = detail::batch_function([&](var d) { return jvp(f, x, d, at).second; }, true,
+                                               at)(detail::basis(b, x.type()));
     shape y = columns.shape();
     y.erase(0);
     if (b.failed() || !detail::has_jacobian(x, y.rank, at)) return x;
@@ -97,8 +105,8 @@ constexpr auto jacobian_reverse(F f, std::source_location at = std::source_locat
     builder& b = *x.b;
     const tensor_type y = detail::type_of_result(f, x);
     if (b.failed() || !detail::has_jacobian(x, y.rank(), at)) return x;
-    const var rows =
-        vmap([&](var dy) { return vjp(f, x, dy, at).second; }, at)(detail::basis(b, y));
+    const var rows = detail::batch_function([&](var dy) { return vjp(f, x, dy, at).second; }, true,
+                                            at)(detail::basis(b, y));
     if (b.failed()) return x;
     return reshape(rows, detail::joined(y.shape, x.shape()));
   };

@@ -172,7 +172,7 @@ constexpr void scan_vjp(builder& b, node_id n, const ids& dy, const flags& neede
   type_list types = types_of(b, carries);
   for (int k : to_xs) types.push_back(b.g.type(operands[std::size_t(k)]));
   const scan_options options{std::int32_t(carries.size()), std::int32_t(xs.size()), o.length,
-                             !o.reverse, 0};
+                             !o.reverse, o.recompute};
   const node_id r = emit_like(b, s, bound<scan_op>(), join_ids({carries, xs, constants}), types,
                               {backward, -1}, options);
   int next = 0;

@@ -7,6 +7,7 @@
 #include <cella/graph/reflection.hpp>
 #include <cella/graph/span.hpp>
 #include <cella/ops/elementwise.hpp>
+#include <cella/ops/random.hpp>
 #include <cella/transform/branching.hpp>
 #include <tuple>
 #include <utility>
@@ -104,11 +105,10 @@ constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, 
   });
   detail::set_trace(cell, outer);
   if (b.draws_random_numbers()) {
-    // (seed, step) -> (seed, step + 1)
-    const var key{&b, b.random_key()};
-    const var next{&b, b.emit(bound<add_op>(), {key.id, iota(b, key.type(), 0).id})};
+    const node_id key = b.random_key();
+    const node_id next = detail::next_key(b, key);
     for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
-      if (b.g.input(int(i)) == key.id) b.updates.push_back({std::int32_t(i), next.id});
+      if (b.g.input(int(i)) == key) b.updates.push_back({std::int32_t(i), next});
     }
   }
   ids out;
@@ -116,7 +116,7 @@ constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, 
     out.push_back(r.id);
     b.g.outputs.push_back({});
   }
-  for (const auto& u : b.updates) {
+  for (const auto& u : b.take_updates(0)) {
     out.push_back(u.value);
     b.g.outputs.push_back({u.input, b.g.inputs[std::size_t(u.input)].name});
   }
@@ -178,19 +178,33 @@ constexpr list<var> splice(builder& b, const graph& g, span<const var> arguments
   return results;
 }
 
-/// Declares that a parameter or state of the traced model gets a new value after each call.
+/// Gives a parameter or state of the traced model a new value, which is kept when the call ends. A
+/// state has it at once for what follows; a parameter that is trained keeps its value until then,
+/// and cannot be assigned in the body of a loop or of a recursion.
 constexpr void assign(var like, const parameter_base& target, var value,
                       std::source_location at = std::source_location::current()) {
   builder& b = *like.b;
   const var t = operand(target, at).in(b);
   if (b.failed()) return;
+  const node_id leaf = b.find(&target);
   if (t.type() != value.type()) {
-    b.fail(text() << at << ": assign: " << b.describe(t.id) << " is " << t.type()
+    b.fail(text() << at << ": assign: " << b.describe(leaf) << " is " << t.type()
                   << " but the new value is " << value.type());
     return;
   }
+  if (const char* where = b.refuses_states()) {
+    b.fail(text() << at << ": assign: " << b.describe(leaf) << " is assigned in " << where
+                  << ", which cannot hand its new value on; return the value instead");
+    return;
+  }
+  if (target.trainable && b.repeats()) {
+    b.fail(text() << at << ": assign: " << b.describe(leaf)
+                  << " is a trained parameter, which the body of a loop or of a recursion cannot "
+                     "assign; make it a state, or carry it in the state of the loop");
+    return;
+  }
   for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
-    if (b.g.input(int(i)) != t.id) continue;
+    if (b.g.input(int(i)) != leaf) continue;
     b.updates.push_back({std::int32_t(i), value.id});
     break;
   }
