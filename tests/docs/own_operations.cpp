@@ -3,7 +3,6 @@
 #include <cella/nn/layers.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/runtime/executable.hpp>
-#include <span>
 
 #include "support/gradient_check.hpp"
 
@@ -17,15 +16,14 @@ struct rotate_op : linear<rotate_op> {
   struct options {
     std::int32_t by{};
   };
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
   /// The transpose of a rotation is the rotation back.
   static constexpr var transpose(node_ref n, int, var dy) {
     return emit<rotate_op>(options{-n.as<options>().by}, std::source_location::current(), dy);
   }
-  static void compute(const attributes& o, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const std::int64_t n = in[0].type[in[0].type.rank() - 1];
     for (std::int64_t i = 0; i < in[0].type.size(); ++i) {
       const std::int64_t to = ((i + o.as<options>().by) % n + n) % n;
@@ -45,7 +43,7 @@ constexpr var rotate(operand x, int by) {
 /// The cross product of vectors in space: [..., 3], [..., 3] -> [..., 3].
 struct cross_op : bilinear<cross_op> {
   static constexpr std::string_view name = "cross";
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
   /// dy . (a x b) = a . (b x dy) = b . (dy x a)
@@ -54,8 +52,7 @@ struct cross_op : bilinear<cross_op> {
     return i == 0 ? emit<cross_op>({}, at, n.operand(1), dy)
                   : emit<cross_op>({}, at, dy, n.operand(0));
   }
-  static void compute(const attributes&, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
     for (std::int64_t first = 0; first < out[0].type.size(); first += 3) {
       for (std::int64_t i = 0; i < 3; ++i) {
         const std::int64_t j = first + (i + 1) % 3, k = first + (i + 2) % 3;
@@ -82,19 +79,17 @@ constexpr var cross(operand left, operand right) {
 /// x / |x| along the last axis: directions of vectors that are not zero.
 struct direction_op : opaque<direction_op> {
   static constexpr std::string_view name = "direction";
-  static constexpr tensor_type infer(std::span<const tensor_type> in, const attributes&) {
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
   /// dx = (dy - y (y . dy)) / |x|
-  static constexpr void vjp(node_ref n, std::span<const var> dy, std::span<const char>,
-                            std::span<var> dx) {
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
     const var x = n.operand(0);
     const var y = n.output();
     const int last = x.rank() - 1;
     dx[0] = (dy[0] - y * sum(y * dy[0], {last}, true)) * rsqrt(sum(square(x), {last}, true));
   }
-  static void compute(const attributes&, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
     const std::int64_t n = in[0].type[in[0].type.rank() - 1];
     for (std::int64_t first = 0; first < in[0].type.size(); first += n) {
       double norm = 0;

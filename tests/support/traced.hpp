@@ -38,7 +38,7 @@ inline tensor truths(const shape& s, reals values) {
 }
 inline tensor scalar(double value) { return f64({}, {value}); }
 
-using vars = std::vector<var>;
+using vars = list<var>;
 /// A function of several vars with several results, or with one.
 using vars_function = std::function<vars(const vars&)>;
 using var_function = std::function<var(const vars&)>;

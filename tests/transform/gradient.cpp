@@ -4,7 +4,6 @@
 #include <cella/ops/reduction.hpp>
 #include <cella/transform/gradient.hpp>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "support/compare.hpp"
 #include "support/golden.hpp"
@@ -24,20 +23,18 @@ double at(F g, double x) {
 /// One number -> the number and its tenfold.
 struct twice_op : opaque<twice_op> {
   static constexpr std::string_view name = "twice";
-  static int results(std::span<const tensor_type> in, const attributes&,
-                     std::span<tensor_type> out) {
+  static int results(span<const tensor_type> in, const attributes&, span<tensor_type> out) {
     out[0] = out[1] = in[0];
     return 2;
   }
-  static void vjp(node_ref, std::span<const var> dy, std::span<const char>, std::span<var> dx) {
+  static void vjp(node_ref, span<const var> dy, span<const char>, span<var> dx) {
     // A result that is not used has no cotangent.
     for (int k = 0; k < 2; ++k) {
       const var d = dy[std::size_t(k)];
       if (d.id >= 0) dx[0] = dx[0].b ? dx[0] + d * (k ? 10 : 1) : d * (k ? 10 : 1);
     }
   }
-  static void compute(const attributes&, std::span<const tensor_ref> in,
-                      std::span<const tensor_ref> out) {
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
     write_element(out[0], 0, read_element(in[0], 0));
     write_element(out[1], 0, 10 * read_element(in[0], 0));
   }

@@ -62,20 +62,21 @@ class list {
   constexpr T& back() { return data_[size_ - 1]; }
   constexpr const T& back() const { return data_[size_ - 1]; }
 
-  /// `value` may be an element of this list.
+  // Values may be elements of this list; ranges may not be parts of it.
+
   constexpr void push_back(const T& value) {
-    if (size_ < capacity_) {
-      std::construct_at(data_ + size_++, value);
-    } else {
+    if (size_ == capacity_) {
       T copy(value);
-      grow(size_ + 1);
+      grow();
       std::construct_at(data_ + size_++, std::move(copy));
+    } else {
+      std::construct_at(data_ + size_++, value);
     }
   }
   constexpr void push_back(T&& value) {
     if (size_ == capacity_) {
       T moved(std::move(value));
-      grow(size_ + 1);
+      grow();
       std::construct_at(data_ + size_++, std::move(moved));
     } else {
       std::construct_at(data_ + size_++, std::move(value));
@@ -96,13 +97,13 @@ class list {
     reserve(size);
     while (size_ < size) std::construct_at(data_ + size_++);
   }
-  constexpr void resize(std::size_t size, const T& value) {
+  constexpr void resize(std::size_t size, T value) {
     shrink(size);
     reserve(size);
     while (size_ < size) std::construct_at(data_ + size_++, value);
   }
   constexpr void clear() { shrink(0); }
-  constexpr void assign(std::size_t size, const T& value) {
+  constexpr void assign(std::size_t size, T value) {
     clear();
     resize(size, value);
   }
@@ -112,9 +113,9 @@ class list {
     insert(end(), first, last);
   }
 
-  /// Puts `value`, which is not an element of this list, in front of `at`.
-  constexpr T* insert(const T* at, const T& value) { return insert(at, &value, &value + 1); }
-  /// Puts [first, last), no part of this list, in front of `at`.
+  /// Puts `value` in front of `at`.
+  constexpr T* insert(const T* at, T value) { return insert(at, &value, &value + 1); }
+  /// Puts [first, last) in front of `at`.
   template <class Iterator>
   requires(!std::is_integral_v<Iterator>) constexpr T* insert(const T* at, Iterator first,
                                                               Iterator last) {
@@ -127,6 +128,7 @@ class list {
   constexpr T* erase(const T* at) { return erase(at, at + 1); }
   constexpr T* erase(const T* first, const T* last) {
     T* const from = data_ + (first - data_);
+    if (first == last) return from;
     T* to = from;
     for (T* x = data_ + (last - data_); x != end(); ++x) *to++ = std::move(*x);
     shrink(std::size_t(to - data_));
@@ -154,10 +156,7 @@ class list {
     reserve(size_ + count);
     for (std::size_t i = 0; i < count; ++i) std::construct_at(data_ + size_++, values[i]);
   }
-  constexpr void grow(std::size_t least) {
-    const std::size_t doubled = capacity_ ? 2 * capacity_ : 8;
-    reallocate(doubled < least ? least : doubled);
-  }
+  constexpr void grow() { reallocate(capacity_ ? 2 * capacity_ : 8); }
   constexpr void reallocate(std::size_t capacity) {
     T* const data = std::allocator<T>().allocate(capacity);
     for (std::size_t i = 0; i < size_; ++i) {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cella/graph/shape.hpp>
-#include <cella/graph/span.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace cella {
 
@@ -72,7 +72,7 @@ struct parameter_base {
   /// The values, row-major. Precondition: the model that owns the cell is built and has element
   /// type T.
   template <class T = float>
-  span<T> values() const {
+  std::span<T> values() const {
     return {reinterpret_cast<T*>(data), data ? std::size_t(extents.size()) : 0};
   }
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -51,3 +52,7 @@ template <class Container>
 span(Container&) -> span<std::remove_pointer_t<decltype(std::declval<Container&>().data())>>;
 
 }  // namespace cella
+
+// A std::span can be made of a temporary one.
+template <class T>
+inline constexpr bool std::ranges::enable_borrowed_range<cella::span<T>> = true;
