@@ -26,16 +26,19 @@ class machine {
   explicit machine(int threads) : threads_(threads) {}
 
   double flops(dtype e) {
-    if (!flops_[e])
-      flops_[e] = e == dtype::f64 ? cpu::measured_peak<double>() : cpu::measured_peak();
-    return flops_[e] * threads_;
+    const auto found = flops_.try_emplace(e);
+    double& peak = found.first->second;
+    if (found.second)
+      peak = e == dtype::f64 ? cpu::measured_peak<double>() : cpu::measured_peak<float>();
+    return peak * threads_;
   }
   /// Bytes per second of copies that touch as many bytes, to the next power of two.
   double copy(std::int64_t bytes) {
     std::size_t size = 1 << 12;
     while (size < std::size_t(bytes)) size *= 2;
-    if (!copy_[size]) copy_[size] = cpu::measured_copy(size);
-    return copy_[size];
+    const auto found = copy_.try_emplace(size);
+    if (found.second) found.first->second = cpu::measured_copy(size);
+    return found.first->second;
   }
 
  private:

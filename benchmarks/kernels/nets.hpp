@@ -18,11 +18,13 @@ struct half_square {
   constexpr var operator()(var y, var) const { return 0.5 * mean(y * y); }
 };
 
-/// A step of training of `Net` on an input of the type `Input`.
-template <class Net, class Input, dtype E = dtype::f32>
+/// A step of training of `Net` on an input of the type `Input`, by the loss `Loss` of a target of
+/// the type `Target`.
+template <class Net, class Input, dtype E = dtype::f32, class Loss = half_square,
+          class Target = tensor<E, 1>>
 constexpr kernel_case trained(std::string_view family, std::string_view shape) {
-  using step = program<training_step<Net, half_square, fixed<optim::sgd{.momentum = 0.9}>>, true, E,
-                       Input, tensor<E, 1>>;
+  using step =
+      program<training_step<Net, Loss, fixed<optim::sgd{.momentum = 0.9}>>, true, E, Input, Target>;
   return {family, shape, E,
           [](int threads, double s) { return bound<Net, step, 1000>(threads).profile(s); }};
 }

@@ -37,7 +37,7 @@ double measured_peak() {
 
 /// Bytes per second, read and written, of copying so many bytes that both take `bytes` in all, over
 /// and over on one core: what is small stays in a cache. The best of some tries in `seconds`.
-inline double measured_copy(std::size_t bytes, double seconds = 0.02) {
+inline double measured_copy(std::size_t bytes, double seconds = 0.1) {
   using clock = std::chrono::steady_clock;
   const std::size_t half = std::max<std::size_t>(bytes / 2, 64);
   aligned_buffer from(half), to(half);
