@@ -129,6 +129,8 @@ function(cella_add_variant target group suffix options)
     DEPENDS "$<TARGET_OBJECTS:${part}>" "${script}"
     COMMENT "Joining the ${suffix} variant of ${target}"
     COMMAND_EXPAND_LISTS VERBATIM)
+  # Makefiles know how to make an object in its own target only.
+  add_dependencies(${target} ${part})
   set_source_files_properties("${object}" PROPERTIES GENERATED TRUE EXTERNAL_OBJECT TRUE)
   target_sources(${target} PRIVATE "${object}")
 endfunction()
