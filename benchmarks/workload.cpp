@@ -2,10 +2,13 @@
 // frameworks do that `peers.py` compares it with.
 //
 // usage: workload NAME [THREADS]
+//        workload --memory            prints what the plans of all workloads take, as Markdown
 #include "workload/workload.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <string_view>
 
 namespace {
 
@@ -23,11 +26,29 @@ long peak_memory() {
   return peak;
 }
 
+void print_memory() {
+  const auto kilobytes = [](std::int64_t bytes) { return std::intmax_t((bytes + 1023) / 1024); };
+  std::printf(
+      "| workload | arena kB | lower bound kB | arena / bound | without reuse kB | parameters kB | "
+      "optimizer kB |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+  for (const auto* w : cella::benchmark::workloads()) {
+    const auto& m = w->memory;
+    std::printf("| `%.*s` | %jd | %jd | %.3f | %jd | %jd | %jd |\n", int(w->name.size()),
+                w->name.data(), kilobytes(m.arena), kilobytes(m.live),
+                m.live ? double(m.arena) / double(m.live) : 1.0, kilobytes(m.without_reuse),
+                kilobytes(m.parameters), kilobytes(m.slots));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace cella::benchmark;
   const auto start = clock::now();
+  if (argc == 2 && std::string_view(argv[1]) == "--memory") {
+    print_memory();
+    return 0;
+  }
   const auto [work, threads] = selected(argc, argv);
   measurement m = work.measure(threads, start);
   std::sort(m.milliseconds.begin(), m.milliseconds.end());

@@ -29,8 +29,6 @@ cella_dependency(CLI11 OLDEST 2.1 TARGET CLI11::CLI11 DEBIAN libcli11-dev GIT
   https://github.com/CLIUtils/CLI11.git 6c7b07a878ad834957b98d0f9ce1dbe0cb204fc9)        # 2.4.2
 cella_dependency(doctest OLDEST 2.4.9 TARGET doctest::doctest DEBIAN doctest-dev GIT
   https://github.com/doctest/doctest.git 1da23a3e8119ec5cce4f9388e91b065e20bf06f5)       # 2.4.12
-cella_dependency(benchmark OLDEST 1.7 TARGET benchmark::benchmark DEBIAN libbenchmark-dev GIT
-  https://github.com/google/benchmark.git c58e6d0710581e3a08d65c349664128a8d9a2461)      # 1.9.1
 
 # cella_provide(<problem> REQUIRED name... OPTIONAL name...)
 # Sets cella_<name>_FOUND and, if found, cella_<name>_TARGET to what to link. <problem> is empty, or
@@ -159,13 +157,7 @@ function(cella_fetch name)
   endwhile()
 
   set(target cella_fetched_${name})
-  if(name STREQUAL "benchmark")
-    set(BENCHMARK_ENABLE_TESTING OFF)
-    set(BENCHMARK_ENABLE_INSTALL OFF)
-    set(BENCHMARK_ENABLE_WERROR OFF)
-    add_subdirectory("${directories}" "${CMAKE_BINARY_DIR}/_deps/benchmark-build" EXCLUDE_FROM_ALL)
-    set(target benchmark::benchmark)
-  elseif(name STREQUAL "ZLIB")
+  if(name STREQUAL "ZLIB")
     set(cella_zlib_source "${directories}")
     add_subdirectory("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/zlib" "${CMAKE_BINARY_DIR}/_deps/zlib-build"
                      EXCLUDE_FROM_ALL)

@@ -17,6 +17,7 @@ install(DIRECTORY include/cella TYPE INCLUDE)
 install(FILES "${PROJECT_BINARY_DIR}/cella-config.cmake"
               "${PROJECT_BINARY_DIR}/cella-config-version.cmake"
               cmake/dependencies.cmake cmake/target.cmake
+              cmake/portable.cmake cmake/portable.cpp.in cmake/portable.ld
         DESTINATION "${package_directory}")
 install(DIRECTORY cmake/zlib DESTINATION "${package_directory}")
 install(FILES LICENSE TYPE DOC)

@@ -37,6 +37,10 @@ void describe(program_profile& p) {
     const auto m = lowered::matrices(nullptr, nullptr);
     call.what.extents = {m.rows, m.columns, m.depth, m.batch};
   }
+  if constexpr (cpu::has_blocked_kernel(lowered::s)) {
+    if (cpu::blocked_step<element<P::element_type>>{lowered::s}.minimal())
+      call.needed = double(winograd::products) / (winograd::tile * winograd::tile * 9);
+  }
   if constexpr (lowered::s.constant) {
     p.preparation.push_back(call);
     return;
@@ -59,7 +63,8 @@ template <class Net, class P, int Classes>
 class bound {
  public:
   explicit bound(int threads)
-      : store_(net_, 1), pool_(threads > 1 ? std::make_unique<thread_pool>(threads) : nullptr) {
+      : store_(net_, 1, P::element_type),
+        pool_(threads > 1 ? std::make_unique<thread_pool>(threads) : nullptr) {
     std::mt19937 random(7);
     std::normal_distribution<float> normal;
     for (int k = 0; k < P::count(input_role::argument); ++k) {
@@ -74,11 +79,8 @@ class bound {
   }
 
   void step() {
-    if constexpr (P::training) {
-      (*run_)(arguments_[0].data(), arguments_[1].data());
-    } else {
-      (*run_)(arguments_[0].data());
-    }
+    [&]<std::size_t... K>(std::index_sequence<K...>) { (*run_)(arguments_[K].data()...); }
+    (std::make_index_sequence<std::size_t(P::count(input_role::argument))>{});
   }
 
   measurement measure(clock::time_point start) {
@@ -97,8 +99,9 @@ class bound {
     return m;
   }
 
-  /// Runs the program's calls one by one, in their order and over memory of their own.
-  program_profile profile() {
+  /// Runs the program's calls one by one, in their order and over memory of their own, for about so
+  /// many seconds.
+  program_profile profile(double seconds = 8) {
     program_profile p;
     [&]<std::size_t... I>(std::index_sequence<I...>) { (detail::describe<P, int(I)>(p), ...); }
     (std::make_index_sequence<std::size_t(P::plan.step_count)>{});
@@ -107,7 +110,7 @@ class bound {
     aligned_buffer arena(std::size_t(P::plan.arena_bytes));
     aligned_buffer slots(std::size_t(P::plan.slot_bytes));
     aligned_buffer scalars(std::size_t(P::count(input_role::scalar)) * 8);
-    std::array<std::byte*, first_argument + 2> spaces{};
+    std::array<std::byte*, std::size_t(first_argument + P::count(input_role::argument))> spaces{};
     cpu::run_context context;
     context.threads = pool_.get();
     const cpu::memory memory{spaces.data(), &context};
@@ -118,14 +121,16 @@ class bound {
     for (std::size_t k = 0; k < arguments_.size(); ++k)
       spaces[first_argument + k] = arguments_[k].data();
     for_each_scalar([&](int index, double value) {
-      *reinterpret_cast<float*>(scalars.data() + index * 8) = float(value);
+      using number = element<P::element_type>;
+      *reinterpret_cast<number*>(scalars.data() + index * 8) = number(value);
     });
 
     const cpu::flush_denormals guard;
     std::vector<double> steps;
     std::vector<std::vector<double>> preparation(p.preparation.size()), calls(p.calls.size());
     // In turns, so that whole steps and single calls see the same machine.
-    const auto end = clock::now() + std::chrono::seconds(8);
+    const auto end = clock::now() + std::chrono::duration_cast<clock::duration>(
+                                        std::chrono::duration<double>(seconds));
     for (int turn = 0; turn < 40 && (turn < 2 || clock::now() < end); ++turn) {
       for (int i = 0; i < 25; ++i) {
         time_calls(memory, cpu::kernel_calls<P>::preparation, preparation);
@@ -200,7 +205,10 @@ class bound {
 
 template <class Net, class P, int Classes = 10>
 constexpr workload make_workload(std::string_view name) {
+  constexpr const auto& plan = P::plan;
   return {name,
+          {plan.arena_bytes, plan.live_bytes, plan.arena_bytes_without_reuse, plan.parameter_bytes,
+           plan.slot_bytes},
           [](int threads, clock::time_point start) {
             return bound<Net, P, Classes>(threads).measure(start);
           },

@@ -4,6 +4,7 @@
 #include <array>
 #include <cella/passes/plan.hpp>
 #include <chrono>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct call_profile {
   plan_step what;
   bool computes{};             ///< it does the step's floating-point work, rather than prepare it
   double fastest{}, median{};  ///< microseconds
+  /// The operations that the algorithm needs, as a share of the step's `flops`: Winograd's
+  /// filtering does with fewer multiplications than the sum that is counted.
+  double needed = 1;
 };
 struct program_profile {
   std::vector<call_profile> preparation;  ///< runs again only when parameters have changed
@@ -28,8 +32,17 @@ struct program_profile {
   double fastest_step{}, median_step{};  ///< microseconds, without a clock between the calls
 };
 
+/// What the plan takes, in bytes.
+struct memory_use {
+  std::int64_t arena{};  ///< for values between steps
+  std::int64_t live{};   ///< the largest set of them that lives at once: no arena is smaller
+  std::int64_t without_reuse{};  ///< all of them side by side
+  std::int64_t parameters{}, slots{};
+};
+
 struct workload {
   std::string_view name;
+  memory_use memory;
   /// Steps for up to eight seconds or 3,000 steps, at least five; `start` is the program's.
   measurement (*measure)(int threads, clock::time_point start);
   program_profile (*profile)(int threads);

@@ -16,7 +16,7 @@ string(RANDOM LENGTH 8 unique)
 set(place "${temporary}/a user of cella ${unique}")
 file(MAKE_DIRECTORY "${place}")
 file(COPY "${CMAKE_CURRENT_LIST_DIR}/${WAY}/CMakeLists.txt" "${CMAKE_CURRENT_LIST_DIR}/main.cpp"
-          "${CMAKE_CURRENT_LIST_DIR}/other.cpp"
+          "${CMAKE_CURRENT_LIST_DIR}/other.cpp" "${CMAKE_CURRENT_LIST_DIR}/portable.cpp"
      DESTINATION "${place}/project")
 
 # What a user gets: no tests, no examples. The tree is copied, so that nothing beside it is relied on.

@@ -2,13 +2,16 @@
 // shared by all programs of the model.
 #pragma once
 
+#include <algorithm>
 #include <cella/backend/buffer.hpp>
+#include <cella/backend/cpu/random_numbers.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/graph/random.hpp>
 #include <cella/graph/reflection.hpp>
 #include <cella/passes/memory.hpp>
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -156,22 +159,31 @@ inline void parameter_store::fill(const parameter_base& p, const named_parameter
       low = -spread / 2;
       break;
   }
+  const auto make = [&](double number) { return low + spread * number; };
   const tensor_ref to = value(e);
-  generator numbers(key);
-  for (std::int64_t i = 0; i < size; ++i) {
-    double v = low;
-    if (normal_numbers) {
-      double z = numbers.normal<double>();
-      while (init.kind == kind::truncated_normal && std::abs(z) > 2) z = numbers.normal<double>();
-      v += spread * z;
-    } else if (spread != 0) {
-      v += spread * numbers.uniform<double>();
+  with_element(element_, [&]<class T>() {
+    if constexpr (std::is_floating_point_v<T>) {
+      const std::span<T> y(reinterpret_cast<T*>(to.data), std::size_t(size));
+      if (spread == 0) {
+        std::ranges::fill(y, static_cast<T>(low));
+      } else if (init.kind == kind::truncated_normal) {
+        generator numbers(key);
+        for (T& v : y) {
+          double z = numbers.normal<double>();
+          while (std::abs(z) > 2) z = numbers.normal<double>();
+          v = static_cast<T>(make(z));
+        }
+      } else if (normal_numbers) {
+        cpu::for_each_normal(key, size, [&](std::int64_t i, double z) {
+          y[std::size_t(i)] = static_cast<T>(make(z));
+        });
+      } else {
+        cpu::for_each_uniform(key, size, [&](std::int64_t i, double u) {
+          y[std::size_t(i)] = static_cast<T>(make(u));
+        });
+      }
     }
-    with_element(element_, [&]<class T>() {
-      if constexpr (std::is_floating_point_v<T>)
-        reinterpret_cast<T*>(to.data)[i] = static_cast<T>(v);
-    });
-  }
+  });
 }
 
 }  // namespace cella

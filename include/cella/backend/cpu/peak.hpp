@@ -2,22 +2,25 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/simd.hpp>
 #include <chrono>
+#include <cstring>
 
 namespace cella::cpu {
 
-/// Floating-point operations per second of multiply-adds in registers, f32, on one core: the best
-/// of many tries, some milliseconds in all.
-inline double measured_peak() {
+/// Floating-point operations per second of multiply-adds in registers, on one core: the best of
+/// many tries, some milliseconds in all.
+template <class T = float>
+double measured_peak() {
   constexpr int chains = 12, turns = 20000;
   using clock = std::chrono::steady_clock;
-  const vec<float> factor(0.999f);
+  const vec<T> factor(T(0.999));
   double best = 0;
   for (int attempt = 0; attempt < 100; ++attempt) {
-    vec<float> sums[chains];
+    vec<T> sums[chains];
     // Chains that differ: equal ones would be computed once.
-    for (int c = 0; c < chains; ++c) sums[c] = vec<float>(float(c));
+    for (int c = 0; c < chains; ++c) sums[c] = vec<T>(T(c));
     const auto start = clock::now();
     for (int i = 0; i < turns; ++i) {
 #pragma GCC unroll 12
@@ -25,9 +28,30 @@ inline double measured_peak() {
     }
     const std::chrono::duration<double> took = clock::now() - start;
     for (int c = 1; c < chains; ++c) sums[0] += sums[c];
-    volatile float keep = sums[0].get(0);
+    volatile T keep = sums[0].get(0);
     (void)keep;
-    best = std::max(best, 2.0 * lanes<float> * chains * turns / took.count());
+    best = std::max(best, 2.0 * lanes<T> * chains * turns / took.count());
+  }
+  return best;
+}
+
+/// Bytes per second, read and written, of copying so many bytes that both take `bytes` in all, over
+/// and over on one core: what is small stays in a cache. The best of some tries in `seconds`.
+inline double measured_copy(std::size_t bytes, double seconds = 0.1) {
+  using clock = std::chrono::steady_clock;
+  const std::size_t half = std::max<std::size_t>(bytes / 2, 64);
+  aligned_buffer from(half), to(half);
+  const std::size_t copies = std::max<std::size_t>((1 << 16) / half, 1);  // above the clock's grain
+  double best = 0;
+  const auto end = clock::now() + std::chrono::duration<double>(seconds);
+  for (int attempt = 0; attempt < 3 || clock::now() < end; ++attempt) {
+    const auto start = clock::now();
+    for (std::size_t i = 0; i < copies; ++i) {
+      std::memcpy(to.data(), from.data(), half);
+      asm volatile("" : : "r"(to.data()) : "memory");
+    }
+    const std::chrono::duration<double> took = clock::now() - start;
+    best = std::max(best, 2.0 * double(half) * double(copies) / took.count());
   }
   return best;
 }

@@ -4,6 +4,7 @@
 // form.
 #pragma once
 
+#include <cella/backend/cpu/instruction_sets.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

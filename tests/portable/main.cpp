@@ -1,0 +1,124 @@
+// A portable program: what was chosen, that it is right, and that variants share nothing. This file
+// is compiled for any machine.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cella/backend/cpu/instruction_sets.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lenet.hpp"
+
+// Every variant under its own name, to compare them in one process.
+extern "C" {
+Lenet *make_lenet_sse4_2(std::uint64_t), *make_lenet_avx2(std::uint64_t),
+    *make_lenet_avx512(std::uint64_t);
+int lenet_vector_bytes_sse4_2(), lenet_vector_bytes_avx2(), lenet_vector_bytes_avx512();
+}
+
+namespace {
+
+using namespace cella::cpu;
+
+struct variant {
+  Lenet* (*make)(std::uint64_t);
+  int (*bytes)();
+};
+/// Those that this processor can run, in the order of `instruction_sets`.
+std::vector<variant> variants() {
+  const std::array<variant, instruction_set_count> all{
+      variant{make_lenet_sse4_2, lenet_vector_bytes_sse4_2},
+      {make_lenet_avx2, lenet_vector_bytes_avx2},
+      {make_lenet_avx512, lenet_vector_bytes_avx512}};
+  const int best = best_instruction_set(7u, extensions_of_processor());
+  return {all.begin(), all.begin() + best + 1};
+}
+
+/// What a network says in 10 steps of training and of one image afterwards.
+std::vector<float> trained(Lenet* made) {
+  const std::unique_ptr<Lenet> net(made);
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> uniform;
+  std::vector<float> images(std::size_t(Lenet::batch * Lenet::pixels));
+  for (float& x : images) x = uniform(random);
+  std::vector<std::int32_t> labels;
+  for (int i = 0; i < Lenet::batch; ++i) labels.push_back(i % Lenet::classes);
+  std::vector<float> said;
+  for (int i = 0; i < 10; ++i) said.push_back(net->train(images.data(), labels.data()));
+  std::array<float, Lenet::classes> y{};
+  net->scores(images.data(), y.data());
+  said.insert(said.end(), y.begin(), y.end());
+  return said;
+}
+
+struct outcome {
+  int status{};
+  std::string out;  ///< both streams
+};
+outcome run(const std::string& command) {
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  REQUIRE(pipe);
+  outcome r;
+  char piece[4096];
+  while (const std::size_t n = std::fread(piece, 1, sizeof piece, pipe)) r.out.append(piece, n);
+  const int code = ::pclose(pipe);
+  r.status = WIFEXITED(code) ? WEXITSTATUS(code) : -1;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("the best variant that the process may use is chosen, and its static objects live") {
+  const std::unique_ptr<Lenet> net(make_lenet(1));
+  constexpr int bits[] = {128, 256, 512};
+  const int best = best_instruction_set(7u, permitted_extensions());
+  REQUIRE(best >= 0);
+  CHECK(lenet_vector_bytes() * 8 == bits[best]);
+  CHECK(net->instructions() == std::to_string(bits[best]) + " bits");
+}
+
+TEST_CASE("an inline function has a copy of its own in every variant and in the rest") {
+  CHECK(vector_bytes() == 16);
+  CHECK(lenet_vector_bytes_sse4_2() == 16);
+  CHECK(lenet_vector_bytes_avx2() == 32);
+  CHECK(lenet_vector_bytes_avx512() == 64);
+}
+
+TEST_CASE("variants agree in training and inference") {
+  const auto all = variants();
+  REQUIRE(all.size() >= 1);
+  const std::vector<float> first = trained(all[0].make(5));
+  CHECK(first[0] == doctest::Approx(std::log(10.0)).epsilon(0.05));
+  CHECK(first[9] < first[0]);
+  CHECK(trained(make_lenet(5)).size() == first.size());
+  for (std::size_t k = 1; k < all.size(); ++k) {
+    const std::vector<float> other = trained(all[k].make(5));
+    for (std::size_t i = 0; i < first.size(); ++i)
+      CHECK(std::abs(other[i] - first[i]) < 1e-4f * std::max(1.0f, std::abs(first[i])));
+  }
+}
+
+TEST_CASE(
+    "a program for a newer processor ends with a sentence instead of an illegal instruction") {
+  const outcome alone = run("env -u CELLA_INSTRUCTIONS '" CELLA_NEWER_PROGRAM "'");
+  const bool runs = best_instruction_set(7u, extensions_of_processor()) >= 1;
+  CHECK((alone.status == 0) == runs);
+  const outcome limited = run("CELLA_INSTRUCTIONS=sse4.2 '" CELLA_NEWER_PROGRAM "'");
+  CHECK(limited.status == 1);
+  CHECK(limited.out.find("this program was compiled for instructions that this processor lacks: "
+                         "avx, avx2, fma, f16c, bmi, bmi2, lzcnt, movbe\n") != std::string::npos);
+  CHECK(limited.out.find("cella_portable_sources") != std::string::npos);
+}
+
+TEST_CASE("an instruction set that does not exist is refused with the names of those that do") {
+  const outcome r = run("CELLA_INSTRUCTIONS=avx9 '" CELLA_NEWER_PROGRAM "'");
+  CHECK(r.status == 1);
+  CHECK(r.out == "cella: CELLA_INSTRUCTIONS is avx9, which is none of sse4.2 avx2 avx512\n");
+}
