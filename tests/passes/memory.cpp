@@ -8,9 +8,9 @@ using namespace cella;
 namespace {
 
 /// Random lifetimes: the bytes that are needed, from step to step.
-std::vector<lifetime> random_lifetimes(std::uint64_t seed, int count) {
+list<lifetime> random_lifetimes(std::uint64_t seed, int count) {
   generator r(seed);
-  std::vector<lifetime> lives;
+  list<lifetime> lives;
   for (int i = 0; i < count; ++i) {
     const int first = int(r.below(30));
     lives.push_back({std::int64_t(r.below(5000)), first, first + int(r.below(8)), -1});
@@ -24,7 +24,7 @@ bool overlap(const lifetime& a, const lifetime& b) {
 }
 
 constexpr std::int64_t size_of_two_that_never_meet() {
-  std::vector<lifetime> lives{{100, 0, 1, -1}, {100, 2, 3, -1}};
+  list<lifetime> lives{{100, 0, 1, -1}, {100, 2, 3, -1}};
   return plan_memory(lives);
 }
 static_assert(size_of_two_that_never_meet() == 128);
