@@ -431,7 +431,10 @@ constexpr var recursive(F f, detail::located_type result, X... arguments) {
     const bool same = draws == further.draws && updates.size() == further.assigned.size();
     if (same && found.size() == captured.size()) return self(arguments...);
     b.discard_since(r);
-    captured = same ? found : ids();  // states were captured as long as they were not carried
+    // States were captured as long as they were not carried. (No conditional expression: g++ 12
+    // destroys its temporary list twice in constant evaluation.)
+    captured.clear();
+    if (same) captured = found;
     further = {draws, {}};
     for (const builder::update& u : updates) further.assigned.push_back(u.input);
   }
