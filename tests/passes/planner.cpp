@@ -53,8 +53,9 @@ struct exchange {
   state<4> a{};
   state<4> b{};
   constexpr var operator()(var x) const {
+    const var before = operand(a).in(*x.b);
     assign(x, a, operand(b).in(*x.b) + 1);
-    assign(x, b, operand(a).in(*x.b) + 1);
+    assign(x, b, before + 1);
     return x * 2;
   }
 };
