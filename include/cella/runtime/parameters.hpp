@@ -159,31 +159,25 @@ inline void parameter_store::fill(const parameter_base& p, const named_parameter
       low = -spread / 2;
       break;
   }
-  const auto make = [&](double number) { return low + spread * number; };
+  // One loop for each element type, whatever the distribution: programs compile all of them.
   const tensor_ref to = value(e);
-  with_element(element_, [&]<class T>() {
-    if constexpr (std::is_floating_point_v<T>) {
-      const std::span<T> y(reinterpret_cast<T*>(to.data), std::size_t(size));
-      if (spread == 0) {
-        std::ranges::fill(y, static_cast<T>(low));
-      } else if (init.kind == kind::truncated_normal) {
-        generator numbers(key);
-        for (T& v : y) {
-          double z = numbers.normal<double>();
-          while (std::abs(z) > 2) z = numbers.normal<double>();
-          v = static_cast<T>(make(z));
-        }
-      } else if (normal_numbers) {
-        cpu::for_each_normal(key, size, [&](std::int64_t i, double z) {
-          y[std::size_t(i)] = static_cast<T>(make(z));
-        });
-      } else {
-        cpu::for_each_uniform(key, size, [&](std::int64_t i, double u) {
-          y[std::size_t(i)] = static_cast<T>(make(u));
-        });
+  const auto put = [&](std::int64_t first, std::span<const double> numbers) {
+    with_element(element_, [&]<class T>() {
+      if constexpr (std::is_floating_point_v<T>) {
+        T* const y = reinterpret_cast<T*>(to.data) + first;
+        for (std::size_t k = 0; k < numbers.size(); ++k)
+          y[k] = static_cast<T>(low + spread * numbers[k]);
       }
-    }
-  });
+    });
+  };
+  if (normal_numbers && init.kind != kind::truncated_normal) return cpu::for_normal(key, size, put);
+  if (spread != 0 && !normal_numbers) return cpu::for_uniform(key, size, put);
+  generator numbers(key);
+  for (std::int64_t i = 0; i < size; ++i) {
+    double z = spread == 0 ? 0 : numbers.normal<double>();
+    while (std::abs(z) > 2) z = numbers.normal<double>();
+    put(i, {&z, 1});
+  }
 }
 
 }  // namespace cella

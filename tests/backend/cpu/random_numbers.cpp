@@ -2,6 +2,7 @@
 
 #include <cella/backend/cpu/random_numbers.hpp>
 #include <cmath>
+#include <span>
 #include <vector>
 
 using namespace cella;
@@ -13,9 +14,10 @@ TEST_CASE("many uniform numbers are those of the generator, to the bit") {
       INFO(key, ", ", n);
       generator numbers(key);
       std::int64_t next = 0;
-      for_each_uniform(key, n, [&](std::int64_t i, double u) {
-        REQUIRE(i == next++);
-        REQUIRE(u == numbers.uniform<double>());
+      for_uniform(key, n, [&](std::int64_t first, std::span<const double> chunk) {
+        REQUIRE(first == next);
+        for (const double u : chunk) REQUIRE(u == numbers.uniform<double>());
+        next += std::int64_t(chunk.size());
       });
       CHECK(next == n);
     }
@@ -29,12 +31,15 @@ TEST_CASE("many normal numbers are those of the generator, to rounding") {
       generator numbers(key);
       std::int64_t next = 0;
       double worst = 0, sum = 0, squares = 0;
-      for_each_normal(key, n, [&](std::int64_t i, double z) {
-        REQUIRE(i == next++);
-        const double expected = numbers.normal<double>();
-        worst = std::max(worst, std::abs(z - expected) / std::abs(expected));
-        sum += z;
-        squares += z * z;
+      for_normal(key, n, [&](std::int64_t first, std::span<const double> chunk) {
+        REQUIRE(first == next);
+        next += std::int64_t(chunk.size());
+        for (const double z : chunk) {
+          const double expected = numbers.normal<double>();
+          worst = std::max(worst, std::abs(z - expected) / std::abs(expected));
+          sum += z;
+          squares += z * z;
+        }
       });
       CHECK(next == n);
       CHECK(worst < 1e-14);  // near a zero of the cosine the angle's rounding shows

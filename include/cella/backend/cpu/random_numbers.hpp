@@ -7,6 +7,7 @@
 #include <cella/graph/random.hpp>
 #include <cstdint>
 #include <numbers>
+#include <span>
 
 namespace cella::cpu {
 
@@ -35,7 +36,7 @@ struct random_blocks {
   random_words word[4][random_vectors];
 };
 /// Blocks `first` and following of stream 0 of `key`.
-inline random_blocks philox_blocks(std::uint64_t key, std::uint32_t first) {
+[[gnu::noinline]] inline random_blocks philox_blocks(std::uint64_t key, std::uint32_t first) {
   const random_words low(std::uint64_t{0xffffffffu});
   std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
   random_blocks r;
@@ -74,7 +75,8 @@ inline random_blocks philox_blocks(std::uint64_t key, std::uint32_t first) {
 inline constexpr int random_chunk = random_vectors * lanes<double>;
 
 /// The two uniform numbers of each block from `first` on.
-inline void uniform_pairs(std::uint64_t key, std::uint32_t first, double* even, double* odd) {
+[[gnu::noinline]] inline void uniform_pairs(std::uint64_t key, std::uint32_t first, double* even,
+                                            double* odd) {
   const random_blocks b = philox_blocks(key, first);
   for (int v = 0; v < random_vectors; ++v) {
     store(even + v * lanes<double>, unit_interval(b.word[0][v], b.word[1][v]));
@@ -83,7 +85,7 @@ inline void uniform_pairs(std::uint64_t key, std::uint32_t first, double* even, 
 }
 
 /// A normal number of each block from `first` on: the first of its pair (Box and Muller, 1958).
-inline void normal_numbers(std::uint64_t key, std::uint32_t first, double* out) {
+[[gnu::noinline]] inline void normal_numbers(std::uint64_t key, std::uint32_t first, double* out) {
   const random_blocks b = philox_blocks(key, first);
   for (int v = 0; v < random_vectors; ++v) {
     const vec<double> rest = vec<double>(1.0) - unit_interval(b.word[0][v], b.word[1][v]);
@@ -96,26 +98,30 @@ inline void normal_numbers(std::uint64_t key, std::uint32_t first, double* out) 
 
 }  // namespace detail
 
-/// f(i, number i) for the first n numbers that generator(key).uniform<double>() gives.
+/// The first n numbers that generator(key).uniform<double>() gives, a chunk at a time:
+/// f(index of the first, span of numbers).
 template <class F>
-void for_each_uniform(std::uint64_t key, std::int64_t n, F f) {
-  constexpr int numbers = 2 * detail::random_chunk;  // a block makes two
-  for (std::int64_t first = 0; first < n; first += numbers) {
+void for_uniform(std::uint64_t key, std::int64_t n, F f) {
+  constexpr int chunk = 2 * detail::random_chunk;  // a block makes two
+  for (std::int64_t first = 0; first < n; first += chunk) {
     alignas(64) double even[detail::random_chunk], odd[detail::random_chunk];
     detail::uniform_pairs(key, std::uint32_t(first / 2), even, odd);
-    const int count = int(std::min<std::int64_t>(numbers, n - first));
-    for (int i = 0; i < count; ++i) f(first + i, i % 2 ? odd[i / 2] : even[i / 2]);
+    double numbers[chunk];
+    for (int i = 0; i < chunk; ++i) numbers[i] = i % 2 ? odd[i / 2] : even[i / 2];
+    f(first,
+      std::span<const double>(numbers, std::size_t(std::min<std::int64_t>(chunk, n - first))));
   }
 }
 
-/// f(i, number i) for the first n numbers that generator(key).normal<double>() gives.
+/// The same for generator(key).normal<double>().
 template <class F>
-void for_each_normal(std::uint64_t key, std::int64_t n, F f) {
-  for (std::int64_t first = 0; first < n; first += detail::random_chunk) {
-    alignas(64) double z[detail::random_chunk];
-    detail::normal_numbers(key, std::uint32_t(first), z);
-    const int count = int(std::min<std::int64_t>(detail::random_chunk, n - first));
-    for (int i = 0; i < count; ++i) f(first + i, z[i]);
+void for_normal(std::uint64_t key, std::int64_t n, F f) {
+  constexpr int chunk = detail::random_chunk;
+  for (std::int64_t first = 0; first < n; first += chunk) {
+    alignas(64) double numbers[chunk];
+    detail::normal_numbers(key, std::uint32_t(first), numbers);
+    f(first,
+      std::span<const double>(numbers, std::size_t(std::min<std::int64_t>(chunk, n - first))));
   }
 }
 
