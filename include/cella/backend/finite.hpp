@@ -40,7 +40,7 @@ struct not_finite {
 };
 
 /// Looks through a dense tensor.
-inline not_finite find_not_finite(const tensor_ref& x) {
+[[gnu::cold]] inline not_finite find_not_finite(const tensor_ref& x) {
   not_finite found;
   if (!is_floating(x.type.element)) return found;
   for (std::int64_t i = 0; i < x.type.size(); ++i) found.look_at(read_element(x, i), i);
@@ -48,7 +48,7 @@ inline not_finite find_not_finite(const tensor_ref& x) {
 }
 
 /// `nan, at [3,1] of f32[32,10]`
-inline text describe(const not_finite& found, const tensor_type& t) {
+[[gnu::cold]] inline text describe(const not_finite& found, const tensor_type& t) {
   text s(found.nan >= 0 ? "nan" : "inf");
   std::int64_t rest = found.nan >= 0 ? found.nan : found.infinity;
   if (t.rank() == 0) return s << ", a " << t.element;
@@ -70,12 +70,13 @@ constexpr text describe_operation(const node& n, std::string_view cell) {
 }
 
 // The sentences of number_error.
-inline text nan_made(std::string_view operation, const not_finite& found, const tensor_type& t) {
+[[gnu::cold]] inline text nan_made(std::string_view operation, const not_finite& found,
+                                   const tensor_type& t) {
   return text() << operation << " made " << describe(found, t)
                 << "; keep its operands in its domain (clamp, add a small number), or lower the "
                    "learning rate";
 }
-inline text nan_in_input(const not_finite& found, const tensor_type& t) {
+[[gnu::cold]] inline text nan_in_input(const not_finite& found, const tensor_type& t) {
   return text() << "an input holds " << describe(found, t)
                 << "; mend the data, or load the parameters anew";
 }

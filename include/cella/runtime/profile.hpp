@@ -32,7 +32,8 @@ class call_profile {
 
   /// Where CELLA_PROFILE is not set, null. If it is 1 the trace is written to cella_profile.json,
   /// else to the file that it names; further executables of the process add a number to the name.
-  static std::unique_ptr<call_profile> if_wanted(std::vector<call_label> (*labels)(), int threads) {
+  [[gnu::cold]] static std::unique_ptr<call_profile> if_wanted(std::vector<call_label> (*labels)(),
+                                                               int threads) {
     const char* const value = std::getenv("CELLA_PROFILE");
     if (!value || !*value || std::string_view(value) == "0") return nullptr;
     static std::atomic<int> count{0};
@@ -55,7 +56,7 @@ class call_profile {
         first_(clock::now()) {}
   call_profile(const call_profile&) = delete;
   call_profile& operator=(const call_profile&) = delete;
-  ~call_profile() {
+  [[gnu::cold]] ~call_profile() {
     if (steps_ == 0) return;
     print(stderr);
     write_trace();
@@ -79,7 +80,7 @@ class call_profile {
 
   /// One row for each call: its fastest and mean time, its share of a step, and what the fastest
   /// comes to.
-  void print(std::FILE* out) const {
+  [[gnu::cold]] void print(std::FILE* out) const {
     const double peak = cpu::measured_peak() * threads_;
     double best = 0, total = 0, flops = 0;
     int widest = 8;
@@ -115,7 +116,8 @@ class call_profile {
   static constexpr int traced_steps = 10;
 
   /// GFLOP/s, GB/s and share of the peak; blank where nothing is counted.
-  static void print_rates(std::FILE* out, double flops, double bytes, double seconds, double peak) {
+  [[gnu::cold]] static void print_rates(std::FILE* out, double flops, double bytes, double seconds,
+                                        double peak) {
     const auto rate = [&](int width, double amount, double per, const char* unit) {
       if (amount > 0)
         std::fprintf(out, "%*.*f%s", width, *unit ? 1 : 2, amount / per, unit);
@@ -126,7 +128,7 @@ class call_profile {
     rate(8, bytes, seconds * 1e9, "");
     rate(7, 100 * flops, seconds * peak, "%");
   }
-  void write_trace() const {
+  [[gnu::cold]] void write_trace() const {
     std::FILE* const out = std::fopen(file_.c_str(), "w");
     if (!out) return complain();
     std::fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", out);
@@ -183,8 +185,9 @@ struct step_labels {
 
 /// The labels of a program's calls; names of cells are parts of `characters`. A step of two calls
 /// does its arithmetic in the second.
-inline std::vector<call_label> labels_of(span<const step_label> steps, span<const char> characters,
-                                         span<const cpu::kernel_call> calls) {
+[[gnu::cold]] inline std::vector<call_label> labels_of(span<const step_label> steps,
+                                                       span<const char> characters,
+                                                       span<const cpu::kernel_call> calls) {
   std::vector<call_label> labels;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const step_label& s = steps[std::size_t(calls[i].step)];

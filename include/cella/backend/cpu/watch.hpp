@@ -12,7 +12,7 @@ namespace cella::cpu {
 /// NaN, and at the first infinity that was made from finite numbers: a mask of infinities is no
 /// fault. It names what the step computes; operations that share its kernel are named together.
 template <class P>
-void run_watched(const memory& m, std::byte* scratch, std::int64_t scratch_bytes);
+[[gnu::cold]] void run_watched(const memory& m, std::byte* scratch, std::int64_t scratch_bytes);
 
 /// A value that a step writes, and how its elements lie: dense, or, where a loop nest writes a part
 /// of a tensor, `strides` elements apart.
@@ -237,7 +237,7 @@ template <class P>
 inline constexpr auto watch_table_of = make_watch_table<P>();
 
 template <int Lanes>
-not_finite look_at(const memory& m, const watched_value& v) {
+[[gnu::cold]] not_finite look_at(const memory& m, const watched_value& v) {
   const tensor_ref all{m.at<std::byte>(v.at), v.type};
   if (v.loops == 0 && v.arrangement == layout::plain) return find_not_finite(all);
   not_finite found;
@@ -277,7 +277,7 @@ not_finite look_at(const memory& m, const watched_value& v) {
 
 /// Notes which inputs hold infinities, and refuses NaN.
 template <class P>
-void look_at_inputs(const memory& m) {
+[[gnu::cold]] void look_at_inputs(const memory& m) {
   flags& infinite = m.context->watch->infinite;
   infinite.resize(P::graph.nodes.size());
   for (const watched_value& v : detail::watch_table_of<P>.inputs) {
@@ -288,7 +288,7 @@ void look_at_inputs(const memory& m) {
 }
 /// Looks at what step `i` has written.
 template <class P>
-void look_at_step(const memory& m, int i) {
+[[gnu::cold]] void look_at_step(const memory& m, int i) {
   static constexpr auto& table = detail::watch_table_of<P>;
   flags& infinite = m.context->watch->infinite;
   const watched_step& s = table.steps[std::size_t(i)];
