@@ -2,17 +2,17 @@
 // suite is where CELLA_GRADBENCH says, by default ../shared/peers/gradbench.
 #ifdef CELLA_GRADBENCH_PROGRAMS
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "support/command.hpp"
 
 namespace {
 
@@ -24,21 +24,9 @@ fs::path suite() {
   return named ? fs::path(named) : fs::path(CELLA_SOURCE_DIR) / "../shared/peers/gradbench";
 }
 
-struct outcome {
-  int status{};
-  std::string out;  ///< both streams
-};
-outcome run(const std::string& problem, const std::string& arguments) {
-  const std::string line =
-      "'" + std::string(CELLA_GRADBENCH_PROGRAMS) + "/" + problem + "' " + arguments + " 2>&1";
-  FILE* pipe = ::popen(line.c_str(), "r");
-  REQUIRE(pipe);
-  outcome r;
-  char piece[4096];
-  while (const std::size_t n = std::fread(piece, 1, sizeof piece, pipe)) r.out.append(piece, n);
-  const int code = ::pclose(pipe);
-  r.status = WIFEXITED(code) ? WEXITSTATUS(code) : -1;
-  return r;
+cella::test::command_outcome run(const std::string& problem, const std::string& arguments) {
+  return cella::test::run_command("'" + std::string(CELLA_GRADBENCH_PROGRAMS) + "/" + problem +
+                                  "' " + arguments);
 }
 
 /// As the suite compares: 1e-6 relative to numbers above 1; more members than expected are allowed.
@@ -77,7 +65,7 @@ TEST_CASE("each program of GradBench yields the suite's results, and a time for 
       INFO(stem);
       const std::string function = stem.substr(stem.rfind('.') + 1);
       const auto path = suite() / "in" / (input + ".json");
-      const outcome r = run(problem, "'" + path.string() + "' " + function);
+      const auto r = run(problem, "'" + path.string() + "' " + function);
       REQUIRE(r.status == 0);
       std::ifstream wanted(file.path());
       CHECK(close(json::parse(r.out.substr(0, r.out.find('\n'))), json::parse(wanted)));
@@ -91,7 +79,7 @@ TEST_CASE("each program of GradBench yields the suite's results, and a time for 
 TEST_CASE("a size that a GradBench program is not compiled for is refused by both sizes") {
   const auto path = fs::temp_directory_path() / "cella_gradbench_lse.json";
   std::ofstream(path) << R"({"x": [1, 2, 3], "min_runs": 1, "min_seconds": 0})";
-  const outcome r = run("lse", "'" + path.string() + "' primal");
+  const auto r = run("lse", "'" + path.string() + "' primal");
   fs::remove(path);
   CHECK(r.status == 1);
   CHECK(r.out.find("the input's sizes are 3 and this program is compiled for 10000") !=
@@ -103,7 +91,7 @@ TEST_CASE("a function that a GradBench program lacks is refused by name") {
   const auto path = fs::temp_directory_path() / "cella_gradbench_ba.json";
   std::ofstream(path) << R"({"n": 1, "m": 1, "p": 1, "cam": [0,0,0,0,0,0,1,0,0,0,0],
                              "x": [1,1,1], "w": 1, "feat": [0,0]})";
-  const outcome r = run("ba", "'" + path.string() + "' hessian");
+  const auto r = run("ba", "'" + path.string() + "' hessian");
   fs::remove(path);
   CHECK(r.status == 1);
   CHECK(r.out.find("no function hessian here; the functions are objective, jacobian") !=

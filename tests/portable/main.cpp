@@ -2,18 +2,17 @@
 // is compiled for any machine.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 
 #include <array>
 #include <cella/backend/cpu/instruction_sets.hpp>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "../support/command.hpp"
 #include "lenet.hpp"
 
 // Every variant under its own name, to compare them in one process.
@@ -26,6 +25,7 @@ int lenet_vector_bytes_sse4_2(), lenet_vector_bytes_avx2(), lenet_vector_bytes_a
 namespace {
 
 using namespace cella::cpu;
+using cella::test::run_command;
 
 struct variant {
   Lenet* (*make)(std::uint64_t);
@@ -56,21 +56,6 @@ std::vector<float> trained(Lenet* made) {
   net->scores(images.data(), y.data());
   said.insert(said.end(), y.begin(), y.end());
   return said;
-}
-
-struct outcome {
-  int status{};
-  std::string out;  ///< both streams
-};
-outcome run(const std::string& command) {
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  REQUIRE(pipe);
-  outcome r;
-  char piece[4096];
-  while (const std::size_t n = std::fread(piece, 1, sizeof piece, pipe)) r.out.append(piece, n);
-  const int code = ::pclose(pipe);
-  r.status = WIFEXITED(code) ? WEXITSTATUS(code) : -1;
-  return r;
 }
 
 }  // namespace
@@ -107,10 +92,10 @@ TEST_CASE("variants agree in training and inference") {
 
 TEST_CASE(
     "a program for a newer processor ends with a sentence instead of an illegal instruction") {
-  const outcome alone = run("env -u CELLA_INSTRUCTIONS '" CELLA_NEWER_PROGRAM "'");
+  const auto alone = run_command("env -u CELLA_INSTRUCTIONS '" CELLA_NEWER_PROGRAM "'");
   const bool runs = best_instruction_set(7u, extensions_of_processor()) >= 1;
   CHECK((alone.status == 0) == runs);
-  const outcome limited = run("CELLA_INSTRUCTIONS=sse4.2 '" CELLA_NEWER_PROGRAM "'");
+  const auto limited = run_command("CELLA_INSTRUCTIONS=sse4.2 '" CELLA_NEWER_PROGRAM "'");
   CHECK(limited.status == 1);
   CHECK(limited.out.find("this program was compiled for instructions that this processor lacks: "
                          "avx, avx2, fma, f16c, bmi, bmi2, lzcnt, movbe\n") != std::string::npos);
@@ -118,7 +103,7 @@ TEST_CASE(
 }
 
 TEST_CASE("an instruction set that does not exist is refused with the names of those that do") {
-  const outcome r = run("CELLA_INSTRUCTIONS=avx9 '" CELLA_NEWER_PROGRAM "'");
+  const auto r = run_command("CELLA_INSTRUCTIONS=avx9 '" CELLA_NEWER_PROGRAM "'");
   CHECK(r.status == 1);
   CHECK(r.out == "cella: CELLA_INSTRUCTIONS is avx9, which is none of sse4.2 avx2 avx512\n");
 }

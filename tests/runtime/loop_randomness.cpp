@@ -16,12 +16,6 @@ using namespace cella::test;
 
 namespace {
 
-template <int... Extents>
-using f64 = tensor<dtype::f64, Extents...>;
-
-constexpr var number(var like, double value) { return constant(*like.b, value, {dtype::f64, {}}); }
-constexpr var zeros(var like, shape s) { return constant(*like.b, 0, {dtype::f64, s}); }
-
 constexpr int rows = 12;
 constexpr int width = 64;
 

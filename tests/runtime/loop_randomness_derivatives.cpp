@@ -14,12 +14,6 @@ using namespace cella::test;
 
 namespace {
 
-template <int... Extents>
-using f64 = tensor<dtype::f64, Extents...>;
-
-constexpr var number(var like, double value) { return constant(*like.b, value, {dtype::f64, {}}); }
-constexpr var zeros(var like, shape s) { return constant(*like.b, 0, {dtype::f64, s}); }
-
 /// Something curved of the masked values, along a loop.
 template <bool Checkpoint, bool Recompute = false>
 struct scan_loss {
@@ -105,14 +99,10 @@ struct forward_of {
 /// Each element is the sum of all, or dropped.
 constexpr var dropped_sums(var v) { return dropout(broadcast_to(sum(v), v.shape()), 0.5); }
 struct jacobian_of {
-  constexpr var operator()(var x) const {
-    return jacobian_forward(&dropped_sums)(x);
-  }
+  constexpr var operator()(var x) const { return jacobian_forward(&dropped_sums)(x); }
 };
 struct reverse_jacobian_of {
-  constexpr var operator()(var x) const {
-    return jacobian_reverse(&dropped_sums)(x);
-  }
+  constexpr var operator()(var x) const { return jacobian_reverse(&dropped_sums)(x); }
 };
 
 /// The seed alone decides the masks, so the difference quotient is of one function.

@@ -15,10 +15,6 @@ using namespace cella::test;
 
 namespace {
 
-template <int... Extents>
-using f64 = tensor<dtype::f64, Extents...>;
-
-constexpr var number(var like, double value) { return constant(*like.b, value, {dtype::f64, {}}); }
 constexpr var slice_of(var xs, int i) { return detail::leading_slice(xs, i); }
 
 constexpr int steps = 4;

@@ -16,6 +16,13 @@ namespace cella::test {
 
 using reals = std::vector<double>;
 
+// What cells of f64 are written with.
+template <int... Extents>
+using f64 = tensor<dtype::f64, Extents...>;
+/// Constants in the graph of `like`.
+constexpr var number(var like, double value) { return constant(*like.b, value, {dtype::f64, {}}); }
+constexpr var zeros(var like, shape s) { return constant(*like.b, 0, {dtype::f64, s}); }
+
 /// The results of one run: of the cell, and the states that it left behind (all of its parameters).
 struct outcome {
   std::vector<reals> results;
