@@ -8,6 +8,7 @@
 #include <cella/ops/slicing.hpp>
 #include <cella/passes/attention_pattern.hpp>
 #include <cella/passes/blocked.hpp>
+#include <cella/passes/kind_alone.hpp>
 #include <cella/passes/layout.hpp>
 #include <cella/passes/plan.hpp>
 #include <cella/passes/product_form.hpp>
@@ -64,8 +65,7 @@ class fuser {
       if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed || is_leaf(n) || is_alias(n))
         continue;
       if (x.op == &get_info_of || deferred(n)) continue;
-      const bool control = x.op->kind == op_kind::control;
-      start(control ? step_kind::control : step_kind::generic, n, n, layout::plain);
+      start(kind_alone(x, element_), n, n, layout::plain);
     }
   }
 

@@ -60,10 +60,16 @@ enum class step_kind : std::uint8_t {
   border,                            ///< lanes -> lanes with a zero border
   copy,
   control,  ///< runs the plans of the node's regions; its operands and results are links
+  softmax,  ///< or its logarithm, along an axis of a plain tensor
+  permute,  ///< a plain tensor with its axes in another order
   generic   ///< the operation's own computation on plain tensors
 };
+/// Whether a step is one operation on plain tensors of any type, whose results are whole tensors.
+constexpr bool runs_alone(step_kind k) {
+  return k == step_kind::softmax || k == step_kind::permute || k == step_kind::generic;
+}
 constexpr std::string_view name(step_kind k) {
-  constexpr std::array<std::string_view, 25> names{"elementwise",
+  constexpr std::array<std::string_view, 27> names{"elementwise",
                                                    "reduce",
                                                    "product",
                                                    "product_weights",
@@ -87,6 +93,8 @@ constexpr std::string_view name(step_kind k) {
                                                    "border",
                                                    "copy",
                                                    "control",
+                                                   "softmax",
+                                                   "transpose",
                                                    "generic"};
   return names[static_cast<std::size_t>(k)];
 }

@@ -196,8 +196,7 @@ class plan_places : protected plan_order {
   constexpr bool is_constant(const plan_step& s) const {
     if (options_.results_bound || s.arrangement != layout::plain || s.carried || s.side >= 0)
       return false;
-    if (s.kind != step_kind::generic && s.kind != step_kind::elementwise &&
-        s.kind != step_kind::copy)
+    if (!runs_alone(s.kind) && s.kind != step_kind::elementwise && s.kind != step_kind::copy)
       return false;
     if (s.kind == step_kind::generic && is<print_op>(g.nodes[std::size_t(s.anchor)])) return false;
     bool constant = true;

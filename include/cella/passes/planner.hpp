@@ -143,6 +143,8 @@ class planner : public plan_places {
       case step_kind::control:
         link_operands(s, t);
         break;
+      case step_kind::softmax:
+      case step_kind::permute:
       case step_kind::generic: {
         if (g.operands(s.anchor).size() > t.in.size()) {
           link_operands(s, t);
@@ -254,8 +256,8 @@ class planner : public plan_places {
     if (loops) loop_domain(s, t);
     if (s.kind == step_kind::reduce && !cut_.member(s, s.operands[0]))
       read(s, t, s.operands[0], true);
-    if (s.kind == step_kind::cross_entropy || s.kind == step_kind::generic ||
-        s.kind == step_kind::control || s.pattern >= 0 || s.kind == step_kind::max_pool)
+    if (s.kind == step_kind::cross_entropy || runs_alone(s.kind) || s.kind == step_kind::control ||
+        s.pattern >= 0 || s.kind == step_kind::max_pool)
       return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
@@ -388,8 +390,8 @@ class planner : public plan_places {
         return;
       }
       const node_id value = s.accumulated >= 0 ? s.accumulated : s.anchor;
-      const bool lanes = s.arrangement == layout::lanes && cut_.batched[std::size_t(value)] &&
-                         s.kind != step_kind::generic;
+      const bool lanes =
+          s.arrangement == layout::lanes && cut_.batched[std::size_t(value)] && !runs_alone(s.kind);
       const bool blocks = s.arrangement == layout::blocked && cut_.blocked[std::size_t(value)];
       const layout a = blocks ? layout::blocked : lanes ? layout::lanes : layout::plain;
       buffer_ref at = a == layout::plain || replaced_input(n) >= 0 ? destination(n) : buffer_ref{};
@@ -411,7 +413,7 @@ class planner : public plan_places {
       }
       return;
     }
-    if (s.kind == step_kind::generic || s.kind == step_kind::control) {
+    if (runs_alone(s.kind) || s.kind == step_kind::control) {
       const node& x = g.nodes[std::size_t(s.anchor)];
       if (!x.result_count) {
         put(s.anchor);

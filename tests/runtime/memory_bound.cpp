@@ -1,0 +1,66 @@
+#include <doctest/doctest.h>
+
+#include "patterns.hpp"
+#include "step_check.hpp"
+
+using namespace cella;
+using namespace cella::test;
+
+namespace {
+
+template <class P>
+constexpr int steps_of_kind(step_kind kind) {
+  int n = 0;
+  for (const plan_step& s : P::plan.steps) n += s.kind == kind;
+  return n;
+}
+
+/// Every step agrees with the interpreter, and none is an operation without a kernel.
+template <class Cell, dtype Element, int... Extents>
+void check_kernels(double tolerance = Element == dtype::f32 ? 4e-6 : 1e-13) {
+  using P = program<Cell, false, Element, tensor<Element, Extents...>>;
+  static_assert(steps_of_kind<P>(step_kind::generic) == 0);
+  Cell cell{};
+  parameter_store store(cell, 11, Element);
+  std::vector<double> x(std::size_t(shape{Extents...}.size()));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = uniform<double>(5, i) * 6 - 3;
+  std::string where;
+  const double error = check_steps<P>(store, {x}, {}, where);
+  INFO(where);
+  CHECK(error < tolerance);
+}
+
+/// Softmax along each axis of a tensor, and derivatives.
+struct distributions {
+  constexpr std::array<var, 6> operator()(var x) const {
+    const auto entropy = [](var y) {
+      return -sum(softmax(y) * log_softmax(y)) + sum(softmax(y, 1) * y) + sum(log_softmax(y, 0));
+    };
+    return {softmax(x),        softmax(x, 0),
+            log_softmax(x, 1), log_softmax(2 * x) + 1,
+            grad(entropy)(x),  softmax(transpose(x, {0, 2, 1}))};
+  }
+};
+struct permutations {
+  constexpr std::array<var, 4> operator()(var x) const {
+    return {transpose(x, {2, 1, 0}), transpose(2 * x, {0, 2, 1}) + 1, transpose(x, {1, 0, 2}),
+            cast(transpose(cast(x, dtype::i32), {1, 2, 0}), x.element())};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("softmax along any axis has a kernel") {
+  check_kernels<distributions, dtype::f32, 3, 5, 17>();
+  check_kernels<distributions, dtype::f64, 2, 9, 8>();
+}
+TEST_CASE("axes change places in a kernel") {
+  using P = program<permutations, false, dtype::f32, tensor<dtype::f32, 3, 17, 33>>;
+  static_assert(steps_of_kind<P>(step_kind::permute) == 4);
+  permutations cell{};
+  parameter_store store(cell, 11, dtype::f32);
+  std::vector<double> x(3 * 17 * 33);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = double(i);
+  std::string where;
+  CHECK(check_steps<P>(store, {x}, {}, where) == 0);
+}
