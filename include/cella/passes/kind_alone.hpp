@@ -1,6 +1,7 @@
 // What runs an operation that no group has taken.
 #pragma once
 
+#include <cella/ops/random.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/passes/plan.hpp>
 
@@ -13,6 +14,8 @@ constexpr step_kind kind_alone(const node& x, dtype element) {
   const bool vectors = element == dtype::f32 || element == dtype::f64;
   if ((is<softmax_op>(x) || is<log_softmax_op>(x)) && x.type.element == element && vectors)
     return step_kind::softmax;
+  if (is<random_uniform_op>(x) && x.type.element == element && vectors)
+    return step_kind::random_uniform;
   return step_kind::generic;
 }
 

@@ -145,6 +145,7 @@ class planner : public plan_places {
         break;
       case step_kind::softmax:
       case step_kind::permute:
+      case step_kind::random_uniform:
       case step_kind::generic: {
         if (g.operands(s.anchor).size() > t.in.size()) {
           link_operands(s, t);
@@ -318,7 +319,12 @@ class planner : public plan_places {
     const bool part = in_loops && cut_.is_part(n);
     const node_id from = broadcast || part ? g.operand(n, 0) : n;
     const tensor_type t_from = g.type(from);
-    if (in_loops && s.arrangement == layout::blocked) {
+    if (cut_.is_draw(n)) {
+      l.how = access::drawn;
+      l.at = stream_of(n);
+      const auto own = row_major_strides(g.type(n).shape);
+      for (std::size_t d = 0; d < std::size_t(g.type(n).rank()); ++d) l.strides[d] = own[d];
+    } else if (in_loops && s.arrangement == layout::blocked) {
       read_blocks(l, n, from);
     } else if (in_loops) {
       const bool batched = cut_.batched[std::size_t(from)] != 0;
@@ -505,7 +511,10 @@ class planner : public plan_places {
     for (node_id o : s.operands) {
       if (o >= 0) t.bytes += g.type(o).bytes();
     }
-    for (int k = 0; k < t.read_count; ++k) t.bytes += g.type(t.reads[std::size_t(k)].value).bytes();
+    for (int k = 0; k < t.read_count; ++k) {
+      const operand_read& r = t.reads[std::size_t(k)];
+      if (r.how != access::drawn) t.bytes += g.type(r.value).bytes();
+    }
     for (int k = 0; k < t.output_count; ++k) {
       if (t.outputs[std::size_t(k)].value >= 0)
         t.bytes += g.type(t.outputs[std::size_t(k)].value).bytes();

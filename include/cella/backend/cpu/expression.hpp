@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cella/backend/cpu/math.hpp>
+#include <cella/backend/cpu/random_numbers.hpp>
 #include <cella/backend/cpu/simd.hpp>
 #include <cella/ops/array.hpp>
 #include <cella/passes/plan.hpp>
@@ -118,6 +119,12 @@ using lifted = typename decltype(lift<P, S, N>())::type;
 
 // ---- where expressions read and write
 
+/// Random numbers at `element` and following, of the stream at `p`.
+template <class T>
+[[gnu::always_inline]] inline vec<T> drawn_at(const T* p, std::int64_t element) {
+  return uniform_vector<T>(*reinterpret_cast<const random_stream*>(p), element);
+}
+
 /// Addresses of the values that a group reads and writes.
 template <class T, int Reads, int Writes>
 struct addresses {
@@ -164,6 +171,8 @@ struct plain_cursor {
       return vec<T>(p[row]);
     else if constexpr (How == access::column)
       return some(p + column);
+    else if constexpr (How == access::drawn)
+      return drawn_at(p, offset);
     else
       return vec<T>(*p);
   }

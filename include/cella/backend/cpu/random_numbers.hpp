@@ -1,11 +1,14 @@
-// Many numbers of a stream at once: the same ones that `generator` gives one after the other,
-// normal ones to 4 units in the last place of a double.
+// Many numbers of a stream at once: the same ones that `generator` and `uniform` give one after the
+// other, normal ones to 4 units in the last place of a double.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cella/backend/cpu/trigonometry.hpp>
+#include <cella/backend/work_range.hpp>
 #include <cella/graph/random.hpp>
 #include <cstdint>
+#include <cstring>
 #include <numbers>
 #include <span>
 
@@ -122,6 +125,125 @@ void for_normal(std::uint64_t key, std::int64_t n, F f) {
     detail::normal_numbers(key, std::uint32_t(first), numbers);
     f(first,
       std::span<const double>(numbers, std::size_t(std::min<std::int64_t>(chunk, n - first))));
+  }
+}
+
+// ---- single precision, a vector at any place of the stream
+
+/// The stream of uniform<float>(key, index) in the form that vectors are made from: what the rounds
+/// of Philox add to the words.
+struct random_stream {
+  std::array<std::uint64_t, 20> added{};
+
+  random_stream() = default;
+  constexpr explicit random_stream(std::uint64_t key) {
+    std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
+    for (std::size_t round = 0; round < 10; ++round, k0 += 0x9e3779b9u, k1 += 0xbb67ae85u) {
+      added[2 * round] = k0;
+      added[2 * round + 1] = k1;
+    }
+  }
+  constexpr std::uint64_t key() const { return added[1] << 32 | added[0]; }
+};
+
+namespace detail {
+
+#if defined(__SSE2__)
+template <class T, int Lanes>
+struct register_of {
+  typedef T type __attribute__((vector_size(sizeof(T) * Lanes)));
+};
+/// The words of `Blocks` blocks from `first` on, in order. Half the width of the machine's vectors:
+/// neighbouring calls overlap, and no lane makes numbers that nobody asked for.
+template <int Blocks>
+[[gnu::always_inline]] inline auto words_of_blocks(const random_stream& s, std::uint64_t first) {
+  using words = typename register_of<std::uint64_t, Blocks>::type;
+  using halves = typename register_of<std::uint32_t, 4 * Blocks>::type;
+  const auto multiply = [](words a, std::uint64_t b) {
+    // Of each lane the lower word counts: the upper ones may hold anything.
+    const words factor = b + words{};
+#if defined(__AVX2__)
+    if constexpr (Blocks == 4) return (words)_mm256_mul_epu32((__m256i)a, (__m256i)factor);
+#endif
+    if constexpr (Blocks == 2) return (words)_mm_mul_epu32((__m128i)a, (__m128i)factor);
+  };
+  words counter;
+  for (int i = 0; i < Blocks; ++i) counter[i] = first + std::uint64_t(i);
+  words w0 = counter, w1 = counter >> 32, w2{}, w3{};
+#pragma GCC unroll 10
+  for (std::size_t round = 0; round < 10; ++round) {
+    const words a = multiply(w0, 0xd2511f53u), b = multiply(w2, 0xcd9e8d57u);
+    w0 = (b >> 32) ^ w1 ^ s.added[2 * round];
+    w1 = b;
+    w2 = (a >> 32) ^ w3 ^ s.added[2 * round + 1];
+    w3 = a;
+  }
+  constexpr std::uint64_t low = 0xffffffffu;
+  const words even = (w0 & low) | w1 << 32, odd = (w2 & low) | w3 << 32;
+  if constexpr (Blocks == 4)
+    return (halves)__builtin_shufflevector(even, odd, 0, 4, 1, 5, 2, 6, 3, 7);
+  else
+    return (halves)__builtin_shufflevector(even, odd, 0, 2, 1, 3);
+}
+#endif
+
+/// Numbers `first` ... of the stream; `first` is a multiple of 4.
+template <class T>
+[[gnu::always_inline]] inline vec<T> uniform_from_block(const random_stream& s,
+                                                        std::int64_t first) {
+  constexpr int L = lanes<T>;
+  alignas(vec<T>) T numbers[L];
+#if defined(__SSE2__)
+  if constexpr (L / 4 == 4 || L / 4 == 2) {
+    using whole = typename register_of<std::int32_t, L>::type;
+    using real = typename register_of<T, L>::type;
+    const auto words = words_of_blocks<L / 4>(s, std::uint64_t(first) / 4);
+    const real y = __builtin_convertvector((whole)(words >> 8), real) * T(0x1p-24);
+    std::memcpy(numbers, &y, sizeof y);
+    return load(numbers);
+  }
+#endif
+  for (int i = 0; i < L; ++i)
+    numbers[i] = T(uniform<float>(s.key(), std::uint64_t(first) + std::uint64_t(i)));
+  return load(numbers);
+}
+
+}  // namespace detail
+
+/// Numbers `first` ... of the stream, as T: a vector of them.
+template <class T>
+[[gnu::noinline]] vec<T> uniform_vector(const random_stream& s, std::int64_t first) {
+  constexpr int L = lanes<T>;
+  const std::int64_t inside = first % 4;
+  if (inside == 0) [[likely]]
+    return detail::uniform_from_block<T>(s, first);
+  alignas(vec<T>) T numbers[(L + 7) / 4 * 4 + L];
+  for (int i = 0; i < L + 4; i += std::max(L, 4)) {
+    if constexpr (L >= 4) store(numbers + i, detail::uniform_from_block<T>(s, first - inside + i));
+  }
+  if constexpr (L < 4) {
+    for (int i = 0; i < L; ++i)
+      numbers[inside + i] = T(uniform<float>(s.key(), std::uint64_t(first) + std::uint64_t(i)));
+  }
+  return load_unaligned(numbers + inside);
+}
+
+/// y[i] = number i of the stream, for the units' part of `count` numbers.
+inline constexpr std::int64_t uniform_unit = 4096;
+constexpr int uniform_units(std::int64_t count) {
+  return int((count + uniform_unit - 1) / uniform_unit);
+}
+template <class T>
+[[gnu::noinline]] void uniform_numbers(work_range units, const random_stream& s, std::int64_t count,
+                                       T* y) {
+  constexpr int L = lanes<T>;
+  const std::int64_t end = std::min(count, units.last * uniform_unit);
+  for (std::int64_t i = units.first * uniform_unit; i < end; i += L) {
+    const vec<T> v = uniform_vector<T>(s, i);
+    if (i + L <= end)
+      store_unaligned(y + i, v);
+    else
+      store_first(y + i, int(end - i), v);
   }
 }
 
