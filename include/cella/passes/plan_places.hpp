@@ -59,7 +59,6 @@ class plan_places : protected plan_order {
     int next;       // of the same value, or -1
   };
   static constexpr std::int32_t pending = -2;
-  static constexpr std::int64_t stream_bytes = 160;
 
   /// Where the caller wants value `n`: in the place of an input, or in a bound result.
   constexpr buffer_ref destination(node_id n) const {
@@ -158,7 +157,7 @@ class plan_places : protected plan_order {
     plan_step s{.kind = step_kind::random_stream, .anchor = n, .accumulated = n};
     s.in[0] = locate(g.operand(n, 0), layout::plain);
     s.output_count = 1;
-    s.outputs[0].at = fresh(stream_bytes);
+    s.outputs[0].at = fresh(8);
     emit(s);
     streams_.push_back({n, layout::plain, {0, 0}, s.outputs[0].at, -1});
     return s.outputs[0].at;

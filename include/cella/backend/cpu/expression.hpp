@@ -10,6 +10,7 @@
 #include <cella/ops/array.hpp>
 #include <cella/passes/plan.hpp>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 namespace cella::cpu {
@@ -119,10 +120,12 @@ using lifted = typename decltype(lift<P, S, N>())::type;
 
 // ---- where expressions read and write
 
-/// Random numbers at `element` and following, of the stream at `p`.
-template <class T>
+/// Random numbers at `element` and following, of the stream whose key is operand K at `p`.
+template <int K, class T>
 [[gnu::always_inline]] inline vec<T> drawn_at(const T* p, std::int64_t element) {
-  return uniform_vector<T>(*reinterpret_cast<const random_stream*>(p), element);
+  std::uint64_t key;
+  std::memcpy(&key, p, sizeof key);
+  return uniform_vector<T, K>(key, element);
 }
 
 /// Addresses of the values that a group reads and writes.
@@ -172,7 +175,7 @@ struct plain_cursor {
     else if constexpr (How == access::column)
       return some(p + column);
     else if constexpr (How == access::drawn)
-      return drawn_at(p, offset);
+      return drawn_at<K>(p, offset);
     else
       return vec<T>(*p);
   }

@@ -51,7 +51,7 @@ struct loop_cursor {
       else
         return vec<T>(p[where]);
     } else if constexpr (How == access::drawn) {
-      return drawn_at(p, at[std::size_t(K)] + i);
+      return drawn_at<K>(p, at[std::size_t(K)] + i);
     } else if constexpr (How == access::fixed) {
       return vec<T>(p[at[std::size_t(K)]]);
     } else if constexpr (How == access::strided) {

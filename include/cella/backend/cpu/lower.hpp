@@ -273,10 +273,9 @@ struct lowered {
       softmax<is<log_softmax_op>(g.nodes[std::size_t(s.anchor)])>(units, lines(), in(0),
                                                                   m.at<T>(s.outputs[0].at));
     } else if constexpr (s.kind == step_kind::random_stream) {
-      static_assert(sizeof(random_stream) <= 160);
-      ::new (m.at<std::byte>(s.outputs[0].at)) random_stream(drawn(m));
+      *m.at<std::uint64_t>(s.outputs[0].at) = stream_key(m);
     } else if constexpr (s.kind == step_kind::random_uniform && one_stream()) {
-      uniform_numbers(units, drawn(m), g.type(s.anchor).size(), m.at<T>(s.outputs[0].at));
+      uniform_numbers(units, stream_key(m), g.type(s.anchor).size(), m.at<T>(s.outputs[0].at));
     } else if constexpr (s.kind == step_kind::permute) {
       permute(units, permuted(), m.at<const moved>(s.in[0]), m.at<moved>(s.outputs[0].at));
     } else {
@@ -632,11 +631,11 @@ struct lowered {
   }
   /// Whether random numbers have one key, and not one for each index of leading axes.
   static constexpr bool one_stream() { return g.type(g.operand(s.anchor, 0)).size() == 2; }
-  static random_stream drawn(const memory& m) {
+  static std::uint64_t stream_key(const memory& m) {
     using options = random_uniform_op::options;
-    const auto* const state = m.at<const std::uint64_t>(s.in[0]);
-    return random_stream(random_uniform_op::key_of(
-        state, g.nodes[std::size_t(s.anchor)].attributes.template as<options>().stream));
+    return random_uniform_op::key_of(
+        m.at<const std::uint64_t>(s.in[0]),
+        g.nodes[std::size_t(s.anchor)].attributes.template as<options>().stream);
   }
   static constexpr permutation_extents permuted() {
     return permutation_of(

@@ -21,16 +21,24 @@ using random_words = xsimd::batch<std::uint64_t>;
 /// Vectors that are computed side by side: a round waits for its multiplications.
 inline constexpr int random_vectors = 4;
 
-/// The whole products of words.
-[[gnu::always_inline]] inline random_words multiply_words(random_words a, random_words b) {
+/// A vector of the compiler's own, for shuffles and products that the SIMD library has not.
+template <class T, int Lanes>
+struct compiler_vector {
+  typedef T type __attribute__((vector_size(sizeof(T) * Lanes)));
+};
+using word_lanes = compiler_vector<std::uint64_t, lanes<double>>::type;
+
+/// The products of the lower halves of the lanes.
+[[gnu::always_inline]] inline word_lanes multiply_words(word_lanes a, std::uint64_t factor) {
+  const word_lanes b = factor + word_lanes{};
 #if defined(__AVX512F__)
-  return _mm512_mul_epu32(a, b);
+  return (word_lanes)_mm512_mul_epu32((__m512i)a, (__m512i)b);
 #elif defined(__AVX2__)
-  return _mm256_mul_epu32(a, b);
+  return (word_lanes)_mm256_mul_epu32((__m256i)a, (__m256i)b);
 #elif defined(__SSE2__)
-  return _mm_mul_epu32(a, b);
+  return (word_lanes)_mm_mul_epu32((__m128i)a, (__m128i)b);
 #else
-  return a * b;
+  return (a & 0xffffffffu) * b;
 #endif
 }
 
@@ -38,29 +46,52 @@ inline constexpr int random_vectors = 4;
 struct random_blocks {
   random_words word[4][random_vectors];
 };
-/// Blocks `first` and following of stream 0 of `key`.
-[[gnu::noinline]] inline random_blocks philox_blocks(std::uint64_t key, std::uint32_t first) {
-  const random_words low(std::uint64_t{0xffffffffu});
-  std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
-  random_blocks r;
-  alignas(64) std::uint64_t counters[lanes<double>];
-  for (int v = 0; v < random_vectors; ++v) {
-    for (std::uint64_t& c : counters) c = first++;
-    r.word[0][v] = random_words::load_aligned(counters);
-    r.word[1][v] = r.word[2][v] = r.word[3][v] = random_words(std::uint64_t{0});
+/// The blocks of one vector while they are encrypted. Multiplications see the lower halves of the
+/// lanes only: the upper ones hold anything until the end.
+struct philox_lanes {
+  word_lanes w0, w1, w2, w3;
+
+  [[gnu::always_inline]] explicit philox_lanes(std::uint64_t first) {
+    for (int i = 0; i < lanes<double>; ++i) w0[i] = first + std::uint64_t(i);
+    w1 = w0 >> 32;
+    w2 = w3 = word_lanes{};
   }
-  for (int round = 0; round < 10; ++round) {
-    for (int v = 0; v < random_vectors; ++v) {
-      const random_words a = multiply_words(r.word[0][v], random_words(std::uint64_t{0xd2511f53u}));
-      const random_words b = multiply_words(r.word[2][v], random_words(std::uint64_t{0xcd9e8d57u}));
-      r.word[0][v] = (b >> 32) ^ r.word[1][v] ^ random_words(std::uint64_t{k0});
-      r.word[1][v] = b & low;
-      r.word[2][v] = (a >> 32) ^ r.word[3][v] ^ random_words(std::uint64_t{k1});
-      r.word[3][v] = a & low;
+  [[gnu::always_inline]] void round(std::uint64_t k0, std::uint64_t k1) {
+    const word_lanes a = multiply_words(w0, 0xd2511f53u), b = multiply_words(w2, 0xcd9e8d57u);
+    w0 = (b >> 32) ^ w1 ^ k0;
+    w1 = b;
+    w2 = (a >> 32) ^ w3 ^ k1;
+    w3 = a;
+  }
+  void put(int vector, random_blocks& to) const {
+    std::size_t k = 0;
+    for (const word_lanes w : {w0, w1, w2, w3}) {
+      const word_lanes low = w & 0xffffffffu;
+      std::memcpy(&to.word[k++][vector], &low, sizeof low);
     }
+  }
+};
+
+/// Blocks `first` and following of stream 0 of `key`.
+[[gnu::noinline]] inline random_blocks philox_blocks(std::uint64_t key, std::uint64_t first) {
+  constexpr std::uint64_t n = lanes<double>;
+  std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
+  // Not an array, which g++ 12 would keep in memory.
+  static_assert(random_vectors == 4);
+  philox_lanes a(first), b(first + n), c(first + 2 * n), d(first + 3 * n);
+  for (int round = 0; round < 10; ++round) {
+    a.round(k0, k1);
+    b.round(k0, k1);
+    c.round(k0, k1);
+    d.round(k0, k1);
     k0 += 0x9e3779b9u;
     k1 += 0xbb67ae85u;
   }
+  random_blocks r;
+  a.put(0, r);
+  b.put(1, r);
+  c.put(2, r);
+  d.put(3, r);
   return r;
 }
 
@@ -128,118 +159,80 @@ void for_normal(std::uint64_t key, std::int64_t n, F f) {
   }
 }
 
-// ---- single precision, a vector at any place of the stream
-
-/// The stream of uniform<float>(key, index) in the form that vectors are made from: what the rounds
-/// of Philox add to the words.
-struct random_stream {
-  std::array<std::uint64_t, 20> added{};
-
-  random_stream() = default;
-  constexpr explicit random_stream(std::uint64_t key) {
-    std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
-    for (std::size_t round = 0; round < 10; ++round, k0 += 0x9e3779b9u, k1 += 0xbb67ae85u) {
-      added[2 * round] = k0;
-      added[2 * round + 1] = k1;
-    }
-  }
-  constexpr std::uint64_t key() const { return added[1] << 32 | added[0]; }
-};
+// ---- uniform numbers in single precision, at any place of a stream
 
 namespace detail {
 
-#if defined(__SSE2__)
-template <class T, int Lanes>
-struct register_of {
-  typedef T type __attribute__((vector_size(sizeof(T) * Lanes)));
-};
-/// The words of `Blocks` blocks from `first` on, in order. Half the width of the machine's vectors:
-/// neighbouring calls overlap, and no lane makes numbers that nobody asked for.
-template <int Blocks>
-[[gnu::always_inline]] inline auto words_of_blocks(const random_stream& s, std::uint64_t first) {
-  using words = typename register_of<std::uint64_t, Blocks>::type;
-  using halves = typename register_of<std::uint32_t, 4 * Blocks>::type;
-  const auto multiply = [](words a, std::uint64_t b) {
-    // Of each lane the lower word counts: the upper ones may hold anything.
-    const words factor = b + words{};
-#if defined(__AVX2__)
-    if constexpr (Blocks == 4) return (words)_mm256_mul_epu32((__m256i)a, (__m256i)factor);
-#endif
-    if constexpr (Blocks == 2) return (words)_mm_mul_epu32((__m128i)a, (__m128i)factor);
-  };
-  words counter;
-  for (int i = 0; i < Blocks; ++i) counter[i] = first + std::uint64_t(i);
-  words w0 = counter, w1 = counter >> 32, w2{}, w3{};
-#pragma GCC unroll 10
-  for (std::size_t round = 0; round < 10; ++round) {
-    const words a = multiply(w0, 0xd2511f53u), b = multiply(w2, 0xcd9e8d57u);
-    w0 = (b >> 32) ^ w1 ^ s.added[2 * round];
-    w1 = b;
-    w2 = (a >> 32) ^ w3 ^ s.added[2 * round + 1];
-    w3 = a;
-  }
-  constexpr std::uint64_t low = 0xffffffffu;
-  const words even = (w0 & low) | w1 << 32, odd = (w2 & low) | w3 << 32;
-  if constexpr (Blocks == 4)
-    return (halves)__builtin_shufflevector(even, odd, 0, 4, 1, 5, 2, 6, 3, 7);
-  else
-    return (halves)__builtin_shufflevector(even, odd, 0, 2, 1, 3);
-}
-#endif
+/// Numbers that are made at a time, from whole blocks.
+inline constexpr int drawn_chunk = 4 * random_chunk;
 
-/// Numbers `first` ... of the stream; `first` is a multiple of 4.
+/// numbers[i] = uniform<float>(key, first + i); `first` is a multiple of 4.
 template <class T>
-[[gnu::always_inline]] inline vec<T> uniform_from_block(const random_stream& s,
-                                                        std::int64_t first) {
-  constexpr int L = lanes<T>;
-  alignas(vec<T>) T numbers[L];
-#if defined(__SSE2__)
-  if constexpr (L / 4 == 4 || L / 4 == 2) {
-    using whole = typename register_of<std::int32_t, L>::type;
-    using real = typename register_of<T, L>::type;
-    const auto words = words_of_blocks<L / 4>(s, std::uint64_t(first) / 4);
-    const real y = __builtin_convertvector((whole)(words >> 8), real) * T(0x1p-24);
-    std::memcpy(numbers, &y, sizeof y);
-    return load(numbers);
+[[gnu::noinline]] void make_uniform(std::uint64_t key, std::uint64_t first, T* numbers) {
+  const random_blocks b = philox_blocks(key, first / 4);
+  constexpr int n = lanes<double>;
+  using whole = typename compiler_vector<std::int32_t, 2 * n>::type;
+  using real = typename compiler_vector<T, 2 * n>::type;
+  const auto put = [](word_lanes w, T* to) {
+    const real y = __builtin_convertvector((whole)w >> 8 & 0xffffff, real) * T(0x1p-24);
+    std::memcpy(to, &y, sizeof y);
+  };
+  for (int v = 0; v < random_vectors; ++v, numbers += 4 * n) {
+    word_lanes w[4];
+    for (int k = 0; k < 4; ++k) std::memcpy(&w[k], &b.word[k][v], sizeof w[k]);
+    const word_lanes even = w[0] | w[1] << 32, odd = w[2] | w[3] << 32;
+    if constexpr (n == 8) {
+      put(__builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11), numbers);
+      put(__builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15), numbers + 2 * n);
+    } else if constexpr (n == 4) {
+      put(__builtin_shufflevector(even, odd, 0, 4, 1, 5), numbers);
+      put(__builtin_shufflevector(even, odd, 2, 6, 3, 7), numbers + 2 * n);
+    } else {
+      static_assert(n == 2);
+      put(__builtin_shufflevector(even, odd, 0, 2), numbers);
+      put(__builtin_shufflevector(even, odd, 1, 3), numbers + 2 * n);
+    }
   }
-#endif
-  for (int i = 0; i < L; ++i)
-    numbers[i] = T(uniform<float>(s.key(), std::uint64_t(first) + std::uint64_t(i)));
-  return load(numbers);
 }
+
+/// The numbers that a thread made last.
+template <class T>
+struct drawn_numbers {
+  std::uint64_t key{};
+  std::uint64_t first = std::uint64_t{1} << 62;  // no stream is that long
+  alignas(64) T numbers[drawn_chunk]{};
+};
 
 }  // namespace detail
 
-/// Numbers `first` ... of the stream, as T: a vector of them.
-template <class T>
-[[gnu::noinline]] vec<T> uniform_vector(const random_stream& s, std::int64_t first) {
-  constexpr int L = lanes<T>;
-  const std::int64_t inside = first % 4;
-  if (inside == 0) [[likely]]
-    return detail::uniform_from_block<T>(s, first);
-  alignas(vec<T>) T numbers[(L + 7) / 4 * 4 + L];
-  for (int i = 0; i < L + 4; i += std::max(L, 4)) {
-    if constexpr (L >= 4) store(numbers + i, detail::uniform_from_block<T>(s, first - inside + i));
+/// uniform<float>(key, first) and following, as a vector. Who draws from several streams in turn
+/// tells them apart by `Stream`: each has a chunk of numbers, made at once because a round waits
+/// for its multiplications.
+template <class T, int Stream = 0>
+[[gnu::always_inline]] inline vec<T> uniform_vector(std::uint64_t key, std::int64_t first) {
+  static constinit thread_local detail::drawn_numbers<T> made{};
+  const auto begin = static_cast<std::uint64_t>(first);
+  if (begin - made.first > std::uint64_t{detail::drawn_chunk - lanes<T>} || made.key != key)
+      [[unlikely]] {
+    made.key = key;
+    made.first = begin / 4 * 4;
+    detail::make_uniform<T>(key, made.first, made.numbers);
   }
-  if constexpr (L < 4) {
-    for (int i = 0; i < L; ++i)
-      numbers[inside + i] = T(uniform<float>(s.key(), std::uint64_t(first) + std::uint64_t(i)));
-  }
-  return load_unaligned(numbers + inside);
+  return load_unaligned(made.numbers + (begin - made.first));
 }
 
-/// y[i] = number i of the stream, for the units' part of `count` numbers.
+/// y[i] = uniform<float>(key, i), for the units' part of `count` numbers.
 inline constexpr std::int64_t uniform_unit = 4096;
 constexpr int uniform_units(std::int64_t count) {
   return int((count + uniform_unit - 1) / uniform_unit);
 }
 template <class T>
-[[gnu::noinline]] void uniform_numbers(work_range units, const random_stream& s, std::int64_t count,
+[[gnu::noinline]] void uniform_numbers(work_range units, std::uint64_t key, std::int64_t count,
                                        T* y) {
   constexpr int L = lanes<T>;
   const std::int64_t end = std::min(count, units.last * uniform_unit);
   for (std::int64_t i = units.first * uniform_unit; i < end; i += L) {
-    const vec<T> v = uniform_vector<T>(s, i);
+    const vec<T> v = uniform_vector<T>(key, i);
     if (i + L <= end)
       store_unaligned(y + i, v);
     else
