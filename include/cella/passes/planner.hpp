@@ -511,6 +511,12 @@ class planner : public plan_places {
     for (node_id o : s.operands) {
       if (o >= 0) t.bytes += g.type(o).bytes();
     }
+    if (runs_alone(s.kind)) {
+      // Of a table only the rows are read that the result has.
+      const bool picks = is<gather_op>(x);
+      for (node_id o : g.operands(s.anchor))
+        t.bytes += picks ? std::min(g.type(o).bytes(), x.type.bytes()) : g.type(o).bytes();
+    }
     for (int k = 0; k < t.read_count; ++k) {
       const operand_read& r = t.reads[std::size_t(k)];
       if (r.how != access::drawn) t.bytes += g.type(r.value).bytes();

@@ -83,6 +83,16 @@ template <class Op, class P, node_id N, class... Terms>
 inline constexpr unsigned reads_of<expr_with_options<Op, P, N, Terms...>> = (0u | ... |
                                                                              reads_of<Terms>);
 
+/// Whether a term draws random numbers.
+template <class Term>
+inline constexpr bool draws = false;
+template <int K>
+inline constexpr bool draws<operand_at<K, access::drawn>> = true;
+template <class Op, class... Terms>
+inline constexpr bool draws<expr<Op, Terms...>> = (false || ... || draws<Terms>);
+template <class Op, class P, node_id N, class... Terms>
+inline constexpr bool draws<expr_with_options<Op, P, N, Terms...>> = (false || ... || draws<Terms>);
+
 // ---- lifting
 
 /// The expression that computes node N in step S of program P.

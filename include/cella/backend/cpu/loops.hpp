@@ -296,42 +296,52 @@ template <class T, int Reads, class Term, class Fold, class Sink>
       turn /= n.size[loop];
     }
   };
+  // Units that lie side by side are summed together, a few rows at a time: memory is read in long
+  // stretches, and each sum is loaded and stored once for those rows. Random numbers are drawn
+  // along a row.
+  constexpr int together = 32;
+  constexpr std::int64_t rows_at_once = draws<Term> ? 1 : 8;
+  alignas(64) std::array<vec<T>, std::size_t(together * sum_vectors)> total;
   const std::int64_t groups = (n.inner() + width - 1) / width;
-  for (int u = units.first; u < units.last; ++u) {
+  for (int u = units.first, next = u; u < units.last; u = next) {
     const std::int64_t first = u % groups * width;
+    next = int(std::min<std::int64_t>({units.last, u - u % groups + groups, u + together}));
     std::array<std::int64_t, std::size_t(Reads)> base{};
     place(u / groups, kept, kept_count, base);
-    const int vectors = int(std::min<std::int64_t>(sum_vectors, (n.inner() - first + L - 1) / L));
-    const int rest = int(std::min<std::int64_t>(L, n.inner() - first - (vectors - 1) * L));
-    std::array<vec<T>, std::size_t(sum_vectors)> total;
-    total.fill(vec<T>(Fold::template start<T>));
-    const auto add = [&]<bool Whole>(const auto& at, int v, int count) {
-      vec<T>& sum = total[std::size_t(v)];
-      sum = Fold::template fold<T>(sum, Term::evaluate(loop_cursor<T, Reads, 1, false, Whole>{
-                                            a, at, step, first + v * L, count}));
-    };
-    for (std::int64_t f = 0; f < folds; ++f) {
-      auto at = base;
-      place(f, fold, fold_count, at);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        if (vectors == sum_vectors && rest == L) {
-#pragma GCC unroll 4
-          for (int v = 0; v < sum_vectors; ++v) add.template operator()<true>(at, v, L);
-        } else {
-          for (int v = 0; v < vectors; ++v)
-            add.template operator()<false>(at, v, v + 1 < vectors ? L : rest);
-        }
+    const std::int64_t columns = std::min((next - u) * std::int64_t{width}, n.inner() - first);
+    const int whole = int(columns / L), rest = int(columns % L);
+    const int vectors = whole + (rest > 0);
+    std::fill_n(total.begin(), vectors, vec<T>(Fold::template start<T>));
+    // Adds `count` rows from `at` on to vector v, of which `valid` columns exist.
+    const auto add = [&]<bool Whole>(const auto& at, std::int64_t count, int v, int valid) {
+      vec<T> sum = total[std::size_t(v)];
+      auto row = at;
+      for (std::int64_t r = 0; r < count; ++r) {
+        sum = Fold::template fold<T>(sum, Term::evaluate(loop_cursor<T, Reads, 1, false, Whole>{
+                                              a, row, step, first + v * L, valid}));
         if (last < 0) continue;
           // What only the epilogue reads stays where it is.
 #pragma GCC unroll 16
         for (std::size_t k = 0; k < std::size_t(Reads); ++k) {
-          if (moved >> k & 1u) at[k] += n.stride[k][std::size_t(last)];
+          if (moved >> k & 1u) row[k] += n.stride[k][std::size_t(last)];
         }
+      }
+      total[std::size_t(v)] = sum;
+    };
+    for (std::int64_t f = 0; f < folds; ++f) {
+      auto at = base;
+      place(f, fold, fold_count, at);
+      for (std::int64_t r = 0; r < rows; r += rows_at_once) {
+        const std::int64_t count = std::min(rows_at_once, rows - r);
+        for (int v = 0; v < whole; ++v) add.template operator()<true>(at, count, v, L);
+        if (rest) add.template operator()<false>(at, count, whole, rest);
+        if (last < 0) continue;
+        for (std::size_t k = 0; k < std::size_t(Reads); ++k)
+          at[k] += count * n.stride[k][std::size_t(last)];
       }
     }
     for (int v = 0; v < vectors; ++v)
-      sink(total[std::size_t(v)], u / groups * n.inner() + first + v * L,
-           v + 1 < vectors ? L : rest);
+      sink(total[std::size_t(v)], u / groups * n.inner() + first + v * L, v < whole ? L : rest);
   }
 }
 
