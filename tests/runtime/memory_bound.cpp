@@ -67,6 +67,25 @@ struct dropped_layer {
   }
 };
 
+/// Layer norm and the gradients of all its operands, and what is normalized has other users.
+template <int Width>
+struct layer_normed {
+  nn::layer_norm<Width> norm{};
+  constexpr std::array<var, 5> operator()(var x) const {
+    const var twice = 2 * x;
+    const var gain = norm.weight + sum(x, {0, 1}) * 0.01;
+    const var bias = norm.bias + 1 - gain;
+    const auto loss = [](var z, var scale, var offset) {
+      const var y = layer_norm(z, scale, offset);
+      return sum(y * y * y);
+    };
+    return {norm(twice) + x, grad([&](var z) { return loss(z, gain, bias); })(twice),
+            grad([&](var scale) { return loss(twice, scale, bias); })(gain),
+            grad([&](var offset) { return loss(twice, gain, offset); })(bias),
+            rms_norm(x, norm.weight)};
+  }
+};
+
 }  // namespace
 
 TEST_CASE("softmax along any axis has a kernel") {
@@ -90,4 +109,14 @@ TEST_CASE("loops draw the random numbers that eager mode draws, to the bit") {
 }
 TEST_CASE("products draw as they write") {
   check_kernels<dropped_layer, dtype::f32, 3, 5, 17>(4e-6, 2);
+}
+
+/// The sums over rows of a norm, and what follows from them, are one step; so are those of its
+/// gradient.
+TEST_CASE("normalizations of rows, and their gradients, are swept once") {
+  using P = program<layer_normed<17>, true, dtype::f32, tensor<dtype::f32, 3, 4, 17>>;
+  CHECK(steps_of_kind<P>(step_kind::rows) == 4);
+  check_kernels<layer_normed<17>, dtype::f32, 3, 4, 17>();
+  check_kernels<layer_normed<64>, dtype::f32, 1, 9, 64>();
+  check_kernels<layer_normed<7>, dtype::f64, 5, 2, 7>();
 }

@@ -8,6 +8,7 @@
 #include <cella/ops/slicing.hpp>
 #include <cella/passes/attention_pattern.hpp>
 #include <cella/passes/blocked.hpp>
+#include <cella/passes/fuse_rows.hpp>
 #include <cella/passes/kind_alone.hpp>
 #include <cella/passes/layout.hpp>
 #include <cella/passes/plan.hpp>
@@ -229,7 +230,7 @@ class fuser {
   constexpr void match(node_id n) {
     if (!is_floating(value_type(n).element) || value_type(n).element != element_) return;
     (void)(loss(n) || attention(n) || pooled_convolution(n) || convolution(n) || product(n) ||
-           reduction(n) || unpooling(n) || blocked_pooling(n) || batch_norms(n));
+           rows(n) || reduction(n) || unpooling(n) || blocked_pooling(n) || batch_norms(n));
   }
   constexpr tensor_type value_type(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
@@ -460,6 +461,17 @@ class fuser {
       if (form.exchanged) std::swap(s.row_axis, s.column_axis);
     }
     grow(s);
+    return true;
+  }
+
+  constexpr bool rows(node_id n) {
+    if (!is<sum_op>(g.nodes[std::size_t(n)]) || arrangement_ != layout::plain) return false;
+    const row_pattern p = row_finder(*this, element_).find(n);
+    if (!p.found) return false;
+    group& s = start(step_kind::rows, n, n, layout::plain);
+    s.accumulated = no_node;
+    s.members = p.members;
+    for (node_id m : p.members) owner[std::size_t(m)] = int(groups.size()) - 1;
     return true;
   }
 

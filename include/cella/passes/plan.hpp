@@ -60,6 +60,7 @@ enum class step_kind : std::uint8_t {
   border,                            ///< lanes -> lanes with a zero border
   copy,
   control,         ///< runs the plans of the node's regions; its operands and results are links
+  rows,            ///< sums of rows and what follows from them, row by row
   softmax,         ///< or its logarithm, along an axis of a plain tensor
   permute,         ///< a plain tensor with its axes in another order
   random_stream,   ///< a key -> what loops draw uniform numbers from as they need them
@@ -72,7 +73,7 @@ constexpr bool runs_alone(step_kind k) {
          k == step_kind::generic;
 }
 constexpr std::string_view name(step_kind k) {
-  constexpr std::array<std::string_view, 29> names{"elementwise",
+  constexpr std::array<std::string_view, 30> names{"elementwise",
                                                    "reduce",
                                                    "product",
                                                    "product_weights",
@@ -96,6 +97,7 @@ constexpr std::string_view name(step_kind k) {
                                                    "border",
                                                    "copy",
                                                    "control",
+                                                   "rows",
                                                    "softmax",
                                                    "transpose",
                                                    "random_stream",
@@ -117,6 +119,7 @@ enum class access : std::uint8_t {
 };
 
 inline constexpr int max_loops = 5;
+inline constexpr int most_row_numbers = 20;
 
 struct operand_read {
   node_id value = no_node;
@@ -165,6 +168,16 @@ struct plan_step {
   std::int64_t flops{};
   std::int64_t bytes{};
 
+  /// rows: the numbers of a row, in the order in which they are computed.
+  int stat_count{};
+  std::array<node_id, most_row_numbers> stats{};
+
+  constexpr int find_stat(node_id n) const {
+    for (int k = 0; k < stat_count; ++k) {
+      if (stats[std::size_t(k)] == n) return k;
+    }
+    return -1;
+  }
   constexpr int find_read(node_id n) const {
     for (int k = 0; k < read_count; ++k) {
       if (reads[std::size_t(k)].value == n) return k;

@@ -57,7 +57,8 @@ class plan_order {
     if (cut_.is_output(m)) return true;
     for (node_id u : cut_.users(m)) {
       if (cut_.member(s, u) && !cut_.is_alias(u)) continue;
-      if (cut_.is_alias(u) ? read_outside(s, u) : !cut_.member(s, u)) return true;
+      if (cut_.is_alias(u) || cut_.is_broadcast(u) ? read_outside(s, u) : !cut_.member(s, u))
+        return true;
     }
     return false;
   }
@@ -93,8 +94,8 @@ class plan_order {
       if (input < 0 || cut_.owner[std::size_t(value)] < 0) continue;
       const int writer = cut_.owner[std::size_t(value)];
       const step_kind kind = cut_.groups[std::size_t(writer)].kind;
-      if (runs_alone(kind) || kind == step_kind::control || kind == step_kind::batch_norm ||
-          kind == step_kind::batch_norm_gradient)
+      if (runs_alone(kind) || kind == step_kind::rows || kind == step_kind::control ||
+          kind == step_kind::batch_norm || kind == step_kind::batch_norm_gradient)
         continue;
       // Readers of the old value come first; the writer may move behind them if nobody waits for
       // it.

@@ -257,6 +257,7 @@ class planner : public plan_places {
     if (loops) loop_domain(s, t);
     if (s.kind == step_kind::reduce && !cut_.member(s, s.operands[0]))
       read(s, t, s.operands[0], true);
+    if (s.kind == step_kind::rows) return row_leaves(s, t);
     if (s.kind == step_kind::cross_entropy || runs_alone(s.kind) || s.kind == step_kind::control ||
         s.pattern >= 0 || s.kind == step_kind::max_pool)
       return;
@@ -273,6 +274,34 @@ class planner : public plan_places {
       parts(s, t);
       collapse_loops(t);
     }
+  }
+
+  /// rows: a row's numbers, and what is read for each element or once for the row.
+  constexpr void row_leaves(const group& s, plan_step& t) {
+    const shape domain = g.type(g.operand(s.anchor, 0)).shape;
+    const unsigned folded = g.nodes[std::size_t(s.anchor)].attributes.as<axes_options>().axes;
+    int kept = 0;
+    while (!(folded >> kept & 1)) ++kept;
+    t.extents = {domain.size(0, kept), domain.size(kept, domain.rank), kept};
+    for (node_id m : s.members) {
+      if (g.type(m).shape != domain) t.stats[std::size_t(t.stat_count++)] = m;
+      for (node_id o : g.operands(m)) {
+        node_id from = o;
+        while (cut_.is_alias(from) || cut_.is_broadcast(from)) from = g.operand(from, 0);
+        if (!cut_.member(s, from) && !cut_.is_constant(o)) read(s, t, o, false);
+      }
+    }
+  }
+  /// How a row-wise group reads `n`, which is (repeated from) `from`.
+  constexpr access row_access(const plan_step& t, node_id n, node_id from) const {
+    if (n == from) return g.type(n).size() == t.extents[0] ? access::row : access::same;
+    if (g.type(from).size() == 1) return access::scalar;
+    const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
+    for (int d = 0; d < g.type(from).rank(); ++d) {
+      if (g.type(from)[d] > 1)
+        return o.axes[std::size_t(d)] < t.extents[2] ? access::row : access::column;
+    }
+    return access::scalar;
   }
 
   /// Outputs that are written to their place in a concatenation.
@@ -324,6 +353,9 @@ class planner : public plan_places {
       l.at = stream_of(n);
       const auto own = row_major_strides(g.type(n).shape);
       for (std::size_t d = 0; d < std::size_t(g.type(n).rank()); ++d) l.strides[d] = own[d];
+    } else if (s.kind == step_kind::rows) {
+      l.at = locate(from, layout::plain);
+      l.how = row_access(t, n, from);
     } else if (in_loops && s.arrangement == layout::blocked) {
       read_blocks(l, n, from);
     } else if (in_loops) {
@@ -506,7 +538,8 @@ class planner : public plan_places {
       const std::array types{g.type(g.operand(s.anchor, 0)), g.type(g.operand(s.anchor, 1))};
       t.flops = 2 * x.op->space(types, x.attributes).points();
     } else {
-      t.flops = g.type(s.anchor).size() * std::int64_t(s.members.size());
+      const node_id each = s.kind == step_kind::rows ? g.operand(s.anchor, 0) : s.anchor;
+      t.flops = g.type(each).size() * std::int64_t(s.members.size());
     }
     for (node_id o : s.operands) {
       if (o >= 0) t.bytes += g.type(o).bytes();
@@ -519,7 +552,8 @@ class planner : public plan_places {
     }
     for (int k = 0; k < t.read_count; ++k) {
       const operand_read& r = t.reads[std::size_t(k)];
-      if (r.how != access::drawn) t.bytes += g.type(r.value).bytes();
+      const node_id from = cut_.is_broadcast(r.value) ? g.operand(r.value, 0) : r.value;
+      if (r.how != access::drawn) t.bytes += g.type(from).bytes();
     }
     for (int k = 0; k < t.output_count; ++k) {
       if (t.outputs[std::size_t(k)].value >= 0)

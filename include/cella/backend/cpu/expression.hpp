@@ -26,6 +26,11 @@ template <int K, access How>
 struct operand_at {
   [[gnu::always_inline]] static auto evaluate(const auto& c) { return c.template read<K, How>(); }
 };
+/// Number `K` of the row that is computed.
+template <int K>
+struct row_number {
+  [[gnu::always_inline]] static auto evaluate(const auto& c) { return c.numbers[K]; }
+};
 /// A number, by the bits of its double.
 template <std::uint64_t Bits>
 struct literal {
@@ -95,13 +100,16 @@ inline constexpr bool draws<expr_with_options<Op, P, N, Terms...>> = (false || .
 
 // ---- lifting
 
-/// The expression that computes node N in step S of program P.
-template <class P, int S, node_id N>
+/// The expression that computes node N in step S of program P: for a number of a row, that number,
+/// or (Define) how it is computed.
+template <class P, int S, node_id N, bool Define = false>
 consteval auto lift() {
   constexpr const plan_step& s = P::plan.steps[std::size_t(S)];
   constexpr const node& n = P::graph.nodes[std::size_t(N)];
   constexpr int k = s.find_read(N);
-  if constexpr (N == s.accumulated && s.kind != step_kind::elementwise) {
+  if constexpr (constexpr int stat = s.find_stat(N); stat >= 0 && !Define) {
+    return std::type_identity<row_number<stat>>{};
+  } else if constexpr (N == s.accumulated && s.kind != step_kind::elementwise) {
     return std::type_identity<accumulated>{};
   } else if constexpr (k >= 0) {
     return std::type_identity<operand_at<k, s.reads[std::size_t(k)].how>>{};

@@ -17,6 +17,7 @@
 #include <cella/backend/cpu/permute.hpp>
 #include <cella/backend/cpu/product_of.hpp>
 #include <cella/backend/cpu/records.hpp>
+#include <cella/backend/cpu/row_loops.hpp>
 #include <cella/backend/cpu/single_sample.hpp>
 #include <cella/backend/cpu/softmax.hpp>
 #include <cella/backend/cpu/softmax_rows.hpp>
@@ -269,6 +270,8 @@ struct lowered {
                   std::size_t(extent(0)));
     } else if constexpr (s.kind == step_kind::control) {
       control_step<P, I>::run(m);
+    } else if constexpr (s.kind == step_kind::rows) {
+      run_rows(m, units);
     } else if constexpr (s.kind == step_kind::softmax) {
       softmax<is<log_softmax_op>(g.nodes[std::size_t(s.anchor)])>(units, lines(), in(0),
                                                                   m.at<T>(s.outputs[0].at));
@@ -348,6 +351,8 @@ struct lowered {
         return pack_lanes_units<T>(unbordered());
       case step_kind::border:
         return lane_blocks<T>(samples) * extent(1);
+      case step_kind::rows:
+        return row_units({extent(0), extent(1)});
       case step_kind::softmax:
         return softmax_units<T>(lines());
       case step_kind::random_uniform:
@@ -539,6 +544,22 @@ struct lowered {
           std::conditional_t<is<min_op>(g.nodes[std::size_t(s.anchor)]), extreme<false>, adding>>;
       sum_loops<T, s.read_count, in_lanes, term, fold>(units, nest(), a, how, plain_epilogue(m));
     }
+  }
+
+  template <node_id N>
+  static consteval auto row_term() {
+    constexpr bool sums = is<sum_op>(g.nodes[std::size_t(N)]);
+    return row_term_of<typename decltype(lift<P, I, N, true>())::type, sums>{};
+  }
+  static void run_rows(const memory& m, work_range units) {
+    [&]<std::size_t... K, std::size_t... O>(std::index_sequence<K...>, std::index_sequence<O...>) {
+      row_loops(units, {extent(0), extent(1)}, addresses_in(m),
+                row_terms<decltype(row_term<s.stats[K]>())...>{},
+                row_terms<row_output<lifted<P, I, s.outputs[O].value>,
+                                     s.find_stat(s.outputs[O].value) < 0>...>{});
+    }
+    (std::make_index_sequence<std::size_t(s.stat_count)>{},
+     std::make_index_sequence<std::size_t(s.output_count)>{});
   }
 
   template <int Phase>
