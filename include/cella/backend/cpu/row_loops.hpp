@@ -27,10 +27,35 @@ struct row_output {
 template <class... Terms>
 struct row_terms {};
 
-/// What terms see of a row.
-template <class T, int Reads, int Writes, int Numbers>
-struct row_cursor : plain_cursor<T, Reads, Writes> {
+/// What terms see of a row, at `count` elements of it: all lanes where they are `Whole`.
+template <class T, int Reads, int Writes, int Numbers, bool Whole>
+struct row_cursor {
+  const addresses<T, Reads, Writes>& a;
   const std::array<vec<T>, std::size_t(Numbers)>& numbers;
+  std::int64_t row, column, element;
+  int count;
+
+  [[gnu::always_inline]] vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
+  template <int K, access How>
+  [[gnu::always_inline]] vec<T> read() const {
+    const T* p = a.in[std::size_t(K)];
+    if constexpr (How == access::same)
+      return some(p + element);
+    else if constexpr (How == access::column)
+      return some(p + column);
+    else if constexpr (How == access::drawn)
+      return drawn_at<K>(p, element);
+    else if constexpr (How == access::row)
+      return vec<T>(p[row]);
+    else
+      return vec<T>(*p);
+  }
+  [[gnu::always_inline]] vec<T> some(const T* p) const {
+    if constexpr (Whole)
+      return load_unaligned(p);
+    else
+      return load_first(p, count);
+  }
 };
 
 /// Elements of one unit of work, about.
@@ -50,55 +75,60 @@ template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
                                  const addresses<T, Reads, Writes>& a, row_terms<Numbers...>,
                                  row_terms<Outputs...>) {
   constexpr int L = lanes<T>, numbers = int(sizeof...(Numbers));
-  using cursor = row_cursor<T, Reads, Writes, numbers>;
-  const int whole = int(e.width / L * L), rest = int(e.width) - whole;
+  const std::int64_t whole = e.width / L * L;
+  const int rest = int(e.width - whole);
   const std::int64_t end = std::min(e.rows, units.last * rows_of_unit(e));
   for (std::int64_t row = units.first * rows_of_unit(e); row < end; ++row) {
     const std::int64_t first = row * e.width;
     std::array<vec<T>, std::size_t(numbers)> known;
-    const auto at = [&](int i, int count) __attribute__((always_inline)) {
-      return cursor{{a, vec<T>{}, first + i, int(row), i, count}, known};
+    const auto at = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
+      return row_cursor<T, Reads, Writes, numbers, Whole>{a, known, row, i, first + i, count};
     };
     const auto find = [&]<class Number>(Number) __attribute__((always_inline)) {
+      using term = typename Number::term;
       if constexpr (Number::sums) {
         vec<T> total(T(0));
-        for (int i = 0; i < whole; i += L) total = total + Number::term::evaluate(at(i, L));
-        if (rest) total = total + keep(first_bits(rest), Number::term::evaluate(at(whole, rest)));
+        for (std::int64_t i = 0; i < whole; i += L)
+          total = total + term::evaluate(at.template operator()<true>(i, L));
+        if (rest) {
+          total = total + keep(first_bits(rest),
+                               term::evaluate(at.template operator()<false>(whole, rest)));
+        }
         return vec<T>(sum(total));
       } else {
-        return Number::term::evaluate(at(0, 1));
+        return term::evaluate(at.template operator()<false>(0, 1));
       }
     };
     std::size_t k = 0;
     ((known[k++] = find(Numbers{})), ...);
 
-    const auto write = [&](int i, int count) __attribute__((always_inline)) {
-      const cursor c = at(i, count);
-      [&]<std::size_t... O>(std::index_sequence<O...>) {
-        const auto value = [&]<class Output>(Output) __attribute__((always_inline)) {
-          if constexpr (Output::each)
-            return Output::term::evaluate(c);
-          else
-            return vec<T>{};
-        };
-        const std::array<vec<T>, sizeof...(Outputs)> y{value(Outputs{})...};
-        const auto put = [&]<class Output>(Output, T * to, vec<T> v)
-            __attribute__((always_inline)) {
-          if constexpr (!Output::each) return;
-          if (count == L)
-            store_unaligned(to + first + i, v);
-          else
-            store_first(to + first + i, count, v);
-        };
-        (put(Outputs{}, a.out[O], y[O]), ...);
-      }
-      (std::index_sequence_for<Outputs...>{});
+    const auto write = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
+      const auto c = at.template operator()<Whole>(i, count);
+      const auto value = [&]<class Output>(Output) __attribute__((always_inline)) {
+        if constexpr (Output::each)
+          return Output::term::evaluate(c);
+        else
+          return vec<T>(T(0));
+      };
+      const std::array<vec<T>, sizeof...(Outputs)> y{value(Outputs{})...};
+      std::size_t o = 0;
+      const auto put = [&]<class Output>(Output) __attribute__((always_inline)) {
+        if constexpr (Output::each && Whole)
+          store_unaligned(a.out[o] + first + i, y[o]);
+        else if constexpr (Output::each)
+          store_first(a.out[o] + first + i, count, y[o]);
+        ++o;
+      };
+      (put(Outputs{}), ...);
     };
-    for (int i = 0; i < whole; i += L) write(i, L);
-    if (rest) write(whole, rest);
+    for (std::int64_t i = 0; i < whole; i += L) write.template operator()<true>(i, L);
+    if (rest) write.template operator()<false>(whole, rest);
     std::size_t o = 0;
-    const auto put_number = [&]<class Output>(Output) {
-      if constexpr (!Output::each) store_first(a.out[o] + row, 1, Output::term::evaluate(at(0, 1)));
+    const auto put_number = [&]<class Output>(Output) __attribute__((always_inline)) {
+      if constexpr (!Output::each) {
+        const vec<T> y = Output::term::evaluate(at.template operator()<false>(0, 1));
+        store_first(a.out[o] + row, 1, y);
+      }
       ++o;
     };
     (put_number(Outputs{}), ...);
