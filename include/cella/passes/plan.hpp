@@ -138,6 +138,9 @@ struct step_output {
   bool part{};
   std::int64_t first{};
   std::array<std::int64_t, max_loops> strides{};
+  /// rows: of this value only sums over the rows are wanted: it is written as [units][width], one
+  /// sum for the rows of each unit of work.
+  bool summed{};
 };
 
 struct plan_step {

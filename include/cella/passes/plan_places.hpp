@@ -295,6 +295,7 @@ class plan_places : protected plan_order {
 
   growing_plan plan_;
   text fault_;
+  list<home> sums_;  ///< values of row-wise groups of which only sums of some rows are written
 
  private:
   /// An output may be the value that an input had before the call, while that input is replaced

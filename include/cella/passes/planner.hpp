@@ -282,7 +282,8 @@ class planner : public plan_places {
     const unsigned folded = g.nodes[std::size_t(s.anchor)].attributes.as<axes_options>().axes;
     int kept = 0;
     while (!(folded >> kept & 1)) ++kept;
-    t.extents = {domain.size(0, kept), domain.size(kept, domain.rank), kept};
+    const std::int64_t rows = domain.size(0, kept), width = domain.size(kept, domain.rank);
+    t.extents = {rows, width, kept, rows_of_unit(rows, width)};
     for (node_id m : s.members) {
       if (g.type(m).shape != domain) t.stats[std::size_t(t.stat_count++)] = m;
       for (node_id o : g.operands(m)) {
@@ -291,6 +292,34 @@ class planner : public plan_places {
         if (!cut_.member(s, from) && !cut_.is_constant(o)) read(s, t, o, false);
       }
     }
+  }
+  /// Rows that are one unit of work, so that each unit has enough to do, and sums over rows have
+  /// few terms.
+  static constexpr std::int64_t rows_of_unit(std::int64_t rows, std::int64_t width) {
+    return std::max<std::int64_t>({1, 8192 / width, (rows + 63) / 64});
+  }
+  /// Whether all that others want of `m`, a value of a row-wise group, are sums over the rows.
+  constexpr bool only_summed(const group& s, const plan_step& t, node_id m) const {
+    if (cut_.is_output(m) || g.type(m).size() != t.extents[0] * t.extents[1]) return false;
+    const unsigned rows = (1u << t.extents[2]) - 1, all = (1u << g.type(m).rank()) - 1;
+    for (node_id u : cut_.users(m)) {
+      if (cut_.member(s, u)) continue;
+      const int by = cut_.owner[std::size_t(u)];
+      if (by < 0 || !is<sum_op>(g.nodes[std::size_t(u)])) return false;
+      const group& sum = cut_.groups[std::size_t(by)];
+      const unsigned axes = g.nodes[std::size_t(u)].attributes.as<axes_options>().axes;
+      if (sum.kind != step_kind::reduce || sum.anchor != u || sum.arrangement != layout::plain ||
+          (axes != rows && axes != all))
+        return false;
+    }
+    return true;
+  }
+  /// Where the sums of some rows of `n` lie, if it is not written as it is; null otherwise.
+  constexpr const home* sums_of_rows(node_id n) const {
+    for (const home& h : sums_) {
+      if (h.value == n) return &h;
+    }
+    return nullptr;
   }
   /// How a row-wise group reads `n`, which is (repeated from) `from`.
   constexpr access row_access(const plan_step& t, node_id n, node_id from) const {
@@ -325,6 +354,8 @@ class planner : public plan_places {
   constexpr void loop_domain(const group& s, plan_step& t) const {
     const node_id n = s.kind == step_kind::reduce ? s.operands[0] : s.anchor;
     shape d = g.type(n).shape;
+    const home* const sums = sums_of_rows(n);
+    if (sums) d = {sums->border[0], sums->border[1]};
     if (s.arrangement == layout::lanes) d[0] = (d[0] + options_.lanes - 1) / options_.lanes;
     if (s.arrangement == layout::blocked) d[1] /= options_.lanes;
     t.loops = d.rank ? d.rank : 1;
@@ -335,6 +366,7 @@ class planner : public plan_places {
     for (int i = 0; i < t.loops; ++i) t.loop[std::size_t(i)] = d.rank ? d[i] : 1;
     if (s.kind == step_kind::reduce) {
       t.folded = g.nodes[std::size_t(s.anchor)].attributes.as<axes_options>().axes;
+      if (sums) t.folded = t.folded == (1u << g.type(n).rank()) - 1 ? 3 : 1;
       // samples, whether the lanes are summed, too
       t.extents = {g.type(n)[0], t.folded & (s.arrangement == layout::lanes)};
     }
@@ -348,7 +380,12 @@ class planner : public plan_places {
     const bool part = in_loops && cut_.is_part(n);
     const node_id from = broadcast || part ? g.operand(n, 0) : n;
     const tensor_type t_from = g.type(from);
-    if (cut_.is_draw(n)) {
+    if (const home* const sums = sums_of_rows(n); sums && in_loops) {
+      l.at = sums->at;
+      l.how = access::moving;
+      l.strides[0] = sums->border[1];
+      l.strides[1] = 1;
+    } else if (cut_.is_draw(n)) {
       l.how = access::drawn;
       l.at = stream_of(n);
       const auto own = row_major_strides(g.type(n).shape);
@@ -423,6 +460,14 @@ class planner : public plan_places {
   /// Members that somebody outside the group reads are written to memory.
   constexpr void outputs(const group& s, plan_step& t) {
     auto put = [&](node_id n) {
+      if (s.kind == step_kind::rows && only_summed(s, t, n)) {
+        const std::int64_t units = (t.extents[0] + t.extents[3] - 1) / t.extents[3];
+        const std::int64_t bytes = units * t.extents[1] * std::int64_t(size_of(options_.element));
+        step_output o{.value = n, .at = fresh(bytes), .summed = true};
+        sums_.push_back({n, layout::plain, {int(units), int(t.extents[1])}, o.at, -1});
+        t.outputs[std::size_t(t.output_count++)] = o;
+        return;
+      }
       if (t.output_count == int(t.outputs.size())) {
         fault_ = text() << "a fused group writes more than " << t.outputs.size() << " values";
         return;
@@ -524,6 +569,9 @@ class planner : public plan_places {
     }
     return at;
   }
+  constexpr std::int64_t bytes_of_sums(const home& h) const {
+    return std::int64_t{h.border[0]} * h.border[1] * std::int64_t(size_of(options_.element));
+  }
   /// Floating-point operations and bytes moved, for profiles and tables.
   constexpr void count(const group& s, plan_step& t) const {
     const node& x = g.nodes[std::size_t(s.anchor)];
@@ -553,11 +601,14 @@ class planner : public plan_places {
     for (int k = 0; k < t.read_count; ++k) {
       const operand_read& r = t.reads[std::size_t(k)];
       const node_id from = cut_.is_broadcast(r.value) ? g.operand(r.value, 0) : r.value;
-      if (r.how != access::drawn) t.bytes += g.type(from).bytes();
+      const home* const sums = sums_of_rows(from);
+      if (r.how != access::drawn) t.bytes += sums ? bytes_of_sums(*sums) : g.type(from).bytes();
     }
     for (int k = 0; k < t.output_count; ++k) {
-      if (t.outputs[std::size_t(k)].value >= 0)
-        t.bytes += g.type(t.outputs[std::size_t(k)].value).bytes();
+      const node_id n = t.outputs[std::size_t(k)].value;
+      if (n < 0) continue;
+      t.bytes +=
+          t.outputs[std::size_t(k)].summed ? bytes_of_sums(*sums_of_rows(n)) : g.type(n).bytes();
     }
   }
 };

@@ -288,6 +288,7 @@ class address_book {
                                                                : "unused result";
       if (is_conversion(s.kind) && s.kind != step_kind::copy)
         label += lanes ? " in lanes" : " unpacked";
+      if (o.summed) label = "sums of " + label;
       const bool in_place = o.at.space != arena_space;
       const std::int64_t bytes = o.value < 0 ? 0 : bytes_of(s, p_.g.type(o.value), lanes);
       if (!in_place) touch(index, o.at, label, bytes, false);

@@ -352,7 +352,7 @@ struct lowered {
       case step_kind::border:
         return lane_blocks<T>(samples) * extent(1);
       case step_kind::rows:
-        return row_units({extent(0), extent(1)});
+        return row_units(row_sweep());
       case step_kind::softmax:
         return softmax_units<T>(lines());
       case step_kind::random_uniform:
@@ -551,12 +551,18 @@ struct lowered {
     constexpr bool sums = is<sum_op>(g.nodes[std::size_t(N)]);
     return row_term_of<typename decltype(lift<P, I, N, true>())::type, sums>{};
   }
+  static constexpr row_extents row_sweep() { return {extent(0), extent(1), extent(3)}; }
+  static constexpr row_form written_as(int k) {
+    const step_output& o = s.outputs[std::size_t(k)];
+    return o.summed                    ? row_form::summed
+           : s.find_stat(o.value) >= 0 ? row_form::once
+                                       : row_form::each;
+  }
   static void run_rows(const memory& m, work_range units) {
     [&]<std::size_t... K, std::size_t... O>(std::index_sequence<K...>, std::index_sequence<O...>) {
-      row_loops(units, {extent(0), extent(1)}, addresses_in(m),
+      row_loops(units, row_sweep(), addresses_in(m),
                 row_terms<decltype(row_term<s.stats[K]>())...>{},
-                row_terms<row_output<lifted<P, I, s.outputs[O].value>,
-                                     s.find_stat(s.outputs[O].value) < 0>...>{});
+                row_terms<row_output<lifted<P, I, s.outputs[O].value>, written_as(int(O))>...>{});
     }
     (std::make_index_sequence<std::size_t(s.stat_count)>{},
      std::make_index_sequence<std::size_t(s.output_count)>{});

@@ -10,6 +10,7 @@ namespace cella::cpu {
 
 struct row_extents {
   std::int64_t rows{}, width{};
+  std::int64_t unit_rows = 1;  ///< of one unit of work
 };
 
 /// How a number of a row is computed: the sum of a term over the row, or a term of other numbers.
@@ -18,11 +19,13 @@ struct row_term_of {
   using term = Term;
   static constexpr bool sums = Sums;
 };
-/// What is written: `Each` element of the row, or one number for it.
-template <class Term, bool Each>
+/// What is written of a term: each element of the row, one number for the row, or the sum over the
+/// rows of a unit of work, [units][width].
+enum class row_form { each, once, summed };
+template <class Term, row_form Form>
 struct row_output {
   using term = Term;
-  static constexpr bool each = Each;
+  static constexpr row_form form = Form;
 };
 template <class... Terms>
 struct row_terms {};
@@ -58,18 +61,13 @@ struct row_cursor {
   }
 };
 
-/// Elements of one unit of work, about.
-inline constexpr std::int64_t row_unit = 8192;
-constexpr std::int64_t rows_of_unit(const row_extents& e) {
-  return std::max<std::int64_t>(1, row_unit / e.width);
-}
 /// Units of work: some rows each.
 constexpr int row_units(const row_extents& e) {
-  return int((e.rows + rows_of_unit(e) - 1) / rows_of_unit(e));
+  return int((e.rows + e.unit_rows - 1) / e.unit_rows);
 }
 
-/// Numbers are computed in their order. All outputs of some elements are computed before the first
-/// is stored.
+/// Numbers are computed in their order. Sums over rows depend on the extents alone. All outputs of
+/// some elements are computed before the first is stored.
 template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
 [[gnu::noinline]] void row_loops(work_range units, const row_extents& e,
                                  const addresses<T, Reads, Writes>& a, row_terms<Numbers...>,
@@ -77,9 +75,9 @@ template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
   constexpr int L = lanes<T>, numbers = int(sizeof...(Numbers));
   const std::int64_t whole = e.width / L * L;
   const int rest = int(e.width - whole);
-  const std::int64_t end = std::min(e.rows, units.last * rows_of_unit(e));
-  for (std::int64_t row = units.first * rows_of_unit(e); row < end; ++row) {
-    const std::int64_t first = row * e.width;
+  const std::int64_t end = std::min(e.rows, units.last * e.unit_rows);
+  for (std::int64_t row = units.first * e.unit_rows; row < end; ++row) {
+    const std::int64_t first = row * e.width, unit = row / e.unit_rows;
     std::array<vec<T>, std::size_t(numbers)> known;
     const auto at = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
       return row_cursor<T, Reads, Writes, numbers, Whole>{a, known, row, i, first + i, count};
@@ -105,7 +103,7 @@ template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
     const auto write = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
       const auto c = at.template operator()<Whole>(i, count);
       const auto value = [&]<class Output>(Output) __attribute__((always_inline)) {
-        if constexpr (Output::each)
+        if constexpr (Output::form != row_form::once)
           return Output::term::evaluate(c);
         else
           return vec<T>(T(0));
@@ -113,10 +111,19 @@ template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
       const std::array<vec<T>, sizeof...(Outputs)> y{value(Outputs{})...};
       std::size_t o = 0;
       const auto put = [&]<class Output>(Output) __attribute__((always_inline)) {
-        if constexpr (Output::each && Whole)
-          store_unaligned(a.out[o] + first + i, y[o]);
-        else if constexpr (Output::each)
-          store_first(a.out[o] + first + i, count, y[o]);
+        if constexpr (Output::form == row_form::once) {
+          ++o;
+          return;
+        }
+        constexpr bool summed = Output::form == row_form::summed;
+        T* const to = a.out[o] + (summed ? unit * e.width : first) + i;
+        vec<T> v = y[o];
+        if (summed && row > unit * e.unit_rows)
+          v = v + (Whole ? load_unaligned(to) : load_first(to, count));
+        if constexpr (Whole)
+          store_unaligned(to, v);
+        else
+          store_first(to, count, v);
         ++o;
       };
       (put(Outputs{}), ...);
@@ -125,7 +132,7 @@ template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
     if (rest) write.template operator()<false>(whole, rest);
     std::size_t o = 0;
     const auto put_number = [&]<class Output>(Output) __attribute__((always_inline)) {
-      if constexpr (!Output::each) {
+      if constexpr (Output::form == row_form::once) {
         const vec<T> y = Output::term::evaluate(at.template operator()<false>(0, 1));
         store_first(a.out[o] + row, 1, y);
       }
