@@ -590,7 +590,7 @@ class planner : public plan_places {
       t.flops = g.type(each).size() * std::int64_t(s.members.size());
     }
     for (node_id o : s.operands) {
-      if (o >= 0) t.bytes += g.type(o).bytes();
+      if (o >= 0 && !sums_of_rows(o)) t.bytes += g.type(o).bytes();
     }
     if (runs_alone(s.kind)) {
       // Of a table only the rows are read that the result has.

@@ -69,8 +69,8 @@ constexpr int row_units(const row_extents& e) {
 /// Numbers are computed in their order. Sums over rows depend on the extents alone. All outputs of
 /// some elements are computed before the first is stored.
 template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
-[[gnu::noinline]] void row_loops(work_range units, const row_extents& e,
-                                 const addresses<T, Reads, Writes>& a, row_terms<Numbers...>,
+[[gnu::noinline]] void row_loops(work_range units, const row_extents e,
+                                 const addresses<T, Reads, Writes> a, row_terms<Numbers...>,
                                  row_terms<Outputs...>) {
   constexpr int L = lanes<T>, numbers = int(sizeof...(Numbers));
   const std::int64_t whole = e.width / L * L;
@@ -78,6 +78,8 @@ template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
   const std::int64_t end = std::min(e.rows, units.last * e.unit_rows);
   for (std::int64_t row = units.first * e.unit_rows; row < end; ++row) {
     const std::int64_t first = row * e.width, unit = row / e.unit_rows;
+    const std::int64_t sums = unit * e.width;
+    const bool adds = row > unit * e.unit_rows;  // to the sums of earlier rows
     std::array<vec<T>, std::size_t(numbers)> known;
     const auto at = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
       return row_cursor<T, Reads, Writes, numbers, Whole>{a, known, row, i, first + i, count};
@@ -116,10 +118,9 @@ template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
           return;
         }
         constexpr bool summed = Output::form == row_form::summed;
-        T* const to = a.out[o] + (summed ? unit * e.width : first) + i;
+        T* const to = a.out[o] + (summed ? sums : first) + i;
         vec<T> v = y[o];
-        if (summed && row > unit * e.unit_rows)
-          v = v + (Whole ? load_unaligned(to) : load_first(to, count));
+        if (summed && adds) v = v + (Whole ? load_unaligned(to) : load_first(to, count));
         if constexpr (Whole)
           store_unaligned(to, v);
         else
