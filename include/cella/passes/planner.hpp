@@ -1,6 +1,7 @@
 // From groups to steps: operands, extents, reads and outputs of each kernel.
 #pragma once
 
+#include <cella/passes/arithmetic.hpp>
 #include <cella/passes/plan_loops.hpp>
 #include <cella/passes/plan_places.hpp>
 #include <cella/passes/winograd.hpp>
@@ -497,6 +498,10 @@ class planner : public plan_places {
     } else if (x.op->kind == op_kind::bilinear && x.op->space) {
       const std::array types{g.type(g.operand(s.anchor, 0)), g.type(g.operand(s.anchor, 1))};
       t.flops = 2 * x.op->space(types, x.attributes).points();
+    } else if (s.kind == step_kind::control) {
+      for (int r : x.regions) {
+        if (r >= 0 && !is<call_op>(x)) t.flops += runs_of_regions(x) * operations_of_region(g, r);
+      }
     } else {
       t.flops = g.type(s.anchor).size() * std::int64_t(s.members.size());
     }
