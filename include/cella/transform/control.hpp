@@ -46,12 +46,6 @@ constexpr bool same_types(builder& b, const type_list& x, const type_list& y,
   return true;
 }
 
-/// Elements [0, n) of the leading axis, one by one: x[i] without that axis.
-constexpr var leading_slice(var x, int i) {
-  shape s = x.shape();
-  s.erase(0);
-  return reshape(slice(x, 0, i, i + 1), s);
-}
 template <class T>
 constexpr T slice_value(const T& xs, int i) {
   T r = xs;
