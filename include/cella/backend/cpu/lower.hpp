@@ -174,14 +174,14 @@ struct lowered {
   static constexpr product<T> matrices(const T* left, const T* right) {
     constexpr product_form f =
         s.kind == step_kind::product ? form_of_product(g, s.anchor) : product_form{};
-    return product_of(f, left, right);
+    return product_of<T>(f, left, right);
   }
 
   /// The product as it is computed: with its weights packed where the plan says so.
   static constexpr product<T> with_packed(product<T> p, const T* packed) {
     if (packs_weights()) {
       p.packed_b = true;
-      p.b.data = packed;
+      p.packed = packed;
     }
     return p;
   }
