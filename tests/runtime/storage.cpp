@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cella/nn/layers.hpp>
+#include <cella/ops/convolution.hpp>
 #include <cella/ops/functions.hpp>
+#include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
+#include <cella/ops/pooling.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/softmax.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/runtime_path.hpp>
 #include <cella/transform/gradient.hpp>
@@ -33,7 +37,9 @@ struct stored {
   stored(const tensor_type& t, std::uint64_t seed)
       : type(t), bytes(std::size_t(t.bytes()), std::byte{}) {
     generator random(seed);
-    for (std::int64_t i = 0; i < t.size(); ++i) write_element(ref(), i, random.uniform(-1.0, 1.0));
+    for (std::int64_t i = 0; i < t.size(); ++i)
+      write_element(ref(), i,
+                    is_floating(t.element) ? random.uniform(-1.0, 1.0) : random.below(12));
   }
   tensor_ref ref() { return {bytes.data(), type}; }
 };
@@ -185,4 +191,43 @@ TEST_CASE_TEMPLATE("sums of 16 bits are taken in single precision", Element, bfl
   using rows = both_ways<sums, of<D, 7, 301>>;
   static_assert(rows::steps(step_kind::generic) == 0);
   rows().agree(2 * unit_roundoff<D>());
+}
+
+// ---- what has no kernel for 16 bits
+
+namespace {
+
+struct image_net {
+  parameter<6, 3, 3, 3> filters{initializer::uniform(-0.3, 0.3)};
+  constexpr var operator()(var x) const {
+    const dtype D = x.element();
+    const var y = max_pool(relu(conv2d(x, cast(filters, D))), 2);
+    return softmax(flatten(average_pool(y, 2)));
+  }
+};
+struct looked_up {
+  constexpr var operator()(var table, var i) const {
+    const auto f = [&](var t) { return sum(cast(square(gather(t, i, 0)), dtype::f32)); };
+    return grad(f)(table) + table;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("convolutions and what else has no kernel for 16 bits run in single precision",
+                   Element, bfloat16, float16) {
+  constexpr dtype D = dtype_of<Element>;
+  using images = both_ways<image_net, of<D, 3, 3, 14, 14>>;
+  static_assert(images::steps(step_kind::convolution) == 1);
+  const images c;
+  CHECK(c.element == D);
+  c.agree(3 * unit_roundoff<D>());
+}
+
+TEST_CASE_TEMPLATE("an embedding's rows stay in 16 bits, and their gradients are summed in f32",
+                   Element, bfloat16, float16) {
+  constexpr dtype D = dtype_of<Element>;
+  const both_ways<looked_up, of<D, 19, 21>, of<dtype::i32, 40>> c;
+  CHECK(c.element == D);
+  c.agree(4 * unit_roundoff<D>());
 }

@@ -69,6 +69,12 @@ struct expr_with_options {
   }
 };
 
+/// A value of 16 bits in the type that is computed in: stored as that.
+template <class Term>
+struct widened {
+  [[gnu::always_inline]] static auto evaluate(const auto& c) { return Term::evaluate(c); }
+};
+
 /// Which operands a term reads at the element that is computed, as bits.
 template <class Term>
 inline constexpr unsigned reads_in_step = 0;
@@ -76,6 +82,8 @@ template <int K, class S>
 inline constexpr unsigned reads_in_step<operand_at<K, access::same, S>> = 1u << K;
 template <class S, class Term>
 inline constexpr unsigned reads_in_step<rounded<S, Term>> = reads_in_step<Term>;
+template <class Term>
+inline constexpr unsigned reads_in_step<widened<Term>> = reads_in_step<Term>;
 template <class Op, class... Terms>
 inline constexpr unsigned reads_in_step<expr<Op, Terms...>> = (0u | ... | reads_in_step<Terms>);
 template <class Op, class P, node_id N, class... Terms>
@@ -89,6 +97,8 @@ template <int K, access How, class S>
 inline constexpr unsigned reads_of<operand_at<K, How, S>> = 1u << K;
 template <class S, class Term>
 inline constexpr unsigned reads_of<rounded<S, Term>> = reads_of<Term>;
+template <class Term>
+inline constexpr unsigned reads_of<widened<Term>> = reads_of<Term>;
 template <class Op, class... Terms>
 inline constexpr unsigned reads_of<expr<Op, Terms...>> = (0u | ... | reads_of<Terms>);
 template <class Op, class P, node_id N, class... Terms>
@@ -122,7 +132,8 @@ consteval auto lift() {
     constexpr double value = n.attributes.template as<constant_op::options>().value;
     return as_element<E, literal<std::bit_cast<std::uint64_t>(value)>>{};
   } else if constexpr (is<cast_op>(n)) {
-    return as_element<E, typename decltype(lift<P, S, P::graph.operand(N, 0)>())::type>{};
+    using from = typename decltype(lift<P, S, P::graph.operand(N, 0)>())::type;
+    return as_element<E, widened<from>>{};
   } else if constexpr (!n.op->pointwise) {
     return lift<P, S, P::graph.operand(N, 0)>();  // a reshape
   } else {

@@ -622,11 +622,13 @@ struct lowered {
     }
   }
 
-  /// Rows of a table of this program's element type by 32-bit or 64-bit indices.
+  /// Rows of a table of this program's element type by 32-bit or 64-bit indices; rows that are only
+  /// moved may be of 16 bits.
   template <class Op>
   static constexpr bool indexes_rows() {
     const node& n = g.nodes[std::size_t(s.anchor)];
-    if (!is<Op>(n) || n.type.element != P::element_type) return false;
+    const bool moves = is<gather_op>(n) && is_storage_only(n.type.element);
+    if (!is<Op>(n) || (n.type.element != P::element_type && !moves)) return false;
     const dtype index = g.type(g.operand(s.anchor, 1)).element;
     return (index == dtype::i32 || index == dtype::i64) &&
            n.attributes.template as<cella::detail::indexing_options>().axis == 0;
@@ -654,9 +656,9 @@ struct lowered {
     constexpr const node& n = g.nodes[std::size_t(s.anchor)];
     if constexpr (indexes_rows<gather_op>()) {
       constexpr tensor_type table = g.type(g.operand(s.anchor, 0));
-      gather_rows(m.at<const T>(s.in[0]), table[0], table.shape.size(1, table.rank()),
-                  m.at<const operand_element<1>>(s.in[1]), g.type(g.operand(s.anchor, 1)).size(),
-                  m.at<T>(s.outputs[0].at));
+      gather_rows(m.at<const operand_element<0>>(s.in[0]), table[0],
+                  table.shape.size(1, table.rank()), m.at<const operand_element<1>>(s.in[1]),
+                  g.type(g.operand(s.anchor, 1)).size(), m.at<operand_element<0>>(s.outputs[0].at));
       return;
     } else if constexpr (indexes_rows<scatter_op>()) {
       scatter_rows(m.at<const T>(s.in[0]), m.at<const operand_element<1>>(s.in[1]),
