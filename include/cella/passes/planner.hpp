@@ -260,7 +260,7 @@ class planner : public plan_places {
       return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
-      if (!g.nodes[std::size_t(m)].op->pointwise || cut_.is_alias(m)) continue;
+      if (!cut_.in_registers(m) || cut_.is_alias(m)) continue;
       const bool prologue = cut_.prologue(s, m);
       for (node_id o : g.operands(m)) {
         if (!cut_.member(s, o) && !cut_.is_constant(o))
@@ -463,7 +463,7 @@ class planner : public plan_places {
       if (x.op == &get_info_of && m != s.accumulated) continue;
       if (cut_.prologue(s, m)) continue;
       if (s.kind == step_kind::convolution_pool_weight_gradient && m != s.accumulated &&
-          !x.op->pointwise)
+          !cut_.in_registers(m))
         continue;
       bool placed = false;
       for (int k = 0; k < t.output_count; ++k) placed |= t.outputs[std::size_t(k)].value == m;
