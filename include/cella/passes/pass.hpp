@@ -10,6 +10,7 @@
 #include <cella/passes/masks_apart.hpp>
 #include <cella/passes/numbers_first.hpp>
 #include <cella/passes/prune.hpp>
+#include <cella/passes/widen.hpp>
 
 namespace cella {
 
@@ -23,6 +24,7 @@ struct pass {
 inline constexpr std::array standard_passes{pass{"prune", prune},
                                             pass{"hoist_monotone", hoist_monotone},
                                             pass{"fold", fold},
+                                            pass{"widen", widen},
                                             pass{"cse", cse},
                                             pass{"move_loop_products", move_loop_products},
                                             pass{"numbers_first", numbers_first},

@@ -1,6 +1,7 @@
 // From groups to steps: operands, extents, reads and outputs of each kernel.
 #pragma once
 
+#include <cella/passes/arithmetic.hpp>
 #include <cella/passes/plan_loops.hpp>
 #include <cella/passes/plan_places.hpp>
 #include <cella/passes/winograd.hpp>
@@ -263,7 +264,7 @@ class planner : public plan_places {
       return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
-      if (!g.nodes[std::size_t(m)].op->pointwise || cut_.is_alias(m)) continue;
+      if (!cut_.in_registers(m) || cut_.is_alias(m)) continue;
       const bool prologue = cut_.prologue(s, m);
       for (node_id o : g.operands(m)) {
         if (!cut_.member(s, o) && !cut_.is_constant(o))
@@ -547,7 +548,7 @@ class planner : public plan_places {
       if (x.op == &get_info_of && m != s.accumulated) continue;
       if (cut_.prologue(s, m)) continue;
       if (s.kind == step_kind::convolution_pool_weight_gradient && m != s.accumulated &&
-          !x.op->pointwise)
+          !cut_.in_registers(m))
         continue;
       bool placed = false;
       for (int k = 0; k < t.output_count; ++k) placed |= t.outputs[std::size_t(k)].value == m;
@@ -585,6 +586,10 @@ class planner : public plan_places {
     } else if (x.op->kind == op_kind::bilinear && x.op->space) {
       const std::array types{g.type(g.operand(s.anchor, 0)), g.type(g.operand(s.anchor, 1))};
       t.flops = 2 * x.op->space(types, x.attributes).points();
+    } else if (s.kind == step_kind::control) {
+      for (int r : x.regions) {
+        if (r >= 0 && !is<call_op>(x)) t.flops += runs_of_regions(x) * operations_of_region(g, r);
+      }
     } else {
       const node_id each = s.kind == step_kind::rows ? g.operand(s.anchor, 0) : s.anchor;
       t.flops = g.type(each).size() * std::int64_t(s.members.size());

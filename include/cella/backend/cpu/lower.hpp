@@ -176,25 +176,33 @@ struct lowered {
     }
     return strides;
   }
-  static constexpr product<T> matrices(const T* left, const T* right) {
+  /// The type that the operands of a product are stored in.
+  static constexpr dtype operand_type() {
+    return s.kind == step_kind::product ? g.type(g.operand(s.anchor, 0)).element : P::element_type;
+  }
+  using stored_type = element<operand_type()>;
+  static constexpr product<T, stored_type> matrices(const stored_type* left,
+                                                    const stored_type* right) {
     constexpr product_form f =
         s.kind == step_kind::product ? form_of_product(g, s.anchor) : product_form{};
-    return product_of(f, left, right);
+    return product_of<T>(f, left, right);
   }
 
   /// The product as it is computed: with its weights packed where the plan says so.
-  static constexpr product<T> with_packed(product<T> p, const T* packed) {
+  static constexpr product<T, stored_type> with_packed(product<T, stored_type> p, const T* packed) {
     if (packs_weights()) {
       p.packed_b = true;
-      p.b.data = packed;
+      p.packed = packed;
     }
     return p;
   }
-  static product<T> matrices(const memory& m) {
-    const T* const packed = packs_weights() ? m.at<const T>(s.in[3]) : nullptr;
-    return with_packed(matrices(m.at<const T>(s.in[0]), m.at<const T>(s.in[1])), packed);
+  static product<T, stored_type> matrices(const memory& m) {
+    return matrices(m.at<const stored_type>(s.in[0]), m.at<const stored_type>(s.in[1]));
   }
-  static constexpr product<T> planned_product() {
+  static product<T, stored_type> packed_matrices(const memory& m) {
+    return with_packed(matrices(m), packs_weights() ? m.at<const T>(s.in[3]) : nullptr);
+  }
+  static constexpr product<T, stored_type> planned_product() {
     return with_packed(matrices(nullptr, nullptr), nullptr);
   }
 
@@ -245,9 +253,9 @@ struct lowered {
                                       extent(4)};
       lanes_dense<lanes_dense_tiles(e)>(units, e, in(1), in(0), lanes_epilogue(m));
     } else if constexpr (s.kind == step_kind::product && packs_weights() && Phase == 0) {
-      gemm_pack(matrices(in(0), in(1)), m.at<T>(s.in[3]), units);
+      gemm_pack(matrices(m), m.at<T>(s.in[3]), units);
     } else if constexpr (s.kind == step_kind::product) {
-      gemm(matrices(m), plain_epilogue(m), scratch, units);
+      gemm(packed_matrices(m), plain_epilogue(m), scratch, units);
     } else if constexpr (s.kind == step_kind::product_weights && Phase == 0) {
       lanes_transpose(units, dense_weights(), in(1), m.at<T>(s.scratch));
     } else if constexpr (s.kind == step_kind::product_weights) {
@@ -687,11 +695,13 @@ struct lowered {
     }
   }
 
-  /// Rows of a table of this program's element type by 32-bit or 64-bit indices.
+  /// Rows of a table of this program's element type by 32-bit or 64-bit indices; rows that are only
+  /// moved may be of 16 bits.
   template <class Op>
   static constexpr bool indexes_rows() {
     const node& n = g.nodes[std::size_t(s.anchor)];
-    if (!is<Op>(n) || n.type.element != P::element_type) return false;
+    const bool moves = is<gather_op>(n) && is_storage_only(n.type.element);
+    if (!is<Op>(n) || (n.type.element != P::element_type && !moves)) return false;
     const dtype index = g.type(g.operand(s.anchor, 1)).element;
     return (index == dtype::i32 || index == dtype::i64) &&
            n.attributes.template as<cella::detail::indexing_options>().axis == 0;
@@ -713,9 +723,9 @@ struct lowered {
     constexpr const node& n = g.nodes[std::size_t(s.anchor)];
     if constexpr (indexes_rows<gather_op>()) {
       constexpr tensor_type table = g.type(g.operand(s.anchor, 0));
-      gather_rows(m.at<const T>(s.in[0]), table[0], table.shape.size(1, table.rank()),
-                  m.at<const operand_element<1>>(s.in[1]), g.type(g.operand(s.anchor, 1)).size(),
-                  m.at<T>(s.outputs[0].at));
+      gather_rows(m.at<const operand_element<0>>(s.in[0]), table[0],
+                  table.shape.size(1, table.rank()), m.at<const operand_element<1>>(s.in[1]),
+                  g.type(g.operand(s.anchor, 1)).size(), m.at<operand_element<0>>(s.outputs[0].at));
       return;
     } else if constexpr (indexes_rows<scatter_op>()) {
       scatter_rows(m.at<const T>(s.in[0]), m.at<const operand_element<1>>(s.in[1]),

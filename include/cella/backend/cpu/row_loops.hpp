@@ -39,15 +39,16 @@ struct row_cursor {
   int count;
 
   [[gnu::always_inline]] vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
-  template <int K, access How>
+  template <int K, access How, class S>
   [[gnu::always_inline]] vec<T> read() const {
+    static_assert(std::is_void_v<S>);
     const T* p = a.in[std::size_t(K)];
     if constexpr (How == access::same)
       return some(p + element);
     else if constexpr (How == access::column)
       return some(p + column);
     else if constexpr (How == access::drawn)
-      return drawn_at<K>(p, element);
+      return drawn_at<K, T>(p, element);
     else if constexpr (How == access::row)
       return vec<T>(p[row]);
     else
