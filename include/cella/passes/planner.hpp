@@ -595,7 +595,8 @@ class planner : public plan_places {
       t.flops = g.type(each).size() * std::int64_t(s.members.size());
     }
     for (node_id o : s.operands) {
-      if (o >= 0 && !sums_of_rows(o)) t.bytes += g.type(o).bytes();
+      // What a sum is of is among its reads, or computed on the way.
+      if (o >= 0 && s.kind != step_kind::reduce) t.bytes += g.type(o).bytes();
     }
     if (runs_alone(s.kind)) {
       // Of a table only the rows are read that the result has.
