@@ -8,6 +8,7 @@
 #include <cella/ops/slicing.hpp>
 #include <cella/passes/attention_pattern.hpp>
 #include <cella/passes/blocked.hpp>
+#include <cella/passes/kind_alone.hpp>
 #include <cella/passes/layout.hpp>
 #include <cella/passes/plan.hpp>
 #include <cella/passes/product_form.hpp>
@@ -64,8 +65,7 @@ class fuser {
       if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed || is_leaf(n) || is_alias(n))
         continue;
       if (x.op == &get_info_of || deferred(n)) continue;
-      const bool control = x.op->kind == op_kind::control;
-      start(control ? step_kind::control : step_kind::generic, n, n, layout::plain);
+      start(kind_alone(x, element_), n, n, layout::plain);
     }
   }
 
@@ -95,8 +95,15 @@ class fuser {
     return x.type.rank() > 0 && o.step[std::size_t(x.type.rank() - 1)] == 1 &&
            !is_constant(source(g.operand(n, 0)));
   }
+  /// Uniform numbers that kernels make as they need them: the same ones wherever they are drawn.
+  constexpr bool is_draw(node_id n) const {
+    const node& x = g.nodes[std::size_t(n)];
+    return is<random_uniform_op>(x) && arrangement_ == layout::plain &&
+           kind_alone(x, element_) == step_kind::random_uniform &&
+           g.type(g.operand(n, 0)).size() == 2;
+  }
   /// Not computed on its own: loops read the operand in another way.
-  constexpr bool is_view(node_id n) const { return is_broadcast(n) || is_part(n); }
+  constexpr bool is_view(node_id n) const { return is_broadcast(n) || is_part(n) || is_draw(n); }
   /// A concatenation whose operands are written to their places by the loops that compute them.
   constexpr bool is_assembled(node_id n) const { return assembled_[std::size_t(n)] != 0; }
   constexpr bool is_alias(node_id n) const {
@@ -691,6 +698,7 @@ class fuser {
     if (is_constant(o)) return true;
     if (is_broadcast(o)) return readable_broadcast(s, o, domain);
     if (is_part(o) && s.kind == step_kind::elementwise) return readable_part(s, o);
+    if (is_draw(o)) return readable_part(s, o);
     if (pullable(s, o)) {
       for (node_id p : g.operands(o)) {
         if (!acceptable(s, p, domain)) return false;
@@ -798,6 +806,7 @@ class fuser {
       return s.arrangement != layout::lanes || g.type(x).size() == 1 ||
              (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
     }
+    if (is_draw(p)) return readable_part(s, p);
     if (is_part(p) && (s.kind == step_kind::elementwise || s.kind == step_kind::reduce))
       return readable_part(s, p);
     if (s.kind == step_kind::reduce && s.arrangement == layout::lanes) {

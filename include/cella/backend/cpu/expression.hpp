@@ -5,10 +5,12 @@
 #include <array>
 #include <bit>
 #include <cella/backend/cpu/math.hpp>
+#include <cella/backend/cpu/random_numbers.hpp>
 #include <cella/backend/cpu/storage.hpp>
 #include <cella/ops/array.hpp>
 #include <cella/passes/plan.hpp>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 namespace cella::cpu {
@@ -158,6 +160,14 @@ using lifted = typename decltype(lift<P, S, N>())::type;
 
 // ---- where expressions read and write
 
+/// Random numbers at `element` and following, of the stream whose key is operand K at `p`.
+template <int K, class T>
+[[gnu::always_inline]] inline vec<T> drawn_at(const void* p, std::int64_t element) {
+  std::uint64_t key;
+  std::memcpy(&key, p, sizeof key);
+  return uniform_vector<T, K>(key, element);
+}
+
 /// Addresses of the values that a group reads and writes. What is stored in another type than T
 /// lies there all the same.
 template <class T, int Reads, int Writes>
@@ -249,6 +259,8 @@ struct plain_cursor {
       return vec<T>(static_cast<T>(p[row]));
     else if constexpr (How == access::column)
       return some(p + column);
+    else if constexpr (How == access::drawn)
+      return drawn_at<K, T>(p, offset);
     else
       return vec<T>(static_cast<T>(*p));
   }

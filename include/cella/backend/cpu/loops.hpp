@@ -51,6 +51,8 @@ struct loop_cursor {
         return load(p + where * lanes<T>);
       else
         return vec<T>(p[where]);
+    } else if constexpr (How == access::drawn) {
+      return drawn_at<K, T>(p, at[std::size_t(K)] + i);
     } else if constexpr (How == access::fixed) {
       return vec<T>(static_cast<T>(p[at[std::size_t(K)]]));
     } else if constexpr (How == access::strided) {

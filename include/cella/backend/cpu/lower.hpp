@@ -14,15 +14,19 @@
 #include <cella/backend/cpu/lanes_dense.hpp>
 #include <cella/backend/cpu/lanes_softmax.hpp>
 #include <cella/backend/cpu/loops.hpp>
+#include <cella/backend/cpu/permute.hpp>
 #include <cella/backend/cpu/product_of.hpp>
 #include <cella/backend/cpu/records.hpp>
 #include <cella/backend/cpu/single_sample.hpp>
+#include <cella/backend/cpu/softmax.hpp>
 #include <cella/backend/cpu/softmax_rows.hpp>
 #include <cella/ops/batch_norm.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/indexing.hpp>
+#include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/softmax.hpp>
 #include <cella/passes/product_form.hpp>
 #include <utility>
 
@@ -274,6 +278,15 @@ struct lowered {
                   std::size_t(extent(0)));
     } else if constexpr (s.kind == step_kind::control) {
       control_step<P, I>::run(m);
+    } else if constexpr (s.kind == step_kind::softmax) {
+      softmax<is<log_softmax_op>(g.nodes[std::size_t(s.anchor)])>(units, lines(), in(0),
+                                                                  m.at<T>(s.outputs[0].at));
+    } else if constexpr (s.kind == step_kind::random_stream) {
+      *m.at<std::uint64_t>(s.outputs[0].at) = stream_key(m);
+    } else if constexpr (s.kind == step_kind::random_uniform && one_stream()) {
+      uniform_numbers(units, stream_key(m), g.type(s.anchor).size(), m.at<T>(s.outputs[0].at));
+    } else if constexpr (s.kind == step_kind::permute) {
+      permute(units, permuted(), m.at<const moved>(s.in[0]), m.at<moved>(s.outputs[0].at));
     } else {
       run_generic(m);
     }
@@ -344,6 +357,12 @@ struct lowered {
         return pack_lanes_units<T>(unbordered());
       case step_kind::border:
         return lane_blocks<T>(samples) * extent(1);
+      case step_kind::softmax:
+        return softmax_units<T>(lines());
+      case step_kind::random_uniform:
+        return one_stream() ? uniform_units(g.type(s.anchor).size()) : 1;
+      case step_kind::permute:
+        return permute_units<moved>(permuted());
       default:
         return 1;
     }
@@ -608,6 +627,33 @@ struct lowered {
     return 1;
   }
 
+  /// The anchor's operand, seen as lines along its axis.
+  static constexpr search_extents searched() {
+    const tensor_type x = g.type(g.operand(s.anchor, 0));
+    const int axis =
+        g.nodes[std::size_t(s.anchor)].attributes.template as<cella::detail::axis_options>().axis;
+    return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
+  }
+  static constexpr softmax_extents lines() {
+    const search_extents e = searched();
+    return {e.outer, int(e.extent), e.inner};
+  }
+  /// Whether random numbers have one key, and not one for each index of leading axes.
+  static constexpr bool one_stream() { return g.type(g.operand(s.anchor, 0)).size() == 2; }
+  static std::uint64_t stream_key(const memory& m) {
+    using options = random_uniform_op::options;
+    return random_uniform_op::key_of(
+        m.at<const std::uint64_t>(s.in[0]),
+        g.nodes[std::size_t(s.anchor)].attributes.template as<options>().stream);
+  }
+  static constexpr permutation_extents permuted() {
+    return permutation_of(
+        g.type(g.operand(s.anchor, 0)).shape,
+        g.nodes[std::size_t(s.anchor)].attributes.template as<transpose_op::options>().permutation);
+  }
+  /// What is moved where the axes of a tensor change places: elements of the anchor's size.
+  using moved = element_of_size<size_of(g.nodes[std::size_t(s.anchor)].type.element)>;
+
   /// Copies a lanes tensor into one with a zero border. Units: planes.
   static void add_border(work_range units, lanes_image_extents e, const T* x, T* y) {
     for (int u = units.first; u < units.last; ++u) {
@@ -637,12 +683,6 @@ struct lowered {
   template <int K>
   using operand_element = element<g.type(g.operand(s.anchor, K)).element>;
 
-  static constexpr search_extents searched() {
-    const tensor_type x = g.type(g.operand(s.anchor, 0));
-    const int axis =
-        g.nodes[std::size_t(s.anchor)].attributes.template as<cella::detail::axis_options>().axis;
-    return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
-  }
   template <class Op>
   static constexpr bool searches() {
     if constexpr (is<Op>(g.nodes[std::size_t(s.anchor)])) {
