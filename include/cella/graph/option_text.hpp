@@ -1,6 +1,7 @@
 // The options of operations as text: their fields are known by the operation's name.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cella/graph/graph.hpp>
