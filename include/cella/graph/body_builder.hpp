@@ -20,11 +20,15 @@ class body_builder : public region_builder {
   /// Ends with the updates from `first` on: each input once, with its last value.
   constexpr list<update> take_updates(std::size_t first) {
     list<update> taken;
+    if (first == updates.size()) return taken;
+    list<int> place(g.inputs.size(), -1);  // in `taken`, of each input
     for (std::size_t k = first; k < updates.size(); ++k) {
-      std::size_t at = 0;
-      while (at < taken.size() && taken[at].input != updates[k].input) ++at;
-      if (at == taken.size()) taken.push_back({updates[k].input, no_node});
-      taken[at].value = updates[k].value;
+      int& at = place[std::size_t(updates[k].input)];
+      if (at < 0) {
+        at = int(taken.size());
+        taken.push_back(updates[k]);
+      }
+      taken[std::size_t(at)].value = updates[k].value;
     }
     updates.resize(first);
     return taken;
