@@ -305,7 +305,7 @@ class plan_places : protected plan_order {
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const node_id n = source(g.regions[0].outputs[i]);
       const node_id from = cut_.is_view(n) ? source(g.operand(n, 0)) : n;
-      const bool replaced = updates_[std::size_t(from)] & 2;
+      const bool replaced = is_replaced_[std::size_t(from)];
       if (!replaced || (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n)) continue;
       const bool bound = options_.results_bound && g.outputs[i].updates < 0;
       saved_[i] = bound ? bound_result(i) : fresh(bytes_of(n, layout::plain));
