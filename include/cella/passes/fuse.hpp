@@ -384,7 +384,7 @@ class fuser {
   constexpr bool sums_blocks(node_id n) const {
     if (arrangement_ != layout::blocked || !in_blocks(g.operand(n, 1))) return false;
     const detail::block_finder find(g, lanes_, blocked);
-    return find.has_kernel(n, g.type(n), g.type(g.operand(n, 0))[1]);
+    return find.has_kernel(n);
   }
 
   constexpr bool blocked_pooling(node_id n) {
