@@ -9,6 +9,7 @@
 #include <cella/passes/loop_products.hpp>
 #include <cella/passes/numbers_first.hpp>
 #include <cella/passes/prune.hpp>
+#include <cella/passes/scale_filters.hpp>
 
 namespace cella {
 
@@ -22,6 +23,7 @@ struct pass {
 inline constexpr std::array standard_passes{pass{"prune", prune},
                                             pass{"hoist_monotone", hoist_monotone},
                                             pass{"fold", fold},
+                                            pass{"scale_filters", scale_filters},
                                             pass{"cse", cse},
                                             pass{"move_loop_products", move_loop_products},
                                             pass{"numbers_first", numbers_first},

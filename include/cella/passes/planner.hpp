@@ -216,18 +216,6 @@ class planner : public plan_places {
     const std::int64_t wide = 2 * options_.lanes;
     return (f.columns + wide - 1) / wide * wide * f.depth * size;
   }
-  /// Whether node `n` has the same value in many calls: a parameter of a program that changes none,
-  /// a constant of a loop.
-  constexpr bool keeps_its_value(node_id n) const {
-    const int i = input_at_[std::size_t(n)];
-    if (i < 0) return false;
-    if (options_.results_bound) return i >= options_.first_constant;
-    for (const output_info& o : g.outputs) {
-      if (o.updates >= 0) return false;
-    }
-    return g.inputs[std::size_t(i)].role == input_role::parameter;
-  }
-
   /// Reads walk samples, heads and places.
   constexpr void attention_operands(const group& s, plan_step& t) {
     const attention_pattern& p = cut_.patterns[std::size_t(s.pattern)];
