@@ -2,9 +2,9 @@
 // (passes/convolution_cost.hpp) says, and writes what the build should know of the machine.
 //
 // usage: cella-tune [--output FILE] [--seconds S] [SHAPE...]
-// SHAPE is SAMPLESxCHANNELSxHEIGHTxWIDTH:FILTERS:KERNEL[:STRIDE[:PADDING]]; without one, the
-// convolutions of the workloads. FILE is cella_tuning.hpp in the folder that the build is told with
-// -DCELLA_TUNING=FOLDER; without it nothing is written.
+// SHAPE is SAMPLESxCHANNELSxHEIGHTxWIDTH:FILTERS:KERNEL[:STRIDE[:PADDING[:GROUPS]]]; without one,
+// the convolutions of the workloads. FILE is cella_tuning.hpp in the folder that the build is told
+// with -DCELLA_TUNING=FOLDER; without it nothing is written.
 #include <algorithm>
 #include <cella/backend/cpu/peak.hpp>
 #include <cmath>
@@ -26,7 +26,7 @@ using tune::candidates;
 constexpr int L = cpu::lanes<float>;
 
 convolution_shape square(int samples, int channels, int size, int filters, int kernel,
-                         int stride = 1, int padding = -1) {
+                         int stride = 1, int padding = -1, int groups = 1) {
   const int p = padding < 0 ? kernel / 2 : padding;
   return {samples,
           channels,
@@ -34,27 +34,43 @@ convolution_shape square(int samples, int channels, int size, int filters, int k
           size,
           filters,
           {kernel, kernel},
-          {{stride, stride}, {p, p}, {p, p}, {1, 1}, 1},
+          {{stride, stride}, {p, p}, {p, p}, {1, 1}, groups},
           dtype::f32,
           L};
 }
 
 const std::vector<convolution_shape>& shapes_of_workloads() {
-  static const std::vector<convolution_shape> all{
-      square(32, 1, 28, 6, 5, 1, 2),     square(32, 6, 14, 16, 5, 1, 0),
-      square(8, 6, 14, 16, 5, 1, 0),     square(1, 6, 14, 16, 5, 1, 0),
-      square(32, 3, 32, 16, 3),          square(32, 16, 32, 16, 3),
-      square(32, 16, 32, 32, 3, 2),      square(32, 32, 16, 32, 3),
-      square(32, 64, 8, 64, 3),          square(8, 24, 16, 24, 3),
-      square(32, 24, 16, 24, 3),         square(8, 3, 224, 64, 7, 2),
-      square(8, 64, 56, 64, 3),          square(8, 128, 28, 128, 3),
-      square(8, 256, 14, 256, 3),        square(8, 512, 7, 512, 3),
-      square(8, 128, 56, 128, 3, 2),     square(8, 256, 28, 256, 3, 2),
-      square(8, 64, 56, 256, 1, 1, 0),   square(8, 256, 56, 64, 1, 1, 0),
-      square(8, 1024, 14, 256, 1, 1, 0), square(8, 256, 56, 512, 1, 2, 0),
-      square(1, 64, 56, 64, 3),          square(1, 128, 28, 128, 3),
-      square(1, 256, 14, 256, 3),        square(1, 512, 7, 512, 3),
-      square(1, 1024, 14, 256, 1, 1, 0)};
+  static const std::vector<convolution_shape> all{square(32, 1, 28, 6, 5, 1, 2),
+                                                  square(32, 6, 14, 16, 5, 1, 0),
+                                                  square(8, 6, 14, 16, 5, 1, 0),
+                                                  square(1, 6, 14, 16, 5, 1, 0),
+                                                  square(32, 3, 32, 16, 3),
+                                                  square(32, 16, 32, 16, 3),
+                                                  square(32, 16, 32, 32, 3, 2),
+                                                  square(32, 32, 16, 32, 3),
+                                                  square(32, 64, 8, 64, 3),
+                                                  square(8, 24, 16, 24, 3),
+                                                  square(32, 24, 16, 24, 3),
+                                                  square(8, 3, 224, 64, 7, 2),
+                                                  square(8, 64, 56, 64, 3),
+                                                  square(8, 128, 28, 128, 3),
+                                                  square(8, 256, 14, 256, 3),
+                                                  square(8, 512, 7, 512, 3),
+                                                  square(8, 128, 56, 128, 3, 2),
+                                                  square(8, 256, 28, 256, 3, 2),
+                                                  square(8, 64, 56, 256, 1, 1, 0),
+                                                  square(8, 256, 56, 64, 1, 1, 0),
+                                                  square(8, 1024, 14, 256, 1, 1, 0),
+                                                  square(8, 256, 56, 512, 1, 2, 0),
+                                                  square(8, 32, 112, 32, 3, 1, 1, 32),
+                                                  square(8, 64, 112, 64, 3, 2, 1, 64),
+                                                  square(8, 256, 28, 256, 3, 1, 1, 256),
+                                                  square(8, 512, 14, 512, 3, 1, 1, 512),
+                                                  square(1, 64, 56, 64, 3),
+                                                  square(1, 128, 28, 128, 3),
+                                                  square(1, 256, 14, 256, 3),
+                                                  square(1, 512, 7, 512, 3),
+                                                  square(1, 1024, 14, 256, 1, 1, 0)};
   return all;
 }
 
@@ -62,14 +78,16 @@ std::string written(const convolution_shape& s) {
   std::ostringstream out;
   out << s.samples << 'x' << s.channels << 'x' << s.height << 'x' << s.width << ':' << s.filters
       << ':' << s.kernel[0] << ':' << s.walk.stride[0] << ':' << s.walk.before[0];
+  if (s.walk.groups > 1) out << ':' << s.walk.groups;
   return out.str();
 }
 bool read(const char* from, convolution_shape& s) {
-  int n = 0, c = 0, h = 0, w = 0, f = 0, k = 0, stride = 1, padding = -1;
-  const int found =
-      std::sscanf(from, "%dx%dx%dx%d:%d:%d:%d:%d", &n, &c, &h, &w, &f, &k, &stride, &padding);
-  if (found < 6 || std::min({n, c, h, w, f, k, stride}) < 1) return false;
-  s = square(n, c, h, f, k, stride, found < 8 ? -1 : padding);
+  int n = 0, c = 0, h = 0, w = 0, f = 0, k = 0, stride = 1, padding = -1, groups = 1;
+  const int found = std::sscanf(from, "%dx%dx%dx%d:%d:%d:%d:%d:%d", &n, &c, &h, &w, &f, &k, &stride,
+                                &padding, &groups);
+  if (found < 6 || std::min({n, c, h, w, f, k, stride, groups}) < 1) return false;
+  if (c % groups || f % groups) return false;
+  s = square(n, c, h, f, k, stride, found < 8 ? -1 : padding, groups);
   s.width = w;
   return s.out_height() > 0 && s.out_width() > 0 && s.walk.before[0] >= 0;
 }
@@ -253,10 +271,11 @@ int main(int argc, char** argv) {
     } else if (read(argv[i], s)) {
       shapes.push_back(s);
     } else {
-      std::fprintf(stderr,
-                   "usage: %s [--output FILE] [--seconds S] [SHAPE...]\n"
-                   "SHAPE is SAMPLESxCHANNELSxHEIGHTxWIDTH:FILTERS:KERNEL[:STRIDE[:PADDING]]\n",
-                   argv[0]);
+      std::fprintf(
+          stderr,
+          "usage: %s [--output FILE] [--seconds S] [SHAPE...]\n"
+          "SHAPE is SAMPLESxCHANNELSxHEIGHTxWIDTH:FILTERS:KERNEL[:STRIDE[:PADDING[:GROUPS]]]\n",
+          argv[0]);
       return 2;
     }
   }

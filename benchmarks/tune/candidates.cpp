@@ -2,6 +2,7 @@
 
 #include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/blocked_convolution.hpp>
+#include <cella/backend/cpu/blocked_depthwise.hpp>
 #include <cella/backend/cpu/blocked_stem.hpp>
 #include <cella/backend/cpu/convolution.hpp>
 #include <cella/backend/cpu/convolution_input_gradient.hpp>
@@ -166,6 +167,24 @@ struct candidates::memory {
                                    result.data(), packed.data());
     }
   }
+  void run_depthwise(convolution_pass p) {
+    const auto& e = blocks;
+    cpu::stem_extents f = stem;
+    f.channels = 1;
+    if (p == convolution_pass::filter_gradient) {
+      cpu::depthwise_weight_gradient<T>({0, cpu::depthwise_weight_gradient_units(e)}, e,
+                                        image.data(), result.data(), packed.data());
+      cpu::finish_stem_filters<T>({0, e.out_blocks}, f, packed.data(), store_runs{filter.data()});
+      return;
+    }
+    cpu::pack_stem_filters<T>({0, e.out_blocks}, f, filter.data(), packed.data());
+    if (p == convolution_pass::forward)
+      cpu::depthwise_convolution<T>({0, cpu::depthwise_units(e)}, e, image.data(), packed.data(),
+                                    store_vectors{result.data()});
+    else
+      cpu::depthwise_input_gradient<T>({0, cpu::depthwise_units(e)}, e, result.data(),
+                                       packed.data(), store_vectors{image.data()});
+  }
   void run_direct(convolution_pass p) {
     const auto& e = blocks;
     if (p == convolution_pass::forward) {
@@ -224,7 +243,7 @@ void candidates::run(convolution_algorithm a, convolution_pass p) {
       return k == 3 ? m.run_lanes<3>(p) : k == 5 ? m.run_lanes<5>(p) : m.run_lanes<0>(p);
     }
     case convolution_algorithm::direct:
-      return m.s.stem() ? m.run_stem(p) : m.run_direct(p);
+      return m.s.depthwise() ? m.run_depthwise(p) : m.s.stem() ? m.run_stem(p) : m.run_direct(p);
     default:
       return m.run_winograd(p);
   }

@@ -43,10 +43,11 @@ class block_finder {
     const node& x = g_.nodes[std::size_t(n)];
     if (is<convolution_op>(x)) return fits(x.type) && has_kernel(n);
     if (is<convolution_input_gradient_op>(x))
-      return fits(x.type) && is_blocked(g_.operand(n, 0)) && has_kernel(n);
+      return fits(x.type) && fits(g_.type(g_.operand(n, 0))) && has_kernel(n);
     if (is<max_pool_op>(x) || is<batch_norm_op>(x)) return is_blocked(g_.operand(n, 0));
-    if (is<batch_norm_gradient_op>(x))
-      return is_blocked(g_.operand(n, 0)) && is_blocked(g_.operand(n, 1));
+    // A cotangent that comes from a plain kernel is brought into blocks here, and its chain goes
+    // on.
+    if (is<batch_norm_gradient_op>(x)) return is_blocked(g_.operand(n, 1));
     if (x.op == &get_info_of) {
       const node_id from = g_.operand(n, 0);
       const bool image = is<max_pool_op>(g_.nodes[std::size_t(from)]) ||
@@ -114,7 +115,8 @@ constexpr bool wants_blocks(const graph& g, int lanes) {
   for (node_id n : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(n)];
     if (!is<convolution_op>(x) || x.type.element == dtype::f16) continue;
-    if (g.type(g.operand(n, 0))[1] % lanes == 0 && x.type[1] % lanes == 0) return true;
+    const convolution_shape s = shape_of_convolution(g, n, x.type.element, lanes);
+    if (!s.stem() && has_kernel(convolution_algorithm::direct, s)) return true;
   }
   return false;
 }

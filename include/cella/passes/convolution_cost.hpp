@@ -57,6 +57,10 @@ struct convolution_shape {
   /// Few channels, which are broadcast from a plain image.
   constexpr bool stem() const { return channels < lanes && channels <= 4; }
   constexpr bool same_padding() const { return walk.before == walk.after; }
+  /// Each channel has one filter of its own.
+  constexpr bool depthwise() const {
+    return walk.groups > 1 && walk.groups == channels && filters == channels;
+  }
 };
 
 /// What the model knows of a machine. The defaults were measured on one with AVX-512 whose loads
@@ -123,14 +127,16 @@ constexpr convolution_pass pass_of(const node& x) {
 constexpr bool has_kernel(convolution_algorithm a, const convolution_shape& s,
                           convolution_pass p = convolution_pass::forward) {
   const bool undilated = s.walk.dilation == std::array<std::int32_t, 2>{1, 1};
-  const bool simple = s.walk.groups == 1 && undilated && s.same_padding();
+  const bool regular = undilated && s.same_padding(), simple = regular && s.walk.groups == 1;
   switch (a) {
     case convolution_algorithm::lanes:
       return simple;
-    case convolution_algorithm::direct:
-      return simple && is_floating(s.element) && s.filters % s.lanes == 0 &&
-             ((s.stem() && p != convolution_pass::image_gradient) ||
-              (s.channels % s.lanes == 0 && s.taps() <= 121));
+    case convolution_algorithm::direct: {
+      const bool blocks = s.channels % s.lanes == 0 && s.taps() <= 121;
+      if (!regular || !is_floating(s.element) || s.filters % s.lanes != 0) return false;
+      if (s.walk.groups > 1) return s.depthwise() && blocks;
+      return blocks || (s.stem() && p != convolution_pass::image_gradient);
+    }
     case convolution_algorithm::minimal:
       return simple && is_floating(s.element) && s.filters % s.lanes == 0 &&
              s.channels % s.lanes == 0 && s.kernel == std::array<std::int32_t, 2>{3, 3} &&
@@ -215,6 +221,8 @@ class convolution_model {
   }
   constexpr double direct() const {
     const double L = s_.lanes, most = registers_ == 32 ? 14 : 6;
+    // Loads bound it: one for each multiply-add, and what it costs to begin and end rows.
+    if (s_.depthwise()) return s_.samples * pixels() * (s_.taps() + 6) * (s_.channels / L);
     const bool backward = pass_ == convolution_pass::image_gradient;
     const double blocks = (backward ? s_.channels : s_.filters) / L;
     const double depth = s_.stem() ? s_.channels : backward ? s_.filters : s_.channels;

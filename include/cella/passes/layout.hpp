@@ -128,6 +128,10 @@ constexpr double cost_of_convolutions(const graph& g, layout a, dtype element, i
       sum += convolution_cost(algorithm::lanes, s, p);
     else
       sum += convolution_cost(algorithm::plain, s, p);
+    // To a plain kernel and back.
+    if (a == layout::blocked && !has_kernel(algorithm::direct, s, p))
+      sum += 2 * (s.image_size() + s.result_size()) * double(size_of(element)) /
+             tuning::machine.copies;
   }
   return sum;
 }

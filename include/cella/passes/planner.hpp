@@ -177,10 +177,10 @@ class planner : public plan_places {
     const bool kept = !weights && keeps_its_value(source(s.operands[1]));
     const int L = options_.lanes;
     const auto w = g.nodes[std::size_t(s.anchor)].attributes.as<convolution_options>().window;
-    const bool minimal = choose_in_blocks(shape_of_convolution(g, s.anchor, options_.element, L),
-                                          pass_of(g.nodes[std::size_t(s.anchor)]),
+    const auto shape = shape_of_convolution(g, s.anchor, options_.element, L);
+    const bool minimal = choose_in_blocks(shape, pass_of(g.nodes[std::size_t(s.anchor)]),
                                           options_.convolutions) == convolution_algorithm::minimal;
-    t.extents[11] = kept | (minimal ? 2 : 0);
+    t.extents[11] = kept | (minimal ? 2 : 0) | (shape.depthwise() ? 4 : 0);
     const std::int64_t elements =
         minimal ? winograd::filter_size(image[1] / L, filter[0] / L, L) : filter.size();
     t.in[3] = fresh(elements * size, kept);
