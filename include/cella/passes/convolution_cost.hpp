@@ -128,18 +128,19 @@ constexpr bool has_kernel(convolution_algorithm a, const convolution_shape& s,
                           convolution_pass p = convolution_pass::forward) {
   const bool undilated = s.walk.dilation == std::array<std::int32_t, 2>{1, 1};
   const bool regular = undilated && s.same_padding(), simple = regular && s.walk.groups == 1;
+  const bool computed = is_floating(s.element) && !is_storage_only(s.element);
   switch (a) {
     case convolution_algorithm::lanes:
       return simple;
     case convolution_algorithm::direct: {
       const bool blocks = s.channels % s.lanes == 0 && s.taps() <= 121;
-      if (!regular || !is_floating(s.element) || s.filters % s.lanes != 0) return false;
+      if (!regular || !computed || s.filters % s.lanes != 0) return false;
       if (s.walk.groups > 1) return s.depthwise() && blocks;
       return blocks || (s.stem() && p != convolution_pass::image_gradient);
     }
     case convolution_algorithm::minimal:
-      return simple && is_floating(s.element) && s.filters % s.lanes == 0 &&
-             s.channels % s.lanes == 0 && s.kernel == std::array<std::int32_t, 2>{3, 3} &&
+      return simple && computed && s.filters % s.lanes == 0 && s.channels % s.lanes == 0 &&
+             s.kernel == std::array<std::int32_t, 2>{3, 3} &&
              s.walk.stride == std::array<std::int32_t, 2>{1, 1} && s.walk.before[0] <= 2 &&
              s.walk.before[1] == s.walk.before[0];
     default:

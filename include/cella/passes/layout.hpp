@@ -90,15 +90,20 @@ constexpr flags batched_values(const graph& g) {
 namespace detail {
 
 /// Whether kernels of the lanes compute everything: they know one vector for each sample, so that
-/// sequences stay as they are; regions of control nodes and parts of tensors are plain.
+/// sequences stay as they are; regions of control nodes, parts of tensors and numbers of 16 bits
+/// are plain. Without a product, a convolution or pooling nothing gains by it, and packing would be
+/// paid for nothing.
 constexpr bool fits_lanes(const graph& g) {
+  bool gains = false;
   for (node_id id : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(id)];
     const bool takes_apart = is<slice_op>(x) || is<concat_op>(x) || is<embed_op>(x);
-    if (x.op->kind == op_kind::control || takes_apart) return false;
+    if (x.op->kind == op_kind::control || takes_apart || is_storage_only(x.type.element))
+      return false;
     if (is<matmul_op>(x) && x.type.rank() > 2) return false;
+    gains |= is<convolution_op>(x) || is<matmul_op>(x) || is<max_pool_op>(x);
   }
-  return batch_of(g) > 0;
+  return gains && batch_of(g) > 0;
 }
 /// Whether products are narrow and samples enough: in the lanes weights are read once for each
 /// vector of samples, and lanes without a sample are wasted.
