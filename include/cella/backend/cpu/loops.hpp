@@ -52,7 +52,7 @@ struct loop_cursor {
       else
         return vec<T>(p[where]);
     } else if constexpr (How == access::drawn) {
-      return drawn_at<K>(p, at[std::size_t(K)] + i);
+      return drawn_at<K, T>(p, at[std::size_t(K)] + i);
     } else if constexpr (How == access::fixed) {
       return vec<T>(static_cast<T>(p[at[std::size_t(K)]]));
     } else if constexpr (How == access::strided) {

@@ -24,6 +24,7 @@
 #include <cella/ops/compute.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/indexing.hpp>
+#include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/passes/product_form.hpp>
