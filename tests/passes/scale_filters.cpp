@@ -121,7 +121,7 @@ TEST_CASE("batch norm leaves one sum behind a convolution, and no multiplication
   for (const plan_step& s : call::plan.steps) {
     prepared += s.constant;
     // Everything else is in the epilogues: a bias; a bias and the shortcut; mean, scale and bias.
-    CHECK((s.constant || s.kind == step_kind::convolution));
+    CHECK((s.constant || s.kind == step_kind::convolution || is_conversion(s.kind)));
     if (s.kind != step_kind::convolution) continue;
     constexpr std::array reads{1, 2, 3};
     CHECK(s.read_count == reads[std::size_t(convolutions++)]);

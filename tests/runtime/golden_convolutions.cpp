@@ -65,8 +65,11 @@ TEST_SUITE("golden") {
                                                                   : layout::blocked;
     // Five: two forward, two gradients of filters, one of an image. The first reads few channels.
     constexpr int few = a == convolution_algorithm::minimal ? 3 : 0;
-    CHECK(convolutions<step>(wanted, false) == 5 - few);
-    CHECK(convolutions<step>(wanted, true) == few);
+    // Vectors of two are narrower than a stem's channels.
+    if (lanes_of<dtype::f64>() > 2) {
+      CHECK(convolutions<step>(wanted, false) == 5 - few);
+      CHECK(convolutions<step>(wanted, true) == few);
+    }
     const training_error e = follow_residual<a>(*file);
     MESSAGE(std::string(name(a)) << ": loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-9);
