@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/blocked_convolution.hpp>
+#include <type_traits>
 
 namespace cella::cpu {
 
@@ -256,20 +257,20 @@ void add_depthwise_rows(const blocked_convolution_extents& e, work_range rows, w
     }
   }
   dy += std::int64_t{rows.first} * e.out_width * L;
-  for (int t = 0; t < n;) {
-    const auto add = [&]<int G>(std::integral_constant<int, G>) {
-      add_depthwise_products<T, G>(e, rows.size(), from.data() + t, column.data() + t, dy,
-                                   to.data() + t);
-      t += G;
-    };
+  const auto add = [&]<int G>(int t, std::integral_constant<int, G>) {
+    add_depthwise_products<T, G>(e, rows.size(), from.data() + t, column.data() + t, dy,
+                                 to.data() + t);
+    return G;
+  };
+  for (int t = 0, added = 0; t < n; t += added) {
     if (n - t >= 9)
-      add(std::integral_constant<int, 9>{});
+      added = add(t, std::integral_constant<int, 9>{});
     else if (n - t >= 6)
-      add(std::integral_constant<int, 6>{});
+      added = add(t, std::integral_constant<int, 6>{});
     else if (n - t >= 3)
-      add(std::integral_constant<int, 3>{});
+      added = add(t, std::integral_constant<int, 3>{});
     else
-      add(std::integral_constant<int, 1>{});
+      added = add(t, std::integral_constant<int, 1>{});
   }
 }
 
