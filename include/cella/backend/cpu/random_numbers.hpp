@@ -177,21 +177,24 @@ template <class T>
     const real y = __builtin_convertvector((whole)w >> 8 & 0xffffff, real) * T(0x1p-24);
     std::memcpy(to, &y, sizeof y);
   };
+  // Parameters whose types depend: g++ checks the lanes of the branches that are left out, too.
+  const auto join = [&](auto even, auto odd, T* to) {
+    if constexpr (n == 8) {
+      put(__builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11), to);
+      put(__builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15), to + 2 * n);
+    } else if constexpr (n == 4) {
+      put(__builtin_shufflevector(even, odd, 0, 4, 1, 5), to);
+      put(__builtin_shufflevector(even, odd, 2, 6, 3, 7), to + 2 * n);
+    } else {
+      static_assert(n == 2);
+      put(__builtin_shufflevector(even, odd, 0, 2), to);
+      put(__builtin_shufflevector(even, odd, 1, 3), to + 2 * n);
+    }
+  };
   for (int v = 0; v < random_vectors; ++v, numbers += 4 * n) {
     word_lanes w[4];
     for (int k = 0; k < 4; ++k) std::memcpy(&w[k], &b.word[k][v], sizeof w[k]);
-    const word_lanes even = w[0] | w[1] << 32, odd = w[2] | w[3] << 32;
-    if constexpr (n == 8) {
-      put(__builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11), numbers);
-      put(__builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15), numbers + 2 * n);
-    } else if constexpr (n == 4) {
-      put(__builtin_shufflevector(even, odd, 0, 4, 1, 5), numbers);
-      put(__builtin_shufflevector(even, odd, 2, 6, 3, 7), numbers + 2 * n);
-    } else {
-      static_assert(n == 2);
-      put(__builtin_shufflevector(even, odd, 0, 2), numbers);
-      put(__builtin_shufflevector(even, odd, 1, 3), numbers + 2 * n);
-    }
+    join(w[0] | w[1] << 32, w[2] | w[3] << 32, numbers);
   }
 }
 
