@@ -16,6 +16,8 @@ struct plan_options {
   bool results_bound{};
   /// Inputs from this index on keep their values from call to call: the constants of a loop.
   int first_constant = 1 << 30;
+  /// Which kernels compute convolutions, where they can.
+  convolution_algorithm convolutions = convolution_algorithm::modelled;
 };
 
 /// Orders the groups so that new values can take the places of the inputs that they replace: who
@@ -25,7 +27,9 @@ class plan_order {
   constexpr plan_order(const graph& source, plan_options options)
       : g(source),
         options_(options),
-        arrangement_(options.results_bound ? layout::plain : choose_layout(source, options.lanes)),
+        arrangement_(options.results_bound ? layout::plain
+                                           : choose_layout(source, options.element, options.lanes,
+                                                           options.convolutions)),
         cut_(source, options.element, arrangement_, options.lanes),
         input_at_(g.nodes.size(), -1),
         is_replaced_(g.nodes.size(), 0),
