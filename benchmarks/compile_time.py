@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures what a user of the library pays while compiling: time, memory and size of LeNet-5's
-training program, and the time that including the whole library takes.
+training program, the time that including the whole library takes, and the same for each workload of
+the benchmark as a program of its own.
 
 usage: compile_time.py [--include DIR ...] [--compilers g++ clang++-19] [--rounds 3]
-                       [--report docs/performance.md]
+                       [--workloads [NAME ...]] [--report docs/performance.md]
 
 One compiler runs at a time. The memory is the largest that one process of the compiler used. The
 start is that of the whole process, from its creation to its end after three steps.
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 
+import peers
 import report
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -79,17 +81,38 @@ def measure(compiler, options, directory):
     return rows
 
 
+def measure_workloads(compiler, options, directory):
+    """Rows of the table of workloads."""
+    base = [compiler, *flags(compiler, options.include), "-O3", "-march=native", "-pthread",
+            f"-I{HERE / 'workload'}", "-DCELLA_WORKLOAD_WITHOUT_PROFILE"]
+    rows = []
+    for name in options.workloads:
+        program = directory / name
+        wall, user, memory = repeated(
+            [*base, f"-DCELLA_WORKLOAD={name}", f'-DCELLA_WORKLOAD_SOURCE="{name}.cpp"',
+             HERE / "compile_time" / "workload_alone.cpp", "-o", program],
+            options.rounds, options.patience)
+        subprocess.run(["strip", program], check=True)
+        rows.append([f"`{name}`", f"{wall:.1f}", f"{user:.1f}", f"{memory:.0f}",
+                     f"{program.stat().st_size / 1e3:.0f}"])
+    return rows
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--include", nargs="+", default=[], help="where the dependencies' headers are")
     p.add_argument("--compilers", nargs="+", default=["g++", "clang++-19"])
     p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--workloads", nargs="*", metavar="NAME", default=[],
+                   help="compile these with the first compiler too; without a name, all")
     p.add_argument("--patience", type=float, default=60,
                    help="seconds to wait for other processes before each run")
     p.add_argument("--report", metavar="FILE",
                    help="Markdown file whose section <!-- compile time --> takes the table")
     options = p.parse_args()
-    rows, used = [], []
+    if "--workloads" in sys.argv and not options.workloads:
+        options.workloads = list(peers.AIMS)
+    rows, used, alone = [], [], []
     with tempfile.TemporaryDirectory() as directory:
         for compiler in options.compilers:
             if report.first_line(compiler, "--version") is None:
@@ -98,9 +121,15 @@ def main():
             used.append(compiler)
             rows += [[f"{compiler}: {row[0]}", *row[1:]]
                      for row in measure(compiler, options, pathlib.Path(directory))]
+        if options.workloads and used:
+            alone = measure_workloads(used[0], options, pathlib.Path(directory))
     header = ["compilation", "wall s", "user s", "compiler's peak MB", "stripped size kB",
               "process of three steps ms: median (min)"]
     text = [*report.machine(used), "", *report.table(header, rows)]
+    if alone:
+        text += ["", f"Each workload as a program of its own, {used[0]} -O3 -march=native:", "",
+                 *report.table(["workload", "wall s", "user s", "compiler's peak MB",
+                                "stripped size kB"], alone)]
     if options.report:
         report.replace_section(options.report, "compile time", text)
     else:

@@ -28,14 +28,25 @@ import time
 
 import report
 
-WORKLOADS = ["lenet32", "lenet256", "lenet1_infer", "mlp32", "mlp128_wide", "mlp1_infer"]
+# How many times as fast as the fastest peer each is meant to be, with one thread and with two.
+AIMS = {
+    "lenet32": (6, 5), "lenet256": (6, 5), "lenet1_infer": (14, None),
+    "mlp32": (1.8, 1.8), "mlp128_wide": (1.15, 1.15), "mlp1_infer": (5, None),
+    "resnet20_32": (2, 2), "resnet20_1_infer": (1.7, 1.7),
+    "resnet50_8": (1.4, 1.4), "resnet50_1_infer": (1.4, 1.4),
+    "gpt_8": (1.4, 1.4), "gpt_1_infer": (1.3, 1.3), "lstm64": (1.3, 1.3),
+}
+MEMORY_AIM = 0.6  # of the most frugal peer's
+# Seconds from the start to the third step.
+START_AIMS = {"resnet50_8": 1.0, "resnet50_1_infer": 1.0} | {
+    name: 0.1 for name in AIMS if name.startswith(("lenet", "mlp", "resnet20"))}
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--cella", metavar="PROGRAM", help="the program `workload`")
     p.add_argument("--peer", action="append", default=[], metavar="NAME[:WORKLOAD[:THREADS]]=COMMAND")
-    p.add_argument("--workloads", nargs="+", default=WORKLOADS)
+    p.add_argument("--workloads", nargs="+", default=list(AIMS))
     p.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--patience", type=float, default=60,
@@ -44,7 +55,8 @@ def arguments():
     p.add_argument("--from", dest="old", nargs="+", metavar="FILE",
                    help="measure nothing: take the lines of these files")
     p.add_argument("--report", metavar="FILE",
-                   help="Markdown file whose section <!-- peers --> takes the tables; default: print")
+                   help="Markdown file whose sections <!-- peers --> and <!-- aims --> take the "
+                        "tables; default: print")
     return p.parse_args()
 
 
@@ -156,12 +168,65 @@ def combined(lines):
                 median=statistics.median(r["median_ms"] for r in rows),
                 minimum=min(r["min_ms"] for r in rows),
                 start=statistics.median(starts) if starts else None,
-                memory=max(sizes) if sizes else None)
+                memory=max(sizes) if sizes else None,
+                share=peak_share(rows))
     return result
+
+
+def peak_share(rows):
+    """What the fastest step reaches of the multiply-add peak, where a framework counts that."""
+    counted = [r for r in rows if r.get("gflop") and r.get("peak_gflops")]
+    if not counted:
+        return None
+    # The peak is a property of the machine, and what disturbs its measurement only lowers it.
+    peak = max(r["peak_gflops"] for r in counted)
+    return counted[0]["gflop"] * 1e3 / min(r["min_ms"] for r in counted) / peak
 
 
 def number(x, digits=3):
     return "" if x is None else f"{x:.{digits}g}" if abs(x) < 1000 else f"{x:.0f}"
+
+
+def percent(x):
+    return "" if x is None else f"{100 * x:.0f} %"
+
+
+def verdict(reached, aim):
+    return f"{reached:.2f}" + ("" if reached >= aim else f" (aim {aim:g})")
+
+
+def aims_table(lines):
+    """Where Cella stands beside the fastest peer, the most frugal peer, and its own aims: a figure
+    that misses its aim has the aim beside it."""
+    all_figures = combined(lines)
+    rows = []
+    for workload, aims in AIMS.items():
+        row = [f"`{workload}`"]
+        memory = start = share = None
+        for threads, aim in zip((1, 2), aims):
+            frameworks = all_figures.get((workload, threads), {})
+            own = frameworks.get("cella")
+            others = [f for name, f in frameworks.items() if name != "cella"]
+            if not own or not others:
+                row += ["", ""]
+                continue
+            for figure in ("median", "minimum"):
+                ratio = min(f[figure] for f in others) / own[figure]
+                row.append(verdict(ratio, aim) if aim else f"{ratio:.2f}")
+            if threads == 1:
+                sizes = [f["memory"] for f in others if f["memory"]]
+                memory = own["memory"] / min(sizes) if sizes and own["memory"] else None
+                start, share = own["start"], own["share"]
+        row.append(percent(share))
+        row.append("" if memory is None else
+                   percent(memory) + ("" if memory <= MEMORY_AIM else f" (aim {percent(MEMORY_AIM)})"))
+        limit = START_AIMS.get(workload, float("inf"))
+        row.append("" if start is None else number(start) + ("" if start <= limit else f" (aim {limit:g})"))
+        if any(row[1:]):
+            rows.append(row)
+    header = ["workload", "1 thread: median", "min", "2 threads: median", "min", "share of peak",
+              "memory of the most frugal peer's", "start to third step s"]
+    return report.table(header, rows)
 
 
 def markdown(lines):
@@ -176,7 +241,7 @@ def markdown(lines):
             f"- {rounds} measurements of each, one process at a time; meanwhile other processes used "
             f"{busy[0]:.2f} to {busy[-1]:.2f} processors (median {statistics.median(busy):.2f})", ""]
     header = ["workload", "framework", "median ms", "min ms", "median against the fastest peer",
-              "min against the fastest peer", "start to third step s", "peak memory MB"]
+              "min against the fastest peer", "share of peak", "start to third step s", "peak memory MB"]
     threads_seen = sorted({line["threads"] for line in lines})
     for threads in threads_seen:
         rows = []
@@ -190,7 +255,7 @@ def markdown(lines):
                     ratios = [f"{min(o[k] for o in others) / f[k]:.2f}x" for k in ("median", "minimum")]
                 rows.append([workload, f"**{name}**" if name == "cella" else name,
                              number(f["median"]), number(f["minimum"]), *ratios,
-                             number(f["start"]), number(f["memory"])])
+                             percent(f["share"]), number(f["start"]), number(f["memory"])])
         text += [f"### {threads} thread{'s' * (threads > 1)}", "", *report.table(header, rows), ""]
     return text[:-1]
 
@@ -205,11 +270,13 @@ def main():
         lines = measure_all(options)
     if all("machine" in line for line in lines):
         sys.exit("there are no measurements")
-    text = markdown(lines)
+    text, aims = markdown(lines), aims_table(lines)
     if options.report:
         report.replace_section(options.report, "peers", text)
+        if len(aims) > 2:
+            report.replace_section(options.report, "aims", aims)
     else:
-        print("\n".join(text))
+        print("\n".join([*text, "", *aims]))
 
 
 if __name__ == "__main__":

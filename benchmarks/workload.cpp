@@ -6,6 +6,7 @@
 #include "workload/workload.hpp"
 
 #include <algorithm>
+#include <cella/backend/cpu/peak.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <string_view>
@@ -57,7 +58,8 @@ int main(int argc, char** argv) {
   std::printf(
       "{\"framework\": \"cella\", \"version\": \"%s\", \"workload\": \"%.*s\", \"threads\": %d, "
       "\"median_ms\": %.5f, \"min_ms\": %.5f, \"steps\": %zu, \"to_third_step_s\": %.4f, "
-      "\"peak_rss_mb\": %ld}\n",
+      "\"peak_rss_mb\": %ld, \"gflop\": %.6f, \"peak_gflops\": %.1f}\n",
       CELLA_VERSION, int(work.name.size()), work.name.data(), threads, median, m.milliseconds[0], n,
-      m.seconds_to_third_step, peak_memory() / 1024);
+      m.seconds_to_third_step, peak_memory() / 1024, work.operations * 1e-9,
+      cella::cpu::measured_peak() * threads * 1e-9);
 }

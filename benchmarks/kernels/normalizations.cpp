@@ -13,9 +13,10 @@ struct pooled_image {
   nn::conv2d<16, 64, 1, false> conv{};
   constexpr var operator()(var x) const { return max_pool(conv(x), 3, 2, 1); }
 };
+template <int Width>
 struct normalized_rows {
-  parameter<256> weight{initializer::normal()};
-  nn::layer_norm<256> norm{};
+  parameter<Width> weight{initializer::normal()};
+  nn::layer_norm<Width> norm{};
   constexpr var operator()(var x) const { return norm(x + weight); }
 };
 }  // namespace
@@ -26,7 +27,9 @@ std::span<const kernel_case> normalizations() {
                                                                    "8 x 64 x 56 x 56 (resnet50_8)"),
       trained<pooled_image, tensor<dtype::f32, 8, 16, 112, 112>>(
           "pooling", "8 x 64 x 112 x 112, 3x3 by 2 (resnet50_8)"),
-      trained<normalized_rows, tensor<dtype::f32, 1024, 256>>("layer norm", "1024 x 256 (gpt_8)"),
+      trained<normalized_rows<256>, tensor<dtype::f32, 1024, 256>>("layer norm",
+                                                                   "1024 x 256 (gpt_8)"),
+      trained<normalized_rows<1024>, tensor<dtype::f32, 16384, 1024>>("layer norm", "16384 x 1024"),
   };
   return cases;
 }

@@ -206,13 +206,17 @@ class bound {
 template <class Net, class P, int Classes = 10>
 constexpr workload make_workload(std::string_view name) {
   constexpr const auto& plan = P::plan;
-  return {name,
-          {plan.arena_bytes, plan.live_bytes, plan.arena_bytes_without_reuse, plan.parameter_bytes,
-           plan.slot_bytes},
-          [](int threads, clock::time_point start) {
-            return bound<Net, P, Classes>(threads).measure(start);
-          },
-          [](int threads) { return bound<Net, P, Classes>(threads).profile(); }};
+  workload w{.name = name,
+             .memory = {plan.arena_bytes, plan.live_bytes, plan.arena_bytes_without_reuse,
+                        plan.parameter_bytes, plan.slot_bytes},
+             .measure = [](int threads, clock::time_point start) {
+               return bound<Net, P, Classes>(threads).measure(start);
+             }};
+  for (const plan_step& s : plan.steps) w.operations += double(s.flops);
+#ifndef CELLA_WORKLOAD_WITHOUT_PROFILE
+  w.profile = [](int threads) { return bound<Net, P, Classes>(threads).profile(); };
+#endif
+  return w;
 }
 
 }  // namespace cella::benchmark

@@ -43,9 +43,10 @@ struct memory_use {
 struct workload {
   std::string_view name;
   memory_use memory;
+  double operations{};  ///< floating-point, of one step
   /// Steps for up to eight seconds or 3,000 steps, at least five; `start` is the program's.
   measurement (*measure)(int threads, clock::time_point start);
-  program_profile (*profile)(int threads);
+  program_profile (*profile)(int threads) = nullptr;
 };
 
 // Each stands in a file of its own: one program keeps the compiler busy for seconds.

@@ -16,3 +16,4 @@
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/jacobian.hpp>
+#include <cella/transform/recursion.hpp>

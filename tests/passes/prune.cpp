@@ -1,7 +1,7 @@
 #include <cella/graph/check.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/passes/prune.hpp>
-#include <cella/transform/control.hpp>
+#include <cella/transform/recursion.hpp>
 
 #include "support/traced.hpp"
 

@@ -1,4 +1,5 @@
 // Branches and recursion as compiled programs, held against closed forms and the interpreter.
+#include <cella/transform/recursion.hpp>
 #include <cmath>
 
 #include "control_case.hpp"

@@ -49,8 +49,7 @@ std::vector<double> run_compiled(const std::vector<double>& x) {
   interpret(g, values);
   const tensor_ref expected = values.value(g.regions[0].outputs[0]);
   for (std::size_t i = 0; i < y.size(); ++i) {
-    CHECK(double(y[i]) ==
-          doctest::Approx(read_element(expected, std::int64_t(i))).epsilon(1e-12));
+    CHECK(double(y[i]) == doctest::Approx(read_element(expected, std::int64_t(i))).epsilon(1e-12));
   }
   return {y.begin(), y.end()};
 }

@@ -6,6 +6,7 @@
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/jacobian.hpp>
+#include <cella/transform/recursion.hpp>
 #include <cmath>
 #include <set>
 
@@ -126,6 +127,37 @@ struct in_a_tree {
     return recursive(f, x.type(), number(x, 3), number(x, 0), x);
   }
 };
+constexpr var drop_rows(var all, var n) {
+  const var here = equal(iota(*all.b, all.type(), 0), n);
+  const var y = select(here, dropout(all, 0.25), all);
+  if (n > 0.5) return call<drop_rows>(y, n - 1);
+  return y;
+}
+struct by_name {
+  constexpr var operator()(var x) const { return call<drop_rows>(x, number(x, rows - 1)); }
+};
+/// Two functions in turn, of which one draws; it calls the other before that is known.
+constexpr var drop_even(var all, var n);
+constexpr var drop_odd(var all, var n) {
+  return cond(
+      n > 0.5, [&] { return call<drop_even>(all, n - 1); }, [&] { return all; });
+}
+constexpr var drop_even(var all, var n) {
+  const var rest = call<drop_odd>(all, n - 1);
+  return select(equal(iota(*all.b, all.type(), 0), floor(n / 2)), dropout(rest, 0.25), rest);
+}
+struct by_two_names {
+  constexpr var operator()(var x) const { return call<drop_even>(x, number(x, 2 * rows - 2)); }
+};
+/// Each call of a function that does not call itself.
+constexpr var drop(var x) { return dropout(x, 0.25); }
+struct by_name_in_loops {
+  constexpr var operator()(var x) const {
+    const var half = slice(x, 0, 0, rows / 2);
+    const var first = map([](var row) { return call<drop>(row); }, half);
+    return concat({first, vmap([](var row) { return call<drop>(row); })(half)}, 0);
+  }
+};
 /// A branch of either kind in the body of a loop.
 struct in_branches {
   constexpr var operator()(var x) const {
@@ -170,6 +202,15 @@ TEST_CASE_TEMPLATE("each sample of vmap draws its own numbers", Cell, in_vmap, i
   check_masks<Cell>();
 }
 TEST_CASE("each level of a recursion draws its own numbers") { check_masks<in_recursion>(); }
+TEST_CASE_TEMPLATE("each call of a function by name draws its own numbers", Cell, by_name,
+                   by_two_names, by_name_in_loops) {
+  check_masks<Cell>();
+}
+TEST_CASE("a function by name draws what the same function draws that is called by itself") {
+  const std::vector<reals> ones{reals(std::size_t(rows * width), 1.0)};
+  CHECK(three_ways<by_name, f64<rows, width>>()(ones).results ==
+        three_ways<in_recursion, f64<rows, width>>()(ones).results);
+}
 TEST_CASE("each call of a branching recursion draws its own numbers") {
   // Eight leaves: the other rows stay.
   const three_ways<in_a_tree, f64<8, width>> run;

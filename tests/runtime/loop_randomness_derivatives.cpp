@@ -5,6 +5,7 @@
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/jacobian.hpp>
+#include <cella/transform/recursion.hpp>
 #include <cmath>
 
 #include "three_ways.hpp"
@@ -65,6 +66,16 @@ struct recursion_loss {
     };
     return sum(square(recursive(f, x.type(), number(x, 2), x)));
   }
+};
+/// The same by name: its sums differ in sign only.
+constexpr var tree(var v, var n) {
+  const var y = sin(dropout(v * 1.2 + 0.2, 0.25));
+  if (!(n > 0.5)) return y;
+  const var first = call<tree>(y, n - 1);
+  return first - call<tree>(y * 0.5, n - 1);
+}
+struct named_loss {
+  static constexpr var loss(var x) { return sum(square(call<tree>(x, number(x, 2)))); }
 };
 struct chain_loss {
   static constexpr var loss(var x) {
@@ -145,6 +156,9 @@ TEST_CASE("the derivatives of nested loops see the masks of their steps") {
 }
 TEST_CASE("the derivatives of a recursion see the masks of its calls") {
   check_derivatives<recursion_loss, 8>();
+}
+TEST_CASE("the derivatives of a function by name see the masks of its calls") {
+  check_derivatives<named_loss, 8>();
 }
 TEST_CASE("a checkpoint computes with the same masks again") { check_derivatives<chain_loss, 8>(); }
 TEST_CASE("the derivatives of batched loops see the masks of each sample") {

@@ -5,10 +5,10 @@
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/jacobian.hpp>
+#include <cella/transform/recursion.hpp>
 #include <cmath>
-#include <string>
 
-#include "three_ways.hpp"
+#include "state_case.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -138,13 +138,6 @@ TEST_CASE_TEMPLATE("running statistics after a loop are those of the steps writt
 // ---- what else assigns
 
 namespace {
-
-/// A state of a number, and what is done with it.
-struct counter {
-  state<> count{initializer::constant(1)};
-  constexpr var value(var x) const { return operand(count).in(*x.b); }
-  constexpr void set(var x, var v) const { assign(x, count, v); }
-};
 
 struct read_after_assign : counter {
   constexpr std::array<var, 2> operator()(var x) const {
@@ -354,39 +347,6 @@ TEST_CASE("forward mode assigns, too, and its derivative goes through the state"
 
 namespace {
 
-template <class Cell>
-std::string refusal() {
-  std::string both[2];
-  for (const bool eagerly : {false, true}) {
-    Cell cell;
-    parameter_store store(cell, 1, dtype::f64);
-    reals x{1, 2};
-    const std::array types{tensor_type{dtype::f64, {2}}};
-    const std::array refs{tensor_ref{reinterpret_cast<std::byte*>(x.data()), types[0]}};
-    try {
-      if (eagerly)
-        runtime_path({&store, nullptr, refs, {}}, &compute)
-            .run_eagerly(cell, types, {true, dtype::f64});
-      else
-        trace(cell, types, {true, dtype::f64});
-    } catch (const model_error& e) {
-      const std::string s = e.what();
-      CHECK(s.find("loop_states.cpp:") == 0);
-      both[eagerly] = s.substr(s.find(": ") + 2);
-    }
-  }
-  CHECK(both[0] == both[1]);
-  return both[0];
-}
-
-struct under_vmap : counter {
-  constexpr var operator()(var x) const {
-    return vmap([&](var v) {
-      set(x, v * 2);
-      return v;
-    })(x);
-  }
-};
 struct trained_in_a_loop {
   parameter<2> weight;
   constexpr var operator()(var x) const {
@@ -411,13 +371,10 @@ struct in_a_condition : counter {
 }  // namespace
 
 TEST_CASE("states that cannot be assigned are refused in words, in each way to run") {
-  CHECK(refusal<under_vmap>() ==
-        "assign: count is assigned in a function of vmap or jacobian, which cannot hand its new "
-        "value on; return the value instead");
-  CHECK(refusal<trained_in_a_loop>() ==
+  CHECK(refusal<trained_in_a_loop>("loop_states.cpp") ==
         "assign: weight is a trained parameter, which the body of a loop or of a recursion cannot "
         "assign; make it a state, or carry it in the state of the loop");
-  CHECK(refusal<in_a_condition>() ==
+  CHECK(refusal<in_a_condition>("loop_states.cpp") ==
         "assign: count is assigned in the condition of a loop, which cannot hand its new value "
         "on; return the value instead");
 }

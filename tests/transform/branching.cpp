@@ -2,6 +2,7 @@
 #include <cella/ops/functions.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/jacobian.hpp>
+#include <cella/transform/recursion.hpp>
 #include <cella/transform/trace.hpp>
 
 #include "support/compare.hpp"

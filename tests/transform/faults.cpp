@@ -1,6 +1,7 @@
 #include <cella/ops/functions.hpp>
 #include <cella/transform/custom.hpp>
 #include <cella/transform/jacobian.hpp>
+#include <cella/transform/recursion.hpp>
 
 #include "support/traced.hpp"
 

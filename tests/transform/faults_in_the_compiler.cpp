@@ -7,6 +7,7 @@
 #include <cella/ops/matmul.hpp>
 #include <cella/transform/custom.hpp>
 #include <cella/transform/jacobian.hpp>
+#include <cella/transform/recursion.hpp>
 #include <cella/transform/trace.hpp>
 #include <string>
 

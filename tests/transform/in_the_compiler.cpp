@@ -5,6 +5,7 @@
 #include <cella/ops/matmul.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/transform/jacobian.hpp>
+#include <cella/transform/recursion.hpp>
 #include <cella/transform/trace.hpp>
 
 #include "support/compare.hpp"

@@ -7,7 +7,7 @@
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
-#include <cella/transform/control.hpp>
+#include <cella/transform/recursion.hpp>
 
 namespace cella::test {
 

@@ -1,7 +1,7 @@
 #include <cella/ops/functions.hpp>
 #include <cella/ops/matmul.hpp>
-#include <cella/transform/control.hpp>
 #include <cella/transform/jacobian.hpp>
+#include <cella/transform/recursion.hpp>
 
 #include "support/compare.hpp"
 #include "support/transform_check.hpp"

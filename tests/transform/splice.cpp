@@ -6,6 +6,7 @@
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/jacobian.hpp>
+#include <cella/transform/recursion.hpp>
 #include <cella/transform/trace.hpp>
 
 #include "support/compare.hpp"

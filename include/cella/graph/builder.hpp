@@ -378,7 +378,9 @@ class builder {
   constexpr void discard_since(int r) {
     for (std::size_t k = std::size_t(r); k < g.regions.size(); ++k) g.regions[k] = {};
     erase_if(derived_, [&](const derived_region& d) { return d.of >= r || d.made >= r; });
-    erase_if(functions_, [&](const function_region& f) { return f.made >= r; });
+    for (named_function& f : functions_) {
+      if (f.region >= r) f.region = -1;
+    }
   }
 
   /// Reserves an index, so that a region can be called before it exists. `fill` gives it the
@@ -407,17 +409,26 @@ class builder {
     derived_.push_back({kind, of, marked, made});
   }
 
-  /// Functions that are called by name, once per list of argument types.
-  constexpr int find_function(const void* key, span<const tensor_type> types) const {
-    for (const function_region& f : functions_) {
+  /// A function that is called by name, for arguments of these types.
+  struct named_function {
+    const void* key;
+    list<tensor_type> types;
+    int region = -1;         ///< none before it is traced
+    bool draws{};            ///< random numbers: a key is its last argument
+    bool called_too_soon{};  ///< without a key, by itself, before it was known to draw
+  };
+  /// The index of a function, which need not have been traced.
+  constexpr std::size_t find_function(const void* key, span<const tensor_type> types) {
+    std::size_t k = 0;
+    for (; k < functions_.size(); ++k) {
+      const named_function& f = functions_[k];
       if (f.key == key && std::equal(f.types.begin(), f.types.end(), types.begin(), types.end()))
-        return f.made;
+        return k;
     }
-    return -1;
+    functions_.push_back({key, {types.begin(), types.end()}});
+    return k;
   }
-  constexpr void remember_function(const void* key, span<const tensor_type> types, int made) {
-    functions_.push_back({key, {types.begin(), types.end()}, made});
-  }
+  constexpr named_function& function(std::size_t index) { return functions_[index]; }
 
   /// Whether nodes that are appended now are computed at once: in eager mode, outside the regions
   /// that transforms trace.
@@ -594,11 +605,6 @@ class builder {
     name_ref path;
   };
 
-  struct function_region {
-    const void* key;
-    list<tensor_type> types;
-    int made;
-  };
   struct derived_region {
     derivation kind;
     int of;
@@ -739,7 +745,7 @@ class builder {
   list<int> open_;
   flags continues_;  ///< parallel to open_
   list<derived_region> derived_;
-  list<function_region> functions_;
+  list<named_function> functions_;
   ids early_;
   list<leaf> leaves_;
   std::size_t next_leaf_ = 0;

@@ -52,6 +52,10 @@ constexpr std::size_t size_of(dtype t) {
 
 constexpr bool is_floating(dtype t) { return t <= dtype::bf16; }
 
+/// Types of 16 bits, which memory holds and registers do not: their values are computed in f32, and
+/// each result is rounded.
+constexpr bool is_storage_only(dtype t) { return t == dtype::f16 || t == dtype::bf16; }
+
 /// Whether derivatives flow through values of this type.
 constexpr bool is_differentiable(dtype t) { return is_floating(t) || t == dtype::record; }
 

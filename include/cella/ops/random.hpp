@@ -44,6 +44,10 @@ struct random_uniform_op : opaque<random_uniform_op> {
     o.shape.insert(0, size);
     return o;
   }
+  /// What stream `stream` at (seed, step) is drawn from: uniform<float>(key, i).
+  static constexpr std::uint64_t key_of(const std::uint64_t* state, std::int32_t stream) {
+    return fold_in(fold_in(state[0], state[1]), std::uint64_t(stream));
+  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
@@ -117,11 +121,11 @@ inline void random_key_op::compute(const attributes& a, span<const tensor_ref> i
 inline void random_uniform_op::compute(const attributes& o, span<const tensor_ref> in,
                                        span<const tensor_ref> out) {
   const auto* state = reinterpret_cast<const std::uint64_t*>(in[0].data);
-  const auto stream = std::uint64_t(o.as<options>().stream);
+  const std::int32_t stream = o.as<options>().stream;
   const std::int64_t keys = in[0].type.size() / 2;
   const std::int64_t each = keys ? out[0].type.size() / keys : 0;
   for (std::int64_t k = 0; k < keys; ++k, state += 2) {
-    const std::uint64_t key = fold_in(fold_in(state[0], state[1]), stream);
+    const std::uint64_t key = key_of(state, stream);
     for (std::int64_t i = 0; i < each; ++i)
       write_element(out[0], k * each + i, uniform<float>(key, std::uint64_t(i)));
   }

@@ -98,6 +98,15 @@ constexpr var slice(operand x, int axis, int start, int stop, int step = 1) {
   return emit<slice_op>(o, x.at(), v);
 }
 
+namespace detail {
+/// x[i] along the leading axis, without that axis.
+constexpr var leading_slice(var x, int i) {
+  shape s = x.shape();
+  s.erase(0);
+  return reshape(slice(x, 0, i, i + 1), s);
+}
+}  // namespace detail
+
 /// Elements [start, stop) by `step` along every axis, with one entry per axis; no steps mean 1.
 /// Bounds as in `slice`.
 constexpr var strided_slice(operand x, const axis_list& start, const axis_list& stop,

@@ -21,7 +21,8 @@ class block_finder {
 
   /// An image whose channels are whole blocks.
   constexpr bool fits(const tensor_type& t) const {
-    return t.rank() == 4 && t[1] % lanes_ == 0 && is_floating(t.element);
+    return t.rank() == 4 && t[1] % lanes_ == 0 && is_floating(t.element) &&
+           !is_storage_only(t.element);
   }
   constexpr bool is_blocked(node_id n) const { return blocked_[std::size_t(n)] != 0; }
 
@@ -121,7 +122,7 @@ constexpr flags blocked_values(const graph& g, int lanes) {
 constexpr bool wants_blocks(const graph& g, int lanes) {
   for (node_id n : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(n)];
-    if (!is<convolution_op>(x) || x.type.element == dtype::f16) continue;
+    if (!is<convolution_op>(x) || is_storage_only(x.type.element)) continue;
     if (g.type(g.operand(n, 0))[1] % lanes == 0 && x.type[1] % lanes == 0) return true;
   }
   return false;

@@ -8,6 +8,7 @@
 #include <cella/ops/slicing.hpp>
 #include <cella/passes/attention_pattern.hpp>
 #include <cella/passes/blocked.hpp>
+#include <cella/passes/kind_alone.hpp>
 #include <cella/passes/layout.hpp>
 #include <cella/passes/plan.hpp>
 #include <cella/passes/product_form.hpp>
@@ -73,8 +74,7 @@ class fuser {
       if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed || is_leaf(n) || is_alias(n))
         continue;
       if (x.op == &get_info_of || deferred(n)) continue;
-      const bool control = x.op->kind == op_kind::control;
-      start(control ? step_kind::control : step_kind::generic, n, n, layout::plain);
+      start(kind_alone(x, element_), n, n, layout::plain);
     }
   }
 
@@ -104,13 +104,27 @@ class fuser {
     return x.type.rank() > 0 && o.step[std::size_t(x.type.rank() - 1)] == 1 &&
            !is_constant(source(g.operand(n, 0)));
   }
+  /// Uniform numbers that kernels make as they need them: the same ones wherever they are drawn.
+  constexpr bool is_draw(node_id n) const {
+    const node& x = g.nodes[std::size_t(n)];
+    return is<random_uniform_op>(x) && arrangement_ == layout::plain &&
+           kind_alone(x, element_) == step_kind::random_uniform &&
+           g.type(g.operand(n, 0)).size() == 2;
+  }
   /// Not computed on its own: loops read the operand in another way.
-  constexpr bool is_view(node_id n) const { return is_broadcast(n) || is_part(n); }
+  constexpr bool is_view(node_id n) const { return is_broadcast(n) || is_part(n) || is_draw(n); }
   /// A concatenation whose operands are written to their places by the loops that compute them.
   constexpr bool is_assembled(node_id n) const { return assembled_[std::size_t(n)] != 0; }
   constexpr bool is_alias(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
     return is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x);
+  }
+  /// Computed element by element, in registers: an elementwise operation, or the conversion of a
+  /// number of 16 bits to the program's type and back.
+  constexpr bool in_registers(node_id n) const {
+    const node& x = g.nodes[std::size_t(n)];
+    return x.op->pointwise ||
+           (is<cast_op>(x) && held(x.type.element) && held(g.type(g.operand(n, 0)).element));
   }
   constexpr span<const node_id> users(node_id n) const {
     return {users_.data() + first_user_[std::size_t(n)],
@@ -189,13 +203,17 @@ class fuser {
     assembled_[std::size_t(n)] = 1;
     return true;
   }
+  /// Whether registers hold numbers of this type: of the program's, or stored in 16 bits.
+  constexpr bool held(dtype e) const {
+    return e == element_ || (element_ == dtype::f32 && is_storage_only(e));
+  }
   constexpr bool pointwise(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
-    if (!x.op->pointwise || is_alias(n)) return false;
-    if (x.type.element != element_ && x.type.element != dtype::boolean) return false;
+    if (!in_registers(n) || is_alias(n)) return false;
+    if (!held(x.type.element) && x.type.element != dtype::boolean) return false;
     for (node_id o : g.operands(n)) {
       const dtype e = g.type(o).element;
-      if (e != element_ && e != dtype::boolean) return false;
+      if (!held(e) && e != dtype::boolean) return false;
       // A truth value that is read from memory has no vector form: only computed ones are fused.
       if (e == dtype::boolean && !g.nodes[std::size_t(source(o))].op->pointwise) return false;
     }
@@ -229,7 +247,9 @@ class fuser {
   // ---- anchors: one function per pattern, tried in this order
 
   constexpr void match(node_id n) {
-    if (!is_floating(value_type(n).element) || value_type(n).element != element_) return;
+    const dtype element = value_type(n).element;
+    if (!is_floating(element) || !held(element)) return;
+    if (element != element_) return (void)(product(n) || reduction(n));
     (void)(loss(n) || attention(n) || pooled_convolution(n) || convolution(n) || product(n) ||
            reduction(n) || unpooling(n) || blocked_pooling(n) || batch_norms(n));
   }
@@ -517,6 +537,8 @@ class fuser {
     const node_id u = only_user(n);
     if (arrangement_ != layout::plain || u < 0 || !live(u) || !pointwise(u)) return false;
     if (owner[std::size_t(u)] != unclaimed || g.type(u) != g.type(n)) return false;
+    // Half the bytes are read where a number of 16 bits is widened as late as can be.
+    if (is<cast_op>(g.nodes[std::size_t(n)]) && g.type(n).element == element_) return true;
     for (node_id o : g.operands(u)) {
       const node_id from = source(is_broadcast(o) ? g.operand(o, 0) : o);
       if (o != n && position(from) > position(n)) return true;
@@ -589,7 +611,7 @@ class fuser {
     if (s.kind != step_kind::product || s.arrangement != layout::plain) return false;
     if (m != s.anchor || is_output(u)) return false;
     bool stored = false;
-    for (node_id v : users(m)) stored |= !g.nodes[std::size_t(v)].op->pointwise && !is_alias(v);
+    for (node_id v : users(m)) stored |= !in_registers(v) && !is_alias(v);
     if (!stored) return false;
     for (node_id v : users(u)) {
       if (!pointwise(v) && !is<sum_op>(g.nodes[std::size_t(v)])) return false;
@@ -609,7 +631,7 @@ class fuser {
     if (s.kind != step_kind::elementwise || owner[std::size_t(o)] != unclaimed || !pointwise(o) ||
         joined.nodes.size() == most_writes)
       return false;
-    if (g.type(o).element != element_ || g.type(o).shape != g.type(s.anchor).shape) return false;
+    if (!held(g.type(o).element) || g.type(o).shape != g.type(s.anchor).shape) return false;
     if (batched[std::size_t(o)] != batched[std::size_t(s.anchor)]) return false;
     if (in_blocks(o) != in_blocks(s.anchor)) return false;
     for (node_id u : users(o)) {
@@ -650,7 +672,7 @@ class fuser {
       }
     };
     for (node_id m : s.members) {
-      if (g.nodes[std::size_t(m)].op->pointwise) count(count, m);
+      if (in_registers(m)) count(count, m);
       bool outside = is_output(m);
       for (node_id v : users(m)) outside |= v != u && !member(s, v);
       writes += outside;
@@ -678,7 +700,7 @@ class fuser {
   constexpr int added(const group& s, node_id n) const {
     if (member(s, n) || owner[std::size_t(n)] != unclaimed) return 0;
     if (is_alias(n)) return added(s, g.operand(n, 0));
-    if (!g.nodes[std::size_t(n)].op->pointwise) return 0;
+    if (!in_registers(n)) return 0;
     int sum = 1;
     for (node_id o : g.operands(n)) {
       if (pullable(s, o)) sum += added(s, o);
@@ -693,6 +715,7 @@ class fuser {
     if (is_constant(o)) return true;
     if (is_broadcast(o)) return readable_broadcast(s, o, domain);
     if (is_part(o) && s.kind == step_kind::elementwise) return readable_part(s, o);
+    if (is_draw(o)) return readable_part(s, o);
     if (pullable(s, o)) {
       for (node_id p : g.operands(o)) {
         if (!acceptable(s, p, domain)) return false;
@@ -733,7 +756,7 @@ class fuser {
   }
   /// In memory before the anchor runs, in the layout that the epilogue writes.
   constexpr bool readable(const group& s, node_id o) const {
-    if (g.type(o).element != element_) return false;
+    if (!held(g.type(o).element)) return false;
     const node_id n = source(o);
     if (!available(s, n)) return false;
     if (s.arrangement == layout::blocked &&
@@ -753,7 +776,7 @@ class fuser {
   }
   constexpr bool readable_broadcast(const group& s, node_id n, const shape& domain) const {
     const node_id x = source(g.operand(n, 0));
-    if (!available(s, x) || g.type(x).element != element_) return false;
+    if (!available(s, x) || !held(g.type(x).element)) return false;
     if (g.type(x).size() == 1) return !batched[std::size_t(x)] || s.arrangement != layout::lanes;
     const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
     if (s.kind == step_kind::elementwise) {
@@ -800,6 +823,7 @@ class fuser {
       return s.arrangement != layout::lanes || g.type(x).size() == 1 ||
              (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
     }
+    if (is_draw(p)) return readable_part(s, p);
     if (is_part(p) && (s.kind == step_kind::elementwise || s.kind == step_kind::reduce))
       return readable_part(s, p);
     if (s.kind == step_kind::reduce && s.arrangement == layout::lanes) {

@@ -90,18 +90,23 @@ constexpr flags batched_values(const graph& g) {
 /// Whether the batch goes into the lanes. Then nothing is packed, no edge is ragged and pooling is
 /// lane-wise, but weights are read once per L samples and lanes without a sample are wasted: right
 /// for narrow layers and enough samples, wrong for wide layers, whose weights want to be reused
-/// from registers. Regions of control nodes and parts of tensors are plain. `lanes` is the number
-/// of lanes of the program's element type. Convolutions of whole blocks of channels want those side
-/// by side: their weights are reused from registers, and there are fewer products (Winograd).
+/// from registers. Regions of control nodes, parts of tensors and numbers of 16 bits are plain.
+/// `lanes` is the number of lanes of the program's element type. Without a product, a convolution
+/// or pooling nothing gains by it, and packing would be paid for nothing. Convolutions of whole
+/// blocks of channels want those side by side: their weights are reused from registers, and there
+/// are fewer products (Winograd).
 constexpr layout choose_layout(const graph& g, int lanes) {
   if (wants_blocks(g, lanes)) return layout::blocked;
   const int n = batch_of(g);
   if (n * 2 < lanes) return layout::plain;
   std::int64_t widest = 0;
+  bool gains = false;
   for (node_id id : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(id)];
+    if (is_storage_only(x.type.element)) return layout::plain;
     const bool takes_apart = is<slice_op>(x) || is<concat_op>(x) || is<embed_op>(x);
     if (x.op->kind == op_kind::control || takes_apart) return layout::plain;
+    gains |= is<convolution_op>(x) || is<matmul_op>(x) || is<max_pool_op>(x);
     if (is<convolution_op>(x)) widest = std::max(widest, std::int64_t{x.type[1]} * 8);
     if (!is<matmul_op>(x)) continue;
     // Kernels of the lanes know one vector for each sample; sequences stay as they are.
@@ -110,7 +115,7 @@ constexpr layout choose_layout(const graph& g, int lanes) {
     const product_form f = form_of_product(g, id);
     if (f.fits) widest = std::max(widest, std::min(f.columns, f.depth));
   }
-  return widest <= 512 ? layout::lanes : layout::plain;
+  return gains && widest <= 512 ? layout::lanes : layout::plain;
 }
 
 /// Whether a step only moves a value into another layout or place.

@@ -7,8 +7,10 @@
 #include <cella/passes/fold.hpp>
 #include <cella/passes/hoist.hpp>
 #include <cella/passes/loop_products.hpp>
+#include <cella/passes/masks_apart.hpp>
 #include <cella/passes/numbers_first.hpp>
 #include <cella/passes/prune.hpp>
+#include <cella/passes/widen.hpp>
 
 namespace cella {
 
@@ -22,9 +24,11 @@ struct pass {
 inline constexpr std::array standard_passes{pass{"prune", prune},
                                             pass{"hoist_monotone", hoist_monotone},
                                             pass{"fold", fold},
+                                            pass{"widen", widen},
                                             pass{"cse", cse},
                                             pass{"move_loop_products", move_loop_products},
                                             pass{"numbers_first", numbers_first},
+                                            pass{"masks_apart", masks_apart},
                                             pass{"dce", dce}};
 
 /// The graph after the passes, one after the other.

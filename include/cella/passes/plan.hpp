@@ -59,11 +59,20 @@ enum class step_kind : std::uint8_t {
   unpack_blocks,                     ///< blocks of channels -> plain
   border,                            ///< lanes -> lanes with a zero border
   copy,
-  control,  ///< runs the plans of the node's regions; its operands and results are links
-  generic   ///< the operation's own computation on plain tensors
+  control,         ///< runs the plans of the node's regions; its operands and results are links
+  softmax,         ///< or its logarithm, along an axis of a plain tensor
+  permute,         ///< a plain tensor with its axes in another order
+  random_stream,   ///< a key -> what loops draw uniform numbers from as they need them
+  random_uniform,  ///< uniform numbers in memory
+  generic          ///< the operation's own computation on plain tensors
 };
+/// Whether a step is one operation on plain tensors of any type, whose results are whole tensors.
+constexpr bool runs_alone(step_kind k) {
+  return k == step_kind::softmax || k == step_kind::permute || k == step_kind::random_uniform ||
+         k == step_kind::generic;
+}
 constexpr std::string_view name(step_kind k) {
-  constexpr std::array<std::string_view, 25> names{"elementwise",
+  constexpr std::array<std::string_view, 29> names{"elementwise",
                                                    "reduce",
                                                    "product",
                                                    "product_weights",
@@ -87,19 +96,24 @@ constexpr std::string_view name(step_kind k) {
                                                    "border",
                                                    "copy",
                                                    "control",
+                                                   "softmax",
+                                                   "transpose",
+                                                   "random_stream",
+                                                   "random_uniform",
                                                    "generic"};
   return names[static_cast<std::size_t>(k)];
 }
 
 /// How a fused expression reads a value that was computed before.
 enum class access : std::uint8_t {
-  same,    ///< at the element that is being computed
-  row,     ///< one number per channel, or per row of a product
-  column,  ///< one number per column of a product
-  scalar,  ///< one number
-  moving,  ///< in a loop nest: contiguous with the innermost loop
-  fixed,   ///< in a loop nest: one number for the whole innermost loop
-  strided  ///< in a loop nest: evenly spaced along the innermost loop
+  same,     ///< at the element that is being computed
+  row,      ///< one number per channel, or per row of a product
+  column,   ///< one number per column of a product
+  scalar,   ///< one number
+  moving,   ///< in a loop nest: contiguous with the innermost loop
+  fixed,    ///< in a loop nest: one number for the whole innermost loop
+  strided,  ///< in a loop nest: evenly spaced along the innermost loop
+  drawn     ///< a random number, made from its stream and its place
 };
 
 inline constexpr int max_loops = 5;

@@ -93,8 +93,8 @@ class plan_order {
       if (input < 0 || cut_.owner[std::size_t(value)] < 0) continue;
       const int writer = cut_.owner[std::size_t(value)];
       const step_kind kind = cut_.groups[std::size_t(writer)].kind;
-      if (kind == step_kind::generic || kind == step_kind::control ||
-          kind == step_kind::batch_norm || kind == step_kind::batch_norm_gradient)
+      if (runs_alone(kind) || kind == step_kind::control || kind == step_kind::batch_norm ||
+          kind == step_kind::batch_norm_gradient)
         continue;
       // Readers of the old value come first; the writer may move behind them if nobody waits for
       // it.

@@ -131,7 +131,8 @@ class plan_places : protected plan_order {
         return emit_conversion(s, n, a, border);
       }
       // A constant or a broadcast that some kernel wants in memory.
-      plan_step s{.kind = step_kind::generic, .anchor = n, .accumulated = n};
+      const step_kind kind = kind_alone(g.nodes[std::size_t(n)], options_.element);
+      plan_step s{.kind = kind, .anchor = n, .accumulated = n};
       int k = 0;
       for (node_id o : g.operands(n)) s.in[std::size_t(k++)] = locate(o, layout::plain);
       return emit_conversion(s, n, a, border);
@@ -147,6 +148,19 @@ class plan_places : protected plan_order {
     plan_step s = conversion(step_kind::pack, n, locate(n, layout::plain), border);
     (void)t;
     return emit_conversion(s, n, a, border);
+  }
+  /// What random numbers `n` are drawn from.
+  constexpr buffer_ref stream_of(node_id n) {
+    for (const home& h : streams_) {
+      if (h.value == n) return h.at;
+    }
+    plan_step s{.kind = step_kind::random_stream, .anchor = n, .accumulated = n};
+    s.in[0] = locate(g.operand(n, 0), layout::plain);
+    s.output_count = 1;
+    s.outputs[0].at = fresh(8);
+    emit(s);
+    streams_.push_back({n, layout::plain, {0, 0}, s.outputs[0].at, -1});
+    return s.outputs[0].at;
   }
   constexpr buffer_ref remember(node_id n, layout a, std::array<int, 2> border, buffer_ref at) {
     homes_.push_back({n, a, border, at, first_home_[std::size_t(n)]});
@@ -196,8 +210,7 @@ class plan_places : protected plan_order {
   constexpr bool is_constant(const plan_step& s) const {
     if (options_.results_bound || s.arrangement != layout::plain || s.carried || s.side >= 0)
       return false;
-    if (s.kind != step_kind::generic && s.kind != step_kind::elementwise &&
-        s.kind != step_kind::copy)
+    if (!runs_alone(s.kind) && s.kind != step_kind::elementwise && s.kind != step_kind::copy)
       return false;
     if (s.kind == step_kind::generic && is<print_op>(g.nodes[std::size_t(s.anchor)])) return false;
     bool constant = true;
@@ -304,6 +317,7 @@ class plan_places : protected plan_order {
   list<buffer_ref> saved_;  ///< for each output: the copy of an input's old value
   list<buffer> buffers_;
   list<home> homes_;
+  list<home> streams_;    ///< of random numbers that are not in memory
   list<int> first_home_;  ///< of each node, or -1
 };
 

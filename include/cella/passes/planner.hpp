@@ -1,6 +1,7 @@
 // From groups to steps: operands, extents, reads and outputs of each kernel.
 #pragma once
 
+#include <cella/passes/arithmetic.hpp>
 #include <cella/passes/plan_loops.hpp>
 #include <cella/passes/plan_places.hpp>
 #include <cella/passes/winograd.hpp>
@@ -143,6 +144,9 @@ class planner : public plan_places {
       case step_kind::control:
         link_operands(s, t);
         break;
+      case step_kind::softmax:
+      case step_kind::permute:
+      case step_kind::random_uniform:
       case step_kind::generic: {
         if (g.operands(s.anchor).size() > t.in.size()) {
           link_operands(s, t);
@@ -254,12 +258,12 @@ class planner : public plan_places {
     if (loops) loop_domain(s, t);
     if (s.kind == step_kind::reduce && !cut_.member(s, s.operands[0]))
       read(s, t, s.operands[0], true);
-    if (s.kind == step_kind::cross_entropy || s.kind == step_kind::generic ||
-        s.kind == step_kind::control || s.pattern >= 0 || s.kind == step_kind::max_pool)
+    if (s.kind == step_kind::cross_entropy || runs_alone(s.kind) || s.kind == step_kind::control ||
+        s.pattern >= 0 || s.kind == step_kind::max_pool)
       return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
-      if (!g.nodes[std::size_t(m)].op->pointwise || cut_.is_alias(m)) continue;
+      if (!cut_.in_registers(m) || cut_.is_alias(m)) continue;
       const bool prologue = cut_.prologue(s, m);
       for (node_id o : g.operands(m)) {
         if (!cut_.member(s, o) && !cut_.is_constant(o))
@@ -316,7 +320,12 @@ class planner : public plan_places {
     const bool part = in_loops && cut_.is_part(n);
     const node_id from = broadcast || part ? g.operand(n, 0) : n;
     const tensor_type t_from = g.type(from);
-    if (in_loops && s.arrangement == layout::blocked) {
+    if (cut_.is_draw(n)) {
+      l.how = access::drawn;
+      l.at = stream_of(n);
+      const auto own = row_major_strides(g.type(n).shape);
+      for (std::size_t d = 0; d < std::size_t(g.type(n).rank()); ++d) l.strides[d] = own[d];
+    } else if (in_loops && s.arrangement == layout::blocked) {
       read_blocks(l, n, from);
     } else if (in_loops) {
       const bool batched = cut_.batched[std::size_t(from)] != 0;
@@ -388,8 +397,8 @@ class planner : public plan_places {
         return;
       }
       const node_id value = s.accumulated >= 0 ? s.accumulated : s.anchor;
-      const bool lanes = s.arrangement == layout::lanes && cut_.batched[std::size_t(value)] &&
-                         s.kind != step_kind::generic;
+      const bool lanes =
+          s.arrangement == layout::lanes && cut_.batched[std::size_t(value)] && !runs_alone(s.kind);
       const bool blocks = s.arrangement == layout::blocked && cut_.blocked[std::size_t(value)];
       const layout a = blocks ? layout::blocked : lanes ? layout::lanes : layout::plain;
       buffer_ref at = a == layout::plain || replaced_input(n) >= 0 ? destination(n) : buffer_ref{};
@@ -411,7 +420,7 @@ class planner : public plan_places {
       }
       return;
     }
-    if (s.kind == step_kind::generic || s.kind == step_kind::control) {
+    if (runs_alone(s.kind) || s.kind == step_kind::control) {
       const node& x = g.nodes[std::size_t(s.anchor)];
       if (!x.result_count) {
         put(s.anchor);
@@ -462,7 +471,7 @@ class planner : public plan_places {
       if (x.op == &get_info_of && m != s.accumulated) continue;
       if (cut_.prologue(s, m)) continue;
       if (s.kind == step_kind::convolution_pool_weight_gradient && m != s.accumulated &&
-          !x.op->pointwise)
+          !cut_.in_registers(m))
         continue;
       bool placed = false;
       for (int k = 0; k < t.output_count; ++k) placed |= t.outputs[std::size_t(k)].value == m;
@@ -497,13 +506,20 @@ class planner : public plan_places {
     } else if (x.op->kind == op_kind::bilinear && x.op->space) {
       const std::array types{g.type(g.operand(s.anchor, 0)), g.type(g.operand(s.anchor, 1))};
       t.flops = 2 * x.op->space(types, x.attributes).points();
+    } else if (s.kind == step_kind::control) {
+      for (int r : x.regions) {
+        if (r >= 0 && !is<call_op>(x)) t.flops += runs_of_regions(x) * operations_of_region(g, r);
+      }
     } else {
       t.flops = g.type(s.anchor).size() * std::int64_t(s.members.size());
     }
     for (node_id o : s.operands) {
       if (o >= 0) t.bytes += g.type(o).bytes();
     }
-    for (int k = 0; k < t.read_count; ++k) t.bytes += g.type(t.reads[std::size_t(k)].value).bytes();
+    for (int k = 0; k < t.read_count; ++k) {
+      const operand_read& r = t.reads[std::size_t(k)];
+      if (r.how != access::drawn) t.bytes += g.type(r.value).bytes();
+    }
     for (int k = 0; k < t.output_count; ++k) {
       if (t.outputs[std::size_t(k)].value >= 0)
         t.bytes += g.type(t.outputs[std::size_t(k)].value).bytes();

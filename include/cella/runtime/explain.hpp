@@ -261,7 +261,8 @@ class address_book {
     }
     for (int k = 0; k < s.read_count; ++k) {
       const operand_read& r = s.reads[std::size_t(k)];
-      constexpr std::array<std::string_view, 6> how{"", " per row", " per column", " once", "", ""};
+      constexpr std::array<std::string_view, 8> how{"", " per row", " per column", " once", "",
+                                                    "", "",         ", drawn"};
       read(index, r.at);
       if (std::find_if(s.in.begin(), s.in.end(), [&](const buffer_ref& i) {
             return i.space == r.at.space && i.offset == r.at.offset;
@@ -282,7 +283,9 @@ class address_book {
     for (int k = 0; k < s.output_count; ++k) {
       const step_output& o = s.outputs[std::size_t(k)];
       const bool lanes = o.value >= 0 && writes_lanes(batched_, s, k);
-      std::string label = o.value < 0 ? "unused result" : f_.name(o.value);
+      std::string label = o.value >= 0                         ? f_.name(o.value)
+                          : s.kind == step_kind::random_stream ? "stream of " + f_.name(s.anchor)
+                                                               : "unused result";
       if (is_conversion(s.kind) && s.kind != step_kind::copy)
         label += lanes ? " in lanes" : " unpacked";
       const bool in_place = o.at.space != arena_space;

@@ -192,8 +192,6 @@ struct step_labels {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const step_label& s = steps[std::size_t(calls[i].step)];
     const bool prepares = i + 1 < calls.size() && calls[i + 1].step == calls[i].step;
-    // The arithmetic of a loop is that of its body, which is not counted here.
-    const bool counts = !prepares && s.kind != step_kind::control;
     std::string place(characters.data() + s.cell.first, std::size_t(s.cell.size));
     if (s.line > 0) {
       const std::string_view file(s.file);
@@ -201,8 +199,8 @@ struct step_labels {
       place.append(file.substr(file.rfind('/') + 1)).append(":").append(std::to_string(s.line));
     }
     labels.push_back({std::string(name(s.kind)) + (prepares ? " (prepares)" : ""),
-                      name(s.arrangement), std::move(place), counts ? s.flops : 0.0,
-                      counts ? s.bytes : 0.0});
+                      name(s.arrangement), std::move(place), prepares ? 0.0 : s.flops,
+                      prepares ? 0.0 : s.bytes});
   }
   return labels;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/passes/arithmetic.hpp>
 #include <cella/runtime/columns.hpp>
 #include <cella/transform/trace.hpp>
 #include <ostream>
@@ -27,28 +28,6 @@ void summarize(std::ostream& out, const Cell& cell);
 
 namespace detail {
 
-/// Operations that node `n` takes by itself, without its regions.
-inline std::int64_t arithmetic(const graph& g, node_id id) {
-  const node& n = g.nodes[std::size_t(id)];
-  if (n.result_count || n.operand_count == 0 || n.op == &get_info_of) return 0;
-  const tensor_type first = g.type(g.operand(id, 0));
-  switch (n.op->kind) {
-    case op_kind::bilinear: {
-      if (!n.op->space) return n.type.size();
-      const std::array types{first, g.type(g.operand(id, 1))};
-      return 2 * n.op->space(types, n.attributes).points();
-    }
-    case op_kind::elementwise:
-      return is<identity_op>(n) || is<stop_gradient_op>(n) ? 0 : n.type.size();
-    case op_kind::linear:
-      return is<sum_op>(n) ? first.size() : 0;
-    case op_kind::opaque:
-      return first.size();
-    default:
-      return 0;
-  }
-}
-
 /// One row of the table of cells.
 struct cell_summary {
   std::string path;
@@ -71,11 +50,9 @@ inline std::vector<cell_summary> cells_of(const graph& g) {
       if (n.op == &input_info_of) continue;
       cell_summary& r = row(g.view(n.cell));
       if (n.result_count == 0) r.result = n.type;
-      r.operations += times * arithmetic(g, id);
+      r.operations += times * operations_of_node(g, id);
       for (int k : n.regions) {
-        if (k < 0 || is<call_op>(n)) continue;
-        const bool repeats = is<scan_op>(n);
-        self(self, k, times * (repeats ? n.attributes.as<scan_options>().length : 1));
+        if (k >= 0 && !is<call_op>(n)) self(self, k, times * runs_of_regions(n));
       }
     }
   };

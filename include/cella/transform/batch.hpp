@@ -21,13 +21,20 @@ constexpr node_id repeat_leading(builder& b, node_id n, int size) {
 }
 constexpr node_id swap_leading(builder& b, node_id n) { return swap_leading(var{&b, n}).id; }
 
-/// The outputs of a region, with samples exactly where `wanted` says.
-constexpr ids batch_body(builder& b, int r, const batched_list& in, int size, const flags& wanted) {
-  batched_list out = batch_region(b, r, in, size);
-  for (std::size_t k = 0; k < out.values.size(); ++k) {
-    if (wanted[k] && !out.batched[k]) out.values[k] = repeat_leading(b, out.values[k], size);
+/// What the first sample has: of values that are the same for all.
+constexpr node_id first_sample(builder& b, node_id n) { return leading_slice({&b, n}, 0).id; }
+
+/// Values with samples at least where `wanted` says.
+constexpr ids repeat_where(builder& b, batched_list in, int size, const flags& wanted) {
+  for (std::size_t k = 0; k < in.values.size(); ++k) {
+    if (wanted[k] && !in.batched[k]) in.values[k] = repeat_leading(b, in.values[k], size);
   }
-  return out.values;
+  return in.values;
+}
+/// The outputs of a region, with samples exactly where `wanted` says, which includes all that
+/// depend on samples.
+constexpr ids batch_body(builder& b, int r, const batched_list& in, int size, const flags& wanted) {
+  return repeat_where(b, batch_region(b, r, in, size), size, wanted);
 }
 
 /// Always correct, for an operation without a rule: one sample after the other.
@@ -271,7 +278,8 @@ constexpr batched_list call_batch(builder& b, node_id n, const batched_list& in,
   return {get_all(b, r, 0, s.result_count), out.batched};
 }
 
-/// A function with its own rule: both get samples everywhere.
+/// A function with its own rule: both get samples everywhere. Results that do not depend on the
+/// sample (states that the function assigns, say) are those of the first.
 constexpr batched_list custom_batch(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
   ids operands = in.values;
@@ -290,7 +298,12 @@ constexpr batched_list custom_batch(builder& b, node_id n, const batched_list& i
   }
   const type_list results = types_of(b, outputs_of(b, regions[0]));
   const node_id r = emit_like(b, s, bound<custom_op>(), operands, results, regions, s.attributes);
-  return {get_all(b, r, 0, s.result_count), all_marked(results.size())};
+  batched_list out{get_all(b, r, 0, s.result_count),
+                   dependent_outputs(b, s.regions[0], in.batched, false)};
+  for (std::size_t k = 0; k < out.values.size(); ++k) {
+    if (!out.batched[k]) out.values[k] = first_sample(b, out.values[k]);
+  }
+  return out;
 }
 
 /// One record per sample.

@@ -1,7 +1,7 @@
-// Control flow on tensor values: cond, while_loop, scan, for_i, map, recursion, checkpoint. In
-// graph mode each becomes one node, whose bodies are traced once; in eager mode plain C++ runs.
-// Bodies may use any var in reach. What a body hands out are its results and the states that it
-// assigns. Each step of a loop and each call of a recursive function draws its own random numbers.
+// Control flow on tensor values: cond, while_loop, scan, for_i, map, checkpoint. In graph mode each
+// becomes one node, whose bodies are traced once; in eager mode plain C++ runs. Bodies may use any
+// var in reach. What a body hands out are its results and the states that it assigns. Each step of
+// a loop draws its own random numbers.
 #pragma once
 
 #include <cella/ops/slicing.hpp>
@@ -46,12 +46,6 @@ constexpr bool same_types(builder& b, const type_list& x, const type_list& y,
   return true;
 }
 
-/// Elements [0, n) of the leading axis, one by one: x[i] without that axis.
-constexpr var leading_slice(var x, int i) {
-  shape s = x.shape();
-  s.erase(0);
-  return reshape(slice(x, 0, i, i + 1), s);
-}
 template <class T>
 constexpr T slice_value(const T& xs, int i) {
   T r = xs;
@@ -333,146 +327,6 @@ constexpr auto checkpoint(F f, std::source_location at = std::source_location::c
     detail::assign_all(b, assigned, detail::tail(all, int(results.size() - assigned.size())));
     return rebuild_value(value, b, all);
   };
-}
-
-namespace detail {
-
-/// A type with the place where it was written.
-struct located_type {
-  tensor_type type;
-  std::source_location at;
-  constexpr located_type(const tensor_type& t,
-                         std::source_location where = std::source_location::current())
-      : type(t), at(where) {}
-  constexpr located_type(dtype element, const shape& extents,
-                         std::source_location where = std::source_location::current())
-      : type{element, extents}, at(where) {}
-};
-
-/// What a recursive function calls itself by, in eager mode.
-template <class F>
-struct eager_self {
-  builder& b;
-  F& f;
-  template <class... X>
-  constexpr var operator()(X... x) const {
-    return in_body(b, {.repeats = true, .stream = b.next_random_stream()},
-                   [&]() -> var { return f(*this, x...); });
-  }
-};
-/// The same while it is traced: a call of the region that is being filled, with a key of its own,
-/// the states that the function assigns and the values that it captures as further arguments.
-struct traced_self {
-  builder& b;
-  int region;
-  const ids& captured;
-  const further_carries& further;
-  tensor_type result;
-  std::source_location at;
-  template <class... X>
-  constexpr var operator()(X... x) const {
-    const int stream = b.next_random_stream();
-    const ids in = join_ids({ids{x.id...}, first_values(b, further, stream), captured});
-    type_list results{result};
-    for (std::int32_t i : further.assigned) results.push_back(b.g.type(b.g.input(i)));
-    const node_id n = b.emit_control(bound<call_op>(), in, results, {region, -1}, {}, at);
-    assign_all(b, further.assigned, get_all(b, n, 1, int(further.assigned.size())));
-    return {&b, b.get(n, 0)};
-  }
-};
-
-/// The scope of a recursive function whose region is open: its inputs behind the first `count` are
-/// what it carries from call to call.
-constexpr builder::body_scope recursion_scope(builder& b, const further_carries& further,
-                                              int count) {
-  builder::body_scope s{.region = b.here(), .repeats = true, .knows_states = true};
-  const ids own = tail(own_inputs(b), count);
-  if (further.draws) s.key = own[0];
-  for (std::size_t k = 0; k < further.assigned.size(); ++k)
-    s.states.push_back({b.g.input(further.assigned[k]), own[k + further.draws]});
-  return s;
-}
-
-}  // namespace detail
-
-/// f(self, arguments...), where f may call self(arguments...). The recursion ends where a tensor
-/// value says so: `cond` or a native `if` round the call. `result` is the type of what f returns.
-template <class F, class... X>
-constexpr var recursive(F f, detail::located_type result, X... arguments) {
-  const std::array<var, sizeof...(X)> x{arguments...};
-  builder& b = *x[0].b;
-  if (b.evaluates()) return detail::eager_self<F>{b, f}(arguments...);
-  const ids in = flatten_value(x);
-  // The calls inside hand over what the function captures, draws from and assigns, which is known
-  // when it has been traced: so it is traced until that no longer grows.
-  ids captured;
-  detail::further_carries further;
-  for (;;) {
-    auto types = detail::types_of(b, in);
-    if (further.draws) types.push_back({dtype::i64, {2}});
-    for (std::int32_t i : further.assigned) types.push_back(b.g.type(b.g.input(i)));
-    const int r = b.begin(types);
-    for (node_id n : captured) b.local(n);
-    const detail::traced_self self{b, r, captured, further, result.type, result.at};
-    const auto own = rebuild_value(x, b, detail::own_inputs(b));
-    const std::size_t first = b.updates.size();
-    b.enter(detail::recursion_scope(b, further, int(in.size())));
-    const var y = detail::run_paths(
-        b, [&] { return std::apply([&](auto... v) -> var { return f(self, v...); }, own); });
-    ids out{y.id};
-    for (std::int32_t i : further.assigned) out.push_back(b.state_value(b.g.input(i)));
-    const auto updates = b.take_updates(first);
-    const bool draws = b.leave().key >= 0;
-    b.end(out);
-    const ids found = b.g.regions[std::size_t(r)].captured;
-    if (!detail::same_types(b, {y.type()}, {result.type}, "what the function returns",
-                            "its declared result", "they must be equal", "recursive", result.at))
-      return x[0];
-    const bool same = draws == further.draws && updates.size() == further.assigned.size();
-    if (same && found.size() == captured.size()) return self(arguments...);
-    b.discard_since(r);
-    // States were captured as long as they were not carried. (No conditional expression: g++ 12
-    // destroys its temporary list twice in constant evaluation.)
-    captured.clear();
-    if (same) captured = found;
-    further = {draws, {}};
-    for (const builder::update& u : updates) further.assigned.push_back(u.input);
-  }
-}
-
-/// f(arguments...) by name: f is traced once for arguments of these types and shared by all calls,
-/// its own among them: a native `if` or `cond` round the call ends the recursion. The result has
-/// the type of the first argument; `recursive` takes functions for which that does not hold, or
-/// that close over vars.
-template <auto Function, class... X>
-constexpr var call(detail::located first, X... rest) {
-  builder& b = *first.value.b;
-  if (b.evaluates()) return Function(first.value, rest...);
-  const std::array<var, 1 + sizeof...(X)> x{first.value, rest...};
-  const ids in = flatten_value(x);
-  const auto types = detail::types_of(b, in);
-  const void* const key = &type_tag<std::integral_constant<decltype(Function), Function>>;
-  int r = b.find_function(key, types);
-  if (r < 0) {
-    r = b.reserve_region();
-    b.remember_function(key, types, r);
-    const int q = b.begin(types);
-    const var y = detail::run_paths(b, [&]() -> var {
-      return std::apply([](auto... v) -> var { return Function(v...); },
-                        rebuild_value(x, b, detail::own_inputs(b)));
-    });
-    b.end(std::array{y.id});
-    if (!b.failed() && !b.g.regions[std::size_t(q)].captured.empty())
-      b.fail(text() << first.at << ": call: the function uses a value that is no argument of it "
-                    << "(a parameter, or random numbers); use recursive()");
-    if (!detail::same_types(b, {y.type()}, {types[0]}, "what the function returns",
-                            "its first argument", "use recursive(), which is told the type", "call",
-                            first.at))
-      return first.value;
-    b.fill(r, q);
-  }
-  const std::array results{types[0]};
-  return {&b, b.get(b.emit_control(bound<call_op>(), in, results, {r, -1}, {}, first.at), 0)};
 }
 
 }  // namespace cella

@@ -8,7 +8,8 @@ namespace cella {
 /// f with a derivative of its own: rule(x..., y, dy) returns the cotangents of x... (a var for one
 /// argument, else an array or tuple) from the arguments, the value y = f(x...) and its cotangent
 /// dy. It must be linear in dy, and is differentiated in turn for higher orders and forward mode.
-/// What either closes over counts as constant: hand over as arguments what is to be differentiated.
+/// What either closes over counts as constant, and so does what f assigns to states: hand over as
+/// arguments what is to be differentiated. The rule assigns none.
 template <class F, class Rule>
 constexpr auto custom_vjp(F f, Rule rule,
                           std::source_location at = std::source_location::current()) {
@@ -21,28 +22,30 @@ constexpr auto custom_vjp(F f, Rule rule,
     const int count = int(in.size());
     const auto types = detail::types_of(b, in);
     // Each draws numbers of its own.
-    auto in_body = [&](auto run) {
-      return detail::in_body(
-          b, {.refuses = "a function of custom_vjp", .stream = b.next_random_stream()}, run);
+    auto in_body = [&](const char* refuses, auto run) {
+      return detail::in_body(b, {.refuses = refuses, .stream = b.next_random_stream()}, run);
     };
     int function = 0;
-    const result value = in_body([&] {
-      return detail::trace_region(b, types, function, [&]() -> result {
+    list<std::int32_t> assigned;
+    const result value = in_body(nullptr, [&] {
+      return detail::trace_region(b, types, function, assigned, [&]() -> result {
         return std::apply(f, rebuild_value(arguments, b, detail::own_inputs(b)));
       });
     });
     if (b.failed()) return value;
+    // Results, and behind them the states that f assigns, of which the rule knows nothing.
     const auto results = detail::types_of(b, detail::outputs_of(b, function));
-    const int outs = int(results.size());
+    const int all_outs = int(results.size());
+    const int outs = all_outs - int(assigned.size());
     int backward = 0;
     const auto rule_types = detail::join_types({types, results, results});
-    in_body([&] {
+    in_body("the rule of custom_vjp", [&] {
       return detail::trace_region(b, rule_types, backward, [&]() -> cotangents {
         const ids own = detail::own_inputs(b);
         const auto all = std::tuple_cat(
             rebuild_value(arguments, b, own),
             std::make_tuple(rebuild_value(value, b, detail::cut(own, count, outs)),
-                            rebuild_value(value, b, detail::cut(own, count + outs, outs))));
+                            rebuild_value(value, b, detail::cut(own, count + all_outs, outs))));
         return std::apply(rule, all);
       });
     });
@@ -53,7 +56,9 @@ constexpr auto custom_vjp(F f, Rule rule,
     const ids captured = b.unify(function, backward);
     const node_id n = b.emit_control(bound<custom_op>(), detail::join_ids({in, captured}), results,
                                      {function, backward}, custom_options{count}, at);
-    return rebuild_value(value, b, detail::get_all(b, n, 0, outs));
+    const ids all = detail::get_all(b, n, 0, all_outs);
+    detail::assign_all(b, assigned, detail::tail(all, outs));
+    return rebuild_value(value, b, all);
   };
 }
 

@@ -22,7 +22,10 @@ constexpr int guard = 40;
 
 template <class T>
 T poison() {
-  return std::numeric_limits<T>::quiet_NaN();
+  if constexpr (std::is_floating_point_v<T>)
+    return std::numeric_limits<T>::quiet_NaN();
+  else
+    return T(std::numeric_limits<float>::quiet_NaN());
 }
 
 /// Exactly the bytes asked for, full of NaN, between guard zones that the sanitizer watches.
@@ -78,14 +81,14 @@ struct operand {
       for (int i = 0; i < rows; ++i) {
         for (int j = 0; j < columns; ++j) {
           storage[static_cast<std::size_t>(n * extent + i * view.row + j * view.column)] =
-              static_cast<T>(uniform(random));
+              T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(uniform(random)));
         }
       }
     }
     view.data = storage.data();
   }
   double at(int n, int i, int j) const {
-    return double{view.data[n * batch_stride + i * view.row + j * view.column]};
+    return static_cast<double>(view.data[n * batch_stride + i * view.row + j * view.column]);
   }
 };
 
@@ -109,12 +112,13 @@ struct biased {
 
 enum class epilogue { store, add, bias };
 
-template <class T>
+/// A product in T of operands that are stored as S.
+template <class T, class S = T>
 void check(sizes s, layout a_layout, layout b_layout, epilogue what, int batch = 1,
            bool broadcast_a = false, bool broadcast_b = false, int parts = 1) {
   std::mt19937 random(static_cast<unsigned>(s.rows * 7919 + s.columns * 104729 + s.depth));
-  const operand<T> a(s.rows, s.depth, a_layout, batch, broadcast_a, random);
-  const operand<T> b(s.depth, s.columns, b_layout, batch, broadcast_b, random);
+  const operand<S> a(s.rows, s.depth, a_layout, batch, broadcast_a, random);
+  const operand<S> b(s.depth, s.columns, b_layout, batch, broadcast_b, random);
   const std::int64_t c_row = s.columns + 2, c_batch = c_row * s.rows + 7;
   const auto c_size = static_cast<std::size_t>(c_batch * batch);
   std::vector<T> c(c_size + 2 * guard, poison<T>());
@@ -123,16 +127,16 @@ void check(sizes s, layout a_layout, layout b_layout, epilogue what, int batch =
   for (int j = 0; j < s.columns; ++j) bias[static_cast<std::size_t>(j)] = static_cast<T>(j % 5 - 2);
   if (what == epilogue::add) std::fill(c.begin(), c.end(), T(3));
 
-  const product<T> p{.rows = s.rows,
-                     .columns = s.columns,
-                     .depth = s.depth,
-                     .a = a.view,
-                     .b = b.view,
-                     .c_row = c_row,
-                     .batch = batch,
-                     .a_batch = a.batch_stride,
-                     .b_batch = b.batch_stride,
-                     .c_batch = c_batch};
+  const product<T, S> p{.rows = s.rows,
+                        .columns = s.columns,
+                        .depth = s.depth,
+                        .a = a.view,
+                        .b = b.view,
+                        .c_row = c_row,
+                        .batch = batch,
+                        .a_batch = a.batch_stride,
+                        .b_batch = b.batch_stride,
+                        .c_batch = c_batch};
   const scratch_space<T> scratch(gemm_scratch(p));
   T* const target = c.data() + guard;
   const int units = gemm_units(p);
@@ -211,6 +215,19 @@ TEST_CASE_TEMPLATE("a product equals its definition for every layout of its oper
     for (layout a : layouts) {
       for (layout b : layouts) check<T>(s, a, b, epilogue::bias);
     }
+  }
+}
+
+TEST_CASE_TEMPLATE("operands of 16 bits are summed in single precision", S, float16, bfloat16) {
+  constexpr int L = lanes<float>;
+  for (const sizes& s :
+       {sizes{1, 1, 1}, sizes{1, 7, 5}, sizes{3, 61, L + 1}, sizes{4, 2 * L - 1, 2 * L + 3},
+        sizes{1, 120, 400}, sizes{2 * L + 1, 1, 4 * L + 1}, sizes{L, L, L}, sizes{29, 33, 37},
+        sizes{15, 5 * L, L - 1}, sizes{43, 6 * L, 101}, sizes{30, 2 * L + 3, 2100}}) {
+    for (layout a : layouts) {
+      for (layout b : layouts) check<float, S>(s, a, b, epilogue::bias);
+    }
+    check<float, S>(s, layout::rows, layout::rows, epilogue::add, 3, false, true, 2);
   }
 }
 
@@ -335,7 +352,7 @@ TEST_CASE_TEMPLATE("a product whose right operand was packed before equals the o
       const aligned_buffer packed(std::size_t(gemm_packed_elements(p)) * sizeof(T));
       for (int u = gemm_pack_units(p); u-- > 0;)
         gemm_pack(p, reinterpret_cast<T*>(packed.data()), {u, u + 1});
-      p.b = {reinterpret_cast<const T*>(packed.data()), 0, 0};
+      p.packed = reinterpret_cast<const T*>(packed.data());
       p.packed_b = true;
       const auto found = run(p);
       double worst = 0;

@@ -50,3 +50,33 @@ TEST_CASE("many normal numbers are those of the generator, to rounding") {
     }
   }
 }
+
+TEST_CASE_TEMPLATE("a vector of uniform numbers can be drawn at any place", T, float, double) {
+  for (const std::uint64_t key : {std::uint64_t{0}, ~std::uint64_t{0}, fold_in(5, 1)}) {
+    for (const std::int64_t first :
+         {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, std::int64_t{4},
+          std::int64_t{16}, std::int64_t{1001}, (std::int64_t{1} << 34) - 8,
+          (std::int64_t{1} << 35) + 3}) {
+      CAPTURE(first);
+      alignas(64) T drawn[lanes<T>];
+      store(drawn, uniform_vector<T>(key, first));
+      for (int i = 0; i < lanes<T>; ++i)
+        CHECK(drawn[i] == T(uniform<float>(key, std::uint64_t(first + i))));
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("tensors of uniform numbers", T, float, double) {
+  const std::uint64_t key = fold_in(2, 3);
+  for (const std::int64_t n : {1, 7, 8, 9, 15, 16, 17, 4095, 4096, 4097, 9001}) {
+    CAPTURE(n);
+    std::vector<T> y(std::size_t(n) + 2, T(9));
+    for (int u = uniform_units(n); u-- > 0;) uniform_numbers({u, u + 1}, key, n, y.data());
+    int wrong = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      wrong += y[std::size_t(i)] != T(uniform<float>(key, std::uint64_t(i)));
+    CHECK(wrong == 0);
+    CHECK(y[std::size_t(n)] == T(9));
+    CHECK(y[std::size_t(n) + 1] == T(9));
+  }
+}

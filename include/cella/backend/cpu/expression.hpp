@@ -1,162 +1,46 @@
-// Fused groups as straight lines: the operations of a group, lifted from the graph into a type.
-// Each of its values is computed once, in a register, however many others follow from it.
+// Fused groups: the operations of a group lifted from the graph into a line of terms, where they
+// read, and the sinks that store what they yield.
 #pragma once
 
 #include <array>
 #include <bit>
-#include <cella/backend/cpu/math.hpp>
-#include <cella/backend/cpu/simd.hpp>
+#include <cella/backend/cpu/random_numbers.hpp>
+#include <cella/backend/cpu/straight_line.hpp>
 #include <cella/ops/array.hpp>
-#include <cella/passes/plan.hpp>
 #include <cstdint>
-#include <type_traits>
-#include <utility>
+#include <cstring>
 
 namespace cella::cpu {
-
-// ---- the terms of a line
-
-// A term is evaluated with what it sees of the kernel, a cursor; an operation also with the values
-// of the terms before it. It names those by their places in the line: k, or ~k if that value is a
-// truth value.
-
-/// The anchor's value at this element.
-struct accumulated {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) { return c.value; }
-};
-/// Operand `K` of the group, read from memory in its own way.
-template <int K, access How>
-struct operand_at {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) { return c.template read<K, How>(); }
-};
-/// A number, by the bits of its double.
-template <std::uint64_t Bits>
-struct literal {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) {
-    return c.number(std::bit_cast<double>(Bits));
-  }
-};
-template <class Op, int... In>
-struct operation {
-  [[gnu::always_inline]] static auto evaluate(const auto&, const auto& before) {
-    if constexpr (requires { vector_form<Op>::apply(before.template at<In>()...); })
-      return vector_form<Op>::apply(before.template at<In>()...);
-    else
-      return Op::apply(before.template at<In>()...);
-  }
-};
-template <class Op, int... In>
-struct operation<fast<Op>, In...> {
-  [[gnu::always_inline]] static auto evaluate(const auto& c, const auto& before) {
-    if constexpr (requires { vector_form<fast<Op>>::apply(before.template at<In>()...); })
-      return vector_form<fast<Op>>::apply(before.template at<In>()...);
-    else
-      return operation<Op, In...>::evaluate(c, before);
-  }
-};
-/// An operation with options, which are those of node N of program P.
-template <class Op, class P, node_id N, int... In>
-struct operation_with_options {
-  [[gnu::always_inline]] static auto evaluate(const auto&, const auto& before) {
-    constexpr auto options =
-        P::graph.nodes[std::size_t(N)].attributes.template as<typename Op::options>();
-    return Op::apply(options, before.template at<In>()...);
-  }
-};
-
-/// Which operand a term reads, as a bit.
-template <class Term>
-inline constexpr unsigned reads_of_term = 0;
-template <int K, access How>
-inline constexpr unsigned reads_of_term<operand_at<K, How>> = 1u << K;
-/// The same, if the term reads at the element that is computed.
-template <class Term>
-inline constexpr unsigned reads_in_step = 0;
-template <int K>
-inline constexpr unsigned reads_in_step<operand_at<K, access::same>> = 1u << K;
-
-// ---- lines
-
-/// The values of a line of `Count` terms; each is a number or a truth value.
-template <class V, int Count>
-struct line_values {
-  std::array<V, std::size_t(Count)> numbers;
-  std::array<typename V::batch_bool_type, std::size_t(Count)> truths;
-
-  template <int K>
-  [[gnu::always_inline]] const auto& at() const {
-    if constexpr (K >= 0)
-      return numbers[std::size_t(K)];
-    else
-      return truths[std::size_t(~K)];
-  }
-  template <int K>
-  [[gnu::always_inline]] void set(V x) {
-    numbers[std::size_t(K)] = x;
-  }
-  template <int K>
-  [[gnu::always_inline]] void set(typename V::batch_bool_type x) {
-    truths[std::size_t(K)] = x;
-  }
-};
-
-template <class... Terms>
-struct terms {};
-
-/// Terms in the order of their computation, and the places of those that are results. Lines with
-/// the same operations are the same type, whatever program they come from: kernels are compiled
-/// once.
-template <class Terms, int... Results>
-struct straight_line;
-template <class... Terms, int... Results>
-struct straight_line<terms<Terms...>, Results...> {
-  static constexpr int length = sizeof...(Terms);
-  static constexpr int results = sizeof...(Results);
-  /// Which operands are read, as bits; and which of them at the element that is computed.
-  static constexpr unsigned reads = (0u | ... | reads_of_term<Terms>);
-  static constexpr unsigned reads_in_step = (0u | ... | cpu::reads_in_step<Terms>);
-  /// The anchor's value itself.
-  static constexpr bool is_accumulated =
-      std::is_same_v<straight_line, straight_line<terms<accumulated>, 0>>;
-
-  /// The results at the element of cursor `c`.
-  [[gnu::always_inline]] static auto evaluate(const auto& c) {
-    using vector = decltype(c.number(0.0));
-    return evaluate<vector>(c, std::make_integer_sequence<int, length>{});
-  }
-
- private:
-  template <class V, int... I>
-  [[gnu::always_inline]] static auto evaluate(const auto& c, std::integer_sequence<int, I...>) {
-    line_values<V, length> v;
-    (set<I, Terms>(v, c), ...);
-    return std::array<V, sizeof...(Results)>{v.template at<Results>()...};
-  }
-  template <int K, class Term>
-  [[gnu::always_inline]] static void set(auto& v, const auto& c) {
-    if constexpr (requires { Term::evaluate(c); })
-      v.template set<K>(Term::evaluate(c));
-    else
-      v.template set<K>(Term::evaluate(c, v));
-  }
-};
 
 // ---- lifting
 
 /// The most terms of a line; the fuser makes shorter ones.
 inline constexpr int most_terms = 240;
 
-/// What a step computes from one element, as nodes in the order of computation.
+/// The C++ type of a storage-only element type; void of others.
+template <dtype D>
+using storage_type =
+    typename std::conditional_t<is_storage_only(D), cella::detail::type_of_dtype<D>,
+                                std::type_identity<void>>::type;
+
+/// What a step computes from one element, in the order of computation: values of nodes, and for
+/// those that memory would hold in 16 bits, these values rounded to that.
 struct line_of_nodes {
-  std::array<node_id, std::size_t(most_terms)> node{};
+  struct entry {
+    node_id node = no_node;
+    bool rounded{};
+    friend constexpr bool operator==(const entry&, const entry&) = default;
+  };
+  std::array<entry, std::size_t(most_terms)> entries{};
   int count{};
 
-  constexpr int place(node_id n) const {
+  constexpr int place(entry e) const {
     for (int k = 0; k < count; ++k) {
-      if (node[std::size_t(k)] == n) return k;
+      if (entries[std::size_t(k)] == e) return k;
     }
     return -1;
   }
+  constexpr void add(entry e) { entries[std::size_t(count++)] = e; }
 };
 
 /// Finds the line of nodes that computes some values in step S of program P.
@@ -165,23 +49,31 @@ struct line_finder {
   static constexpr const plan_step& s = P::plan.steps[std::size_t(S)];
   static constexpr auto& g = P::graph;
 
+  static constexpr bool is_anchor(node_id n) {
+    return n == s.accumulated && s.kind != step_kind::elementwise;
+  }
   /// Not computed here: the anchor's value, what is read, numbers.
   static constexpr bool given(node_id n) {
-    return (n == s.accumulated && s.kind != step_kind::elementwise) || s.find_read(n) >= 0 ||
-           is<constant_op>(g.nodes[std::size_t(n)]);
+    return is_anchor(n) || s.find_read(n) >= 0 || is<constant_op>(g.nodes[std::size_t(n)]);
   }
   /// The node whose value `n` is: reshapes change none.
   static constexpr node_id value_of(node_id n) {
-    while (!given(n) && !g.nodes[std::size_t(n)].op->pointwise) n = g.operand(n, 0);
+    const auto moves = [](const node& x) { return !x.op->pointwise && !is<cast_op>(x); };
+    while (!given(n) && moves(g.nodes[std::size_t(n)])) n = g.operand(n, 0);
     return n;
+  }
+  /// What is read from memory was rounded when it was written.
+  static constexpr bool rounds(node_id n) {
+    return is_storage_only(g.type(n).element) && (is_anchor(n) || s.find_read(n) < 0);
   }
   static constexpr void visit(line_of_nodes& line, node_id n) {
     n = value_of(n);
-    if (line.place(n) >= 0) return;
+    if (line.place({n, false}) >= 0) return;
     if (!given(n)) {
       for (int k = 0; k < g.nodes[std::size_t(n)].operand_count; ++k) visit(line, g.operand(n, k));
     }
-    line.node[std::size_t(line.count++)] = n;
+    line.add({n, false});
+    if (rounds(n)) line.add({n, true});
   }
   template <node_id... Results>
   static constexpr line_of_nodes line = [] {
@@ -190,31 +82,42 @@ struct line_finder {
     return found;
   }();
 
-  /// Where the value of `n` stands in a line.
+  /// Where the value of `n` stands in a line, as an operand.
   static constexpr int place(const line_of_nodes& line, node_id n) {
-    const int k = line.place(value_of(n));
+    n = value_of(n);
+    const int k = line.place({n, rounds(n)});
     return g.type(n).element == dtype::boolean ? ~k : k;
+  }
+  /// The same as a result, which is rounded when it is stored.
+  static constexpr int place_of_result(const line_of_nodes& line, node_id n) {
+    return line.place({value_of(n), false});
   }
 };
 
-/// The term that computes node N as a part of a line.
-template <class P, int S, node_id N, node_id... Results>
+/// Term K of the line that computes some nodes.
+template <class P, int S, int K, node_id... Results>
 consteval auto lift_term() {
   using finder = line_finder<P, S>;
   constexpr const plan_step& s = finder::s;
+  constexpr auto& line = finder::template line<Results...>;
+  constexpr node_id N = line.entries[std::size_t(K)].node;
   constexpr const node& n = P::graph.nodes[std::size_t(N)];
+  constexpr dtype E = P::graph.nodes[std::size_t(N)].type.element;
   constexpr int k = s.find_read(N);
-  if constexpr (N == s.accumulated && s.kind != step_kind::elementwise) {
+  if constexpr (line.entries[std::size_t(K)].rounded) {
+    return std::type_identity<rounded<storage_type<E>, line.place({N, false})>>{};
+  } else if constexpr (finder::is_anchor(N)) {
     return std::type_identity<accumulated>{};
   } else if constexpr (k >= 0) {
-    return std::type_identity<operand_at<k, s.reads[std::size_t(k)].how>>{};
+    return std::type_identity<operand_at<k, s.reads[std::size_t(k)].how, storage_type<E>>>{};
   } else if constexpr (is<constant_op>(n)) {
     constexpr double value = n.attributes.template as<constant_op::options>().value;
     return std::type_identity<literal<std::bit_cast<std::uint64_t>(value)>>{};
+  } else if constexpr (is<cast_op>(n)) {
+    return std::type_identity<converted<finder::place(line, P::graph.operand(N, 0))>>{};
   } else {
     using op = op_of<P::graph.nodes[std::size_t(N)].op>;
     return []<int... I>(std::integer_sequence<int, I...>) {
-      constexpr auto& line = finder::template line<Results...>;
       if constexpr (requires { typename op::options; }) {
         return std::type_identity<
             operation_with_options<op, P, N, finder::place(line, P::graph.operand(N, I))...>>{};
@@ -227,25 +130,27 @@ consteval auto lift_term() {
     (std::make_integer_sequence<int, int(n.operand_count)>{});
   }
 }
-template <class P, int S, node_id... Results>
+template <class P, int S, bool Stored, node_id... Results>
 consteval auto lift() {
-  constexpr auto& line = line_finder<P, S>::template line<Results...>;
-  return []<std::size_t... K>(std::index_sequence<K...>) {
+  using finder = line_finder<P, S>;
+  constexpr auto& line = finder::template line<Results...>;
+  return []<int... K>(std::integer_sequence<int, K...>) {
     return std::type_identity<straight_line<
-        terms<typename decltype(lift_term<P, S, line.node[K], Results...>())::type...>,
-        line_finder<P, S>::place(line, Results)...>>{};
+        terms<typename decltype(lift_term<P, S, K, Results...>())::type...>,
+        result<Stored ? finder::place_of_result(line, Results) : finder::place(line, Results),
+               storage_type<P::graph.nodes[std::size_t(Results)].type.element>>...>>{};
   }
-  (std::make_index_sequence<std::size_t(line.count)>{});
+  (std::make_integer_sequence<int, int(line.count)>{});
 }
-/// The line that computes these values in step S of program P.
-template <class P, int S, node_id... Results>
-using line_of = typename decltype(lift<P, S, Results...>())::type;
+/// The line that computes the value of a node in step S of program P, as operations see it.
+template <class P, int S, node_id N>
+using line_of = typename decltype(lift<P, S, false, N>())::type;
 
 template <class P, int S>
 consteval auto lift_outputs() {
   constexpr auto& s = P::plan.steps[std::size_t(S)];
   return []<std::size_t... K>(std::index_sequence<K...>) {
-    return std::type_identity<line_of<P, S, s.outputs[K].value...>>{};
+    return lift<P, S, true, s.outputs[K].value...>();
   }
   (std::make_index_sequence<std::size_t(s.output_count)>{});
 }
@@ -255,7 +160,16 @@ using line_of_outputs = typename decltype(lift_outputs<P, S>())::type;
 
 // ---- where expressions read and write
 
-/// Addresses of the values that a group reads and writes.
+/// Random numbers at `element` and following, of the stream whose key is operand K at `p`.
+template <int K, class T>
+[[gnu::always_inline]] inline vec<T> drawn_at(const void* p, std::int64_t element) {
+  std::uint64_t key;
+  std::memcpy(&key, p, sizeof key);
+  return uniform_vector<T, K>(key, element);
+}
+
+/// Addresses of the values that a group reads and writes. What is stored in another type than T
+/// lies there all the same.
 template <class T, int Reads, int Writes>
 struct addresses {
   std::array<const T*, std::size_t(Reads)> in{};
@@ -271,8 +185,9 @@ struct lanes_cursor {
   int channel;
 
   vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
-  template <int K, access How>
+  template <int K, access How, class S>
   vec<T> read() const {
+    static_assert(std::is_void_v<S>);
     const T* p = a.in[std::size_t(K)];
     if constexpr (How == access::same)
       return load(p + element * lanes<T>);
@@ -292,20 +207,22 @@ struct plain_cursor {
   int row, column, count;
 
   vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
-  template <int K, access How>
+  template <int K, access How, class S>
   vec<T> read() const {
-    const T* p = a.in[std::size_t(K)];
+    const auto* p = elements_at<S>(a.in[std::size_t(K)]);
     if constexpr (How == access::same)
       return some(p + offset);
     else if constexpr (How == access::row)
-      return vec<T>(p[row]);
+      return vec<T>(static_cast<T>(p[row]));
     else if constexpr (How == access::column)
       return some(p + column);
+    else if constexpr (How == access::drawn)
+      return drawn_at<K, T>(p, offset);
     else
-      return vec<T>(*p);
+      return vec<T>(static_cast<T>(*p));
   }
-  vec<T> some(const T* p) const {
-    return count == lanes<T> ? load_unaligned(p) : load_first(p, count);
+  vec<T> some(const auto* p) const {
+    return count == lanes<T> ? load_stored<T>(p) : load_stored<T>(p, count);
   }
 };
 
@@ -318,8 +235,9 @@ struct blocked_cursor {
   int block;             // of channels
 
   vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
-  template <int K, access How>
+  template <int K, access How, class S>
   vec<T> read() const {
+    static_assert(std::is_void_v<S>);
     const T* p = a.in[std::size_t(K)];
     if constexpr (How == access::same)
       return load(p + element * lanes<T>);
@@ -412,12 +330,7 @@ struct plain_sink {
                                          int count) const {
     const plain_cursor<T, Reads, Line::results> c{a, value, offset, row, column, count};
     const auto y = Line::evaluate(c);
-    for (std::size_t k = 0; k < y.size(); ++k) {
-      if (count == lanes<T>)
-        store_unaligned(a.out[k] + offset, y[k]);
-      else
-        store_first(a.out[k] + offset, count, y[k]);
-    }
+    Line::store(a.out, y, count, [&](std::size_t) { return offset; });
   }
 };
 

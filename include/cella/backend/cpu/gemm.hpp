@@ -16,30 +16,32 @@ namespace cella::cpu {
 
 /// C[i,j] = sum over k of A[i,k] B[k,j] for i < rows, j < columns, k < depth, for each of `batch`
 /// products. Element (i, j) of C has the offset `i * c_row + j`, and each further product adds
-/// `a_batch`, `b_batch` and `c_batch` elements (0 in A or B: the same matrix for all).
-template <class T>
+/// `a_batch`, `b_batch` and `c_batch` elements (0 in A or B: the same matrix for all). It is
+/// computed in T; A and B are stored as S.
+template <class T, class S = T>
 struct product {
   int rows{}, columns{}, depth{};
-  matrix<T> a{}, b{};
+  matrix<S> a{}, b{};
   std::int64_t c_row{};
   int batch = 1;
   std::int64_t a_batch{}, b_batch{}, c_batch{};
-  /// `b.data` points to what `gemm_pack` made of B, the same for all products of the batch; the
-  /// strides of B do not count. More than 4 rows and more than one column.
+  /// `packed` is what `gemm_pack` made of B, the same for all products of the batch, and `b` does
+  /// not count. More than 4 rows and more than one column.
   bool packed_b{};
+  const T* packed{};
 };
 
 /// Packs B of a product once, for many uses: strips of columns, each for itself.
-template <class T>
-constexpr int gemm_pack_units(const product<T>& p) {
+template <class T, class S>
+constexpr int gemm_pack_units(const product<T, S>& p) {
   return (p.columns + register_tile<T>::columns - 1) / register_tile<T>::columns;
 }
-template <class T>
-constexpr std::int64_t gemm_packed_elements(const product<T>& p) {
+template <class T, class S>
+constexpr std::int64_t gemm_packed_elements(const product<T, S>& p) {
   return std::int64_t{gemm_pack_units(p)} * register_tile<T>::columns * p.depth;
 }
-template <class T>
-void gemm_pack(const product<T>& p, T* to, work_range strips) {
+template <class T, class S>
+void gemm_pack(const product<T, S>& p, T* to, work_range strips) {
   constexpr int wide = register_tile<T>::columns;
   for (int s = strips.first; s < strips.last; ++s)
     pack_panel(std::min(wide, p.columns - s * wide), p.depth, p.b.data + s * wide * p.b.column,
@@ -47,22 +49,22 @@ void gemm_pack(const product<T>& p, T* to, work_range strips) {
 }
 
 /// Independent units of work in a product. Results do not depend on how they are shared out.
-template <class T>
-constexpr int gemm_units(const product<T>& p);
+template <class T, class S>
+constexpr int gemm_units(const product<T, S>& p);
 
 /// Bytes that `gemm` needs as scratch, for each thread that runs a part of it.
-template <class T>
-constexpr std::int64_t gemm_scratch(const product<T>& p);
+template <class T, class S>
+constexpr std::int64_t gemm_scratch(const product<T, S>& p);
 
 /// Computes the given units and hands every element of C to `sink` exactly once. `scratch`: see
 /// gemm_scratch; aligned to 64 bytes; may be null where nothing is needed. C must not overlap A, B
 /// or the scratch. A depth of 0 gives zeros.
-template <class T, class Sink>
-void gemm(const product<T>& p, const Sink& sink, std::byte* scratch, work_range units);
+template <class T, class S, class Sink>
+void gemm(const product<T, S>& p, const Sink& sink, std::byte* scratch, work_range units);
 
 /// All of it on the calling thread.
-template <class T, class Sink>
-void gemm(const product<T>& p, const Sink& sink, std::byte* scratch) {
+template <class T, class S, class Sink>
+void gemm(const product<T, S>& p, const Sink& sink, std::byte* scratch) {
   gemm(p, sink, scratch, {0, gemm_units(p)});
 }
 
@@ -87,7 +89,8 @@ struct gemm_plan {
   static constexpr int wide = 8 * L;  // columns of one unit of `sum_rows`
   static constexpr int few_rows = 4;
 
-  constexpr explicit gemm_plan(const product<T>& p) {
+  template <class S>
+  constexpr explicit gemm_plan(const product<T, S>& p) {
     if (p.rows <= 0 || p.columns <= 0 || p.batch <= 0) return;
     if (p.packed_b) {
       method = gemm_method::tiles;
@@ -114,17 +117,19 @@ struct gemm_plan {
  private:
   // Packing pays for an operand that is read often, or that lies badly: far strides cost a cache
   // line and a page each. The limits were measured.
-  constexpr void choose_packing(const product<T>& p) {
-    constexpr std::int64_t small_cache = 32 * 1024, page = 4096, size = sizeof(T);
+  template <class S>
+  constexpr void choose_packing(const product<T, S>& p) {
+    constexpr std::int64_t small_cache = 32 * 1024, page = 4096, size = sizeof(S);
+    constexpr bool converts = !std::is_same_v<S, T>;  // which packing does
     const auto bytes_of_b = std::int64_t{p.depth} * p.columns * size;
     const auto bytes_over_a = std::int64_t{p.depth} * p.a.column * size;
     const bool short_b =
         bytes_of_b <= small_cache || p.rows <= 28 || (p.rows <= 56 && p.b.row * size <= page);
-    blocks.pack_b = !p.packed_b && (p.b.column != 1 || !short_b);
+    blocks.pack_b = !p.packed_b && (converts || p.b.column != 1 || !short_b);
     // Rows that lie a multiple of half a page apart fall into the same few sets of the first-level
     // cache, so that a tile of them does not stay there; others are best read where they are.
     const bool rows_collide = p.a.column != 1 || p.a.row * size % (page / 2) == 0;
-    blocks.pack_a = (p.a.column != 1 && p.a.row != 1) ||
+    blocks.pack_a = converts || (p.a.column != 1 && p.a.row != 1) ||
                     (p.a.column != 1 && blocks.strips >= 2 && bytes_over_a > 16 * small_cache) ||
                     (rows_collide && blocks.strips >= 8 && blocks.row_tiles > 2);
     const bool packs = blocks.pack_a || blocks.pack_b || p.packed_b;
@@ -139,18 +144,28 @@ struct gemm_plan {
   }
 };
 
+/// Whether dot products are taken with a copy of the rows of A, or of the column of B: one whose
+/// elements lie apart, or are stored in another type.
+template <class T, class S>
+constexpr bool copies_vectors(const product<T, S>& p) {
+  constexpr bool converts = !std::is_same_v<S, T>;
+  const gemm_method method = gemm_plan<T>(p).method;
+  return (method == gemm_method::dot_rows && (converts || p.a.column != 1)) ||
+         (method == gemm_method::dot_columns && (converts || p.b.row != 1));
+}
+
 /// A product of plain matrices whose C begins at `offset`.
-template <class T>
+template <class T, class S>
 struct product_source {
   static constexpr bool indirect = false;
-  const product<T>& p;
+  const product<T, S>& p;
   const blocking<T>& plan;
   std::int64_t offset;
   const any_sink<T>& sink;
 
   void begin(int) const {}
   int depth(int pass) const { return std::min(plan.depth, p.depth - pass * plan.depth); }
-  matrix<T> a(int pass) const {
+  matrix<S> a(int pass) const {
     return {p.a.data + std::int64_t{pass} * plan.depth * p.a.column, p.a.row, p.a.column};
   }
   void pack_b(int pass, int strip, T* to) const {
@@ -161,13 +176,13 @@ struct product_source {
   }
   void find_b(int pass, int strip, tile_task<T>& task) const {
     if (p.packed_b) {
-      task.b = p.b.data + (std::int64_t{strip} * p.depth + pass * plan.depth) * plan.tile_columns;
+      task.b = p.packed + (std::int64_t{strip} * p.depth + pass * plan.depth) * plan.tile_columns;
       task.b_row = plan.tile_columns;
-      return;
+    } else if constexpr (std::is_same_v<S, T>) {
+      task.b = p.b.data + std::int64_t{pass} * plan.depth * p.b.row +
+               std::int64_t{strip} * plan.tile_columns;
+      task.b_row = p.b.row;
     }
-    task.b = p.b.data + std::int64_t{pass} * plan.depth * p.b.row +
-             std::int64_t{strip} * plan.tile_columns;
-    task.b_row = p.b.row;
   }
   tile_output<T> output(int row, int column) const {
     return output_of(sink, offset + row * p.c_row + column, p.c_row);
@@ -211,45 +226,50 @@ void multiply_short(const product<T>& p, const blocking<T>& plan, work_range til
   }
 }
 
+/// Copies `count` elements that lie `step` apart.
+template <class T, class S>
+void gather_row(const S* from, std::int64_t step, int count, T* to) {
+  for (int k = 0; k < count; ++k) to[k] = static_cast<T>(from[k * step]);
+}
+
 /// Units of `dot_rows`: lanes<T> columns, all rows.
-template <class T>
-void multiply_dot_rows(const product<T>& p, work_range units, std::int64_t offset,
+template <class T, class S>
+void multiply_dot_rows(const product<T, S>& p, work_range units, std::int64_t offset,
                        const any_sink<T>& sink, T* scratch) {
   constexpr int L = lanes<T>;
-  const T* a = p.a.data;
-  std::int64_t a_row = p.a.row;
-  if (p.a.column != 1) {
-    for (int i = 0; i < p.rows; ++i) {
-      for (int k = 0; k < p.depth; ++k) {
-        scratch[std::int64_t{i} * p.depth + k] = p.a.data[i * p.a.row + k * p.a.column];
-      }
-    }
-    a = scratch;
-    a_row = p.depth;
+  const T* a = scratch;
+  std::int64_t a_row = p.depth;
+  if (copies_vectors(p)) {
+    for (int i = 0; i < p.rows; ++i)
+      gather_row(p.a.data + i * p.a.row, p.a.column, p.depth, scratch + std::int64_t{i} * p.depth);
+  } else if constexpr (std::is_same_v<S, T>) {
+    a = p.a.data;
+    a_row = p.a.row;
   }
   alignas(64) T sums[L];
   for (int u = units.first; u < units.last; ++u) {
     const int j = u * L, count = std::min(L, p.columns - j);
     for (int i = 0; i < p.rows; ++i) {
-      store(sums, dot_rows(p.b.data + j * p.b.column, p.b.column, a + i * a_row, count, p.depth));
+      store(sums,
+            dot_rows<T>(p.b.data + j * p.b.column, p.b.column, a + i * a_row, count, p.depth));
       sink.hand_over(sums, L, 1, count, offset + i * p.c_row + j, 0, i, j);
     }
   }
 }
 
 /// Units of `dot_columns`: lanes<T> rows.
-template <class T>
-void multiply_dot_columns(const product<T>& p, work_range units, std::int64_t offset,
+template <class T, class S>
+void multiply_dot_columns(const product<T, S>& p, work_range units, std::int64_t offset,
                           const any_sink<T>& sink, T* scratch) {
   constexpr int L = lanes<T>;
-  const T* b = p.b.data;
-  if (p.b.row != 1) {
-    for (int k = 0; k < p.depth; ++k) scratch[k] = p.b.data[k * p.b.row];
-    b = scratch;
-  }
+  const T* b = scratch;
+  if (copies_vectors(p))
+    gather_row(p.b.data, p.b.row, p.depth, scratch);
+  else if constexpr (std::is_same_v<S, T>)
+    b = p.b.data;
   for (int u = units.first; u < units.last; ++u) {
     const int i = u * L, count = std::min(L, p.rows - i);
-    const vec<T> dots = dot_rows(p.a.data + i * p.a.row, p.a.row, b, count, p.depth);
+    const vec<T> dots = dot_rows<T>(p.a.data + i * p.a.row, p.a.row, b, count, p.depth);
     if (sink.target() && !sink.adds() && p.c_row == 1) {
       store_first(sink.target() + offset + i, count, dots);
       continue;
@@ -261,8 +281,8 @@ void multiply_dot_columns(const product<T>& p, work_range units, std::int64_t of
 }
 
 /// Units of `sum_rows`: 8 * lanes<T> columns.
-template <class T>
-void multiply_sum_rows(const product<T>& p, work_range units, std::int64_t offset,
+template <class T, class S>
+void multiply_sum_rows(const product<T, S>& p, work_range units, std::int64_t offset,
                        const any_sink<T>& sink) {
   constexpr int L = lanes<T>, wide = gemm_plan<T>::wide;
   alignas(64) T sums[wide];
@@ -286,8 +306,9 @@ void multiply_sum_rows(const product<T>& p, work_range units, std::int64_t offse
   }
 }
 
-template <class T>
-void multiply(const product<T>& p, const any_sink<T>& sink, std::byte* scratch, work_range units) {
+template <class T, class S>
+void multiply(const product<T, S>& p, const any_sink<T>& sink, std::byte* scratch,
+              work_range units) {
   T* const elements = reinterpret_cast<T*>(scratch);
   const gemm_plan<T> plan(p);
   const int each = plan.units;
@@ -295,7 +316,7 @@ void multiply(const product<T>& p, const any_sink<T>& sink, std::byte* scratch, 
     const int index = unit / each;
     const work_range part{unit - index * each, std::min(each, units.last - index * each)};
     unit += part.size();
-    product<T> one = p;
+    product<T, S> one = p;
     one.a.data += index * p.a_batch;
     if (!p.packed_b) one.b.data += index * p.b_batch;
     const std::int64_t offset = index * p.c_batch;
@@ -310,11 +331,13 @@ void multiply(const product<T>& p, const any_sink<T>& sink, std::byte* scratch, 
         multiply_dot_columns(one, part, offset, sink, elements);
         break;
       default: {
-        if (!p.packed_b && plan.blocks.is_short()) {
-          multiply_short(one, plan.blocks, part, offset, sink);
-          break;
+        if constexpr (std::is_same_v<S, T>) {
+          if (!p.packed_b && plan.blocks.is_short()) {
+            multiply_short(one, plan.blocks, part, offset, sink);
+            break;
+          }
         }
-        product_source<T> source{one, plan.blocks, offset, sink};
+        product_source<T, S> source{one, plan.blocks, offset, sink};
         multiply_units(plan.blocks, part, source, elements);
       }
     }
@@ -323,24 +346,23 @@ void multiply(const product<T>& p, const any_sink<T>& sink, std::byte* scratch, 
 
 }  // namespace detail
 
-template <class T>
-constexpr int gemm_units(const product<T>& p) {
+template <class T, class S>
+constexpr int gemm_units(const product<T, S>& p) {
   return std::max(0, p.batch) * detail::gemm_plan<T>(p).units;
 }
 
-template <class T>
-constexpr std::int64_t gemm_scratch(const product<T>& p) {
+template <class T, class S>
+constexpr std::int64_t gemm_scratch(const product<T, S>& p) {
   const detail::gemm_plan<T> plan(p);
   std::int64_t elements = plan.blocks.scratch();
-  if (plan.method == detail::gemm_method::dot_rows && p.a.column != 1) {
-    elements = std::int64_t{p.rows} * p.depth;
-  }
-  if (plan.method == detail::gemm_method::dot_columns && p.b.row != 1) elements = p.depth;
+  if (detail::copies_vectors(p))
+    elements = plan.method == detail::gemm_method::dot_rows ? std::int64_t{p.rows} * p.depth
+                                                            : std::int64_t{p.depth};
   return elements * std::int64_t{sizeof(T)};
 }
 
-template <class T, class Sink>
-void gemm(const product<T>& p, const Sink& sink, std::byte* scratch, work_range units) {
+template <class T, class S, class Sink>
+void gemm(const product<T, S>& p, const Sink& sink, std::byte* scratch, work_range units) {
   detail::multiply(p, detail::any_sink<T>(sink), scratch, units);
 }
 

@@ -4,7 +4,7 @@
 //   static constexpr bool indirect            rows of B are found through a table
 //   void begin(int pass)                      called before anything of a pass is read
 //   int depth(int pass)                       summands of a pass
-//   matrix<T> a(int pass)                     A of this pass
+//   matrix<S> a(int pass)                     A of this pass; it is packed if S is not T
 //   void pack_b(int pass, int strip, T* to)   copies a strip of B, if it is to be packed,
 //   void find_b(int pass, int strip, task&)   else says where it lies
 //   tile_output<T> output(int row, int column)   where C lies, if tiles are stored there at once,
@@ -119,7 +119,7 @@ void multiply_tiles(const blocking<T>& plan, work_range rows, work_range strips,
       for (int pass = 0; pass < plan.passes; ++pass) {
         source.begin(pass);
         const int depth = source.depth(pass);
-        const matrix<T> a = source.a(pass);
+        const auto a = source.a(pass);
         if (plan.pack_b) {
           for (int s = s0; s < s1; ++s) {
             source.pack_b(pass, s, packed_b + std::int64_t{s - s0} * depth * tile_columns);
@@ -158,7 +158,7 @@ void multiply_tiles(const blocking<T>& plan, work_range rows, work_range strips,
                 task.a = packed_a + std::int64_t{i - i0} * depth;
                 task.a_row = 1;
                 task.a_column = height;
-              } else {
+              } else if constexpr (std::is_same_v<decltype(a.data), const T*>) {
                 task.a = a.data + i * a.row;
                 task.a_row = a.row;
                 task.a_column = a.column;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cella/backend/cpu/simd.hpp>
+#include <cella/backend/cpu/storage.hpp>
 #include <cstdint>
 #include <utility>
 
@@ -113,19 +113,19 @@ inline void multiply_tile(int rows, int vectors, const tile_task<T>& task) {
 
 /// Copies `width` x `depth` elements, element (r, k) at `from[r * width_stride + k *
 /// depth_stride]`, into a panel: (r, k) at `to[k * panel + r]`. Rows from `width` to `panel` become
-/// zero.
-template <class T>
-[[gnu::noinline]] void pack_panel(int width, int depth, const T* from, std::int64_t width_stride,
+/// zero. The elements may be stored in another type than is computed in.
+template <class T, class S>
+[[gnu::noinline]] void pack_panel(int width, int depth, const S* from, std::int64_t width_stride,
                                   std::int64_t depth_stride, T* to, int panel) {
   constexpr int L = lanes<T>;
   if (width_stride == 1) {
     const int whole = width / L * L;
     for (int k = 0; k < depth; ++k) {
-      const T* source = from + k * depth_stride;
+      const S* source = from + k * depth_stride;
       T* target = to + std::int64_t{k} * panel;
-      for (int r = 0; r < whole; r += L) store_unaligned(target + r, load_unaligned(source + r));
+      for (int r = 0; r < whole; r += L) store_unaligned(target + r, load_stored<T>(source + r));
       for (int r = whole; r < panel; r += L) {
-        const vec<T> rest = load_first(source + r, std::clamp(width - r, 0, L));
+        const vec<T> rest = load_stored<T>(source + r, std::clamp(width - r, 0, L));
         store_first(target + r, std::min(L, panel - r), rest);
       }
     }
@@ -135,18 +135,18 @@ template <class T>
     for (int k = 0; k < depth; k += L) {
       const int columns = std::min(L, depth - k);
       for (int r = 0; r < panel; r += L) {
-        const T* source = from + r * width_stride + k;
+        const S* source = from + r * width_stride + k;
         T* target = to + std::int64_t{k} * panel + r;
         const int rows = std::min(L, panel - r);
         vec<T> square[L];
         if (r + L <= width && columns == L) {
 #pragma GCC unroll 16
-          for (int i = 0; i < L; ++i) square[i] = load_unaligned(source + i * width_stride);
+          for (int i = 0; i < L; ++i) square[i] = load_stored<T>(source + i * width_stride);
         } else {
 #pragma GCC unroll 16
           for (int i = 0; i < L; ++i) {
             square[i] =
-                r + i < width ? load_first(source + i * width_stride, columns) : vec<T>(T(0));
+                r + i < width ? load_stored<T>(source + i * width_stride, columns) : vec<T>(T(0));
           }
         }
         transpose<T>(square);
@@ -165,7 +165,8 @@ template <class T>
   }
   for (int k = 0; k < depth; ++k) {
     T* target = to + std::int64_t{k} * panel;
-    for (int r = 0; r < width; ++r) target[r] = from[r * width_stride + k * depth_stride];
+    for (int r = 0; r < width; ++r)
+      target[r] = static_cast<T>(from[r * width_stride + k * depth_stride]);
     for (int r = width; r < panel; ++r) target[r] = T(0);
   }
 }

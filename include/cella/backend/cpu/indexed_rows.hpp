@@ -18,7 +18,7 @@ void gather_rows(const T* table, std::int64_t rows, std::int64_t width, const In
     if (r >= 0 && r < rows) {
       std::memcpy(y, table + r * width, std::size_t(width) * sizeof(T));
     } else {
-      for (std::int64_t j = 0; j < width; ++j) y[j] = std::numeric_limits<T>::quiet_NaN();
+      for (std::int64_t j = 0; j < width; ++j) y[j] = T(std::numeric_limits<float>::quiet_NaN());
     }
   }
 }

@@ -40,31 +40,35 @@ struct loop_cursor {
   vec<T> value{};
 
   [[gnu::always_inline]] vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
-  template <int K, access How>
+  template <int K, access How, class S>
   [[gnu::always_inline]] vec<T> read() const {
     const std::int64_t move = step[std::size_t(K)];
-    const T* p = a.in[std::size_t(K)];
+    const auto* p = elements_at<S>(a.in[std::size_t(K)]);
     if constexpr (Lanes) {
+      static_assert(std::is_void_v<S>);
       const std::int64_t where = at[std::size_t(K)] + i * move;
       if constexpr (How == access::moving)
         return load(p + where * lanes<T>);
       else
         return vec<T>(p[where]);
+    } else if constexpr (How == access::drawn) {
+      return drawn_at<K, T>(p, at[std::size_t(K)] + i);
     } else if constexpr (How == access::fixed) {
-      return vec<T>(p[at[std::size_t(K)]]);
+      return vec<T>(static_cast<T>(p[at[std::size_t(K)]]));
     } else if constexpr (How == access::strided) {
       return spread(p + at[std::size_t(K)] + i * move, move);
     } else {
       p += at[std::size_t(K)] + i;
       if constexpr (Whole)
-        return load_unaligned(p);
+        return load_stored<T>(p);
       else
-        return load_first(p, count);
+        return load_stored<T>(p, count);
     }
   }
-  [[gnu::noinline]] vec<T> spread(const T* p, std::int64_t move) const {
+  template <class S>
+  [[gnu::noinline]] vec<T> spread(const S* p, std::int64_t move) const {
     alignas(64) std::array<T, std::size_t(lanes<T>)> row{};
-    for (int j = 0; j < count; ++j) row[std::size_t(j)] = p[j * move];
+    for (int j = 0; j < count; ++j) row[std::size_t(j)] = static_cast<T>(p[j * move]);
     return load(row.data());
   }
 };
@@ -175,16 +179,14 @@ template <class T, int Reads, bool Lanes, bool Ragged, class Line>
     auto turn = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
       const loop_cursor<T, Reads, Line::results, Lanes, Whole> c{a, at, step, i, count};
       const auto y = Line::evaluate(c);
-      for (std::size_t k = 0; k < y.size(); ++k) {
-        const std::int64_t element = row[k] + i;
-        if constexpr (Lanes) {
+      if constexpr (Lanes) {
+        for (std::size_t k = 0; k < y.size(); ++k) {
+          const std::int64_t element = row[k] + i;
           store(a.out[k] + element * lanes<T>,
                 Ragged && element >= dead.from ? keep(dead.live, y[k]) : y[k]);
-        } else if constexpr (Whole) {
-          store_unaligned(a.out[k] + element, y[k]);
-        } else {
-          store_first(a.out[k] + element, count, y[k]);
         }
+      } else {
+        Line::store(a.out, y, Whole ? lanes<T> : count, [&](std::size_t k) { return row[k] + i; });
       }
     };
     const std::int64_t whole = first + (last - first) / width * width;

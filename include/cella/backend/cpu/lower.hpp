@@ -14,15 +14,19 @@
 #include <cella/backend/cpu/lanes_dense.hpp>
 #include <cella/backend/cpu/lanes_softmax.hpp>
 #include <cella/backend/cpu/loops.hpp>
+#include <cella/backend/cpu/permute.hpp>
 #include <cella/backend/cpu/product_of.hpp>
 #include <cella/backend/cpu/records.hpp>
 #include <cella/backend/cpu/single_sample.hpp>
+#include <cella/backend/cpu/softmax.hpp>
 #include <cella/backend/cpu/softmax_rows.hpp>
 #include <cella/ops/batch_norm.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/indexing.hpp>
+#include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/softmax.hpp>
 #include <cella/passes/product_form.hpp>
 #include <utility>
 
@@ -157,25 +161,33 @@ struct lowered {
     }
     return strides;
   }
-  static constexpr product<T> matrices(const T* left, const T* right) {
+  /// The type that the operands of a product are stored in.
+  static constexpr dtype operand_type() {
+    return s.kind == step_kind::product ? g.type(g.operand(s.anchor, 0)).element : P::element_type;
+  }
+  using stored_type = element<operand_type()>;
+  static constexpr product<T, stored_type> matrices(const stored_type* left,
+                                                    const stored_type* right) {
     constexpr product_form f =
         s.kind == step_kind::product ? form_of_product(g, s.anchor) : product_form{};
-    return product_of(f, left, right);
+    return product_of<T>(f, left, right);
   }
 
   /// The product as it is computed: with its weights packed where the plan says so.
-  static constexpr product<T> with_packed(product<T> p, const T* packed) {
+  static constexpr product<T, stored_type> with_packed(product<T, stored_type> p, const T* packed) {
     if (packs_weights()) {
       p.packed_b = true;
-      p.b.data = packed;
+      p.packed = packed;
     }
     return p;
   }
-  static product<T> matrices(const memory& m) {
-    const T* const packed = packs_weights() ? m.at<const T>(s.in[3]) : nullptr;
-    return with_packed(matrices(m.at<const T>(s.in[0]), m.at<const T>(s.in[1])), packed);
+  static product<T, stored_type> matrices(const memory& m) {
+    return matrices(m.at<const stored_type>(s.in[0]), m.at<const stored_type>(s.in[1]));
   }
-  static constexpr product<T> planned_product() {
+  static product<T, stored_type> packed_matrices(const memory& m) {
+    return with_packed(matrices(m), packs_weights() ? m.at<const T>(s.in[3]) : nullptr);
+  }
+  static constexpr product<T, stored_type> planned_product() {
     return with_packed(matrices(nullptr, nullptr), nullptr);
   }
 
@@ -226,9 +238,9 @@ struct lowered {
                                       extent(4)};
       lanes_dense<lanes_dense_tiles(e)>(units, e, in(1), in(0), lanes_epilogue(m));
     } else if constexpr (s.kind == step_kind::product && packs_weights() && Phase == 0) {
-      gemm_pack(matrices(in(0), in(1)), m.at<T>(s.in[3]), units);
+      gemm_pack(matrices(m), m.at<T>(s.in[3]), units);
     } else if constexpr (s.kind == step_kind::product) {
-      gemm(matrices(m), plain_epilogue(m), scratch, units);
+      gemm(packed_matrices(m), plain_epilogue(m), scratch, units);
     } else if constexpr (s.kind == step_kind::product_weights && Phase == 0) {
       lanes_transpose(units, dense_weights(), in(1), m.at<T>(s.scratch));
     } else if constexpr (s.kind == step_kind::product_weights) {
@@ -252,6 +264,15 @@ struct lowered {
                   std::size_t(extent(0)));
     } else if constexpr (s.kind == step_kind::control) {
       control_step<P, I>::run(m);
+    } else if constexpr (s.kind == step_kind::softmax) {
+      softmax<is<log_softmax_op>(g.nodes[std::size_t(s.anchor)])>(units, lines(), in(0),
+                                                                  m.at<T>(s.outputs[0].at));
+    } else if constexpr (s.kind == step_kind::random_stream) {
+      *m.at<std::uint64_t>(s.outputs[0].at) = stream_key(m);
+    } else if constexpr (s.kind == step_kind::random_uniform && one_stream()) {
+      uniform_numbers(units, stream_key(m), g.type(s.anchor).size(), m.at<T>(s.outputs[0].at));
+    } else if constexpr (s.kind == step_kind::permute) {
+      permute(units, permuted(), m.at<const moved>(s.in[0]), m.at<moved>(s.outputs[0].at));
     } else {
       run_generic(m);
     }
@@ -322,6 +343,12 @@ struct lowered {
         return pack_lanes_units<T>(unbordered());
       case step_kind::border:
         return lane_blocks<T>(samples) * extent(1);
+      case step_kind::softmax:
+        return softmax_units<T>(lines());
+      case step_kind::random_uniform:
+        return one_stream() ? uniform_units(g.type(s.anchor).size()) : 1;
+      case step_kind::permute:
+        return permute_units<moved>(permuted());
       default:
         return 1;
     }
@@ -582,6 +609,33 @@ struct lowered {
     return 1;
   }
 
+  /// The anchor's operand, seen as lines along its axis.
+  static constexpr search_extents searched() {
+    const tensor_type x = g.type(g.operand(s.anchor, 0));
+    const int axis =
+        g.nodes[std::size_t(s.anchor)].attributes.template as<cella::detail::axis_options>().axis;
+    return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
+  }
+  static constexpr softmax_extents lines() {
+    const search_extents e = searched();
+    return {e.outer, int(e.extent), e.inner};
+  }
+  /// Whether random numbers have one key, and not one for each index of leading axes.
+  static constexpr bool one_stream() { return g.type(g.operand(s.anchor, 0)).size() == 2; }
+  static std::uint64_t stream_key(const memory& m) {
+    using options = random_uniform_op::options;
+    return random_uniform_op::key_of(
+        m.at<const std::uint64_t>(s.in[0]),
+        g.nodes[std::size_t(s.anchor)].attributes.template as<options>().stream);
+  }
+  static constexpr permutation_extents permuted() {
+    return permutation_of(
+        g.type(g.operand(s.anchor, 0)).shape,
+        g.nodes[std::size_t(s.anchor)].attributes.template as<transpose_op::options>().permutation);
+  }
+  /// What is moved where the axes of a tensor change places: elements of the anchor's size.
+  using moved = element_of_size<size_of(g.nodes[std::size_t(s.anchor)].type.element)>;
+
   /// Copies a lanes tensor into one with a zero border. Units: planes.
   static void add_border(work_range units, lanes_image_extents e, const T* x, T* y) {
     for (int u = units.first; u < units.last; ++u) {
@@ -596,11 +650,13 @@ struct lowered {
     }
   }
 
-  /// Rows of a table of this program's element type by 32-bit or 64-bit indices.
+  /// Rows of a table of this program's element type by 32-bit or 64-bit indices; rows that are only
+  /// moved may be of 16 bits.
   template <class Op>
   static constexpr bool indexes_rows() {
     const node& n = g.nodes[std::size_t(s.anchor)];
-    if (!is<Op>(n) || n.type.element != P::element_type) return false;
+    const bool moves = is<gather_op>(n) && is_storage_only(n.type.element);
+    if (!is<Op>(n) || (n.type.element != P::element_type && !moves)) return false;
     const dtype index = g.type(g.operand(s.anchor, 1)).element;
     return (index == dtype::i32 || index == dtype::i64) &&
            n.attributes.template as<cella::detail::indexing_options>().axis == 0;
@@ -609,12 +665,6 @@ struct lowered {
   template <int K>
   using operand_element = element<g.type(g.operand(s.anchor, K)).element>;
 
-  static constexpr search_extents searched() {
-    const tensor_type x = g.type(g.operand(s.anchor, 0));
-    const int axis =
-        g.nodes[std::size_t(s.anchor)].attributes.template as<cella::detail::axis_options>().axis;
-    return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
-  }
   template <class Op>
   static constexpr bool searches() {
     if constexpr (is<Op>(g.nodes[std::size_t(s.anchor)])) {
@@ -628,9 +678,9 @@ struct lowered {
     constexpr const node& n = g.nodes[std::size_t(s.anchor)];
     if constexpr (indexes_rows<gather_op>()) {
       constexpr tensor_type table = g.type(g.operand(s.anchor, 0));
-      gather_rows(m.at<const T>(s.in[0]), table[0], table.shape.size(1, table.rank()),
-                  m.at<const operand_element<1>>(s.in[1]), g.type(g.operand(s.anchor, 1)).size(),
-                  m.at<T>(s.outputs[0].at));
+      gather_rows(m.at<const operand_element<0>>(s.in[0]), table[0],
+                  table.shape.size(1, table.rank()), m.at<const operand_element<1>>(s.in[1]),
+                  g.type(g.operand(s.anchor, 1)).size(), m.at<operand_element<0>>(s.outputs[0].at));
       return;
     } else if constexpr (indexes_rows<scatter_op>()) {
       scatter_rows(m.at<const T>(s.in[0]), m.at<const operand_element<1>>(s.in[1]),

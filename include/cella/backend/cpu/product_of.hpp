@@ -6,9 +6,10 @@
 
 namespace cella::cpu {
 
-template <class T>
-constexpr product<T> product_of(const product_form& f, const T* left, const T* right) {
-  product<T> p;
+/// Computed in T, of operands that are stored as S.
+template <class T, class S>
+constexpr product<T, S> product_of(const product_form& f, const S* left, const S* right) {
+  product<T, S> p;
   p.rows = int(f.rows);
   p.columns = int(f.columns);
   p.depth = int(f.depth);

@@ -1,11 +1,14 @@
-// Many numbers of a stream at once: the same ones that `generator` gives one after the other,
-// normal ones to 4 units in the last place of a double.
+// Many numbers of a stream at once: the same ones that `generator` and `uniform` give one after the
+// other, normal ones to 4 units in the last place of a double.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cella/backend/cpu/trigonometry.hpp>
+#include <cella/backend/work_range.hpp>
 #include <cella/graph/random.hpp>
 #include <cstdint>
+#include <cstring>
 #include <numbers>
 #include <span>
 
@@ -18,16 +21,24 @@ using random_words = xsimd::batch<std::uint64_t>;
 /// Vectors that are computed side by side: a round waits for its multiplications.
 inline constexpr int random_vectors = 4;
 
-/// The whole products of words.
-[[gnu::always_inline]] inline random_words multiply_words(random_words a, random_words b) {
+/// A vector of the compiler's own, for shuffles and products that the SIMD library has not.
+template <class T, int Lanes>
+struct compiler_vector {
+  typedef T type __attribute__((vector_size(sizeof(T) * Lanes)));
+};
+using word_lanes = compiler_vector<std::uint64_t, lanes<double>>::type;
+
+/// The products of the lower halves of the lanes.
+[[gnu::always_inline]] inline word_lanes multiply_words(word_lanes a, std::uint64_t factor) {
+  const word_lanes b = factor + word_lanes{};
 #if defined(__AVX512F__)
-  return _mm512_mul_epu32(a, b);
+  return (word_lanes)_mm512_mul_epu32((__m512i)a, (__m512i)b);
 #elif defined(__AVX2__)
-  return _mm256_mul_epu32(a, b);
+  return (word_lanes)_mm256_mul_epu32((__m256i)a, (__m256i)b);
 #elif defined(__SSE2__)
-  return _mm_mul_epu32(a, b);
+  return (word_lanes)_mm_mul_epu32((__m128i)a, (__m128i)b);
 #else
-  return a * b;
+  return (a & 0xffffffffu) * b;
 #endif
 }
 
@@ -35,29 +46,52 @@ inline constexpr int random_vectors = 4;
 struct random_blocks {
   random_words word[4][random_vectors];
 };
-/// Blocks `first` and following of stream 0 of `key`.
-[[gnu::noinline]] inline random_blocks philox_blocks(std::uint64_t key, std::uint32_t first) {
-  const random_words low(std::uint64_t{0xffffffffu});
-  std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
-  random_blocks r;
-  alignas(64) std::uint64_t counters[lanes<double>];
-  for (int v = 0; v < random_vectors; ++v) {
-    for (std::uint64_t& c : counters) c = first++;
-    r.word[0][v] = random_words::load_aligned(counters);
-    r.word[1][v] = r.word[2][v] = r.word[3][v] = random_words(std::uint64_t{0});
+/// The blocks of one vector while they are encrypted. Multiplications see the lower halves of the
+/// lanes only: the upper ones hold anything until the end.
+struct philox_lanes {
+  word_lanes w0, w1, w2, w3;
+
+  [[gnu::always_inline]] explicit philox_lanes(std::uint64_t first) {
+    for (int i = 0; i < lanes<double>; ++i) w0[i] = first + std::uint64_t(i);
+    w1 = w0 >> 32;
+    w2 = w3 = word_lanes{};
   }
-  for (int round = 0; round < 10; ++round) {
-    for (int v = 0; v < random_vectors; ++v) {
-      const random_words a = multiply_words(r.word[0][v], random_words(std::uint64_t{0xd2511f53u}));
-      const random_words b = multiply_words(r.word[2][v], random_words(std::uint64_t{0xcd9e8d57u}));
-      r.word[0][v] = (b >> 32) ^ r.word[1][v] ^ random_words(std::uint64_t{k0});
-      r.word[1][v] = b & low;
-      r.word[2][v] = (a >> 32) ^ r.word[3][v] ^ random_words(std::uint64_t{k1});
-      r.word[3][v] = a & low;
+  [[gnu::always_inline]] void round(std::uint64_t k0, std::uint64_t k1) {
+    const word_lanes a = multiply_words(w0, 0xd2511f53u), b = multiply_words(w2, 0xcd9e8d57u);
+    w0 = (b >> 32) ^ w1 ^ k0;
+    w1 = b;
+    w2 = (a >> 32) ^ w3 ^ k1;
+    w3 = a;
+  }
+  void put(int vector, random_blocks& to) const {
+    std::size_t k = 0;
+    for (const word_lanes w : {w0, w1, w2, w3}) {
+      const word_lanes low = w & 0xffffffffu;
+      std::memcpy(&to.word[k++][vector], &low, sizeof low);
     }
+  }
+};
+
+/// Blocks `first` and following of stream 0 of `key`.
+[[gnu::noinline]] inline random_blocks philox_blocks(std::uint64_t key, std::uint64_t first) {
+  constexpr std::uint64_t n = lanes<double>;
+  std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
+  // Not an array, which g++ 12 would keep in memory.
+  static_assert(random_vectors == 4);
+  philox_lanes a(first), b(first + n), c(first + 2 * n), d(first + 3 * n);
+  for (int round = 0; round < 10; ++round) {
+    a.round(k0, k1);
+    b.round(k0, k1);
+    c.round(k0, k1);
+    d.round(k0, k1);
     k0 += 0x9e3779b9u;
     k1 += 0xbb67ae85u;
   }
+  random_blocks r;
+  a.put(0, r);
+  b.put(1, r);
+  c.put(2, r);
+  d.put(3, r);
   return r;
 }
 
@@ -122,6 +156,87 @@ void for_normal(std::uint64_t key, std::int64_t n, F f) {
     detail::normal_numbers(key, std::uint32_t(first), numbers);
     f(first,
       std::span<const double>(numbers, std::size_t(std::min<std::int64_t>(chunk, n - first))));
+  }
+}
+
+// ---- uniform numbers in single precision, at any place of a stream
+
+namespace detail {
+
+/// Numbers that are made at a time, from whole blocks.
+inline constexpr int drawn_chunk = 4 * random_chunk;
+
+/// numbers[i] = uniform<float>(key, first + i); `first` is a multiple of 4.
+template <class T>
+[[gnu::noinline]] void make_uniform(std::uint64_t key, std::uint64_t first, T* numbers) {
+  const random_blocks b = philox_blocks(key, first / 4);
+  constexpr int n = lanes<double>;
+  using whole = typename compiler_vector<std::int32_t, 2 * n>::type;
+  using real = typename compiler_vector<T, 2 * n>::type;
+  const auto put = [](word_lanes w, T* to) {
+    const real y = __builtin_convertvector((whole)w >> 8 & 0xffffff, real) * T(0x1p-24);
+    std::memcpy(to, &y, sizeof y);
+  };
+  for (int v = 0; v < random_vectors; ++v, numbers += 4 * n) {
+    word_lanes w[4];
+    for (int k = 0; k < 4; ++k) std::memcpy(&w[k], &b.word[k][v], sizeof w[k]);
+    const word_lanes even = w[0] | w[1] << 32, odd = w[2] | w[3] << 32;
+    if constexpr (n == 8) {
+      put(__builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11), numbers);
+      put(__builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15), numbers + 2 * n);
+    } else if constexpr (n == 4) {
+      put(__builtin_shufflevector(even, odd, 0, 4, 1, 5), numbers);
+      put(__builtin_shufflevector(even, odd, 2, 6, 3, 7), numbers + 2 * n);
+    } else {
+      static_assert(n == 2);
+      put(__builtin_shufflevector(even, odd, 0, 2), numbers);
+      put(__builtin_shufflevector(even, odd, 1, 3), numbers + 2 * n);
+    }
+  }
+}
+
+/// The numbers that a thread made last.
+template <class T>
+struct drawn_numbers {
+  std::uint64_t key{};
+  std::uint64_t first = std::uint64_t{1} << 62;  // no stream is that long
+  alignas(64) T numbers[drawn_chunk]{};
+};
+
+}  // namespace detail
+
+/// uniform<float>(key, first) and following, as a vector. Who draws from several streams in turn
+/// tells them apart by `Stream`: each has a chunk of numbers, made at once because a round waits
+/// for its multiplications.
+template <class T, int Stream = 0>
+[[gnu::always_inline]] inline vec<T> uniform_vector(std::uint64_t key, std::int64_t first) {
+  static constinit thread_local detail::drawn_numbers<T> made{};
+  const auto begin = static_cast<std::uint64_t>(first);
+  if (begin - made.first > std::uint64_t{detail::drawn_chunk - lanes<T>} || made.key != key)
+      [[unlikely]] {
+    made.key = key;
+    made.first = begin / 4 * 4;
+    detail::make_uniform<T>(key, made.first, made.numbers);
+  }
+  return load_unaligned(made.numbers + (begin - made.first));
+}
+
+/// y[i] = uniform<float>(key, i), for the units' part of `count` numbers.
+inline constexpr std::int64_t uniform_unit = 4096;
+constexpr int uniform_units(std::int64_t count) {
+  return int((count + uniform_unit - 1) / uniform_unit);
+}
+template <class T>
+[[gnu::noinline]] void uniform_numbers(work_range units, std::uint64_t key, std::int64_t count,
+                                       T* y) {
+  constexpr int L = lanes<T>;
+  const std::int64_t end = std::min(count, units.last * uniform_unit);
+  for (std::int64_t i = units.first * uniform_unit; i < end; i += L) {
+    const vec<T> v = uniform_vector<T>(key, i);
+    if (i + L <= end)
+      store_unaligned(y + i, v);
+    else
+      store_first(y + i, int(end - i), v);
   }
 }
 

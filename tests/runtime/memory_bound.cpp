@@ -1,0 +1,93 @@
+#include <doctest/doctest.h>
+
+#include "patterns.hpp"
+#include "step_check.hpp"
+
+using namespace cella;
+using namespace cella::test;
+
+namespace {
+
+template <class P>
+constexpr int steps_of_kind(step_kind kind) {
+  int n = 0;
+  for (const plan_step& s : P::plan.steps) n += s.kind == kind;
+  return n;
+}
+
+/// Every step agrees with the interpreter, and all but `without` operations have a kernel (the key
+/// of the next call has none).
+template <class Cell, dtype Element, int... Extents>
+void check_kernels(double tolerance = Element == dtype::f32 ? 4e-6 : 1e-13, int without = 0) {
+  using P = program<Cell, true, Element, tensor<Element, Extents...>>;
+  CHECK(steps_of_kind<P>(step_kind::generic) == without);
+  Cell cell{};
+  parameter_store store(cell, 11, Element);
+  std::vector<double> x(std::size_t(shape{Extents...}.size()));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = uniform<double>(5, i) * 6 - 3;
+  std::string where;
+  const double error = check_steps<P>(store, {x}, {}, where);
+  INFO(where);
+  CHECK(error <= tolerance);
+}
+
+/// Softmax along each axis of a tensor, and derivatives.
+struct distributions {
+  constexpr std::array<var, 6> operator()(var x) const {
+    const auto entropy = [](var y) {
+      return -sum(softmax(y) * log_softmax(y)) + sum(softmax(y, 1) * y) + sum(log_softmax(y, 0));
+    };
+    return {softmax(x),        softmax(x, 0),
+            log_softmax(x, 1), log_softmax(2 * x) + 1,
+            grad(entropy)(x),  softmax(transpose(x, {0, 2, 1}))};
+  }
+};
+struct permutations {
+  constexpr std::array<var, 4> operator()(var x) const {
+    return {transpose(x, {2, 1, 0}), transpose(2 * x, {0, 2, 1}) + 1, transpose(x, {1, 0, 2}),
+            cast(transpose(cast(x, dtype::i32), {1, 2, 0}), x.element())};
+  }
+};
+
+/// Both passes of dropout, behind loops whose rows are of any length, in a sum, and the numbers
+/// themselves.
+struct dropped {
+  constexpr std::array<var, 4> operator()(var x) const {
+    const var row = slice(x, 0, 0, 1);
+    const auto loss = [](var y) { return sum(square(dropout(y, 0.25))); };
+    return {dropout(x, 0.5), dropout(x + row, 0.1) * 2, grad(loss)(x), random_uniform(x)};
+  }
+};
+/// Dropout of the result of a product, its gradient, and in a sum.
+struct dropped_layer {
+  nn::dense<17, 9> layer{};
+  constexpr std::array<var, 3> operator()(var x) const {
+    const auto loss = [this](var y) { return sum(square(dropout(relu(layer(y)), 0.5))); };
+    return {dropout(relu(layer(x)), 0.5), grad(loss)(x), sum(dropout(x, 0.75), {1})};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("softmax along any axis has a kernel") {
+  check_kernels<distributions, dtype::f32, 3, 5, 17>();
+  check_kernels<distributions, dtype::f64, 2, 9, 8>();
+}
+TEST_CASE("axes change places in a kernel") {
+  using P = program<permutations, false, dtype::f32, tensor<dtype::f32, 3, 17, 33>>;
+  static_assert(steps_of_kind<P>(step_kind::permute) == 4);
+  permutations cell{};
+  parameter_store store(cell, 11, dtype::f32);
+  std::vector<double> x(3 * 17 * 33);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = double(i);
+  std::string where;
+  CHECK(check_steps<P>(store, {x}, {}, where) == 0);
+}
+TEST_CASE("loops draw the random numbers that eager mode draws, to the bit") {
+  check_kernels<dropped, dtype::f32, 5, 17>(0, 3);
+  check_kernels<dropped, dtype::f32, 7, 64>(0, 3);
+  check_kernels<dropped, dtype::f64, 3, 8>(0, 3);
+}
+TEST_CASE("products draw as they write") {
+  check_kernels<dropped_layer, dtype::f32, 3, 5, 17>(4e-6, 2);
+}
