@@ -11,6 +11,7 @@
 #include <cstring>
 #include <numbers>
 #include <span>
+#include <utility>
 
 namespace cella::cpu {
 
@@ -166,6 +167,16 @@ namespace detail {
 /// Numbers that are made at a time, from whole blocks.
 inline constexpr int drawn_chunk = 4 * random_chunk;
 
+/// Lanes `First` and following of both, by turns.
+template <int First, class V>
+V zip(V even, V odd) {
+  constexpr int n = lanes<double>;
+  return [&]<int... I>(std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(even, odd, (First + I / 2 + I % 2 * n)...);
+  }
+  (std::make_integer_sequence<int, n>{});
+}
+
 /// numbers[i] = uniform<float>(key, first + i); `first` is a multiple of 4.
 template <class T>
 [[gnu::noinline]] void make_uniform(std::uint64_t key, std::uint64_t first, T* numbers) {
@@ -181,17 +192,8 @@ template <class T>
     word_lanes w[4];
     for (int k = 0; k < 4; ++k) std::memcpy(&w[k], &b.word[k][v], sizeof w[k]);
     const word_lanes even = w[0] | w[1] << 32, odd = w[2] | w[3] << 32;
-    if constexpr (n == 8) {
-      put(__builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11), numbers);
-      put(__builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15), numbers + 2 * n);
-    } else if constexpr (n == 4) {
-      put(__builtin_shufflevector(even, odd, 0, 4, 1, 5), numbers);
-      put(__builtin_shufflevector(even, odd, 2, 6, 3, 7), numbers + 2 * n);
-    } else {
-      static_assert(n == 2);
-      put(__builtin_shufflevector(even, odd, 0, 2), numbers);
-      put(__builtin_shufflevector(even, odd, 1, 3), numbers + 2 * n);
-    }
+    put(zip<0>(even, odd), numbers);
+    put(zip<n / 2>(even, odd), numbers + 2 * n);
   }
 }
 
