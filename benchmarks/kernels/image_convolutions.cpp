@@ -17,6 +17,14 @@ struct stem {
   nn::conv2d<64, 64, 1, false> second{.stride = 2};
   constexpr var operator()(var x) const { return second(relu(first(x))); }
 };
+/// A depthwise convolution and the 1x1 one behind it.
+template <int Channels, int Stride>
+struct separable {
+  nn::conv2d<Channels, Channels, 1, false> before{};
+  nn::conv2d<Channels, Channels, 3, false, Channels> depthwise{.stride = Stride, .padding = 1};
+  nn::conv2d<Channels, Channels, 1, false> pointwise{};
+  constexpr var operator()(var x) const { return pointwise(relu(depthwise(relu(before(x))))); }
+};
 }  // namespace
 
 std::span<const kernel_case> image_convolutions() {
@@ -31,6 +39,12 @@ std::span<const kernel_case> image_convolutions() {
           "convolution", "8 x 64 x 56 x 56, 1x1 to 256 (resnet50_8)"),
       trained<stem, tensor<dtype::f32, 8, 3, 224, 224>>(
           "convolution", "8 x 3 x 224 x 224, 7x7 by 2 to 64 (resnet50_8)"),
+      trained<separable<32, 1>, tensor<dtype::f32, 8, 32, 112, 112>>(
+          "convolution", "8 x 32 x 112 x 112, 3x3 depthwise, 1x1 (mobilenet)"),
+      trained<separable<128, 2>, tensor<dtype::f32, 8, 128, 56, 56>>(
+          "convolution", "8 x 128 x 56 x 56, 3x3 depthwise by 2, 1x1 (mobilenet)"),
+      trained<separable<512, 1>, tensor<dtype::f32, 8, 512, 14, 14>>(
+          "convolution", "8 x 512 x 14 x 14, 3x3 depthwise, 1x1 (mobilenet)"),
       predicted<pair<64, 64, 3>, tensor<dtype::f32, 1, 64, 56, 56>>(
           "convolution", "1 x 64 x 56 x 56, 3x3 (resnet50_1_infer)"),
   };

@@ -5,6 +5,18 @@ namespace cella::benchmark {
 namespace {
 template <int Width, int Hidden>
 using dense_pair = chain<nn::dense<Width, Hidden>, nn::dense<Hidden, Width>>;
+
+/// The same of an input that is stored in 16 bits, as are the operands of all products; weights and
+/// their gradients are of single precision.
+template <dtype Stored, int Width, int Hidden>
+struct narrow_pair {
+  parameter<Hidden, Width> first{initializer::fan_in_uniform(Width)};
+  parameter<Width, Hidden> second{initializer::fan_in_uniform(Hidden)};
+  constexpr var operator()(var x) const {
+    const var h = matmul(x, cast(first, Stored), false, true);
+    return cast(matmul(h, cast(second, Stored), false, true), dtype::f32);
+  }
+};
 }  // namespace
 
 std::span<const kernel_case> products() {
@@ -19,6 +31,10 @@ std::span<const kernel_case> products() {
                                                                   "1 x 784 x 128 (mlp1_infer)"),
       trained<dense_pair<1024, 1024>, tensor<dtype::f64, 128, 1024>, dtype::f64>(
           "product", "128 x 1024 x 1024, f64"),
+      trained<narrow_pair<dtype::bf16, 1024, 1024>, tensor<dtype::bf16, 128, 1024>>(
+          "product", "128 x 1024 x 1024, bf16"),
+      trained<narrow_pair<dtype::f16, 1024, 1024>, tensor<dtype::f16, 128, 1024>>(
+          "product", "128 x 1024 x 1024, f16"),
   };
   return cases;
 }

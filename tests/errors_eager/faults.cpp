@@ -50,13 +50,13 @@ namespace {
 /// Eager mode on inputs that are zero.
 class on_zeros final : public builder::evaluator {
  public:
-  void evaluate(builder& b, node_id n) override {
-    for (node_id o : b.g.operands(n)) {
+  void evaluate(const graph& g, node_id n) override {
+    for (node_id o : g.operands(n)) {
       if (values_.has(o)) continue;
-      memory_.emplace_back(std::size_t(b.g.type(o).bytes()));
-      values_.bind(o, {memory_.back().data(), b.g.type(o)});
+      memory_.emplace_back(std::size_t(g.type(o).bytes()));
+      values_.bind(o, {memory_.back().data(), g.type(o)});
     }
-    values_.evaluate(b.g, n, &compute);
+    values_.evaluate(g, n, &compute);
   }
   double read(node_id n, std::int64_t i) const override {
     return values_.has(n) ? read_element(values_.value(n), i) : 0;

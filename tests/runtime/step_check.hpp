@@ -74,7 +74,8 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
       const std::int64_t size = expected.type.size();
       const bool lanes = s.arrangement == layout::lanes && batched_values(g)[std::size_t(n)];
       const bool blocks =
-          s.arrangement == layout::blocked && blocked_values(g, L)[std::size_t(n)] != 0;
+          s.kind == step_kind::pack_blocks ||
+          (s.arrangement == layout::blocked && blocked_values(g, L)[std::size_t(n)] != 0);
       const std::int64_t plane = blocks ? expected.type.shape.size(2, 4) : 1;
       if (s.kind == step_kind::pack || s.kind == step_kind::border) continue;
       const std::int64_t features = lanes ? size / expected.type[0] : size;

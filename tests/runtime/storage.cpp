@@ -14,6 +14,7 @@
 #include <cella/ops/softmax.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/runtime_path.hpp>
+#include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cmath>
 #include <cstring>
@@ -230,4 +231,30 @@ TEST_CASE_TEMPLATE("an embedding's rows stay in 16 bits, and their gradients are
   const both_ways<looked_up, of<D, 19, 21>, of<dtype::i32, 40>> c;
   CHECK(c.element == D);
   c.agree(4 * unit_roundoff<D>());
+}
+
+namespace {
+
+/// A state of 16 bits in a loop, small enough for registers were it of f32.
+struct in_a_loop {
+  constexpr var operator()(var x, var w) const {
+    return for_i(
+        5, [&](var, var h) { return tanh(matmul(h, w) + x); }, x);
+  }
+};
+struct loop_gradient {
+  constexpr var operator()(var x, var w) const {
+    const auto f = [&](var v) { return sum(cast(in_a_loop{}(v, w), dtype::f32)); };
+    return grad(f)(x);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("loops carry 16 bits", Element, bfloat16, float16) {
+  constexpr dtype D = dtype_of<Element>;
+  const both_ways<in_a_loop, of<D, 2, 6>, of<D, 6, 6>> c;
+  CHECK(c.element == D);
+  c.agree(4 * unit_roundoff<D>());
+  both_ways<loop_gradient, of<D, 2, 6>, of<D, 6, 6>>().agree(40 * unit_roundoff<D>());
 }

@@ -179,7 +179,7 @@ constexpr void write_live(const graph& g, Out& out) {
     out.region(f);
     first = l.ends[q];
   }
-  for (char c : g.characters) out.character(c);
+  out.names(g.characters);
   for (const input_info& i : g.inputs) out.input(i);
   for (const output_info& o : g.outputs) out.output(o);
 }
@@ -222,7 +222,9 @@ struct roomy_graph {
   constexpr void operand(node_id x) { operands.push_back(x); }
   constexpr void result(const tensor_type& x) { results.push_back(x); }
   constexpr void region(const frozen_region& x) { regions.push_back(x); }
-  constexpr void character(char x) { characters.push_back(x); }
+  constexpr void names(span<const char> x) {
+    for (char c : x) characters.push_back(c);
+  }
   constexpr void input(const input_info& x) { inputs.push_back(x); }
   constexpr void output(const output_info& x) { outputs.push_back(x); }
 
@@ -259,7 +261,9 @@ struct exact_graph {
   constexpr void operand(node_id x) { frozen.operand_pool[std::size_t(at.operands++)] = x; }
   constexpr void result(const tensor_type& x) { frozen.results[std::size_t(at.results++)] = x; }
   constexpr void region(const frozen_region& x) { frozen.regions[std::size_t(at.regions++)] = x; }
-  constexpr void character(char x) { frozen.characters[std::size_t(at.characters++)] = x; }
+  constexpr void names(span<const char> x) {
+    for (char c : x) frozen.characters[std::size_t(at.characters++)] = c;
+  }
   constexpr void input(const input_info& x) { frozen.inputs[std::size_t(at.inputs++)] = x; }
   constexpr void output(const output_info& x) { frozen.outputs[std::size_t(at.outputs++)] = x; }
 };
@@ -322,7 +326,7 @@ constexpr graph live_part(const graph& g) {
       r.captured.assign(pool + f.first_captured, pool + f.first_captured + f.captured_count);
       r.declared = f.declared;
     }
-    constexpr void character(char x) { to.characters.push_back(x); }
+    constexpr void names(span<const char> x) { to.characters.assign(x.begin(), x.end()); }
     constexpr void input(const input_info& x) { to.inputs.push_back(x); }
     constexpr void output(const output_info& x) { to.outputs.push_back(x); }
   } out;

@@ -4,6 +4,7 @@
 // the time and memory for the same work.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
@@ -44,7 +45,7 @@ class list {
   }
   constexpr ~list() {
     clear();
-    if (capacity_) std::allocator<T>().deallocate(data_, capacity_);
+    deallocate();
   }
 
   constexpr std::size_t size() const { return size_; }
@@ -68,18 +69,18 @@ class list {
     if (size_ == capacity_) {
       T copy(value);
       grow();
-      std::construct_at(data_ + size_++, std::move(copy));
+      put(data_ + size_++, std::move(copy));
     } else {
-      std::construct_at(data_ + size_++, value);
+      put(data_ + size_++, value);
     }
   }
   constexpr void push_back(T&& value) {
     if (size_ == capacity_) {
       T moved(std::move(value));
       grow();
-      std::construct_at(data_ + size_++, std::move(moved));
+      put(data_ + size_++, std::move(moved));
     } else {
-      std::construct_at(data_ + size_++, std::move(value));
+      put(data_ + size_++, std::move(value));
     }
   }
   template <class... Arguments>
@@ -95,12 +96,12 @@ class list {
   constexpr void resize(std::size_t size) {
     shrink(size);
     reserve(size);
-    while (size_ < size) std::construct_at(data_ + size_++);
+    while (size_ < size) put(data_ + size_++, T());
   }
   constexpr void resize(std::size_t size, T value) {
     shrink(size);
     reserve(size);
-    while (size_ < size) std::construct_at(data_ + size_++, value);
+    while (size_ < size) put(data_ + size_++, value);
   }
   constexpr void clear() { shrink(0); }
   constexpr void assign(std::size_t size, T value) {
@@ -121,7 +122,10 @@ class list {
                                                               Iterator last) {
     const std::size_t place = std::size_t(at - data_);
     const std::size_t behind = size_ - place;
-    for (; first != last; ++first) push_back(*first);
+    if constexpr (std::is_pointer_v<Iterator>)
+      append(first, std::size_t(last - first));
+    else
+      for (; first != last; ++first) push_back(*first);
     rotate(place, behind);
     return data_ + place;
   }
@@ -152,20 +156,45 @@ class list {
   }
 
  private:
-  constexpr void append(const T* values, std::size_t count) {
-    reserve(size_ + count);
-    for (std::size_t i = 0; i < count; ++i) std::construct_at(data_ + size_++, values[i]);
+  template <class Value>
+  constexpr void append(const Value* values, std::size_t count) {
+    if (size_ + count > capacity_) reallocate(std::max(size_ + count, 2 * capacity_));
+    for (std::size_t i = 0; i < count; ++i) put(data_ + size_++, values[i]);
   }
   constexpr void grow() { reallocate(capacity_ ? 2 * capacity_ : 8); }
   constexpr void reallocate(std::size_t capacity) {
-    T* const data = std::allocator<T>().allocate(capacity);
+    T* const data = allocate(capacity);
     for (std::size_t i = 0; i < size_; ++i) {
-      std::construct_at(data + i, std::move(data_[i]));
+      put(data + i, std::move(data_[i]));
       if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(data_ + i);
     }
-    if (capacity_) std::allocator<T>().deallocate(data_, capacity_);
+    deallocate();
     data_ = data;
     capacity_ = capacity;
+  }
+
+  // Elements without constructors are assigned to arrays of them: to construct one is three calls
+  // more, each of which the compiler evaluates.
+  static constexpr bool trivial = std::is_trivial_v<T>;
+  static constexpr T* allocate(std::size_t capacity) {
+    if constexpr (trivial)
+      return new T[capacity];
+    else
+      return std::allocator<T>().allocate(capacity);
+  }
+  constexpr void deallocate() {
+    if (capacity_ == 0) return;
+    if constexpr (trivial)
+      delete[] data_;
+    else
+      std::allocator<T>().deallocate(data_, capacity_);
+  }
+  template <class Value>
+  static constexpr void put(T* at, Value&& value) {
+    if constexpr (trivial)
+      *at = value;
+    else
+      std::construct_at(at, std::forward<Value>(value));
   }
   constexpr void shrink(std::size_t size) {
     if constexpr (!std::is_trivially_destructible_v<T>) {

@@ -5,8 +5,8 @@
 
 #include <cella/ops/activation.hpp>
 #include <cella/ops/batch_norm.hpp>
-#include <cella/ops/convolution.hpp>
 #include <cella/ops/pooling.hpp>
+#include <cella/passes/convolution_cost.hpp>
 #include <cella/passes/plan.hpp>
 
 namespace cella {
@@ -26,15 +26,11 @@ class block_finder {
   }
   constexpr bool is_blocked(node_id n) const { return blocked_[std::size_t(n)] != 0; }
 
-  /// A convolution for which there are kernels in blocks, of an image of `channels` channels: whole
-  /// blocks, or few that are broadcast.
-  constexpr bool has_kernel(node_id n, const tensor_type& filter, int channels) const {
-    const window w = g_.nodes[std::size_t(n)].attributes.as<convolution_options>().window;
-    const bool whole = channels % lanes_ == 0 && filter[2] * filter[3] <= 121;
-    const bool few = channels < lanes_ && channels <= 4;
-    return w.groups == 1 && w.before == w.after &&
-           w.dilation == std::array<std::int32_t, 2>{1, 1} && filter[0] % lanes_ == 0 &&
-           (whole || few);
+  /// A convolution, or a gradient of one, for which there are kernels in blocks.
+  constexpr bool has_kernel(node_id n) const {
+    const node& x = g_.nodes[std::size_t(n)];
+    return cella::has_kernel(convolution_algorithm::direct,
+                             shape_of_convolution(g_, n, x.type.element, lanes_), pass_of(x));
   }
   /// A value that loops over blocks can read: an image in blocks, a constant, or something repeated
   /// along whole axes.
@@ -46,16 +42,13 @@ class block_finder {
   /// Whether node n yields an image in blocks.
   constexpr bool yields_blocks(node_id n) const {
     const node& x = g_.nodes[std::size_t(n)];
-    if (is<convolution_op>(x)) {
-      const tensor_type image = g_.type(g_.operand(n, 0)), filter = g_.type(g_.operand(n, 1));
-      return fits(x.type) && has_kernel(n, filter, image[1]);
-    }
+    if (is<convolution_op>(x)) return fits(x.type) && has_kernel(n);
     if (is<convolution_input_gradient_op>(x))
-      return fits(x.type) && is_blocked(g_.operand(n, 0)) &&
-             has_kernel(n, g_.type(g_.operand(n, 1)), x.type[1]);
+      return fits(x.type) && fits(g_.type(g_.operand(n, 0))) && has_kernel(n);
     if (is<max_pool_op>(x) || is<batch_norm_op>(x)) return is_blocked(g_.operand(n, 0));
-    if (is<batch_norm_gradient_op>(x))
-      return is_blocked(g_.operand(n, 0)) && is_blocked(g_.operand(n, 1));
+    // A cotangent that comes from a plain kernel is brought into blocks here, and its chain goes
+    // on.
+    if (is<batch_norm_gradient_op>(x)) return is_blocked(g_.operand(n, 1));
     if (x.op == &get_info_of) {
       const node_id from = g_.operand(n, 0);
       const bool image = is<max_pool_op>(g_.nodes[std::size_t(from)]) ||
@@ -123,7 +116,8 @@ constexpr bool wants_blocks(const graph& g, int lanes) {
   for (node_id n : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(n)];
     if (!is<convolution_op>(x) || is_storage_only(x.type.element)) continue;
-    if (g.type(g.operand(n, 0))[1] % lanes == 0 && x.type[1] % lanes == 0) return true;
+    const convolution_shape s = shape_of_convolution(g, n, x.type.element, lanes);
+    if (!s.stem() && has_kernel(convolution_algorithm::direct, s)) return true;
   }
   return false;
 }

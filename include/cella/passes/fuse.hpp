@@ -409,11 +409,10 @@ class fuser {
     grow(s);
     return true;
   }
-  /// A weight gradient whose image and dy are in blocks, or of whose image the channels are few.
+  /// A weight gradient that has a kernel in blocks; what does not lie so is packed.
   constexpr bool sums_blocks(node_id n) const {
-    if (arrangement_ != layout::blocked || !in_blocks(g.operand(n, 1))) return false;
-    const detail::block_finder find(g, lanes_, blocked);
-    return find.has_kernel(n, g.type(n), g.type(g.operand(n, 0))[1]);
+    return arrangement_ == layout::blocked &&
+           detail::block_finder(g, lanes_, blocked).has_kernel(n);
   }
 
   constexpr bool blocked_pooling(node_id n) {

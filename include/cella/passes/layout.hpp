@@ -1,4 +1,4 @@
-// Which values carry the batch along their first axis, and whether the batch goes into the lanes.
+// Which values carry the batch along their first axis, and in which layout a program works.
 #pragma once
 
 #include <cella/ops/convolution.hpp>
@@ -87,35 +87,90 @@ constexpr flags batched_values(const graph& g) {
   return batched;
 }
 
-/// Whether the batch goes into the lanes. Then nothing is packed, no edge is ragged and pooling is
-/// lane-wise, but weights are read once per L samples and lanes without a sample are wasted: right
-/// for narrow layers and enough samples, wrong for wide layers, whose weights want to be reused
-/// from registers. Regions of control nodes, parts of tensors and numbers of 16 bits are plain.
-/// `lanes` is the number of lanes of the program's element type. Without a product, a convolution
-/// or pooling nothing gains by it, and packing would be paid for nothing. Convolutions of whole
-/// blocks of channels want those side by side: their weights are reused from registers, and there
-/// are fewer products (Winograd).
-constexpr layout choose_layout(const graph& g, int lanes) {
-  if (wants_blocks(g, lanes)) return layout::blocked;
-  const int n = batch_of(g);
-  if (n * 2 < lanes) return layout::plain;
-  std::int64_t widest = 0;
+namespace detail {
+
+/// Whether kernels of the lanes compute everything: they know one vector for each sample, so that
+/// sequences stay as they are; regions of control nodes, parts of tensors and numbers of 16 bits
+/// are plain. Without a product, a convolution or pooling nothing gains by it, and packing would be
+/// paid for nothing.
+constexpr bool fits_lanes(const graph& g) {
   bool gains = false;
   for (node_id id : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(id)];
-    if (is_storage_only(x.type.element)) return layout::plain;
     const bool takes_apart = is<slice_op>(x) || is<concat_op>(x) || is<embed_op>(x);
-    if (x.op->kind == op_kind::control || takes_apart) return layout::plain;
+    if (x.op->kind == op_kind::control || takes_apart || is_storage_only(x.type.element))
+      return false;
+    if (is<matmul_op>(x) && x.type.rank() > 2) return false;
     gains |= is<convolution_op>(x) || is<matmul_op>(x) || is<max_pool_op>(x);
-    if (is<convolution_op>(x)) widest = std::max(widest, std::int64_t{x.type[1]} * 8);
-    if (!is<matmul_op>(x)) continue;
-    // Kernels of the lanes know one vector for each sample; sequences stay as they are.
-    if (x.type.rank() > 2) return layout::plain;
+  }
+  return gains && batch_of(g) > 0;
+}
+/// Whether products are narrow and samples enough: in the lanes weights are read once for each
+/// vector of samples, and lanes without a sample are wasted.
+constexpr bool wants_lanes(const graph& g, int lanes) {
+  if (batch_of(g) * 2 < lanes) return false;
+  for (node_id id : g.regions[0].nodes) {
+    if (!is<matmul_op>(g.nodes[std::size_t(id)])) continue;
     // A weight that is wide in both directions; a weight gradient's depth is the batch.
     const product_form f = form_of_product(g, id);
-    if (f.fits) widest = std::max(widest, std::min(f.columns, f.depth));
+    if (f.fits && std::min(f.columns, f.depth) > 512) return false;
   }
-  return gains && widest <= 512 ? layout::lanes : layout::plain;
+  return true;
+}
+/// What the convolutions of a program cost if its layout is `a`: each by the fastest kernel there,
+/// or by the plain one if it has none.
+constexpr double cost_of_convolutions(const graph& g, layout a, dtype element, int lanes) {
+  using algorithm = convolution_algorithm;
+  double sum = 0;
+  for (node_id id : g.regions[0].nodes) {
+    const node& x = g.nodes[std::size_t(id)];
+    if (!is_convolution(x) || x.type.element != element) continue;
+    const convolution_shape s = shape_of_convolution(g, id, element, lanes);
+    const convolution_pass p = pass_of(x);
+    if (a == layout::blocked && has_kernel(algorithm::direct, s, p))
+      sum += convolution_cost(choose_in_blocks(s, p, algorithm::modelled), s, p);
+    else if (a == layout::lanes && has_kernel(algorithm::lanes, s, p))
+      sum += convolution_cost(algorithm::lanes, s, p);
+    else
+      sum += convolution_cost(algorithm::plain, s, p);
+    // To a plain kernel and back.
+    if (a == layout::blocked && !has_kernel(algorithm::direct, s, p))
+      sum += 2 * (s.image_size() + s.result_size()) * double(size_of(element)) /
+             tuning::machine.copies;
+  }
+  return sum;
+}
+constexpr bool pools(const graph& g) {
+  for (node_id id : g.regions[0].nodes) {
+    if (is<max_pool_op>(g.nodes[std::size_t(id)])) return true;
+  }
+  return false;
+}
+
+}  // namespace detail
+
+/// The layout of a program: of those that have kernels for it, the one in which its convolutions
+/// are fastest (convolution_cost.hpp), or that of `forced` if it can be. `lanes` is the number of
+/// lanes of the program's element type.
+constexpr layout choose_layout(const graph& g, dtype element, int lanes,
+                               convolution_algorithm forced = convolution_algorithm::modelled) {
+  using algorithm = convolution_algorithm;
+  const bool blocks = wants_blocks(g, lanes), fits = detail::fits_lanes(g);
+  if (forced == algorithm::plain) return layout::plain;
+  if (forced == algorithm::lanes && fits) return layout::lanes;
+  if ((forced == algorithm::direct || forced == algorithm::minimal) && blocks)
+    return layout::blocked;
+  const bool narrow = fits && detail::wants_lanes(g, lanes);
+  // Pooling in the registers of a convolution is a kernel of the lanes.
+  layout best = narrow && detail::pools(g) ? layout::lanes : layout::plain;
+  double least = detail::cost_of_convolutions(g, best, element, lanes);
+  // Without convolutions all cost nothing: then narrow products go into the lanes.
+  for (const layout a : {layout::lanes, layout::blocked}) {
+    if (a == best || !(a == layout::lanes ? narrow : blocks)) continue;
+    const double cost = detail::cost_of_convolutions(g, a, element, lanes);
+    if (cost <= least) best = a, least = cost;
+  }
+  return best;
 }
 
 /// Whether a step only moves a value into another layout or place.

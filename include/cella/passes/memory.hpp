@@ -23,30 +23,35 @@ constexpr std::int64_t align_up(std::int64_t n, std::int64_t to = arena_alignmen
 /// Sets the offsets and returns the size of the arena. Greedy by size (Pisarchyk and Lee 2020): the
 /// largest first, each at the lowest offset that is free during its whole life.
 constexpr std::int64_t plan_memory(list<lifetime>& buffers) {
+  // Pointers, since a call for each access is what planning would take most of its time for.
+  lifetime* const all = buffers.data();
   list<int> order;
   for (std::size_t i = 0; i < buffers.size(); ++i) order.push_back(int(i));
-  std::sort(order.begin(), order.end(), [&](int a, int b) {
-    const lifetime& x = buffers[std::size_t(a)];
-    const lifetime& y = buffers[std::size_t(b)];
-    return x.bytes != y.bytes ? x.bytes > y.bytes : a < b;
+  std::sort(order.begin(), order.end(), [all](int a, int b) {
+    return all[a].bytes != all[b].bytes ? all[a].bytes > all[b].bytes : a < b;
   });
-  list<int> placed;  // by offset
+  // The placed buffers by offset, each with the number of the next; the first stands behind all.
+  const int none = int(buffers.size());
+  list<int> successors(buffers.size() + 1, none);
+  int* const next = successors.data();
   std::int64_t size = 0;
   for (int i : order) {
-    lifetime& b = buffers[std::size_t(i)];
+    lifetime& b = all[i];
     std::int64_t at = 0;
-    for (int j : placed) {
-      const lifetime& c = buffers[std::size_t(j)];
-      if (c.last < b.first || b.last < c.first) continue;
-      if (c.offset >= at + b.bytes) break;
-      at = std::max(at, align_up(c.offset + c.bytes));
+    int before = none;  // the last that begins at or before `at`
+    for (int j = next[none]; j != none; j = next[j]) {
+      const lifetime& c = all[j];
+      if (c.last >= b.first && b.last >= c.first) {
+        if (c.offset >= at + b.bytes) break;
+        const std::int64_t end = align_up(c.offset + c.bytes);
+        if (end > at) at = end;
+      }
+      if (c.offset <= at) before = j;
     }
     b.offset = at;
     size = std::max(size, align_up(at + b.bytes));
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), at,
-                         [&](std::int64_t v, int j) { return v < buffers[std::size_t(j)].offset; }),
-        i);
+    next[i] = next[before];
+    next[before] = i;
   }
   return size;
 }

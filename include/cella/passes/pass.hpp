@@ -10,6 +10,7 @@
 #include <cella/passes/masks_apart.hpp>
 #include <cella/passes/numbers_first.hpp>
 #include <cella/passes/prune.hpp>
+#include <cella/passes/scale_filters.hpp>
 #include <cella/passes/widen.hpp>
 
 namespace cella {
@@ -25,6 +26,7 @@ inline constexpr std::array standard_passes{pass{"prune", prune},
                                             pass{"hoist_monotone", hoist_monotone},
                                             pass{"fold", fold},
                                             pass{"widen", widen},
+                                            pass{"scale_filters", scale_filters},
                                             pass{"cse", cse},
                                             pass{"move_loop_products", move_loop_products},
                                             pass{"numbers_first", numbers_first},

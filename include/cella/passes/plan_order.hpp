@@ -16,6 +16,8 @@ struct plan_options {
   bool results_bound{};
   /// Inputs from this index on keep their values from call to call: the constants of a loop.
   int first_constant = 1 << 30;
+  /// Which kernels compute convolutions, where they can.
+  convolution_algorithm convolutions = convolution_algorithm::modelled;
 };
 
 /// Orders the groups so that new values can take the places of the inputs that they replace: who
@@ -25,18 +27,22 @@ class plan_order {
   constexpr plan_order(const graph& source, plan_options options)
       : g(source),
         options_(options),
-        arrangement_(options.results_bound ? layout::plain : choose_layout(source, options.lanes)),
+        arrangement_(options.results_bound ? layout::plain
+                                           : choose_layout(source, options.element, options.lanes,
+                                                           options.convolutions)),
         cut_(source, options.element, arrangement_, options.lanes),
         input_at_(g.nodes.size(), -1),
-        updates_(g.nodes.size(), 0) {
+        is_replaced_(g.nodes.size(), 0),
+        replaces_(g.nodes.size(), -1) {
     for (std::size_t i = 0; i < g.regions[0].inputs.size(); ++i)
       input_at_[std::size_t(g.input(int(i)))] = int(i);
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-      if (g.outputs[i].updates < 0) continue;
-      updates_[std::size_t(g.regions[0].outputs[i])] = 1;
-      updates_[std::size_t(g.input(g.outputs[i].updates))] |= 2;
+    for (const output_info& o : g.outputs) {
+      if (o.updates >= 0) is_replaced_[std::size_t(g.input(o.updates))] = 1;
     }
     order_groups();
+    for (std::size_t i = g.outputs.size(); i-- > 0;) {
+      if (in_place_[i]) replaces_[std::size_t(g.regions[0].outputs[i])] = g.outputs[i].updates;
+    }
     carry_sums();
   }
 
@@ -44,14 +50,7 @@ class plan_order {
   constexpr node_id source(node_id n) const { return cut_.source(n); }
 
   /// The input that output value `n` replaces and that it may overwrite, or -1.
-  constexpr std::int32_t replaced_input(node_id n) const {
-    if (!(updates_[std::size_t(n)] & 1)) return -1;
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-      if (g.outputs[i].updates >= 0 && g.regions[0].outputs[i] == n && in_place_[i])
-        return g.outputs[i].updates;
-    }
-    return -1;
-  }
+  constexpr std::int32_t replaced_input(node_id n) const { return replaces_[std::size_t(n)]; }
 
   constexpr bool read_outside(const group& s, node_id m) const {
     if (cut_.is_output(m)) return true;
@@ -67,7 +66,8 @@ class plan_order {
   layout arrangement_;
   fuser cut_;
   list<int> input_at_;  ///< index of the input that a node is, or -1
-  flags updates_;       ///< of a node: 1: it replaces an input, 2: it is replaced
+  flags is_replaced_;   ///< of a node: an input that an output replaces
+  list<int> replaces_;  ///< of a node: see replaced_input
   list<int> order_;     ///< of the groups
   flags in_place_;      ///< of each output
   list<int> carrier_;   ///< group whose kernel yields this sum, or -1

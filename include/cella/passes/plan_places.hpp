@@ -38,13 +38,14 @@ class plan_places : protected plan_order {
         parameters_(offsets_of(source, {input_role::parameter, input_role::state})),
         slots_(offsets_of(source, {input_role::slot})),
         first_home_(g.nodes.size(), -1) {
+    for (const output_info& o : g.outputs) changes_inputs_ |= o.updates >= 0;
     save_inputs();
   }
 
   struct buffer {
     std::int64_t bytes{};
     bool persistent{};  ///< keeps its content from call to call
-    bool constant{};    ///< always holds the same
+    bool constant{};    ///< made when the program is prepared
     bool pinned{};      ///< a result: read after the last step
     int first = -1;
     int last = -1;
@@ -205,52 +206,75 @@ class plan_places : protected plan_order {
     s.extents[0] = g.type(n).bytes();
     emit(s);
   }
-  /// Values that depend on nothing (the basis of a Jacobian) are made once, if they are not large.
-  /// The plan of a region has no call before which that could be done.
+  /// Whether node `n` has the same value in many calls: a parameter of a program that changes none
+  /// and what is made of it beforehand, a constant of a loop.
+  constexpr bool keeps_its_value(node_id n) const {
+    const int i = input_at_[std::size_t(n)];
+    if (options_.results_bound) return i >= options_.first_constant;
+    if (i < 0) {
+      const home* h = find(n, layout::plain, {0, 0});
+      return h && h->at.space == pending && buffers_[std::size_t(h->at.offset)].constant;
+    }
+    const input_role role = g.inputs[std::size_t(i)].role;
+    return !changes_inputs_ && (role == input_role::parameter || role == input_role::state);
+  }
+  /// Values that depend on nothing (the basis of a Jacobian) are made once, if they are not large;
+  /// so is what depends on parameters alone (scaled filters), if none is changed. The plan of a
+  /// region has no call before which that could be done.
   constexpr bool is_constant(const plan_step& s) const {
     if (options_.results_bound || s.arrangement != layout::plain || s.carried || s.side >= 0)
       return false;
     if (!runs_alone(s.kind) && s.kind != step_kind::elementwise && s.kind != step_kind::copy)
       return false;
     if (s.kind == step_kind::generic && is<print_op>(g.nodes[std::size_t(s.anchor)])) return false;
-    bool constant = true;
-    auto kept = [&](const buffer_ref& r, bool made) {
+    bool constant = true, parameters = false;
+    auto read = [&](const buffer_ref& r) {
       if (r == buffer_ref{}) return;
-      if (r.space != pending) {
-        constant = false;
-        return;
-      }
-      const buffer& b = buffers_[std::size_t(r.offset)];
-      constant = constant && (made ? b.bytes <= most_constant_bytes && b.first < 0 : b.constant);
+      if (r.space == parameter_space && !changes_inputs_)
+        parameters = true;
+      else
+        constant = constant && r.space == pending && buffers_[std::size_t(r.offset)].constant;
     };
-    for (const auto& r : s.in) kept(r, false);
-    for (int k = 0; k < s.read_count; ++k) kept(s.reads[std::size_t(k)].at, false);
-    for (int k = 0; k < s.link_count; ++k) kept(plan_.links[std::size_t(s.first_link + k)], false);
-    for (int k = 0; k < s.output_count; ++k) kept(s.outputs[std::size_t(k)].at, true);
-    for (int k = 0; k < s.output_count; ++k) constant = constant && !s.outputs[std::size_t(k)].part;
+    for (const auto& r : s.in) read(r);
+    for (int k = 0; k < s.read_count; ++k) read(s.reads[std::size_t(k)].at);
+    for (int k = 0; k < s.link_count; ++k) read(plan_.links[std::size_t(s.first_link + k)]);
+    for (int k = 0; constant && k < s.output_count; ++k) {
+      const step_output& o = s.outputs[std::size_t(k)];
+      if (o.part || o.at.space != pending) return false;
+      const buffer& b = buffers_[std::size_t(o.at.offset)];
+      constant = b.first < 0 && (parameters || b.bytes <= most_constant_bytes);
+    }
     return constant && s.output_count > 0;
   }
   static constexpr std::int64_t most_constant_bytes = 1 << 18;
+  /// Whether the step only reads operand k when it is prepared: filters that it packs and keeps.
+  static constexpr bool reads_when_prepared(const plan_step& s, std::size_t k) {
+    const bool convolves =
+        s.kind == step_kind::convolution || s.kind == step_kind::convolution_input_gradient;
+    return convolves && s.arrangement == layout::blocked && k == 1 && (s.extents[11] & 1);
+  }
 
   constexpr void emit(plan_step s) {
     const int at = int(plan_.steps.size());
     s.constant = is_constant(s);
-    for (int k = 0; s.constant && k < s.output_count; ++k) {
-      buffer& b = buffers_[std::size_t(s.outputs[std::size_t(k)].at.offset)];
-      b.persistent = b.constant = true;
-    }
-    auto touch = [&](const buffer_ref& r) {
+    for (int k = 0; s.constant && k < s.output_count; ++k)
+      buffers_[std::size_t(s.outputs[std::size_t(k)].at.offset)].constant = true;
+    auto touch = [&](const buffer_ref& r, bool when_prepared) {
       if (r.space != pending) return;
       buffer& b = buffers_[std::size_t(r.offset)];
       if (b.first < 0) b.first = at;
       b.last = at;
+      // What only preparations read need not be kept behind them.
+      b.persistent |= b.constant && !when_prepared;
     };
-    for (const auto& r : s.in) touch(r);
-    touch(s.scratch);
-    touch(s.corners);
-    for (int k = 0; k < s.output_count; ++k) touch(s.outputs[std::size_t(k)].at);
-    for (int k = 0; k < s.read_count; ++k) touch(s.reads[std::size_t(k)].at);
-    for (int k = 0; k < s.link_count; ++k) touch(plan_.links[std::size_t(s.first_link + k)]);
+    for (std::size_t k = 0; k < s.in.size(); ++k)
+      touch(s.in[k], s.constant || reads_when_prepared(s, k));
+    touch(s.scratch, s.constant);
+    touch(s.corners, s.constant);
+    for (int k = 0; k < s.output_count; ++k) touch(s.outputs[std::size_t(k)].at, s.constant);
+    for (int k = 0; k < s.read_count; ++k) touch(s.reads[std::size_t(k)].at, s.constant);
+    for (int k = 0; k < s.link_count; ++k)
+      touch(plan_.links[std::size_t(s.first_link + k)], s.constant);
     plan_.steps.push_back(s);
   }
 
@@ -261,7 +285,11 @@ class plan_places : protected plan_order {
       if (input >= 0 && in_place_[i]) continue;
       const buffer_ref at = saved_[i] != buffer_ref{} ? saved_[i] : locate(n, layout::plain);
       if (input < 0 && !options_.results_bound) {
-        if (at.space == pending) buffers_[std::size_t(at.offset)].pinned = true;
+        if (at.space == pending) {
+          buffer& b = buffers_[std::size_t(at.offset)];
+          b.pinned = true;
+          b.persistent |= b.constant;
+        }
         plan_.results.push_back({n, at});
         continue;
       }
@@ -304,7 +332,7 @@ class plan_places : protected plan_order {
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const node_id n = source(g.regions[0].outputs[i]);
       const node_id from = cut_.is_view(n) ? source(g.operand(n, 0)) : n;
-      const bool replaced = updates_[std::size_t(from)] & 2;
+      const bool replaced = is_replaced_[std::size_t(from)];
       if (!replaced || (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n)) continue;
       const bool bound = options_.results_bound && g.outputs[i].updates < 0;
       saved_[i] = bound ? bound_result(i) : fresh(bytes_of(n, layout::plain));
@@ -312,6 +340,7 @@ class plan_places : protected plan_order {
     }
   }
 
+  bool changes_inputs_{};
   input_offsets parameters_;
   input_offsets slots_;
   list<buffer_ref> saved_;  ///< for each output: the copy of an input's old value

@@ -4,7 +4,6 @@
 #include <cella/passes/arithmetic.hpp>
 #include <cella/passes/plan_loops.hpp>
 #include <cella/passes/plan_places.hpp>
-#include <cella/passes/winograd.hpp>
 #include <tuple>
 
 namespace cella {
@@ -182,8 +181,10 @@ class planner : public plan_places {
     const bool kept = !weights && keeps_its_value(source(s.operands[1]));
     const int L = options_.lanes;
     const auto w = g.nodes[std::size_t(s.anchor)].attributes.as<convolution_options>().window;
-    const bool minimal = !few && winograd::pays(image, filter, w);
-    t.extents[11] = kept | (minimal ? 2 : 0);
+    const auto shape = shape_of_convolution(g, s.anchor, options_.element, L);
+    const bool minimal = choose_in_blocks(shape, pass_of(g.nodes[std::size_t(s.anchor)]),
+                                          options_.convolutions) == convolution_algorithm::minimal;
+    t.extents[11] = kept | (minimal ? 2 : 0) | (shape.depthwise() ? 4 : 0);
     const std::int64_t elements =
         minimal ? winograd::filter_size(image[1] / L, filter[0] / L, L) : filter.size();
     t.in[3] = fresh(elements * size, kept);
@@ -219,18 +220,6 @@ class planner : public plan_places {
     const std::int64_t wide = 2 * options_.lanes;
     return (f.columns + wide - 1) / wide * wide * f.depth * size;
   }
-  /// Whether node `n` has the same value in many calls: a parameter of a program that changes none,
-  /// a constant of a loop.
-  constexpr bool keeps_its_value(node_id n) const {
-    const int i = input_at_[std::size_t(n)];
-    if (i < 0) return false;
-    if (options_.results_bound) return i >= options_.first_constant;
-    for (const output_info& o : g.outputs) {
-      if (o.updates >= 0) return false;
-    }
-    return g.inputs[std::size_t(i)].role == input_role::parameter;
-  }
-
   /// Reads walk samples, heads and places.
   constexpr void attention_operands(const group& s, plan_step& t) {
     const attention_pattern& p = cut_.patterns[std::size_t(s.pattern)];

@@ -1,9 +1,8 @@
-// Where 3x3 convolutions of images in blocks of channels are computed by Winograd's minimal
-// filtering, and the memory that this takes.
+// The sizes of Winograd's minimal filtering of 3x3 convolutions of images in blocks of channels.
+// Where it pays: convolution_cost.hpp.
 #pragma once
 
 #include <algorithm>
-#include <cella/ops/convolution.hpp>
 #include <cstdint>
 
 namespace cella::winograd {
@@ -13,15 +12,6 @@ inline constexpr int products = 36;  ///< of a tile and a pair of channels; the 
 
 constexpr int tiles(int samples, int height, int width) {
   return samples * ((height + tile - 1) / tile) * ((width + tile - 1) / tile);
-}
-
-/// Whether it is worth it: transformed filters are four times as large, which takes some tiles to
-/// pay; few tiles do not fill registers.
-constexpr bool pays(const tensor_type& image, const tensor_type& filter, const window& w) {
-  constexpr std::array<std::int32_t, 2> one{1, 1};
-  const bool small = filter[2] == 3 && filter[3] == 3 && w.stride == one && w.dilation == one;
-  if (!small || w.before != w.after || w.before[0] > 2 || w.before[1] != w.before[0]) return false;
-  return tiles(image[0], w.positions(image[2], 3, 0), w.positions(image[3], 3, 1)) >= 16;
 }
 
 /// Elements between the planes of the 36 places, of so many vectors: not a multiple of a large

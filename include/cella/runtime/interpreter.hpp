@@ -337,7 +337,7 @@ class eager_evaluator final : public builder::evaluator {
 
   value_store values;
 
-  void evaluate(builder& b, node_id n) override { values.evaluate(b.g, n, run_); }
+  void evaluate(const graph& g, node_id n) override { values.evaluate(g, n, run_); }
   double read(node_id n, std::int64_t i) const override { return read_element(values.value(n), i); }
 
  private:

@@ -122,6 +122,17 @@ struct with_fast_math : P {
   static constexpr bool fast_math = true;
 };
 
+/// Program P with its convolutions computed by one algorithm, wherever that has a kernel for them,
+/// instead of the one that the cost model chooses: for tests and measurements.
+template <class P, convolution_algorithm A>
+struct with_convolutions : P {
+  using root = with_convolutions;
+  static constexpr auto plan =
+      make_plan<P::planned, plan_options{.element = P::element_type,
+                                         .lanes = lanes_of<P::element_type>(),
+                                         .convolutions = A}>();
+};
+
 /// Programs by purpose.
 template <class Cell, class... Arguments>
 using inference_program = program<Cell, false, dtype::f32, Arguments...>;

@@ -66,9 +66,9 @@ class runtime_path final : public builder::evaluator {
   /// Result `k`, row-major.
   const tensor_ref& result(int k) const { return results_[std::size_t(k)]; }
 
-  void evaluate(builder& b, node_id n) override {
-    bind_operands(b.g, b.g.operands(n));
-    values_.evaluate(b.g, n, compute_);
+  void evaluate(const graph& g, node_id n) override {
+    bind_operands(g, g.operands(n));
+    values_.evaluate(g, n, compute_);
   }
   double read(node_id n, std::int64_t i) const override {
     if (values_.has(n)) return read_element(values_.value(n), i);

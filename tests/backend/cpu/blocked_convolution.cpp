@@ -1,4 +1,5 @@
 #include <cella/backend/cpu/blocked_convolution.hpp>
+#include <cella/backend/cpu/blocked_depthwise.hpp>
 #include <cella/backend/cpu/blocked_stem.hpp>
 #include <cella/backend/cpu/winograd_weight_gradient.hpp>
 
@@ -111,7 +112,8 @@ void check_winograd(const blocked_convolution_extents& e, std::mt19937& random) 
   });
   CHECK(r.error_in_blocks(r.dx, dx, r.in, e.in_plane()) < tolerance<T>);
   const int tiles = forward.count();
-  aligned<T> transformed(cella::winograd::gradient_tiles_size(e.in_blocks, e.out_blocks, tiles, lanes<T>));
+  aligned<T> transformed(
+      cella::winograd::gradient_tiles_size(e.in_blocks, e.out_blocks, tiles, lanes<T>));
   for (int k = 0; k < cpu::winograd::gradient_chunks<T>(e); ++k) {
     in_parts(e.in_blocks + e.out_blocks, [&](work_range u) {
       cpu::winograd::transform_gradient_tiles<T>(u, e, k, x.data(), dy.data(), transformed.data());
@@ -154,6 +156,56 @@ void check_stem(const blocked_convolution_extents& e, int channels, std::mt19937
   CHECK(worst<T>(r.dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
 }
 
+/// Each channel is a convolution of one channel with one filter: the reference computes them one by
+/// one.
+template <class T>
+void check_depthwise(const blocked_convolution_extents& e, std::mt19937& random) {
+  constexpr int L = lanes<T>;
+  const int channels = e.in_blocks * L, taps = e.taps();
+  const auto x = random_aligned<T>(e.samples * channels * e.in_plane(), random);
+  const auto dy = random_aligned<T>(e.samples * channels * e.out_plane(), random);
+  const auto w = random_aligned<T>(std::int64_t{channels} * taps, random);
+  aligned<T> packed(w.size), y(dy.size), dx(x.size), sums(w.size), dw(w.size);
+  std::vector<double> wanted_y(std::size_t(y.size)), wanted_dx(std::size_t(x.size)),
+      wanted_dw(std::size_t(w.size));
+  blocked_convolution_extents one = e;
+  one.samples = 1;
+  for (int n = 0; n < e.samples; ++n) {
+    for (int c = 0; c < channels; ++c) {
+      for_each_product(one, 1, 1, [&](int, int, int p, std::int64_t f, int, int q) {
+        const auto a = in_blocks<T>(channels, int(e.in_plane()), n, c, p);
+        const auto b = in_blocks<T>(channels, int(e.out_plane()), n, c, q);
+        const std::int64_t at = std::int64_t{c} * taps + f;
+        wanted_y[std::size_t(b)] += double(x[a]) * double(w[at]);
+        wanted_dx[std::size_t(a)] += double(dy[b]) * double(w[at]);
+        wanted_dw[std::size_t(at)] += double(x[a]) * double(dy[b]);
+      });
+    }
+  }
+  stem_extents filters;
+  filters.channels = 1;
+  filters.out_blocks = e.out_blocks;
+  filters.kernel_height = e.kernel_height;
+  filters.kernel_width = e.kernel_width;
+  in_parts(e.out_blocks,
+           [&](work_range u) { pack_stem_filters<T>(u, filters, w.data(), packed.data()); });
+  in_parts(depthwise_units(e), [&](work_range u) {
+    depthwise_convolution<T>(u, e, x.data(), packed.data(), store_blocks<T>{y.data()});
+  });
+  CHECK(worst<T>(wanted_y, [&](std::int64_t i) { return y[i]; }) < tolerance<T>);
+  in_parts(depthwise_units(e), [&](work_range u) {
+    depthwise_input_gradient<T>(u, e, dy.data(), packed.data(), store_blocks<T>{dx.data()});
+  });
+  CHECK(worst<T>(wanted_dx, [&](std::int64_t i) { return dx[i]; }) < tolerance<T>);
+  in_parts(depthwise_weight_gradient_units(e), [&](work_range u) {
+    depthwise_weight_gradient<T>(u, e, x.data(), dy.data(), sums.data());
+  });
+  in_parts(e.out_blocks, [&](work_range u) {
+    finish_stem_filters<T>(u, filters, sums.data(), store_runs<T>{dw.data()});
+  });
+  CHECK(worst<T>(wanted_dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("direct kernels in blocks follow double precision, all three passes", T, float,
@@ -191,4 +243,26 @@ TEST_CASE_TEMPLATE("convolutions of images of few channels follow double precisi
   check_stem<T>(square(1, 0, 23, 4, 7, 2, 3), 3, random);
   check_stem<T>(square(2, 0, 9, 5, 2, 2, 0), 1, random);
   check_stem<T>(square(1, 0, 31, 2, 5, 1, 2), 2, random);
+}
+
+TEST_CASE_TEMPLATE("depthwise kernels follow double precision, all three passes", T, float,
+                   double) {
+  std::mt19937 random(4);
+  // The last two are what a test of one row and one column of results leaves out.
+  for (const auto& e :
+       {square(1, 1, 1, 1, 1, 1, 0), square(2, 3, 7, 3, 3, 1, 1), square(1, 2, 14, 2, 3, 2, 1),
+        square(3, 1, 17, 1, 3, 1, 1), square(1, 1, 5, 1, 3, 2, 0), square(1, 1, 12, 1, 5, 1, 2),
+        square(1, 2, 67, 2, 3, 2, 1), square(1, 1, 11, 1, 7, 3, 3), square(1, 1, 2, 1, 5, 1, 2),
+        square(2, 1, 6, 1, 2, 3, 1), square(1, 1, 9, 1, 1, 2, 0), square(1, 1, 130, 1, 3, 1, 2)}) {
+    CAPTURE(e.height);
+    CAPTURE(e.kernel_height);
+    CAPTURE(e.stride_vertical);
+    check_depthwise<T>(e, random);
+  }
+  blocked_convolution_extents flat = square(2, 2, 23, 2, 3, 1, 1);
+  flat.height = flat.out_height = 1;
+  check_depthwise<T>(flat, random);
+  blocked_convolution_extents narrow = square(2, 2, 23, 2, 3, 1, 1);
+  narrow.width = narrow.out_width = 1;
+  check_depthwise<T>(narrow, random);
 }

@@ -3,6 +3,7 @@
 
 #include <cella/backend/cpu/batch_norm.hpp>
 #include <cella/backend/cpu/blocked_convolution.hpp>
+#include <cella/backend/cpu/blocked_depthwise.hpp>
 #include <cella/backend/cpu/blocked_pool.hpp>
 #include <cella/backend/cpu/blocked_stem.hpp>
 #include <cella/backend/cpu/blocked_weight_gradient.hpp>
@@ -51,9 +52,10 @@ struct blocked_step {
   /// A plain image of few channels.
   constexpr bool stem() const { return convolves() && extent(1) % L != 0; }
   constexpr bool packs_filters() const { return convolves() && !weights(); }
-  /// The filters are kept from call to call; the convolution is Winograd's.
+  /// The filters are kept from call to call; the convolution is Winograd's, or depthwise.
   constexpr bool keeps_filters() const { return packs_filters() && (extent(11) & 1); }
   constexpr bool minimal() const { return convolves() && (extent(11) & 2); }
+  constexpr bool depthwise() const { return convolves() && (extent(11) & 4); }
 
   // Phases: a convolution packs its filters, pads a stem's image, then computes. A weight gradient
   // pads, sums, then finishes; Winograd's transforms and sums a chunk of tiles after the other.
@@ -83,6 +85,7 @@ struct blocked_step {
                         : cpu::winograd::units<T>(cpu::winograd::forward_tiles(e), e.in_blocks,
                                                   e.out_blocks);
     }
+    if (depthwise()) return phase == 1 && !weights() ? depthwise_units(e) : e.in_blocks;
     switch (s.kind) {
       case step_kind::convolution:
         return phase == 0 ? e.out_blocks : blocked_convolution_units<T>(e);
@@ -118,6 +121,15 @@ struct blocked_step {
   constexpr stem_extents stem_window() const {
     return {extent(0), extent(1), extent(2), extent(3),  extent(4) / L, extent(5), extent(6),
             extent(7), extent(8), extent(9), extent(10), result(0),     result(1)};
+  }
+  /// Filters of one channel each.
+  constexpr stem_extents depthwise_filters() const {
+    stem_extents e;
+    e.channels = 1;
+    e.out_blocks = extent(4) / L;
+    e.kernel_height = extent(5);
+    e.kernel_width = extent(6);
+    return e;
   }
   constexpr blocked_window pooling() const {
     return {extent(0) * (extent(1) / L),

@@ -412,6 +412,8 @@ struct lowered {
       run_stem<Phase>(m, units);
     } else if constexpr (step.minimal()) {
       run_winograd<Phase>(m, units, scratch);
+    } else if constexpr (step.depthwise()) {
+      run_depthwise<Phase>(m, units);
     } else if constexpr (s.kind == step_kind::convolution && Phase == 0) {
       pack_filters<T>(units, e.in_blocks, e.taps(), in(1), in(3));
     } else if constexpr (s.kind == step_kind::convolution) {
@@ -481,6 +483,24 @@ struct lowered {
       winograd_input_gradient<T>(units, e, first, filters, blocked_epilogue(m), scratch);
     else
       winograd_convolution<T>(units, e, first, filters, blocked_epilogue(m), scratch);
+  }
+  template <int Phase>
+  static void run_depthwise(const memory& m, work_range units) {
+    constexpr blocked_step<T> step{s};
+    constexpr auto e = step.window();
+    const T* const first = m.at<const T>(s.in[0]);
+    const T* const second = m.at<const T>(s.in[1]);
+    T* const filters = m.at<T>(s.in[3]);
+    if constexpr (step.weights() && Phase == 0)
+      depthwise_weight_gradient<T>(units, e, first, second, filters);
+    else if constexpr (step.weights())
+      finish_stem_filters<T>(units, step.depthwise_filters(), filters, plain_epilogue(m));
+    else if constexpr (Phase == 0)
+      pack_stem_filters<T>(units, step.depthwise_filters(), second, filters);
+    else if constexpr (step.backward())
+      depthwise_input_gradient<T>(units, e, first, filters, blocked_epilogue(m));
+    else
+      depthwise_convolution<T>(units, e, first, filters, blocked_epilogue(m));
   }
   /// A convolution of a plain image of few channels, or the gradient of its filters.
   template <int Phase>

@@ -1,0 +1,385 @@
+// Appends nodes to the open region of a graph: types are inferred, outer values captured, faults
+// kept as sentences.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cella/graph/error.hpp>
+#include <cella/graph/graph.hpp>
+#include <cella/graph/list.hpp>
+#include <cella/graph/span.hpp>
+#include <initializer_list>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+namespace cella {
+
+using ids = list<node_id>;
+using flags = list<char>;
+
+/// `input` and `get` are the leaves that the graph itself knows: a region's input, and one result
+/// of a node that has several.
+struct get_attributes {
+  std::int32_t result{};
+};
+inline constexpr op_info input_info_of{.name = "input", .kind = op_kind::leaf};
+inline constexpr op_info get_info_of{.name = "get", .kind = op_kind::leaf, .cheap = true};
+
+/// The regions of a graph while they are filled, each from its opening to its end. What the user's
+/// functions see is the `builder`.
+class region_builder {
+ public:
+  /// Computes nodes as they are appended. Non-owning; called at run time only.
+  struct evaluator {
+    virtual void evaluate(const graph&, node_id) = 0;
+    /// Element `i` of a computed value.
+    virtual double read(node_id, std::int64_t i) const = 0;
+
+   protected:
+    ~evaluator() = default;
+  };
+
+  graph g;
+  evaluator* eager{};
+
+  constexpr region_builder() {
+    g.regions.emplace_back();
+    open_.push_back(0);
+    continues_.push_back(0);
+  }
+  region_builder(const region_builder&) = delete;
+  region_builder& operator=(const region_builder&) = delete;
+  constexpr ~region_builder() = default;
+
+  // ---- faults
+
+  /// Records the first fault of a trace in constant evaluation; throws it at run time.
+  constexpr void fail(const text& sentence) {
+    if (!std::is_constant_evaluated()) throw model_error(sentence);
+    if (fault_.empty()) fault_ = sentence;
+  }
+  constexpr bool failed() const { return !fault_.empty(); }
+  constexpr const text& fault() const { return fault_; }
+
+  // ---- nodes
+
+  /// Appends an application of `op` to the open region. The public functions of ops/ have checked
+  /// the operands. After a fault nothing is appended and an existing id comes back.
+  constexpr node_id emit(const op_info& op, span<const node_id> in, const attributes& options = {},
+                         std::source_location at = std::source_location::current()) {
+    if (failed()) return in.empty() ? node_id{0} : in[0];
+    ids captured;
+    in = local(in, captured);
+    std::array<tensor_type, 4> few{};
+    list<tensor_type> many;
+    span<tensor_type> types(few.data(), in.size() <= few.size() ? in.size() : 0);
+    if (in.size() > few.size()) {
+      many.assign(in.size(), tensor_type{});
+      types = many;
+    }
+    for (std::size_t i = 0; i < in.size(); ++i) types[i] = g.type(in[i]);
+
+    node n{};
+    n.op = &op;
+    set_place(n, at);
+    n.cell = cell_;
+    n.attributes = options;
+    if (op.results) {
+      std::array<tensor_type, 8> out{};
+      n.result_count = op.results(types, options, out);
+      n.first_result = std::int32_t(g.results.size());
+      for (int k = 0; k < n.result_count; ++k) g.results.push_back(out[std::size_t(k)]);
+      n.type = {dtype::tuple, {}};
+    } else {
+      n.type = op.infer(types, options);
+    }
+    return append(n, in);
+  }
+  constexpr node_id emit(const op_info& op, std::initializer_list<node_id> in,
+                         const attributes& options = {},
+                         std::source_location at = std::source_location::current()) {
+    return emit(op, span<const node_id>(in.begin(), in.size()), options, at);
+  }
+
+  /// Appends an application whose result types no rule infers: a control operation with its
+  /// regions, or `unpack`. It has several results, even if that is one.
+  constexpr node_id emit_control(const op_info& op, span<const node_id> in,
+                                 span<const tensor_type> results,
+                                 std::array<std::int32_t, 2> regions = {-1, -1},
+                                 const attributes& options = {},
+                                 std::source_location at = std::source_location::current()) {
+    if (failed()) return in.empty() ? node_id{0} : in[0];
+    ids captured;
+    in = local(in, captured);
+    node n{};
+    n.op = &op;
+    set_place(n, at);
+    n.cell = cell_;
+    n.regions = regions;
+    n.attributes = options;
+    set_results(n, results);
+    return append(n, in);
+  }
+
+  /// Result `k` of a node with several results; the node itself if it has one. It stands in the
+  /// region of `n`, since no region takes a tuple as an input.
+  constexpr node_id get(node_id n, int k) {
+    if (failed() || g.nodes[std::size_t(n)].result_count == 0) return n;
+    node r{};
+    const node& from = g.nodes[std::size_t(n)];
+    r.op = &get_info_of;
+    r.file = from.file;
+    r.line = from.line;
+    r.cell = from.cell;
+    r.attributes = get_attributes{k};
+    r.type = g.result_type(n, k);
+    const std::array in{n};
+    return append(r, in, from.region);
+  }
+
+  // ---- regions
+
+  constexpr int here() const { return open_.back(); }
+  constexpr int region_of(node_id n) const { return g.nodes[std::size_t(n)].region; }
+
+  /// An input of region `r` (default: the open one).
+  constexpr node_id input(tensor_type t, int r = -1) {
+    node n{};
+    n.op = &input_info_of;
+    n.type = t;
+    if (r < 0) r = here();
+    const node_id id = place(n, r);
+    g.regions[std::size_t(r)].inputs.push_back(id);
+    return id;
+  }
+  /// An input of the main region with a role and a name.
+  constexpr node_id input(tensor_type t, input_role role, std::string_view label) {
+    // Inputs of a role mostly follow each other.
+    int index = 0;
+    for (std::size_t i = g.inputs.size(); i-- > 0 && index == 0;) {
+      if (g.inputs[i].role == role) index = g.inputs[i].index + 1;
+    }
+    g.inputs.push_back({role, g.intern(label), index});
+    return input(t, 0);
+  }
+
+  /// Opens a closed region with the given declared inputs and returns its index.
+  constexpr int begin(span<const tensor_type> in) {
+    const int r = int(g.regions.size());
+    g.regions.emplace_back();
+    open_.push_back(r);
+    continues_.push_back(0);
+    for (const tensor_type& t : in) input(t);
+    g.regions[std::size_t(r)].declared = std::int32_t(in.size());
+    return r;
+  }
+  /// Closes the open region with these outputs.
+  constexpr void end(span<const node_id> out) {
+    ids l;
+    for (node_id i : out) l.push_back(local(i));
+    g.regions[std::size_t(here())].outputs = l;
+    open_.pop_back();
+    continues_.pop_back();
+  }
+
+  /// The id by which the open region may name a value: itself, or the input that stands for an
+  /// outer value (made on first use, in every region between).
+  constexpr node_id local(node_id id) { return local(id, int(open_.size()) - 1); }
+
+  /// Makes two closed regions that were opened here take the same captured values, in one order,
+  /// which is returned: two regions of one node share its operands.
+  constexpr ids unify(int r, int q) {
+    const ids captured = g.regions[std::size_t(r)].captured;
+    open_.push_back(q);
+    for (node_id n : captured) local(n);
+    open_.pop_back();
+    const ids order = g.regions[std::size_t(q)].captured;
+    ids inputs = g.regions[std::size_t(r)].inputs;
+    const std::size_t declared = std::size_t(g.regions[std::size_t(r)].declared);
+    const ids own(inputs.begin() + std::ptrdiff_t(declared), inputs.end());
+    inputs.resize(declared);
+    for (node_id n : order) {
+      node_id at = no_node;
+      for (std::size_t k = 0; k < captured.size(); ++k) {
+        if (captured[k] == n) at = own[k];
+      }
+      inputs.push_back(at >= 0 ? at : input(g.type(n), r));
+    }
+    g.regions[std::size_t(r)].inputs = inputs;
+    g.regions[std::size_t(r)].captured = order;
+    return order;
+  }
+
+  /// The open regions, innermost last, from the one that belongs to a function: those above it hold
+  /// what follows a native `if` (see transform/branching.hpp), so together they are one straight
+  /// line.
+  constexpr span<const int> open_line() const {
+    std::size_t first = open_.size() - 1;
+    while (first > 0 && continues_[first]) --first;
+    return span(open_).subspan(first);
+  }
+
+  /// One more declared input of a region that is being filled.
+  constexpr node_id late_input(const tensor_type& t, int r) {
+    const node_id n = input(t, r);
+    region& owner = g.regions[std::size_t(r)];
+    for (std::size_t k = owner.inputs.size() - 1; k > std::size_t(owner.declared); --k)
+      owner.inputs[k] = owner.inputs[k - 1];
+    owner.inputs[std::size_t(owner.declared++)] = n;
+    return n;
+  }
+
+  /// Whether nodes that are appended now are computed at once: in eager mode, outside the regions
+  /// that transforms trace.
+  constexpr bool evaluates() const { return evaluates(here()); }
+
+  /// Makes an outer value one more output of a closed region that was opened here.
+  constexpr void add_output(int r, node_id n) {
+    open_.push_back(r);
+    const node_id l = local(n);
+    open_.pop_back();
+    g.regions[std::size_t(r)].outputs.push_back(l);
+  }
+
+  /// Forgets a region that served as scratch.
+  constexpr void discard(int r) { g.regions[std::size_t(r)] = {}; }
+  /// Reserves an index, so that a region can be called before it exists. `fill` gives it the
+  /// contents of another, which becomes empty.
+  constexpr int reserve_region() {
+    g.regions.emplace_back();
+    return int(g.regions.size()) - 1;
+  }
+  constexpr void fill(int reserved, int from) {
+    g.regions[std::size_t(reserved)] = g.regions[std::size_t(from)];
+    g.regions[std::size_t(from)] = {};
+    for (node_id n : g.regions[std::size_t(reserved)].nodes)
+      g.nodes[std::size_t(n)].region = reserved;
+  }
+
+  // ---- places in the source, and names
+
+  /// A line of the user's source.
+  struct source_line {
+    const char* file{};
+    std::int32_t line{};
+  };
+  /// From here on nodes are said to be written at this line (none: where they are emitted): what a
+  /// derivative rule appends belongs to the line of the forward node. Returns the line before.
+  constexpr source_line attribute_to(source_line s) { return std::exchange(written_, s); }
+
+  constexpr name_ref current_cell() const { return cell_; }
+  constexpr void current_cell(name_ref path) { cell_ = path; }
+
+  /// Where a node was written: `lenet.cpp:21: `; empty for inputs.
+  constexpr text place_of(node_id id) const {
+    const node& n = g.nodes[std::size_t(id)];
+    if (n.line == 0) return {};
+    const std::string_view file = n.file;
+    return text() << file.substr(file.rfind('/') + 1) << ":" << n.line << ": ";
+  }
+  /// How operands are named in sentences: an input by its name, others as `relu result of block1`.
+  constexpr text describe(node_id id) const {
+    text t;
+    const node& n = g.nodes[std::size_t(id)];
+    if (n.op == &get_info_of) return describe(g.operand(id, 0));
+    if (n.op == &input_info_of && n.region == 0) {
+      for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+        if (g.input(int(i)) == id) return t << g.view(g.inputs[i].name);
+      }
+    }
+    if (n.op == &input_info_of) return t << "argument";
+    t << n.op->name << " result";
+    return n.cell.size ? t << " of " << g.view(n.cell) : t;
+  }
+
+ protected:
+  constexpr bool evaluates(int r) const { return eager && r == 0; }
+  constexpr void set_results(node& n, span<const tensor_type> types) {
+    n.first_result = std::int32_t(g.results.size());
+    n.result_count = std::int32_t(types.size());
+    n.type = {dtype::tuple, {}};
+    for (const tensor_type& t : types) g.results.push_back(t);
+  }
+  /// The result types of a node that no rule infers; empty for others.
+  static constexpr list<tensor_type> results_of(const graph& from, const node& n) {
+    list<tensor_type> types;
+    if (n.op->results || n.result_count == 0) return types;
+    const auto first = from.results.begin() + n.first_result;
+    types.assign(first, first + n.result_count);
+    return types;
+  }
+  constexpr void reorder(int r, const ids& order) {
+    g.regions[std::size_t(r)].nodes = order;
+    for (std::size_t i = 0; i < order.size(); ++i)
+      g.nodes[std::size_t(order[i])].position = std::int32_t(i);
+  }
+  constexpr node_id append(node n, span<const node_id> in) { return append(n, in, here()); }
+  constexpr node_id append(node n, span<const node_id> in, int r) {
+    n.first_operand = std::int32_t(g.operand_pool.size());
+    n.operand_count = std::int32_t(in.size());
+    for (node_id i : in) g.operand_pool.push_back(i);
+    const node_id id = place(n, r);
+    if (evaluates(r)) eager->evaluate(g, id);
+    return id;
+  }
+  constexpr node_id place(node n, int r) {
+    region& owner = g.regions[std::size_t(r)];
+    n.region = r;
+    n.position = std::int32_t(owner.nodes.size());
+    const auto id = node_id(g.nodes.size());
+    g.nodes.push_back(n);
+    owner.nodes.push_back(id);
+    return id;
+  }
+  /// Opens a region whose nodes continue the one that is open.
+  constexpr int begin_continuation() {
+    const int r = begin({});
+    continues_.back() = 1;
+    return r;
+  }
+
+  list<int> open_;
+  flags continues_;  ///< parallel to open_
+  name_ref cell_{};
+
+ private:
+  constexpr void set_place(node& n, const std::source_location& at) const {
+    n.file = written_.file ? written_.file : at.file_name();
+    n.line = written_.file ? written_.line : std::int32_t(at.line());
+  }
+  /// Operands by the names that the open region has for them; `storage` holds them if they differ.
+  constexpr span<const node_id> local(span<const node_id> in, ids& storage) {
+    bool captures = false;
+    for (node_id i : in) captures |= region_of(i) != here();
+    if (!captures) return in;
+    for (node_id i : in) storage.push_back(local(i));  // before the pool is touched: it appends
+    return storage;
+  }
+  constexpr node_id local(node_id id, int level) {
+    const int r = open_[std::size_t(level)];
+    if (failed() || region_of(id) == r) return id;
+    if (g.nodes[std::size_t(id)].operand_count == 0 &&
+        g.nodes[std::size_t(id)].op != &input_info_of) {
+      return place(g.nodes[std::size_t(id)], r);  // constants are repeated, not captured
+    }
+    if (level == 0) {
+      fail(text() << g.nodes[std::size_t(id)].op->name
+                  << ": a value of a closed region (a loop body or a branch) is used outside it; "
+                     "return it from the body");
+      return g.regions[std::size_t(r)].nodes.front();
+    }
+    const node_id outer = local(id, level - 1);
+    region& inner = g.regions[std::size_t(r)];
+    for (std::size_t k = 0; k < inner.captured.size(); ++k) {
+      if (inner.captured[k] == outer) return inner.inputs[std::size_t(inner.declared) + k];
+    }
+    inner.captured.push_back(outer);
+    return input(g.type(outer), r);
+  }
+
+  source_line written_{};
+  text fault_;
+};
+
+}  // namespace cella

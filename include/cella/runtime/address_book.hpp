@@ -1,0 +1,147 @@
+// What lies where in the memory of a program, from step to step.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cella/runtime/step_formulas.hpp>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cella::detail {
+
+/// A value in the arena, and the steps during which it lives.
+struct arena_value {
+  std::string name;
+  std::int64_t offset{};
+  std::int64_t bytes{};  ///< 0: scratch, whose size only the planner knows
+  int first{};
+  int last{};
+};
+
+/// Follows a program step by step: what lies at an address when a step reads it.
+class address_book {
+ public:
+  address_book(const program_facts& p, const formulas& f)
+      : p_(p), f_(f), batched_(batched_values(p.g)) {
+    const input_offsets parameters = offsets_of(p.g, {input_role::parameter, input_role::state});
+    const input_offsets slots = offsets_of(p.g, {input_role::slot});
+    for (std::size_t i = 0; i < p.g.inputs.size(); ++i) {
+      const input_info& in = p.g.inputs[i];
+      const std::string name(p.g.view(in.name));
+      if (parameters.offset[i] >= 0) lies_at_[{parameter_space, parameters.offset[i]}] = name;
+      if (slots.offset[i] >= 0) lies_at_[{slot_space, slots.offset[i]}] = name;
+      if (in.role == input_role::scalar)
+        lies_at_[{scalar_space, in.index * std::int64_t{8}}] = name;
+      if (in.role == input_role::argument) lies_at_[{first_argument + in.index, 0}] = name;
+    }
+  }
+
+  static std::string address(const buffer_ref& r) {
+    constexpr std::array<std::string_view, 4> spaces{"arena", "parameters", "slots", "scalars"};
+    if (r.space >= first_argument) return "argument";
+    return std::string(spaces[std::size_t(r.space)]) + "+" + std::to_string(r.offset);
+  }
+  /// `x @argument`, and in the arena the steps' own memory.
+  std::string at(const buffer_ref& r) const {
+    const auto found = lies_at_.find({r.space, r.offset});
+    return (found == lies_at_.end() ? "?" : found->second) + " @" + address(r);
+  }
+
+  /// What the step reads, writes, and writes elsewhere: to be called for each step in order.
+  struct access_list {
+    std::vector<std::string> from, to;
+  };
+  access_list follow(int index) {
+    const plan_step& s = p_.steps[std::size_t(index)];
+    access_list all;
+    for (std::size_t k = 0; k < s.in.size(); ++k) {
+      if (!s.in[k].valid()) continue;
+      // Filters in the kernel's own order, packed when the parameters change.
+      if (k == 3) {
+        touch(index, s.in[k], "packed " + f_.name(p_.g.operand(s.anchor, 1)), 0, true);
+        values_.back().first = 0;
+        all.from.push_back("packed filters @" + address(s.in[k]));
+        continue;
+      }
+      read(index, s.in[k]);
+      all.from.push_back(at(s.in[k]));
+    }
+    for (int k = 0; k < s.read_count; ++k) {
+      const operand_read& r = s.reads[std::size_t(k)];
+      constexpr std::array<std::string_view, 8> how{"", " per row", " per column", " once", "",
+                                                    "", "",         ", drawn"};
+      read(index, r.at);
+      if (std::find_if(s.in.begin(), s.in.end(), [&](const buffer_ref& i) {
+            return i.space == r.at.space && i.offset == r.at.offset;
+          }) != s.in.end())
+        continue;
+      all.from.push_back(f_.name(f_.read_value(r.value)) + " @" + address(r.at) +
+                         std::string(how[std::size_t(r.how)]));
+    }
+    if (s.scratch.valid()) {
+      touch(index, s.scratch, "scratch", 0, false);
+      all.to.push_back("scratch @" + address(s.scratch));
+    }
+    if (s.corners.valid()) {
+      const std::string name = f_.name(f_.corners(s));
+      touch(index, s.corners, name, 0, false);
+      all.to.push_back(name + " @" + address(s.corners));
+    }
+    for (int k = 0; k < s.output_count; ++k) {
+      const step_output& o = s.outputs[std::size_t(k)];
+      const bool lanes = o.value >= 0 && writes_lanes(batched_, s, k);
+      std::string label = o.value >= 0                         ? f_.name(o.value)
+                          : s.kind == step_kind::random_stream ? "stream of " + f_.name(s.anchor)
+                                                               : "unused result";
+      if (is_conversion(s.kind) && s.kind != step_kind::copy)
+        label += lanes ? " in lanes" : " unpacked";
+      const bool in_place = o.at.space != arena_space;
+      const std::int64_t bytes = o.value < 0 ? 0 : bytes_of(s, p_.g.type(o.value), lanes);
+      if (!in_place) touch(index, o.at, label, bytes, false);
+      all.to.push_back((in_place ? f_.name(o.value) : label) + " @" + address(o.at) +
+                       (in_place ? " in place" : ""));
+    }
+    return all;
+  }
+  /// After all steps: results live on.
+  std::vector<arena_value> values() {
+    for (const plan_value& r : p_.results) read(int(p_.steps.size()), r.at);
+    return values_;
+  }
+
+ private:
+  std::int64_t bytes_of(const plan_step& s, const tensor_type& t, bool lanes) const {
+    if (!lanes) return t.bytes();
+    std::int64_t features = 1;
+    for (int d = 1; d < t.rank(); ++d) {
+      const bool bordered = is_conversion(s.kind) && t.rank() == 4 && d >= 2;
+      features *= t[d] + (bordered ? 2 * s.extents[std::size_t(d + 2)] : 0);
+    }
+    return (t[0] + p_.lanes - 1) / p_.lanes * features * p_.lanes *
+           std::int64_t(size_of(t.element));
+  }
+  void touch(int index, const buffer_ref& r, const std::string& name, std::int64_t bytes,
+             bool stays) {
+    lies_at_[{r.space, r.offset}] = name;
+    current_[r.offset] = values_.size();
+    values_.push_back({name, r.offset, bytes, index, stays ? int(p_.steps.size()) : index});
+  }
+  void read(int index, const buffer_ref& r) {
+    const auto found = current_.find(r.offset);
+    if (r.space != arena_space || found == current_.end()) return;
+    int& last = values_[found->second].last;
+    last = std::max(last, index);
+  }
+
+  const program_facts& p_;
+  const formulas& f_;
+  flags batched_;
+  std::map<std::pair<std::int32_t, std::int64_t>, std::string> lies_at_;
+  std::map<std::int64_t, std::size_t> current_;
+  std::vector<arena_value> values_;
+};
+
+}  // namespace cella::detail

@@ -1,0 +1,137 @@
+// What the steps of a program compute, as formulas over the values that lie in memory.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cella/graph/print.hpp>
+#include <cella/runtime/program.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cella::detail {
+
+/// What is printed of a program, as plain data: one instance serves all programs.
+struct program_facts {
+  graph g;
+  std::span<const plan_step> steps;
+  std::span<const plan_value> results;
+  std::int64_t arena, arena_without_reuse, live, parameters, slots;
+  dtype element;
+  int lanes;
+  bool training;
+};
+template <class P>
+program_facts facts_of() {
+  const auto& p = P::plan;
+  return {thaw(P::graph),
+          {p.steps.data(), std::size_t(p.step_count)},
+          {p.results.data(), std::size_t(p.result_count)},
+          p.arena_bytes,
+          p.arena_bytes_without_reuse,
+          p.live_bytes,
+          p.parameter_bytes,
+          p.slot_bytes,
+          P::element_type,
+          lanes_of<P::element_type>(),
+          P::training};
+}
+
+/// Binary operators as they are written, by precedence.
+struct infix {
+  std::string_view op, sign;
+  int precedence;
+};
+inline constexpr std::array infix_operators{
+    infix{"equal", " == ", 1},  infix{"not_equal", " != ", 1},
+    infix{"less", " < ", 1},    infix{"less_equal", " <= ", 1},
+    infix{"greater", " > ", 1}, infix{"greater_equal", " >= ", 1},
+    infix{"add", " + ", 2},     infix{"sub", " - ", 2},
+    infix{"mul", " * ", 3},     infix{"div", " / ", 3}};
+
+/// Writes what a step computes as formulas over the values that lie in memory.
+class formulas {
+ public:
+  explicit formulas(const program_facts& p) : g_(p.g), stored_(g_.nodes.size(), 0), names_(g_) {
+    for (std::size_t i = 0; i < g_.inputs.size(); ++i) stored_[std::size_t(g_.input(int(i)))] = 1;
+    for (const plan_step& s : p.steps) {
+      for (int k = 0; k < s.output_count; ++k) {
+        if (s.outputs[std::size_t(k)].value >= 0)
+          stored_[std::size_t(s.outputs[std::size_t(k)].value)] = 1;
+      }
+      if (s.corners.valid()) stored_[std::size_t(corners(s))] = 1;
+    }
+  }
+
+  /// `%12`, `fc1.weight`, or `fc1.weight'` for its new value.
+  std::string name(node_id n) const {
+    n = source(n);
+    for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
+      if (g_.outputs[k].updates >= 0 && g_.regions[0].outputs[k] == n)
+        return input_name(g_.input(g_.outputs[k].updates)) + "'";
+    }
+    if (g_.nodes[std::size_t(n)].op == &input_info_of) return input_name(n);
+    return names_[n];
+  }
+  /// The value of node n, whether it lies in memory or not.
+  std::string definition(node_id n) const { return apply(n, 0); }
+
+  /// The positions that a pooling step writes.
+  node_id corners(const plan_step& s) const {
+    const node_id pool = g_.operand(s.accumulated, 0);
+    for (node_id n : g_.regions[0].nodes) {
+      const node& x = g_.nodes[std::size_t(n)];
+      if (x.op == &get_info_of && g_.operand(n, 0) == pool &&
+          x.attributes.as<get_attributes>().result == 1)
+        return n;
+    }
+    return no_node;
+  }
+  /// Through reshapes, which share their operand's memory.
+  node_id source(node_id n) const {
+    while (is<reshape_op>(at(n)) || is<identity_op>(at(n)) || is<stop_gradient_op>(at(n)))
+      n = g_.operand(n, 0);
+    return n;
+  }
+  /// What is read in place of n: broadcasts repeat their operand.
+  node_id read_value(node_id n) const { return is<broadcast_op>(at(n)) ? g_.operand(n, 0) : n; }
+
+ private:
+  const node& at(node_id n) const { return g_.nodes[std::size_t(n)]; }
+  std::string input_name(node_id n) const { return names_[n].substr(1); }
+
+  std::string term(node_id n, int precedence) const {
+    n = source(n);
+    if (is<broadcast_op>(at(n)) && !stored_[std::size_t(n)])
+      return term(g_.operand(n, 0), precedence);
+    const bool is_constant = is<constant_op>(at(n));
+    return stored_[std::size_t(n)] && !is_constant ? name(n) : apply(n, precedence);
+  }
+  std::string apply(node_id n, int precedence) const {
+    n = source(n);
+    const node& x = at(n);
+    if (is<constant_op>(x)) return number(x.attributes.as<constant_op::options>().value);
+    if (x.op == &get_info_of) {
+      const int result = x.attributes.as<get_attributes>().result;
+      return apply(g_.operand(n, 0), precedence) + (result ? "." + std::to_string(result) : "");
+    }
+    if (x.op->name == "neg") return "-" + term(g_.operand(n, 0), 4);
+    for (const infix& i : infix_operators) {
+      if (i.op != x.op->name) continue;
+      const std::string s = term(g_.operand(n, 0), i.precedence) + std::string(i.sign) +
+                            term(g_.operand(n, 1), i.precedence + 1);
+      return i.precedence < precedence ? "(" + s + ")" : s;
+    }
+    std::string s(x.op->name);
+    s += "(";
+    for (int k = 0; k < x.operand_count; ++k) s += (k ? ", " : "") + term(g_.operand(n, k), 0);
+    return s + ")";
+  }
+
+  const graph& g_;
+  flags stored_;
+  node_names names_;
+};
+
+}  // namespace cella::detail
