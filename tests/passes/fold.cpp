@@ -23,6 +23,8 @@ template <auto F>
 constexpr graph made_image() {
   return graph_of(F, {dtype::f32, {2, 3, 4, 4}});
 }
+/// Four times the same.
+constexpr var many(var x) { return broadcast_to(x, {4, 2, 3}); }
 constexpr auto half = [](var x) { return full_like(x, 0.5); };
 
 // clang-format off
@@ -83,10 +85,25 @@ constexpr example examples[]{
   {"sum of a constant", made<[](var x) { return sum(half(x)); }>, "3"},
   {"sum of repeated rows", made<[](var x) { return sum(broadcast_to(x, {4, 2, 3}), {0}); }>, "mul(x, 4)"},
   {"sum over own and repeated axes", made<[](var x) { return sum(broadcast_to(x, {4, 2, 3}), {0, 2}); }>, "mul(sum(x), 4)"},
-  {"sum over own axes only stays", made<[](var x) { return sum(broadcast_to(x, {4, 2, 3}), {1}); }>, "sum(broadcast(x))"},
+  {"sum over own axes only", made<[](var x) { return sum(broadcast_to(x, {4, 2, 3}), {1}); }>, "broadcast(sum(x))"},
   {"sum over one of two repeated axes", made<[](var x) { return sum(broadcast_to(x, {5, 4, 2, 3}), {0}); }>, "broadcast(mul(x, 5))"},
   {"a linear function of zero", made_image<[](var x) { return average_pool(zeros_like(x), 2); }>, "0"},
   {"zeros in each part", made<[](var x) { return concat({zeros_like(x), zeros_like(x)}, 0); }>, "0"},
+  {"a function of repeated rows", made<[](var x) { return exp(many(x)); }>, "broadcast(exp(x))"},
+  {"a function of two", made<[](var x, var y) { return many(x) * many(y) + 1; }>, "broadcast(add(mul(x, y), 1))"},
+  {"repeated along other axes, too", made<[](var x) { return many(x) + broadcast_to(sum(x, {0}), {4, 2, 3}); }>, "broadcast(add(x, broadcast(sum(x))))"},
+  {"repeated along different axes stays", made<[](var x) { return broadcast_to(x, {2, 2, 3}) * broadcast_to(reshape(x, {2, 1, 3}), {2, 2, 3}); }>, "mul(broadcast(x), broadcast(x))"},
+  {"a comparison of repeated rows stays", made<[](var x) { return cast(many(x) > 1, dtype::f32); }>, "cast(greater(broadcast(x), 1))"},
+  {"reshape of repeated rows", made<[](var x) { return reshape(many(x), {2, 2, 6}); }>, "broadcast(reshape(x))"},
+  {"reshape that joins repeated and own axes stays", made<[](var x) { return reshape(many(x), {8, 3}); }>, "reshape(broadcast(x))"},
+  {"transpose of repeated rows", made<[](var x) { return transpose(many(x), {2, 0, 1}); }>, "broadcast(transpose(x))"},
+  {"transpose that moves repeated axes only", made<[](var x) { return transpose(many(x), {1, 0, 2}); }>, "broadcast(x)"},
+  {"slice of repeated rows", made<[](var x) { return slice(slice(many(x), 0, 1, 3), 2, 0, 2); }>, "broadcast(slice(x))"},
+  {"repeated parts", made<[](var x, var y) { return concat({many(x), many(y), zeros_like(many(x))}, 1); }>, "broadcast(concat(x, y, 0))"},
+  {"parts along the repeated axis stay", made<[](var x, var y) { return concat({many(x), many(y)}, 0); }>, "concat(broadcast(x), broadcast(y))"},
+  {"a product of a repeated matrix", made<[](var x, var y) { return matmul(many(x), y, false, true); }>, "broadcast(matmul(x, y))"},
+  {"a product of repeated matrices", made<[](var x, var y) { return matmul(many(x), many(y), false, true); }>, "broadcast(matmul(x, y))"},
+  {"a product that sums over what is repeated stays", made<[](var x, var y) { return matmul(broadcast_to(sum(x, {1}, true), {2, 3}), y, false, true); }>, "matmul(broadcast(sum(x)), y)"},
   {"zeros in one part stay", made<[](var x) { return concat({zeros_like(x), x}, 0); }>, "concat(0, x)"},
 };
 // clang-format on

@@ -8,6 +8,7 @@
 #include <cella/ops/activation.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/slicing.hpp>
+#include <cella/passes/late_broadcasts.hpp>
 #include <cella/passes/rewrite.hpp>
 
 namespace cella {
@@ -310,7 +311,8 @@ constexpr node_id slice_twice(rewriter& r, node_id n) {
   }
   return r.emit<slice_op>({r.operand(x, 0)}, o);
 }
-/// sum(broadcast(x)) = count broadcast(sum(x)): the repeated axes give the count; reassociates
+/// sum(broadcast(x)) = count broadcast(sum(x)): the repeated axes that are summed give the count;
+/// reassociates
 constexpr node_id sum_of_broadcast(rewriter& r, node_id n) {
   const node_id b = r.operand_if<broadcast_op>(n, 0);
   if (b < 0) return no_node;
@@ -339,7 +341,7 @@ constexpr node_id sum_of_broadcast(rewriter& r, node_id n) {
     if ((summed & ~own) >> a & 1) count *= o.shape[a];
   }
   const dtype t = r.type(n).element;
-  if ((summed & ~own) == 0 || !fits(t, count)) return no_node;
+  if (!fits(t, count)) return no_node;
   node_id y = x;
   if (own_summed) y = r.emit<sum_op>({y}, axes_options{own_summed});
   if (count != 1) y = r.emit<mul_op>({y, r.constant(count, r.type(y))});
@@ -427,6 +429,12 @@ inline constexpr std::array rules{
     rule{"relu_twice",              &info_of<relu_op>,          relu_twice},
     rule{"broadcast_constant",      &info_of<broadcast_op>,     moved_constant},
     rule{"broadcast_twice",         &info_of<broadcast_op>,     broadcast_twice},
+    rule{"broadcast_later",         nullptr,                    late_broadcasts::elementwise},
+    rule{"broadcast_later",         &info_of<concat_op>,        late_broadcasts::concatenation},
+    rule{"broadcast_later",         &info_of<reshape_op>,       late_broadcasts::reshaped},
+    rule{"broadcast_later",         &info_of<transpose_op>,     late_broadcasts::transposed},
+    rule{"broadcast_later",         &info_of<slice_op>,         late_broadcasts::sliced},
+    rule{"broadcast_later",         &info_of<matmul_op>,        late_broadcasts::multiplied},
     rule{"reshape_constant",        &info_of<reshape_op>,       moved_constant},
     rule{"reshape_same",            &info_of<reshape_op>,       same_shape},
     rule{"reshape_twice",           &info_of<reshape_op>,       reshape_twice},

@@ -31,6 +31,15 @@ struct group {
   int order{};       ///< groups run in this order
 };
 
+/// A few nodes.
+struct node_set {
+  ids nodes;
+  constexpr bool contains(node_id n) const {
+    return std::find(nodes.begin(), nodes.end(), n) != nodes.end();
+  }
+  constexpr void insert(node_id n) { nodes.push_back(n); }
+};
+
 /// Finds the groups. `lanes` are those of the element type.
 class fuser {
  public:
@@ -556,8 +565,8 @@ class fuser {
 
   // ---- growth
 
-  /// The most operations in one expression; shared ones count each time, since trees repeat them.
-  static constexpr int most_operations = 48;
+  /// The most operations of a group: more would not find registers for their values.
+  static constexpr int most_operations = 64;
 
   /// Follows the users of the group's members as long as they are elementwise and all their
   /// operands are in registers or were computed before the anchor.
@@ -623,7 +632,15 @@ class fuser {
   /// Whether loops can compute `o` as well, although others read it: they write it for those, who
   /// all come later. Its operands are there before the loops run, or are joinable in turn.
   constexpr bool joinable(const group& s, node_id o) const {
-    if (s.kind != step_kind::elementwise || owner[std::size_t(o)] != unclaimed || !pointwise(o))
+    node_set joined;
+    return joinable(s, o, joined);
+  }
+  /// The same; adds `o` and what it needs to `joined`, whose nodes are known to be joinable if this
+  /// is. A value has many users, so that to ask for each path anew would take exponential time.
+  constexpr bool joinable(const group& s, node_id o, node_set& joined) const {
+    if (joined.contains(o)) return true;
+    if (s.kind != step_kind::elementwise || owner[std::size_t(o)] != unclaimed || !pointwise(o) ||
+        joined.nodes.size() == most_writes)
       return false;
     if (!held(g.type(o).element) || g.type(o).shape != g.type(s.anchor).shape) return false;
     if (batched[std::size_t(o)] != batched[std::size_t(s.anchor)]) return false;
@@ -636,8 +653,9 @@ class fuser {
     }
     for (node_id p : g.operands(o)) {
       if (g.type(p).element == dtype::boolean) return false;
-      if (!acceptable(s, p, g.type(o).shape) && !joinable(s, p)) return false;
+      if (!acceptable(s, p, g.type(o).shape) && !joinable(s, p, joined)) return false;
     }
+    joined.insert(o);
     return true;
   }
   constexpr void join(group& s, node_id o) {
@@ -664,15 +682,6 @@ class fuser {
         }
       }
     };
-    // Values that would join are computed and written.
-    auto count_joined = [&](const auto& self, node_id n) -> void {
-      for (node_id o : g.operands(n)) {
-        if (acceptable(s, o, g.type(n).shape) || !joinable(s, o)) continue;
-        ++writes;
-        count(count, o);
-        self(self, o);
-      }
-    };
     for (node_id m : s.members) {
       if (in_registers(m)) count(count, m);
       bool outside = is_output(m);
@@ -680,7 +689,13 @@ class fuser {
       writes += outside;
     }
     count(count, u);
-    count_joined(count_joined, u);
+    // Values that would join are computed and written.
+    node_set joined;
+    for (node_id o : g.operands(u)) {
+      if (!acceptable(s, o, g.type(u).shape)) joinable(s, o, joined);
+    }
+    for (node_id o : joined.nodes) count(count, o);
+    writes += int(joined.nodes.size());
     return int(reads.size()) <= most_reads && writes <= most_writes;
   }
   /// In a reduction, members before the sum are its prologue and are not followed.
@@ -689,15 +704,17 @@ class fuser {
     return !prologue_[std::size_t(m)];
   }
 
+  /// How many operations the group has with `n`, and with what is computed for it alone.
   constexpr int operations(const group& s, node_id n) const {
-    if (is_leaf(n) || is_view(n) || n == s.accumulated) return 0;
-    if (!member(s, n) && owner[std::size_t(n)] != unclaimed) return 0;
-    int sum = is_alias(n) ? 0 : 1;
-    if (in_registers(n)) {
-      for (node_id o : g.operands(n)) {
-        sum += operations(s, o);
-        if (sum > most_operations) return sum;
-      }
+    return int(s.members.size()) + added(s, n);
+  }
+  constexpr int added(const group& s, node_id n) const {
+    if (member(s, n) || owner[std::size_t(n)] != unclaimed) return 0;
+    if (is_alias(n)) return added(s, g.operand(n, 0));
+    if (!in_registers(n)) return 0;
+    int sum = 1;
+    for (node_id o : g.operands(n)) {
+      if (pullable(s, o)) sum += added(s, o);
     }
     return sum;
   }

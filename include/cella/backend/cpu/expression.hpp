@@ -1,184 +1,170 @@
-// Fused groups as expression templates: the operations of a group, lifted from the graph into a
-// type that is evaluated in registers.
+// Fused groups: the operations of a group lifted from the graph into a line of terms, where they
+// read, and the sinks that store what they yield.
 #pragma once
 
 #include <array>
 #include <bit>
-#include <cella/backend/cpu/math.hpp>
 #include <cella/backend/cpu/random_numbers.hpp>
-#include <cella/backend/cpu/storage.hpp>
+#include <cella/backend/cpu/straight_line.hpp>
 #include <cella/ops/array.hpp>
-#include <cella/passes/plan.hpp>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 namespace cella::cpu {
 
-// ---- the terms of an expression
-
-/// The anchor's value at this element.
-struct accumulated {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) { return c.value; }
-};
-/// Operand `K` of the group, read from memory in its own way. It is stored as S; void: in the type
-/// that is computed in.
-template <int K, access How, class S = void>
-struct operand_at {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) {
-    return c.template read<K, How, S>();
-  }
-};
-/// A value of type S, which memory would hold.
-template <class S, class Term>
-struct rounded {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) {
-    return rounded_to<S>(Term::evaluate(c));
-  }
-};
-/// Number `K` of the row that is computed.
-template <int K>
-struct row_number {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) { return c.numbers[K]; }
-};
-/// A number, by the bits of its double.
-template <std::uint64_t Bits>
-struct literal {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) {
-    return c.number(std::bit_cast<double>(Bits));
-  }
-};
-template <class Op, class... Terms>
-struct expr {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) {
-    if constexpr (requires { vector_form<Op>::apply(Terms::evaluate(c)...); })
-      return vector_form<Op>::apply(Terms::evaluate(c)...);
-    else
-      return Op::apply(Terms::evaluate(c)...);
-  }
-};
-template <class Op, class... Terms>
-struct expr<fast<Op>, Terms...> {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) {
-    if constexpr (requires { vector_form<fast<Op>>::apply(Terms::evaluate(c)...); })
-      return vector_form<fast<Op>>::apply(Terms::evaluate(c)...);
-    else
-      return expr<Op, Terms...>::evaluate(c);
-  }
-};
-/// An operation with options, which are those of node N of program P.
-template <class Op, class P, node_id N, class... Terms>
-struct expr_with_options {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) {
-    constexpr auto options =
-        P::graph.nodes[std::size_t(N)].attributes.template as<typename Op::options>();
-    return Op::apply(options, Terms::evaluate(c)...);
-  }
-};
-
-/// A value of 16 bits in the type that is computed in: stored as that.
-template <class Term>
-struct widened {
-  [[gnu::always_inline]] static auto evaluate(const auto& c) { return Term::evaluate(c); }
-};
-
-/// Which operands a term reads at the element that is computed, as bits.
-template <class Term>
-inline constexpr unsigned reads_in_step = 0;
-template <int K, class S>
-inline constexpr unsigned reads_in_step<operand_at<K, access::same, S>> = 1u << K;
-template <class S, class Term>
-inline constexpr unsigned reads_in_step<rounded<S, Term>> = reads_in_step<Term>;
-template <class Term>
-inline constexpr unsigned reads_in_step<widened<Term>> = reads_in_step<Term>;
-template <class Op, class... Terms>
-inline constexpr unsigned reads_in_step<expr<Op, Terms...>> = (0u | ... | reads_in_step<Terms>);
-template <class Op, class P, node_id N, class... Terms>
-inline constexpr unsigned reads_in_step<expr_with_options<Op, P, N, Terms...>> =
-    (0u | ... | reads_in_step<Terms>);
-
-/// Which operands a term reads in any way, as bits.
-template <class Term>
-inline constexpr unsigned reads_of = 0;
-template <int K, access How, class S>
-inline constexpr unsigned reads_of<operand_at<K, How, S>> = 1u << K;
-template <class S, class Term>
-inline constexpr unsigned reads_of<rounded<S, Term>> = reads_of<Term>;
-template <class Term>
-inline constexpr unsigned reads_of<widened<Term>> = reads_of<Term>;
-template <class Op, class... Terms>
-inline constexpr unsigned reads_of<expr<Op, Terms...>> = (0u | ... | reads_of<Terms>);
-template <class Op, class P, node_id N, class... Terms>
-inline constexpr unsigned reads_of<expr_with_options<Op, P, N, Terms...>> = (0u | ... |
-                                                                             reads_of<Terms>);
-
-/// Whether a term draws random numbers.
-template <class Term>
-inline constexpr bool draws = false;
-template <int K, class S>
-inline constexpr bool draws<operand_at<K, access::drawn, S>> = true;
-template <class S, class Term>
-inline constexpr bool draws<rounded<S, Term>> = draws<Term>;
-template <class Term>
-inline constexpr bool draws<widened<Term>> = draws<Term>;
-template <class Op, class... Terms>
-inline constexpr bool draws<expr<Op, Terms...>> = (false || ... || draws<Terms>);
-template <class Op, class P, node_id N, class... Terms>
-inline constexpr bool draws<expr_with_options<Op, P, N, Terms...>> = (false || ... || draws<Terms>);
-
 // ---- lifting
+
+/// The most terms of a line; the fuser makes shorter ones.
+inline constexpr int most_terms = 240;
 
 /// The C++ type of a storage-only element type; void of others.
 template <dtype D>
 using storage_type =
     typename std::conditional_t<is_storage_only(D), cella::detail::type_of_dtype<D>,
                                 std::type_identity<void>>::type;
-/// A term as node of element type D: rounded where that says so.
-template <dtype D, class Term>
-using as_element = std::type_identity<
-    std::conditional_t<is_storage_only(D), rounded<storage_type<D>, Term>, Term>>;
 
-/// The expression that computes node N in step S of program P: for a number of a row, that number,
-/// or (Define) how it is computed.
-template <class P, int S, node_id N, bool Define = false>
-consteval auto lift() {
-  constexpr const plan_step& s = P::plan.steps[std::size_t(S)];
+/// What a step computes from one element, in the order of computation: values of nodes, and for
+/// those that memory would hold in 16 bits, these values rounded to that.
+struct line_of_nodes {
+  struct entry {
+    node_id node = no_node;
+    bool rounded{};
+    friend constexpr bool operator==(const entry&, const entry&) = default;
+  };
+  std::array<entry, std::size_t(most_terms)> entries{};
+  int count{};
+
+  constexpr int place(entry e) const {
+    for (int k = 0; k < count; ++k) {
+      if (entries[std::size_t(k)] == e) return k;
+    }
+    return -1;
+  }
+  constexpr void add(entry e) { entries[std::size_t(count++)] = e; }
+};
+
+/// Finds the line of nodes that computes some values in step S of program P: from the numbers of a
+/// row, or, for the number `Defined`, that number itself.
+template <class P, int S, node_id Defined = no_node>
+struct line_finder {
+  static constexpr const plan_step& s = P::plan.steps[std::size_t(S)];
+  static constexpr auto& g = P::graph;
+
+  static constexpr bool is_anchor(node_id n) {
+    return n == s.accumulated && s.kind != step_kind::elementwise;
+  }
+  static constexpr bool is_row_number(node_id n) { return n != Defined && s.find_stat(n) >= 0; }
+  /// Not computed here: the anchor's value, numbers of a row, what is read, constants.
+  static constexpr bool given(node_id n) {
+    return is_row_number(n) || is_anchor(n) || s.find_read(n) >= 0 ||
+           is<constant_op>(g.nodes[std::size_t(n)]);
+  }
+  /// The node whose value `n` is: reshapes change none.
+  static constexpr node_id value_of(node_id n) {
+    const auto moves = [](const node& x) { return !x.op->pointwise && !is<cast_op>(x); };
+    while (!given(n) && moves(g.nodes[std::size_t(n)])) n = g.operand(n, 0);
+    return n;
+  }
+  /// What is read from memory was rounded when it was written.
+  static constexpr bool rounds(node_id n) {
+    return is_storage_only(g.type(n).element) && (is_anchor(n) || s.find_read(n) < 0);
+  }
+  static constexpr void visit(line_of_nodes& line, node_id n) {
+    n = value_of(n);
+    if (line.place({n, false}) >= 0) return;
+    if (!given(n)) {
+      for (int k = 0; k < g.nodes[std::size_t(n)].operand_count; ++k) visit(line, g.operand(n, k));
+    }
+    line.add({n, false});
+    if (rounds(n)) line.add({n, true});
+  }
+  template <node_id... Results>
+  static constexpr line_of_nodes line = [] {
+    line_of_nodes found;
+    (visit(found, Results), ...);
+    return found;
+  }();
+
+  /// Where the value of `n` stands in a line, as an operand.
+  static constexpr int place(const line_of_nodes& line, node_id n) {
+    n = value_of(n);
+    const int k = line.place({n, rounds(n)});
+    return g.type(n).element == dtype::boolean ? ~k : k;
+  }
+  /// The same as a result, which is rounded when it is stored.
+  static constexpr int place_of_result(const line_of_nodes& line, node_id n) {
+    return line.place({value_of(n), false});
+  }
+};
+
+/// Term K of the line that computes some nodes.
+template <class Finder, class P, int K, node_id... Results>
+consteval auto lift_term() {
+  using finder = Finder;
+  constexpr const plan_step& s = finder::s;
+  constexpr auto& line = finder::template line<Results...>;
+  constexpr node_id N = line.entries[std::size_t(K)].node;
   constexpr const node& n = P::graph.nodes[std::size_t(N)];
   constexpr dtype E = P::graph.nodes[std::size_t(N)].type.element;
   constexpr int k = s.find_read(N);
-  if constexpr (constexpr int stat = s.find_stat(N); stat >= 0 && !Define) {
-    return std::type_identity<row_number<stat>>{};
-  } else if constexpr (N == s.accumulated && s.kind != step_kind::elementwise) {
-    return as_element<E, accumulated>{};
+  if constexpr (line.entries[std::size_t(K)].rounded) {
+    return std::type_identity<rounded<storage_type<E>, line.place({N, false})>>{};
+  } else if constexpr (finder::is_row_number(N)) {
+    return std::type_identity<row_number<s.find_stat(N)>>{};
+  } else if constexpr (finder::is_anchor(N)) {
+    return std::type_identity<accumulated>{};
   } else if constexpr (k >= 0) {
     return std::type_identity<operand_at<k, s.reads[std::size_t(k)].how, storage_type<E>>>{};
   } else if constexpr (is<constant_op>(n)) {
     constexpr double value = n.attributes.template as<constant_op::options>().value;
-    return as_element<E, literal<std::bit_cast<std::uint64_t>(value)>>{};
+    return std::type_identity<literal<std::bit_cast<std::uint64_t>(value)>>{};
   } else if constexpr (is<cast_op>(n)) {
-    using from = typename decltype(lift<P, S, P::graph.operand(N, 0)>())::type;
-    return as_element<E, widened<from>>{};
-  } else if constexpr (!n.op->pointwise) {
-    return lift<P, S, P::graph.operand(N, 0)>();  // a reshape
+    return std::type_identity<converted<finder::place(line, P::graph.operand(N, 0))>>{};
   } else {
     using op = op_of<P::graph.nodes[std::size_t(N)].op>;
-    return []<std::size_t... I>(std::index_sequence<I...>) {
+    return []<int... I>(std::integer_sequence<int, I...>) {
       if constexpr (requires { typename op::options; }) {
-        return as_element<
-            E,
-            expr_with_options<
-                op, P, N, typename decltype(lift<P, S, P::graph.operand(N, int(I))>())::type...>>{};
+        return std::type_identity<
+            operation_with_options<op, P, N, finder::place(line, P::graph.operand(N, I))...>>{};
       } else {
         using form = std::conditional_t<P::root::fast_math, fast<op>, op>;
-        return as_element<
-            E, expr<form, typename decltype(lift<P, S, P::graph.operand(N, int(I))>())::type...>>{};
+        return std::type_identity<
+            operation<form, finder::place(line, P::graph.operand(N, I))...>>{};
       }
     }
-    (std::make_index_sequence<std::size_t(n.operand_count)>{});
+    (std::make_integer_sequence<int, int(n.operand_count)>{});
   }
 }
+template <class P, class Finder, bool Stored, node_id... Results>
+consteval auto lift() {
+  using finder = Finder;
+  constexpr auto& line = finder::template line<Results...>;
+  return []<int... K>(std::integer_sequence<int, K...>) {
+    return std::type_identity<straight_line<
+        terms<typename decltype(lift_term<finder, P, K, Results...>())::type...>,
+        result<Stored ? finder::place_of_result(line, Results) : finder::place(line, Results),
+               storage_type<P::graph.nodes[std::size_t(Results)].type.element>>...>>{};
+  }
+  (std::make_integer_sequence<int, int(line.count)>{});
+}
+/// The line that computes the value of a node in step S of program P, as operations see it.
 template <class P, int S, node_id N>
-using lifted = typename decltype(lift<P, S, N>())::type;
+using line_of = typename decltype(lift<P, line_finder<P, S>, false, N>())::type;
+/// The line that computes number N of a row; of a sum, what is summed.
+template <class P, int S, node_id N>
+using line_of_row_number = typename decltype(lift<P, line_finder<P, S, N>, false, N>())::type;
+
+template <class P, int S>
+consteval auto lift_outputs() {
+  constexpr auto& s = P::plan.steps[std::size_t(S)];
+  return []<std::size_t... K>(std::index_sequence<K...>) {
+    return lift<P, line_finder<P, S>, true, s.outputs[K].value...>();
+  }
+  (std::make_index_sequence<std::size_t(s.output_count)>{});
+}
+/// The line that computes all that step S writes.
+template <class P, int S>
+using line_of_outputs = typename decltype(lift_outputs<P, S>())::type;
 
 // ---- where expressions read and write
 
@@ -197,49 +183,6 @@ struct addresses {
   std::array<const T*, std::size_t(Reads)> in{};
   std::array<T*, std::size_t(Writes)> out{};
 };
-
-/// An address as that of elements of type S; void: as it is.
-template <class S, class T>
-[[gnu::always_inline]] inline auto elements_at(T* p) {
-  if constexpr (std::is_void_v<S>)
-    return p;
-  else if constexpr (std::is_const_v<T>)
-    return reinterpret_cast<const S*>(p);
-  else
-    return reinterpret_cast<S*>(p);
-}
-
-/// How memory holds the values of a term: of which type, and what is rounded to it.
-template <class Term>
-struct in_memory {
-  using type = void;
-  using term = Term;
-};
-template <class S, class Term>
-struct in_memory<rounded<S, Term>> {
-  using type = S;
-  using term = Term;
-};
-/// The values of all outputs, before they are rounded to what memory holds.
-template <class T, class... Outputs>
-[[gnu::always_inline]] inline std::array<vec<T>, sizeof...(Outputs)> values_of(const auto& c) {
-  return {in_memory<Outputs>::term::evaluate(c)...};
-}
-/// Stores the first `count` elements of each output, at offset(k).
-template <class... Outputs, class T, class Offset>
-[[gnu::always_inline]] inline void store_outputs(const std::array<T*, sizeof...(Outputs)>& to,
-                                                 const std::array<vec<T>, sizeof...(Outputs)>& y,
-                                                 int count, Offset offset) {
-  std::size_t k = 0;
-  auto put = [&](auto* p) __attribute__((always_inline)) {
-    if (count == lanes<T>)
-      store_stored(p + offset(k), y[k]);
-    else
-      store_stored(p + offset(k), y[k], count);
-    ++k;
-  };
-  (put(elements_at<typename in_memory<Outputs>::type>(to[k])), ...);
-}
 
 /// What terms see of a kernel whose results are lane vectors (the batch in the lanes).
 template <class T, int Reads, int Writes>
@@ -324,14 +267,14 @@ struct dead_lanes {
 
 /// For kernels that yield lane vectors. All values are computed before the first is stored: a
 /// result may replace a value that another one reads.
-template <class T, int Reads, bool Ragged, class... Outputs>
+template <class T, int Reads, bool Ragged, class Line>
 struct lanes_sink {
-  addresses<T, Reads, int(sizeof...(Outputs))> a;
+  addresses<T, Reads, Line::results> a;
   dead_lanes dead{};
 
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int channel) const {
-    const lanes_cursor<T, Reads, int(sizeof...(Outputs))> c{a, value, element, channel};
-    const std::array<vec<T>, sizeof...(Outputs)> y{Outputs::evaluate(c)...};
+    const lanes_cursor<T, Reads, Line::results> c{a, value, element, channel};
+    const auto y = Line::evaluate(c);
     for (std::size_t k = 0; k < y.size(); ++k) {
       store(a.out[k] + element * lanes<T>,
             Ragged && element >= dead.from ? keep(dead.live, y[k]) : y[k]);
@@ -340,13 +283,13 @@ struct lanes_sink {
 };
 
 /// For kernels that yield vectors of channels: (value, element, block).
-template <class T, int Reads, class... Outputs>
+template <class T, int Reads, class Line>
 struct blocked_sink {
-  addresses<T, Reads, int(sizeof...(Outputs))> a;
+  addresses<T, Reads, Line::results> a;
 
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int block) const {
-    const blocked_cursor<T, Reads, int(sizeof...(Outputs))> c{a, value, element, block};
-    const std::array<vec<T>, sizeof...(Outputs)> y{Outputs::evaluate(c)...};
+    const blocked_cursor<T, Reads, Line::results> c{a, value, element, block};
+    const auto y = Line::evaluate(c);
     for (std::size_t k = 0; k < y.size(); ++k) store(a.out[k] + element * lanes<T>, y[k]);
   }
 };
@@ -369,18 +312,15 @@ struct pooled_sink {
 };
 
 /// For kernels that yield runs of plain results: (value, offset, count), or with row and column.
-template <class T, int Reads, class... Outputs>
+template <class T, int Reads, class Line>
 struct plain_sink {
-  addresses<T, Reads, int(sizeof...(Outputs))> a;
+  addresses<T, Reads, Line::results> a;
 
   /// Where the kernel may store its results itself, since nothing follows from them.
-  T* target() const
-      requires(sizeof...(Outputs) == 1 && (std::is_same_v<Outputs, accumulated> && ...)) {
-    return a.out[0];
-  }
+  T* target() const requires(Line::is_accumulated) { return a.out[0]; }
 
   void prefetch(int height, int width, std::int64_t offset, std::int64_t row_step) const {
-    constexpr unsigned read = (0u | ... | reads_in_step<Outputs>);
+    constexpr unsigned read = Line::reads_in_step;
     for (int i = 0; i < height; ++i, offset += row_step) {
       for (int j = 0; j < width; j += 64 / int(sizeof(T))) {
         for (std::size_t k = 0; k < a.in.size(); ++k) {
@@ -396,9 +336,9 @@ struct plain_sink {
   }
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t offset, int row, int column,
                                          int count) const {
-    const plain_cursor<T, Reads, int(sizeof...(Outputs))> c{a, value, offset, row, column, count};
-    const auto y = values_of<T, Outputs...>(c);
-    store_outputs<Outputs...>(a.out, y, count, [&](std::size_t) { return offset; });
+    const plain_cursor<T, Reads, Line::results> c{a, value, offset, row, column, count};
+    const auto y = Line::evaluate(c);
+    Line::store(a.out, y, count, [&](std::size_t) { return offset; });
   }
 };
 

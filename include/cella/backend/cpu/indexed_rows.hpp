@@ -32,6 +32,14 @@ void scatter_rows(const T* __restrict x, const Index* indices, std::int64_t coun
   // the reads, so what whole vectors leave over is added number by number and not masked.
   const std::int64_t whole = width / lanes<T> * lanes<T>;
   std::memset(table, 0, std::size_t(rows * width) * sizeof(T));
+  if (width == 1) {
+    // Counts, and sums of numbers: the loops over a row would take most of the time.
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto r = static_cast<std::int64_t>(indices[i]);
+      if (r >= 0 && r < rows) table[r] += x[i];
+    }
+    return;
+  }
   for (std::int64_t i = 0; i < count; ++i, x += width) {
     const auto r = static_cast<std::int64_t>(indices[i]);
     if (r < 0 || r >= rows) continue;

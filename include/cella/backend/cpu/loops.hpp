@@ -123,23 +123,22 @@ constexpr int elementwise_units(const loop_nest<Reads>& n) {
   return int(n.turns(0, n.loops - 1) * detail::pieces(n));
 }
 
-/// Evaluates each output's expression at every point of the nest. An output is dense in its order,
+/// Evaluates the line at every point of the nest. An output is dense in its order,
 /// or a part of a larger plain tensor: then `strides` says how far it moves per turn of each loop,
 /// one element in the innermost.
-template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
+template <class T, int Reads, bool Lanes, bool Ragged, class Line>
 [[gnu::noinline]] void elementwise(work_range units, const loop_nest<Reads>& n,
-                                   const addresses<T, Reads, int(sizeof...(Outputs))>& a,
-                                   dead_lanes dead,
-                                   const output_strides<int(sizeof...(Outputs))>& strides = {}) {
+                                   const addresses<T, Reads, Line::results>& a, dead_lanes dead,
+                                   const output_strides<Line::results>& strides = {}) {
   constexpr int width = Lanes ? 1 : lanes<T>;
   const auto step = detail::inner_steps(n);
   const std::int64_t pieces = detail::pieces(n);
-  std::array<bool, sizeof...(Outputs)> part{};
+  std::array<bool, std::size_t(Line::results)> part{};
   for (std::size_t k = 0; k < part.size(); ++k) part[k] = strides[k][std::size_t(n.loops - 1)] != 0;
   // Where the operands' and the outputs' rows begin: computed once, then moved from row to row.
   std::int64_t outer = units.first / pieces;
   auto at = detail::positions(n, outer, n.loops - 1);
-  std::array<std::int64_t, sizeof...(Outputs)> row{};
+  std::array<std::int64_t, std::size_t(Line::results)> row{};
   for (std::size_t k = 0; k < row.size(); ++k)
     row[k] = part[k] ? detail::position(n, strides[k], outer) : outer * n.inner();
   std::array<std::int64_t, max_loops> index{};
@@ -166,7 +165,7 @@ template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
   // Rows may be short, so that the step to the next one is as short as can be.
   const int rows = n.loops - 2;
   std::array<std::int64_t, std::size_t(Reads)> next_at{};
-  std::array<std::int64_t, sizeof...(Outputs)> next{};
+  std::array<std::int64_t, std::size_t(Line::results)> next{};
   if (rows >= 0) {
     for (std::size_t k = 0; k < at.size(); ++k) next_at[k] = n.stride[k][std::size_t(rows)];
     for (std::size_t k = 0; k < row.size(); ++k)
@@ -178,8 +177,8 @@ template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
     const std::int64_t first = piece * detail::loop_piece;
     const std::int64_t last = std::min(n.inner(), first + detail::loop_piece);
     auto turn = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
-      const loop_cursor<T, Reads, int(sizeof...(Outputs)), Lanes, Whole> c{a, at, step, i, count};
-      const auto y = values_of<T, Outputs...>(c);
+      const loop_cursor<T, Reads, Line::results, Lanes, Whole> c{a, at, step, i, count};
+      const auto y = Line::evaluate(c);
       if constexpr (Lanes) {
         for (std::size_t k = 0; k < y.size(); ++k) {
           const std::int64_t element = row[k] + i;
@@ -187,8 +186,7 @@ template <class T, int Reads, bool Lanes, bool Ragged, class... Outputs>
                 Ragged && element >= dead.from ? keep(dead.live, y[k]) : y[k]);
         }
       } else {
-        store_outputs<Outputs...>(a.out, y, Whole ? lanes<T> : count,
-                                  [&](std::size_t k) { return row[k] + i; });
+        Line::store(a.out, y, Whole ? lanes<T> : count, [&](std::size_t k) { return row[k] + i; });
       }
     };
     const std::int64_t whole = first + (last - first) / width * width;
@@ -274,11 +272,11 @@ struct lanes_of_sum {
   unsigned live{};  ///< lanes of the last block that hold samples
 };
 
-/// Folds `Term` over the folded loops of a plain nest whose innermost loop is kept.
-template <class T, int Reads, class Term, class Fold, class Sink>
+/// Folds the value of a line over the folded loops of a plain nest whose innermost loop is kept.
+template <class T, int Reads, class Line, class Fold, class Sink>
 [[gnu::noinline]] void sum_columns_of_loops(work_range units, const loop_nest<Reads>& n,
                                             const addresses<T, Reads, 1>& a, const Sink& sink) {
-  constexpr unsigned moved = reads_of<Term>;
+  constexpr unsigned moved = Line::reads;
   constexpr int L = lanes<T>, width = sum_vectors * L;
   const auto step = detail::inner_steps(n);
   // The folded loops but the last one, which runs innermost, and the kept ones.
@@ -301,7 +299,7 @@ template <class T, int Reads, class Term, class Fold, class Sink>
   // stretches, and each sum is loaded and stored once for those rows. Random numbers are drawn
   // along a row.
   constexpr int together = 32;
-  constexpr std::int64_t rows_at_once = draws<Term> ? 1 : 8;
+  constexpr std::int64_t rows_at_once = Line::draws ? 1 : 8;
   alignas(64) std::array<vec<T>, std::size_t(together * sum_vectors)> total;
   const std::int64_t groups = (n.inner() + width - 1) / width;
   for (int u = units.first, next = u; u < units.last; u = next) {
@@ -318,8 +316,8 @@ template <class T, int Reads, class Term, class Fold, class Sink>
       vec<T> sum = total[std::size_t(v)];
       auto row = at;
       for (std::int64_t r = 0; r < count; ++r) {
-        sum = Fold::template fold<T>(sum, Term::evaluate(loop_cursor<T, Reads, 1, false, Whole>{
-                                              a, row, step, first + v * L, valid}));
+        sum = Fold::template fold<T>(sum, Line::evaluate(loop_cursor<T, Reads, 1, false, Whole>{
+                                              a, row, step, first + v * L, valid})[0]);
         if (last < 0) continue;
           // What only the epilogue reads stays where it is.
 #pragma GCC unroll 16
@@ -346,16 +344,16 @@ template <class T, int Reads, class Term, class Fold, class Sink>
   }
 }
 
-/// Folds `Term` over the folded loops; finished values go to the sink in the order of the kept
-/// ones. Each row is summed by itself first, which keeps the rounding error small, and always in
-/// the same order. In the lanes only sums.
-template <class T, int Reads, bool Lanes, class Term, class Fold = adding, class Sink>
+/// Folds the value of a line over the folded loops; finished values go to the sink in the order of
+/// the kept ones. Each row is summed by itself first, which keeps the rounding error small, and
+/// always in the same order. In the lanes only sums.
+template <class T, int Reads, bool Lanes, class Line, class Fold = adding, class Sink>
 [[gnu::noinline]] void sum_loops(work_range units, const loop_nest<Reads>& n,
                                  const addresses<T, Reads, 1>& a, lanes_of_sum samples,
                                  const Sink& sink) {
   const bool inner_folded = n.folds(n.loops - 1);
   if constexpr (!Lanes) {
-    if (!inner_folded) return sum_columns_of_loops<T, Reads, Term, Fold>(units, n, a, sink);
+    if (!inner_folded) return sum_columns_of_loops<T, Reads, Line, Fold>(units, n, a, sink);
   }
   const auto step = detail::inner_steps(n);
   // Kept and folded outer loops as two nests over the same operands.
@@ -395,17 +393,17 @@ template <class T, int Reads, bool Lanes, class Term, class Fold = adding, class
         constexpr int width = Lanes ? 1 : lanes<T>;
         const std::int64_t whole = Lanes ? n.inner() : n.inner() / lanes<T> * lanes<T>;
         for (std::int64_t i = 0; i < whole; i += width) {
-          row = Fold::template fold<T>(
-              row, Term::evaluate(loop_cursor<T, Reads, 1, Lanes, true>{a, at, step, i, lanes<T>}));
+          row = Fold::template fold<T>(row, Line::evaluate(loop_cursor<T, Reads, 1, Lanes, true>{
+                                                a, at, step, i, lanes<T>})[0]);
         }
         if (whole < n.inner()) {
           const int rest = int(n.inner() - whole);
           row = Fold::template fold<T>(
-              row, fold_first<Fold, T>(rest, Term::evaluate(loop_cursor<T, Reads, 1, Lanes>{
-                                                 a, at, step, whole, rest})));
+              row, fold_first<Fold, T>(rest, Line::evaluate(loop_cursor<T, Reads, 1, Lanes>{
+                                                 a, at, step, whole, rest})[0]));
         }
       } else {
-        row = Term::evaluate(loop_cursor<T, Reads, 1, Lanes>{a, at, step, inner_turn, lanes<T>});
+        row = Line::evaluate(loop_cursor<T, Reads, 1, Lanes>{a, at, step, inner_turn, lanes<T>})[0];
       }
       total = Fold::template fold<T>(
           total, Lanes && samples.across && last_block ? keep(samples.live, row) : row);

@@ -84,22 +84,8 @@ struct lowered {
     }
     return a;
   }
-  template <template <class...> class Make>
-  struct with_outputs {
-    template <std::size_t... K>
-    static auto expand(std::index_sequence<K...>)
-        -> std::type_identity<Make<lifted<P, I, s.outputs[K].value>...>>;
-    using type =
-        typename decltype(expand(std::make_index_sequence<std::size_t(s.output_count)>{}))::type;
-  };
   static constexpr int samples = extent(0);
   static constexpr bool ragged = in_lanes && samples % L != 0;
-  template <class... Outputs>
-  using lanes_sink_of = lanes_sink<T, s.read_count, ragged, Outputs...>;
-  template <class... Outputs>
-  using plain_sink_of = plain_sink<T, s.read_count, Outputs...>;
-  template <class... Outputs>
-  using blocked_sink_of = blocked_sink<T, s.read_count, Outputs...>;
 
   /// Lane vectors per block of samples in the outputs.
   static constexpr std::int64_t features() { return g.type(s.outputs[0].value).size() / samples; }
@@ -107,13 +93,13 @@ struct lowered {
     return {ragged ? samples / L * features() : 0, first_bits(ragged ? samples % L : L)};
   }
   static auto lanes_epilogue(const memory& m) {
-    return typename with_outputs<lanes_sink_of>::type{addresses_in(m), dead()};
+    return lanes_sink<T, s.read_count, ragged, line_of_outputs<P, I>>{addresses_in(m), dead()};
   }
   static auto plain_epilogue(const memory& m) {
-    return typename with_outputs<plain_sink_of>::type{addresses_in(m)};
+    return plain_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
   }
   static auto blocked_epilogue(const memory& m) {
-    return typename with_outputs<blocked_sink_of>::type{addresses_in(m)};
+    return blocked_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
   }
 
   /// What becomes of the sum that the kernel yields beside its result.
@@ -541,12 +527,8 @@ struct lowered {
   }
 
   static void run_elementwise(const memory& m, work_range units) {
-    [&]<std::size_t... K>(std::index_sequence<K...>) {
-      elementwise<T, s.read_count, in_lanes || in_blocks, ragged_loops(),
-                  lifted<P, I, s.outputs[K].value>...>(units, nest(), addresses_in(m),
-                                                       dead_in_loops(), output_strides());
-    }
-    (std::make_index_sequence<std::size_t(s.output_count)>{});
+    elementwise<T, s.read_count, in_lanes || in_blocks, ragged_loops(), line_of_outputs<P, I>>(
+        units, nest(), addresses_in(m), dead_in_loops(), output_strides());
   }
   static constexpr int loop_samples() { return in_lanes ? int(g.type(s.outputs[0].value)[0]) : 1; }
   static constexpr bool ragged_loops() { return in_lanes && loop_samples() % L != 0; }
@@ -557,7 +539,7 @@ struct lowered {
   }
 
   static void run_sum(const memory& m, work_range units) {
-    using term = lifted<P, I, g.operand(s.anchor, 0)>;
+    using term = line_of<P, I, g.operand(s.anchor, 0)>;
     addresses<T, s.read_count, 1> a;
     for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = first_read(m, k);
     constexpr bool across = extent(1) != 0;
@@ -575,11 +557,10 @@ struct lowered {
     }
   }
 
+  /// Number `N` of a row: a sum over it, or what follows from such sums.
   template <node_id N>
-  static consteval auto row_term() {
-    constexpr bool sums = is<sum_op>(g.nodes[std::size_t(N)]);
-    return row_term_of<typename decltype(lift<P, I, N, true>())::type, sums>{};
-  }
+  using row_number_at =
+      row_number_of<line_of_row_number<P, I, N>, is<sum_op>(g.nodes[std::size_t(N)])>;
   static constexpr row_extents row_sweep() { return {extent(0), extent(1), extent(3)}; }
   static constexpr row_form written_as(int k) {
     const step_output& o = s.outputs[std::size_t(k)];
@@ -589,9 +570,8 @@ struct lowered {
   }
   static void run_rows(const memory& m, work_range units) {
     [&]<std::size_t... K, std::size_t... O>(std::index_sequence<K...>, std::index_sequence<O...>) {
-      row_loops(units, row_sweep(), addresses_in(m),
-                row_terms<decltype(row_term<s.stats[K]>())...>{},
-                row_terms<row_output<lifted<P, I, s.outputs[O].value>, written_as(int(O))>...>{});
+      row_loops(units, row_sweep(), addresses_in(m), row_numbers<row_number_at<s.stats[K]>...>{},
+                row_outputs<line_of_outputs<P, I>, written_as(int(O))...>{});
     }
     (std::make_index_sequence<std::size_t(s.stat_count)>{},
      std::make_index_sequence<std::size_t(s.output_count)>{});

@@ -13,22 +13,21 @@ struct row_extents {
   std::int64_t unit_rows = 1;  ///< of one unit of work
 };
 
-/// How a number of a row is computed: the sum of a term over the row, or a term of other numbers.
-template <class Term, bool Sums>
-struct row_term_of {
-  using term = Term;
+/// How a number of a row is computed by a line: as the sum of its value over the row, or from other
+/// numbers.
+template <class Line, bool Sums>
+struct row_number_of {
+  using line = Line;
   static constexpr bool sums = Sums;
 };
-/// What is written of a term: each element of the row, one number for the row, or the sum over the
-/// rows of a unit of work, [units][width].
+template <class... Numbers>
+struct row_numbers {};
+/// What is written of a result: each element of the row, one number for the row, or the sum over
+/// the rows of a unit of work, [units][width].
 enum class row_form { each, once, summed };
-template <class Term, row_form Form>
-struct row_output {
-  using term = Term;
-  static constexpr row_form form = Form;
-};
-template <class... Terms>
-struct row_terms {};
+/// The line that computes all results, and what is written of each.
+template <class Line, row_form... Forms>
+struct row_outputs {};
 
 /// What terms see of a row, at `count` elements of it: all lanes where they are `Whole`.
 template <class T, int Reads, int Writes, int Numbers, bool Whole>
@@ -69,10 +68,11 @@ constexpr int row_units(const row_extents& e) {
 
 /// Numbers are computed in their order. Sums over rows depend on the extents alone. All outputs of
 /// some elements are computed before the first is stored.
-template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
+template <class T, int Reads, int Writes, class... Numbers, class Line, row_form... Forms>
 [[gnu::noinline]] void row_loops(work_range units, const row_extents e,
-                                 const addresses<T, Reads, Writes> a, row_terms<Numbers...>,
-                                 row_terms<Outputs...>) {
+                                 const addresses<T, Reads, Writes> a, row_numbers<Numbers...>,
+                                 row_outputs<Line, Forms...>) {
+  constexpr std::array forms{Forms...};
   constexpr int L = lanes<T>, numbers = int(sizeof...(Numbers));
   const std::int64_t whole = e.width / L * L;
   const int rest = int(e.width - whole);
@@ -86,39 +86,29 @@ template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
       return row_cursor<T, Reads, Writes, numbers, Whole>{a, known, row, i, first + i, count};
     };
     const auto find = [&]<class Number>(Number) __attribute__((always_inline)) {
-      using term = typename Number::term;
+      using line = typename Number::line;
       if constexpr (Number::sums) {
         vec<T> total(T(0));
         for (std::int64_t i = 0; i < whole; i += L)
-          total = total + term::evaluate(at.template operator()<true>(i, L));
+          total = total + line::evaluate(at.template operator()<true>(i, L))[0];
         if (rest) {
           total = total + keep(first_bits(rest),
-                               term::evaluate(at.template operator()<false>(whole, rest)));
+                               line::evaluate(at.template operator()<false>(whole, rest))[0]);
         }
         return vec<T>(sum(total));
       } else {
-        return term::evaluate(at.template operator()<false>(0, 1));
+        return line::evaluate(at.template operator()<false>(0, 1))[0];
       }
     };
     std::size_t k = 0;
     ((known[k++] = find(Numbers{})), ...);
 
     const auto write = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
-      const auto c = at.template operator()<Whole>(i, count);
-      const auto value = [&]<class Output>(Output) __attribute__((always_inline)) {
-        if constexpr (Output::form != row_form::once)
-          return Output::term::evaluate(c);
-        else
-          return vec<T>(T(0));
-      };
-      const std::array<vec<T>, sizeof...(Outputs)> y{value(Outputs{})...};
-      std::size_t o = 0;
-      const auto put = [&]<class Output>(Output) __attribute__((always_inline)) {
-        if constexpr (Output::form == row_form::once) {
-          ++o;
-          return;
-        }
-        constexpr bool summed = Output::form == row_form::summed;
+      const auto y = Line::evaluate(at.template operator()<Whole>(i, count));
+#pragma GCC unroll 16
+      for (std::size_t o = 0; o < forms.size(); ++o) {
+        if (forms[o] == row_form::once) continue;
+        const bool summed = forms[o] == row_form::summed;
         T* const to = a.out[o] + (summed ? sums : first) + i;
         vec<T> v = y[o];
         if (summed && adds) v = v + (Whole ? load_unaligned(to) : load_first(to, count));
@@ -126,21 +116,16 @@ template <class T, int Reads, int Writes, class... Numbers, class... Outputs>
           store_unaligned(to, v);
         else
           store_first(to, count, v);
-        ++o;
-      };
-      (put(Outputs{}), ...);
+      }
     };
     for (std::int64_t i = 0; i < whole; i += L) write.template operator()<true>(i, L);
     if (rest) write.template operator()<false>(whole, rest);
-    std::size_t o = 0;
-    const auto put_number = [&]<class Output>(Output) __attribute__((always_inline)) {
-      if constexpr (Output::form == row_form::once) {
-        const vec<T> y = Output::term::evaluate(at.template operator()<false>(0, 1));
-        store_first(a.out[o] + row, 1, y);
+    if constexpr (((Forms == row_form::once) || ...)) {
+      const auto y = Line::evaluate(at.template operator()<false>(0, 1));
+      for (std::size_t o = 0; o < forms.size(); ++o) {
+        if (forms[o] == row_form::once) store_first(a.out[o] + row, 1, y[o]);
       }
-      ++o;
-    };
-    (put_number(Outputs{}), ...);
+    }
   }
 }
 
