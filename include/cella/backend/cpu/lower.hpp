@@ -4,7 +4,6 @@
 
 #include <cella/backend/cpu/attention.hpp>
 #include <cella/backend/cpu/best_position.hpp>
-#include <cella/backend/cpu/blocked_steps.hpp>
 #include <cella/backend/cpu/convolution.hpp>
 #include <cella/backend/cpu/convolution_input_gradient.hpp>
 #include <cella/backend/cpu/convolution_weight_gradient.hpp>
@@ -13,36 +12,22 @@
 #include <cella/backend/cpu/lanes_convolution_weights.hpp>
 #include <cella/backend/cpu/lanes_dense.hpp>
 #include <cella/backend/cpu/lanes_softmax.hpp>
-#include <cella/backend/cpu/loops.hpp>
+#include <cella/backend/cpu/lower_blocks.hpp>
 #include <cella/backend/cpu/permute.hpp>
-#include <cella/backend/cpu/product_of.hpp>
 #include <cella/backend/cpu/records.hpp>
 #include <cella/backend/cpu/row_loops.hpp>
 #include <cella/backend/cpu/single_sample.hpp>
 #include <cella/backend/cpu/softmax.hpp>
 #include <cella/backend/cpu/softmax_rows.hpp>
-#include <cella/ops/batch_norm.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
-#include <cella/passes/product_form.hpp>
 #include <utility>
 
 namespace cella::cpu {
-
-/// Base addresses of the memory spaces; arguments follow from `first_argument` on.
-struct memory {
-  std::byte* const* base{};
-  run_context* context{};
-
-  template <class T>
-  T* at(buffer_ref r) const {
-    return reinterpret_cast<T*>(base[r.space] + r.offset);
-  }
-};
 
 /// One call of a kernel, for step `step` of the plan: `units` independent units of work, `scratch`
 /// bytes for each thread.
@@ -60,137 +45,16 @@ class control_step;
 /// Step I of program P as one or more calls in sequence. `prepare` marks work that depends on
 /// parameters only and is done again when they change.
 template <class P, int I>
-struct lowered {
-  using T = element<P::element_type>;
-  static constexpr const plan_step& s = P::plan.steps[std::size_t(I)];
-  static constexpr auto& g = P::graph;
-  static constexpr bool in_lanes = s.arrangement == layout::lanes;
-  static constexpr bool in_blocks = s.arrangement == layout::blocked;
-  static constexpr int L = lanes<T>;
-  static constexpr int extent(int i) { return int(s.extents[std::size_t(i)]); }
-
-  // ---- epilogues
-
-  static const T* first_read(const memory& m, int k) {
-    const operand_read& r = s.reads[std::size_t(k)];
-    return m.at<const T>(r.at) + r.first;
-  }
-  static auto addresses_in(const memory& m) {
-    addresses<T, s.read_count, s.output_count> a;
-    for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = first_read(m, k);
-    for (int k = 0; k < s.output_count; ++k) {
-      const step_output& o = s.outputs[std::size_t(k)];
-      a.out[std::size_t(k)] = m.at<T>(o.at) + o.first;
-    }
-    return a;
-  }
-  static constexpr int samples = extent(0);
-  static constexpr bool ragged = in_lanes && samples % L != 0;
-
-  /// Lane vectors per block of samples in the outputs.
-  static constexpr std::int64_t features() { return g.type(s.outputs[0].value).size() / samples; }
-  static constexpr dead_lanes dead() {
-    return {ragged ? samples / L * features() : 0, first_bits(ragged ? samples % L : L)};
-  }
-  static auto lanes_epilogue(const memory& m) {
-    return lanes_sink<T, s.read_count, ragged, line_of_outputs<P, I>>{addresses_in(m), dead()};
-  }
-  static auto plain_epilogue(const memory& m) {
-    return plain_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
-  }
-  static auto blocked_epilogue(const memory& m) {
-    return blocked_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
-  }
-
-  /// What becomes of the sum that the kernel yields beside its result.
-  static auto side_epilogue([[maybe_unused]] const memory& m) {
-    if constexpr (s.side < 0)
-      return discard{};
-    else
-      return lowered<P, s.side>::plain_epilogue(m);
-  }
-
-  // ---- extents
-
-  static constexpr lanes_convolution_extents lanes_window() {
-    return {lane_blocks<T>(samples),
-            extent(1),
-            extent(2),
-            extent(3),
-            extent(4),
-            extent(5),
-            extent(6),
-            extent(7),
-            extent(8),
-            extent(9),
-            extent(10)};
-  }
-  /// Filter widths that have a kernel of their own.
-  static constexpr int fixed_width() {
-    return extent(8) == 1 && (extent(6) == 1 || extent(6) == 3 || extent(6) == 5 || extent(6) == 7)
-               ? extent(6)
-               : 0;
-  }
-  static constexpr convolution_extents plain_window() {
-    const auto o =
-        g.nodes[std::size_t(s.anchor)].attributes.template as<convolution_options>().window;
-    return {samples,
-            extent(1),
-            extent(4),
-            o.groups,
-            {extent(2), extent(5), o.stride[0], o.before[0], o.after[0], o.dilation[0]},
-            {extent(3), extent(6), o.stride[1], o.before[1], o.after[1], o.dilation[1]}};
-  }
-  static constexpr lanes_image_extents image() {
-    return {samples, extent(1), extent(2), extent(3), extent(4), extent(5)};
-  }
-  static constexpr lanes_dense_weight_extents dense_weights() {
-    return {lane_blocks<T>(samples), extent(1), extent(2)};
-  }
-  static constexpr loop_nest<s.read_count> nest() {
-    loop_nest<s.read_count> n{s.loops, s.loop, {}, s.folded};
-    for (int k = 0; k < s.read_count; ++k)
-      n.stride[std::size_t(k)] = s.reads[std::size_t(k)].strides;
-    return n;
-  }
-  /// For outputs that are parts of larger tensors: elements per loop; dense ones have none.
-  static constexpr auto output_strides() {
-    std::array<std::array<std::int64_t, max_loops>, std::size_t(s.output_count)> strides{};
-    for (int k = 0; k < s.output_count; ++k) {
-      if (s.outputs[std::size_t(k)].part)
-        strides[std::size_t(k)] = s.outputs[std::size_t(k)].strides;
-    }
-    return strides;
-  }
-  /// The type that the operands of a product are stored in.
-  static constexpr dtype operand_type() {
-    return s.kind == step_kind::product ? g.type(g.operand(s.anchor, 0)).element : P::element_type;
-  }
-  using stored_type = element<operand_type()>;
-  static constexpr product<T, stored_type> matrices(const stored_type* left,
-                                                    const stored_type* right) {
-    constexpr product_form f =
-        s.kind == step_kind::product ? form_of_product(g, s.anchor) : product_form{};
-    return product_of<T>(f, left, right);
-  }
-
-  /// The product as it is computed: with its weights packed where the plan says so.
-  static constexpr product<T, stored_type> with_packed(product<T, stored_type> p, const T* packed) {
-    if (packs_weights()) {
-      p.packed_b = true;
-      p.packed = packed;
-    }
-    return p;
-  }
-  static product<T, stored_type> matrices(const memory& m) {
-    return matrices(m.at<const stored_type>(s.in[0]), m.at<const stored_type>(s.in[1]));
-  }
-  static product<T, stored_type> packed_matrices(const memory& m) {
-    return with_packed(matrices(m), packs_weights() ? m.at<const T>(s.in[3]) : nullptr);
-  }
-  static constexpr product<T, stored_type> planned_product() {
-    return with_packed(matrices(nullptr, nullptr), nullptr);
-  }
+struct lowered : lowered_in_blocks<P, I> {
+  using facts = step_facts<P, I>;
+  using facts::addresses_in, facts::first_read, facts::dead, facts::whole_vectors;
+  using facts::dense_weights;
+  using facts::lanes_epilogue, facts::plain_epilogue, facts::blocked_epilogue, facts::side_epilogue;
+  using facts::lanes_window, facts::plain_window, facts::fixed_width, facts::image;
+  using facts::matrices, facts::packed_matrices, facts::planned_product, facts::packs_weights;
+  using facts::s, facts::g, facts::in_lanes, facts::in_blocks, facts::L, facts::extent;
+  using facts::samples, facts::ragged, facts::features, facts::nest, facts::output_strides;
+  using typename facts::T;
 
   // ---- one function per kind of step
 
@@ -198,7 +62,7 @@ struct lowered {
   static void run(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     const auto in = [&](int k) { return m.at<const T>(s.in[std::size_t(k)]); };
     if constexpr (has_blocked_kernel(s)) {
-      run_blocks<Phase>(m, units, scratch);
+      lowered_in_blocks<P, I>::template run_blocks<Phase>(m, units, scratch);
     } else if constexpr (s.kind == step_kind::elementwise) {
       run_elementwise(m, units);
     } else if constexpr (s.kind == step_kind::reduce) {
@@ -294,9 +158,6 @@ struct lowered {
     return packs_weights() || (single_sample() && !region) ||
            (has_blocked_kernel(s) && blocked_step<T>{s}.keeps_filters());
   }
-  static constexpr bool packs_weights() {
-    return s.kind == step_kind::product && !in_lanes && s.in[3].valid();
-  }
   static constexpr bool single_sample() {
     return s.kind == step_kind::convolution_pool && !in_lanes;
   }
@@ -307,7 +168,7 @@ struct lowered {
       case step_kind::elementwise:
         return elementwise_units(nest());
       case step_kind::reduce:
-        return sum_units < T, in_lanes || in_blocks > (nest());
+        return sum_units<T, whole_vectors>(nest());
       case step_kind::convolution:
         return in_lanes ? lanes_convolution_units(w) : convolution_units<T>(plain_window());
       case step_kind::convolution_pool:
@@ -405,129 +266,8 @@ struct lowered {
   /// Output channels go into the lanes where they fill at least half of them.
   static constexpr bool channels_in_lanes() { return extent(4) * 2 > L || extent(8) != 1; }
 
-  template <int Phase>
-  static void run_blocks(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
-    constexpr blocked_step<T> step{s};
-    [[maybe_unused]] constexpr auto e = step.window();
-    const auto in = [&](int k) { return m.at<T>(s.in[std::size_t(k)]); };
-    const auto out = [&](int k) {
-      return k < s.output_count ? m.at<T>(s.outputs[std::size_t(k)].at) : nullptr;
-    };
-    if constexpr (step.convolves() && step.stem()) {
-      run_stem<Phase>(m, units);
-    } else if constexpr (step.minimal()) {
-      run_winograd<Phase>(m, units, scratch);
-    } else if constexpr (step.depthwise()) {
-      run_depthwise<Phase>(m, units);
-    } else if constexpr (s.kind == step_kind::convolution && Phase == 0) {
-      pack_filters<T>(units, e.in_blocks, e.taps(), in(1), in(3));
-    } else if constexpr (s.kind == step_kind::convolution) {
-      blocked_convolution<T>(units, e, in(0), in(3), blocked_epilogue(m));
-    } else if constexpr (s.kind == step_kind::convolution_input_gradient && Phase == 0) {
-      pack_filters_transposed<T>(units, e.in_blocks, e.out_blocks, e.taps(), in(1), in(3));
-    } else if constexpr (s.kind == step_kind::convolution_input_gradient) {
-      blocked_input_gradient<T>(units, e, in(0), in(3), blocked_epilogue(m));
-    } else if constexpr (s.kind == step_kind::convolution_weight_gradient && Phase == 0) {
-      blocked_weight_gradient<T>(units, e, in(0), in(1), in(3));
-    } else if constexpr (s.kind == step_kind::convolution_weight_gradient) {
-      finish_filters<T>(units, e.in_blocks, e.taps(), in(3), plain_epilogue(m));
-    } else if constexpr (s.kind == step_kind::max_pool) {
-      blocked_max_pool<T>(units, step.pooling(), in(0), out(0), out(1));
-    } else if constexpr (s.kind == step_kind::unpool) {
-      blocked_unpool<T>(units, step.pooling(), in(0), in(1), out(0));
-    } else if constexpr (step.norms()) {
-      run_batch_norm<Phase>(m, units);
-    } else if constexpr (s.kind == step_kind::pack_blocks) {
-      pack_blocks<T>(units, extent(2) * extent(3), in(0), out(0));
-    } else {
-      unpack_blocks<T>(units, extent(2) * extent(3), in(0), out(0));
-    }
-  }
-  template <int Phase>
-  static void run_batch_norm(const memory& m, work_range units) {
-    constexpr norm_extents e = blocked_step<T>{s}.norm();
-    constexpr T epsilon = static_cast<T>(
-        g.nodes[std::size_t(s.anchor)].attributes.template as<batch_norm_options>().epsilon);
-    const auto in = [&](int k) { return m.at<T>(s.in[std::size_t(k)]); };
-    const auto epilogue = [&] {
-      if constexpr (in_blocks)
-        return blocked_epilogue(m);
-      else
-        return plain_epilogue(m);
-    };
-    if constexpr (s.kind == step_kind::batch_norm && Phase == 0) {
-      batch_moments<T, in_blocks>(units, e, in(0), in(3), in(4));
-    } else if constexpr (s.kind == step_kind::batch_norm) {
-      batch_norm<T, in_blocks>(units, e, in(0), {in(1), in(3), in(4), epsilon}, in(2), epilogue());
-    } else if constexpr (Phase == 0) {
-      batch_norm_sums<T, in_blocks>(units, e, in(0), in(2), {in(1), in(3), in(4), epsilon}, in(5),
-                                    in(6));
-    } else {
-      batch_norm_gradient<T, in_blocks>(units, e, in(0), in(2), {in(1), in(3), in(4), epsilon},
-                                        in(5), in(6), epilogue());
-    }
-  }
-  /// A convolution or a gradient by Winograd's minimal filtering.
-  template <int Phase>
-  static void run_winograd(const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
-    constexpr blocked_step<T> step{s};
-    constexpr auto e = step.window();
-    const T* const first = m.at<const T>(s.in[0]);
-    const T* const second = m.at<const T>(s.in[1]);
-    T* const filters = m.at<T>(s.in[3]);
-    if constexpr (step.weights() && Phase + 1 == step.phases())
-      winograd::finish_gradient<T>(units, e, filters, plain_epilogue(m));
-    else if constexpr (step.weights() && Phase % 2 == 0)
-      winograd::transform_gradient_tiles<T>(units, e, Phase / 2, first, second, m.at<T>(s.scratch));
-    else if constexpr (step.weights())
-      winograd::multiply_gradient_tiles<T>(units, e, Phase / 2, m.at<const T>(s.scratch), filters);
-    else if constexpr (Phase == 0)
-      winograd::transform_filters<T, step.backward()>(units, e.in_blocks, e.out_blocks, second,
-                                                      filters);
-    else if constexpr (step.backward())
-      winograd_input_gradient<T>(units, e, first, filters, blocked_epilogue(m), scratch);
-    else
-      winograd_convolution<T>(units, e, first, filters, blocked_epilogue(m), scratch);
-  }
-  template <int Phase>
-  static void run_depthwise(const memory& m, work_range units) {
-    constexpr blocked_step<T> step{s};
-    constexpr auto e = step.window();
-    const T* const first = m.at<const T>(s.in[0]);
-    const T* const second = m.at<const T>(s.in[1]);
-    T* const filters = m.at<T>(s.in[3]);
-    if constexpr (step.weights() && Phase == 0)
-      depthwise_weight_gradient<T>(units, e, first, second, filters);
-    else if constexpr (step.weights())
-      finish_stem_filters<T>(units, step.depthwise_filters(), filters, plain_epilogue(m));
-    else if constexpr (Phase == 0)
-      pack_stem_filters<T>(units, step.depthwise_filters(), second, filters);
-    else if constexpr (step.backward())
-      depthwise_input_gradient<T>(units, e, first, filters, blocked_epilogue(m));
-    else
-      depthwise_convolution<T>(units, e, first, filters, blocked_epilogue(m));
-  }
-  /// A convolution of a plain image of few channels, or the gradient of its filters.
-  template <int Phase>
-  static void run_stem(const memory& m, work_range units) {
-    constexpr blocked_step<T> step{s};
-    constexpr stem_extents e = step.stem_window();
-    T* const padded = m.at<T>(s.scratch);
-    T* const filters = m.at<T>(s.in[3]);
-    if constexpr (Phase == (step.weights() ? 0 : 1))
-      pad_stem<T>(units, e, m.at<const T>(s.in[0]), padded);
-    else if constexpr (step.weights() && Phase == 1)
-      stem_weight_gradient<T>(units, e, padded, m.at<const T>(s.in[1]), filters);
-    else if constexpr (step.weights())
-      finish_stem_filters<T>(units, e, filters, plain_epilogue(m));
-    else if constexpr (Phase == 0)
-      pack_stem_filters<T>(units, e, m.at<const T>(s.in[1]), filters);
-    else
-      stem_convolution<T>(units, e, padded, filters, blocked_epilogue(m));
-  }
-
   static void run_elementwise(const memory& m, work_range units) {
-    elementwise<T, s.read_count, in_lanes || in_blocks, ragged_loops(), line_of_outputs<P, I>>(
+    elementwise<T, s.read_count, whole_vectors, ragged_loops(), line_of_outputs<P, I>>(
         units, nest(), addresses_in(m), dead_in_loops(), output_strides());
   }
   static constexpr int loop_samples() { return in_lanes ? int(g.type(s.outputs[0].value)[0]) : 1; }
