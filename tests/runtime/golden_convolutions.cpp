@@ -1,6 +1,7 @@
 #include <cella/models/lenet.hpp>
 #include <cella/train/step.hpp>
 
+#include "golden_nets.hpp"
 #include "support/training_case.hpp"
 
 using namespace cella;
@@ -8,21 +9,6 @@ using namespace cella::test;
 
 namespace {
 
-/// The residual net of the golden file, without the names: eight channels, which fill the lanes of
-/// double precision.
-struct residual_net {
-  nn::conv2d<3, 8, 3, false> c{.padding = 1};
-  nn::batch_norm<8> b{};
-  nn::conv2d<8, 8, 3, false> c1{.padding = 1};
-  nn::batch_norm<8> b1{};
-  nn::dense<8, 5> f{};
-
-  constexpr var operator()(var x) const {
-    x = relu(b(c(x)));
-    x = relu(x + b1(c1(x)));
-    return f(global_average_pool(x));
-  }
-};
 using residual_step = program<training_step<residual_net, cross_entropy_loss, optim::adam>, true,
                               dtype::f64, tensor<dtype::f64, 6, 3, 9, 9>, tensor<dtype::i32, 6>>;
 using lenet_step =

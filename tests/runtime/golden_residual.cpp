@@ -1,27 +1,12 @@
-#include <cella/models/lenet.hpp>
 #include <cella/train/step.hpp>
 
+#include "golden_nets.hpp"
 #include "support/training_case.hpp"
 
 using namespace cella;
 using namespace cella::test;
 
 namespace {
-
-/// The residual net of the golden file: convolution, batch norm, one residual block.
-struct residual_net {
-  nn::conv2d<3, 8, 3, false> c{.padding = 1};
-  nn::batch_norm<8> b{};
-  nn::conv2d<8, 8, 3, false> c1{.padding = 1};
-  nn::batch_norm<8> b1{};
-  nn::dense<8, 5> f{};
-
-  constexpr var operator()(var x) const {
-    x = relu(b(c(x)));
-    x = relu(x + b1(c1(x)));
-    return f(global_average_pool(x));
-  }
-};
 
 using training = training_step<residual_net, cross_entropy_loss, optim::adam>;
 template <dtype Element>

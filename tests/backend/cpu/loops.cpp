@@ -23,7 +23,7 @@ struct store_sums {
 /// must be equal. The worst error is relative to the sum of the absolute values.
 template <class T, class Fold>
 double error_of_columns(std::int64_t outer, std::int64_t rows, std::int64_t columns) {
-  using term = operand_at<0, access::moving>;
+  using line = straight_line<terms<operand_at<0, access::moving>>, result<0>>;
   std::vector<T> x(std::size_t(outer * rows * columns));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = uniform<T>(7, i) * 2 - 1;
   std::vector<T> apart(std::size_t(outer * columns) + 2, T(9)), together(apart);
@@ -31,8 +31,8 @@ double error_of_columns(std::int64_t outer, std::int64_t rows, std::int64_t colu
   const addresses<T, 1, 1> a{{x.data()}, {}};
   const int units = sum_units<T, false>(nest);
   for (int u = units; u-- > 0;)
-    sum_loops<T, 1, false, term, Fold>({u, u + 1}, nest, a, {}, store_sums<T>{apart.data()});
-  sum_loops<T, 1, false, term, Fold>({0, units}, nest, a, {}, store_sums<T>{together.data()});
+    sum_loops<T, 1, false, line, Fold>({u, u + 1}, nest, a, {}, store_sums<T>{apart.data()});
+  sum_loops<T, 1, false, line, Fold>({0, units}, nest, a, {}, store_sums<T>{together.data()});
   CHECK(apart == together);
   double worst = 0;
   for (std::int64_t o = 0; o < outer; ++o) {
