@@ -127,21 +127,10 @@ class row_finder {
     return true;
   }
   constexpr bool add(node_id n) {
-    if (members_.size() >= most_members || operations(n) > most_operations) return false;
+    if (members_.size() >= most_members) return false;
     members_.push_back(n);
     seen_.push_back(n);
     return true;
-  }
-
-  /// Operations in the expression of `n`: trees repeat what they share, but not what is computed
-  /// once for a row.
-  constexpr int operations(node_id n) const {
-    int count = 1;
-    for (node_id o : g.operands(n)) {
-      if (in(members_, o) && full(o)) count += operations(o);
-      if (count > most_operations) break;
-    }
-    return count;
   }
 
   /// Makes `n` a member, with what it needs, or changes nothing.
@@ -196,7 +185,7 @@ class row_finder {
   }
 
   static constexpr std::size_t most_members = 40, most_reads = 12;
-  static constexpr int most_operations = 48, most_written = 8, most_joined = 3;
+  static constexpr int most_written = 8, most_joined = 3;
 
   const Fuser& f_;
   const graph& g;
