@@ -98,8 +98,7 @@ class attention_finder {
       if (g.operand(seen, 1) != n || !constant_of(g.operand(seen, 2), hidden) ||
           hidden != -std::numeric_limits<double>::infinity() || !is_causal(g.operand(seen, 0)))
         return false;
-      mask_ = g.operand(seen, 0);
-      p_.unread.push_back(mask_);
+      p_.unread.push_back(g.operand(seen, 0));
       p_.members.push_back(n = seen);
       p_.causal = true;
     }
@@ -273,9 +272,11 @@ class attention_finder {
     if (p_.causal) {
       const node_id seen = then<select_op>(n);
       double hidden = 1;
-      if (seen < 0 || g.operand(seen, 0) != mask_ || g.operand(seen, 1) != n ||
+      // Each select has a comparison of its own (masks_apart.hpp).
+      if (seen < 0 || !is_causal(g.operand(seen, 0)) || g.operand(seen, 1) != n ||
           !constant_of(g.operand(seen, 2), hidden) || hidden != 0)
         return false;
+      p_.unread.push_back(g.operand(seen, 0));
       p_.gradient_members.push_back(n = seen);
     }
     double factor{};
@@ -419,7 +420,7 @@ class attention_finder {
   double factor_{};
   bool gradient_{};
   int products_{};
-  node_id scores_ = no_node, mask_ = no_node, weights_ = no_node, result_ = no_node;
+  node_id scores_ = no_node, weights_ = no_node, result_ = no_node;
   node_id query_ = no_node, key_ = no_node, value_ = no_node;
   node_id first_product_ = no_node, second_product_ = no_node;
   node_id inner_product_ = no_node, sum_ = no_node, repeated_ = no_node, difference_ = no_node;
