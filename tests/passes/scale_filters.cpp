@@ -83,7 +83,7 @@ void check_net() {
   std::vector<double> x(std::size_t(image::type.size()));
   for (double& v : x) v = normal(random);
   // New parameters are taken up by the same executable.
-  for (std::uint64_t seed : {1, 2}) {
+  for (const std::uint64_t seed : {1u, 2u}) {
     fill<double>(store, seed);
     for (int again = 0; again < 2; ++again) {
       run(x.data());
