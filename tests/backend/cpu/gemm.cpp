@@ -249,6 +249,17 @@ TEST_CASE_TEMPLATE("long products are packed and summed in passes without loss",
     check<T>({61, 8 * register_tile<T>::columns + 5, 411}, layout::columns, layout::rows, what);
     check<T>({31, 9, 2000}, layout::scattered, layout::scattered, what);
   }
+  // Several blocks of A, in one pass and in two, and several strips of B, of which each is brought
+  // near while tiles of the one before are computed.
+  constexpr int page = 4096 / int(sizeof(T)), wide = 8 * register_tile<T>::columns + 3;
+  for (layout a : {layout::rows, layout::columns}) {
+    for (layout b : {layout::rows, layout::columns}) {
+      check<T>({131, wide, page}, a, b, epilogue::bias);
+      check<T>({263, wide, page}, a, b, epilogue::store);
+      check<T>({263, wide, page + page / 2 + 1}, a, b, epilogue::add, 1, false, false, 3);
+      check<T>({263, wide, page + page / 2 + 1}, a, b, epilogue::bias, 1, false, false, 5);
+    }
+  }
   // More rows than one band, more columns than one block.
   check<T>({1031, 35, 389}, layout::columns, layout::rows, epilogue::bias);
   check<T>({33, 1100, 400}, layout::rows, layout::rows, epilogue::bias);
@@ -295,7 +306,8 @@ TEST_CASE("an empty product has no work and needs no scratch") {
 TEST_CASE_TEMPLATE("results do not depend on how the units are shared out, bit for bit", T, float,
                    double) {
   std::mt19937 random(5);
-  const sizes all[]{{61, 150, 801}, {1, 300, 40}, {3, 300, 40}, {300, 1, 40}, {30, 61, 20}};
+  const sizes all[]{{61, 150, 801}, {271, 150, 801}, {1, 300, 40},
+                    {3, 300, 40},   {300, 1, 40},    {30, 61, 20}};
   for (const sizes& s : all) {
     for (layout b_layout : {layout::rows, layout::columns}) {
       const operand<T> a(s.rows, s.depth, layout::rows, 2, false, random);
@@ -331,7 +343,7 @@ TEST_CASE_TEMPLATE("a product whose right operand was packed before equals the o
                    double) {
   constexpr int L = lanes<T>;
   for (const sizes s : {sizes{5, 2, 7}, sizes{20, 2 * L + 1, 33}, sizes{128, 6 * L, 64},
-                        sizes{31, 5 * L - 1, 2100}}) {
+                        sizes{31, 5 * L - 1, 2100}, sizes{300, 9 * L, 600}}) {
     std::mt19937 random(3);
     for (layout b_layout : {layout::rows, layout::columns}) {
       const operand<T> a(s.rows, s.depth, layout::rows, 1, false, random);

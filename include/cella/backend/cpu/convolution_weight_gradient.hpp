@@ -105,7 +105,7 @@ constexpr blocking<T> weight_gradient_blocking(const convolution_extents& e) {
   const int size = e.output_size();
   const int passes = std::max(1, divide_up(size, blocking<T>::deepest));
   plan.pack_b = true;
-  plan.pack_a = plan.strips >= 8 && plan.row_tiles > 2;
+  plan.copy_a = plan.strips >= 8 && plan.row_tiles > 2;
   plan.set_passes(passes * std::max(1, e.samples), divide_up(size, passes));
   return plan;
 }

@@ -129,18 +129,24 @@ struct gemm_plan {
     // Rows that lie a multiple of half a page apart fall into the same few sets of the first-level
     // cache, so that a tile of them does not stay there; others are best read where they are.
     const bool rows_collide = p.a.column != 1 || p.a.row * size % (page / 2) == 0;
-    blocks.pack_a = converts || (p.a.column != 1 && p.a.row != 1) ||
+    blocks.copy_a = converts || (p.a.column != 1 && p.a.row != 1) ||
                     (p.a.column != 1 && blocks.strips >= 2 && bytes_over_a > 16 * small_cache) ||
                     (rows_collide && blocks.strips >= 8 && blocks.row_tiles > 2);
-    const bool packs = blocks.pack_a || blocks.pack_b || p.packed_b;
-    // One pass up to a depth at which the packed operands still fit the second-level cache: partial
-    // sums cost more than a strip of B that outgrows the first level.
-    constexpr int deepest = 4096 / int(sizeof(T)), block = 393216 / int(sizeof(T));
+    blocks.a_along_rows = p.a.column != 1 && p.a.row == 1;
+    blocks.copy_b = blocks.pack_b && !converts && p.b.column == 1;
+    blocks.prefetch_b = p.packed_b && bytes_of_b > small_cache;
+    const bool packs = blocks.copy_a || blocks.pack_b || p.packed_b;
+    // One pass up to a depth at which strips of B and a block of A fit the second-level cache:
+    // partial sums cost more than a strip that outgrows the first level. Half of that cache for the
+    // only block of A, and for two of several.
+    constexpr int cache = 1 << 20, deepest = 4096 / int(sizeof(T));
     const int passes = packs ? std::max(1, (p.depth + deepest - 1) / deepest) : 1;
     const int depth = (p.depth + passes - 1) / passes;
-    blocks.block_tiles =
-        std::clamp(block / (std::max(depth, 1) * blocks.tile_rows), 1, blocks.block_tiles);
+    constexpr int block = cache * 9 / 16 / int(sizeof(T));
+    blocks.cut_rows(block, block / 2, depth);
     blocks.set_passes(passes, depth);
+    // Without partial sums there is no need to go through A again.
+    if (passes == 1 && !blocks.keep_b()) blocks.block_strips = blocks.strips;
   }
 };
 
@@ -168,19 +174,17 @@ struct product_source {
   matrix<S> a(int pass) const {
     return {p.a.data + std::int64_t{pass} * plan.depth * p.a.column, p.a.row, p.a.column};
   }
-  void pack_b(int pass, int strip, T* to) const {
+  matrix<S> b(int pass, int strip) const {
     const std::int64_t k = std::int64_t{pass} * plan.depth;
     const std::int64_t j = std::int64_t{strip} * plan.tile_columns;
-    pack_panel(plan.width(strip), depth(pass), p.b.data + k * p.b.row + j * p.b.column, p.b.column,
-               p.b.row, to, plan.tile_columns);
+    return {p.b.data + k * p.b.row + j * p.b.column, p.b.row, p.b.column};
   }
   void find_b(int pass, int strip, tile_task<T>& task) const {
     if (p.packed_b) {
       task.b = p.packed + (std::int64_t{strip} * p.depth + pass * plan.depth) * plan.tile_columns;
       task.b_row = plan.tile_columns;
     } else if constexpr (std::is_same_v<S, T>) {
-      task.b = p.b.data + std::int64_t{pass} * plan.depth * p.b.row +
-               std::int64_t{strip} * plan.tile_columns;
+      task.b = b(pass, strip).data;
       task.b_row = p.b.row;
     }
   }
@@ -198,31 +202,36 @@ struct product_source {
   }
 };
 
-/// Tiles of a product that `is_short`, without the loops over blocks, which for small matrices cost
-/// more than the tiles.
+/// Tiles of a product whose operands are read `in_place`, without the loops over blocks, which for
+/// small matrices cost more than the tiles.
 template <class T>
-void multiply_short(const product<T>& p, const blocking<T>& plan, work_range tiles,
-                    std::int64_t offset, const any_sink<T>& sink) {
+void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range units,
+                       std::int64_t offset, const any_sink<T>& sink) {
   constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
   alignas(64) T tile[blocking<T>::tile_rows * tile_columns];
-  const int vectors = (p.columns + L - 1) / L;
   tile_task<T> task{};
   task.depth = p.depth;
-  task.last = p.columns - (vectors - 1) * L;
   task.a_row = p.a.row;
   task.a_column = p.a.column;
-  task.b = p.b.data;
   task.b_row = p.b.row;
-  for (int t = tiles.first; t < tiles.last; ++t) {
-    const int i = plan.first_row(t), height = plan.first_row(t + 1) - i;
-    const tile_output<T> output = output_of(sink, offset + i * p.c_row, p.c_row);
-    task.a = p.a.data + i * p.a.row;
-    task.c = output.c ? output.c : tile;
-    task.c_row = output.c ? output.row : tile_columns;
-    task.accumulate = output.add;
-    multiply_tile<false>(height, vectors, task);
-    if (!output.c)
-      sink.hand_over(tile, tile_columns, height, p.columns, offset + i * p.c_row, p.c_row, i, 0);
+  int strip = units.first / plan.row_tiles, t = units.first % plan.row_tiles;
+  for (int left = units.size(); left > 0; ++strip, t = 0) {
+    const int column = strip * tile_columns, width = plan.width(strip);
+    const int vectors = (width + L - 1) / L;
+    task.last = width - (vectors - 1) * L;
+    task.b = p.b.data + column;
+    for (; left > 0 && t < plan.row_tiles; ++t, --left) {
+      const int i = plan.first_row(t), height = plan.first_row(t + 1) - i;
+      const std::int64_t at = offset + i * p.c_row + column;
+      const tile_output<T> output = output_of(sink, at, p.c_row);
+      task.a = p.a.data + i * p.a.row;
+      task.c = output.c ? output.c : tile;
+      task.c_row = output.c ? output.row : tile_columns;
+      task.accumulate = output.add;
+      if (!output.c) sink.prefetch(height, width, at, p.c_row);
+      multiply_tile<false>(height, vectors, task);
+      if (!output.c) sink.hand_over(tile, tile_columns, height, width, at, p.c_row, i, column);
+    }
   }
 }
 
@@ -332,8 +341,8 @@ void multiply(const product<T, S>& p, const any_sink<T>& sink, std::byte* scratc
         break;
       default: {
         if constexpr (std::is_same_v<S, T>) {
-          if (!p.packed_b && plan.blocks.is_short()) {
-            multiply_short(one, plan.blocks, part, offset, sink);
+          if (!p.packed_b && plan.blocks.in_place()) {
+            multiply_in_place(one, plan.blocks, part, offset, sink);
             break;
           }
         }

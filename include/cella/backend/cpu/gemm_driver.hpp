@@ -4,88 +4,30 @@
 //   static constexpr bool indirect            rows of B are found through a table
 //   void begin(int pass)                      called before anything of a pass is read
 //   int depth(int pass)                       summands of a pass
-//   matrix<S> a(int pass)                     A of this pass; it is packed if S is not T
+//   matrix<S> a(int pass)                     A of this pass; it is copied if S is not T
+//   matrix<S> b(int pass, int strip)          a strip of B, if B is a matrix in memory, else
 //   void pack_b(int pass, int strip, T* to)   copies a strip of B, if it is to be packed,
-//   void find_b(int pass, int strip, task&)   else says where it lies
+//   void find_b(int pass, int strip, task&)   otherwise says where it lies
 //   tile_output<T> output(int row, int column)   where C lies, if tiles are stored there at once,
 //   void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip)   else the
 //   sink; before the tile is computed `void announce(int row, int height, int strip)` is called, if
 //   the source has it
+//
+// Operands may come from far caches or from memory, whose latency would cost more than the packing
+// itself. So the next block of A and the next strip of B are brought near while tiles are computed
+// (side work, gemm_operand.hpp); only the first ones are waited for.
 #pragma once
 
 #include <algorithm>
-#include <cella/backend/cpu/gemm_tile.hpp>
+#include <cella/backend/cpu/gemm_blocking.hpp>
 #include <cella/backend/cpu/sink.hpp>
 #include <cella/backend/work_range.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
-namespace cella::cpu {
-
-/// A matrix in memory: element (i, j) at `data[i * row + j * column]`. Swap the strides to
-/// transpose.
-template <class T>
-struct matrix {
-  const T* data{};
-  std::int64_t row{}, column{};
-};
-
-namespace detail {
-
-/// How a product of rows x columns is cut up. Units of work are register tiles, column by column.
-template <class T>
-struct blocking {
-  static constexpr int tile_rows = register_tile<T>::rows;
-  static constexpr int tile_columns = register_tile<T>::columns;
-  /// Depth of one pass where operands are packed: a strip of B should fit the first-level cache.
-  static constexpr int deepest = 1536 / int(sizeof(T));
-
-  int rows{}, columns{}, row_tiles{}, strips{};
-  int passes = 1, depth{};  // passes over the depth, and the largest depth of one
-  bool pack_a{}, pack_b{};
-  int block_tiles{}, block_strips{};  // packed at once
-  int band_tiles{};                   // rows whose partial sums are kept between passes
-  int share{}, rest{};                // rows of a tile, and how many tiles have one more
-
-  constexpr blocking() = default;
-  constexpr blocking(int rows_of_c, int columns_of_c)
-      : rows(rows_of_c),
-        columns(columns_of_c),
-        row_tiles((rows + tile_rows - 1) / tile_rows),
-        strips((columns + tile_columns - 1) / tile_columns),
-        block_tiles(std::min(row_tiles, std::max(1, 252 / tile_rows))),
-        block_strips(std::min(strips, std::max(1, 512 / tile_columns))),
-        band_tiles(row_tiles),
-        share(row_tiles > 0 ? rows / row_tiles : 0),
-        rest(row_tiles > 0 ? rows % row_tiles : 0) {}
-
-  constexpr void set_passes(int number, int largest_depth) {
-    passes = number;
-    depth = largest_depth;
-    band_tiles = passes > 1 ? std::min(row_tiles, 2 * block_tiles) : row_tiles;
-  }
-  constexpr int units() const { return row_tiles * strips; }
-  /// One tile below the other, computed from the operands where they lie.
-  constexpr bool is_short() const { return strips == 1 && passes == 1 && !pack_a && !pack_b; }
-  /// Tiles differ in height by at most one.
-  constexpr int first_row(int tile) const { return tile * share + std::min(tile, rest); }
-  constexpr int width(int strip) const {
-    return std::min(tile_columns, columns - strip * tile_columns);
-  }
-
-  constexpr std::int64_t packed_a() const {
-    return pack_a ? std::int64_t{block_tiles} * tile_rows * depth : 0;
-  }
-  constexpr std::int64_t packed_b() const {
-    return pack_b ? std::int64_t{block_strips} * tile_columns * depth : 0;
-  }
-  constexpr std::int64_t partial_sums() const {
-    return passes > 1 ? std::int64_t{band_tiles} * tile_rows * block_strips * tile_columns : 0;
-  }
-  /// Elements of scratch.
-  constexpr std::int64_t scratch() const { return packed_a() + packed_b() + partial_sums(); }
-};
+namespace cella::cpu::detail {
 
 /// Where a tile of C is stored at once: nowhere, or at `c`, added to what is there or not.
 template <class T>
@@ -101,93 +43,256 @@ tile_output<T> output_of(const any_sink<T>& sink, std::int64_t offset, std::int6
   return {sink.target() + offset, row_step, sink.adds()};
 }
 
+/// Tiles of one product on one thread.
+template <class T, class Source>
+class tile_loops {
+ public:
+  tile_loops(const blocking<T>& plan, Source& source, T* scratch)
+      : plan_(plan),
+        source_(source),
+        copied_a_(scratch),
+        packed_b_(copied_a_ + plan.copied_a()),
+        partial_(packed_b_ + plan.packed_b()) {}
+
+  /// The tiles `rows` x `strips`.
+  void run(work_range rows, work_range strips) {
+    for (int s = strips.first; s < strips.last; s += plan_.block_strips) {
+      strips_ = {s, std::min(s + plan_.block_strips, strips.last)};
+      for (int t = rows.first; t < rows.last; t += plan_.band_tiles) {
+        band_ = {t, std::min(t + plan_.band_tiles, rows.last)};
+        run_band();
+      }
+    }
+  }
+
+ private:
+  using stored =
+      std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<Source&>().a(0).data)>>;
+  static constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
+  static constexpr bool converts = !std::is_same_v<stored, T>;
+  static constexpr bool b_in_memory = requires(const Source& s) { s.b(0, 0); };
+  /// From this depth on it pays to ask for C before a tile is computed.
+  static constexpr int deep = 64;
+
+  /// Rows of A, for a part of the depth.
+  struct block {
+    int pass{};
+    work_range tiles{};
+  };
+  /// A strip of B, for a block of A.
+  struct strip {
+    block of;
+    int index{};
+  };
+
+  bool exists(const block& b) const { return b.pass < plan_.passes; }
+  bool is_first(const block& b) const { return b.tiles.first == band_.first; }
+  block first_block(int pass) const {
+    return {pass, {band_.first, std::min(band_.first + plan_.block_tiles, band_.last)}};
+  }
+  block after(const block& b) const {
+    if (b.tiles.last == band_.last) return first_block(b.pass + 1);
+    return {b.pass, {b.tiles.last, std::min(b.tiles.last + plan_.block_tiles, band_.last)}};
+  }
+
+  void run_band() {
+    copy_a_ = {};
+    copy_b_ = {};
+    second_a_ = false;
+    for (block b = first_block(0); exists(b); b = after(b)) run_block(b);
+  }
+  void run_block(const block& b) {
+    source_.begin(b.pass);
+    tile_task<T> task{};
+    task.depth = source_.depth(b.pass);
+    find_a(b, task);
+    const T* const a = task.a;
+    for (int s = strips_.first; s < strips_.last; ++s) {
+      const bool last = s + 1 == strips_.last;
+      find_b({b, s}, last ? strip{after(b), strips_.first} : strip{b, s + 1}, task);
+      run_strip({b, s}, a, task);
+    }
+  }
+
+  // ---- A
+
+  /// Tells the task where a block of A lies, and begins to copy the next one.
+  void find_a(const block& b, tile_task<T>& task) {
+    if (plan_.copy_a) {
+      T* const to = area_of_a();
+      if (copy_a_.to)
+        copy_a_.finish();
+      else
+        copy_block(b, to);
+      const std::int64_t pitch = pitch_of(b);
+      task.a = to;
+      task.a_row = plan_.a_along_rows ? 1 : pitch;
+      task.a_column = plan_.a_along_rows ? pitch : 1;
+      second_a_ = !second_a_;
+      copy_a_ = copy_of(after(b));
+    } else if constexpr (!converts) {
+      const auto a = source_.a(b.pass);
+      task.a = a.data + plan_.first_row(b.tiles.first) * a.row;
+      task.a_row = a.row;
+      task.a_column = a.column;
+    }
+  }
+  /// A block as rows along the memory of A: how many, how wide and how far apart in the copy.
+  matrix<stored> rows_of(const block& b) const {
+    auto a = source_.a(b.pass);
+    a.data += plan_.first_row(b.tiles.first) * a.row;
+    return plan_.a_along_rows ? a.transposed() : a;
+  }
+  int count_of(const block& b) const {
+    return plan_.a_along_rows ? source_.depth(b.pass) : plan_.height(b.tiles);
+  }
+  int width_of(const block& b) const {
+    return plan_.a_along_rows ? plan_.height(b.tiles) : source_.depth(b.pass);
+  }
+  std::int64_t pitch_of(const block& b) const { return plan_.pitch(width_of(b)); }
+  T* area_of_a() const { return copied_a_ + (second_a_ ? plan_.block_of_a() : 0); }
+
+  void copy_block(const block& b, T* to) const {
+    copy_rows(rows_of(b), count_of(b), width_of(b), to, pitch_of(b));
+  }
+  side_copy<T> copy_of(const block& b) const {
+    if constexpr (!converts) {
+      if (exists(b) && rows_of(b).column == 1) {
+        const int rows_ahead = plan_.a_along_rows ? 4 : 1;
+        return {rows_of(b), count_of(b), width_of(b), area_of_a(), pitch_of(b), rows_ahead};
+      }
+    }
+    return {};
+  }
+
+  // ---- B
+
+  /// Tells the task where a strip of B lies, and begins to bring the next one near.
+  void find_b(const strip& s, const strip& next, tile_task<T>& task) {
+    prefetch_b_ = {};
+    if (!plan_.pack_b) {
+      if constexpr (requires { source_.find_b(0, 0, task); }) {
+        source_.find_b(s.of.pass, s.index, task);
+        if constexpr (b_in_memory) {
+          if (plan_.prefetch_b && exists(next.of)) {
+            tile_task<T> later{};
+            source_.find_b(next.of.pass, next.index, later);
+            prefetch_b_ = {matrix<T>{later.b, later.b_row, 1}, source_.depth(next.of.pass),
+                           plan_.width(next.index)};
+          }
+        }
+      }
+      return;
+    }
+    T* const to = area_of_b(s);
+    if (!plan_.keep_b() || is_first(s.of)) {
+      if (copy_b_.to)
+        copy_b_.finish();
+      else
+        pack(s, to);
+    }
+    task.b = to;
+    task.b_row = tile_columns;
+    second_b_ = !second_b_;
+    copy_b_ = {};
+    // The place of a kept strip is free for the next pass once the last tile has read it.
+    const bool taken = plan_.keep_b() && next.index == s.index;
+    if (exists(next.of) && !taken) prepare(next);
+  }
+  T* area_of_b(const strip& s) const {
+    const int place = plan_.keep_b() ? s.index - strips_.first : plan_.copy_b && second_b_;
+    return packed_b_ + std::int64_t{place} * plan_.depth * tile_columns;
+  }
+  void pack(const strip& s, T* to) const {
+    if constexpr (b_in_memory) {
+      const auto b = source_.b(s.of.pass, s.index);
+      pack_panel(plan_.width(s.index), source_.depth(s.of.pass), b.data, b.column, b.row, to,
+                 tile_columns);
+    } else {
+      source_.pack_b(s.of.pass, s.index, to);
+    }
+  }
+  void prepare(const strip& s) {
+    if constexpr (b_in_memory) {
+      const int depth = source_.depth(s.of.pass), width = plan_.width(s.index);
+      if (plan_.keep_b() && !is_first(s.of)) {
+        prefetch_b_ = {matrix<T>{area_of_b(s), tile_columns, 1}, depth, tile_columns};
+        return;
+      }
+      const auto b = source_.b(s.of.pass, s.index);
+      if constexpr (!converts) {
+        constexpr int rows_ahead = 24;
+        if (plan_.copy_b) copy_b_ = {b, depth, width, area_of_b(s), tile_columns, rows_ahead};
+      }
+      if (b.row == 1) prefetch_b_ = {b.transposed(), width, depth};
+    }
+  }
+
+  // ---- C
+
+  void run_strip(const strip& s, const T* a, tile_task<T>& task) {
+    const int width = plan_.width(s.index), vectors = (width + L - 1) / L;
+    task.last = width - (vectors - 1) * L;
+    const int first = plan_.first_row(s.of.tiles.first);
+    const std::int64_t partial_row = std::int64_t{plan_.block_strips} * tile_columns;
+    for (int t = s.of.tiles.first; t < s.of.tiles.last; ++t) {
+      const int i = plan_.first_row(t), height = plan_.first_row(t + 1) - i;
+      task.a = a + (i - first) * task.a_row;
+      const tile_output<T> output = source_.output(i, s.index * tile_columns);
+      task.accumulate = s.of.pass > 0 || output.add;
+      if (output.c) {
+        task.c = output.c;
+        task.c_row = output.row;
+        if (task.depth >= deep) ask_for(output, height, vectors);
+      } else if (plan_.passes > 1) {
+        task.c = partial_ + (i - plan_.first_row(band_.first)) * partial_row +
+                 (s.index - strips_.first) * tile_columns;
+        task.c_row = partial_row;
+      } else {
+        task.c = tile_;
+        task.c_row = tile_columns;
+      }
+      const bool hands_over = !output.c && s.of.pass + 1 == plan_.passes;
+      if constexpr (requires { source_.announce(i, height, s.index); }) {
+        if (hands_over) source_.announce(i, height, s.index);
+      }
+      multiply(height, vectors, task);
+      if (hands_over) source_.finish(task.c, task.c_row, i, height, s.index);
+    }
+  }
+  static void ask_for(const tile_output<T>& output, int height, int vectors) {
+    for (int i = 0; i < height; ++i) {
+      for (int v = 0; v < vectors; ++v) __builtin_prefetch(output.c + i * output.row + v * L, 1);
+    }
+  }
+  void multiply(int height, int vectors, const tile_task<T>& task) {
+    if constexpr (!Source::indirect) {
+      if (has_side_work<T>(height, vectors)) {
+        if (copy_b_.steps > 0) return multiply_tile(height, task, copy_b_);
+        if (prefetch_b_.steps > 0) return multiply_tile(height, task, prefetch_b_);
+        if (copy_a_.steps > 0) return multiply_tile(height, task, copy_a_);
+      }
+    }
+    multiply_tile<Source::indirect>(height, vectors, task);
+  }
+
+  const blocking<T>& plan_;
+  Source& source_;
+  T* const copied_a_;
+  T* const packed_b_;
+  T* const partial_;
+  work_range strips_{}, band_{};
+  bool second_a_{}, second_b_{};  // which of two areas is next
+  side_copy<T> copy_a_, copy_b_;  // of the next block and strip
+  side_prefetch prefetch_b_;
+  alignas(64) T tile_[blocking<T>::tile_rows * tile_columns];
+};
+
 /// The tiles `rows` x `strips`.
 template <class T, class Source>
 void multiply_tiles(const blocking<T>& plan, work_range rows, work_range strips, Source&& source,
                     T* scratch) {
-  constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
-  T* const packed_a = scratch;
-  T* const packed_b = packed_a + plan.packed_a();
-  T* const partial = packed_b + plan.packed_b();
-  const std::int64_t partial_row = std::int64_t{plan.block_strips} * tile_columns;
-  alignas(64) T tile[blocking<T>::tile_rows * tile_columns];
-
-  for (int s0 = strips.first; s0 < strips.last; s0 += plan.block_strips) {
-    const int s1 = std::min(s0 + plan.block_strips, strips.last);
-    for (int band = rows.first; band < rows.last; band += plan.band_tiles) {
-      const int band_last = std::min(band + plan.band_tiles, rows.last);
-      for (int pass = 0; pass < plan.passes; ++pass) {
-        source.begin(pass);
-        const int depth = source.depth(pass);
-        const auto a = source.a(pass);
-        if (plan.pack_b) {
-          for (int s = s0; s < s1; ++s) {
-            source.pack_b(pass, s, packed_b + std::int64_t{s - s0} * depth * tile_columns);
-          }
-        }
-        for (int t0 = band; t0 < band_last; t0 += plan.block_tiles) {
-          const int t1 = std::min(t0 + plan.block_tiles, band_last);
-          const int i0 = plan.first_row(t0);
-          if (plan.pack_a) {
-            // In short pieces where A is transposed: tiles share cache lines and pages, and rows
-            // that lie pages apart share the few ways of a set.
-            const int piece = a.column == 1 ? depth : 8;
-            for (int k = 0; k < depth; k += piece) {
-              for (int t = t0; t < t1; ++t) {
-                const int i = plan.first_row(t), height = plan.first_row(t + 1) - i;
-                pack_panel(height, std::min(piece, depth - k), a.data + i * a.row + k * a.column,
-                           a.row, a.column, packed_a + std::int64_t{i - i0} * depth + k * height,
-                           height);
-              }
-            }
-          }
-          for (int s = s0; s < s1; ++s) {
-            const int width = plan.width(s), vectors = (width + L - 1) / L;
-            tile_task<T> task{};
-            task.depth = depth;
-            task.last = width - (vectors - 1) * L;
-            if (plan.pack_b) {
-              task.b = packed_b + std::int64_t{s - s0} * depth * tile_columns;
-              task.b_row = tile_columns;
-            } else {
-              source.find_b(pass, s, task);
-            }
-            for (int t = t0; t < t1; ++t) {
-              const int i = plan.first_row(t), height = plan.first_row(t + 1) - i;
-              if (plan.pack_a) {
-                task.a = packed_a + std::int64_t{i - i0} * depth;
-                task.a_row = 1;
-                task.a_column = height;
-              } else if constexpr (std::is_same_v<decltype(a.data), const T*>) {
-                task.a = a.data + i * a.row;
-                task.a_row = a.row;
-                task.a_column = a.column;
-              }
-              const tile_output<T> output = source.output(i, s * tile_columns);
-              task.accumulate = pass > 0 || output.add;
-              if (output.c) {
-                task.c = output.c;
-                task.c_row = output.row;
-              } else if (plan.passes > 1) {
-                task.c =
-                    partial + (i - plan.first_row(band)) * partial_row + (s - s0) * tile_columns;
-                task.c_row = partial_row;
-              } else {
-                task.c = tile;
-                task.c_row = tile_columns;
-              }
-              const bool hands_over = !output.c && pass + 1 == plan.passes;
-              if constexpr (requires { source.announce(i, height, s); }) {
-                if (hands_over) source.announce(i, height, s);
-              }
-              multiply_tile<std::remove_cvref_t<Source>::indirect>(height, vectors, task);
-              if (hands_over) source.finish(task.c, task.c_row, i, height, s);
-            }
-          }
-        }
-      }
-    }
-  }
+  tile_loops<T, std::remove_reference_t<Source>>(plan, source, scratch).run(rows, strips);
 }
 
 /// Units [first, last) as at most three rectangles of tiles.
@@ -207,5 +312,4 @@ void multiply_units(const blocking<T>& plan, work_range units, Source&& source, 
   }
 }
 
-}  // namespace detail
-}  // namespace cella::cpu
+}  // namespace cella::cpu::detail

@@ -1,10 +1,9 @@
-// The inner parts of matrix products: a register tile, and the packing of operands into panels.
-// Everything here knows nothing of epilogues, so it is compiled once per element type.
+// The inner part of matrix products: a register tile. It knows nothing of epilogues, so it is
+// compiled once per element type.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cella/backend/cpu/storage.hpp>
+#include <cella/backend/cpu/gemm_operand.hpp>
 #include <cstdint>
 #include <utility>
 
@@ -37,8 +36,9 @@ struct tile_task {
   bool accumulate;  // add to what C holds
 };
 
-template <class T, int Rows, int Vectors, bool Whole, bool Indirect>
-[[gnu::noinline]] void multiply_tile(const tile_task<T>& task) {
+/// Computes a tile, and takes a step of `side` for each summand.
+template <class T, int Rows, int Vectors, bool Whole, bool Indirect, class Side>
+[[gnu::noinline]] void multiply_tile(const tile_task<T>& task, Side& side) {
   constexpr int L = lanes<T>;
   constexpr int prefetch_distance = 16;
   const int last = Whole ? L : task.last;
@@ -52,7 +52,9 @@ template <class T, int Rows, int Vectors, bool Whole, bool Indirect>
 #pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j) sum[i][j] = vec<T>(T(0));
   }
+  Side here = side;
   for (int k = 0; k < task.depth; ++k) {
+    here.step();
     if constexpr (Indirect) b = task.b + task.b_rows[k];
     vec<T> y[Vectors];
 #pragma GCC unroll 8
@@ -69,6 +71,7 @@ template <class T, int Rows, int Vectors, bool Whole, bool Indirect>
     a += task.a_column;
     if constexpr (!Indirect) b += task.b_row;
   }
+  side = here;
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 8
@@ -86,89 +89,47 @@ template <class T, int Rows, int Vectors, bool Whole, bool Indirect>
   }
 }
 
-/// The tile kernels of every height and width, `[ragged][rows - 1][vectors - 1]`.
-template <class T, bool Indirect>
+/// The tile kernels of every height from `lowest` and width from `narrowest`,
+/// `[ragged][rows - lowest][vectors - narrowest]`.
+template <class T, bool Indirect, class Side, int lowest, int narrowest>
 inline constexpr auto tile_kernels = [] {
-  using kernel = void (*)(const tile_task<T>&);
-  constexpr int rows = register_tile<T>::rows, vectors = register_tile<T>::vectors;
+  using kernel = void (*)(const tile_task<T>&, Side&);
+  constexpr int rows = register_tile<T>::rows - lowest + 1;
+  constexpr int vectors = register_tile<T>::vectors - narrowest + 1;
   // Masks cost nothing with AVX-512: one set of kernels serves both.
   constexpr bool whole = !register_tile<T>::many_registers;
   std::array<std::array<std::array<kernel, vectors>, rows>, 2> table{};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((table[0][I / vectors][I % vectors] =
-          &multiply_tile<T, I / vectors + 1, I % vectors + 1, whole, Indirect>,
+          &multiply_tile<T, I / vectors + lowest, I % vectors + narrowest, whole, Indirect, Side>,
       table[1][I / vectors][I % vectors] =
-          &multiply_tile<T, I / vectors + 1, I % vectors + 1, false, Indirect>),
+          &multiply_tile<T, I / vectors + lowest, I % vectors + narrowest, false, Indirect, Side>),
      ...);
   }
   (std::make_integer_sequence<int, rows * vectors>{});
   return table;
 }();
 
+/// Chooses the kernel; `ragged`: the last vector is not whole.
 template <bool Indirect, class T>
 inline void multiply_tile(int rows, int vectors, const tile_task<T>& task) {
+  constexpr auto& kernels = tile_kernels<T, Indirect, no_side_work, 1, 1>;
   const bool ragged = task.last < lanes<T>;
-  tile_kernels<T, Indirect>[ragged][std::size_t(rows - 1)][std::size_t(vectors - 1)](task);
+  no_side_work nothing;
+  kernels[ragged][std::size_t(rows - 1)][std::size_t(vectors - 1)](task, nothing);
 }
 
-/// Copies `width` x `depth` elements, element (r, k) at `from[r * width_stride + k *
-/// depth_stride]`, into a panel: (r, k) at `to[k * panel + r]`. Rows from `width` to `panel` become
-/// zero. The elements may be stored in another type than is computed in.
-template <class T, class S>
-[[gnu::noinline]] void pack_panel(int width, int depth, const S* from, std::int64_t width_stride,
-                                  std::int64_t depth_stride, T* to, int panel) {
-  constexpr int L = lanes<T>;
-  if (width_stride == 1) {
-    const int whole = width / L * L;
-    for (int k = 0; k < depth; ++k) {
-      const S* source = from + k * depth_stride;
-      T* target = to + std::int64_t{k} * panel;
-      for (int r = 0; r < whole; r += L) store_unaligned(target + r, load_stored<T>(source + r));
-      for (int r = whole; r < panel; r += L) {
-        const vec<T> rest = load_stored<T>(source + r, std::clamp(width - r, 0, L));
-        store_first(target + r, std::min(L, panel - r), rest);
-      }
-    }
-    return;
-  }
-  if (depth_stride == 1) {
-    for (int k = 0; k < depth; k += L) {
-      const int columns = std::min(L, depth - k);
-      for (int r = 0; r < panel; r += L) {
-        const S* source = from + r * width_stride + k;
-        T* target = to + std::int64_t{k} * panel + r;
-        const int rows = std::min(L, panel - r);
-        vec<T> square[L];
-        if (r + L <= width && columns == L) {
-#pragma GCC unroll 16
-          for (int i = 0; i < L; ++i) square[i] = load_stored<T>(source + i * width_stride);
-        } else {
-#pragma GCC unroll 16
-          for (int i = 0; i < L; ++i) {
-            square[i] =
-                r + i < width ? load_stored<T>(source + i * width_stride, columns) : vec<T>(T(0));
-          }
-        }
-        transpose<T>(square);
-        if (rows == L && columns == L) {
-#pragma GCC unroll 16
-          for (int i = 0; i < L; ++i) store_unaligned(target + i * panel, square[i]);
-        } else {
-#pragma GCC unroll 16
-          for (int i = 0; i < L; ++i) {
-            if (i < columns) store_first(target + i * panel, rows, square[i]);
-          }
-        }
-      }
-    }
-    return;
-  }
-  for (int k = 0; k < depth; ++k) {
-    T* target = to + std::int64_t{k} * panel;
-    for (int r = 0; r < width; ++r)
-      target[r] = static_cast<T>(from[r * width_stride + k * depth_stride]);
-    for (int r = width; r < panel; ++r) target[r] = T(0);
-  }
+/// Whether a tile is large enough to have side work: others are few, and each kernel costs compile
+/// time.
+template <class T>
+constexpr bool has_side_work(int rows, int vectors) {
+  return rows > register_tile<T>::rows / 2 && vectors == register_tile<T>::vectors;
+}
+template <class T, class Side>
+inline void multiply_tile(int rows, const tile_task<T>& task, Side& side) {
+  constexpr int lowest = register_tile<T>::rows / 2 + 1;
+  constexpr auto& kernels = tile_kernels<T, false, Side, lowest, register_tile<T>::vectors>;
+  kernels[task.last < lanes<T>][std::size_t(rows - lowest)][0](task, side);
 }
 
 }  // namespace cella::cpu

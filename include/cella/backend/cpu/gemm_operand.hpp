@@ -1,0 +1,179 @@
+// Operands of matrix products: where they lie, and how they are brought together.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/storage.hpp>
+#include <cstdint>
+
+namespace cella::cpu {
+
+/// A matrix in memory: element (i, j) at `data[i * row + j * column]`. Swap the strides to
+/// transpose.
+template <class T>
+struct matrix {
+  const T* data{};
+  std::int64_t row{}, column{};
+
+  constexpr matrix transposed() const { return {data, column, row}; }
+};
+
+/// Copies a matrix into rows that lie `pitch` apart; its elements may be stored in another type.
+template <class T, class S>
+void copy_rows(const matrix<S>& a, int rows, int width, T* to, std::int64_t pitch) {
+  constexpr int L = lanes<T>;
+  for (int i = 0; i < rows; ++i) {
+    const S* from = a.data + i * a.row;
+    T* target = to + i * pitch;
+    if (a.column == 1) {
+      for (int j = 0; j < width; j += L)
+        store_unaligned(target + j, load_stored<T>(from + j, std::min(L, width - j)));
+    } else {
+      for (int j = 0; j < width; ++j) target[j] = static_cast<T>(from[j * a.column]);
+    }
+  }
+}
+
+/// Copies `width` x `depth` elements, element (r, k) at `from[r * width_stride + k *
+/// depth_stride]`, into a panel: (r, k) at `to[k * panel + r]`. Rows from `width` to `panel` become
+/// zero. The elements may be stored in another type than is computed in.
+template <class T, class S>
+[[gnu::noinline]] void pack_panel(int width, int depth, const S* from, std::int64_t width_stride,
+                                  std::int64_t depth_stride, T* to, int panel) {
+  constexpr int L = lanes<T>;
+  if (width_stride == 1) {
+    const int whole = width / L * L;
+    for (int k = 0; k < depth; ++k) {
+      const S* source = from + k * depth_stride;
+      T* target = to + std::int64_t{k} * panel;
+      for (int r = 0; r < whole; r += L) store_unaligned(target + r, load_stored<T>(source + r));
+      for (int r = whole; r < panel; r += L) {
+        const vec<T> rest = load_stored<T>(source + r, std::clamp(width - r, 0, L));
+        store_first(target + r, std::min(L, panel - r), rest);
+      }
+    }
+    return;
+  }
+  if (depth_stride == 1) {
+    for (int k = 0; k < depth; k += L) {
+      const int columns = std::min(L, depth - k);
+      for (int r = 0; r < panel; r += L) {
+        const S* source = from + r * width_stride + k;
+        T* target = to + std::int64_t{k} * panel + r;
+        const int rows = std::min(L, panel - r);
+        vec<T> square[L];
+        if (r + L <= width && columns == L) {
+#pragma GCC unroll 16
+          for (int i = 0; i < L; ++i) square[i] = load_stored<T>(source + i * width_stride);
+        } else {
+#pragma GCC unroll 16
+          for (int i = 0; i < L; ++i) {
+            square[i] =
+                r + i < width ? load_stored<T>(source + i * width_stride, columns) : vec<T>(T(0));
+          }
+        }
+        transpose<T>(square);
+        if (rows == L && columns == L) {
+#pragma GCC unroll 16
+          for (int i = 0; i < L; ++i) store_unaligned(target + i * panel, square[i]);
+        } else {
+#pragma GCC unroll 16
+          for (int i = 0; i < L; ++i) {
+            if (i < columns) store_first(target + i * panel, rows, square[i]);
+          }
+        }
+      }
+    }
+    return;
+  }
+  for (int k = 0; k < depth; ++k) {
+    T* target = to + std::int64_t{k} * panel;
+    for (int r = 0; r < width; ++r)
+      target[r] = static_cast<T>(from[r * width_stride + k * depth_stride]);
+    for (int r = width; r < panel; ++r) target[r] = T(0);
+  }
+}
+
+// ---- side work
+//
+// What register tiles do beside their own work, one step for each summand: operands of later tiles
+// are copied together, or asked for, so that far memory is waited for behind the arithmetic.
+
+struct no_side_work {
+  void step() {}
+};
+
+/// Copies rows of a matrix, a vector at each step, into rows of whole vectors.
+template <class T>
+struct side_copy {
+  const T* from{};
+  T* to{};
+  std::int64_t from_jump{}, to_jump{};  // from the end of a row's last vector to the next row
+  std::int64_t ahead{};                 // how far ahead memory is asked for, in elements
+  int vectors{}, left{};                // of a row, and of this row
+  int rest{};                           // elements of a row's last vector
+  std::int64_t steps{};                 // still to come
+
+  side_copy() = default;
+  /// Rows of `row_length` elements, the next `rows_ahead` of which are asked for. `a.column` is 1.
+  side_copy(const matrix<T>& a, int rows, int row_length, T* target, std::int64_t pitch,
+            int rows_ahead)
+      : from(a.data), to(target), ahead(rows_ahead * a.row) {
+    constexpr int L = lanes<T>;
+    vectors = left = (row_length + L - 1) / L;
+    rest = row_length - (vectors - 1) * L;
+    from_jump = a.row - std::int64_t{vectors} * L;
+    to_jump = pitch - std::int64_t{vectors} * L;
+    steps = std::int64_t{rows} * vectors;
+  }
+
+  [[gnu::always_inline]] void step() {
+    constexpr int L = lanes<T>;
+    if (steps <= 0) return;
+    // Into the second-level cache: the first has few ways for rows that lie pages apart.
+    __builtin_prefetch(from + ahead, 0, 2);
+    store_unaligned(to, load_first(from, left == 1 ? rest : L));
+    from += L;
+    to += L;
+    --steps;
+    if (--left == 0) {
+      from += from_jump;
+      to += to_jump;
+      left = vectors;
+    }
+  }
+  void finish() {
+    while (steps > 0) step();
+  }
+};
+
+/// Asks for the lines of rows of memory.
+struct side_prefetch {
+  const char* at{};
+  std::int64_t jump{};   // bytes from behind a row's last line to the next row
+  int lines{}, left{};   // of a row, and of this row
+  std::int64_t steps{};  // still to come
+
+  side_prefetch() = default;
+  /// Rows of `row_length` elements; `a.column` is 1.
+  template <class T>
+  side_prefetch(const matrix<T>& a, int rows, int row_length)
+      : at(reinterpret_cast<const char*>(a.data)) {
+    constexpr int line = 64, size = int(sizeof(T));
+    const auto within = int(reinterpret_cast<std::uintptr_t>(at) % line);
+    lines = left = (within + row_length * size + line - 1) / line;
+    jump = a.row * size - std::int64_t{lines} * line;
+    steps = std::int64_t{rows} * lines;
+  }
+
+  [[gnu::always_inline]] void step() {
+    __builtin_prefetch(at, 0, 2);
+    at += 64;
+    --steps;
+    if (--left == 0) {
+      at += jump;
+      left = lines;
+    }
+  }
+};
+
+}  // namespace cella::cpu
