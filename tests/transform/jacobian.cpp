@@ -1,5 +1,7 @@
 #include <cella/ops/functions.hpp>
 #include <cella/ops/matmul.hpp>
+#include <cella/ops/padding.hpp>
+#include <cella/ops/softmax.hpp>
 #include <cella/transform/jacobian.hpp>
 
 #include "support/compare.hpp"
@@ -94,6 +96,39 @@ TEST_CASE("the Jacobian by either mode is the same, with the result's extents fi
         CHECK(r[0].values[std::size_t((i * 2 + j) * 6 + k)] == (k == j * 3 + i ? 1 : 0));
     }
   }
+}
+
+TEST_CASE("directions lie behind the values wherever the operations allow it, else in front") {
+  // Every operation that takes directions behind its axes, on values with and without them.
+  auto all = [](const vars& in) {
+    const var& w = in[1];
+    return [w](var x) {
+      const var z = transpose(reshape(concat({x, x * x}, 0), {4, 3}), {1, 0});
+      const var y = matmul(z, w) + select(z > slice(w, 0, 0, 3), z, sum(w, {0}));
+      const var padded = pad(y, {1, 0}, {0, 2}, 0.5);
+      return sum(reverse(padded, 1) * matmul(w, padded), {0}) + slice(padded, 0, 1, 2) * 3;
+    };
+  };
+  // The softmax has no such rule.
+  auto some = [](const vars& in) {
+    const var& w = in[1];
+    return [w](var x) { return matmul(softmax(x, 1), w); };
+  };
+  auto both_modes = [](auto make) {
+    return [make](const vars& in) {
+      return vars{jacobian_forward(make(in))(in[0]), jacobian_reverse(make(in))(in[0])};
+    };
+  };
+  auto equal = [](auto f, const std::vector<tensor>& in) {
+    for (const auto& r : {run_eagerly(f, in), run_traced(f, in)}) {
+      REQUIRE(r.size() == 2);
+      check_close(r[0].values, r[1].values, 1e-14);
+    }
+  };
+  const auto x = f64({2, 3}, {0.5, -1, 2, 0.25, 1.5, -0.75});
+  equal(both_modes(some), {x, f64({3, 3}, {1, 2, -1, 0.5, 3, 1, -2, 0.1, 0.7})});
+  equal(both_modes(all),
+        {x, f64({4, 4}, {1, 2, -1, 0.5, 3, 1, -2, 0.1, 0.7, 0.2, -0.3, 1, 0.4, -1, 0.6, 2})});
 }
 
 TEST_CASE("Hessians and their products with a vector have the closed form") {

@@ -54,6 +54,12 @@ class builder : public body_builder {
     const node x = g.nodes[std::size_t(n)];
     return copy(x, results_of(g, x), in, x.cell, x.regions);
   }
+  /// The same with other options.
+  constexpr node_id copy(node_id n, span<const node_id> in, const attributes& options) {
+    node x = g.nodes[std::size_t(n)];
+    x.attributes = options;
+    return copy(x, results_of(g, x), in, x.cell, x.regions);
+  }
   /// The same for a node of any graph.
   constexpr node_id copy(const graph& from, node_id n, span<const node_id> in) {
     if (&from == &g) return copy(n, in);

@@ -47,12 +47,17 @@ struct matmul_op : bilinear<matmul_op> {
                   : emit<matmul_op>(options{o.a, o.result, o.b}, std::source_location::current(),
                                     n.operand(0), dy);
   }
-  /// The same with one more factor, which the chosen tensors walk first.
-  static constexpr options with_leading_factor(options o, bool in_a, bool in_b, bool in_result) {
+  /// The number of the next factor.
+  static constexpr std::int8_t next_factor(const options& o) {
     std::int8_t factor = 0;
     for (const auto* axes : {&o.a, &o.b}) {
       for (std::int8_t f : *axes) factor = f >= factor ? std::int8_t(f + 1) : factor;
     }
+    return factor;
+  }
+  /// The same with one more factor, which the chosen tensors walk first.
+  static constexpr options with_leading_factor(options o, bool in_a, bool in_b, bool in_result) {
+    const std::int8_t factor = next_factor(o);
     auto walk_first = [&](iteration_space::axes& axes) {
       for (std::size_t i = axes.size() - 1; i > 0; --i) axes[i] = axes[i - 1];
       axes[0] = factor;
@@ -60,6 +65,19 @@ struct matmul_op : bilinear<matmul_op> {
     if (in_a) walk_first(o.a);
     if (in_b) walk_first(o.b);
     if (in_result) walk_first(o.result);
+    return o;
+  }
+  /// The same with one more factor, which the chosen tensors walk last.
+  static constexpr options with_trailing_factor(options o, bool in_a, bool in_b, bool in_result) {
+    const std::int8_t factor = next_factor(o);
+    auto walk_last = [&](iteration_space::axes& axes) {
+      std::size_t rank = 0;
+      while (axes[rank] >= 0) ++rank;
+      axes[rank] = factor;
+    };
+    if (in_a) walk_last(o.a);
+    if (in_b) walk_last(o.b);
+    if (in_result) walk_last(o.result);
     return o;
   }
   static constexpr attributes batch_options(node_ref n, int, unsigned batched) {

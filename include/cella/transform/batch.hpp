@@ -96,8 +96,7 @@ constexpr batched_list batch_operation(builder& b, node_id n, const batched_list
     }
   }
   const attributes options = op.pointwise ? s.attributes : op.batch_options({&b, n}, size, mask);
-  const node_id r = b.emit(op, operands, options);
-  return {{r}, {1}};
+  return {{b.copy(n, operands, options)}, {1}};
 }
 
 constexpr batched_list batch_region(builder& b, int r, const batched_list& in, int size) {

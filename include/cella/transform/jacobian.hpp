@@ -1,6 +1,7 @@
 // Forward mode and what is made of both modes: jvp, jacobian, hessian, hvp.
 #pragma once
 
+#include <cella/transform/directions.hpp>
 #include <cella/transform/forward.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/vmap.hpp>
@@ -41,13 +42,14 @@ constexpr auto jvp(F f, X x, X dx, std::source_location at = std::source_locatio
 
 namespace detail {
 
-/// One basis vector of the space of `t` per slice: [n, extents of t] for n elements.
-constexpr var basis(builder& b, const tensor_type& t) {
+/// One basis vector of the space of `t` per slice: [n, extents of t] for n elements, or, if they
+/// are `last`, [extents of t, n].
+constexpr var basis(builder& b, const tensor_type& t, bool last = false) {
   const auto n = int(t.size());
   const shape matrix{n, n};
   const tensor_type square{dtype::i32, matrix};
   shape s = t.shape;
-  s.insert(0, n);
+  s.insert(last ? s.rank : 0, n);
   return reshape(cast(equal(iota(b, square, 0), iota(b, square, 1)), t.element), s);
 }
 /// A fault if the derivative of a `y` by an `x` has more axes than a tensor may.
@@ -78,6 +80,31 @@ constexpr shape joined(shape s, const shape& t) {
   return s;
 }
 
+/// The derivatives of f at x along all basis vectors: [elements of y, elements of x], and the
+/// extents of y.
+template <class F>
+constexpr std::pair<var, shape> derivatives_along_basis(F f, var x, std::source_location at) {
+  builder& b = *x.b;
+  const int size = int(x.shape().size());
+  auto along = [&](var d) { return jvp(f, x, d, at).second; };
+  const auto sample = trace_sample(along, std::tuple{x}, {x.type()}, true);
+  if (b.failed()) return {x, {}};
+  const shape y = b.g.type(outputs_of(b, sample.region)[0]).shape;
+  const ids captured = sample.captured(b);
+  flags inputs{1};
+  inputs.resize(1 + captured.size(), 0);
+  const auto marked = trailing_values(b, sample.region, inputs);
+  if (marked && sample.assigned.empty()) {
+    const ids in = join_ids({ids{basis(b, x.type(), true).id}, captured});
+    const ids out = replay_directions(b, sample.region, in, *marked, size);
+    b.discard(sample.region);
+    return {reshape(var{&b, out[0]}, {int(y.size()), size}), y};
+  }
+  const ids out = run_samples(b, sample, {basis(b, x.type()).id}, true, size, at);
+  if (b.failed()) return {x, {}};
+  return {transpose(reshape(var{&b, out[0]}, {size, int(y.size())})), y};
+}
+
 }  // namespace detail
 
 /// f -> (x) -> all derivatives of the result by x: extents of the result, then those of x. By
@@ -87,14 +114,9 @@ constexpr auto jacobian_forward(F f, std::source_location at = std::source_locat
   return [f, at](var x) {
     builder& b = *x.b;
     if (!detail::has_jacobian(x, 0, at)) return x;
-    const var columns = detail::batch_function([&](var d) { return jvp(f, x, d, at).second; }, true,
-                                               at)(detail::basis(b, x.type()));
-    shape y = columns.shape();
-    y.erase(0);
+    const auto [matrix, y] = detail::derivatives_along_basis(f, x, at);
     if (b.failed() || !detail::has_jacobian(x, y.rank, at)) return x;
-    // [elements of x, elements of y] -> [y..., x...]
-    const var matrix = reshape(columns, {x.shape().size(), y.size()});
-    return reshape(transpose(matrix), detail::joined(y, x.shape()));
+    return reshape(matrix, detail::joined(y, x.shape()));
   };
 }
 

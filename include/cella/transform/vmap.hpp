@@ -22,8 +22,65 @@ constexpr void assign_batched(builder& b, const list<std::int32_t>& assigned,
   assign_all(b, assigned, values.values);
 }
 
-/// vmap, whose samples draw their own random numbers. With `directions`: of one function at one
-/// point, of which all see the same numbers, and assign the same to states.
+/// A function as it works for one sample.
+template <class Result>
+struct traced_sample {
+  Result value;
+  int region{};
+  list<std::int32_t> assigned;  ///< states that follow the results
+  bool has_key{};
+  int stream{};
+
+  /// Captured values of the region.
+  constexpr const ids& captured(const builder& b) const {
+    return b.g.regions[std::size_t(region)].captured;
+  }
+};
+
+/// Traces f for one sample of arguments like `arguments`, of the given types. With `directions`: of
+/// one function at one point, of which all see the same random numbers.
+template <class F, class... X>
+constexpr auto trace_sample(F& f, const std::tuple<X...>& arguments, const type_list& types,
+                            bool directions) {
+  builder& b = *builder_of(arguments);
+  traced_sample<std::decay_t<std::invoke_result_t<F&, X...>>> s;
+  s.stream = b.next_random_stream();
+  b.enter({.region = directions ? -1 : int(b.g.regions.size()),
+           .knows_states = true,
+           .stream = s.stream});
+  using result = decltype(s.value);
+  s.value = trace_region(b, types, s.region, s.assigned, [&]() -> result {
+    return std::apply(f, rebuild_value(arguments, b, own_inputs(b)));
+  });
+  s.has_key = b.leave().key >= 0;
+  return s;
+}
+
+/// The results for all `in`, with samples along their leading axes; states take what is the same
+/// for all, and of directions anyone's.
+template <class Result>
+constexpr ids run_samples(builder& b, const traced_sample<Result>& s, const ids& in,
+                          bool directions, int size, std::source_location at) {
+  ids samples = in;
+  if (!directions && s.has_key) samples.push_back(derived_key(b, random_key(b), s.stream, 0, size));
+  const ids captured = s.captured(b);
+  flags batched = all_marked(samples.size());
+  batched.resize(samples.size() + captured.size(), 0);
+  batched_list out = batch_region(b, s.region, {join_ids({samples, captured}), batched}, size);
+  if (b.failed()) return {};
+  b.discard(s.region);
+  const int results = int(out.values.size() - s.assigned.size());
+  batched_list states{tail(out.values, results), tail(out.batched, results)};
+  for (std::size_t k = 0; directions && k < s.assigned.size(); ++k) {
+    if (states.batched[k]) states.values[k] = first_sample(b, states.values[k]);
+    states.batched[k] = 0;
+  }
+  assign_batched(b, s.assigned, states, at);
+  out = {cut(out.values, 0, results), cut(out.batched, 0, results)};
+  return repeat_where(b, out, size, all_marked(out.values.size()));
+}
+
+/// vmap, whose samples draw their own random numbers; or, with `directions`, see trace_sample.
 template <class F>
 constexpr auto batch_function(F f, bool directions, std::source_location at) {
   return [f, directions, at](auto... x) {
@@ -32,38 +89,13 @@ constexpr auto batch_function(F f, bool directions, std::source_location at) {
     builder& b = *builder_of(arguments);
     const int size = leading_extent("vmap", arguments, at);
     if (size < 0) return result(f(x...));
-    const int stream = b.next_random_stream();
     const ids in = flatten_value(arguments);
     type_list types;
     for (node_id n : in) types.push_back(without_leading(b.g.type(n)));
-    int r = 0;
-    list<std::int32_t> assigned;
-    b.enter({.region = directions ? -1 : int(b.g.regions.size()),
-             .knows_states = true,
-             .stream = stream});
-    const result value = trace_region(b, types, r, assigned, [&]() -> result {
-      return std::apply(f, rebuild_value(arguments, b, own_inputs(b)));
-    });
-    const bool has_key = b.leave().key >= 0;
-    const bool draws = !directions && has_key;
-    if (b.failed()) return value;
-    const ids captured = b.g.regions[std::size_t(r)].captured;
-    ids samples = in;
-    if (draws) samples.push_back(derived_key(b, random_key(b), stream, 0, size));
-    flags batched = all_marked(samples.size());
-    batched.resize(samples.size() + captured.size(), 0);
-    batched_list out = batch_region(b, r, {join_ids({samples, captured}), batched}, size);
-    if (b.failed()) return value;
-    b.discard(r);
-    const int results = int(out.values.size() - assigned.size());
-    batched_list states{tail(out.values, results), tail(out.batched, results)};
-    for (std::size_t k = 0; directions && k < assigned.size(); ++k) {
-      if (states.batched[k]) states.values[k] = first_sample(b, states.values[k]);
-      states.batched[k] = 0;
-    }
-    assign_batched(b, assigned, states, at);
-    out = {cut(out.values, 0, results), cut(out.batched, 0, results)};
-    return rebuild_value(value, b, repeat_where(b, out, size, all_marked(out.values.size())));
+    const auto sample = trace_sample(f, arguments, types, directions);
+    if (b.failed()) return sample.value;
+    const ids out = run_samples(b, sample, in, directions, size, at);
+    return b.failed() ? sample.value : rebuild_value(sample.value, b, out);
   };
 }
 

@@ -1,0 +1,114 @@
+// Directions side by side: replays a region with one more axis on the values that are marked,
+// behind all others, where it fills vectors, whatever the function's own extents are. For the many
+// tangents of a Jacobian; samples have their axis in front (transform/batch.hpp).
+#pragma once
+
+#include <cella/ops/matmul.hpp>
+#include <cella/ops/slicing.hpp>
+#include <cella/transform/batch.hpp>
+#include <optional>
+
+namespace cella::detail {
+
+constexpr tensor_type with_trailing(tensor_type t, int size) {
+  t.shape.push_back(size);
+  return t;
+}
+/// `x` repeated along a new last axis.
+constexpr node_id repeat_trailing(builder& b, node_id x, int size) {
+  const tensor_type t = with_trailing(b.g.type(x), size);
+  const node& n = b.g.nodes[std::size_t(x)];
+  if (is<constant_op>(n)) return constant(b, n.attributes.as<constant_op::options>().value, t).id;
+  broadcast_op::options o{t.shape, iteration_space::no_axes};
+  for (int i = 0; i + 1 < t.rank(); ++i) o.axes[std::size_t(i)] = std::int8_t(i);
+  return b.emit(bound<broadcast_op>(), {x}, o);
+}
+
+/// What an operation is told when the operands in `mask` have one more axis behind the others;
+/// nothing if it cannot have that.
+constexpr std::optional<attributes> trailing_options(const node& n, int size, unsigned mask) {
+  const attributes& a = n.attributes;
+  const auto last = std::int8_t(n.type.rank());
+  if (n.op->pointwise || is<cast_op>(n) || is<sum_op>(n) || is<concat_op>(n)) return a;
+  if (is<reshape_op>(n)) {
+    auto o = a.as<reshape_op::options>();
+    o.shape.push_back(size);
+    return o;
+  }
+  if (is<transpose_op>(n)) {
+    auto o = a.as<transpose_op::options>();
+    o.permutation[std::size_t(last)] = last;
+    return o;
+  }
+  if (is<broadcast_op>(n)) {
+    auto o = a.as<broadcast_op::options>();
+    o.shape.push_back(size);
+    std::size_t rank = 0;
+    while (o.axes[rank] >= 0) ++rank;
+    o.axes[rank] = last;
+    return o;
+  }
+  if (is<slice_op>(n) || is<embed_op>(n)) {
+    auto o = a.as<slice_op::options>();
+    o.shape.push_back(size);
+    return o;
+  }
+  if (is<matmul_op>(n))
+    return matmul_op::with_trailing_factor(a.as<matmul_op::options>(), mask & 1, mask & 2, true);
+  return {};
+}
+
+/// Which values of a region depend on the marked inputs; nothing if an operation on them cannot
+/// have a last axis.
+constexpr std::optional<flags> trailing_values(builder& b, int r, const flags& inputs) {
+  const ids nodes = b.g.regions[std::size_t(r)].nodes;
+  const ids own = inputs_of(b, r);
+  flags marked(nodes.size(), 0);
+  auto place = [&](node_id n) { return std::size_t(b.g.nodes[std::size_t(n)].position); };
+  for (std::size_t k = 0; k < own.size(); ++k) marked[place(own[k])] = inputs[k];
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const node& n = b.g.nodes[std::size_t(nodes[i])];
+    if (n.op == &input_info_of) continue;
+    for (node_id o : b.g.operands(nodes[i])) marked[i] |= marked[place(o)];
+    if (marked[i] && (n.type.rank() == max_rank || !trailing_options(n, 1, 0))) return {};
+  }
+  return marked;
+}
+
+/// The outputs of a region, all with directions; `marked`: see trailing_values.
+constexpr ids replay_directions(builder& b, int r, const ids& in, const flags& marked, int size) {
+  const ids nodes = b.g.regions[std::size_t(r)].nodes;
+  const ids own = inputs_of(b, r);
+  ids value(nodes.size(), no_node);
+  auto place = [&](node_id n) { return std::size_t(b.g.nodes[std::size_t(n)].position); };
+  for (std::size_t k = 0; k < own.size(); ++k) value[place(own[k])] = b.local(in[k]);
+  for (std::size_t i = 0; i < nodes.size() && !b.failed(); ++i) {
+    const node n = b.g.nodes[std::size_t(nodes[i])];
+    if (n.op == &input_info_of) continue;
+    ids operands;
+    unsigned mask = 0;
+    for (node_id o : b.g.operands(nodes[i])) {
+      if (marked[place(o)] && operands.size() < 32) mask |= 1u << operands.size();
+      operands.push_back(value[place(o)]);
+    }
+    if (!marked[i]) {
+      value[i] = b.copy(nodes[i], operands);
+      continue;
+    }
+    if (n.op->kind != op_kind::bilinear) {
+      for (std::size_t k = 0; k < operands.size(); ++k) {
+        if (!marked[place(b.g.operand(nodes[i], int(k)))])
+          operands[k] = repeat_trailing(b, operands[k], size);
+      }
+    }
+    value[i] = b.copy(nodes[i], operands, *trailing_options(n, size, mask));
+  }
+  ids out;
+  for (node_id n : outputs_of(b, r)) {
+    const node_id y = b.failed() ? in[0] : value[place(n)];
+    out.push_back(b.failed() || marked[place(n)] ? y : repeat_trailing(b, y, size));
+  }
+  return out;
+}
+
+}  // namespace cella::detail
