@@ -103,14 +103,14 @@ def main():
     p.add_argument("--include", nargs="+", default=[], help="where the dependencies' headers are")
     p.add_argument("--compilers", nargs="+", default=["g++", "clang++-19"])
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--workloads", nargs="*", metavar="NAME", default=[],
+    p.add_argument("--workloads", nargs="*", metavar="NAME",
                    help="compile these with the first compiler too; without a name, all")
     p.add_argument("--patience", type=float, default=60,
                    help="seconds to wait for other processes before each run")
     p.add_argument("--report", metavar="FILE",
                    help="Markdown file whose section <!-- compile time --> takes the table")
     options = p.parse_args()
-    if "--workloads" in sys.argv and not options.workloads:
+    if options.workloads == []:
         options.workloads = list(peers.AIMS)
     rows, used, alone = [], [], []
     with tempfile.TemporaryDirectory() as directory:

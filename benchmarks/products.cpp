@@ -2,7 +2,6 @@
 // machine has them: one thread, operands in memory as they lie in the workloads, no epilogue.
 //
 // usage: products [SECONDS]      for each shape and library; 0.3 by default
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -56,6 +56,10 @@ enum class input_role : std::uint8_t {
   scalar      ///< a run-time number of the step: learning rate, step count
 };
 
+constexpr bool owned_by_cell(input_role r) {
+  return r == input_role::parameter || r == input_role::state;
+}
+
 struct input_info {
   input_role role{};
   name_ref name{};
@@ -99,6 +103,17 @@ struct graph {
   }
   /// The main region's input `i` as a node.
   constexpr node_id input(int i) const { return regions[0].inputs[std::size_t(i)]; }
+  /// Whether a call gives new values to some of its inputs.
+  constexpr bool changes_inputs() const {
+    bool changes = false;
+    for (const output_info& o : outputs) changes |= o.updates >= 0;
+    return changes;
+  }
+  /// Tells the nodes of a region their positions, after its list has changed.
+  constexpr void number_nodes(const region& r) {
+    for (std::size_t i = 0; i < r.nodes.size(); ++i)
+      nodes[std::size_t(r.nodes[i])].position = std::int32_t(i);
+  }
 };
 
 }  // namespace cella

@@ -216,6 +216,14 @@ class list {
   std::size_t capacity_ = 0;
 };
 
+template <class T>
+constexpr bool contains(const list<T>& values, const T& value) {
+  for (const T& x : values) {
+    if (x == value) return true;
+  }
+  return false;
+}
+
 /// Takes away the elements for which `drop` is true and returns how many there were.
 template <class T, class F>
 constexpr std::size_t erase_if(list<T>& values, F drop) {

@@ -311,8 +311,7 @@ class region_builder {
   }
   constexpr void reorder(int r, const ids& order) {
     g.regions[std::size_t(r)].nodes = order;
-    for (std::size_t i = 0; i < order.size(); ++i)
-      g.nodes[std::size_t(order[i])].position = std::int32_t(i);
+    g.number_nodes(g.regions[std::size_t(r)]);
   }
   constexpr node_id append(node n, span<const node_id> in) { return append(n, in, here()); }
   constexpr node_id append(node n, span<const node_id> in, int r) {

@@ -15,6 +15,9 @@ constexpr std::int64_t operations_of_node(const graph& g, node_id id);
 /// known, else once; of two branches both count, recursion once.
 constexpr std::int64_t operations_of_region(const graph& g, int r);
 
+/// Operations of the regions of node `n`.
+constexpr std::int64_t operations_of_regions(const graph& g, const node& n);
+
 /// How often the regions of a node run, as far as it is known before.
 constexpr std::int64_t runs_of_regions(const node& n) {
   return is<scan_op>(n) ? n.attributes.as<scan_options>().length : 1;
@@ -46,12 +49,15 @@ constexpr std::int64_t operations_of_node(const graph& g, node_id id) {
 constexpr std::int64_t operations_of_region(const graph& g, int r) {
   std::int64_t sum = 0;
   for (node_id id : g.regions[std::size_t(r)].nodes) {
-    const node& n = g.nodes[std::size_t(id)];
-    sum += operations_of_node(g, id);
-    if (is<call_op>(n)) continue;
-    for (int k : n.regions) {
-      if (k >= 0) sum += runs_of_regions(n) * operations_of_region(g, k);
-    }
+    sum += operations_of_node(g, id) + operations_of_regions(g, g.nodes[std::size_t(id)]);
+  }
+  return sum;
+}
+
+constexpr std::int64_t operations_of_regions(const graph& g, const node& n) {
+  std::int64_t sum = 0;
+  for (int r : n.regions) {
+    if (r >= 0 && !is<call_op>(n)) sum += runs_of_regions(n) * operations_of_region(g, r);
   }
   return sum;
 }

@@ -52,12 +52,6 @@ class row_finder {
     const node& x = g.nodes[std::size_t(n)];
     return x.op->pointwise && x.type.element == element_ && !f_.is_alias(n);
   }
-  static constexpr bool in(const ids& list, node_id n) {
-    for (node_id m : list) {
-      if (m == n) return true;
-    }
-    return false;
-  }
   /// A number for each row, in the order of the rows, seen from every element of the row.
   constexpr bool spreads_rows(node_id n) const {
     return spreads(n, 0, kept_) && g.type(g.operand(n, 0)).size() == rows_;
@@ -86,11 +80,11 @@ class row_finder {
   /// Whether the group has operand `o`, which is wanted for each element of the row or (else) once
   /// for the row, or can have it.
   constexpr bool provides(node_id o, bool each, int depth) {
-    if (f_.is_constant(o) || in(seen_, o)) return true;
+    if (f_.is_constant(o) || contains(seen_, o)) return true;
     if (f_.is_draw(o)) return each && full(o) && available_key(o);
     if (f_.is_broadcast(o)) {
       const node_id from = g.operand(o, 0);
-      if (in(seen_, from)) return spreads_rows(o);
+      if (contains(seen_, from)) return spreads_rows(o);
       const std::int64_t size = g.type(from).size();
       const bool fits = size == 1 || (size == rows_ && spreads(o, 0, kept_)) ||
                         (size == width_ && spreads(o, kept_, domain_.rank));
@@ -112,7 +106,8 @@ class row_finder {
     for (node_id u : f_.users(o)) {
       if (f_.is_alias(u) || f_.is_view(u)) return false;
       const int by = f_.owner[std::size_t(u)];
-      if ((by < 0 ? f_.position(u) : f_.groups[std::size_t(by)].order) < first_ && !in(seen_, u))
+      if ((by < 0 ? f_.position(u) : f_.groups[std::size_t(by)].order) < first_ &&
+          !contains(seen_, u))
         return false;
     }
     for (node_id p : g.operands(o)) {
@@ -121,7 +116,7 @@ class row_finder {
     return add(o);
   }
   constexpr bool count_read(node_id o) {
-    if (in(reads_, o)) return true;
+    if (contains(reads_, o)) return true;
     if (reads_.size() >= most_reads) return false;
     reads_.push_back(o);
     return true;
@@ -146,7 +141,7 @@ class row_finder {
     return false;
   }
   constexpr void consider(node_id u) {
-    if (in(seen_, u) || f_.owner[std::size_t(u)] >= 0 || !f_.live(u)) return;
+    if (contains(seen_, u) || f_.owner[std::size_t(u)] >= 0 || !f_.live(u)) return;
     const node& x = g.nodes[std::size_t(u)];
     if (f_.is_alias(u)) {
       if (per_row(u) && x.type.element == element_) seen_.push_back(u);
@@ -166,8 +161,8 @@ class row_finder {
   /// Whether full value `m` follows from a sum of the group.
   constexpr bool follows(node_id m) const {
     for (node_id o : g.operands(m)) {
-      if (f_.is_broadcast(o) && in(seen_, o)) return true;
-      if (in(members_, o) && follows(o)) return true;
+      if (f_.is_broadcast(o) && contains(seen_, o)) return true;
+      if (contains(members_, o) && follows(o)) return true;
     }
     return false;
   }
@@ -178,7 +173,7 @@ class row_finder {
     for (node_id m : members_) {
       numbers += !full(m);
       bool outside = f_.is_output(m);
-      for (node_id u : f_.users(m)) outside |= !in(seen_, u);
+      for (node_id u : f_.users(m)) outside |= !contains(seen_, u);
       count += outside;
     }
     return numbers > most_row_numbers ? most_written + 1 : count;

@@ -77,15 +77,15 @@ class group_growth : public grouping {
   /// Whether loops can compute `o` as well, although others read it: they write it for those, who
   /// all come later. Its operands are there before the loops run, or are joinable in turn.
   constexpr bool joinable(const group& s, node_id o) const {
-    node_set joined;
+    ids joined;
     return joinable(s, o, joined);
   }
   /// The same; adds `o` and what it needs to `joined`, whose nodes are known to be joinable if this
   /// is. A value has many users, so that to ask for each path anew would take exponential time.
-  constexpr bool joinable(const group& s, node_id o, node_set& joined) const {
-    if (joined.contains(o)) return true;
+  constexpr bool joinable(const group& s, node_id o, ids& joined) const {
+    if (contains(joined, o)) return true;
     if (s.kind != step_kind::elementwise || owner[std::size_t(o)] != unclaimed || !pointwise(o) ||
-        joined.nodes.size() == most_writes)
+        joined.size() == most_writes)
       return false;
     if (!held(g.type(o).element) || g.type(o).shape != g.type(s.anchor).shape) return false;
     if (batched[std::size_t(o)] != batched[std::size_t(s.anchor)]) return false;
@@ -100,7 +100,7 @@ class group_growth : public grouping {
       if (g.type(p).element == dtype::boolean) return false;
       if (!acceptable(s, p, g.type(o).shape) && !joinable(s, p, joined)) return false;
     }
-    joined.insert(o);
+    joined.push_back(o);
     return true;
   }
   constexpr void join(group& s, node_id o) {
@@ -135,12 +135,12 @@ class group_growth : public grouping {
     }
     count(count, u);
     // Values that would join are computed and written.
-    node_set joined;
+    ids joined;
     for (node_id o : g.operands(u)) {
       if (!acceptable(s, o, g.type(u).shape)) joinable(s, o, joined);
     }
-    for (node_id o : joined.nodes) count(count, o);
-    writes += int(joined.nodes.size());
+    for (node_id o : joined) count(count, o);
+    writes += int(joined.size());
     return int(reads.size()) <= most_reads && writes <= most_writes;
   }
   /// In a reduction, members before the sum are its prologue and are not followed.

@@ -27,15 +27,6 @@ struct group {
   int order{};       ///< groups run in this order
 };
 
-/// A few nodes.
-struct node_set {
-  ids nodes;
-  constexpr bool contains(node_id n) const {
-    return std::find(nodes.begin(), nodes.end(), n) != nodes.end();
-  }
-  constexpr void insert(node_id n) { nodes.push_back(n); }
-};
-
 /// The groups of a graph, who uses which value, and what can be computed where.
 class grouping {
  public:

@@ -37,8 +37,7 @@ class loop_product_mover {
     }
     for (node_id& n : g_.regions[std::size_t(r_)].outputs) n = renamed(n);
     g_.regions[std::size_t(r_)].nodes = order_;
-    for (std::size_t i = 0; i < order_.size(); ++i)
-      g_.nodes[std::size_t(order_[i])].position = std::int32_t(i);
+    g_.number_nodes(g_.regions[std::size_t(r_)]);
   }
 
  private:
@@ -274,8 +273,7 @@ class loop_product_mover {
     const auto id = node_id(g_.nodes.size());
     g_.nodes.push_back(x);
     r.nodes.insert(r.nodes.begin(), id);
-    for (std::size_t k = 0; k < r.nodes.size(); ++k)
-      g_.nodes[std::size_t(r.nodes[k])].position = std::int32_t(k);
+    g_.number_nodes(r);
     r.inputs.push_back(id);
     r.captured.push_back(operands().back());
     return id;
@@ -385,8 +383,7 @@ class loop_product_mover {
     r.outputs.erase(r.outputs.begin() + k);
     --r.declared;
     erase_if(r.nodes, [&](node_id n) { return n == gone || n == sum; });
-    for (std::size_t i = 0; i < r.nodes.size(); ++i)
-      g_.nodes[std::size_t(r.nodes[i])].position = std::int32_t(i);
+    g_.number_nodes(r);
     ids in = operands();
     in.erase(in.begin() + k);
     set_operands(in);

@@ -69,10 +69,8 @@ constexpr graph masks_apart(graph g) {
     }
     const std::size_t size = reversed.size();
     r.nodes = ids(size, no_node);
-    for (std::size_t i = 0; i < size; ++i) {
-      r.nodes[i] = reversed[size - 1 - i];
-      g.nodes[std::size_t(r.nodes[i])].position = std::int32_t(i);
-    }
+    for (std::size_t i = 0; i < size; ++i) r.nodes[i] = reversed[size - 1 - i];
+    g.number_nodes(r);
   }
   return g;
 }

@@ -3,6 +3,7 @@
 
 #include <cella/ops/array.hpp>
 #include <cella/passes/fold.hpp>
+#include <cella/passes/move_first.hpp>
 
 namespace cella {
 
@@ -10,7 +11,7 @@ namespace cella {
 /// front of the main region. An optimizer writes them behind the gradients; there the kernels of
 /// the gradients could not read them, and so could not make the update.
 constexpr graph numbers_first(graph g) {
-  region& r = g.regions[0];
+  const region& r = g.regions[0];
   // Made of constants and numbers of the step; and of at least one of the latter.
   flags known(g.nodes.size(), 0);
   flags varies(g.nodes.size(), 0);
@@ -35,16 +36,7 @@ constexpr graph numbers_first(graph g) {
     if (!wanted[n]) continue;
     for (node_id o : g.operands(r.nodes[i])) wanted[std::size_t(o)] = 1;
   }
-  ids order;
-  for (int turn = 0; turn < 3; ++turn) {
-    for (node_id n : r.nodes) {
-      const bool input = g.nodes[std::size_t(n)].op == &input_info_of;
-      if (turn == (input ? 0 : wanted[std::size_t(n)] ? 1 : 2)) order.push_back(n);
-    }
-  }
-  r.nodes = order;
-  for (std::size_t i = 0; i < order.size(); ++i)
-    g.nodes[std::size_t(order[i])].position = std::int32_t(i);
+  move_first(g, wanted);
   return g;
 }
 

@@ -37,8 +37,8 @@ class plan_places : protected plan_order {
       : plan_order(source, options),
         parameters_(offsets_of(source, {input_role::parameter, input_role::state})),
         slots_(offsets_of(source, {input_role::slot})),
+        changes_inputs_(source.changes_inputs()),
         first_home_(g.nodes.size(), -1) {
-    for (const output_info& o : g.outputs) changes_inputs_ |= o.updates >= 0;
     save_inputs();
   }
 
@@ -58,6 +58,18 @@ class plan_places : protected plan_order {
     std::array<int, 2> border;
     buffer_ref at;  // space -2: offset is the index of an arena buffer
     int next;       // of the same value, or -1
+  };
+  /// What random numbers that are not in memory are drawn from.
+  struct stream {
+    node_id draw;
+    buffer_ref at;
+  };
+  /// Of a value of a row-wise group of which only sums of some rows are written: [units][width].
+  struct row_sums {
+    node_id value;
+    std::int64_t units;
+    std::int64_t width;
+    buffer_ref at;
   };
   static constexpr std::int32_t pending = -2;
 
@@ -152,15 +164,15 @@ class plan_places : protected plan_order {
   }
   /// What random numbers `n` are drawn from.
   constexpr buffer_ref stream_of(node_id n) {
-    for (const home& h : streams_) {
-      if (h.value == n) return h.at;
+    for (const stream& d : streams_) {
+      if (d.draw == n) return d.at;
     }
     plan_step s{.kind = step_kind::random_stream, .anchor = n, .accumulated = n};
     s.in[0] = locate(g.operand(n, 0), layout::plain);
     s.output_count = 1;
     s.outputs[0].at = fresh(8);
     emit(s);
-    streams_.push_back({n, layout::plain, {0, 0}, s.outputs[0].at, -1});
+    streams_.push_back({n, s.outputs[0].at});
     return s.outputs[0].at;
   }
   constexpr buffer_ref remember(node_id n, layout a, std::array<int, 2> border, buffer_ref at) {
@@ -215,8 +227,7 @@ class plan_places : protected plan_order {
       const home* h = find(n, layout::plain, {0, 0});
       return h && h->at.space == pending && buffers_[std::size_t(h->at.offset)].constant;
     }
-    const input_role role = g.inputs[std::size_t(i)].role;
-    return !changes_inputs_ && (role == input_role::parameter || role == input_role::state);
+    return !changes_inputs_ && owned_by_cell(g.inputs[std::size_t(i)].role);
   }
   /// Values that depend on nothing (the basis of a Jacobian) are made once, if they are not large;
   /// so is what depends on parameters alone (scaled filters), if none is changed. The plan of a
@@ -323,7 +334,7 @@ class plan_places : protected plan_order {
 
   growing_plan plan_;
   text fault_;
-  list<home> sums_;  ///< values of row-wise groups of which only sums of some rows are written
+  list<row_sums> sums_;
 
  private:
   /// An output may be the value that an input had before the call, while that input is replaced
@@ -341,13 +352,13 @@ class plan_places : protected plan_order {
     }
   }
 
-  bool changes_inputs_{};
   input_offsets parameters_;
   input_offsets slots_;
+  bool changes_inputs_;
   list<buffer_ref> saved_;  ///< for each output: the copy of an input's old value
   list<buffer> buffers_;
   list<home> homes_;
-  list<home> streams_;    ///< of random numbers that are not in memory
+  list<stream> streams_;
   list<int> first_home_;  ///< of each node, or -1
 };
 

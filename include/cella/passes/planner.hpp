@@ -99,8 +99,8 @@ class planner : public plan_operands {
     return true;
   }
   /// Where the sums of some rows of `n` lie, if it is not written as it is; null otherwise.
-  constexpr const home* sums_of_rows(node_id n) const {
-    for (const home& h : sums_) {
+  constexpr const row_sums* sums_of_rows(node_id n) const {
+    for (const row_sums& h : sums_) {
       if (h.value == n) return &h;
     }
     return nullptr;
@@ -138,8 +138,8 @@ class planner : public plan_operands {
   constexpr void loop_domain(const group& s, plan_step& t) const {
     const node_id n = s.kind == step_kind::reduce ? s.operands[0] : s.anchor;
     shape d = g.type(n).shape;
-    const home* const sums = sums_of_rows(n);
-    if (sums) d = {sums->border[0], sums->border[1]};
+    const row_sums* const sums = sums_of_rows(n);
+    if (sums) d = {int(sums->units), int(sums->width)};
     if (s.arrangement == layout::lanes) d[0] = (d[0] + options_.lanes - 1) / options_.lanes;
     if (s.arrangement == layout::blocked) d[1] /= options_.lanes;
     t.loops = d.rank ? d.rank : 1;
@@ -164,10 +164,10 @@ class planner : public plan_operands {
     const bool part = in_loops && cut_.is_part(n);
     const node_id from = broadcast || part ? g.operand(n, 0) : n;
     const tensor_type t_from = g.type(from);
-    if (const home* const sums = sums_of_rows(n); sums && in_loops) {
+    if (const row_sums* const sums = sums_of_rows(n); sums && in_loops) {
       l.at = sums->at;
       l.how = access::moving;
-      l.strides[0] = sums->border[1];
+      l.strides[0] = sums->width;
       l.strides[1] = 1;
     } else if (cut_.is_draw(n)) {
       l.how = access::drawn;
@@ -245,11 +245,10 @@ class planner : public plan_operands {
   constexpr void outputs(const group& s, plan_step& t) {
     auto put = [&](node_id n) {
       if (s.kind == step_kind::rows && only_summed(s, t, n)) {
-        const std::int64_t units = (t.extents[0] + t.extents[3] - 1) / t.extents[3];
-        const std::int64_t bytes = units * t.extents[1] * std::int64_t(size_of(options_.element));
-        step_output o{.value = n, .at = fresh(bytes), .summed = true};
-        sums_.push_back({n, layout::plain, {int(units), int(t.extents[1])}, o.at, -1});
-        t.outputs[std::size_t(t.output_count++)] = o;
+        row_sums h{n, (t.extents[0] + t.extents[3] - 1) / t.extents[3], t.extents[1], {}};
+        h.at = fresh(bytes_of_sums(h));
+        sums_.push_back(h);
+        t.outputs[std::size_t(t.output_count++)] = {.value = n, .at = h.at, .summed = true};
         return;
       }
       if (t.output_count == int(t.outputs.size())) {
@@ -342,8 +341,8 @@ class planner : public plan_operands {
     plan_.links.push_back(at);
     ++t.link_count;
   }
-  constexpr std::int64_t bytes_of_sums(const home& h) const {
-    return std::int64_t{h.border[0]} * h.border[1] * std::int64_t(size_of(options_.element));
+  constexpr std::int64_t bytes_of_sums(const row_sums& h) const {
+    return h.units * h.width * std::int64_t(size_of(options_.element));
   }
   /// Floating-point operations and bytes moved, for profiles and tables.
   constexpr void count(const group& s, plan_step& t) const {
@@ -359,9 +358,7 @@ class planner : public plan_operands {
       const std::array types{g.type(g.operand(s.anchor, 0)), g.type(g.operand(s.anchor, 1))};
       t.flops = 2 * x.op->space(types, x.attributes).points();
     } else if (s.kind == step_kind::control) {
-      for (int r : x.regions) {
-        if (r >= 0 && !is<call_op>(x)) t.flops += runs_of_regions(x) * operations_of_region(g, r);
-      }
+      t.flops = operations_of_regions(g, x);
     } else {
       const node_id each = s.kind == step_kind::rows ? g.operand(s.anchor, 0) : s.anchor;
       t.flops = g.type(each).size() * std::int64_t(s.members.size());
@@ -379,7 +376,7 @@ class planner : public plan_operands {
     for (int k = 0; k < t.read_count; ++k) {
       const operand_read& r = t.reads[std::size_t(k)];
       const node_id from = cut_.is_broadcast(r.value) ? g.operand(r.value, 0) : r.value;
-      const home* const sums = sums_of_rows(from);
+      const row_sums* const sums = sums_of_rows(from);
       if (r.how != access::drawn) t.bytes += sums ? bytes_of_sums(*sums) : g.type(from).bytes();
     }
     for (int k = 0; k < t.output_count; ++k) {

@@ -5,6 +5,7 @@
 
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/elementwise.hpp>
+#include <cella/passes/move_first.hpp>
 #include <cella/passes/rewrite.hpp>
 
 namespace cella {
@@ -20,8 +21,7 @@ struct channel_values {
 /// An input that a program without updates finds the same in every call.
 constexpr bool is_parameter(const graph& g, node_id n) {
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-    if (g.input(int(i)) == n)
-      return g.inputs[i].role == input_role::parameter || g.inputs[i].role == input_role::state;
+    if (g.input(int(i)) == n) return owned_by_cell(g.inputs[i].role);
   }
   return false;
 }
@@ -32,29 +32,16 @@ constexpr bool makes_constants(const node& x) {
 /// Moves vectors and numbers that follow from parameters to the front of the main region: kernels
 /// whose epilogues read them come later. Filters stay: all at once they would take too much memory.
 constexpr void parameters_first(graph& g) {
-  region& r = g.regions[0];
   flags known(g.nodes.size(), 0);
-  ids order;
-  for (node_id n : r.nodes) {
+  for (node_id n : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(n)];
-    if (x.op == &input_info_of) {
-      order.push_back(n);
-      known[std::size_t(n)] = is_parameter(g, n);
-      continue;
-    }
-    bool all = x.type.rank() <= 1 && (is<constant_op>(x) || makes_constants(x));
+    bool all = x.op == &input_info_of
+                   ? is_parameter(g, n)
+                   : x.type.rank() <= 1 && (is<constant_op>(x) || makes_constants(x));
     for (node_id o : g.operands(n)) all = all && known[std::size_t(o)];
     known[std::size_t(n)] = all;
   }
-  for (const bool turn : {true, false}) {
-    for (node_id n : r.nodes) {
-      const bool input = g.nodes[std::size_t(n)].op == &input_info_of;
-      if (!input && (known[std::size_t(n)] != 0) == turn) order.push_back(n);
-    }
-  }
-  r.nodes = order;
-  for (std::size_t i = 0; i < order.size(); ++i)
-    g.nodes[std::size_t(order[i])].position = std::int32_t(i);
+  move_first(g, known);
 }
 
 /// Puts `filter s` in the place of `(filter ...) s`, and one sum in the place of two.
@@ -159,9 +146,7 @@ class filter_scaler {
 /// The graph with its convolutions' filters scaled, if nothing that it computes takes the place of
 /// an input.
 constexpr graph scale_filters(graph g) {
-  for (const output_info& o : g.outputs) {
-    if (o.updates >= 0) return g;
-  }
+  if (g.changes_inputs()) return g;
   bool convolves = false;
   for (node_id n : g.regions[0].nodes) convolves |= is<convolution_op>(g.nodes[std::size_t(n)]);
   if (!convolves) return g;

@@ -94,8 +94,7 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
     parameter_signature s;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const input_info& in = graph.inputs[i];
-      const bool owned = in.role == input_role::parameter || in.role == input_role::state;
-      if (owned && graph.view(in.name) != "random")
+      if (owned_by_cell(in.role) && graph.view(in.name) != "random")
         s.add(graph.view(in.name), graph.type(graph.input(int(i))));
     }
     return s.value;

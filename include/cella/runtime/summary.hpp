@@ -58,7 +58,7 @@ inline std::vector<cell_summary> cells_of(const graph& g) {
   };
   visit(visit, 0, 1);
   for (const input_info& in : g.inputs) {
-    if (in.role != input_role::parameter && in.role != input_role::state) continue;
+    if (!owned_by_cell(in.role)) continue;
     const std::string_view name = g.view(in.name);
     if (name == "random") continue;
     const std::size_t dot = name.rfind('.');

@@ -47,6 +47,7 @@ struct line_of_nodes {
 /// row, or, for the number `Defined`, that number itself.
 template <class P, int S, node_id Defined = no_node>
 struct line_finder {
+  using program = P;
   static constexpr const plan_step& s = P::plan.steps[std::size_t(S)];
   static constexpr auto& g = P::graph;
 
@@ -98,20 +99,20 @@ struct line_finder {
 };
 
 /// Term K of the line that computes some nodes.
-template <class Finder, class P, int K, node_id... Results>
+template <class Finder, int K, node_id... Results>
 consteval auto lift_term() {
-  using finder = Finder;
-  constexpr const plan_step& s = finder::s;
-  constexpr auto& line = finder::template line<Results...>;
+  using P = typename Finder::program;
+  constexpr const plan_step& s = Finder::s;
+  constexpr auto& line = Finder::template line<Results...>;
   constexpr node_id N = line.entries[std::size_t(K)].node;
   constexpr const node& n = P::graph.nodes[std::size_t(N)];
   constexpr dtype E = P::graph.nodes[std::size_t(N)].type.element;
   constexpr int k = s.find_read(N);
   if constexpr (line.entries[std::size_t(K)].rounded) {
     return std::type_identity<rounded<storage_type<E>, line.place({N, false})>>{};
-  } else if constexpr (finder::is_row_number(N)) {
+  } else if constexpr (Finder::is_row_number(N)) {
     return std::type_identity<row_number<s.find_stat(N)>>{};
-  } else if constexpr (finder::is_anchor(N)) {
+  } else if constexpr (Finder::is_anchor(N)) {
     return std::type_identity<accumulated>{};
   } else if constexpr (k >= 0) {
     return std::type_identity<operand_at<k, s.reads[std::size_t(k)].how, storage_type<E>>>{};
@@ -119,46 +120,46 @@ consteval auto lift_term() {
     constexpr double value = n.attributes.template as<constant_op::options>().value;
     return std::type_identity<literal<std::bit_cast<std::uint64_t>(value)>>{};
   } else if constexpr (is<cast_op>(n)) {
-    return std::type_identity<converted<finder::place(line, P::graph.operand(N, 0))>>{};
+    return std::type_identity<converted<Finder::place(line, P::graph.operand(N, 0))>>{};
   } else {
     using op = op_of<P::graph.nodes[std::size_t(N)].op>;
     return []<int... I>(std::integer_sequence<int, I...>) {
       if constexpr (requires { typename op::options; }) {
         return std::type_identity<
-            operation_with_options<op, P, N, finder::place(line, P::graph.operand(N, I))...>>{};
+            operation_with_options<op, P, N, Finder::place(line, P::graph.operand(N, I))...>>{};
       } else {
         using form = std::conditional_t<P::root::fast_math, fast<op>, op>;
         return std::type_identity<
-            operation<form, finder::place(line, P::graph.operand(N, I))...>>{};
+            operation<form, Finder::place(line, P::graph.operand(N, I))...>>{};
       }
     }
     (std::make_integer_sequence<int, int(n.operand_count)>{});
   }
 }
-template <class P, class Finder, bool Stored, node_id... Results>
+template <class Finder, bool Stored, node_id... Results>
 consteval auto lift() {
-  using finder = Finder;
-  constexpr auto& line = finder::template line<Results...>;
+  using P = typename Finder::program;
+  constexpr auto& line = Finder::template line<Results...>;
   return []<int... K>(std::integer_sequence<int, K...>) {
     return std::type_identity<straight_line<
-        terms<typename decltype(lift_term<finder, P, K, Results...>())::type...>,
-        result<Stored ? finder::place_of_result(line, Results) : finder::place(line, Results),
+        terms<typename decltype(lift_term<Finder, K, Results...>())::type...>,
+        result<Stored ? Finder::place_of_result(line, Results) : Finder::place(line, Results),
                storage_type<P::graph.nodes[std::size_t(Results)].type.element>>...>>{};
   }
   (std::make_integer_sequence<int, int(line.count)>{});
 }
 /// The line that computes the value of a node in step S of program P, as operations see it.
 template <class P, int S, node_id N>
-using line_of = typename decltype(lift<P, line_finder<P, S>, false, N>())::type;
+using line_of = typename decltype(lift<line_finder<P, S>, false, N>())::type;
 /// The line that computes number N of a row; of a sum, what is summed.
 template <class P, int S, node_id N>
-using line_of_row_number = typename decltype(lift<P, line_finder<P, S, N>, false, N>())::type;
+using line_of_row_number = typename decltype(lift<line_finder<P, S, N>, false, N>())::type;
 
 template <class P, int S>
 consteval auto lift_outputs() {
   constexpr auto& s = P::plan.steps[std::size_t(S)];
   return []<std::size_t... K>(std::index_sequence<K...>) {
-    return lift<P, line_finder<P, S>, true, s.outputs[K].value...>();
+    return lift<line_finder<P, S>, true, s.outputs[K].value...>();
   }
   (std::make_index_sequence<std::size_t(s.output_count)>{});
 }
@@ -319,14 +320,15 @@ struct plain_sink {
   /// Where the kernel may store its results itself, since nothing follows from them.
   T* target() const requires(Line::is_accumulated) { return a.out[0]; }
 
+  /// Into the second-level cache: many requests for the first level at once are dropped.
   void prefetch(int height, int width, std::int64_t offset, std::int64_t row_step) const {
     constexpr unsigned read = Line::reads_in_step;
     for (int i = 0; i < height; ++i, offset += row_step) {
       for (int j = 0; j < width; j += 64 / int(sizeof(T))) {
         for (std::size_t k = 0; k < a.in.size(); ++k) {
-          if (read >> k & 1u) __builtin_prefetch(a.in[k] + offset + j);
+          if (read >> k & 1u) __builtin_prefetch(a.in[k] + offset + j, 0, 2);
         }
-        for (T* to : a.out) __builtin_prefetch(to + offset + j, 1);
+        for (T* to : a.out) __builtin_prefetch(to + offset + j, 0, 2);
       }
     }
   }
