@@ -108,6 +108,15 @@ struct biased {
                 value + load_first(bias + column, count) + vec<T>(static_cast<T>(row)));
     for (int i = 0; i < count; ++i) ++visits[offset + i];
   }
+  int list_lines(int height, int width, std::int64_t offset, std::int64_t row_step, const void** to,
+                 int most) const {
+    int count = 0;
+    for (int i = 0; i < height; ++i) {
+      for (int j = 0; j < width && count < most; ++j)
+        to[count++] = target + offset + i * row_step + j;
+    }
+    return count;
+  }
 };
 
 enum class epilogue { store, add, bias };

@@ -2,6 +2,7 @@
 // read, and the sinks that store what they yield.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cella/backend/cpu/random_numbers.hpp>
@@ -320,17 +321,25 @@ struct plain_sink {
   /// Where the kernel may store its results itself, since nothing follows from them.
   T* target() const requires(Line::is_accumulated) { return a.out[0]; }
 
-  /// Into the second-level cache: many requests for the first level at once are dropped.
-  void prefetch(int height, int width, std::int64_t offset, std::int64_t row_step) const {
+  int list_lines(int height, int width, std::int64_t offset, std::int64_t row_step, const void** to,
+                 int most) const {
     constexpr unsigned read = Line::reads_in_step;
-    for (int i = 0; i < height; ++i, offset += row_step) {
-      for (int j = 0; j < width; j += 64 / int(sizeof(T))) {
-        for (std::size_t k = 0; k < a.in.size(); ++k) {
-          if (read >> k & 1u) __builtin_prefetch(a.in[k] + offset + j, 0, 2);
-        }
-        for (T* to : a.out) __builtin_prefetch(to + offset + j, 0, 2);
+    int count = 0;
+    const auto list = [&](const T* array) {
+      for (int i = 0; i < height; ++i) {
+        for (int j = 0; j < width && count < most; j += 64 / int(sizeof(T)))
+          to[count++] = array + offset + i * row_step + j;
       }
+    };
+    for (std::size_t k = 0; k < a.in.size(); ++k) {
+      if (read >> k & 1u) list(a.in[k]);
     }
+    for (std::size_t k = 0; k < a.out.size(); ++k) {
+      // What is updated in its place was read already.
+      const bool listed = std::find(a.in.begin(), a.in.end(), a.out[k]) != a.in.end();
+      if (!listed) list(a.out[k]);
+    }
+    return count;
   }
 
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t offset, int count) const {

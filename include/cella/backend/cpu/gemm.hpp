@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cella/backend/cpu/gemm_driver.hpp>
 #include <cella/backend/cpu/matvec.hpp>
 #include <cella/backend/cpu/simd.hpp>
@@ -191,9 +192,10 @@ struct product_source {
   tile_output<T> output(int row, int column) const {
     return output_of(sink, offset + row * p.c_row + column, p.c_row);
   }
-  void announce(int row, int height, int strip) const {
+  int list_lines(int row, int height, int strip, const void** to, int most) const {
     const int column = strip * plan.tile_columns;
-    sink.prefetch(height, plan.width(strip), offset + row * p.c_row + column, p.c_row);
+    return sink.list_lines(height, plan.width(strip), offset + row * p.c_row + column, p.c_row, to,
+                           most);
   }
   void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip) const {
     const int column = strip * plan.tile_columns;
@@ -209,6 +211,7 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range 
                        std::int64_t offset, const any_sink<T>& sink) {
   constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
   alignas(64) T tile[blocking<T>::tile_rows * tile_columns];
+  std::array<const void*, most_lines> listed;
   tile_task<T> task{};
   task.depth = p.depth;
   task.a_row = p.a.row;
@@ -228,8 +231,17 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range 
       task.c = output.c ? output.c : tile;
       task.c_row = output.c ? output.row : tile_columns;
       task.accumulate = output.add;
-      if (!output.c) sink.prefetch(height, width, at, p.c_row);
-      multiply_tile<false>(height, vectors, task);
+      side_lines lines{listed.data(), 0};
+      if (!output.c)
+        lines.steps =
+            sink.list_lines(height, width, at, p.c_row, listed.data(), int(listed.size()));
+      if (lines.steps > 0 && has_side_work<T>(height, vectors)) {
+        side_pair<side_copy<T>> both{{}, lines};
+        multiply_tile(height, task, both);
+      } else {
+        lines.finish();
+        multiply_tile<false>(height, vectors, task);
+      }
       if (!output.c) sink.hand_over(tile, tile_columns, height, width, at, p.c_row, i, column);
     }
   }

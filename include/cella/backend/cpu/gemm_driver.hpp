@@ -10,8 +10,8 @@
 //   void find_b(int pass, int strip, task&)   otherwise says where it lies
 //   tile_output<T> output(int row, int column)   where C lies, if tiles are stored there at once,
 //   void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip)   else the
-//   sink; before the tile is computed `void announce(int row, int height, int strip)` is called, if
-//   the source has it
+//   sink; `int list_lines(int row, int height, int strip, const void** to, int most)`, if the
+//   source has it, lists lines of memory that this will touch
 //
 // Operands may come from far caches or from memory, whose latency would cost more than the packing
 // itself. So the next block of A and the next strip of B are brought near while tiles are computed
@@ -19,6 +19,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cella/backend/cpu/gemm_blocking.hpp>
 #include <cella/backend/cpu/sink.hpp>
 #include <cella/backend/work_range.hpp>
@@ -28,6 +29,9 @@
 #include <utility>
 
 namespace cella::cpu::detail {
+
+/// As many lines of memory as are asked for while a tile is computed.
+inline constexpr int most_lines = 128;
 
 /// Where a tile of C is stored at once: nowhere, or at `c`, added to what is there or not.
 template <class T>
@@ -253,8 +257,10 @@ class tile_loops {
         task.c_row = tile_columns;
       }
       const bool hands_over = !output.c && s.of.pass + 1 == plan_.passes;
-      if constexpr (requires { source_.announce(i, height, s.index); }) {
-        if (hands_over) source_.announce(i, height, s.index);
+      if constexpr (requires { source_.list_lines(0, 0, 0, nullptr, 0); }) {
+        if (hands_over)
+          lines_ = {listed_.data(),
+                    source_.list_lines(i, height, s.index, listed_.data(), most_lines)};
       }
       multiply(height, vectors, task);
       if (hands_over) source_.finish(task.c, task.c_row, i, height, s.index);
@@ -265,14 +271,22 @@ class tile_loops {
       for (int v = 0; v < vectors; ++v) __builtin_prefetch(output.c + i * output.row + v * L, 1);
     }
   }
+  template <class Side>
+  void multiply_beside(int height, const tile_task<T>& task, Side& side) {
+    side_pair<Side> both{side, lines_};
+    multiply_tile(height, task, both);
+    side = both.side;
+    lines_ = {};
+  }
   void multiply(int height, int vectors, const tile_task<T>& task) {
     if constexpr (!Source::indirect) {
       if (has_side_work<T>(height, vectors)) {
-        if (copy_b_.steps > 0) return multiply_tile(height, task, copy_b_);
-        if (prefetch_b_.steps > 0) return multiply_tile(height, task, prefetch_b_);
-        if (copy_a_.steps > 0) return multiply_tile(height, task, copy_a_);
+        if (copy_b_.steps > 0) return multiply_beside(height, task, copy_b_);
+        if (prefetch_b_.steps > 0) return multiply_beside(height, task, prefetch_b_);
+        if (copy_a_.steps > 0 || lines_.steps > 0) return multiply_beside(height, task, copy_a_);
       }
     }
+    lines_.finish();
     multiply_tile<Source::indirect>(height, vectors, task);
   }
 
@@ -285,6 +299,8 @@ class tile_loops {
   bool second_a_{}, second_b_{};  // which of two areas is next
   side_copy<T> copy_a_, copy_b_;  // of the next block and strip
   side_prefetch prefetch_b_;
+  side_lines lines_;  // of this tile of C
+  std::array<const void*, most_lines> listed_;
   alignas(64) T tile_[blocking<T>::tile_rows * tile_columns];
 };
 

@@ -176,4 +176,31 @@ struct side_prefetch {
   }
 };
 
+/// Asks for lines of a list.
+struct side_lines {
+  const void* const* next{};
+  int steps{};  // still to come
+
+  [[gnu::always_inline]] void step() {
+    if (steps <= 0) return;
+    __builtin_prefetch(*next, 0, 2);
+    ++next;
+    --steps;
+  }
+  void finish() {
+    while (steps > 0) step();
+  }
+};
+
+template <class Side>
+struct side_pair {
+  Side side;
+  side_lines lines;
+
+  [[gnu::always_inline]] void step() {
+    side.step();
+    lines.step();
+  }
+};
+
 }  // namespace cella::cpu

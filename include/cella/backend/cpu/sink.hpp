@@ -6,8 +6,11 @@
 // count` of the output, which is row `row`, columns `column` ... of the product (of the image:
 // `row` is the channel, `column` the pixel). The caller attaches bias, activation, residual or
 // optimizer there. A sink that reads or writes much beside that may have
-//   prefetch(int height, int width, std::int64_t offset, std::int64_t row_step)
-// which is called some time before it gets a tile. One that only stores may say where with
+//   int list_lines(int height, int width, std::int64_t offset, std::int64_t row_step,
+//                  const void** to, int most)
+// which lists addresses of the lines of memory that it will touch for a tile, `most` of them at
+// most, and returns their number; kernels ask for them while they compute the tile. One that only
+// stores may say where with
 //   T* target()
 // and kernels may then store there themselves. Sinks are called by several threads at once, each
 // for its own elements.
@@ -54,8 +57,8 @@ class any_sink {
  public:
   template <class Sink>
   explicit any_sink(const Sink& sink) : sink_(&sink), call_(&call<Sink>) {
-    if constexpr (requires { sink.prefetch(1, 1, std::int64_t{}, std::int64_t{}); })
-      prefetch_ = &prefetch<Sink>;
+    if constexpr (requires { sink.list_lines(1, 1, std::int64_t{}, std::int64_t{}, nullptr, 1); })
+      list_lines_ = &list_lines<Sink>;
     if constexpr (std::is_same_v<Sink, store_to<T>> || std::is_same_v<Sink, accumulate<T>>) {
       target_ = sink.target;
       adds_ = std::is_same_v<Sink, accumulate<T>>;
@@ -69,9 +72,10 @@ class any_sink {
   T* target() const { return target_; }
   bool adds() const { return adds_; }
 
-  /// Tells that a tile of height x width will be handed over.
-  void prefetch(int height, int width, std::int64_t offset, std::int64_t row_step) const {
-    if (prefetch_) prefetch_(sink_, height, width, offset, row_step);
+  /// Lists lines that handing over a tile of height x width will touch; returns their number.
+  int list_lines(int height, int width, std::int64_t offset, std::int64_t row_step, const void** to,
+                 int most) const {
+    return list_lines_ ? list_lines_(sink_, height, width, offset, row_step, to, most) : 0;
   }
 
   /// Hands over a tile of height x width whose rows lie `tile_row` apart, and in the output
@@ -83,9 +87,9 @@ class any_sink {
 
  private:
   template <class Sink>
-  static void prefetch(const void* erased, int height, int width, std::int64_t offset,
-                       std::int64_t row_step) {
-    static_cast<const Sink*>(erased)->prefetch(height, width, offset, row_step);
+  static int list_lines(const void* erased, int height, int width, std::int64_t offset,
+                        std::int64_t row_step, const void** to, int most) {
+    return static_cast<const Sink*>(erased)->list_lines(height, width, offset, row_step, to, most);
   }
   template <class Sink>
   static void call(const void* erased, const T* tile, std::int64_t tile_row, int height, int width,
@@ -105,7 +109,7 @@ class any_sink {
   const void* sink_;
   void (*call_)(const void*, const T*, std::int64_t, int, int, std::int64_t, std::int64_t, int,
                 int);
-  void (*prefetch_)(const void*, int, int, std::int64_t, std::int64_t){};
+  int (*list_lines_)(const void*, int, int, std::int64_t, std::int64_t, const void**, int){};
   T* target_{};
   bool adds_{};
 };
