@@ -114,6 +114,11 @@ TEST_CASE("derivatives tell what does not fit") {
   CHECK(refused([](const vars& x) { return vars{jacobian([](var v) { return v * v; })(x[0])}; },
                 {{dtype::f64, {1, 1, 1, 1, 1}}}) ==
         "jacobian: the argument has 5 axes, the result 5; a tensor has at most 8");
+  CHECK(refused([](const vars& x) {
+          return vars{jacobian_forward([&](var) {
+            return reshape(x[1], {1, 1, 1, 1, 1, 1, 1, 3});
+          })(x[0])};
+        }) == "jacobian: the argument has 1 axes, the result 8; a tensor has at most 8");
 }
 
 TEST_CASE("a value of a body that leaves it by another way than its results is refused") {

@@ -51,8 +51,7 @@ class builder : public body_builder {
   /// The same application on other operands, in the open region; types are inferred again, regions
   /// are shared.
   constexpr node_id copy(node_id n, span<const node_id> in) {
-    const node x = g.nodes[std::size_t(n)];
-    return copy(x, results_of(g, x), in, x.cell, x.regions);
+    return copy(n, in, g.nodes[std::size_t(n)].attributes);
   }
   /// The same with other options.
   constexpr node_id copy(node_id n, span<const node_id> in, const attributes& options) {

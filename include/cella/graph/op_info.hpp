@@ -33,6 +33,13 @@ struct iteration_space {
   using axes = std::array<std::int8_t, max_rank>;
   static constexpr axes no_axes{none, none, none, none, none, none, none, none};
 
+  /// One more dimension behind the others, which walks along `factor`.
+  static constexpr void append(axes& a, std::int8_t factor) {
+    std::size_t rank = 0;
+    while (a[rank] >= 0) ++rank;
+    a[rank] = factor;
+  }
+
   int factors{};
   std::array<std::int64_t, 12> extents{};
   std::array<axes, 3> operands{no_axes, no_axes, no_axes};

@@ -47,43 +47,34 @@ struct matmul_op : bilinear<matmul_op> {
                   : emit<matmul_op>(options{o.a, o.result, o.b}, std::source_location::current(),
                                     n.operand(0), dy);
   }
-  /// The number of the next factor.
-  static constexpr std::int8_t next_factor(const options& o) {
-    std::int8_t factor = 0;
-    for (const auto* axes : {&o.a, &o.b}) {
-      for (std::int8_t f : *axes) factor = f >= factor ? std::int8_t(f + 1) : factor;
-    }
-    return factor;
-  }
   /// The same with one more factor, which the chosen tensors walk first.
   static constexpr options with_leading_factor(options o, bool in_a, bool in_b, bool in_result) {
-    const std::int8_t factor = next_factor(o);
-    auto walk_first = [&](iteration_space::axes& axes) {
+    return with_factor(o, in_a, in_b, in_result, [](iteration_space::axes& axes, std::int8_t f) {
       for (std::size_t i = axes.size() - 1; i > 0; --i) axes[i] = axes[i - 1];
-      axes[0] = factor;
-    };
-    if (in_a) walk_first(o.a);
-    if (in_b) walk_first(o.b);
-    if (in_result) walk_first(o.result);
-    return o;
+      axes[0] = f;
+    });
   }
   /// The same with one more factor, which the chosen tensors walk last.
   static constexpr options with_trailing_factor(options o, bool in_a, bool in_b, bool in_result) {
-    const std::int8_t factor = next_factor(o);
-    auto walk_last = [&](iteration_space::axes& axes) {
-      std::size_t rank = 0;
-      while (axes[rank] >= 0) ++rank;
-      axes[rank] = factor;
-    };
-    if (in_a) walk_last(o.a);
-    if (in_b) walk_last(o.b);
-    if (in_result) walk_last(o.result);
-    return o;
+    return with_factor(o, in_a, in_b, in_result, iteration_space::append);
   }
   static constexpr attributes batch_options(node_ref n, int, unsigned batched) {
     return with_leading_factor(n.as<options>(), batched & 1, batched & 2, true);
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
+
+ private:
+  template <class F>
+  static constexpr options with_factor(options o, bool in_a, bool in_b, bool in_result, F walk) {
+    std::int8_t factor = 0;
+    for (const auto* axes : {&o.a, &o.b}) {
+      for (std::int8_t f : *axes) factor = f >= factor ? std::int8_t(f + 1) : factor;
+    }
+    if (in_a) walk(o.a, factor);
+    if (in_b) walk(o.b, factor);
+    if (in_result) walk(o.result, factor);
+    return o;
+  }
 };
 
 /// Matrix product over the last two axes. Leading axes are batches: they are equal in both

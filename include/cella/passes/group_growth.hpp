@@ -122,7 +122,7 @@ class group_growth : public grouping {
         if (member(s, o) || is_constant(o)) continue;
         if (pullable(s, o)) {
           self(self, o);
-        } else if (std::find(reads.begin(), reads.end(), o) == reads.end()) {
+        } else if (!contains(reads, o)) {
           reads.push_back(o);
         }
       }

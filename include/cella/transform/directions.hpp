@@ -10,13 +10,10 @@
 
 namespace cella::detail {
 
-constexpr tensor_type with_trailing(tensor_type t, int size) {
-  t.shape.push_back(size);
-  return t;
-}
 /// `x` repeated along a new last axis.
 constexpr node_id repeat_trailing(builder& b, node_id x, int size) {
-  const tensor_type t = with_trailing(b.g.type(x), size);
+  tensor_type t = b.g.type(x);
+  t.shape.push_back(size);
   const node& n = b.g.nodes[std::size_t(x)];
   if (is<constant_op>(n)) return constant(b, n.attributes.as<constant_op::options>().value, t).id;
   broadcast_op::options o{t.shape, iteration_space::no_axes};
@@ -37,15 +34,13 @@ constexpr std::optional<attributes> trailing_options(const node& n, int size, un
   }
   if (is<transpose_op>(n)) {
     auto o = a.as<transpose_op::options>();
-    o.permutation[std::size_t(last)] = last;
+    iteration_space::append(o.permutation, last);
     return o;
   }
   if (is<broadcast_op>(n)) {
     auto o = a.as<broadcast_op::options>();
     o.shape.push_back(size);
-    std::size_t rank = 0;
-    while (o.axes[rank] >= 0) ++rank;
-    o.axes[rank] = last;
+    iteration_space::append(o.axes, last);
     return o;
   }
   if (is<slice_op>(n) || is<embed_op>(n)) {

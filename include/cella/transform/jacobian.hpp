@@ -90,6 +90,7 @@ constexpr std::pair<var, shape> derivatives_along_basis(F f, var x, std::source_
   const auto sample = trace_sample(along, std::tuple{x}, {x.type()}, true);
   if (b.failed()) return {x, {}};
   const shape y = b.g.type(outputs_of(b, sample.region)[0]).shape;
+  if (!has_jacobian(x, y.rank, at)) return {x, {}};
   const ids captured = sample.captured(b);
   flags inputs{1};
   inputs.resize(1 + captured.size(), 0);
@@ -100,7 +101,7 @@ constexpr std::pair<var, shape> derivatives_along_basis(F f, var x, std::source_
     b.discard(sample.region);
     return {reshape(var{&b, out[0]}, {int(y.size()), size}), y};
   }
-  const ids out = run_samples(b, sample, {basis(b, x.type()).id}, true, size, at);
+  const ids out = run_samples(b, sample, {basis(b, x.type()).id}, size, at);
   if (b.failed()) return {x, {}};
   return {transpose(reshape(var{&b, out[0]}, {size, int(y.size())})), y};
 }
@@ -115,7 +116,7 @@ constexpr auto jacobian_forward(F f, std::source_location at = std::source_locat
     builder& b = *x.b;
     if (!detail::has_jacobian(x, 0, at)) return x;
     const auto [matrix, y] = detail::derivatives_along_basis(f, x, at);
-    if (b.failed() || !detail::has_jacobian(x, y.rank, at)) return x;
+    if (b.failed()) return x;
     return reshape(matrix, detail::joined(y, x.shape()));
   };
 }

@@ -28,6 +28,7 @@ struct traced_sample {
   Result value;
   int region{};
   list<std::int32_t> assigned;  ///< states that follow the results
+  bool directions{};            ///< of one function at one point, all with the same random numbers
   bool has_key{};
   int stream{};
 
@@ -37,13 +38,13 @@ struct traced_sample {
   }
 };
 
-/// Traces f for one sample of arguments like `arguments`, of the given types. With `directions`: of
-/// one function at one point, of which all see the same random numbers.
+/// Traces f for one sample of arguments like `arguments`, of the given types.
 template <class F, class... X>
 constexpr auto trace_sample(F& f, const std::tuple<X...>& arguments, const type_list& types,
                             bool directions) {
   builder& b = *builder_of(arguments);
   traced_sample<std::decay_t<std::invoke_result_t<F&, X...>>> s;
+  s.directions = directions;
   s.stream = b.next_random_stream();
   b.enter({.region = directions ? -1 : int(b.g.regions.size()),
            .knows_states = true,
@@ -59,10 +60,11 @@ constexpr auto trace_sample(F& f, const std::tuple<X...>& arguments, const type_
 /// The results for all `in`, with samples along their leading axes; states take what is the same
 /// for all, and of directions anyone's.
 template <class Result>
-constexpr ids run_samples(builder& b, const traced_sample<Result>& s, const ids& in,
-                          bool directions, int size, std::source_location at) {
+constexpr ids run_samples(builder& b, const traced_sample<Result>& s, const ids& in, int size,
+                          std::source_location at) {
   ids samples = in;
-  if (!directions && s.has_key) samples.push_back(derived_key(b, random_key(b), s.stream, 0, size));
+  if (!s.directions && s.has_key)
+    samples.push_back(derived_key(b, random_key(b), s.stream, 0, size));
   const ids captured = s.captured(b);
   flags batched = all_marked(samples.size());
   batched.resize(samples.size() + captured.size(), 0);
@@ -71,7 +73,7 @@ constexpr ids run_samples(builder& b, const traced_sample<Result>& s, const ids&
   b.discard(s.region);
   const int results = int(out.values.size() - s.assigned.size());
   batched_list states{tail(out.values, results), tail(out.batched, results)};
-  for (std::size_t k = 0; directions && k < s.assigned.size(); ++k) {
+  for (std::size_t k = 0; s.directions && k < s.assigned.size(); ++k) {
     if (states.batched[k]) states.values[k] = first_sample(b, states.values[k]);
     states.batched[k] = 0;
   }
@@ -80,7 +82,7 @@ constexpr ids run_samples(builder& b, const traced_sample<Result>& s, const ids&
   return repeat_where(b, out, size, all_marked(out.values.size()));
 }
 
-/// vmap, whose samples draw their own random numbers; or, with `directions`, see trace_sample.
+/// vmap, whose samples draw their own random numbers; or of `directions`, see traced_sample.
 template <class F>
 constexpr auto batch_function(F f, bool directions, std::source_location at) {
   return [f, directions, at](auto... x) {
@@ -94,7 +96,7 @@ constexpr auto batch_function(F f, bool directions, std::source_location at) {
     for (node_id n : in) types.push_back(without_leading(b.g.type(n)));
     const auto sample = trace_sample(f, arguments, types, directions);
     if (b.failed()) return sample.value;
-    const ids out = run_samples(b, sample, in, directions, size, at);
+    const ids out = run_samples(b, sample, in, size, at);
     return b.failed() ? sample.value : rebuild_value(sample.value, b, out);
   };
 }

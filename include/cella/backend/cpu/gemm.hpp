@@ -212,6 +212,7 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range 
   constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
   alignas(64) T tile[blocking<T>::tile_rows * tile_columns];
   std::array<const void*, most_lines> listed;
+  side_copy<T> nothing;
   tile_task<T> task{};
   task.depth = p.depth;
   task.a_row = p.a.row;
@@ -235,13 +236,7 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range 
       if (!output.c)
         lines.steps =
             sink.list_lines(height, width, at, p.c_row, listed.data(), int(listed.size()));
-      if (lines.steps > 0 && has_side_work<T>(height, vectors)) {
-        side_pair<side_copy<T>> both{{}, lines};
-        multiply_tile(height, task, both);
-      } else {
-        lines.finish();
-        multiply_tile<false>(height, vectors, task);
-      }
+      multiply_beside(height, vectors, task, nothing, lines);
       if (!output.c) sink.hand_over(tile, tile_columns, height, width, at, p.c_row, i, column);
     }
   }

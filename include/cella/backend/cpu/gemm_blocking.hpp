@@ -18,8 +18,8 @@ struct blocking {
 
   int rows{}, columns{}, row_tiles{}, strips{};
   int passes = 1, depth{};  // passes over the depth, and the largest depth of one
-  bool copy_a{};            // blocks of A are copied into rows that do not collide in the cache:
-  bool a_along_rows{};      // rows of the copy run down A, whose columns lie in memory one by one
+  bool copy_a{};            // blocks of A are copied into rows that do not collide in the cache
+  bool a_along_rows{};      // A lies column by column, and so does its copy
   bool pack_b{};            // strips of B are put together
   bool copy_b{};            // by tiles of the strip before
   bool prefetch_b{};        // strips that lie together already are asked for

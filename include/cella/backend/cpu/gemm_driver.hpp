@@ -47,6 +47,20 @@ tile_output<T> output_of(const any_sink<T>& sink, std::int64_t offset, std::int6
   return {sink.target() + offset, row_step, sink.adds()};
 }
 
+/// A tile that takes steps of `side`, if any are to come, and asks for `lines`.
+template <class T, class Side>
+void multiply_beside(int height, int vectors, const tile_task<T>& task, Side& side,
+                     side_lines lines) {
+  if (has_side_work<T>(height, vectors) && (side.steps > 0 || lines.steps > 0)) {
+    side_pair<Side> both{side, lines};
+    multiply_tile(height, task, both);
+    side = both.side;
+  } else {
+    lines.finish();
+    multiply_tile<false>(height, vectors, task);
+  }
+}
+
 /// Tiles of one product on one thread.
 template <class T, class Source>
 class tile_loops {
@@ -159,8 +173,9 @@ class tile_loops {
   void copy_block(const block& b, T* to) const {
     copy_rows(rows_of(b), count_of(b), width_of(b), to, pitch_of(b));
   }
+  /// How tiles copy a block, if they can.
   side_copy<T> copy_of(const block& b) const {
-    if constexpr (!converts) {
+    if constexpr (!converts && !Source::indirect) {
       if (exists(b) && rows_of(b).column == 1) {
         const int rows_ahead = plan_.a_along_rows ? 4 : 1;
         return {rows_of(b), count_of(b), width_of(b), area_of_a(), pitch_of(b), rows_ahead};
@@ -175,16 +190,12 @@ class tile_loops {
   void find_b(const strip& s, const strip& next, tile_task<T>& task) {
     prefetch_b_ = {};
     if (!plan_.pack_b) {
-      if constexpr (requires { source_.find_b(0, 0, task); }) {
-        source_.find_b(s.of.pass, s.index, task);
-        if constexpr (b_in_memory) {
-          if (plan_.prefetch_b && exists(next.of)) {
-            tile_task<T> later{};
-            source_.find_b(next.of.pass, next.index, later);
-            prefetch_b_ = {matrix<T>{later.b, later.b_row, 1}, source_.depth(next.of.pass),
-                           plan_.width(next.index)};
-          }
-        }
+      source_.find_b(s.of.pass, s.index, task);
+      if (plan_.prefetch_b && exists(next.of)) {
+        tile_task<T> later{};
+        source_.find_b(next.of.pass, next.index, later);
+        prefetch_b_ = {matrix<T>{later.b, later.b_row, 1}, source_.depth(next.of.pass),
+                       plan_.width(next.index)};
       }
       return;
     }
@@ -257,12 +268,12 @@ class tile_loops {
         task.c_row = tile_columns;
       }
       const bool hands_over = !output.c && s.of.pass + 1 == plan_.passes;
+      side_lines lines{listed_.data(), 0};
       if constexpr (requires { source_.list_lines(0, 0, 0, nullptr, 0); }) {
         if (hands_over)
-          lines_ = {listed_.data(),
-                    source_.list_lines(i, height, s.index, listed_.data(), most_lines)};
+          lines.steps = source_.list_lines(i, height, s.index, listed_.data(), most_lines);
       }
-      multiply(height, vectors, task);
+      multiply(height, vectors, task, lines);
       if (hands_over) source_.finish(task.c, task.c_row, i, height, s.index);
     }
   }
@@ -271,23 +282,16 @@ class tile_loops {
       for (int v = 0; v < vectors; ++v) __builtin_prefetch(output.c + i * output.row + v * L, 1);
     }
   }
-  template <class Side>
-  void multiply_beside(int height, const tile_task<T>& task, Side& side) {
-    side_pair<Side> both{side, lines_};
-    multiply_tile(height, task, both);
-    side = both.side;
-    lines_ = {};
-  }
-  void multiply(int height, int vectors, const tile_task<T>& task) {
-    if constexpr (!Source::indirect) {
-      if (has_side_work<T>(height, vectors)) {
-        if (copy_b_.steps > 0) return multiply_beside(height, task, copy_b_);
-        if (prefetch_b_.steps > 0) return multiply_beside(height, task, prefetch_b_);
-        if (copy_a_.steps > 0 || lines_.steps > 0) return multiply_beside(height, task, copy_a_);
-      }
+  void multiply(int height, int vectors, const tile_task<T>& task, side_lines lines) {
+    if constexpr (Source::indirect) {
+      multiply_tile<true>(height, vectors, task);
+    } else if (copy_b_.steps > 0) {
+      multiply_beside(height, vectors, task, copy_b_, lines);
+    } else if (prefetch_b_.steps > 0) {
+      multiply_beside(height, vectors, task, prefetch_b_, lines);
+    } else {
+      multiply_beside(height, vectors, task, copy_a_, lines);
     }
-    lines_.finish();
-    multiply_tile<Source::indirect>(height, vectors, task);
   }
 
   const blocking<T>& plan_;
@@ -299,7 +303,6 @@ class tile_loops {
   bool second_a_{}, second_b_{};  // which of two areas is next
   side_copy<T> copy_a_, copy_b_;  // of the next block and strip
   side_prefetch prefetch_b_;
-  side_lines lines_;  // of this tile of C
   std::array<const void*, most_lines> listed_;
   alignas(64) T tile_[blocking<T>::tile_rows * tile_columns];
 };

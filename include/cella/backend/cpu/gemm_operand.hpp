@@ -34,8 +34,8 @@ void copy_rows(const matrix<S>& a, int rows, int width, T* to, std::int64_t pitc
 }
 
 /// Copies `width` x `depth` elements, element (r, k) at `from[r * width_stride + k *
-/// depth_stride]`, into a panel: (r, k) at `to[k * panel + r]`. Rows from `width` to `panel` become
-/// zero. The elements may be stored in another type than is computed in.
+/// depth_stride]`, into a panel of whole vectors: (r, k) at `to[k * panel + r]`. Rows from `width`
+/// to `panel` become zero. The elements may be stored in another type than is computed in.
 template <class T, class S>
 [[gnu::noinline]] void pack_panel(int width, int depth, const S* from, std::int64_t width_stride,
                                   std::int64_t depth_stride, T* to, int panel) {
@@ -46,10 +46,8 @@ template <class T, class S>
       const S* source = from + k * depth_stride;
       T* target = to + std::int64_t{k} * panel;
       for (int r = 0; r < whole; r += L) store_unaligned(target + r, load_stored<T>(source + r));
-      for (int r = whole; r < panel; r += L) {
-        const vec<T> rest = load_stored<T>(source + r, std::clamp(width - r, 0, L));
-        store_first(target + r, std::min(L, panel - r), rest);
-      }
+      for (int r = whole; r < panel; r += L)
+        store_unaligned(target + r, load_stored<T>(source + r, std::clamp(width - r, 0, L)));
     }
     return;
   }
@@ -59,7 +57,6 @@ template <class T, class S>
       for (int r = 0; r < panel; r += L) {
         const S* source = from + r * width_stride + k;
         T* target = to + std::int64_t{k} * panel + r;
-        const int rows = std::min(L, panel - r);
         vec<T> square[L];
         if (r + L <= width && columns == L) {
 #pragma GCC unroll 16
@@ -72,14 +69,9 @@ template <class T, class S>
           }
         }
         transpose<T>(square);
-        if (rows == L && columns == L) {
 #pragma GCC unroll 16
-          for (int i = 0; i < L; ++i) store_unaligned(target + i * panel, square[i]);
-        } else {
-#pragma GCC unroll 16
-          for (int i = 0; i < L; ++i) {
-            if (i < columns) store_first(target + i * panel, rows, square[i]);
-          }
+        for (int i = 0; i < L; ++i) {
+          if (i < columns) store_unaligned(target + i * panel, square[i]);
         }
       }
     }
