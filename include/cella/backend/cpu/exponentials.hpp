@@ -71,6 +71,16 @@ struct format {
   static constexpr int bias = std::numeric_limits<T>::max_exponent - 1;
 };
 
+/// 2^n, put together from its digits, for integers n whose power is a normal number.
+template <class T>
+[[gnu::always_inline]] inline vec<T> power_of_digits(vec<T> n) {
+  // A number this large has no fraction, so that the integer stands in its lowest bits.
+  using f = format<T>;
+  const vec<T> large(T(1.5) * T(typename f::integer{1} << f::digits) + T(f::bias));
+  return xsimd::bitwise_cast<vec<T> >(xsimd::bitwise_cast<vec<typename f::integer> >(n + large)
+                                      << f::digits);
+}
+
 /// x 2^n for integers n of at most twice the range of the exponents.
 template <class T>
 [[gnu::always_inline]] inline vec<T> times_power_of_two(vec<T> x, vec<T> n) {
@@ -80,16 +90,19 @@ template <class T>
   else
     return _mm512_maskz_scalef_pd(0xff, x, n);
 #else
-  // In two steps: the factor itself may lie outside the range of the result. A number this large
-  // has no fraction, so that the integer stands in its lowest bits.
-  using f = format<T>;
-  const vec<T> large(T(1.5) * T(typename f::integer{1} << f::digits) + T(f::bias));
-  const auto power = [&](vec<T> k) {
-    return xsimd::bitwise_cast<vec<T> >(xsimd::bitwise_cast<vec<typename f::integer> >(k + large)
-                                        << f::digits);
-  };
+  // In two steps: the factor itself may lie outside the range of the result.
   const vec<T> half = nearest(n * vec<T>(T(0.5)));
-  return x * power(half) * power(n - half);
+  return x * power_of_digits<T>(half) * power_of_digits<T>(n - half);
+#endif
+}
+
+/// 2^n for integers n whose power is a normal number.
+template <class T>
+[[gnu::always_inline]] inline vec<T> power_of_two(vec<T> n) {
+#if defined(__AVX512F__)
+  return times_power_of_two<T>(vec<T>(T(1)), n);
+#else
+  return power_of_digits<T>(n);
 #endif
 }
 
@@ -263,18 +276,54 @@ template <class T>
   return xsimd::select(u == one, x, logarithm<T>(u) + rest);
 }
 
+namespace detail {
+
+/// e^x = power (1 + rest), |rest| < 0.42, with a power of 2.
+template <class T>
+struct parts_of_exponential {
+  vec<T> power, rest;
+};
+/// For x whose power is a normal number.
+template <class T>
+[[gnu::always_inline]] inline parts_of_exponential<T> exponential_in_parts(vec<T> x) {
+  // rest = r + r^2 Q(r), a minimax fit, with the remainder r of a division by ln 2, in two parts.
+  const vec<T> n = nearest(x * vec<T>(T(1.44269504088896340736)));
+  const auto rest = [&](const auto& c, T high, T low) {
+    const vec<T> r = multiply_add(n, vec<T>(-low), multiply_add(n, vec<T>(-high), x));
+    return multiply_add(polynomial(c, r), r * r, r);
+  };
+  if constexpr (std::is_same_v<T, float>) {
+    static constexpr float c[] = {0.5f, 0.166665435f, 0.0416662805f, 0.00836660154f, 0.0013946481f};
+    return {power_of_two<T>(n), rest(c, 0.693359375f, -2.12194440e-4f)};
+  } else {
+    static constexpr double c[] = {0.5,
+                                   0.1666666666666667,
+                                   0.04166666666666667,
+                                   0.008333333333326112,
+                                   0.001388888888888373,
+                                   0.0001984126987490126,
+                                   2.4801587325605324e-05,
+                                   2.7557255297969643e-06,
+                                   2.755727357010214e-07,
+                                   2.5105259538448494e-08,
+                                   2.0914717341716378e-09};
+    return {power_of_two<T>(n), rest(c, 6.93147180369123816490e-01, 1.90821492927058770002e-10)};
+  }
+}
+
+}  // namespace detail
+
 template <class T>
 [[gnu::always_inline]] inline vec<T> logistic(vec<T> x) {
-  // The exponential of the negative size never overflows, and 1 + e loses digits of e only. Those,
-  // and the rounding of the quotient, are made up for.
-  const vec<T> zero(T(0)), one(T(1));
-  const vec<T> e = detail::exponential_of_negative<T>(-xsimd::abs(x));
-  const vec<T> sum = one + e, lost = e - (sum - one);
-  const vec<T> numerator = xsimd::select(x < zero, e, one);
-  const vec<T> inverse = one / sum;
-  const vec<T> y = numerator * inverse;
-  const vec<T> rest = multiply_add(-y, lost, multiply_add(-y, sum, numerator));
-  return multiply_add(rest, inverse, y);
+  // Where e^-x is not 1 for the sum, or has no power: the sum is 1 above, and y is 0 below.
+  constexpr T most = std::is_same_v<T, float> ? T(87) : T(708);
+  constexpr T least = std::is_same_v<T, float> ? T(-88.3) : T(-709.4);
+  const vec<T> one(T(1));
+  const vec<T> bounded = maximum(vec<T>(least), minimum(vec<T>(most), x));
+  const auto [power, rest] = detail::exponential_in_parts<T>(-bounded);
+  // 1 + power (1 + rest), the largest term last.
+  const vec<T> sum = multiply_add(power, rest, minimum(power, one)) + maximum(power, one);
+  return xsimd::select(x < vec<T>(least), vec<T>(T(0)), one / sum);
 }
 
 template <class T>

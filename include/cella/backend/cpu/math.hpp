@@ -252,7 +252,7 @@ struct vector_form<gelu_tanh_slope_op> {
   }
 };
 
-/// Within 4e-6 of the result.
+/// Within 8e-6 of the result.
 template <>
 struct vector_form<fast<exp_op>> {
   static vec<float> apply(const vec<float>& x) { return detail::fast_exponential(x); }
