@@ -62,16 +62,26 @@ consteval auto make_plan() {
   return draft.template shrink<draft.steps.size, draft.results.size, draft.links.size>();
 }
 
-/// Region `r` of `g` as the main region of a graph with the same nodes: its inputs are arguments,
-/// and its first `carries` outputs replace its first inputs.
-constexpr graph region_graph(graph g, int r, int carries) {
+/// What becomes of an output of a region that runs as a program: a result, or nothing, or the input
+/// that it replaces.
+inline constexpr int region_result = -1, not_wanted = -2;
+
+/// Region `r` of `g` as the main region of a graph with the same nodes; its inputs are arguments,
+/// and output k goes where `fate(k)` says.
+template <class Fate>
+constexpr graph region_graph(graph g, int r, Fate fate) {
   g.regions[0] = g.regions[std::size_t(r)];
   g.inputs.clear();
   g.outputs.clear();
   for (std::size_t i = 0; i < g.regions[0].inputs.size(); ++i)
     g.inputs.push_back({input_role::argument, {}, std::int32_t(i)});
-  for (std::size_t k = 0; k < g.regions[0].outputs.size(); ++k)
-    g.outputs.push_back({int(k) < carries ? std::int32_t(k) : -1, {}});
+  const ids outputs = g.regions[0].outputs;
+  g.regions[0].outputs.clear();
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    if (fate(int(k)) == not_wanted) continue;
+    g.regions[0].outputs.push_back(outputs[k]);
+    g.outputs.push_back({fate(int(k)), {}});
+  }
   return g;
 }
 

@@ -11,16 +11,43 @@
 namespace cella::cpu {
 
 /// Region `R` of program `Root` as a program of its own. Its arguments are the region's inputs; the
-/// first `Carries` results replace the first inputs, the others go where the caller wants them.
+/// first `Carries` outputs replace the first inputs, the others go where the caller wants them.
 /// Inputs from `FirstConstant` on are bound once for all runs.
+///
+/// A carry that the region also yields as it was before the turn has a record of all its values. It
+/// moves along this record: the turn reads it in its own slice, and puts the new value where the
+/// caller wants it, in the next slice. Nothing is copied.
 template <class Root, int R, int Carries, int FirstConstant>
 struct region_program {
   using root = Root;
   static constexpr dtype element_type = Root::element_type;
   static constexpr auto& graph = Root::graph;
   static constexpr int inputs = graph.regions[std::size_t(R)].input_count;
-  static constexpr int outputs = graph.regions[std::size_t(R)].output_count - Carries;
-  static constexpr auto planned = [] { return region_graph(thaw(graph), R, Carries); };
+
+  /// The output that records carry k, or -1.
+  static constexpr int record_of(int k) {
+    const auto out = graph.region_outputs(R);
+    for (int j = Carries; j < int(out.size()); ++j) {
+      if (out[std::size_t(j)] == graph.regions[std::size_t(R)].first_node + k) return j;
+    }
+    return -1;
+  }
+  static constexpr int fate(int output) {
+    if (output < Carries) return record_of(output) < 0 ? output : region_result;
+    for (int k = 0; k < Carries; ++k) {
+      if (record_of(k) == output) return not_wanted;
+    }
+    return region_result;
+  }
+  /// How many outputs before this one are results.
+  static constexpr int results_before(int output) {
+    int n = 0;
+    for (int k = 0; k < output; ++k) n += fate(k) == region_result;
+    return n;
+  }
+  static constexpr int outputs = results_before(graph.regions[std::size_t(R)].output_count);
+
+  static constexpr auto planned = [] { return region_graph(thaw(graph), R, fate); };
   static constexpr auto plan =
       make_plan<planned,
                 plan_options{element_type, lanes<element<element_type>>, true, FirstConstant}>();
@@ -196,17 +223,36 @@ class control_step {
   }
   static void run_scan_of_kernels(const memory& m) {
     constexpr auto o = n.attributes.template as<scan_options>();
-    region_frame<region<0, o.carries, o.carries + o.xs>> frame(m);
-    bind_carries(m, frame, o.carries);
+    using body = region<0, o.carries, o.carries + o.xs>;
+    region_frame<body> frame(m);
     for (int k = o.carries + o.xs; k < operands; ++k) frame.input(k, operand(m, k));
     frame.prepare();
-    for (int step = 0; step < o.length; ++step) {
-      const std::size_t t = std::size_t(o.reverse ? o.length - 1 - step : step);
+    const auto slice = [&](std::byte* all, const tensor_type& t, int turn) {
+      const int place = o.reverse ? o.length - 1 - turn : turn;
+      return all + place * without_leading(t).bytes();
+    };
+    const auto result_slice = [&](int k, int turn) {
+      return slice(result(m, k), result_type(k), turn);
+    };
+    for (int k = 0; k < o.carries; ++k) {
+      const int trail = o.length > 0 ? body::record_of(k) : -1;
+      std::byte* const first = trail < 0 ? result(m, k) : result_slice(trail, 0);
+      std::memmove(first, operand(m, k), bytes(k));
+      frame.input(k, first);
+    }
+    for (int turn = 0; turn < o.length; ++turn) {
+      for (int k = 0; k < o.carries; ++k) {
+        const int trail = body::record_of(k);
+        if (trail < 0) continue;
+        frame.input(k, result_slice(trail, turn));
+        frame.result(body::results_before(k),
+                     turn + 1 < o.length ? result_slice(trail, turn + 1) : result(m, k));
+      }
       for (int k = o.carries; k < o.carries + o.xs; ++k)
-        frame.input(k, operand(m, k) + t * (bytes(k) / std::size_t(o.length)));
+        frame.input(k, slice(operand(m, k), operand_type(k), turn));
       for (int k = o.carries; k < n.result_count; ++k) {
-        const auto all = std::size_t(result_type(k).bytes());
-        frame.result(k - o.carries, result(m, k) + t * (all / std::size_t(o.length)));
+        if (body::fate(k) == region_result)
+          frame.result(body::results_before(k), result_slice(k, turn));
       }
       frame.run();
     }
