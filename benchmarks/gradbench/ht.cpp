@@ -177,7 +177,7 @@ struct jacobian_cell {
     };
     along([&](var place) { return errors(mirror, measured, place, all); },
           p.place + zeros_like(rows), rows);
-    along([&](var skin) { return errors(mirror, measured, p.place, skin); },
+    along([&](var moved) { return errors(mirror, measured, p.place, moved); },
           all + zeros_like(by_angles), by_angles);
     if constexpr (Triangles) {
       const auto by = [&](var a, var b) {
