@@ -1,11 +1,10 @@
 // Products that move out of loops: what is left inside, and the same values as before.
 #include <cella/ops/functions.hpp>
 #include <cella/passes/pass.hpp>
-#include <cella/runtime/interpreter.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 
-#include "../support/traced.hpp"
+#include "graph_values.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -47,50 +46,19 @@ vars read_sum(const vars& in) {
   return {std::get<0>(result), std::get<1>(result)};
 }
 
-graph graph_of(vars (*f)(const vars&)) {
-  builder b;
-  b.precision = dtype::f64;
-  vars in;
-  for (const tensor_type& t : types) in.push_back({&b, b.input(t, input_role::argument, "x")});
-  ids out;
-  for (var y : f(in)) {
-    out.push_back(y.id);
-    b.g.outputs.push_back({});
-  }
-  b.end(out);
-  return cse(fold(std::move(b.g)));
-}
+graph graph_of(vars (*f)(const vars&)) { return cse(fold(test::graph_of(f, types))); }
 /// Matrix products in the bodies of loops.
 int products_in_loops(const graph& g) {
   int count = 0;
   for (const node& n : live_part(g).nodes) count += n.region > 0 && is<matmul_op>(n);
   return count;
 }
-reals values_of(const graph& g) {
-  value_store values;
-  bindings memory;
-  generator random(3);
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    test::tensor t{types[i], {}};
-    for (std::int64_t k = 0; k < t.type.size(); ++k) t.values.push_back(random.uniform() - 0.5);
-    values.bind(g.input(int(i)), memory.store(t));
-  }
-  interpret(g, values);
-  reals all;
-  for (node_id n : g.regions[0].outputs) {
-    for (double v : read(values.value(n)).values) all.push_back(v);
-  }
-  return all;
-}
 /// The products left in loops. Values must not change.
 int left_in_loops(vars (*f)(const vars&)) {
   const graph before = graph_of(f);
   const graph after = move_loop_products(before);
   CHECK(check(after).view() == "");
-  const reals x = values_of(before);
-  const reals y = values_of(after);
-  REQUIRE(x.size() == y.size());
-  for (std::size_t i = 0; i < x.size(); ++i) CHECK(y[i] == doctest::Approx(x[i]).epsilon(1e-12));
+  check_same_values(before, after);
   return products_in_loops(after);
 }
 

@@ -8,6 +8,7 @@
 #include <cella/passes/hoist.hpp>
 #include <cella/passes/loop_products.hpp>
 #include <cella/passes/masks_apart.hpp>
+#include <cella/passes/narrow.hpp>
 #include <cella/passes/numbers_first.hpp>
 #include <cella/passes/prune.hpp>
 #include <cella/passes/scale_filters.hpp>
@@ -25,6 +26,7 @@ struct pass {
 inline constexpr std::array standard_passes{pass{"prune", prune},
                                             pass{"hoist_monotone", hoist_monotone},
                                             pass{"fold", fold},
+                                            pass{"narrow", narrow},
                                             pass{"widen", widen},
                                             pass{"scale_filters", scale_filters},
                                             pass{"cse", cse},
