@@ -1,3 +1,4 @@
+#include <cella/ops/matmul.hpp>
 #include <cella/passes/dce.hpp>
 #include <cella/passes/fold.hpp>
 #include <span>
@@ -56,6 +57,9 @@ constexpr example examples[]{
   {"-x + y", made<[](var x, var y) { return -x + y; }>, "sub(y, x)"},
   {"x - -y", made<[](var x, var y) { return x - -y; }>, "add(x, y)"},
   {"-(x - y)", made<[](var x, var y) { return -(x - y); }>, "sub(y, x)"},
+  {"column times row", made<[](var x, var y) { return matmul(reshape(x, {6, 1}), reshape(y, {1, 6})); }>,
+   "mul(broadcast(reshape(x)), broadcast(reshape(y)))"},
+  {"rows times row stays", made<[](var x, var y) { return matmul(x, y, false, true); }>, "matmul(x, y)"},
   {"x^1", made<[](var x) { return pow(x, 1); }>, "x"},
   {"x^2", made<[](var x) { return pow(x, 2); }>, "square(x)"},
   {"x^3 stays", made<[](var x) { return pow(x, 3); }>, "pow(x, 3)"},

@@ -243,6 +243,41 @@ constexpr node_id same_choice(rewriter& r, node_id n) {
 /// relu(relu(x)) = relu(x)
 constexpr node_id relu_twice(rewriter& r, node_id n) { return r.operand_if<relu_op>(n, 0); }
 
+// ---- products
+
+/// A matrix product that sums over one element = the elementwise product of both operands, spread
+/// over the result: loops fuse it with what follows. The operands' axes must be in the result's
+/// order.
+constexpr node_id outer_product(rewriter& r, node_id n) {
+  const auto o = r.as<matmul_op::options>(n);
+  const shape result = r.shape_of(n);
+  std::array<shape, 2> kept;
+  std::array<iteration_space::axes, 2> axes{iteration_space::no_axes, iteration_space::no_axes};
+  for (int k = 0; k < 2; ++k) {
+    const shape x = r.shape_of(r.operand(n, k));
+    const auto& factors = k == 0 ? o.a : o.b;
+    int last = -1;
+    for (int d = 0; d < x.rank; ++d) {
+      const std::int8_t* const first = o.result.data();
+      const std::int8_t* const end = first + result.rank;
+      const auto place = int(std::find(first, end, factors[std::size_t(d)]) - first);
+      if (place == result.rank && x[d] == 1) continue;  // summed over
+      if (place == result.rank || place <= last) return no_node;
+      last = place;
+      iteration_space::append(axes[std::size_t(k)], std::int8_t(place));
+      kept[std::size_t(k)].push_back(x[d]);
+    }
+  }
+  std::array<node_id, 2> x{};
+  for (int k = 0; k < 2; ++k) {
+    const auto i = std::size_t(k);
+    x[i] = r.emit<reshape_op>({r.operand(n, k)}, reshape_op::options{kept[i]});
+    if (kept[i].rank < result.rank)
+      x[i] = r.emit<broadcast_op>({x[i]}, broadcast_op::options{result, axes[i]});
+  }
+  return r.emit<mul_op>({x[0], x[1]});
+}
+
 // ---- movement
 
 /// f(x) = x, for operations that only mark a value while it is differentiated
@@ -434,6 +469,7 @@ inline constexpr std::array rules{
     rule{"broadcast_later",         &info_of<reshape_op>,       late_broadcasts::reshaped},
     rule{"broadcast_later",         &info_of<transpose_op>,     late_broadcasts::transposed},
     rule{"broadcast_later",         &info_of<slice_op>,         late_broadcasts::sliced},
+    rule{"outer_product",           &info_of<matmul_op>,        outer_product},
     rule{"broadcast_later",         &info_of<matmul_op>,        late_broadcasts::multiplied},
     rule{"reshape_constant",        &info_of<reshape_op>,       moved_constant},
     rule{"reshape_same",            &info_of<reshape_op>,       same_shape},
