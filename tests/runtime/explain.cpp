@@ -4,6 +4,7 @@
 #include <cella/runtime/explain.hpp>
 #include <cella/runtime/summary.hpp>
 #include <cella/train/step.hpp>
+#include <cella/transform/control.hpp>
 #include <sstream>
 
 using namespace cella;
@@ -25,6 +26,19 @@ struct small_net {
 using step = training_step<small_net, cross_entropy_loss, fixed<optim::sgd{.momentum = 0.5}>>;
 using training = program<step, true, dtype::f32, tensor<dtype::f32, 32, 4>, tensor<dtype::i32, 32>>;
 using inference = inference_program<small_net, tensor<dtype::f32, 1, 4>>;
+/// A loop with a state that nobody reads afterwards.
+struct looped_net {
+  parameter<4, 4> weight{};
+
+  constexpr var operator()(var x) const {
+    const auto turn = [&](var h, var u) {
+      h = tanh(matmul(h, weight) + u);
+      return std::tuple{h, h};
+    };
+    return sum(std::get<1>(scan(turn, zeros_like(reshape(slice(x, 0, 0, 1), {3, 4})), x)), {0});
+  }
+};
+using looped = inference_program<looped_net, tensor<dtype::f32, 5, 3, 4>>;
 using picture = inference_program<models::lenet5, tensor<dtype::f32, 1, 1, 28, 28>>;
 
 template <class F>
@@ -105,6 +119,17 @@ TEST_CASE("a step is written as a formula over the values that lie in memory") {
   CHECK(contains(s, " + second.bias + offset\n"));
   CHECK(contains(s, "first  explain.cpp:" + std::to_string(small_net::line_of_first) + "\n"));
   CHECK(contains(s, "first.bias @parameters+128 per column"));
+}
+
+TEST_CASE("a loop is written with what it reads and what is read of it") {
+  const std::string s = explained<looped>({.graphs = false});
+  CAPTURE(s);
+  CHECK(contains(s, ": f32[5,3,4] = scan(0, x, weight)"));
+  CHECK(contains(s, "x @argument"));
+  CHECK(contains(s, "weight @parameters+0"));
+  CHECK(contains(s, "unused result @arena"));
+  CHECK(contains(s, " = sum(%"));
+  CHECK_FALSE(contains(s, "?"));
 }
 
 TEST_CASE("an update is written with a prime, in place, by the step that makes the gradient") {

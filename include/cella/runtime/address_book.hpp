@@ -81,6 +81,7 @@ class address_book {
       all.from.push_back(f_.name(f_.read_value(r.value)) + " @" + address(r.at) +
                          std::string(how[std::size_t(r.how)]));
     }
+    if (s.kind == step_kind::control) follow_links(index, s, all);
     if (s.scratch.valid()) {
       touch(index, s.scratch, "scratch", 0, false);
       all.to.push_back("scratch @" + address(s.scratch));
@@ -115,6 +116,23 @@ class address_book {
   }
 
  private:
+  void follow_links(int index, const plan_step& s, access_list& all) {
+    const auto links = p_.links.subspan(std::size_t(s.first_link), std::size_t(s.link_count));
+    const auto operands = std::size_t(p_.g.nodes[std::size_t(s.anchor)].operand_count);
+    for (const buffer_ref& r : links.first(operands)) {
+      read(index, r);
+      all.from.push_back(at(r));
+    }
+    const std::vector<node_id> results = f_.control_results(s);
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      const buffer_ref& r = links[operands + k];
+      const bool named = results[k] >= 0;
+      const std::string label = named ? f_.name(results[k]) : "unused result";
+      if (r.space == arena_space)
+        touch(index, r, label, p_.g.result_type(s.anchor, int(k)).bytes(), false);
+      all.to.push_back(label + " @" + address(r));
+    }
+  }
   std::int64_t bytes_of(const plan_step& s, const tensor_type& t, bool lanes) const {
     if (!lanes) return t.bytes();
     std::int64_t features = 1;

@@ -125,6 +125,15 @@ inline void print_steps(std::ostream& out, const program_facts& p, const explain
       if (!is_conversion(s.kind)) formula += " = " + f.definition(n);
       wrapped(out, heading, words_in(formula), " ", o.width);
     }
+    if (s.kind == step_kind::control) {
+      std::vector<std::string> pieces;
+      for (node_id n : f.control_results(s)) {
+        if (n >= 0) pieces.push_back(f.name(n) + ": " + to_text(p.g.type(n)) + ",");
+      }
+      if (!pieces.empty()) pieces.back().replace(pieces.back().size() - 1, 1, " =");
+      for (std::string& word : words_in(f.definition(s.anchor))) pieces.push_back(std::move(word));
+      wrapped(out, indent, pieces, " ", o.width);
+    }
     const auto all = book.follow(int(i));
     if (!loops_of(s).empty()) out << indent << loops_of(s) << "\n";
     if (!all.from.empty()) wrapped(out, indent + "from ", all.from, ", ", o.width);

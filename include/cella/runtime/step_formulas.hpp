@@ -17,6 +17,7 @@ struct program_facts {
   graph g;
   std::span<const plan_step> steps;
   std::span<const plan_value> results;
+  std::span<const buffer_ref> links;
   std::int64_t arena, arena_without_reuse, live, parameters, slots;
   dtype element;
   int lanes;
@@ -28,6 +29,7 @@ program_facts facts_of() {
   return {thaw(P::graph),
           {p.steps.data(), std::size_t(p.step_count)},
           {p.results.data(), std::size_t(p.result_count)},
+          {p.links.data(), p.links.size()},
           p.arena_bytes,
           p.arena_bytes_without_reuse,
           p.live_bytes,
@@ -61,6 +63,10 @@ class formulas {
           stored_[std::size_t(s.outputs[std::size_t(k)].value)] = 1;
       }
       if (s.corners.valid()) stored_[std::size_t(corners(s))] = 1;
+      if (s.kind != step_kind::control) continue;
+      for (node_id n : control_results(s)) {
+        if (n >= 0) stored_[std::size_t(n)] = 1;
+      }
     }
   }
 
@@ -78,27 +84,36 @@ class formulas {
   std::string definition(node_id n) const { return apply(n, 0); }
 
   /// The positions that a pooling step writes.
-  node_id corners(const plan_step& s) const {
-    const node_id pool = g_.operand(s.accumulated, 0);
-    for (node_id n : g_.regions[0].nodes) {
-      const node& x = g_.nodes[std::size_t(n)];
-      if (x.op == &get_info_of && g_.operand(n, 0) == pool &&
-          x.attributes.as<get_attributes>().result == 1)
-        return n;
-    }
-    return no_node;
+  node_id corners(const plan_step& s) const { return result_of(g_.operand(s.accumulated, 0), 1); }
+  /// What a control step writes; no_node where nobody reads it.
+  std::vector<node_id> control_results(const plan_step& s) const {
+    std::vector<node_id> all;
+    for (int k = 0; k < at(s.anchor).result_count; ++k) all.push_back(result_of(s.anchor, k));
+    return all;
   }
-  /// Through reshapes, which share their operand's memory.
+  /// Through reshapes, which share their operand's memory; of several nodes that read one result,
+  /// the first.
   node_id source(node_id n) const {
     while (is<reshape_op>(at(n)) || is<identity_op>(at(n)) || is<stop_gradient_op>(at(n)))
       n = g_.operand(n, 0);
-    return n;
+    if (at(n).op != &get_info_of) return n;
+    const node_id first = result_of(g_.operand(n, 0), at(n).attributes.as<get_attributes>().result);
+    return first < 0 ? n : first;
   }
   /// What is read in place of n: broadcasts repeat their operand.
   node_id read_value(node_id n) const { return is<broadcast_op>(at(n)) ? g_.operand(n, 0) : n; }
 
  private:
   const node& at(node_id n) const { return g_.nodes[std::size_t(n)]; }
+  /// The node that reads result k of another.
+  node_id result_of(node_id owner, int k) const {
+    for (node_id n : g_.regions[0].nodes) {
+      if (at(n).op == &get_info_of && g_.operand(n, 0) == owner &&
+          at(n).attributes.as<get_attributes>().result == k)
+        return n;
+    }
+    return no_node;
+  }
   std::string input_name(node_id n) const { return names_[n].substr(1); }
 
   std::string term(node_id n, int precedence) const {
