@@ -180,6 +180,38 @@ inline constexpr T largest_fraction = T(1.4140625);
 
 namespace detail {
 
+/// e^x = 2^exponent (1 + rest), |rest| < 0.42.
+template <class T>
+struct parts_of_exponential {
+  vec<T> exponent, rest;
+};
+template <class T>
+[[gnu::always_inline]] inline parts_of_exponential<T> exponential_in_parts(vec<T> x) {
+  // rest = r + r^2 Q(r), a minimax fit, with the remainder r of a division by ln 2, in two parts.
+  const vec<T> n = nearest(x * vec<T>(T(1.44269504088896340736)));
+  const auto rest = [&](const auto& c, T high, T low) {
+    const vec<T> r = multiply_add(n, vec<T>(-low), multiply_add(n, vec<T>(-high), x));
+    return multiply_add(polynomial(c, r), r * r, r);
+  };
+  if constexpr (std::is_same_v<T, float>) {
+    static constexpr float c[] = {0.5f, 0.166665435f, 0.0416662805f, 0.00836660154f, 0.0013946481f};
+    return {n, rest(c, 0.693359375f, -2.12194440e-4f)};
+  } else {
+    static constexpr double c[] = {0.5,
+                                   0.1666666666666667,
+                                   0.04166666666666667,
+                                   0.008333333333326112,
+                                   0.001388888888888373,
+                                   0.0001984126987490126,
+                                   2.4801587325605324e-05,
+                                   2.7557255297969643e-06,
+                                   2.755727357010214e-07,
+                                   2.5105259538448494e-08,
+                                   2.0914717341716378e-09};
+    return {n, rest(c, 6.93147180369123816490e-01, 1.90821492927058770002e-10)};
+  }
+}
+
 /// e^x for |x| up to `exponential_bound`, where it overflows or vanishes.
 template <class T>
 inline constexpr T exponential_bound = std::is_same_v<T, float> ? T(150) : T(1100);
@@ -201,24 +233,8 @@ template <class T>
 #endif
     return times_power_of_two(polynomial(c, f), n);
   } else {
-    // 1 + r + r^2 Q(r), a minimax fit to 2^-61.
-    static constexpr double c[] = {1,
-                                   1,
-                                   0.5,
-                                   0.1666666666666667,
-                                   0.04166666666666667,
-                                   0.008333333333326112,
-                                   0.001388888888888373,
-                                   0.0001984126987490126,
-                                   2.4801587325605324e-05,
-                                   2.7557255297969643e-06,
-                                   2.755727357010214e-07,
-                                   2.5105259538448494e-08,
-                                   2.0914717341716378e-09};
-    const vec<T> n = nearest(x * vec<T>(1.4426950408889634));
-    const vec<T> rest = multiply_add(n, vec<T>(-6.93147180369123816490e-01), x);
-    const vec<T> r = multiply_add(n, vec<T>(-1.90821492927058770002e-10), rest);
-    return times_power_of_two(polynomial(c, r), n);
+    const auto [n, rest] = exponential_in_parts<T>(x);
+    return times_power_of_two(vec<T>(T(1)) + rest, n);
   }
 }
 
@@ -276,43 +292,6 @@ template <class T>
   return xsimd::select(u == one, x, logarithm<T>(u) + rest);
 }
 
-namespace detail {
-
-/// e^x = power (1 + rest), |rest| < 0.42, with a power of 2.
-template <class T>
-struct parts_of_exponential {
-  vec<T> power, rest;
-};
-/// For x whose power is a normal number.
-template <class T>
-[[gnu::always_inline]] inline parts_of_exponential<T> exponential_in_parts(vec<T> x) {
-  // rest = r + r^2 Q(r), a minimax fit, with the remainder r of a division by ln 2, in two parts.
-  const vec<T> n = nearest(x * vec<T>(T(1.44269504088896340736)));
-  const auto rest = [&](const auto& c, T high, T low) {
-    const vec<T> r = multiply_add(n, vec<T>(-low), multiply_add(n, vec<T>(-high), x));
-    return multiply_add(polynomial(c, r), r * r, r);
-  };
-  if constexpr (std::is_same_v<T, float>) {
-    static constexpr float c[] = {0.5f, 0.166665435f, 0.0416662805f, 0.00836660154f, 0.0013946481f};
-    return {power_of_two<T>(n), rest(c, 0.693359375f, -2.12194440e-4f)};
-  } else {
-    static constexpr double c[] = {0.5,
-                                   0.1666666666666667,
-                                   0.04166666666666667,
-                                   0.008333333333326112,
-                                   0.001388888888888373,
-                                   0.0001984126987490126,
-                                   2.4801587325605324e-05,
-                                   2.7557255297969643e-06,
-                                   2.755727357010214e-07,
-                                   2.5105259538448494e-08,
-                                   2.0914717341716378e-09};
-    return {power_of_two<T>(n), rest(c, 6.93147180369123816490e-01, 1.90821492927058770002e-10)};
-  }
-}
-
-}  // namespace detail
-
 template <class T>
 [[gnu::always_inline]] inline vec<T> logistic(vec<T> x) {
   // Where e^-x is not 1 for the sum, or has no power: the sum is 1 above, and y is 0 below.
@@ -320,7 +299,8 @@ template <class T>
   constexpr T least = std::is_same_v<T, float> ? T(-88.3) : T(-709.4);
   const vec<T> one(T(1));
   const vec<T> bounded = maximum(vec<T>(least), minimum(vec<T>(most), x));
-  const auto [power, rest] = detail::exponential_in_parts<T>(-bounded);
+  const auto [n, rest] = detail::exponential_in_parts<T>(-bounded);
+  const vec<T> power = detail::power_of_two<T>(n);
   // 1 + power (1 + rest), the largest term last.
   const vec<T> sum = multiply_add(power, rest, minimum(power, one)) + maximum(power, one);
   return xsimd::select(x < vec<T>(least), vec<T>(T(0)), one / sum);
