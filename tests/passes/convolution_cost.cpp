@@ -34,7 +34,7 @@ layout layout_of(const std::array<tensor_type, N>& arguments, bool training,
 
 /// Two convolutions of odd numbers of channels, which have no kernel in blocks.
 template <int Channels>
-struct narrow {
+struct small_layer {
   nn::conv2d<Channels, Channels, 3> a{.padding = 1}, b{.padding = 1};
   constexpr var operator()(var x) const { return b(relu(a(x))); }
 };
@@ -90,10 +90,11 @@ TEST_CASE("a forced choice holds where there is such a kernel") {
   CHECK(choose_in_blocks(many, p, direct) == direct);
   CHECK(choose_in_blocks(few, p, minimal) == minimal);
   CHECK(choose_in_blocks(square(8, 128, 56, 128, 3, 2), p, minimal) == direct);
-  CHECK(layout_of<narrow<6>>(image<32, 6>, false, plain) == layout::plain);
-  CHECK(layout_of<narrow<6>>(image<1, 6>, false, convolution_algorithm::lanes) == layout::lanes);
-  CHECK(layout_of<narrow<16>>(image<1, 16>, false, direct) == layout::blocked);
-  CHECK(layout_of<narrow<6>>(image<1, 6>, false, direct) == layout::plain);
+  CHECK(layout_of<small_layer<6>>(image<32, 6>, false, plain) == layout::plain);
+  CHECK(layout_of<small_layer<6>>(image<1, 6>, false, convolution_algorithm::lanes) ==
+        layout::lanes);
+  CHECK(layout_of<small_layer<16>>(image<1, 16>, false, direct) == layout::blocked);
+  CHECK(layout_of<small_layer<6>>(image<1, 6>, false, direct) == layout::plain);
 }
 
 TEST_CASE("layouts of known nets") {
@@ -103,8 +104,8 @@ TEST_CASE("layouts of known nets") {
         layout::plain);
   CHECK(layout_of<models::resnet20<10>>(std::array{tensor<dtype::f32, 32, 3, 32, 32>::type},
                                         true) == layout::blocked);
-  CHECK(layout_of<narrow<6>>(image<32, 6>, true) == layout::lanes);
-  CHECK(layout_of<narrow<6>>(image<7, 6>, true) == layout::plain);
+  CHECK(layout_of<small_layer<6>>(image<32, 6>, true) == layout::lanes);
+  CHECK(layout_of<small_layer<6>>(image<7, 6>, true) == layout::plain);
 }
 
 TEST_CASE("a layer's cost grows with its samples, its pixels and its channels") {
