@@ -1,4 +1,5 @@
 // Loops as compiled programs, held against closed forms and the interpreter.
+#include <cella/ops/slicing.hpp>
 #include <cmath>
 
 #include "control_case.hpp"
@@ -70,6 +71,30 @@ struct bounded_root {
   }
 };
 
+/// A loop that yields both carries as they were before each turn, one of them twice. The matrices
+/// are too large for registers.
+template <bool Reverse>
+struct recorded_carries {
+  constexpr var operator()(var x) const {
+    const auto step = [](std::tuple<var, var> carries, var u) {
+      const auto [a, b] = carries;
+      return std::tuple{std::tuple{tanh(matmul(a, u)), b + a}, std::tuple{a, b, a}};
+    };
+    const var start = reshape(slice(x, 0, 0, 1), {8, 8});
+    const auto [last, all] = scan(step, std::tuple{start, start * 2}, x, {.reverse = Reverse});
+    const auto [first_record, second_record, again] = all;
+    return concat({first_record, second_record, again, expand_dims(std::get<0>(last), 0),
+                   expand_dims(std::get<1>(last), 0)},
+                  0);
+  }
+};
+template <int Length, bool Reverse>
+std::vector<double> run_recorded_carries() {
+  std::vector<double> x(Length * 64);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = double(i * 7 % 23) / 23 - 0.4;
+  return run_compiled<recorded_carries<Reverse>, Length, 8, 8>(x);
+}
+
 /// A loop inside a loop: x^(1 + 2 + 3) by multiplication.
 struct nested {
   constexpr var operator()(var x) const {
@@ -123,4 +148,14 @@ TEST_CASE("loops nest") {
   check_close(run_compiled<value_of<nested>, 4>(some), {powers});
   check_close(run_compiled<gradient_of<nested>, 4>(some),
               each(some, [](double v) { return 6 * std::pow(v, 5); }));
+}
+
+TEST_CASE("carries that are recorded move along their records") {
+  const auto five = run_recorded_carries<5, false>();
+  CHECK(five.size() == 17 * 64);
+  // What the record of the second carry holds: the start, and then the sums of the first.
+  for (std::size_t i = 0; i < 64; ++i) CHECK(five[(5 + 1) * 64 + i] == five[5 * 64 + i] * 1.5);
+  run_recorded_carries<5, true>();
+  run_recorded_carries<1, false>();
+  run_recorded_carries<1, true>();
 }
