@@ -74,9 +74,9 @@ constexpr unsigned joint_axes(const rewriter& r, node_id n) {
   }
   return repeats ? joint : all_axes(r.shape_of(n));
 }
-/// `n` without all but these axes, repeated along them.
-constexpr node_id applied_to_narrow(rewriter& r, node_id n, unsigned axes,
-                                    const attributes& options) {
+/// `n` without all but these axes, repeated along them. The options come by value: nodes move when
+/// others are made.
+constexpr node_id applied_to_narrow(rewriter& r, node_id n, unsigned axes, attributes options) {
   const shape s = r.shape_of(n);
   std::array<node_id, 8> in{};
   const int count = r.operand_count(n);
