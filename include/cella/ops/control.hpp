@@ -26,6 +26,9 @@ struct scan_options {
   std::int32_t length{};
   std::int32_t reverse{};    ///< the last slice first; ys keep their places
   std::int32_t recompute{};  ///< the backward pass computes bodies again rather than store them
+
+  /// The slice that a turn works on.
+  constexpr int place(int turn) const { return reverse ? length - 1 - turn : turn; }
 };
 struct scan_op : control<scan_op> {
   static constexpr std::string_view name = "scan";

@@ -67,9 +67,8 @@ consteval auto make_plan() {
 inline constexpr int region_result = -1, not_wanted = -2;
 
 /// Region `r` of `g` as the main region of a graph with the same nodes; its inputs are arguments,
-/// and output k goes where `fate(k)` says.
-template <class Fate>
-constexpr graph region_graph(graph g, int r, Fate fate) {
+/// and output k goes where `fates[k]` says.
+constexpr graph region_graph(graph g, int r, span<const int> fates) {
   g.regions[0] = g.regions[std::size_t(r)];
   g.inputs.clear();
   g.outputs.clear();
@@ -78,9 +77,9 @@ constexpr graph region_graph(graph g, int r, Fate fate) {
   const ids outputs = g.regions[0].outputs;
   g.regions[0].outputs.clear();
   for (std::size_t k = 0; k < outputs.size(); ++k) {
-    if (fate(int(k)) == not_wanted) continue;
+    if (fates[k] == not_wanted) continue;
     g.regions[0].outputs.push_back(outputs[k]);
-    g.outputs.push_back({fate(int(k)), {}});
+    g.outputs.push_back({fates[k], {}});
   }
   return g;
 }

@@ -194,7 +194,7 @@ class node_interpreter {
     held_list ys;
     for (int k = o.carries; k < n.result_count; ++k) ys.push_back(allocate(g_.result_type(id, k)));
     for (int step = 0; step < o.length; ++step) {
-      const int t = o.reverse ? o.length - 1 - step : step;
+      const int t = o.place(step);
       for (std::size_t k = first_x; k < last_x; ++k)
         values[k] = part(xs[k - first_x], without_leading(xs[k - first_x].value.type), t);
       held_list out = run_region(n.regions[0], values);

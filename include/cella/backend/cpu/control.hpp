@@ -1,6 +1,8 @@
 // Control nodes as loops and branches over the plans of their regions.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cella/backend/cpu/kernel_calls.hpp>
 #include <cella/backend/cpu/records.hpp>
 #include <cella/backend/cpu/register_region.hpp>
@@ -24,30 +26,43 @@ struct region_program {
   static constexpr auto& graph = Root::graph;
   static constexpr int inputs = graph.regions[std::size_t(R)].input_count;
 
-  /// The output that records carry k, or -1.
-  static constexpr int record_of(int k) {
-    const auto out = graph.region_outputs(R);
-    for (int j = Carries; j < int(out.size()); ++j) {
-      if (out[std::size_t(j)] == graph.regions[std::size_t(R)].first_node + k) return j;
-    }
-    return -1;
-  }
-  static constexpr int fate(int output) {
-    if (output < Carries) return record_of(output) < 0 ? output : region_result;
-    for (int k = 0; k < Carries; ++k) {
-      if (record_of(k) == output) return not_wanted;
-    }
-    return region_result;
-  }
-  /// How many outputs before this one are results.
-  static constexpr int results_before(int output) {
-    int n = 0;
-    for (int k = 0; k < output; ++k) n += fate(k) == region_result;
-    return n;
-  }
-  static constexpr int outputs = results_before(graph.regions[std::size_t(R)].output_count);
+  static constexpr int all_outputs = graph.regions[std::size_t(R)].output_count;
 
-  static constexpr auto planned = [] { return region_graph(thaw(graph), R, fate); };
+  /// For each carry the output that records it, or -1.
+  static constexpr auto record_of = [] {
+    std::array<int, std::size_t(Carries)> found{};
+    const auto out = graph.region_outputs(R);
+    for (int k = 0; k < Carries; ++k) {
+      found[std::size_t(k)] = -1;
+      for (int j = all_outputs - 1; j >= Carries; --j) {
+        if (out[std::size_t(j)] == graph.regions[std::size_t(R)].first_node + k)
+          found[std::size_t(k)] = j;
+      }
+    }
+    return found;
+  }();
+  /// What becomes of each output: `region_result`, `not_wanted`, or the input that it replaces.
+  static constexpr auto fates = [] {
+    std::array<int, std::size_t(all_outputs)> fate{};
+    for (int k = 0; k < all_outputs; ++k)
+      fate[std::size_t(k)] =
+          k < Carries && record_of[std::size_t(k)] < 0 ? k : region_result;
+    for (int k : record_of) {
+      if (k >= 0) fate[std::size_t(k)] = not_wanted;
+    }
+    return fate;
+  }();
+  /// The place of each output among the results, if it is one.
+  static constexpr auto result_of = [] {
+    std::array<int, std::size_t(all_outputs)> place{};
+    for (int k = 1; k < all_outputs; ++k)
+      place[std::size_t(k)] =
+          place[std::size_t(k - 1)] + (fates[std::size_t(k - 1)] == region_result);
+    return place;
+  }();
+  static constexpr int outputs = int(std::ranges::count(fates, region_result));
+
+  static constexpr auto planned = [] { return region_graph(thaw(graph), R, fates); };
   static constexpr auto plan =
       make_plan<planned,
                 plan_options{element_type, lanes<element<element_type>>, true, FirstConstant}>();
@@ -153,12 +168,12 @@ class control_step {
   static constexpr tensor_type result_type(int k) { return stored(g.result_type(s.anchor, k)); }
   static std::size_t bytes(int k) { return std::size_t(operand_type(k).bytes()); }
 
-  /// The carries of a loop live in its results.
-  template <class Frame>
-  static void bind_carries(const memory& m, Frame& frame, int carries) {
+  /// The carries of a loop start in `home(k)`; mostly they live in the loop's results.
+  template <class Frame, class Home>
+  static void bind_carries(const memory& m, Frame& frame, int carries, Home home) {
     for (int k = 0; k < carries; ++k) {
-      std::memmove(result(m, k), operand(m, k), bytes(k));
-      frame.input(k, result(m, k));
+      std::memmove(home(k), operand(m, k), bytes(k));
+      frame.input(k, home(k));
     }
   }
 
@@ -201,6 +216,13 @@ class control_step {
     else
       run_scan_of_kernels(m);
   }
+  /// Where a turn of a scan finds its part of an operand, or puts its part of a result.
+  static std::byte* slice_of_operand(const memory& m, int k, std::int64_t place) {
+    return operand(m, k) + place * without_leading(operand_type(k)).bytes();
+  }
+  static std::byte* slice_of_result(const memory& m, int k, std::int64_t place) {
+    return result(m, k) + place * without_leading(result_type(k)).bytes();
+  }
   // All that these call is inlined: a call between the operations would empty the registers.
   [[gnu::flatten]] static void run_scan_in_registers(const memory& m) {
     constexpr auto o = n.attributes.template as<scan_options>();
@@ -210,13 +232,13 @@ class control_step {
     const auto in = [&](int k) { return operand(m, k); };
     body::template load<0, o.carries>(f, in);
     body::template load<slices, operands>(f, in);
-    for (int step = 0; step < o.length; ++step) {
-      const std::int64_t t = o.reverse ? o.length - 1 - step : step;
-      body::template load<o.carries, slices>(
-          f, [&](int k) { return operand(m, k) + t * without_leading(operand_type(k)).bytes(); });
+    for (int turn = 0; turn < o.length; ++turn) {
+      const std::int64_t t = o.place(turn);
+      body::template load<o.carries, slices>(f,
+                                             [&](int k) { return slice_of_operand(m, k, t); });
       body::run(f, *m.context);
       body::template store_outputs<o.carries, n.result_count>(
-          f, [&](int k) { return result(m, k) + t * without_leading(result_type(k)).bytes(); });
+          f, [&](int k) { return slice_of_result(m, k, t); });
       body::template advance<o.carries>(f);
     }
     body::template store_inputs<0, o.carries>(f, [&](int k) { return result(m, k); });
@@ -227,32 +249,26 @@ class control_step {
     region_frame<body> frame(m);
     for (int k = o.carries + o.xs; k < operands; ++k) frame.input(k, operand(m, k));
     frame.prepare();
-    const auto slice = [&](std::byte* all, const tensor_type& t, int turn) {
-      const int place = o.reverse ? o.length - 1 - turn : turn;
-      return all + place * without_leading(t).bytes();
-    };
-    const auto result_slice = [&](int k, int turn) {
-      return slice(result(m, k), result_type(k), turn);
-    };
-    for (int k = 0; k < o.carries; ++k) {
-      const int trail = o.length > 0 ? body::record_of(k) : -1;
-      std::byte* const first = trail < 0 ? result(m, k) : result_slice(trail, 0);
-      std::memmove(first, operand(m, k), bytes(k));
-      frame.input(k, first);
-    }
+    // A carry with a record starts in the record's first slice.
+    const auto trail = [](int k) { return body::record_of[std::size_t(k)]; };
+    bind_carries(m, frame, o.carries, [&](int k) {
+      return o.length == 0 || trail(k) < 0 ? result(m, k)
+                                           : slice_of_result(m, trail(k), o.place(0));
+    });
     for (int turn = 0; turn < o.length; ++turn) {
+      const int t = o.place(turn);
       for (int k = 0; k < o.carries; ++k) {
-        const int trail = body::record_of(k);
-        if (trail < 0) continue;
-        frame.input(k, result_slice(trail, turn));
-        frame.result(body::results_before(k),
-                     turn + 1 < o.length ? result_slice(trail, turn + 1) : result(m, k));
+        if (trail(k) < 0) continue;
+        frame.input(k, slice_of_result(m, trail(k), t));
+        frame.result(body::result_of[std::size_t(k)],
+                     turn + 1 < o.length ? slice_of_result(m, trail(k), o.place(turn + 1))
+                                         : result(m, k));
       }
       for (int k = o.carries; k < o.carries + o.xs; ++k)
-        frame.input(k, slice(operand(m, k), operand_type(k), turn));
+        frame.input(k, slice_of_operand(m, k, t));
       for (int k = o.carries; k < n.result_count; ++k) {
-        if (body::fate(k) == region_result)
-          frame.result(body::results_before(k), result_slice(k, turn));
+        if (body::fates[std::size_t(k)] == region_result)
+          frame.result(body::result_of[std::size_t(k)], slice_of_result(m, k, t));
       }
       frame.run();
     }
@@ -277,7 +293,7 @@ class control_step {
     constexpr auto o = n.attributes.template as<while_options>();
     region_frame<region<0, 0, o.carries>> condition(m);
     region_frame<region<1, o.carries, o.carries>> body(m);
-    bind_carries(m, body, o.carries);
+    bind_carries(m, body, o.carries, [&](int k) { return result(m, k); });
     for (int k = 0; k < operands; ++k)
       condition.input(k, k < o.carries ? result(m, k) : operand(m, k));
     for (int k = o.carries; k < operands; ++k) body.input(k, operand(m, k));

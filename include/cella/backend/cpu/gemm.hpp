@@ -139,8 +139,10 @@ struct gemm_plan {
     const bool packs = blocks.copy_a || blocks.pack_b || p.packed_b;
     // One pass up to a depth at which strips of B and a block of A fit the second-level cache:
     // partial sums cost more than a strip that outgrows the first level. Half of that cache for the
-    // only block of A, and for two of several.
-    constexpr int cache = 1 << 20, deepest = 4096 / int(sizeof(T));
+    // only block of A, and for two of several. Where A lies column by column, a block is a piece of
+    // each of `depth` far rows: fewer and longer pieces are worth another pass.
+    constexpr int cache = 1 << 20;
+    const int deepest = (blocks.a_along_rows ? 2048 : 4096) / int(sizeof(T));
     const int passes = packs ? std::max(1, (p.depth + deepest - 1) / deepest) : 1;
     const int depth = (p.depth + passes - 1) / passes;
     constexpr int block = cache * 9 / 16 / int(sizeof(T));
@@ -236,7 +238,10 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range 
       if (!output.c)
         lines.steps =
             sink.list_lines(height, width, at, p.c_row, listed.data(), int(listed.size()));
-      multiply_beside(height, vectors, task, nothing, lines);
+      if (plan.a_along_rows)
+        multiply_ahead(height, vectors, task, lines);
+      else
+        multiply_beside(height, vectors, task, nothing, lines);
       if (!output.c) sink.hand_over(tile, tile_columns, height, width, at, p.c_row, i, column);
     }
   }

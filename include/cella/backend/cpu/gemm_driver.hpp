@@ -61,6 +61,18 @@ void multiply_beside(int height, int vectors, const tile_task<T>& task, Side& si
   }
 }
 
+/// A tile that asks for A as it goes.
+template <class T>
+void multiply_ahead(int height, int vectors, const tile_task<T>& task, side_lines lines) {
+  lines.finish();
+  if (has_side_work<T>(height, vectors)) {
+    side_ahead ahead{task.a, task.a_column};
+    multiply_tile(height, task, ahead);
+  } else {
+    multiply_tile<false>(height, vectors, task);
+  }
+}
+
 /// Tiles of one product on one thread.
 template <class T, class Source>
 class tile_loops {
@@ -289,8 +301,10 @@ class tile_loops {
       multiply_beside(height, vectors, task, copy_b_, lines);
     } else if (prefetch_b_.steps > 0) {
       multiply_beside(height, vectors, task, prefetch_b_, lines);
-    } else {
+    } else if (copy_a_.steps > 0 || !plan_.a_along_rows) {
       multiply_beside(height, vectors, task, copy_a_, lines);
+    } else {
+      multiply_ahead(height, vectors, task, lines);
     }
   }
 

@@ -168,6 +168,26 @@ struct side_prefetch {
   }
 };
 
+/// Asks for what the same tile reads a few summands later, where that lies further apart than the
+/// processor looks ahead by itself: A column by column.
+struct side_ahead {
+  static constexpr int summands = 4;  ///< how far ahead
+  const char* at{};
+  std::int64_t stride{};  // bytes
+
+  side_ahead() = default;
+  /// The elements `step` apart that begin at `from`.
+  template <class T>
+  side_ahead(const T* from, std::int64_t step)
+      : at(reinterpret_cast<const char*>(from + summands * step)),
+        stride(step * std::int64_t{sizeof(T)}) {}
+
+  [[gnu::always_inline]] void step() {
+    __builtin_prefetch(at);
+    at += stride;
+  }
+};
+
 /// Asks for lines of a list.
 struct side_lines {
   const void* const* next{};

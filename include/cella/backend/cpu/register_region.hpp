@@ -303,7 +303,7 @@ class register_region {
     hand_over<body, N, last, n.operand_count, last>(f, own);
     put_slices<N, o.carries, last>(f, [&](int k) { return xs[k - o.carries]; });
     for (int step = 0; step < o.length; ++step) {
-      const int t = o.reverse ? o.length - 1 - step : step;
+      const int t = o.place(step);
       body::template load<o.carries, last>(own, [&](int k) {
         return xs[k - o.carries] + t * g.type(first_input<n.regions[0]> + k).bytes();
       });
