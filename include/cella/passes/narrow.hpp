@@ -128,7 +128,7 @@ class narrower {
                                           : fit(from, parts ? boxes_.operand_box(n, k, w)
                                                             : box::whole(shape_of(from))));
       }
-      set_operands(n, in);
+      g_.set_operands(n, in);
       place(n, w);
       order_.push_back(n);
     }
@@ -149,7 +149,7 @@ class narrower {
       in.push_back(fit(from, sliced ? w.with_leading(o.length) : w));
       place(before_.regions[std::size_t(x.regions[0])].inputs[std::size_t(k)], w);
     }
-    set_operands(n, in);
+    g_.set_operands(n, in);
     order_.push_back(n);
     if (!changes) return;
     for (int k = 0; k < x.result_count; ++k)
@@ -167,7 +167,7 @@ class narrower {
       values_[std::size_t(n)] = {in[0], w};
       return;
     }
-    set_operands(n, in);
+    g_.set_operands(n, in);
     place(n, w);
     order_.push_back(n);
   }
@@ -187,12 +187,6 @@ class narrower {
       x.attributes = o;
     }
   }
-  constexpr void set_operands(node_id n, span<const node_id> in) {
-    node& x = g_.nodes[std::size_t(n)];
-    x.first_operand = std::int32_t(g_.operand_pool.size());
-    x.operand_count = std::int32_t(in.size());
-    g_.operand_pool.insert(g_.operand_pool.end(), in.begin(), in.end());
-  }
 
   /// Window `w` of an old node's value: cut, and with zeros where the value is not known. There it
   /// is zero, or nobody reads what follows from it.
@@ -202,37 +196,28 @@ class narrower {
     t.shape = w.extents();
     const box known = common(v.at, w);
     if (known.empty)
-      return append(bound<constant_op>(), no_node,
+      return append(bound<constant_op>(), {},
                     constant_op::options{0, t.shape, std::int32_t(t.element)}, t, like);
     auto o = whole(known.extents());
     node_id n = v.id;
     if (known != v.at) {
       for (std::size_t d = 0; d < std::size_t(w.rank); ++d)
         o.start[d] = known.first[d] - v.at.first[d];
-      n = append(bound<slice_op>(), n, o, {t.element, o.shape}, like);
+      n = append(bound<slice_op>(), {&n, 1}, o, {t.element, o.shape}, like);
     }
     if (known != w) {
       for (std::size_t d = 0; d < std::size_t(w.rank); ++d)
         o.start[d] = known.first[d] - w.first[d];
       o.shape = t.shape;
-      n = append(bound<embed_op>(), n, o, t, like);
+      n = append(bound<embed_op>(), {&n, 1}, o, t, like);
     }
     return n;
   }
   /// A node in the place in the user's source of another.
-  constexpr node_id append(const op_info& op, node_id in, const attributes& o, tensor_type t,
-                           node_id like) {
-    node x = before_.nodes[std::size_t(like)];
-    x.op = &op;
-    x.attributes = o;
-    x.regions = {-1, -1};
-    x.result_count = x.first_result = 0;
-    x.type = t;
-    const auto id = node_id(g_.nodes.size());
-    g_.nodes.push_back(x);
-    set_operands(id, {&in, in < 0 ? 0u : 1u});
-    order_.push_back(id);
-    return id;
+  constexpr node_id append(const op_info& op, span<const node_id> in, const attributes& o,
+                           tensor_type t, node_id like) {
+    order_.push_back(g_.append_like(like, op, in, o, t));
+    return order_.back();
   }
 
   graph& g_;
