@@ -250,32 +250,25 @@ constexpr node_id relu_twice(rewriter& r, node_id n) { return r.operand_if<relu_
 /// order.
 constexpr node_id outer_product(rewriter& r, node_id n) {
   const auto o = r.as<matmul_op::options>(n);
-  const shape result = r.shape_of(n);
-  std::array<shape, 2> kept;
-  std::array<iteration_space::axes, 2> axes{iteration_space::no_axes, iteration_space::no_axes};
-  for (int k = 0; k < 2; ++k) {
-    const shape x = r.shape_of(r.operand(n, k));
-    const auto& factors = k == 0 ? o.a : o.b;
-    int last = -1;
+  const shape s = r.shape_of(n);
+  std::array<unsigned, 2> axes{};  // of the result, that an operand has
+  for (std::size_t k = 0; k < 2; ++k) {
+    const shape x = r.shape_of(r.operand(n, int(k)));
     for (int d = 0; d < x.rank; ++d) {
-      const std::int8_t* const first = o.result.data();
-      const std::int8_t* const end = first + result.rank;
-      const auto place = int(std::find(first, end, factors[std::size_t(d)]) - first);
-      if (place == result.rank && x[d] == 1) continue;  // summed over
-      if (place == result.rank || place <= last) return no_node;
-      last = place;
-      iteration_space::append(axes[std::size_t(k)], std::int8_t(place));
-      kept[std::size_t(k)].push_back(x[d]);
+      const int f = (k == 0 ? o.a : o.b)[std::size_t(d)];
+      const int axis = late_broadcasts::dimension_of(o.result, f);
+      if (axis < 0 && x[d] == 1) continue;  // summed over
+      if (axis < 0 || axes[k] >> axis) return no_node;
+      axes[k] |= 1u << axis;
     }
   }
-  std::array<node_id, 2> x{};
-  for (int k = 0; k < 2; ++k) {
-    const auto i = std::size_t(k);
-    x[i] = r.emit<reshape_op>({r.operand(n, k)}, reshape_op::options{kept[i]});
-    if (kept[i].rank < result.rank)
-      x[i] = r.emit<broadcast_op>({x[i]}, broadcast_op::options{result, axes[i]});
+  std::array<node_id, 2> in{};
+  for (std::size_t k = 0; k < 2; ++k) {
+    const shape own = late_broadcasts::only(s, axes[k]);
+    in[k] = r.emit<reshape_op>({r.operand(n, int(k))}, reshape_op::options{own});
+    in[k] = late_broadcasts::widened(r, in[k], s, axes[k]);
   }
-  return r.emit<mul_op>({x[0], x[1]});
+  return r.emit<mul_op>({in[0], in[1]});
 }
 
 // ---- movement
