@@ -16,18 +16,7 @@ class narrower {
       : g_(g), before_(g), boxes_(before_), values_(g.nodes.size()) {}
 
   /// Whether less is computed anywhere; parts that are only cut and joined do not count.
-  constexpr bool helps() const {
-    for (const region& r : before_.regions) {
-      for (node_id n : r.nodes) {
-        const node& x = before_.nodes[std::size_t(n)];
-        if (x.op == &input_info_of || x.op == &get_info_of || is<constant_op>(x) ||
-            is<concat_op>(x) || boxes_.moves(n) || x.result_count > 0)
-          continue;
-        if (part(n) != box::whole(x.type.shape)) return true;
-      }
-    }
-    return false;
-  }
+  constexpr bool helps() const { return helps_in(0); }
   constexpr void run() {
     for (node_id n : before_.regions[0].inputs) place(n, box::whole(shape_of(n)));
     rebuild(
@@ -42,6 +31,19 @@ class narrower {
   };
 
   constexpr shape shape_of(node_id n) const { return before_.nodes[std::size_t(n)].type.shape; }
+
+  /// Whether less is computed in a region that is rewritten, or in the loops in it.
+  constexpr bool helps_in(int r) const {
+    for (node_id n : before_.regions[std::size_t(r)].nodes) {
+      const node& x = before_.nodes[std::size_t(n)];
+      if (boxes_.owns_body(n) && helps_in(x.regions[0])) return true;
+      if (x.op == &input_info_of || x.op == &get_info_of || is<constant_op>(x) ||
+          is<concat_op>(x) || boxes_.moves(n) || x.result_count > 0)
+        continue;
+      if (part(n) != box::whole(x.type.shape)) return true;
+    }
+    return false;
+  }
 
   // ---- which part of a value is computed
 
@@ -119,14 +121,15 @@ class narrower {
       values_[std::size_t(n)] = {fit(moved, w, n), w};
     } else if (is<concat_op>(x)) {
       join(n, w);
+    } else if (x.op == &get_info_of) {
+      place(n, w);
+      order_.push_back(n);
     } else {
+      const bool parts = boxes_.has_parts(n);
       ids in;
       for (int k = 0; k < x.operand_count; ++k) {
         const node_id from = before_.operand(n, k);
-        const bool parts = boxes_.has_parts(n) && x.op != &get_info_of;
-        in.push_back(x.op == &get_info_of ? from
-                                          : fit(from, parts ? boxes_.operand_box(n, k, w)
-                                                            : box::whole(shape_of(from))));
+        in.push_back(fit(from, parts ? boxes_.operand_box(n, k, w) : box::whole(shape_of(from))));
       }
       g_.set_operands(n, in);
       place(n, w);
@@ -177,19 +180,16 @@ class narrower {
     node& x = g_.nodes[std::size_t(n)];
     values_[std::size_t(n)] = {n, w};
     x.type.shape = w.extents();
-    if (is<constant_op>(x)) {
-      auto o = x.attributes.as<constant_op::options>();
-      o.shape = x.type.shape;
-      x.attributes = o;
-    } else if (is<broadcast_op>(x)) {
-      auto o = x.attributes.as<broadcast_op::options>();
-      o.shape = x.type.shape;
-      x.attributes = o;
-    }
+    const auto resize = [&](auto options) {
+      options.shape = x.type.shape;
+      x.attributes = options;
+    };
+    if (is<constant_op>(x)) resize(x.attributes.as<constant_op::options>());
+    if (is<broadcast_op>(x)) resize(x.attributes.as<broadcast_op::options>());
   }
 
-  /// Window `w` of an old node's value: cut, and with zeros where the value is not known. There it
-  /// is zero, or nobody reads what follows from it.
+  /// Box `w` of an old node's value: cut, and with zeros where the value is not known. There it is
+  /// zero, or nobody reads what follows from it.
   constexpr node_id fit(node_id n, const box& w) { return fit(values_[std::size_t(n)], w, n); }
   constexpr node_id fit(const value& v, const box& w, node_id like) {
     tensor_type t = before_.type(like);
