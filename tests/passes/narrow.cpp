@@ -110,6 +110,16 @@ TEST_CASE("branches, and functions that are called, keep their types") {
   CHECK(largest<exp_op>(g) == length);
 }
 
+TEST_CASE("a branch of which less is read does not compute less") {
+  const auto branched = [](const vars& x) {
+    const var y = cond(
+        sum(x[0]) > 0, [&] { return exp(x[0]); }, [&] { return tanh(x[0]); });
+    return vars{slice(y, 0, 0, 1), slice(concat({x[0], x[0]}, 0), 0, 1, 2)};
+  };
+  const graph old = before(branched, {vector_type});
+  CHECK(narrow(old).nodes.size() == old.nodes.size());
+}
+
 TEST_CASE("functions of random parts compute the same") {
   generator random(11);
   const auto below = [&](int n) { return int(double(random.uniform()) * n); };

@@ -122,12 +122,7 @@ TEST_CASE("a called function keeps its signature, and recursion stays closed") {
   const node* n = find<call_op>(g);
   REQUIRE(n);
   CHECK(n->operand_count == 2);
-  value_store values;
-  bindings memory;
-  values.bind(g.input(0), memory.store(f64({3}, {1, 2, 3})));
-  values.bind(g.input(1), memory.store(scalar(3)));
-  interpret(g, values);
-  CHECK(read(values.value(g.regions[0].outputs[0])).values == reals{8, 16, 24});
+  CHECK(run_graph(g, {f64({3}, {1, 2, 3}), scalar(3)})[0].values == reals{8, 16, 24});
 }
 
 TEST_CASE("a graph without regions is left as it is") {

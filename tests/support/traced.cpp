@@ -50,22 +50,28 @@ std::vector<tensor> run_eagerly(const vars_function& f, const std::vector<tensor
   return results;
 }
 
+std::vector<tensor> run_graph(const graph& g, const std::vector<tensor>& inputs) {
+  value_store values;
+  bindings memory;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    values.bind(g.input(int(i)), memory.store(inputs[i]));
+  interpret(g, values);
+  std::vector<tensor> results;
+  for (node_id y : g.regions[0].outputs) results.push_back(read(values.value(y)));
+  return results;
+}
+
 traced_graph::traced_graph(const vars_function& f, const std::vector<tensor_type>& types) {
   b.precision = dtype::f64;
   vars x;
   for (const tensor_type& t : types)
     x.push_back({&b, b.input(t, input_role::argument, "x" + std::to_string(x.size()))});
-  for (const var& y : f(x)) outputs_.push_back(y.id);
-}
-std::vector<tensor> traced_graph::operator()(const std::vector<tensor>& inputs) const {
-  value_store values;
-  bindings memory;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    values.bind(b.g.input(int(i)), memory.store(inputs[i]));
-  interpret(b.g, values);
-  std::vector<tensor> results;
-  for (node_id y : outputs_) results.push_back(read(values.value(y)));
-  return results;
+  ids outputs;
+  for (const var& y : f(x)) {
+    outputs.push_back(y.id);
+    b.g.outputs.push_back({});
+  }
+  b.end(outputs);
 }
 
 std::vector<tensor> run_traced(const vars_function& f, const std::vector<tensor>& inputs) {

@@ -77,16 +77,18 @@ class eager_session {
 /// The results of `f` in eager mode.
 std::vector<tensor> run_eagerly(const vars_function& f, const std::vector<tensor>& inputs);
 
+/// The outputs of a graph for these inputs.
+std::vector<tensor> run_graph(const graph& g, const std::vector<tensor>& inputs);
+
 /// A graph that was traced once at run time and runs on any values.
 class traced_graph {
  public:
   traced_graph(const vars_function& f, const std::vector<tensor_type>& types);
-  std::vector<tensor> operator()(const std::vector<tensor>& inputs) const;
+  std::vector<tensor> operator()(const std::vector<tensor>& inputs) const {
+    return run_graph(b.g, inputs);
+  }
 
   builder b;
-
- private:
-  std::vector<node_id> outputs_;
 };
 
 /// The results of `f` through a graph traced at run time.

@@ -85,10 +85,8 @@ class builder : public body_builder {
   /// must mean what they meant. Operands must precede the node.
   constexpr void overwrite(node_id id, node n, span<const node_id> in,
                            span<const tensor_type> results) {
-    set_results(n, results);
-    n.first_operand = std::int32_t(g.operand_pool.size());
-    n.operand_count = std::int32_t(in.size());
-    for (node_id i : in) g.operand_pool.push_back(i);
+    g.set_results(n, results);
+    g.set_operands(n, in);
     g.nodes[std::size_t(id)] = n;
     if (evaluates(n.region)) eager->evaluate(g, id);
   }
@@ -282,7 +280,7 @@ class builder : public body_builder {
       for (node_id o : from.operands(x.nodes[i])) g.operand_pool.push_back(mapped(o));
       if (n.result_count) {
         const auto first = from.results.begin() + n.first_result;
-        set_results(n, list<tensor_type>(first, first + n.result_count));
+        g.set_results(n, list<tensor_type>(first, first + n.result_count));
       }
       n.cell = g.intern(from.view(n.cell));
       for (std::int32_t& s : n.regions) {

@@ -101,6 +101,43 @@ struct graph {
     characters.insert(characters.end(), s.begin(), s.end());
     return r;
   }
+  /// Appends a node to the array, not to its region's list, and returns its id.
+  constexpr node_id append(const node& n) {
+    nodes.push_back(n);
+    return node_id(nodes.size()) - 1;
+  }
+  /// The same for an application of `op` that belongs where node `like` is: in its region, and at
+  /// its place in the user's source.
+  constexpr node_id append_like(node_id like, const op_info& op, span<const node_id> in,
+                                const attributes& options, const tensor_type& type) {
+    node n = nodes[std::size_t(like)];
+    n.op = &op;
+    n.attributes = options;
+    n.regions = {-1, -1};
+    n.result_count = n.first_result = 0;
+    n.type = type;
+    set_operands(n, in);
+    return append(n);
+  }
+  /// Gives a node, appended or not yet, these operands, which must not lie in the pool themselves.
+  constexpr void set_operands(node& n, span<const node_id> in) {
+    n.first_operand = std::int32_t(operand_pool.size());
+    n.operand_count = std::int32_t(in.size());
+    for (node_id i : in) operand_pool.push_back(i);
+  }
+  constexpr void set_operands(node_id n, span<const node_id> in) {
+    set_operands(nodes[std::size_t(n)], in);
+  }
+  /// Gives a node, appended or not yet, several results of these types.
+  constexpr void set_results(node& n, span<const tensor_type> types) {
+    n.type = {dtype::tuple, {}};
+    n.first_result = std::int32_t(results.size());
+    n.result_count = std::int32_t(types.size());
+    for (const tensor_type& t : types) results.push_back(t);
+  }
+  constexpr void set_results(node_id n, span<const tensor_type> types) {
+    set_results(nodes[std::size_t(n)], types);
+  }
   /// The main region's input `i` as a node.
   constexpr node_id input(int i) const { return regions[0].inputs[std::size_t(i)]; }
   /// Whether a call gives new values to some of its inputs.

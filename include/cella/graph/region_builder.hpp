@@ -87,10 +87,8 @@ class region_builder {
     n.attributes = options;
     if (op.results) {
       std::array<tensor_type, 8> out{};
-      n.result_count = op.results(types, options, out);
-      n.first_result = std::int32_t(g.results.size());
-      for (int k = 0; k < n.result_count; ++k) g.results.push_back(out[std::size_t(k)]);
-      n.type = {dtype::tuple, {}};
+      const int count = op.results(types, options, out);
+      g.set_results(n, {out.data(), std::size_t(count)});
     } else {
       n.type = op.infer(types, options);
     }
@@ -118,7 +116,7 @@ class region_builder {
     n.cell = cell_;
     n.regions = regions;
     n.attributes = options;
-    set_results(n, results);
+    g.set_results(n, results);
     return append(n, in);
   }
 
@@ -295,12 +293,6 @@ class region_builder {
 
  protected:
   constexpr bool evaluates(int r) const { return eager && r == 0; }
-  constexpr void set_results(node& n, span<const tensor_type> types) {
-    n.first_result = std::int32_t(g.results.size());
-    n.result_count = std::int32_t(types.size());
-    n.type = {dtype::tuple, {}};
-    for (const tensor_type& t : types) g.results.push_back(t);
-  }
   /// The result types of a node that no rule infers; empty for others.
   static constexpr list<tensor_type> results_of(const graph& from, const node& n) {
     list<tensor_type> types;
@@ -315,9 +307,7 @@ class region_builder {
   }
   constexpr node_id append(node n, span<const node_id> in) { return append(n, in, here()); }
   constexpr node_id append(node n, span<const node_id> in, int r) {
-    n.first_operand = std::int32_t(g.operand_pool.size());
-    n.operand_count = std::int32_t(in.size());
-    for (node_id i : in) g.operand_pool.push_back(i);
+    g.set_operands(n, in);
     const node_id id = place(n, r);
     if (evaluates(r)) eager->evaluate(g, id);
     return id;
@@ -326,8 +316,7 @@ class region_builder {
     region& owner = g.regions[std::size_t(r)];
     n.region = r;
     n.position = std::int32_t(owner.nodes.size());
-    const auto id = node_id(g.nodes.size());
-    g.nodes.push_back(n);
+    const node_id id = g.append(n);
     owner.nodes.push_back(id);
     return id;
   }

@@ -4,10 +4,9 @@
 // not kept: the sign of a zero. `x * 0` stays (x may be infinite or NaN), and so does `x - x`.
 #pragma once
 
-#include <algorithm>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/pooling.hpp>
-#include <cella/ops/slicing.hpp>
+#include <cella/passes/fold_movement.hpp>
 #include <cella/passes/late_broadcasts.hpp>
 #include <cella/passes/rewrite.hpp>
 
@@ -243,108 +242,32 @@ constexpr node_id same_choice(rewriter& r, node_id n) {
 /// relu(relu(x)) = relu(x)
 constexpr node_id relu_twice(rewriter& r, node_id n) { return r.operand_if<relu_op>(n, 0); }
 
-// ---- products
+// ---- products and sums
 
 /// A matrix product that sums over one element = the elementwise product of both operands, spread
 /// over the result: loops fuse it with what follows. The operands' axes must be in the result's
 /// order.
 constexpr node_id outer_product(rewriter& r, node_id n) {
   const auto o = r.as<matmul_op::options>(n);
-  const shape result = r.shape_of(n);
-  std::array<shape, 2> kept;
-  std::array<iteration_space::axes, 2> axes{iteration_space::no_axes, iteration_space::no_axes};
-  for (int k = 0; k < 2; ++k) {
-    const shape x = r.shape_of(r.operand(n, k));
-    const auto& factors = k == 0 ? o.a : o.b;
-    int last = -1;
+  const shape s = r.shape_of(n);
+  std::array<unsigned, 2> axes{};  // of the result, that an operand has
+  for (std::size_t k = 0; k < 2; ++k) {
+    const shape x = r.shape_of(r.operand(n, int(k)));
     for (int d = 0; d < x.rank; ++d) {
-      const std::int8_t* const first = o.result.data();
-      const std::int8_t* const end = first + result.rank;
-      const auto place = int(std::find(first, end, factors[std::size_t(d)]) - first);
-      if (place == result.rank && x[d] == 1) continue;  // summed over
-      if (place == result.rank || place <= last) return no_node;
-      last = place;
-      iteration_space::append(axes[std::size_t(k)], std::int8_t(place));
-      kept[std::size_t(k)].push_back(x[d]);
+      const int f = (k == 0 ? o.a : o.b)[std::size_t(d)];
+      const int axis = late_broadcasts::dimension_of(o.result, f);
+      if (axis < 0 && x[d] == 1) continue;  // summed over
+      if (axis < 0 || axes[k] >> axis) return no_node;
+      axes[k] |= 1u << axis;
     }
   }
-  std::array<node_id, 2> x{};
-  for (int k = 0; k < 2; ++k) {
-    const auto i = std::size_t(k);
-    x[i] = r.emit<reshape_op>({r.operand(n, k)}, reshape_op::options{kept[i]});
-    if (kept[i].rank < result.rank)
-      x[i] = r.emit<broadcast_op>({x[i]}, broadcast_op::options{result, axes[i]});
+  std::array<node_id, 2> in{};
+  for (std::size_t k = 0; k < 2; ++k) {
+    const shape own = late_broadcasts::only(s, axes[k]);
+    in[k] = r.emit<reshape_op>({r.operand(n, int(k))}, reshape_op::options{own});
+    in[k] = late_broadcasts::widened(r, in[k], s, axes[k]);
   }
-  return r.emit<mul_op>({x[0], x[1]});
-}
-
-// ---- movement
-
-/// f(x) = x, for operations that only mark a value while it is differentiated
-constexpr node_id operand_itself(rewriter& r, node_id n) { return r.operand(n, 0); }
-
-/// reshape(x) = x, to its own shape
-constexpr node_id same_shape(rewriter& r, node_id n) {
-  return r.shape_of(r.operand(n, 0)) == r.shape_of(n) ? r.operand(n, 0) : no_node;
-}
-/// reshape(reshape(x)) = reshape(x)
-constexpr node_id reshape_twice(rewriter& r, node_id n) {
-  const node_id x = r.operand_if<reshape_op>(n, 0);
-  return x < 0 ? no_node : r.emit<reshape_op>({r.operand(x, 0)}, r.as<reshape_op::options>(n));
-}
-/// transpose(x) = x, for the permutation that changes nothing
-constexpr node_id no_permutation(rewriter& r, node_id n) {
-  const auto p = r.as<transpose_op::options>(n).permutation;
-  for (int i = 0; i < r.shape_of(n).rank; ++i) {
-    if (p[std::size_t(i)] != i) return no_node;
-  }
-  return r.operand(n, 0);
-}
-/// transpose(transpose(x)) = transpose(x)
-constexpr node_id transpose_twice(rewriter& r, node_id n) {
-  const node_id x = r.operand_if<transpose_op>(n, 0);
-  if (x < 0) return no_node;
-  const auto inner = r.as<transpose_op::options>(x).permutation;
-  auto o = r.as<transpose_op::options>(n);
-  for (int i = 0; i < r.shape_of(n).rank; ++i) {
-    std::int8_t& p = o.permutation[std::size_t(i)];
-    p = inner[std::size_t(p)];
-  }
-  return r.emit<transpose_op>({r.operand(x, 0)}, o);
-}
-/// broadcast(broadcast(x)) = broadcast(x)
-constexpr node_id broadcast_twice(rewriter& r, node_id n) {
-  const node_id x = r.operand_if<broadcast_op>(n, 0);
-  if (x < 0) return no_node;
-  auto inner = r.as<broadcast_op::options>(x);
-  const auto outer = r.as<broadcast_op::options>(n);
-  for (std::int8_t& a : inner.axes) {
-    if (a >= 0) a = outer.axes[std::size_t(a)];
-  }
-  inner.shape = outer.shape;
-  return r.emit<broadcast_op>({r.operand(x, 0)}, inner);
-}
-/// slice(x) = x, of everything
-constexpr node_id whole_slice(rewriter& r, node_id n) {
-  if (r.shape_of(r.operand(n, 0)) != r.shape_of(n)) return no_node;
-  for (std::int32_t s : r.as<slice_op::options>(n).start) {
-    if (s != 0) return no_node;
-  }
-  return r.operand(n, 0);
-}
-/// slice(slice(x)) = slice(x)
-constexpr node_id slice_twice(rewriter& r, node_id n) {
-  const node_id x = r.operand_if<slice_op>(n, 0);
-  if (x < 0) return no_node;
-  const auto inner = r.as<slice_op::options>(x);
-  auto o = r.as<slice_op::options>(n);
-  for (std::size_t i = 0; i < std::size_t(o.shape.rank); ++i) {
-    const int step = int(inner.step[i]) * o.step[i];
-    if (step < -32768 || step > 32767) return no_node;
-    o.start[i] = inner.start[i] + o.start[i] * inner.step[i];
-    o.step[i] = std::int16_t(step);
-  }
-  return r.emit<slice_op>({r.operand(x, 0)}, o);
+  return r.emit<mul_op>({in[0], in[1]});
 }
 /// sum(broadcast(x)) = count broadcast(sum(x)): the repeated axes that are summed give the count;
 /// reassociates
@@ -383,55 +306,10 @@ constexpr node_id sum_of_broadcast(rewriter& r, node_id n) {
   return r.shape_of(y) == rest.shape ? y : r.emit<broadcast_op>({y}, rest);
 }
 
-/// embed(a) + embed(b) + ... = concat(a, b, ...) for parts that lie side by side and fill the
-/// result: what the gradient of a split is.
-struct side_by_side {
-  std::array<node_id, 8> parts{};  ///< the embeddings
-  int count{};
+// ---- marks
 
-  /// Collects the terms of a sum; false if one is not an embedding or there are too many.
-  constexpr bool collect(const rewriter& r, node_id n) {
-    if (r.is<add_op>(n)) return collect(r, r.operand(n, 1)) && collect(r, r.operand(n, 0));
-    if (!r.is<embed_op>(n) || count == int(parts.size())) return false;
-    parts[std::size_t(count++)] = n;
-    return true;
-  }
-  /// The axis that the parts divide; -1 if they do not. Sorts them along it.
-  constexpr int axis(const rewriter& r) {
-    const shape whole = r.shape_of(parts[0]);
-    const shape first = r.shape_of(r.operand(parts[0], 0));
-    int a = 0;
-    while (a < whole.rank && first[a] == whole[a]) ++a;
-    if (a == whole.rank) return -1;
-    auto start = [&](node_id n) { return r.as<embed_op::options>(n).start[std::size_t(a)]; };
-    std::sort(parts.begin(), parts.begin() + count,
-              [&](node_id x, node_id y) { return start(x) < start(y); });
-    int end = 0;
-    for (int k = 0; k < count; ++k) {
-      const node_id n = parts[std::size_t(k)];
-      const shape part = r.shape_of(r.operand(n, 0));
-      const auto o = r.as<embed_op::options>(n);
-      for (int d = 0; d < whole.rank; ++d) {
-        const bool fills = d == a || part[d] == whole[d];
-        if (!fills || o.step[std::size_t(d)] != 1) return -1;
-      }
-      if (start(n) != end) return -1;
-      end += part[a];
-    }
-    return end == whole[a] ? a : -1;
-  }
-};
-constexpr node_id joined_parts(rewriter& r, node_id n) {
-  if (!r.is<embed_op>(r.operand(n, 1))) return no_node;
-  side_by_side sum;
-  if (!sum.collect(r, n)) return no_node;
-  const int a = sum.axis(r);
-  if (a < 0) return no_node;
-  std::array<node_id, 8> in{};
-  for (int k = 0; k < sum.count; ++k) in[std::size_t(k)] = r.operand(sum.parts[std::size_t(k)], 0);
-  return r.emit(bound<concat_op>(), span<const node_id>(in.data(), std::size_t(sum.count)),
-                concat_op::options{a});
-}
+/// f(x) = x, for operations that only mark a value while it is differentiated
+constexpr node_id operand_itself(rewriter& r, node_id n) { return r.operand(n, 0); }
 
 // clang-format off
 inline constexpr std::array rules{

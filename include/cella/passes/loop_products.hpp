@@ -86,25 +86,8 @@ class loop_product_mover {
   /// A node beside the scan, in its place in the user's source.
   constexpr node_id append(const op_info& op, span<const node_id> in, const attributes& o,
                            tensor_type type) {
-    node n = g_.nodes[std::size_t(scan_)];
-    n.op = &op;
-    n.attributes = o;
-    n.regions = {-1, -1};
-    n.result_count = n.first_result = 0;
-    n.type = type;
-    n.first_operand = std::int32_t(g_.operand_pool.size());
-    n.operand_count = std::int32_t(in.size());
-    for (node_id i : in) g_.operand_pool.push_back(i);
-    const auto id = node_id(g_.nodes.size());
-    g_.nodes.push_back(n);
-    order_.push_back(id);
-    return id;
-  }
-  constexpr void set_operands(const ids& in) {
-    node& n = g_.nodes[std::size_t(scan_)];
-    n.first_operand = std::int32_t(g_.operand_pool.size());
-    n.operand_count = std::int32_t(in.size());
-    g_.operand_pool.insert(g_.operand_pool.end(), in.begin(), in.end());
+    order_.push_back(g_.append_like(scan_, op, in, o, type));
+    return order_.back();
   }
   constexpr ids operands() const {
     const auto in = g_.operands(scan_);
@@ -134,8 +117,7 @@ class loop_product_mover {
       for (std::size_t k = 0; k < std::size_t(n.operand_count); ++k)
         g_.operand_pool.push_back(copy_of(g_.operand_pool[first + k]));
       n.region = made;
-      copies[i] = node_id(g_.nodes.size());
-      g_.nodes.push_back(n);
+      copies[i] = g_.append(n);
     }
     for (node_id& n : body.inputs) n = copy_of(n);
     for (node_id& n : body.outputs) n = copy_of(n);
@@ -216,7 +198,7 @@ class loop_product_mover {
       ids now = outer;
       const auto at = std::ptrdiff_t(o.carries + o.xs);
       now.insert(now.begin() + at, made);
-      set_operands(now);
+      g_.set_operands(scan_, now);
       ++o.xs;
       g_.nodes[std::size_t(scan_)].attributes = o;
       node& x = g_.nodes[std::size_t(n)];  // the product's place is an input now
@@ -255,7 +237,7 @@ class loop_product_mover {
       tensor_type type = g_.type(from[0]);
       std::swap(type.shape[0], type.shape[1]);
       in.push_back(append(bound<transpose_op>(), from, transpose_op::options{{1, 0}}, type));
-      set_operands(in);
+      g_.set_operands(scan_, in);
       auto o = product(n);
       auto& axes = i == 0 ? o.a : o.b;
       std::swap(axes[0], axes[1]);
@@ -270,8 +252,7 @@ class loop_product_mover {
     x.op = &input_info_of;
     x.type = type;
     x.region = g_.nodes[std::size_t(scan_)].regions[0];
-    const auto id = node_id(g_.nodes.size());
-    g_.nodes.push_back(x);
+    const node_id id = g_.append(x);
     r.nodes.insert(r.nodes.begin(), id);
     g_.number_nodes(r);
     r.inputs.push_back(id);
@@ -320,7 +301,7 @@ class loop_product_mover {
     r.outputs.push_back(n);
     list<tensor_type> types = result_types();
     types.push_back(with_leading(options().length, g_.type(n)));
-    set_results(types);
+    g_.set_results(scan_, types);
     return get(int(types.size()) - 1);
   }
   constexpr list<tensor_type> result_types() const {
@@ -328,12 +309,6 @@ class loop_product_mover {
     for (int q = 0; q < g_.nodes[std::size_t(scan_)].result_count; ++q)
       types.push_back(g_.result_type(scan_, q));
     return types;
-  }
-  constexpr void set_results(const list<tensor_type>& types) {
-    node& n = g_.nodes[std::size_t(scan_)];
-    n.first_result = std::int32_t(g_.results.size());
-    n.result_count = std::int32_t(types.size());
-    g_.results.insert(g_.results.end(), types.begin(), types.end());
   }
   constexpr node_id get(int k) {
     const std::array in{scan_};
@@ -386,10 +361,10 @@ class loop_product_mover {
     g_.number_nodes(r);
     ids in = operands();
     in.erase(in.begin() + k);
-    set_operands(in);
+    g_.set_operands(scan_, in);
     list<tensor_type> types = result_types();
     types.erase(types.begin() + k);
-    set_results(types);
+    g_.set_results(scan_, types);
     scan_options o = options();
     --o.carries;
     g_.nodes[std::size_t(scan_)].attributes = o;

@@ -28,8 +28,7 @@ constexpr node_id copy_of(graph& g, node_id n) {
   const auto first = std::int32_t(g.operand_pool.size());
   for (int i = 0; i < x.operand_count; ++i) g.operand_pool.push_back(g.operand(n, i));
   x.first_operand = first;
-  g.nodes.push_back(x);
-  return node_id(g.nodes.size()) - 1;
+  return g.append(x);
 }
 
 }  // namespace detail

@@ -16,18 +16,7 @@ class narrower {
       : g_(g), before_(g), boxes_(before_), values_(g.nodes.size()) {}
 
   /// Whether less is computed anywhere; parts that are only cut and joined do not count.
-  constexpr bool helps() const {
-    for (const region& r : before_.regions) {
-      for (node_id n : r.nodes) {
-        const node& x = before_.nodes[std::size_t(n)];
-        if (x.op == &input_info_of || x.op == &get_info_of || is<constant_op>(x) ||
-            is<concat_op>(x) || boxes_.moves(n) || x.result_count > 0)
-          continue;
-        if (part(n) != box::whole(x.type.shape)) return true;
-      }
-    }
-    return false;
-  }
+  constexpr bool helps() const { return helps_in(0); }
   constexpr void run() {
     for (node_id n : before_.regions[0].inputs) place(n, box::whole(shape_of(n)));
     rebuild(
@@ -42,6 +31,19 @@ class narrower {
   };
 
   constexpr shape shape_of(node_id n) const { return before_.nodes[std::size_t(n)].type.shape; }
+
+  /// Whether less is computed in a region that is rewritten, or in the loops in it.
+  constexpr bool helps_in(int r) const {
+    for (node_id n : before_.regions[std::size_t(r)].nodes) {
+      const node& x = before_.nodes[std::size_t(n)];
+      if (boxes_.owns_body(n) && helps_in(x.regions[0])) return true;
+      if (x.op == &input_info_of || x.op == &get_info_of || is<constant_op>(x) ||
+          is<concat_op>(x) || boxes_.moves(n) || x.result_count > 0)
+        continue;
+      if (part(n) != box::whole(x.type.shape)) return true;
+    }
+    return false;
+  }
 
   // ---- which part of a value is computed
 
@@ -119,16 +121,17 @@ class narrower {
       values_[std::size_t(n)] = {fit(moved, w, n), w};
     } else if (is<concat_op>(x)) {
       join(n, w);
+    } else if (x.op == &get_info_of) {
+      place(n, w);
+      order_.push_back(n);
     } else {
+      const bool parts = boxes_.has_parts(n);
       ids in;
       for (int k = 0; k < x.operand_count; ++k) {
         const node_id from = before_.operand(n, k);
-        const bool parts = boxes_.has_parts(n) && x.op != &get_info_of;
-        in.push_back(x.op == &get_info_of ? from
-                                          : fit(from, parts ? boxes_.operand_box(n, k, w)
-                                                            : box::whole(shape_of(from))));
+        in.push_back(fit(from, parts ? boxes_.operand_box(n, k, w) : box::whole(shape_of(from))));
       }
-      set_operands(n, in);
+      g_.set_operands(n, in);
       place(n, w);
       order_.push_back(n);
     }
@@ -149,7 +152,7 @@ class narrower {
       in.push_back(fit(from, sliced ? w.with_leading(o.length) : w));
       place(before_.regions[std::size_t(x.regions[0])].inputs[std::size_t(k)], w);
     }
-    set_operands(n, in);
+    g_.set_operands(n, in);
     order_.push_back(n);
     if (!changes) return;
     for (int k = 0; k < x.result_count; ++k)
@@ -167,7 +170,7 @@ class narrower {
       values_[std::size_t(n)] = {in[0], w};
       return;
     }
-    set_operands(n, in);
+    g_.set_operands(n, in);
     place(n, w);
     order_.push_back(n);
   }
@@ -177,62 +180,44 @@ class narrower {
     node& x = g_.nodes[std::size_t(n)];
     values_[std::size_t(n)] = {n, w};
     x.type.shape = w.extents();
-    if (is<constant_op>(x)) {
-      auto o = x.attributes.as<constant_op::options>();
-      o.shape = x.type.shape;
-      x.attributes = o;
-    } else if (is<broadcast_op>(x)) {
-      auto o = x.attributes.as<broadcast_op::options>();
-      o.shape = x.type.shape;
-      x.attributes = o;
-    }
-  }
-  constexpr void set_operands(node_id n, span<const node_id> in) {
-    node& x = g_.nodes[std::size_t(n)];
-    x.first_operand = std::int32_t(g_.operand_pool.size());
-    x.operand_count = std::int32_t(in.size());
-    g_.operand_pool.insert(g_.operand_pool.end(), in.begin(), in.end());
+    const auto resize = [&](auto options) {
+      options.shape = x.type.shape;
+      x.attributes = options;
+    };
+    if (is<constant_op>(x)) resize(x.attributes.as<constant_op::options>());
+    if (is<broadcast_op>(x)) resize(x.attributes.as<broadcast_op::options>());
   }
 
-  /// Window `w` of an old node's value: cut, and with zeros where the value is not known. There it
-  /// is zero, or nobody reads what follows from it.
+  /// Box `w` of an old node's value: cut, and with zeros where the value is not known. There it is
+  /// zero, or nobody reads what follows from it.
   constexpr node_id fit(node_id n, const box& w) { return fit(values_[std::size_t(n)], w, n); }
   constexpr node_id fit(const value& v, const box& w, node_id like) {
     tensor_type t = before_.type(like);
     t.shape = w.extents();
     const box known = common(v.at, w);
     if (known.empty)
-      return append(bound<constant_op>(), no_node,
+      return append(bound<constant_op>(), {},
                     constant_op::options{0, t.shape, std::int32_t(t.element)}, t, like);
     auto o = whole(known.extents());
     node_id n = v.id;
     if (known != v.at) {
       for (std::size_t d = 0; d < std::size_t(w.rank); ++d)
         o.start[d] = known.first[d] - v.at.first[d];
-      n = append(bound<slice_op>(), n, o, {t.element, o.shape}, like);
+      n = append(bound<slice_op>(), {&n, 1}, o, {t.element, o.shape}, like);
     }
     if (known != w) {
       for (std::size_t d = 0; d < std::size_t(w.rank); ++d)
         o.start[d] = known.first[d] - w.first[d];
       o.shape = t.shape;
-      n = append(bound<embed_op>(), n, o, t, like);
+      n = append(bound<embed_op>(), {&n, 1}, o, t, like);
     }
     return n;
   }
   /// A node in the place in the user's source of another.
-  constexpr node_id append(const op_info& op, node_id in, const attributes& o, tensor_type t,
-                           node_id like) {
-    node x = before_.nodes[std::size_t(like)];
-    x.op = &op;
-    x.attributes = o;
-    x.regions = {-1, -1};
-    x.result_count = x.first_result = 0;
-    x.type = t;
-    const auto id = node_id(g_.nodes.size());
-    g_.nodes.push_back(x);
-    set_operands(id, {&in, in < 0 ? 0u : 1u});
-    order_.push_back(id);
-    return id;
+  constexpr node_id append(const op_info& op, span<const node_id> in, const attributes& o,
+                           tensor_type t, node_id like) {
+    order_.push_back(g_.append_like(like, op, in, o, t));
+    return order_.back();
   }
 
   graph& g_;

@@ -172,11 +172,7 @@ class pruner {
       for (std::size_t k = 0; k < operands.size(); ++k) {
         if (needed[k]) in.push_back(map[place(operands[k])]);
       }
-      if (n.result_count) {
-        n.first_result = std::int32_t(to_.results.size());
-        n.result_count = std::int32_t(results.size());
-        to_.results.insert(to_.results.end(), results.begin(), results.end());
-      }
+      if (n.result_count) to_.set_results(n, results);
       map[i] = append(n, in, q);
     }
     ids out;
@@ -239,11 +235,8 @@ class pruner {
     region& r = to_.regions[std::size_t(q)];
     n.region = q;
     n.position = std::int32_t(r.nodes.size());
-    n.first_operand = std::int32_t(to_.operand_pool.size());
-    n.operand_count = std::int32_t(in.size());
-    to_.operand_pool.insert(to_.operand_pool.end(), in.begin(), in.end());
-    const auto id = node_id(to_.nodes.size());
-    to_.nodes.push_back(n);
+    to_.set_operands(n, in);
+    const node_id id = to_.append(n);
     r.nodes.push_back(id);
     return id;
   }

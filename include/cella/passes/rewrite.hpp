@@ -96,28 +96,15 @@ class rewriter {
                          const attributes& options = {}) {
     std::array<tensor_type, 8> types{};
     std::size_t k = 0;
-    node n = g_.nodes[std::size_t(current_)];  // its place in the user's source and its cell
-    n.op = &op;
-    n.attributes = options;
-    n.regions = {-1, -1};
-    n.first_operand = std::int32_t(g_.operand_pool.size());
-    n.operand_count = std::int32_t(in.size());
-    for (node_id i : in) {
-      types[k++] = g_.type(i);
-      g_.operand_pool.push_back(i);
-    }
-    n.result_count = n.first_result = 0;
+    for (node_id i : in) types[k++] = g_.type(i);
     const span<const tensor_type> operands(types.data(), k);
-    if (op.results) {
-      std::array<tensor_type, 8> out{};
-      n.result_count = op.results(operands, options, out);
-      n.first_result = std::int32_t(g_.results.size());
-      for (int r = 0; r < n.result_count; ++r) g_.results.push_back(out[std::size_t(r)]);
-      n.type = {dtype::tuple, {}};
-    } else {
-      n.type = op.infer(operands, options);
-    }
-    return append(n);
+    if (!op.results)
+      return simplified(g_.append_like(current_, op, in, options, op.infer(operands, options)));
+    std::array<tensor_type, 8> out{};
+    const int count = op.results(operands, options, out);
+    const node_id made = g_.append_like(current_, op, in, options, {});
+    g_.set_results(made, {out.data(), std::size_t(count)});
+    return simplified(made);
   }
   template <class Op>
   constexpr node_id emit(std::initializer_list<node_id> in, const attributes& options = {}) {
@@ -125,16 +112,8 @@ class rewriter {
   }
   /// Result `k` of a node with several.
   constexpr node_id get(node_id from, int k) {
-    node n = g_.nodes[std::size_t(from)];
-    n.op = &get_info_of;
-    n.attributes = get_attributes{k};
-    n.regions = {-1, -1};
-    n.first_operand = std::int32_t(g_.operand_pool.size());
-    n.operand_count = 1;
-    g_.operand_pool.push_back(from);
-    n.type = g_.result_type(from, k);
-    n.result_count = n.first_result = 0;
-    return append(n);
+    return simplified(
+        g_.append_like(from, get_info_of, {&from, 1}, get_attributes{k}, g_.result_type(from, k)));
   }
   constexpr node_id constant(double value, const tensor_type& t) {
     return emit<constant_op>({}, constant_op::options{value, t.shape, std::int32_t(t.element)});
@@ -201,15 +180,14 @@ class rewriter {
     }
     return no_node;
   }
-  constexpr node_id append(const node& n) {
-    const auto id = node_id(g_.nodes.size());
-    g_.nodes.push_back(n);
-    renamed_.push_back(id);
+  /// What takes the place of a node that was just appended: itself if no rule matches.
+  constexpr node_id simplified(node_id n) {
+    renamed_.push_back(n);
     if (!users_.empty()) users_.push_back(1);
-    const node_id instead = first_match(id);
+    const node_id instead = first_match(n);
     if (instead >= 0) return instead;
-    place(id);
-    return id;
+    place(n);
+    return n;
   }
   constexpr void place(node_id n) {
     g_.nodes[std::size_t(n)].position = std::int32_t(order_.size());
