@@ -241,8 +241,11 @@ class convolution_model {
   constexpr double products() const {
     const double L = s_.lanes, most = registers_ == 32 ? 14 : 6;
     const double n = tiles();
-    if (pass_ == convolution_pass::filter_gradient)
-      return winograd::products * n * s_.channels * (s_.filters / L);
+    if (pass_ == convolution_pass::filter_gradient) {
+      // Tiles of 8 channels; one block alone loads more than it multiplies.
+      const double blocks = s_.filters / L;
+      return winograd::products * n * s_.channels / 8 * tile(8, blocks, 8 + blocks);
+    }
     const bool backward = pass_ == convolution_pass::image_gradient;
     const double blocks = (backward ? s_.channels : s_.filters) / L;
     const double pairs = double(std::int64_t(blocks / 2)), single = blocks - 2 * pairs;
@@ -256,13 +259,15 @@ class convolution_model {
   }
   /// Nanoseconds of Winograd's transforms: of tiles, of both operands or of operand and result, and
   /// of filters. Those are four times as large as the filters; what does not fit a cache is
-  /// fetched, written and read.
+  /// fetched, written and read. A filter gradient keeps the tiles of both operands in memory.
   constexpr double transforms() const {
-    const double L = s_.lanes;
+    const double L = s_.lanes, size = double(size_of(s_.element));
     const double filters = winograd::products * double(s_.channels) * s_.filters;
-    const double bytes = filters * double(size_of(s_.element));
-    return winograd::products * tiles() * (s_.channels + s_.filters) / L / m_.transforms +
-           (bytes > m_.cache ? 3 * bytes / m_.copies : filters / L / m_.transforms);
+    const double moved = winograd::products * tiles() * (s_.channels + s_.filters);
+    const bool stored = pass_ == convolution_pass::filter_gradient && moved * size > m_.cache;
+    return moved / L / m_.transforms + (stored ? moved * size / m_.copies : 0) +
+           (filters * size > m_.cache ? 3 * filters * size / m_.copies
+                                      : filters / L / m_.transforms);
   }
   /// What does not fit a cache comes from memory once.
   constexpr double memory() const {

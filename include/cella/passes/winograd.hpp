@@ -23,10 +23,11 @@ constexpr std::int64_t filter_size(int in_blocks, int out_blocks, int lanes) {
   return products * plane(std::int64_t{in_blocks} * out_blocks * lanes, lanes);
 }
 
-/// A weight gradient transforms tiles in this many chunks.
+/// A weight gradient transforms tiles in this many chunks: each is to stay near the core until it
+/// is multiplied, but each is two steps of the plan, too.
 constexpr int gradient_chunks(int in_blocks, int out_blocks, int tiles, int lanes) {
   const std::int64_t elements = products * std::int64_t{in_blocks + out_blocks} * tiles * lanes;
-  return int(std::clamp<std::int64_t>((elements + (1 << 20) - 1) >> 20, 1, 4));
+  return int(std::clamp<std::int64_t>((elements + (1 << 18) - 1) >> 18, 1, 4));
 }
 /// Elements of the transformed tiles of a chunk.
 constexpr std::int64_t gradient_tiles_size(int in_blocks, int out_blocks, int tiles, int lanes) {

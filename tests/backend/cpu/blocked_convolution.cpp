@@ -216,12 +216,19 @@ TEST_CASE_TEMPLATE("direct kernels in blocks follow double precision, all three 
        {square(1, 1, 1, 1, 1, 1, 0), square(2, 1, 7, 2, 3, 1, 1), square(3, 2, 5, 1, 1, 1, 0),
         square(1, 1, 15, 3, 3, 2, 1), square(2, 3, 13, 1, 1, 2, 0), square(1, 2, 8, 4, 2, 2, 0),
         square(1, 1, 11, 1, 5, 3, 2), square(2, 1, 9, 5, 3, 1, 0), square(1, 2, 17, 2, 3, 2, 0),
-        square(1, 1, 6, 1, 3, 1, 2)}) {
+        square(1, 1, 6, 1, 3, 1, 2),
+        // One block of filters alone, whose gradient takes three taps at a time; in the second
+        // image no pixel has all three inside.
+        square(2, 2, 9, 1, 3, 1, 1), square(2, 1, 2, 1, 7, 1, 3), square(1, 2, 9, 1, 4, 1, 1),
+        square(1, 1, 8, 1, 2, 1, 0), square(1, 1, 9, 4, 3, 1, 1), square(1, 1, 10, 1, 5, 2, 2)}) {
     CAPTURE(e.height);
     CAPTURE(e.kernel_height);
     CAPTURE(e.stride_vertical);
     check_direct<T>(e, random);
   }
+  blocked_convolution_extents column = square(2, 1, 23, 1, 3, 1, 1);
+  column.width = column.out_width = 1;
+  check_direct<T>(column, random);
 }
 
 TEST_CASE_TEMPLATE("Winograd's kernels follow double precision, all three passes", T, float,

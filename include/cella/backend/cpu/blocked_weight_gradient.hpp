@@ -58,6 +58,8 @@ inline constexpr int gradient_channels = lanes<T> == 16  ? 8
                                          : lanes<T> >= 4 ? 4
                                                          : lanes<T>;
 inline constexpr int gradient_blocks = vector_registers == 32 ? 3 : 2;
+/// Neighbouring taps of a register tile of one block.
+inline constexpr int gradient_taps = 3;
 
 constexpr int gradient_groups(int blocks) {
   return (blocks + gradient_blocks - 1) / gradient_blocks;
@@ -72,16 +74,19 @@ struct gradient_rows {
   std::int64_t x_row, x_column, dy_row, dy_block;  // elements
 };
 
-/// sums[j][i] += x[.., i] dy[.. of block j] over the rectangle; `sum_block` elements between
-/// blocks.
-template <class T, int Blocks>
+/// sums[t][j][i] += x[.. of tap t, i] dy[.. of block j] over the rectangle; `sum_block` elements
+/// between blocks.
+template <class T, int Blocks, int Taps>
 [[gnu::noinline]] void add_products(const gradient_rows<T>& r, T* sums, std::int64_t sum_block) {
-  constexpr int L = lanes<T>, C = gradient_channels<T>;
-  vec<T> sum[C][Blocks];
+  constexpr int L = lanes<T>, C = gradient_channels<T>, columns = Blocks * Taps;
+  const auto place = [&](int i, int j) {
+    return sums + j / Blocks * L * L + j % Blocks * sum_block + i * L;
+  };
+  vec<T> sum[C][columns];
 #pragma GCC unroll 8
   for (int i = 0; i < C; ++i) {
 #pragma GCC unroll 3
-    for (int j = 0; j < Blocks; ++j) sum[i][j] = load(sums + j * sum_block + i * L);
+    for (int j = 0; j < columns; ++j) sum[i][j] = load(place(i, j));
   }
   for (int row = 0; row < r.rows; ++row) {
     const T* x = r.x + row * r.x_row;
@@ -90,19 +95,48 @@ template <class T, int Blocks>
       vec<T> d[Blocks];
 #pragma GCC unroll 3
       for (int j = 0; j < Blocks; ++j) d[j] = load_shared(dy + j * r.dy_block);
-#pragma GCC unroll 8
-      for (int i = 0; i < C; ++i) {
-        const vec<T> v(x[i]);
 #pragma GCC unroll 3
-        for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(v, d[j], sum[i][j]);
+      for (int t = 0; t < Taps; ++t) {
+#pragma GCC unroll 8
+        for (int i = 0; i < C; ++i) {
+          const vec<T> v(x[t * L + i]);
+#pragma GCC unroll 3
+          for (int j = 0; j < Blocks; ++j)
+            sum[i][t * Blocks + j] = multiply_add(v, d[j], sum[i][t * Blocks + j]);
+        }
       }
     }
   }
 #pragma GCC unroll 8
   for (int i = 0; i < C; ++i) {
 #pragma GCC unroll 3
-    for (int j = 0; j < Blocks; ++j) store(sums + j * sum_block + i * L, sum[i][j]);
+    for (int j = 0; j < columns; ++j) store(place(i, j), sum[i][j]);
   }
+}
+
+/// Several blocks with one tap, or one block with several.
+template <class T>
+void add_products(int blocks, int taps, const gradient_rows<T>& r, T* sums,
+                  std::int64_t sum_block) {
+  if (r.rows <= 0 || r.columns <= 0) return;
+  if (taps == 3)
+    add_products<T, 1, 3>(r, sums, sum_block);
+  else if (taps == 2)
+    add_products<T, 1, 2>(r, sums, sum_block);
+  else if (blocks == 3)
+    add_products<T, 3, 1>(r, sums, sum_block);
+  else if (blocks == 2)
+    add_products<T, 2, 1>(r, sums, sum_block);
+  else
+    add_products<T, 1, 1>(r, sums, sum_block);
+}
+
+/// The part of `n` result rows or columns whose image row or column is inside, `stride` apart from
+/// `first` on.
+constexpr work_range positions_inside(work_range of, int stride, int first, int size) {
+  while (!of.empty() && of.first * stride + first < 0) ++of.first;
+  while (!of.empty() && (of.last - 1) * stride + first >= size) --of.last;
+  return of;
 }
 
 /// Result rows of one chunk, so that the image and dy of a chunk stay in the second cache.
@@ -153,39 +187,48 @@ void blocked_weight_gradient(work_range units, const blocked_convolution_extents
         const int blocks = std::min(detail::gradient_blocks, e.out_blocks - o);
         T* const sum = sums + (std::int64_t{o} * e.in_blocks + b) * e.taps() * L * L +
                        i * e.kernel_width * L * L + part * C * L;
-        // Result rows whose image row is inside.
-        int low = first, high = std::min(first + chunk, e.out_height);
-        while (low < high && low * e.stride_vertical - e.padding_top + i < 0) ++low;
-        while (low < high && (high - 1) * e.stride_vertical - e.padding_top + i >= e.height) --high;
-        for (int j = 0; j < e.kernel_width; ++j) {
-          T* const to = sum + j * L * L;
+        const work_range rows =
+            detail::positions_inside({first, std::min(first + chunk, e.out_height)},
+                                     e.stride_vertical, i - e.padding_top, e.height);
+        const auto columns_of = [&](int tap) {
+          return detail::positions_inside({0, e.out_width}, e.stride_horizontal,
+                                          tap - e.padding_left, e.width);
+        };
+        const auto add = [&](int tap, int taps, work_range columns) {
+          const int row = rows.first * e.stride_vertical - e.padding_top + i;
+          const int column = columns.first * e.stride_horizontal - e.padding_left + tap;
+          detail::add_products<T>(
+              blocks, taps,
+              {x + (std::int64_t{n} * e.in_blocks + b) * in_plane +
+                   (std::int64_t{row} * e.width + column) * L + part * C,
+               dy + (std::int64_t{n} * e.out_blocks + o) * out_plane +
+                   (std::int64_t{rows.first} * e.out_width + columns.first) * L,
+               rows.size(), columns.size(), std::int64_t{e.stride_vertical} * e.width * L,
+               std::int64_t{e.stride_horizontal} * L, std::int64_t{e.out_width} * L, out_plane},
+              sum + tap * L * L, sum_block);
+        };
+        const int most_taps = blocks == 1 ? detail::gradient_taps : 1;
+        for (int j = 0; j < e.kernel_width; j += most_taps) {
+          const int taps = std::min(most_taps, e.kernel_width - j);
           if (start) {
-            for (int k = 0; k < blocks; ++k)
-              std::memset(to + k * sum_block, 0, sizeof(T) * std::size_t(C * L));
+            for (int k = 0; k < blocks * taps; ++k)
+              std::memset(sum + (j + k % taps) * L * L + k / taps * sum_block, 0,
+                          sizeof(T) * std::size_t(C * L));
           }
-          int left = 0, right = e.out_width;
-          while (left < right && left * e.stride_horizontal - e.padding_left + j < 0) ++left;
-          while (left < right && (right - 1) * e.stride_horizontal - e.padding_left + j >= e.width)
-            --right;
-          if (low >= high || left >= right) continue;
-          const std::int64_t row = low * e.stride_vertical - e.padding_top + i;
-          const std::int64_t column = left * e.stride_horizontal - e.padding_left + j;
-          const detail::gradient_rows<T> r{x + (std::int64_t{n} * e.in_blocks + b) * in_plane +
-                                               (row * e.width + column) * L + part * C,
-                                           dy + (std::int64_t{n} * e.out_blocks + o) * out_plane +
-                                               (std::int64_t{low} * e.out_width + left) * L,
-                                           high - low,
-                                           right - left,
-                                           std::int64_t{e.stride_vertical} * e.width * L,
-                                           std::int64_t{e.stride_horizontal} * L,
-                                           std::int64_t{e.out_width} * L,
-                                           out_plane};
-          if (blocks == 3)
-            detail::add_products<T, 3>(r, to, sum_block);
-          else if (blocks == 2)
-            detail::add_products<T, 2>(r, to, sum_block);
-          else
-            detail::add_products<T, 1>(r, to, sum_block);
+          // Together where all these taps are inside the image, one by one at its edges.
+          work_range all{columns_of(j + taps - 1)};
+          all.first = columns_of(j).first;
+          if (all.empty()) all = {0, 0};
+          add(j, taps, all);
+          for (int k = j; taps > 1 && k < j + taps; ++k) {
+            const work_range own = columns_of(k);
+            if (all.empty()) {
+              add(k, 1, own);
+            } else {
+              add(k, 1, {own.first, all.first});
+              add(k, 1, {all.last, own.last});
+            }
+          }
         }
       }
     }

@@ -45,8 +45,7 @@ struct region_program {
   static constexpr auto fates = [] {
     std::array<int, std::size_t(all_outputs)> fate{};
     for (int k = 0; k < all_outputs; ++k)
-      fate[std::size_t(k)] =
-          k < Carries && record_of[std::size_t(k)] < 0 ? k : region_result;
+      fate[std::size_t(k)] = k < Carries && record_of[std::size_t(k)] < 0 ? k : region_result;
     for (int k : record_of) {
       if (k >= 0) fate[std::size_t(k)] = not_wanted;
     }
@@ -234,8 +233,7 @@ class control_step {
     body::template load<slices, operands>(f, in);
     for (int turn = 0; turn < o.length; ++turn) {
       const std::int64_t t = o.place(turn);
-      body::template load<o.carries, slices>(f,
-                                             [&](int k) { return slice_of_operand(m, k, t); });
+      body::template load<o.carries, slices>(f, [&](int k) { return slice_of_operand(m, k, t); });
       body::run(f, *m.context);
       body::template store_outputs<o.carries, n.result_count>(
           f, [&](int k) { return slice_of_result(m, k, t); });
@@ -260,12 +258,11 @@ class control_step {
       for (int k = 0; k < o.carries; ++k) {
         if (trail(k) < 0) continue;
         frame.input(k, slice_of_result(m, trail(k), t));
-        frame.result(body::result_of[std::size_t(k)],
-                     turn + 1 < o.length ? slice_of_result(m, trail(k), o.place(turn + 1))
-                                         : result(m, k));
+        frame.result(
+            body::result_of[std::size_t(k)],
+            turn + 1 < o.length ? slice_of_result(m, trail(k), o.place(turn + 1)) : result(m, k));
       }
-      for (int k = o.carries; k < o.carries + o.xs; ++k)
-        frame.input(k, slice_of_operand(m, k, t));
+      for (int k = o.carries; k < o.carries + o.xs; ++k) frame.input(k, slice_of_operand(m, k, t));
       for (int k = o.carries; k < n.result_count; ++k) {
         if (body::fates[std::size_t(k)] == region_result)
           frame.result(body::result_of[std::size_t(k)], slice_of_result(m, k, t));

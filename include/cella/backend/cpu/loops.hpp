@@ -128,8 +128,11 @@ constexpr int elementwise_units(const loop_nest<Reads>& n) {
 /// one element in the innermost.
 template <class T, int Reads, bool Lanes, bool Ragged, class Line>
 [[gnu::noinline]] void elementwise(work_range units, const loop_nest<Reads>& n,
-                                   const addresses<T, Reads, Line::results>& a, dead_lanes dead,
+                                   const addresses<T, Reads, Line::results>& operands,
+                                   dead_lanes dead,
                                    const output_strides<Line::results>& strides = {}) {
+  // A copy that nothing else can see, so that a store does not make the compiler read it again.
+  const addresses<T, Reads, Line::results> a = operands;
   constexpr int width = Lanes ? 1 : lanes<T>;
   const auto step = detail::inner_steps(n);
   const std::int64_t pieces = detail::pieces(n);

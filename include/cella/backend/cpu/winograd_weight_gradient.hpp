@@ -68,12 +68,7 @@ void multiply_gradient_tiles(work_range units, const blocked_convolution_extents
                                               L,
                                               0,
                                               n * L};
-        if (blocks == 3)
-          cpu::detail::add_products<T, 3>(r, to, sum_block);
-        else if (blocks == 2)
-          cpu::detail::add_products<T, 2>(r, to, sum_block);
-        else
-          cpu::detail::add_products<T, 1>(r, to, sum_block);
+        cpu::detail::add_products<T>(blocks, 1, r, to, sum_block);
       }
     }
   }
