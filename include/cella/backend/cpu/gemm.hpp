@@ -220,6 +220,8 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range 
   task.a_row = p.a.row;
   task.a_column = p.a.column;
   task.b_row = p.b.row;
+  // What the epilogue touches is asked for, unless it is so little that it is near anyhow.
+  const bool far = std::int64_t{p.rows} * p.columns * std::int64_t{sizeof(T)} > (16 << 10);
   int strip = units.first / plan.row_tiles, t = units.first % plan.row_tiles;
   for (int left = units.size(); left > 0; ++strip, t = 0) {
     const int column = strip * tile_columns, width = plan.width(strip);
@@ -235,7 +237,7 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range 
       task.c_row = output.c ? output.row : tile_columns;
       task.accumulate = output.add;
       side_lines lines{listed.data(), 0};
-      if (!output.c)
+      if (!output.c && far)
         lines.steps =
             sink.list_lines(height, width, at, p.c_row, listed.data(), int(listed.size()));
       if (plan.a_along_rows)
