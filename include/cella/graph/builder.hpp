@@ -286,7 +286,7 @@ class builder : public body_builder {
       for (std::int32_t& s : n.regions) {
         if (s >= 0) s = import(from, s, regions);
       }
-      map[i] = place(n, q);
+      map[i] = g.append(n, q);
     }
     region to = g.regions[std::size_t(q)];
     for (node_id n : x.inputs) to.inputs.push_back(mapped(n));

@@ -106,8 +106,17 @@ struct graph {
     nodes.push_back(n);
     return node_id(nodes.size()) - 1;
   }
-  /// The same for an application of `op` that belongs where node `like` is: in its region, and at
-  /// its place in the user's source.
+  /// Appends a node to the array and to the end of region `r`, and returns its id.
+  constexpr node_id append(node n, int r) {
+    region& owner = regions[std::size_t(r)];
+    n.region = r;
+    n.position = std::int32_t(owner.nodes.size());
+    const node_id id = append(n);
+    owner.nodes.push_back(id);
+    return id;
+  }
+  /// Appends, to the array alone, an application of `op` that belongs where node `like` is: in its
+  /// region, and at its place in the user's source.
   constexpr node_id append_like(node_id like, const op_info& op, span<const node_id> in,
                                 const attributes& options, const tensor_type& type) {
     node n = nodes[std::size_t(like)];

@@ -147,7 +147,7 @@ class region_builder {
     n.op = &input_info_of;
     n.type = t;
     if (r < 0) r = here();
-    const node_id id = place(n, r);
+    const node_id id = g.append(n, r);
     g.regions[std::size_t(r)].inputs.push_back(id);
     return id;
   }
@@ -308,16 +308,8 @@ class region_builder {
   constexpr node_id append(node n, span<const node_id> in) { return append(n, in, here()); }
   constexpr node_id append(node n, span<const node_id> in, int r) {
     g.set_operands(n, in);
-    const node_id id = place(n, r);
+    const node_id id = g.append(n, r);
     if (evaluates(r)) eager->evaluate(g, id);
-    return id;
-  }
-  constexpr node_id place(node n, int r) {
-    region& owner = g.regions[std::size_t(r)];
-    n.region = r;
-    n.position = std::int32_t(owner.nodes.size());
-    const node_id id = g.append(n);
-    owner.nodes.push_back(id);
     return id;
   }
   /// Opens a region whose nodes continue the one that is open.
@@ -349,7 +341,7 @@ class region_builder {
     if (failed() || region_of(id) == r) return id;
     if (g.nodes[std::size_t(id)].operand_count == 0 &&
         g.nodes[std::size_t(id)].op != &input_info_of) {
-      return place(g.nodes[std::size_t(id)], r);  // constants are repeated, not captured
+      return g.append(g.nodes[std::size_t(id)], r);  // constants are repeated, not captured
     }
     if (level == 0) {
       fail(text() << g.nodes[std::size_t(id)].op->name

@@ -263,11 +263,11 @@ class convolution_model {
   constexpr double transforms() const {
     const double L = s_.lanes, size = double(size_of(s_.element));
     const double filters = winograd::products * double(s_.channels) * s_.filters;
-    const double moved = winograd::products * tiles() * (s_.channels + s_.filters);
-    const bool stored = pass_ == convolution_pass::filter_gradient && moved * size > m_.cache;
-    return moved / L / m_.transforms + (stored ? moved * size / m_.copies : 0) +
-           (filters * size > m_.cache ? 3 * filters * size / m_.copies
-                                      : filters / L / m_.transforms);
+    const double filter_bytes = filters * size;
+    const double both = winograd::products * tiles() * (s_.channels + s_.filters);
+    const double stored = pass_ == convolution_pass::filter_gradient ? both * size : 0;
+    return both / L / m_.transforms + (stored > m_.cache ? stored / m_.copies : 0) +
+           (filter_bytes > m_.cache ? 3 * filter_bytes / m_.copies : filters / L / m_.transforms);
   }
   /// What does not fit a cache comes from memory once.
   constexpr double memory() const {

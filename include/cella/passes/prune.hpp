@@ -232,13 +232,8 @@ class pruner {
   }
 
   constexpr node_id append(node n, const ids& in, int q) {
-    region& r = to_.regions[std::size_t(q)];
-    n.region = q;
-    n.position = std::int32_t(r.nodes.size());
     to_.set_operands(n, in);
-    const node_id id = to_.append(n);
-    r.nodes.push_back(id);
-    return id;
+    return to_.append(n, q);
   }
 
   const graph& from_;

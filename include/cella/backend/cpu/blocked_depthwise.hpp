@@ -59,10 +59,8 @@ struct depthwise_row {
     rightmost = std::max(rightmost, column);
   }
   /// Results for which every tap lies inside the row.
-  work_range inside(int first, int last) const {
-    first = std::max(first, (step - 1 - leftmost) / step);
-    last = std::min(last, rightmost < width ? (width - 1 - rightmost) / step + 1 : 0);
-    return {std::min(first, last), last};
+  work_range inside(work_range of) const {
+    return positions_inside(of, step, leftmost, rightmost, width);
   }
 };
 
@@ -89,7 +87,7 @@ template <class T, int P, int Step>
 template <class T, int Step>
 [[gnu::noinline]] void depthwise_pixels(const depthwise_row<T>& r, int first, int last, T* result) {
   constexpr int L = lanes<T>;
-  const work_range inside = r.inside(first, last);
+  const work_range inside = r.inside({first, last});
   const auto at = [&](int i) { return result + (i - first) * L; };
   for (int i = first; i < last; ++i) {
     if (i == inside.first) i = std::max(i, inside.last);

@@ -3,6 +3,7 @@
 // match.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cella/backend/cpu/simd.hpp>
 #include <cella/backend/cpu/sink.hpp>
@@ -29,6 +30,15 @@ struct blocked_convolution_extents {
            padding_left == 0;
   }
 };
+
+/// Of the result positions `of`, `step` apart in a row (or column) of `size` pixels, those for
+/// which all taps from `leftmost` to `rightmost` lie inside it.
+constexpr work_range positions_inside(work_range of, int step, int leftmost, int rightmost,
+                                      int size) {
+  const int first = std::max(of.first, (step - 1 - leftmost) / step);
+  const int last = std::min(of.last, rightmost < size ? (size - 1 - rightmost) / step + 1 : 0);
+  return {std::min(first, last), last};
+}
 
 // ---- images
 

@@ -118,7 +118,6 @@ template <class T, int Blocks, int Taps>
 template <class T>
 void add_products(int blocks, int taps, const gradient_rows<T>& r, T* sums,
                   std::int64_t sum_block) {
-  if (r.rows <= 0 || r.columns <= 0) return;
   if (taps == 3)
     add_products<T, 1, 3>(r, sums, sum_block);
   else if (taps == 2)
@@ -129,14 +128,6 @@ void add_products(int blocks, int taps, const gradient_rows<T>& r, T* sums,
     add_products<T, 2, 1>(r, sums, sum_block);
   else
     add_products<T, 1, 1>(r, sums, sum_block);
-}
-
-/// The part of `n` result rows or columns whose image row or column is inside, `stride` apart from
-/// `first` on.
-constexpr work_range positions_inside(work_range of, int stride, int first, int size) {
-  while (!of.empty() && of.first * stride + first < 0) ++of.first;
-  while (!of.empty() && (of.last - 1) * stride + first >= size) --of.last;
-  return of;
 }
 
 /// Result rows of one chunk, so that the image and dy of a chunk stay in the second cache.
@@ -188,13 +179,15 @@ void blocked_weight_gradient(work_range units, const blocked_convolution_extents
         T* const sum = sums + (std::int64_t{o} * e.in_blocks + b) * e.taps() * L * L +
                        i * e.kernel_width * L * L + part * C * L;
         const work_range rows =
-            detail::positions_inside({first, std::min(first + chunk, e.out_height)},
-                                     e.stride_vertical, i - e.padding_top, e.height);
-        const auto columns_of = [&](int tap) {
-          return detail::positions_inside({0, e.out_width}, e.stride_horizontal,
-                                          tap - e.padding_left, e.width);
+            positions_inside({first, std::min(first + chunk, e.out_height)}, e.stride_vertical,
+                             i - e.padding_top, i - e.padding_top, e.height);
+        const auto columns_of = [&](int tap, int taps) {
+          const int leftmost = tap - e.padding_left;
+          return positions_inside({0, e.out_width}, e.stride_horizontal, leftmost,
+                                  leftmost + taps - 1, e.width);
         };
         const auto add = [&](int tap, int taps, work_range columns) {
+          if (rows.empty() || columns.empty()) return;
           const int row = rows.first * e.stride_vertical - e.padding_top + i;
           const int column = columns.first * e.stride_horizontal - e.padding_left + tap;
           detail::add_products<T>(
@@ -216,18 +209,12 @@ void blocked_weight_gradient(work_range units, const blocked_convolution_extents
                           sizeof(T) * std::size_t(C * L));
           }
           // Together where all these taps are inside the image, one by one at its edges.
-          work_range all{columns_of(j + taps - 1)};
-          all.first = columns_of(j).first;
-          if (all.empty()) all = {0, 0};
+          const work_range all = columns_of(j, taps);
           add(j, taps, all);
-          for (int k = j; taps > 1 && k < j + taps; ++k) {
-            const work_range own = columns_of(k);
-            if (all.empty()) {
-              add(k, 1, own);
-            } else {
-              add(k, 1, {own.first, all.first});
-              add(k, 1, {all.last, own.last});
-            }
+          for (int k = j; k < j + taps; ++k) {
+            const work_range own = columns_of(k, 1);
+            add(k, 1, {own.first, all.empty() ? own.last : all.first});
+            if (!all.empty()) add(k, 1, {all.last, own.last});
           }
         }
       }

@@ -175,7 +175,6 @@ struct side_ahead {
   const char* at{};
   std::int64_t stride{};  // bytes
 
-  side_ahead() = default;
   /// The elements `step` apart that begin at `from`.
   template <class T>
   side_ahead(const T* from, std::int64_t step)
