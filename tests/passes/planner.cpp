@@ -38,6 +38,15 @@ struct residual {
   }
 };
 
+/// A chain of operations on what is stored anyhow, whose end waits for a softmax.
+struct late_factor {
+  constexpr var operator()(var x) const {
+    const var y = exp(x);
+    const var factor = -(y * x);
+    return factor * softmax(matmul(y, y));
+  }
+};
+
 /// Reads the parameter that it replaces after the value that replaces it was made.
 struct late_reader {
   parameter<4> w{};
@@ -101,6 +110,14 @@ TEST_CASE("an epilogue takes bias, residual, activation and scaling, and yields 
   CHECK(int(p.steps.size()) == 2);
   CHECK(p.steps[0].kind == step_kind::product);
   CHECK(p.steps[0].read_count == 2);
+}
+
+TEST_CASE("what waits for a later step is computed there, if that stores no more") {
+  const plan p = plan_of<late_factor>(std::array{tensor<dtype::f32, 4, 4>::type}, false);
+  REQUIRE(p.steps.size() == 4);
+  CHECK(p.steps[0].kind == step_kind::elementwise);
+  CHECK(p.steps[0].output_count == 1);
+  CHECK(p.steps[3].kind == step_kind::elementwise);
 }
 
 TEST_CASE("a parameter is overwritten only after its last reader") {

@@ -339,7 +339,7 @@ class fuser : public group_growth {
       const node_id from = source(is_broadcast(o) ? g.operand(o, 0) : o);
       if (o != n && position(from) > position(n)) return true;
     }
-    return false;
+    return reads_what_others_read(n) && left_to_user(u);
   }
   constexpr void start_elementwise(node_id n) {
     group& s = start(step_kind::elementwise, n, n, form(n));

@@ -48,8 +48,9 @@ class group_growth : public grouping {
     }
   }
   /// Whether `u` is better computed where it is used: by one elementwise operation that waits for
-  /// values of later steps (a derivative's factor, that its cotangent is multiplied by). It would
-  /// be stored until then. In the epilogue of a product it stays: there it costs next to nothing.
+  /// values of later steps (a derivative's factor, that its cotangent is multiplied by), or by a
+  /// chain of such operations. It would be stored until then. In the epilogue of a product it
+  /// stays: there it costs next to nothing.
   constexpr bool wanted_later(const group& s, node_id u) const {
     if (s.kind != step_kind::elementwise && s.kind != step_kind::reduce) return false;
     const node_id w = only_user(u);
@@ -58,7 +59,15 @@ class group_growth : public grouping {
     for (node_id o : g.operands(w)) {
       if (o != u && !acceptable(s, o, g.type(w).shape) && !joinable(s, o)) return true;
     }
-    return false;
+    return reads_what_others_read(u) && wanted_later(s, w);
+  }
+  /// Whether no more is stored if `u` is computed later than its operands: those have other
+  /// readers.
+  constexpr bool reads_what_others_read(node_id u) const {
+    for (node_id o : g.operands(u)) {
+      if (!is_leaf(o) && !is_view(o) && only_user(o) == u) return false;
+    }
+    return true;
   }
   /// Whether `u`, which follows from a product's value `m`, is better computed by the loops that
   /// use it: `m` is stored in any case, and `u` would be, too. A tile writes short pieces of far

@@ -19,7 +19,7 @@ struct blocking {
   int rows{}, columns{}, row_tiles{}, strips{};
   int passes = 1, depth{};  // passes over the depth, and the largest depth of one
   bool copy_a{};            // blocks of A are copied into rows that do not collide in the cache
-  bool a_along_rows{};      // A lies column by column, and so does its copy
+  bool a_along_rows{};      // A lies column by column
   bool pack_b{};            // strips of B are put together
   bool copy_b{};            // by tiles of the strip before
   bool prefetch_b{};        // strips that lie together already are asked for
@@ -74,10 +74,12 @@ struct blocking {
   /// Whether strips of B are put together once for all blocks of A, and not one after the other.
   constexpr bool keep_b() const { return pack_b && !one_block(); }
 
+  /// Where A lies column by column, it is copied into a panel for each tile.
+  constexpr std::int64_t panel_of_a() const { return pitch(depth * copied_piece); }
+
   // What the scratch holds, in elements: A, B, partial sums.
   constexpr std::int64_t block_of_a() const {
-    const int tall = block_tiles * tile_rows;
-    return a_along_rows ? depth * pitch(tall) : tall * pitch(depth);
+    return a_along_rows ? block_tiles * panel_of_a() : block_tiles * tile_rows * pitch(depth);
   }
   constexpr std::int64_t copied_a() const {
     return copy_a ? (one_block() && passes == 1 ? 1 : 2) * block_of_a() : 0;

@@ -154,10 +154,9 @@ class tile_loops {
         copy_a_.finish();
       else
         copy_block(b, to);
-      const std::int64_t pitch = pitch_of(b);
       task.a = to;
-      task.a_row = plan_.a_along_rows ? 1 : pitch;
-      task.a_column = plan_.a_along_rows ? pitch : 1;
+      task.a_row = in_panels() ? 1 : plan_.pitch(source_.depth(b.pass));
+      task.a_column = in_panels() ? copied_piece : 1;
       second_a_ = !second_a_;
       copy_a_ = copy_of(after(b));
     } else if constexpr (!converts) {
@@ -167,31 +166,48 @@ class tile_loops {
       task.a_column = a.column;
     }
   }
-  /// A block as rows along the memory of A: how many, how wide and how far apart in the copy.
-  matrix<stored> rows_of(const block& b) const {
+  /// Whether the copy of a block has a panel for each tile, or else rows.
+  bool in_panels() const { return plan_.copy_a && plan_.a_along_rows; }
+  /// Where a tile's part of A lies, `row` being its first row: elements from that of the block.
+  std::int64_t offset_of_a(const block& b, int tile, int row, std::int64_t a_row) const {
+    return in_panels() ? (tile - b.tiles.first) * plan_.panel_of_a()
+                       : (row - plan_.first_row(b.tiles.first)) * a_row;
+  }
+  matrix<stored> memory_of(const block& b) const {
     auto a = source_.a(b.pass);
     a.data += plan_.first_row(b.tiles.first) * a.row;
-    return plan_.a_along_rows ? a.transposed() : a;
+    return a;
   }
-  int count_of(const block& b) const {
-    return plan_.a_along_rows ? source_.depth(b.pass) : plan_.height(b.tiles);
-  }
-  int width_of(const block& b) const {
-    return plan_.a_along_rows ? plan_.height(b.tiles) : source_.depth(b.pass);
-  }
-  std::int64_t pitch_of(const block& b) const { return plan_.pitch(width_of(b)); }
   T* area_of_a() const { return copied_a_ + (second_a_ ? plan_.block_of_a() : 0); }
 
   void copy_block(const block& b, T* to) const {
-    copy_rows(rows_of(b), count_of(b), width_of(b), to, pitch_of(b));
+    const auto a = memory_of(b);
+    const int depth = source_.depth(b.pass);
+    if (!in_panels()) {
+      copy_rows(a, plan_.height(b.tiles), depth, to, plan_.pitch(depth));
+      return;
+    }
+    for (int t = b.tiles.first; t < b.tiles.last; ++t) {
+      const work_range before{b.tiles.first, t};
+      pack_panel(plan_.height({t, t + 1}), depth, a.data + plan_.height(before), 1, a.column,
+                 to + before.size() * plan_.panel_of_a(), copied_piece);
+    }
   }
   /// How tiles copy a block, if they can.
   side_copy<T> copy_of(const block& b) const {
     if constexpr (!converts && !Source::indirect) {
-      if (exists(b) && rows_of(b).column == 1) {
-        const int rows_ahead = plan_.a_along_rows ? 4 : 1;
-        return {rows_of(b), count_of(b), width_of(b), area_of_a(), pitch_of(b), rows_ahead};
+      if (!exists(b)) return {};
+      const auto a = memory_of(b);
+      const int depth = source_.depth(b.pass);
+      if (in_panels()) {
+        constexpr int rows_ahead = 4;
+        const int tiles = b.tiles.size();
+        const int longer = std::clamp(plan_.rest - b.tiles.first, 0, tiles);
+        return {a.transposed(),     depth,     tiles, longer, plan_.share, area_of_a(),
+                plan_.panel_of_a(), rows_ahead};
       }
+      if (a.column == 1)
+        return {a, plan_.height(b.tiles), depth, area_of_a(), plan_.pitch(depth), 1};
     }
     return {};
   }
@@ -260,11 +276,10 @@ class tile_loops {
   void run_strip(const strip& s, const T* a, tile_task<T>& task) {
     const int width = plan_.width(s.index), vectors = (width + L - 1) / L;
     task.last = width - (vectors - 1) * L;
-    const int first = plan_.first_row(s.of.tiles.first);
     const std::int64_t partial_row = std::int64_t{plan_.block_strips} * tile_columns;
     for (int t = s.of.tiles.first; t < s.of.tiles.last; ++t) {
       const int i = plan_.first_row(t), height = plan_.first_row(t + 1) - i;
-      task.a = a + (i - first) * task.a_row;
+      task.a = a + offset_of_a(s.of, t, i, task.a_row);
       const tile_output<T> output = source_.output(i, s.index * tile_columns);
       task.accumulate = s.of.pass > 0 || output.add;
       if (output.c) {

@@ -94,43 +94,71 @@ struct no_side_work {
   void step() {}
 };
 
-/// Copies rows of a matrix, a vector at each step, into rows of whole vectors.
+/// Elements of a row that are copied together: as many as a register tile has rows, and no less
+/// than a vector.
+inline constexpr int copied_piece = vector_registers == 32 ? 16 : 8;
+
+/// Copies rows of a matrix, a piece at each step.
 template <class T>
 struct side_copy {
+  static constexpr int L = lanes<T>;
+  static_assert(copied_piece % L == 0);
+
   const T* from{};
   T* to{};
-  std::int64_t from_jump{}, to_jump{};  // from the end of a row's last vector to the next row
+  std::int64_t from_jump{}, to_jump{};  // from behind a row's last piece to the next row
+  std::int64_t to_step{};               // from piece to piece
   std::int64_t ahead{};                 // how far ahead memory is asked for, in elements
-  int vectors{}, left{};                // of a row, and of this row
-  int rest{};                           // elements of a row's last vector
+  int pieces{}, left{};                 // of a row, and of this row
+  int shorter{};                        // pieces of `length` elements; those before have one more
+  int length{}, rest{};                 // elements of a piece, and of a row's last
   std::int64_t steps{};                 // still to come
 
   side_copy() = default;
-  /// Rows of `row_length` elements, the next `rows_ahead` of which are asked for. `a.column` is 1.
+  /// Rows of `row_length` elements into rows that lie `pitch` apart. The next `rows_ahead` are
+  /// asked for. `a.column` is 1.
   side_copy(const matrix<T>& a, int rows, int row_length, T* target, std::int64_t pitch,
             int rows_ahead)
-      : from(a.data), to(target), ahead(rows_ahead * a.row) {
-    constexpr int L = lanes<T>;
-    vectors = left = (row_length + L - 1) / L;
-    rest = row_length - (vectors - 1) * L;
-    from_jump = a.row - std::int64_t{vectors} * L;
-    to_jump = pitch - std::int64_t{vectors} * L;
-    steps = std::int64_t{rows} * vectors;
+      : from(a.data), to(target), to_step(copied_piece), ahead(rows_ahead * a.row) {
+    pieces = left = shorter = (row_length + copied_piece - 1) / copied_piece;
+    length = copied_piece;
+    rest = row_length - (pieces - 1) * copied_piece;
+    from_jump = a.row - row_length;
+    to_jump = pitch - pieces * to_step;
+    steps = std::int64_t{rows} * pieces;
+  }
+  /// Each row in `parts` pieces, of which the first `longer` have `part_length` + 1 elements and
+  /// the others `part_length`: one to each of `parts` panels, `panel` apart, whose rows have
+  /// `copied_piece` elements.
+  side_copy(const matrix<T>& a, int rows, int parts, int longer, int part_length, T* target,
+            std::int64_t panel, int rows_ahead)
+      : from(a.data), to(target), to_step(panel), ahead(rows_ahead * a.row) {
+    pieces = left = parts;
+    shorter = parts - longer;
+    length = part_length;
+    rest = part_length + (shorter == 0);
+    from_jump = a.row - std::int64_t{parts} * part_length - longer;
+    to_jump = copied_piece - parts * to_step;
+    steps = std::int64_t{rows} * parts;
   }
 
   [[gnu::always_inline]] void step() {
-    constexpr int L = lanes<T>;
     if (steps <= 0) return;
     // Into the second-level cache: the first has few ways for rows that lie pages apart.
-    __builtin_prefetch(from + ahead, 0, 2);
-    store_unaligned(to, load_first(from, left == 1 ? rest : L));
-    from += L;
-    to += L;
+    constexpr int line = std::max(L, 64 / int(sizeof(T)));
+    for (int i = 0; i < copied_piece; i += line) __builtin_prefetch(from + ahead + i, 0, 2);
+    const int count = left == 1 ? rest : length + (left > shorter);
+    store_unaligned(to, load_first(from, std::min(L, count)));
+    for (int v = L; v < copied_piece; v += L) {
+      if (v < count) store_unaligned(to + v, load_first(from + v, std::min(L, count - v)));
+    }
+    from += count;
+    to += to_step;
     --steps;
     if (--left == 0) {
       from += from_jump;
       to += to_jump;
-      left = vectors;
+      left = pieces;
     }
   }
   void finish() {

@@ -15,6 +15,7 @@ template <class T>
 struct register_tile {
   static constexpr bool many_registers = vector_registers == 32;
   static constexpr int rows = many_registers ? 14 : 6;
+  static_assert(rows <= copied_piece);
   static constexpr int vectors = 2;
   static constexpr int columns = vectors * lanes<T>;
 };
