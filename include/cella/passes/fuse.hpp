@@ -240,7 +240,7 @@ class fuser : public group_growth {
   }
 
   constexpr bool product(node_id n) {
-    if (!is<matmul_op>(g.nodes[std::size_t(n)])) return false;
+    if (!is<matmul_op>(g.nodes[std::size_t(n)]) || is_short_product(n)) return false;
     const auto o = g.nodes[std::size_t(n)].attributes.as<matmul_op::options>();
     const node_id a = g.operand(n, 0);
     const node_id b = g.operand(n, 1);

@@ -91,7 +91,7 @@ class row_finder {
       return each && full(o) && fits && g.type(f_.source(from)).element == element_ &&
              available(from) && count_read(o);
     }
-    if (f_.is_part(o)) return false;
+    if (f_.is_part(o) || f_.is_short_product(o)) return false;
     // A value that is computed on the way, also for others who come later.
     if (depth > 0 && each && full(o) && f_.owner[std::size_t(o)] < 0 && pointwise(o) &&
         joins(o, depth))

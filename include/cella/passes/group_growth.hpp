@@ -133,6 +133,7 @@ class group_growth : public grouping {
           self(self, o);
         } else if (!contains(reads, o)) {
           reads.push_back(o);
+          if (is_short_product(o)) reads.push_back(o);  // both factors
         }
       }
     };
@@ -181,6 +182,7 @@ class group_growth : public grouping {
     if (is_broadcast(o)) return readable_broadcast(s, o, domain);
     if (is_part(o) && s.kind == step_kind::elementwise) return readable_part(s, o);
     if (is_draw(o)) return readable_part(s, o);
+    if (is_short_product(o)) return readable_product(s, o);
     if (pullable(s, o)) {
       for (node_id p : g.operands(o)) {
         if (!acceptable(s, p, domain)) return false;
@@ -223,7 +225,7 @@ class group_growth : public grouping {
   constexpr bool readable(const group& s, node_id o) const {
     if (!held(g.type(o).element)) return false;
     const node_id n = source(o);
-    if (!available(s, n)) return false;
+    if (!available(s, whole(o))) return false;
     if (s.arrangement == layout::blocked &&
         in_blocks(s.accumulated >= 0 ? s.accumulated : s.anchor))
       return in_blocks(o) && in_blocks(n);
@@ -236,12 +238,15 @@ class group_growth : public grouping {
     return batched[std::size_t(v)];
   }
   constexpr bool readable_part(const group& s, node_id n) const {
-    const node_id x = source(g.operand(n, 0));
-    return available(s, x);
+    return available(s, whole(g.operand(n, 0)));
+  }
+  constexpr bool readable_product(const group& s, node_id n) const {
+    return s.kind == step_kind::elementwise && available(s, whole(g.operand(n, 0))) &&
+           available(s, whole(g.operand(n, 1)));
   }
   constexpr bool readable_broadcast(const group& s, node_id n, const shape& domain) const {
     const node_id x = source(g.operand(n, 0));
-    if (!available(s, x) || !held(g.type(x).element)) return false;
+    if (!available(s, whole(x)) || !held(g.type(x).element)) return false;
     if (g.type(x).size() == 1) return !batched[std::size_t(x)] || s.arrangement != layout::lanes;
     const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
     if (s.kind == step_kind::elementwise) {
@@ -281,7 +286,7 @@ class group_growth : public grouping {
     if (is_constant(p) || member(s, p) || pullable(s, p)) return true;
     if (is_broadcast(p)) {
       const node_id x = source(g.operand(p, 0));
-      if (!available(s, x)) return false;
+      if (!available(s, whole(x))) return false;
       if (s.kind != step_kind::elementwise && s.kind != step_kind::reduce)
         return readable_broadcast(s, p, g.type(p).shape);
       const auto o = g.nodes[std::size_t(p)].attributes.as<broadcast_op::options>();
@@ -289,6 +294,7 @@ class group_growth : public grouping {
              (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
     }
     if (is_draw(p)) return readable_part(s, p);
+    if (is_short_product(p)) return readable_product(s, p);
     if (is_part(p) && (s.kind == step_kind::elementwise || s.kind == step_kind::reduce))
       return readable_part(s, p);
     if (s.kind == step_kind::reduce && s.arrangement == layout::lanes) {

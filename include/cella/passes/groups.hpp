@@ -9,6 +9,7 @@
 #include <cella/passes/kind_alone.hpp>
 #include <cella/passes/layout.hpp>
 #include <cella/passes/plan.hpp>
+#include <cella/passes/product_form.hpp>
 
 namespace cella {
 
@@ -58,6 +59,29 @@ class grouping {
     return x.type.rank() > 0 && o.step[std::size_t(x.type.rank() - 1)] == 1 &&
            !is_constant(source(g.operand(n, 0)));
   }
+  /// A slice whose elements lie one after the other in its operand, where every kernel can read
+  /// them.
+  constexpr bool is_stretch(node_id n) const {
+    const node& x = g.nodes[std::size_t(n)];
+    if (!is<slice_op>(x) || arrangement_ != layout::plain || is_output(n) ||
+        is_constant(source(g.operand(n, 0))))
+      return false;
+    const auto o = x.attributes.as<slice_op::options>();
+    const shape whole = g.type(g.operand(n, 0)).shape;
+    bool single = true;
+    for (int d = 0; d < x.type.rank(); ++d) {
+      const bool all = x.type[d] == whole[d];
+      if (!single && !all) return false;
+      if (x.type[d] > 1 && o.step[std::size_t(d)] != 1) return false;
+      single = single && x.type[d] == 1;
+    }
+    return true;
+  }
+  /// The value in whose memory `n` lies.
+  constexpr node_id whole(node_id n) const {
+    while (is_alias(n) || is_stretch(n)) n = g.operand(n, 0);
+    return n;
+  }
   /// Uniform numbers that kernels make as they need them: the same ones wherever they are drawn.
   constexpr bool is_draw(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
@@ -65,8 +89,14 @@ class grouping {
            kind_alone(x, element_) == step_kind::random_uniform &&
            g.type(g.operand(n, 0)).size() == 2;
   }
-  /// Not computed on its own: loops read the operand in another way.
-  constexpr bool is_view(node_id n) const { return is_broadcast(n) || is_part(n) || is_draw(n); }
+  /// A product of few summands that one elementwise operation reads: loops sum it up as they go.
+  constexpr bool is_short_product(node_id n) const {
+    return short_product_[std::size_t(n)] && owner[std::size_t(n)] == unclaimed;
+  }
+  /// Not computed on its own: loops read the operands in another way.
+  constexpr bool is_view(node_id n) const {
+    return is_broadcast(n) || is_part(n) || is_stretch(n) || is_draw(n) || is_short_product(n);
+  }
   /// A concatenation whose operands are written to their places by the loops that compute them.
   constexpr bool is_assembled(node_id n) const { return assembled_[std::size_t(n)] != 0; }
   constexpr bool is_alias(node_id n) const {
@@ -124,6 +154,23 @@ class grouping {
     else
       batched = batched_values(source);
     index_users();
+    if (arrangement != layout::plain) return;
+    for (node_id n : g.regions[0].nodes) short_product_[std::size_t(n)] = sums_up_in_loops(n);
+  }
+
+  /// Whether a product is worth no kernel of its own: what follows from it would read it from
+  /// memory again, which takes longer than its few multiplications.
+  constexpr bool sums_up_in_loops(node_id n) const {
+    const node_id user = live(n) ? only_user(n) : no_node;
+    if (user < 0 || !is<matmul_op>(g.nodes[std::size_t(n)]) || !pointwise(user) ||
+        g.type(user) != g.type(n) || g.type(n).element != element_)
+      return false;
+    for (node_id o : g.operands(n)) {
+      if (g.type(o).element != element_ || is_constant(source(o))) return false;
+    }
+    const walk_of_product w(g, n);
+    return w.steps && w.depth > 1 && w.depth <= 8 && w.columns >= lanes_ &&
+           w.column_step[0] + w.column_step[1] == 1;
   }
 
   constexpr void index_users() {
@@ -224,6 +271,7 @@ class grouping {
   layout arrangement_;
   flags live_;
   flags output_;
+  flags short_product_ = flags(g.nodes.size(), 0);
   flags assembled_ = flags(g.nodes.size(), 0);
   flags prologue_ = flags(g.nodes.size(), 0);
   list<int> first_user_;

@@ -128,6 +128,11 @@ struct operand_read {
   /// In a loop nest: the first element, and elements (or lane vectors) to step per loop.
   std::int64_t first{};
   std::array<std::int64_t, max_loops> strides{};
+  /// In a loop nest that sums up a short product, which is `value`: which of its operands this is,
+  /// how many summands there are, and elements between them. The two follow each other.
+  int factor = -1;
+  int depth{};
+  std::int64_t along{};
 };
 
 struct step_output {

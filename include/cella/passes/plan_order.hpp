@@ -130,11 +130,14 @@ class plan_order {
   constexpr bool reads_old_value_elsewhere(int writer, node_id input) const {
     const group& s = cut_.groups[std::size_t(writer)];
     for (node_id o : s.operands) {
-      if (o >= 0 && source(o) == input) return true;
+      if (o >= 0 && cut_.whole(o) == input) return true;
     }
     for (node_id m : s.members) {
       for (node_id o : g.operands(m)) {
-        if (cut_.is_view(o) && source(g.operand(o, 0)) == input) return true;
+        if (!cut_.is_view(o)) continue;
+        for (node_id from : g.operands(o)) {
+          if (cut_.whole(from) == input) return true;
+        }
       }
     }
     return false;

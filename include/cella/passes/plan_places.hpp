@@ -49,7 +49,8 @@ class plan_places : protected plan_order {
     bool pinned{};      ///< a result: read after the last step
     int first = -1;
     int last = -1;
-    std::int64_t offset{};
+    int whole = -1;         ///< the buffer that this one is a stretch of, or -1
+    std::int64_t offset{};  ///< in that buffer
   };
   /// A value in memory in one layout.
   struct home {
@@ -90,8 +91,25 @@ class plan_places : protected plan_order {
   }
 
   constexpr buffer_ref fresh(std::int64_t bytes, bool persistent = false) {
-    buffers_.push_back({bytes, persistent, false, false, -1, -1, 0});
+    buffers_.push_back({bytes, persistent});
     return {pending, std::int64_t(buffers_.size()) - 1};
+  }
+  /// What lies `offset` bytes behind `at`.
+  constexpr buffer_ref behind(buffer_ref at, std::int64_t offset) {
+    if (at.space != pending) return {at.space, at.offset + offset};
+    const buffer& b = buffers_[std::size_t(at.offset)];
+    buffer stretch;
+    stretch.whole = b.whole < 0 ? int(at.offset) : b.whole;
+    stretch.offset = b.offset + offset;
+    buffers_.push_back(stretch);
+    return {pending, std::int64_t(buffers_.size()) - 1};
+  }
+  constexpr const buffer& whole_buffer(buffer_ref at) const {
+    const buffer& b = buffers_[std::size_t(at.offset)];
+    return b.whole >= 0 ? buffers_[std::size_t(b.whole)] : b;
+  }
+  constexpr buffer& whole_buffer(buffer_ref at) {
+    return const_cast<buffer&>(std::as_const(*this).whole_buffer(at));
   }
   constexpr std::int64_t bytes_of(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
     const tensor_type t = g.type(n);
@@ -135,6 +153,7 @@ class plan_places : protected plan_order {
     if (a == layout::plain) {
       if (cut_.is_input(n)) return remember(n, a, border, input_home(n));
       if (cut_.is_assembled(n)) return assembled(n);
+      if (cut_.is_stretch(n)) return remember(n, a, border, stretch(n));
       if (find(n, layout::lanes, {0, 0})) {
         plan_step s = conversion(step_kind::unpack, n, locate(n, layout::lanes), {0, 0});
         return emit_conversion(s, n, a, border);
@@ -161,6 +180,15 @@ class plan_places : protected plan_order {
     plan_step s = conversion(step_kind::pack, n, locate(n, layout::plain), border);
     (void)t;
     return emit_conversion(s, n, a, border);
+  }
+  constexpr buffer_ref stretch(node_id n) {
+    const node_id from = g.operand(n, 0);
+    const auto strides = row_major_strides(g.type(from).shape);
+    const auto o = g.nodes[std::size_t(n)].attributes.as<slice_op::options>();
+    std::int64_t first = 0;
+    for (std::size_t d = 0; d < std::size_t(g.type(n).rank()); ++d)
+      first += o.start[d] * strides[d];
+    return behind(locate(from, layout::plain), first * std::int64_t(size_of(g.type(n).element)));
   }
   /// What random numbers `n` are drawn from.
   constexpr buffer_ref stream_of(node_id n) {
@@ -221,11 +249,12 @@ class plan_places : protected plan_order {
   /// Whether node `n` has the same value in many calls: a parameter of a program that changes none
   /// and what is made of it beforehand, a constant of a loop.
   constexpr bool keeps_its_value(node_id n) const {
+    n = cut_.whole(n);
     const int i = input_at_[std::size_t(n)];
     if (options_.results_bound) return i >= options_.first_constant;
     if (i < 0) {
       const home* h = find(n, layout::plain, {0, 0});
-      return h && h->at.space == pending && buffers_[std::size_t(h->at.offset)].constant;
+      return h && h->at.space == pending && whole_buffer(h->at).constant;
     }
     return !changes_inputs_ && owned_by_cell(g.inputs[std::size_t(i)].role);
   }
@@ -244,7 +273,7 @@ class plan_places : protected plan_order {
       if (r.space == parameter_space && !changes_inputs_)
         parameters = true;
       else
-        constant = constant && r.space == pending && buffers_[std::size_t(r.offset)].constant;
+        constant = constant && r.space == pending && whole_buffer(r).constant;
     };
     for (const auto& r : s.in) read(r);
     for (int k = 0; k < s.read_count; ++k) read(s.reads[std::size_t(k)].at);
@@ -272,7 +301,7 @@ class plan_places : protected plan_order {
       buffers_[std::size_t(s.outputs[std::size_t(k)].at.offset)].constant = true;
     auto touch = [&](const buffer_ref& r, bool when_prepared) {
       if (r.space != pending) return;
-      buffer& b = buffers_[std::size_t(r.offset)];
+      buffer& b = whole_buffer(r);
       if (b.first < 0) b.first = at;
       b.last = at;
       // What only preparations read need not be kept behind them.
@@ -297,7 +326,7 @@ class plan_places : protected plan_order {
       const buffer_ref at = saved_[i] != buffer_ref{} ? saved_[i] : locate(n, layout::plain);
       if (input < 0 && !options_.results_bound) {
         if (at.space == pending) {
-          buffer& b = buffers_[std::size_t(at.offset)];
+          buffer& b = whole_buffer(at);
           b.pinned = true;
           b.persistent |= b.constant;
         }
@@ -319,7 +348,10 @@ class plan_places : protected plan_order {
     plan_.parameter_bytes = parameters_.total;
     plan_.slot_bytes = slots_.total;
     auto settle = [&](buffer_ref& r) {
-      if (r.space == pending) r = {arena_space, lives[std::size_t(r.offset)].offset};
+      if (r.space != pending) return;
+      const buffer& b = buffers_[std::size_t(r.offset)];
+      r = {arena_space, b.whole < 0 ? lives[std::size_t(r.offset)].offset
+                                    : lives[std::size_t(b.whole)].offset + b.offset};
     };
     for (plan_step& s : plan_.steps) {
       for (auto& r : s.in) settle(r);
@@ -343,7 +375,8 @@ class plan_places : protected plan_order {
     saved_.assign(g.outputs.size(), {});
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const node_id n = source(g.regions[0].outputs[i]);
-      const node_id from = cut_.is_view(n) ? source(g.operand(n, 0)) : n;
+      node_id from = n;
+      while (cut_.is_alias(from) || cut_.is_view(from)) from = g.operand(from, 0);
       const bool replaced = is_replaced_[std::size_t(from)];
       if (!replaced || (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n)) continue;
       const bool bound = options_.results_bound && g.outputs[i].updates < 0;

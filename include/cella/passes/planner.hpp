@@ -158,6 +158,7 @@ class planner : public plan_operands {
 
   constexpr void read(const group& s, plan_step& t, node_id n, bool in_loops) {
     if (t.find_read(n) >= 0) return;
+    if (cut_.is_short_product(n)) return read_product(t, n);
     operand_read l{.value = n};
     const bool lanes = s.arrangement == layout::lanes;
     const bool broadcast = cut_.is_broadcast(n);
@@ -214,11 +215,27 @@ class planner : public plan_operands {
                                                                       : layout::plain);
       l.how = access::same;
     }
+    add_read(t, l);
+  }
+  constexpr void add_read(plan_step& t, const operand_read& l) {
     if (t.read_count == int(t.reads.size())) {
       fault_ = text() << "a fused group reads more than " << t.reads.size() << " values";
       return;
     }
     t.reads[std::size_t(t.read_count++)] = l;
+  }
+  /// Both factors of a product that the loops sum up.
+  constexpr void read_product(plan_step& t, node_id n) {
+    const walk_of_product w(g, n);
+    for (int k = 0; k < 2; ++k) {
+      operand_read l{.value = n, .how = access::moving};
+      l.at = locate(g.operand(n, k), layout::plain);
+      for (std::size_t d = 0; d < max_loops; ++d) l.strides[d] = w.of_result[std::size_t(k)][d];
+      l.factor = k;
+      l.depth = int(w.depth);
+      l.along = w.along[std::size_t(k)];
+      add_read(t, l);
+    }
   }
 
   /// In loops over samples, blocks, rows and columns: vectors of channels, or one number for all of
@@ -375,7 +392,10 @@ class planner : public plan_operands {
     }
     for (int k = 0; k < t.read_count; ++k) {
       const operand_read& r = t.reads[std::size_t(k)];
-      const node_id from = cut_.is_broadcast(r.value) ? g.operand(r.value, 0) : r.value;
+      const bool broadcast = cut_.is_broadcast(r.value);
+      const node_id from =
+          broadcast || r.factor >= 0 ? g.operand(r.value, broadcast ? 0 : r.factor) : r.value;
+      if (r.factor == 0) t.flops += 2 * r.depth * g.type(r.value).size();
       const row_sums* const sums = sums_of_rows(from);
       if (r.how != access::drawn) t.bytes += sums ? bytes_of_sums(*sums) : g.type(from).bytes();
     }

@@ -90,6 +90,45 @@ constexpr product_form form_of_product(const Graph& g, node_id n) {
                          {g.type(g.operand(n, 0)), g.type(g.operand(n, 1)), g.type(n)});
 }
 
+/// How the operands of a product lie along the axes of its result, and along the one axis that it
+/// sums over.
+struct walk_of_product {
+  bool steps{};  ///< whether there is one such axis
+  std::int64_t depth = 1;
+  std::array<std::int64_t, 2> along{};                            ///< elements between summands
+  std::array<std::array<std::int64_t, max_rank>, 2> of_result{};  ///< between the result's elements
+  std::int64_t columns = 1;                                       ///< the result's last axis
+  std::array<std::int64_t, 2> column_step{};
+
+  constexpr walk_of_product(const graph& g, node_id n) {
+    const auto o = g.nodes[std::size_t(n)].attributes.as<matmul_op::options>();
+    const shape result = g.type(n).shape;
+    std::array<int, 2> summed{};
+    for (std::size_t k = 0; k < 2; ++k) {
+      const shape own = g.type(g.operand(n, int(k))).shape;
+      const auto strides = row_major_strides(own);
+      const auto& walk = k == 0 ? o.a : o.b;
+      for (std::size_t d = 0; d < std::size_t(own.rank); ++d) {
+        if (own[int(d)] == 1) continue;
+        std::size_t axis = 0;
+        while (axis < std::size_t(result.rank) && o.result[axis] != walk[d]) ++axis;
+        if (axis < std::size_t(result.rank)) {
+          of_result[k][axis] = strides[d];
+        } else {
+          ++summed[k];
+          along[k] = strides[d];
+          depth = own[int(d)];
+        }
+      }
+    }
+    steps = summed[0] == 1 && summed[1] == 1 && result.rank > 0;
+    if (!steps) return;
+    const auto last = std::size_t(result.rank - 1);
+    columns = result[int(last)];
+    column_step = {of_result[0][last], of_result[1][last]};
+  }
+};
+
 /// Whether the kernel's right matrix is worth packing once for many products: one of some size, and
 /// enough rows for it.
 constexpr bool worth_packing(const product_form& f, std::int64_t element_size) {

@@ -78,7 +78,7 @@ class address_book {
             return i.space == r.at.space && i.offset == r.at.offset;
           }) != s.in.end())
         continue;
-      all.from.push_back(f_.name(f_.read_value(r.value)) + " @" + address(r.at) +
+      all.from.push_back(f_.name(f_.read_value(r)) + " @" + address(r.at) +
                          std::string(how[std::size_t(r.how)]));
     }
     if (s.kind == step_kind::control) follow_links(index, s, all);

@@ -100,8 +100,11 @@ class formulas {
     const node_id first = result_of(g_.operand(n, 0), at(n).attributes.as<get_attributes>().result);
     return first < 0 ? n : first;
   }
-  /// What is read in place of n: broadcasts repeat their operand.
-  node_id read_value(node_id n) const { return is<broadcast_op>(at(n)) ? g_.operand(n, 0) : n; }
+  /// What is read in place of a value: broadcasts repeat their operand, products have two.
+  node_id read_value(const operand_read& r) const {
+    if (r.factor >= 0) return g_.operand(r.value, r.factor);
+    return is<broadcast_op>(at(r.value)) ? g_.operand(r.value, 0) : r.value;
+  }
 
  private:
   const node& at(node_id n) const { return g_.nodes[std::size_t(n)]; }

@@ -115,6 +115,9 @@ consteval auto lift_term() {
     return std::type_identity<row_number<s.find_stat(N)>>{};
   } else if constexpr (Finder::is_anchor(N)) {
     return std::type_identity<accumulated>{};
+  } else if constexpr (k >= 0 && s.reads[std::size_t(k < 0 ? 0 : k)].factor >= 0) {
+    constexpr const operand_read &a = s.reads[std::size_t(k)], &b = s.reads[std::size_t(k + 1)];
+    return std::type_identity<short_product<k, a.how, b.how, a.depth, a.along, b.along>>{};
   } else if constexpr (k >= 0) {
     return std::type_identity<operand_at<k, s.reads[std::size_t(k)].how, storage_type<E>>>{};
   } else if constexpr (is<constant_op>(n)) {

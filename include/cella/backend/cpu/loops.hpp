@@ -40,10 +40,11 @@ struct loop_cursor {
   vec<T> value{};
 
   [[gnu::always_inline]] vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
+  /// Operand K, `further` elements on.
   template <int K, access How, class S>
-  [[gnu::always_inline]] vec<T> read() const {
+  [[gnu::always_inline]] vec<T> read(std::int64_t further = 0) const {
     const std::int64_t move = step[std::size_t(K)];
-    const auto* p = elements_at<S>(a.in[std::size_t(K)]);
+    const auto* p = elements_at<S>(a.in[std::size_t(K)]) + further;
     if constexpr (Lanes) {
       static_assert(std::is_void_v<S>);
       const std::int64_t where = at[std::size_t(K)] + i * move;
@@ -79,16 +80,17 @@ namespace detail {
 inline constexpr std::int64_t loop_piece = 4096;
 
 template <int Reads>
-constexpr std::int64_t pieces(const loop_nest<Reads>& n) {
-  return (n.inner() + loop_piece - 1) / loop_piece;
+constexpr int pieces(const loop_nest<Reads>& n) {
+  return int((n.inner() + loop_piece - 1) / loop_piece);
 }
 
-/// Where the operands stand at turn `outer` of the loops [0, last), counted as one.
+/// Where the operands stand at turn `outer` of the loops [0, last), counted as one. Most often that
+/// is the first turn, and nothing is divided.
 template <int Reads>
 constexpr std::array<std::int64_t, std::size_t(Reads)> positions(const loop_nest<Reads>& n,
                                                                  std::int64_t outer, int last) {
   std::array<std::int64_t, std::size_t(Reads)> at{};
-  for (int d = last; d-- > 0;) {
+  for (int d = last; d-- > 0 && outer != 0;) {
     const std::int64_t turn = outer % n.size[std::size_t(d)];
     outer /= n.size[std::size_t(d)];
     for (std::size_t k = 0; k < at.size(); ++k) at[k] += turn * n.stride[k][std::size_t(d)];
@@ -101,11 +103,74 @@ constexpr std::int64_t position(const loop_nest<Reads>& n,
                                 const std::array<std::int64_t, max_loops>& stride,
                                 std::int64_t outer) {
   std::int64_t at = 0;
-  for (int d = n.loops - 1; d-- > 0;) {
+  for (int d = n.loops - 1; d-- > 0 && outer != 0;) {
     at += outer % n.size[std::size_t(d)] * stride[std::size_t(d)];
     outer /= n.size[std::size_t(d)];
   }
   return at;
+}
+/// The turns of some loops of a nest, counted as one. From turn to turn nothing is divided: that
+/// takes longer than a short row. Behind the last turn stands the first.
+template <int Reads>
+class loop_walk {
+ public:
+  constexpr explicit loop_walk(const loop_nest<Reads>& n) : n_(n) {}
+  /// Loop d runs inside those that were added before.
+  constexpr void add(int d) { loop_[std::size_t(loops_++)] = std::size_t(d); }
+  constexpr std::int64_t turns() const {
+    std::int64_t product = 1;
+    for (int d = 0; d < loops_; ++d) product *= n_.size[loop_[std::size_t(d)]];
+    return product;
+  }
+  constexpr void go_to(std::int64_t turn) {
+    at_ = {};
+    index_ = {};
+    for (int d = loops_; d-- > 0 && turn != 0;) {
+      const std::size_t loop = loop_[std::size_t(d)];
+      index_[loop] = turn % n_.size[loop];
+      turn /= n_.size[loop];
+      for (std::size_t k = 0; k < at_.size(); ++k) at_[k] += index_[loop] * n_.stride[k][loop];
+    }
+  }
+  constexpr void next() {
+    for (int d = loops_; d-- > 0;) {
+      const std::size_t loop = loop_[std::size_t(d)];
+      const bool wraps = ++index_[loop] == n_.size[loop];
+      const std::int64_t by = wraps ? 1 - n_.size[loop] : 1;
+      for (std::size_t k = 0; k < at_.size(); ++k) at_[k] += by * n_.stride[k][loop];
+      if (!wraps) return;
+      index_[loop] = 0;
+    }
+  }
+  /// Where the operands stand.
+  constexpr const std::array<std::int64_t, std::size_t(Reads)>& at() const { return at_; }
+  /// Whether loop d, which was added, is in its last turn.
+  constexpr bool at_end_of(int d) const {
+    return index_[std::size_t(d)] == n_.size[std::size_t(d)] - 1;
+  }
+
+ private:
+  const loop_nest<Reads>& n_;
+  int loops_ = 0;
+  std::array<std::size_t, max_loops> loop_{};
+  std::array<std::int64_t, max_loops> index_{};
+  std::array<std::int64_t, std::size_t(Reads)> at_{};
+};
+/// The loops but the innermost one as kept and folded ones. The last one that is folded is left to
+/// the caller, who runs it innermost; returns it, or -1.
+template <int Reads>
+constexpr int split_loops(const loop_nest<Reads>& n, loop_walk<Reads>& kept,
+                          loop_walk<Reads>& fold) {
+  int last = -1;
+  for (int d = 0; d < n.loops - 1; ++d) {
+    if (!n.folds(d)) {
+      kept.add(d);
+    } else {
+      if (last >= 0) fold.add(last);
+      last = d;
+    }
+  }
+  return last;
 }
 template <int Reads>
 constexpr std::array<std::int64_t, std::size_t(Reads)> inner_steps(const loop_nest<Reads>& n) {
@@ -135,17 +200,17 @@ template <class T, int Reads, bool Lanes, bool Ragged, class Line>
   const addresses<T, Reads, Line::results> a = operands;
   constexpr int width = Lanes ? 1 : lanes<T>;
   const auto step = detail::inner_steps(n);
-  const std::int64_t pieces = detail::pieces(n);
+  const int pieces = detail::pieces(n);
   std::array<bool, std::size_t(Line::results)> part{};
   for (std::size_t k = 0; k < part.size(); ++k) part[k] = strides[k][std::size_t(n.loops - 1)] != 0;
   // Where the operands' and the outputs' rows begin: computed once, then moved from row to row.
-  std::int64_t outer = units.first / pieces;
+  std::int64_t outer{units.first / pieces};
   auto at = detail::positions(n, outer, n.loops - 1);
   std::array<std::int64_t, std::size_t(Line::results)> row{};
   for (std::size_t k = 0; k < row.size(); ++k)
     row[k] = part[k] ? detail::position(n, strides[k], outer) : outer * n.inner();
   std::array<std::int64_t, max_loops> index{};
-  for (int d = n.loops - 1; d-- > 0;) {
+  for (int d = n.loops - 1; d-- > 0 && outer != 0;) {
     index[std::size_t(d)] = outer % n.size[std::size_t(d)];
     outer /= n.size[std::size_t(d)];
   }
@@ -175,9 +240,9 @@ template <class T, int Reads, bool Lanes, bool Ragged, class Line>
       next[k] = part[k] ? strides[k][std::size_t(rows)] : n.inner();
   }
   std::int64_t left = rows >= 0 ? n.size[std::size_t(rows)] - index[std::size_t(rows)] : 1;
-  std::int64_t piece = units.first % pieces;
+  int piece = units.first % pieces;
   for (int u = units.first; u < units.last; ++u) {
-    const std::int64_t first = piece * detail::loop_piece;
+    const std::int64_t first = std::int64_t{piece} * detail::loop_piece;
     const std::int64_t last = std::min(n.inner(), first + detail::loop_piece);
     auto turn = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
       const loop_cursor<T, Reads, Line::results, Lanes, Whole> c{a, at, step, i, count};
@@ -275,6 +340,38 @@ struct lanes_of_sum {
   unsigned live{};  ///< lanes of the last block that hold samples
 };
 
+/// Folds the value of a line over the folded loops of a plain nest whose innermost loop is kept and
+/// fits into one vector. A unit is so little work that all else counts.
+template <class T, int Reads, class Line, class Fold, class Sink>
+[[gnu::noinline]] void sum_short_rows_of_loops(work_range units, const loop_nest<Reads>& n,
+                                               const addresses<T, Reads, 1>& a, const Sink& sink) {
+  const auto step = detail::inner_steps(n);
+  const int columns = int(n.inner());
+  detail::loop_walk<Reads> kept(n), fold(n);
+  const int last = detail::split_loops(n, kept, fold);
+  const std::int64_t folds = fold.turns();
+  const std::int64_t rows = last >= 0 ? n.size[std::size_t(last)] : 1;
+  std::array<std::int64_t, std::size_t(Reads)> next{};
+  for (std::size_t k = 0; last >= 0 && k < next.size(); ++k)
+    next[k] = n.stride[k][std::size_t(last)];
+  kept.go_to(units.first);
+  for (std::int64_t u = units.first; u < units.last; ++u) {
+    vec<T> total(Fold::template start<T>);
+    for (std::int64_t f = 0; f < folds; ++f) {
+      auto at = kept.at();
+      for (std::size_t k = 0; k < at.size(); ++k) at[k] += fold.at()[k];
+      for (std::int64_t r = 0; r < rows; ++r) {
+        total = Fold::template fold<T>(
+            total, Line::evaluate(loop_cursor<T, Reads, 1, false>{a, at, step, 0, columns})[0]);
+        for (std::size_t k = 0; k < at.size(); ++k) at[k] += next[k];
+      }
+      fold.next();
+    }
+    sink(total, u * columns, columns);
+    kept.next();
+  }
+}
+
 /// Folds the value of a line over the folded loops of a plain nest whose innermost loop is kept.
 template <class T, int Reads, class Line, class Fold, class Sink>
 [[gnu::noinline]] void sum_columns_of_loops(work_range units, const loop_nest<Reads>& n,
@@ -282,35 +379,23 @@ template <class T, int Reads, class Line, class Fold, class Sink>
   constexpr unsigned moved = Line::reads;
   constexpr int L = lanes<T>, width = sum_vectors * L;
   const auto step = detail::inner_steps(n);
-  // The folded loops but the last one, which runs innermost, and the kept ones.
-  std::array<int, max_loops> kept{}, fold{};
-  int kept_count = 0, fold_count = 0;
-  for (int d = 0; d < n.loops - 1; ++d)
-    (n.folds(d) ? fold[std::size_t(fold_count++)] : kept[std::size_t(kept_count++)]) = d;
-  const int last = fold_count > 0 ? fold[std::size_t(--fold_count)] : -1;
+  detail::loop_walk<Reads> kept(n), fold(n);
+  const int last = detail::split_loops(n, kept, fold);
   const std::int64_t rows = last >= 0 ? n.size[std::size_t(last)] : 1;
-  std::int64_t folds = 1;
-  for (int d = 0; d < fold_count; ++d) folds *= n.size[std::size_t(fold[std::size_t(d)])];
-  const auto place = [&](std::int64_t turn, const auto& list, int count, auto& at) {
-    for (int d = count; d-- > 0;) {
-      const auto loop = std::size_t(list[std::size_t(d)]);
-      for (std::size_t k = 0; k < at.size(); ++k) at[k] += turn % n.size[loop] * n.stride[k][loop];
-      turn /= n.size[loop];
-    }
-  };
+  const std::int64_t folds = fold.turns();
   // Units that lie side by side are summed together, a few rows at a time: memory is read in long
   // stretches, and each sum is loaded and stored once for those rows. Random numbers are drawn
   // along a row.
   constexpr int together = 32;
   constexpr std::int64_t rows_at_once = Line::draws ? 1 : 8;
   alignas(64) std::array<vec<T>, std::size_t(together * sum_vectors)> total;
-  const std::int64_t groups = (n.inner() + width - 1) / width;
-  for (int u = units.first, next = u; u < units.last; u = next) {
-    const std::int64_t first = u % groups * width;
-    next = int(std::min<std::int64_t>({units.last, u - u % groups + groups, u + together}));
-    std::array<std::int64_t, std::size_t(Reads)> base{};
-    place(u / groups, kept, kept_count, base);
-    const std::int64_t columns = std::min((next - u) * std::int64_t{width}, n.inner() - first);
+  const int groups = int((n.inner() + width - 1) / width);
+  int outer = units.first / groups, group = units.first % groups;
+  kept.go_to(outer);
+  for (int u = units.first; u < units.last;) {
+    const std::int64_t first = std::int64_t{group} * width;
+    const int taken = std::min({units.last - u, groups - group, together});
+    const std::int64_t columns = std::min(taken * std::int64_t{width}, n.inner() - first);
     const int whole = int(columns / L), rest = int(columns % L);
     const int vectors = whole + (rest > 0);
     std::fill_n(total.begin(), vectors, vec<T>(Fold::template start<T>));
@@ -331,8 +416,8 @@ template <class T, int Reads, class Line, class Fold, class Sink>
       total[std::size_t(v)] = sum;
     };
     for (std::int64_t f = 0; f < folds; ++f) {
-      auto at = base;
-      place(f, fold, fold_count, at);
+      auto at = kept.at();
+      for (std::size_t k = 0; k < at.size(); ++k) at[k] += fold.at()[k];
       for (std::int64_t r = 0; r < rows; r += rows_at_once) {
         const std::int64_t count = std::min(rows_at_once, rows - r);
         for (int v = 0; v < whole; ++v) add.template operator()<true>(at, count, v, L);
@@ -341,9 +426,16 @@ template <class T, int Reads, class Line, class Fold, class Sink>
         for (std::size_t k = 0; k < std::size_t(Reads); ++k)
           at[k] += count * n.stride[k][std::size_t(last)];
       }
+      fold.next();
     }
     for (int v = 0; v < vectors; ++v)
-      sink(total[std::size_t(v)], u / groups * n.inner() + first + v * L, v < whole ? L : rest);
+      sink(total[std::size_t(v)], outer * n.inner() + first + v * L, v < whole ? L : rest);
+    u += taken;
+    group += taken;
+    if (group < groups) continue;
+    group = 0;
+    ++outer;
+    kept.next();
   }
 }
 
@@ -356,41 +448,29 @@ template <class T, int Reads, bool Lanes, class Line, class Fold = adding, class
                                  const Sink& sink) {
   const bool inner_folded = n.folds(n.loops - 1);
   if constexpr (!Lanes) {
+    if (!inner_folded && n.inner() <= lanes<T>)
+      return sum_short_rows_of_loops<T, Reads, Line, Fold>(units, n, a, sink);
     if (!inner_folded) return sum_columns_of_loops<T, Reads, Line, Fold>(units, n, a, sink);
   }
   const auto step = detail::inner_steps(n);
   // Kept and folded outer loops as two nests over the same operands.
-  std::array<int, max_loops> kept{};
-  std::array<int, max_loops> fold{};
-  int kept_count = 0;
-  int fold_count = 0;
-  for (int d = 0; d < n.loops - 1; ++d)
-    (n.folds(d) ? fold[std::size_t(fold_count++)] : kept[std::size_t(kept_count++)]) = d;
-  auto place = [&](std::int64_t turn, const std::array<int, max_loops>& list, int size, auto& at) {
-    bool last_block = samples.blocks == 1;
-    for (int d = size; d-- > 0;) {
-      const auto loop = std::size_t(list[std::size_t(d)]);
-      const std::int64_t t = turn % n.size[loop];
-      turn /= n.size[loop];
-      if (loop == 0 && samples.blocks > 1) last_block = t == n.size[0] - 1;
-      for (std::size_t k = 0; k < at.size(); ++k) at[k] += t * n.stride[k][loop];
-    }
-    return last_block;
-  };
-  std::int64_t folds = 1;
-  for (int d = 0; d < fold_count; ++d) folds *= n.size[std::size_t(fold[std::size_t(d)])];
+  detail::loop_walk<Reads> kept(n), fold(n);
+  for (int d = 0; d < n.loops - 1; ++d) (n.folds(d) ? fold : kept).add(d);
+  const std::int64_t folds = fold.turns();
+  // Where loop 0 counts blocks of samples, its last turn has lanes without any.
+  const bool by_blocks = samples.blocks > 1;
+  // In the lanes an innermost kept loop counts units, too.
+  const bool kept_inner = Lanes && !inner_folded;
+  std::int64_t inner_turn = kept_inner ? units.first % n.inner() : 0;
+  kept.go_to(kept_inner ? units.first / n.inner() : units.first);
 
   for (int u = units.first; u < units.last; ++u) {
-    // In the lanes an innermost kept loop counts units, too.
-    const bool kept_inner_lanes = Lanes && !inner_folded;
-    const std::int64_t inner_turn = kept_inner_lanes ? u % n.inner() : 0;
-    const std::int64_t outer = kept_inner_lanes ? u / n.inner() : u;
-    std::array<std::int64_t, std::size_t(Reads)> base{};
-    place(outer, kept, kept_count, base);
     vec<T> total(Fold::template start<T>);
     for (std::int64_t f = 0; f < folds; ++f) {
-      auto at = base;
-      const bool last_block = place(f, fold, fold_count, at);
+      auto at = kept.at();
+      for (std::size_t k = 0; k < at.size(); ++k) at[k] += fold.at()[k];
+      const bool last_block = !by_blocks || (n.folds(0) && fold.at_end_of(0));
+      fold.next();
       vec<T> row(Fold::template start<T>);
       if (inner_folded) {
         constexpr int width = Lanes ? 1 : lanes<T>;
@@ -416,6 +496,9 @@ template <class T, int Reads, bool Lanes, class Line, class Fold = adding, class
     } else {
       sink(vec<T>(Fold::template over_lanes<T>(total)), std::int64_t{u}, 1);
     }
+    if (kept_inner && ++inner_turn < n.inner()) continue;
+    inner_turn = 0;
+    kept.next();
   }
 }
 

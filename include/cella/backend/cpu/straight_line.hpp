@@ -31,6 +31,26 @@ struct operand_at {
     return c.template read<K, How, S>();
   }
 };
+/// A product of `Depth` summands of operands `K` and `K` + 1, `LeftStep` and `RightStep` elements
+/// apart.
+template <int K, access Left, access Right, int Depth, std::int64_t LeftStep,
+          std::int64_t RightStep>
+struct short_product {
+  [[gnu::always_inline]] static auto evaluate(const auto& c) {
+    auto sum = left(c, 0) * right(c, 0);
+#pragma GCC unroll 8
+    for (int k = 1; k < Depth; ++k) sum = multiply_add(left(c, k), right(c, k), sum);
+    return sum;
+  }
+
+ private:
+  [[gnu::always_inline]] static auto left(const auto& c, int k) {
+    return c.template read<K, Left, void>(k * LeftStep);
+  }
+  [[gnu::always_inline]] static auto right(const auto& c, int k) {
+    return c.template read<K + 1, Right, void>(k * RightStep);
+  }
+};
 /// A value of type S, which memory would hold.
 template <class S, int In>
 struct rounded {
@@ -90,6 +110,10 @@ template <class Term>
 inline constexpr unsigned reads_of_term = 0;
 template <int K, access How, class S>
 inline constexpr unsigned reads_of_term<operand_at<K, How, S>> = 1u << K;
+template <int K, access Left, access Right, int Depth, std::int64_t LeftStep,
+          std::int64_t RightStep>
+inline constexpr unsigned reads_of_term<short_product<K, Left, Right, Depth, LeftStep, RightStep>> =
+    3u << K;
 /// The same, if the term reads at the element that is computed.
 template <class Term>
 inline constexpr unsigned reads_in_step = 0;
