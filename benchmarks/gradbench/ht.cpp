@@ -306,6 +306,19 @@ using program_of =
              real<2, fingers, 4, 4, 1>, real<3, Points * Corners>,
              real<3, fingers * 4, Points * Corners>, real<2, 3, 4, 4>, real<1>>;
 
+/// Writes three results, the coordinates of errors, point by point.
+template <int K, class Program>
+void by_point(const Program& run, int count, double* to) {
+  const double* x = run.template result<K>().data();
+  const double* y = run.template result<K + 1>().data();
+  const double* z = run.template result<K + 2>().data();
+  for (int i = 0; i < count; ++i) {
+    to[3 * i] = x[i];
+    to[3 * i + 1] = y[i];
+    to[3 * i + 2] = z[i];
+  }
+}
+
 template <bool Triangles, int Points>
 class value {
  public:
@@ -314,11 +327,7 @@ class value {
     result_.resize(3 * std::size_t(Points));
     run_(p_.theta.data(), p_.measured.data(), p_.within.data(), p_.start.data(), p_.links.data(),
          p_.still.data(), p_.skin.data(), p_.parts.data(), &p_.mirror);
-    const std::array e{run_.template result<0>(), run_.template result<1>(),
-                       run_.template result<2>()};
-    for (std::size_t i = 0; i < Points; ++i) {
-      for (std::size_t k = 0; k < 3; ++k) result_[3 * i + k] = e[k][i];
-    }
+    by_point<0>(run_, Points, result_.data());
   }
   json result() const { return result_; }
 
@@ -362,12 +371,7 @@ class derivative {
   /// Writes `count` columns from three results of the program.
   template <int K>
   void store(int first, int count) {
-    const std::array e{run_.template result<K>(), run_.template result<K + 1>(),
-                       run_.template result<K + 2>()};
-    double* to = &result_[std::size_t(first) * 3 * Points];
-    for (std::size_t i = 0; i < std::size_t(count) * Points; ++i) {
-      for (std::size_t k = 0; k < 3; ++k) to[3 * i + k] = e[k][i];
-    }
+    by_point<K>(run_, count * Points, &result_[std::size_t(first) * 3 * Points]);
   }
   const problem& p_;
   numbers identity_ = numbers(std::size_t(place_size * place_size), 0.0);

@@ -36,6 +36,13 @@ bool contains(const std::string& all, std::string_view part) {
 struct log_of_product {
   constexpr var operator()(var x) const { return log(matmul(x, x)) + 1; }
 };
+/// Loops sum the product up and take the logarithm at once.
+struct log_of_short_product {
+  constexpr var operator()(var x) const {
+    const var y = matmul(slice(x, 1, 0, 2), slice(x, 0, 0, 2));
+    return log(y);
+  }
+};
 struct root_in_a_loop {
   constexpr var operator()(var x) const {
     return for_i(
@@ -92,6 +99,17 @@ TEST_SUITE("runtime/numbers") {
                    }),
                    "an input holds nan, at [1,0]"));
   }
+  TEST_CASE("an operation of a fused loop is named, a product that it sums up, too") {
+    const debugging on("nan");
+    compiled<log_of_short_product, tensor<dtype::f32, 16, 16>> run;
+    std::vector<float> x(256, 1.f);
+    CHECK(sentence_of([&] { run(x); }).empty());
+    x[16] = -2.f;
+    CHECK(contains(sentence_of([&] { run(x); }), "log at numbers.cpp:43 made nan"));
+    x[0] = x[16] = 1e30f;
+    CHECK(contains(sentence_of([&] { run(x); }),
+                   "matmul at numbers.cpp:42 or log at numbers.cpp:43 made inf, at [0,0]"));
+  }
   TEST_CASE("a mask of infinities is no fault") {
     const debugging on("nan");
     compiled<masked, tensor<dtype::f32, 2, 2>> run;
@@ -104,7 +122,7 @@ TEST_SUITE("runtime/numbers") {
     compiled<root_in_a_loop, tensor<dtype::f32, 2>> run;
     const std::string s = sentence_of([&] { run(std::array{3.f, 2.f}); });
     INFO(s);
-    CHECK(contains(s, "sqrt at numbers.cpp:42"));
+    CHECK(contains(s, "sqrt at numbers.cpp:49"));
     CHECK(contains(s, "made nan"));
   }
   TEST_CASE("without the variable nothing is looked at; another value is refused") {
@@ -123,7 +141,7 @@ TEST_SUITE("runtime/numbers") {
     const std::string loop = sentence_of([&] {
       run_in_eager_mode(root_in_a_loop{}, {3.f, 2.f}, {dtype::f32, {2}});
     });
-    CHECK(contains(loop, "sqrt at numbers.cpp:42 made nan, at [0] of f32[2]"));
+    CHECK(contains(loop, "sqrt at numbers.cpp:49 made nan, at [0] of f32[2]"));
     CHECK(sentence_of([&] {
             run_in_eager_mode(log_of_product{}, {1.f, 2.f, 3.f, 4.f}, {dtype::f32, {2, 2}});
           }).empty());

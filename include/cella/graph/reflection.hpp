@@ -30,10 +30,13 @@ template <class T, std::size_t... I>
 constexpr bool initializes_from(std::index_sequence<I...>) {
   return requires { T{(static_cast<void>(I), any_member{})...}; };
 }
-/// Members of an aggregate: the most initializers that it takes.
+/// Members of an aggregate: the most initializers that it takes. A base without members takes one,
+/// too.
 template <class T, int N = 0>
 constexpr int member_count() {
-  if constexpr (N > most_members) {
+  if constexpr (std::is_empty_v<T>) {
+    return 0;
+  } else if constexpr (N > most_members) {
     static_assert(N <= most_members,
                   "a cell has at most 32 members: group some into a cell of their own");
     return 0;

@@ -41,13 +41,17 @@ class address_book {
 
   static std::string address(const buffer_ref& r) {
     constexpr std::array<std::string_view, 4> spaces{"arena", "parameters", "slots", "scalars"};
-    if (r.space >= first_argument) return "argument";
-    return std::string(spaces[std::size_t(r.space)]) + "+" + std::to_string(r.offset);
+    const bool argument = r.space >= first_argument;
+    if (argument && r.offset == 0) return "argument";
+    return std::string(argument ? "argument" : spaces[std::size_t(r.space)]) + "+" +
+           std::to_string(r.offset);
   }
-  /// `x @argument`, and in the arena the steps' own memory.
+  /// `x @argument`, `part of x @argument+180`; in the arena the steps' own memory.
   std::string at(const buffer_ref& r) const {
-    const auto found = lies_at_.find({r.space, r.offset});
-    return (found == lies_at_.end() ? "?" : found->second) + " @" + address(r);
+    auto found = lies_at_.upper_bound({r.space, r.offset});
+    if (found == lies_at_.begin() || (--found)->first.first != r.space) return "? @" + address(r);
+    const bool part = found->first.second != r.offset;
+    return (part ? "part of " : "") + found->second + " @" + address(r);
   }
 
   /// What the step reads, writes, and writes elsewhere: to be called for each step in order.
@@ -60,7 +64,7 @@ class address_book {
     for (std::size_t k = 0; k < s.in.size(); ++k) {
       if (!s.in[k].valid()) continue;
       // Filters in the kernel's own order, packed when the parameters change.
-      if (k == 3) {
+      if (k == 3 && may_pack(s.kind)) {
         touch(index, s.in[k], "packed " + f_.name(p_.g.operand(s.anchor, 1)), 0, true);
         values_.back().first = 0;
         all.from.push_back("packed filters @" + address(s.in[k]));
@@ -116,6 +120,10 @@ class address_book {
   }
 
  private:
+  static constexpr bool may_pack(step_kind k) {
+    return k == step_kind::product ||
+           (k >= step_kind::convolution && k <= step_kind::convolution_pool_weight_gradient);
+  }
   void follow_links(int index, const plan_step& s, access_list& all) {
     const auto links = p_.links.subspan(std::size_t(s.first_link), std::size_t(s.link_count));
     const auto operands = std::size_t(p_.g.nodes[std::size_t(s.anchor)].operand_count);
@@ -145,13 +153,22 @@ class address_book {
   }
   void touch(int index, const buffer_ref& r, const std::string& name, std::int64_t bytes,
              bool stays) {
+    // What lay inside is no more.
+    const auto inside = [&](auto& map, auto key) {
+      map.erase(map.lower_bound(key(r.offset)), map.lower_bound(key(r.offset + bytes)));
+    };
+    if (bytes > 0) {
+      inside(lies_at_, [&](std::int64_t at) { return std::pair{r.space, at}; });
+      inside(current_, [](std::int64_t at) { return at; });
+    }
     lies_at_[{r.space, r.offset}] = name;
     current_[r.offset] = values_.size();
     values_.push_back({name, r.offset, bytes, index, stays ? int(p_.steps.size()) : index});
   }
   void read(int index, const buffer_ref& r) {
-    const auto found = current_.find(r.offset);
-    if (r.space != arena_space || found == current_.end()) return;
+    auto found = current_.upper_bound(r.offset);
+    if (r.space != arena_space || found == current_.begin()) return;
+    --found;
     int& last = values_[found->second].last;
     last = std::max(last, index);
   }

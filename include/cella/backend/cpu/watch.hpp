@@ -182,8 +182,9 @@ class watch_maker {
     }
     for (node_id n : members_) {
       const node& x = g_.nodes[std::size_t(n)];
-      const bool computes =
-          x.op->pointwise || x.op->kind == op_kind::control || n == s.anchor || n == s.accumulated;
+      const bool summed_up = is<matmul_op>(x) && s.kind == step_kind::elementwise;
+      const bool computes = x.op->pointwise || x.op->kind == op_kind::control || n == s.anchor ||
+                            n == s.accumulated || summed_up;
       if (!computes || x.op == &get_info_of || is<identity_op>(x)) continue;
       const text t = describe_operation(x, g_.view(x.cell));
       bool known = false;
