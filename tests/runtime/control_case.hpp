@@ -54,6 +54,23 @@ std::vector<double> run_compiled(const std::vector<double>& x) {
   return {y.begin(), y.end()};
 }
 
+/// How many steps of a kind the program of `Cell` has.
+template <class Cell, int... Extents>
+constexpr int steps_of_kind(step_kind kind) {
+  int count = 0;
+  for (const plan_step& s :
+       program<Cell, false, dtype::f64, tensor<dtype::f64, Extents...>>::plan.steps)
+    count += s.kind == kind;
+  return count;
+}
+
+/// Between -0.4 and 0.6, of no order.
+inline std::vector<double> some_numbers(int n) {
+  std::vector<double> v;
+  for (int i = 0; i < n; ++i) v.push_back(double(i * 37 % 29) / 29 - 0.4);
+  return v;
+}
+
 inline void check_close(const std::vector<double>& found, const std::vector<double>& wanted) {
   REQUIRE(found.size() == wanted.size());
   for (std::size_t i = 0; i < found.size(); ++i)

@@ -49,26 +49,11 @@ struct summed : factors<3, 4, 16> {
   constexpr var operator()(var x) const { return sum(matmul(left(x), right(x)), {0}); }
 };
 
-template <class Cell, int... Extents>
-constexpr int steps_of_kind(step_kind kind) {
-  int count = 0;
-  for (const plan_step& s :
-       program<Cell, false, dtype::f64, cella::tensor<dtype::f64, Extents...>>::plan.steps)
-    count += s.kind == kind;
-  return count;
-}
-
-std::vector<double> numbers(int n) {
-  std::vector<double> v;
-  for (int i = 0; i < n; ++i) v.push_back(double(i * 37 % 29) / 29 - 0.4);
-  return v;
-}
-
 /// Against sums in a plain loop.
 template <int Rows, int Depth, int Columns>
 void check() {
   constexpr int size = (Rows + Columns) * Depth;
-  const auto x = numbers(size);
+  const auto x = some_numbers(size);
   using cell = fused<Rows, Depth, Columns>;
   CHECK(steps_of_kind<cell, size>(step_kind::product) == 0);
   const auto y = run_compiled<cell, size>(x);
@@ -92,15 +77,15 @@ TEST_CASE("a product of few summands is summed up by the loops that read it") {
   check<4, 8, 31>();
 }
 TEST_CASE("either factor may be the one that loops run along") {
-  run_compiled<exchanged<9, 3, 8>, 51>(numbers(51));
-  run_compiled<exchanged<17, 4, 2>, 76>(numbers(76));
+  run_compiled<exchanged<9, 3, 8>, 51>(some_numbers(51));
+  run_compiled<exchanged<17, 4, 2>, 76>(some_numbers(76));
 }
 TEST_CASE("products of a batch are added in one sweep") {
   CHECK(steps_of_kind<chained, 240>(step_kind::elementwise) == 1);
-  run_compiled<chained, 240>(numbers(240));
+  run_compiled<chained, 240>(some_numbers(240));
 }
 TEST_CASE("others have a kernel of their own") {
   CHECK(steps_of_kind<longer, 171>(step_kind::product) == 1);
-  run_compiled<longer, 171>(numbers(171));
-  run_compiled<summed, 76>(numbers(76));
+  run_compiled<longer, 171>(some_numbers(171));
+  run_compiled<summed, 76>(some_numbers(76));
 }

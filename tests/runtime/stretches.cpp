@@ -118,27 +118,12 @@ struct sum_of {
   constexpr var operator()(var x) const { return sum(square(F{}(x))); }
 };
 
-template <class Cell, int... Extents>
-constexpr int steps_of_kind(step_kind kind) {
-  int count = 0;
-  for (const plan_step& s :
-       program<Cell, false, dtype::f64, cella::tensor<dtype::f64, Extents...>>::plan.steps)
-    count += s.kind == kind;
-  return count;
-}
-
-reals numbers(int n) {
-  reals v;
-  for (int i = 0; i < n; ++i) v.push_back(double(i * 37 % 29) / 29 - 0.4);
-  return v;
-}
-
 }  // namespace
 
 TEST_CASE_TEMPLATE("a kernel reads a part of rows where it lies", Cell, both_factors,
                    factors_of_computed, piece_of_piece, sums, softmax_of_part, transposed_part,
                    broadcast_part, gathered, in_a_loop, returned) {
-  run_compiled<Cell, 3, 35>(numbers(105));
+  run_compiled<Cell, 3, 35>(some_numbers(105));
 }
 TEST_CASE("nothing is copied for it") {
   CHECK(steps_of_kind<both_factors, 3, 35>(step_kind::generic) == 0);
@@ -147,16 +132,16 @@ TEST_CASE("nothing is copied for it") {
   CHECK(steps_of_kind<transposed_part, 3, 35>(step_kind::generic) == 0);
 }
 TEST_CASE("so does a convolution, of the image and of the filter") {
-  run_compiled<convolved, 2, 75>(numbers(150));
+  run_compiled<convolved, 2, 75>(some_numbers(150));
 }
 TEST_CASE("their gradients") {
-  run_compiled<gradient_of<sum_of<both_factors>>, 3, 35>(numbers(105));
-  run_compiled<gradient_of<sum_of<piece_of_piece>>, 3, 35>(numbers(105));
-  run_compiled<gradient_of<sum_of<convolved>>, 2, 75>(numbers(150));
+  run_compiled<gradient_of<sum_of<both_factors>>, 3, 35>(some_numbers(105));
+  run_compiled<gradient_of<sum_of<piece_of_piece>>, 3, 35>(some_numbers(105));
+  run_compiled<gradient_of<sum_of<convolved>>, 2, 75>(some_numbers(150));
 }
 TEST_CASE("a part of a state is its old value, whenever the state is replaced") {
   three_ways<replaced, f64<2, 2>>()({{1, 2, 3, 4}}, 3, 1e-12);
 }
 TEST_CASE("parameters in one vector are trained in place") {
-  three_ways<layers_in_one, f64<5, 3>>()({numbers(15)}, 4, 1e-12);
+  three_ways<layers_in_one, f64<5, 3>>()({some_numbers(15)}, 4, 1e-12);
 }

@@ -51,27 +51,12 @@ struct shared {
 template <class Cell, int... Extents>
 using plan_of =
     decltype(program<Cell, false, dtype::f64, cella::tensor<dtype::f64, Extents...>>::plan);
-template <class Cell, int... Extents>
-constexpr int steps_of_kind(step_kind kind) {
-  int count = 0;
-  for (const plan_step& s :
-       program<Cell, false, dtype::f64, cella::tensor<dtype::f64, Extents...>>::plan.steps)
-    count += s.kind == kind;
-  return count;
-}
-
-std::vector<double> numbers(int n) {
-  std::vector<double> v;
-  for (int i = 0; i < n; ++i) v.push_back(double(i * 37 % 29) / 29 - 0.4);
-  return v;
-}
-
 }  // namespace
 
 TEST_CASE("loops take parts of a tensor to parts of another, without copies") {
   CHECK(plan_of<gates, 5, 42>::step_count == 3);
   CHECK(steps_of_kind<gates, 5, 42>(step_kind::elementwise) == 3);
-  const auto x = numbers(5 * 42);
+  const auto x = some_numbers(5 * 42);
   const auto y = run_compiled<gates, 5, 42>(x);
   for (int n = 0; n < 5; ++n) {
     const auto at = [&](int part, int f) { return x[std::size_t(n * 42 + part * 14 + f)]; };
@@ -90,15 +75,15 @@ TEST_CASE("the gradient of a split is put together without a copy") {
   for (const node& n : program::graph.nodes) joins += is<concat_op>(n);
   CHECK(joins >= 1);
   CHECK(steps_of_kind<gradient_of<gates_squared>, 5, 42>(step_kind::generic) == 0);
-  run_compiled<gradient_of<gates_squared>, 5, 42>(numbers(5 * 42));
+  run_compiled<gradient_of<gates_squared>, 5, 42>(some_numbers(5 * 42));
 }
 TEST_CASE("parts along the first axis and parts of one element") {
-  run_compiled<halves, 6, 7>(numbers(42));
-  run_compiled<columns, 9, 3>(numbers(27));
+  run_compiled<halves, 6, 7>(some_numbers(42));
+  run_compiled<columns, 9, 3>(some_numbers(27));
 }
 TEST_CASE("a slice may have steps, and other readers get a copy") {
-  run_compiled<strided, 6, 20>(numbers(120));
+  run_compiled<strided, 6, 20>(some_numbers(120));
 }
 TEST_CASE("a loop writes a value that later steps read") {
-  run_compiled<shared, 4, 9>(numbers(36));
+  run_compiled<shared, 4, 9>(some_numbers(36));
 }
