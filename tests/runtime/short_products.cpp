@@ -41,8 +41,12 @@ struct chained {
     return d + matmul(a, b) * 2 - matmul(c, b, true, false);
   }
 };
-/// A longer one, and one that a sum reads, have kernels of their own.
+/// A longer one, one whose factor the nearest cache does not keep, and one that a sum reads have
+/// kernels of their own.
 struct longer : factors<3, 9, 16> {
+  constexpr var operator()(var x) const { return exp(matmul(left(x), right(x))); }
+};
+struct wide : factors<3, 4, 600> {
   constexpr var operator()(var x) const { return exp(matmul(left(x), right(x))); }
 };
 struct summed : factors<3, 4, 16> {
@@ -86,6 +90,7 @@ TEST_CASE("products of a batch are added in one sweep") {
 }
 TEST_CASE("others have a kernel of their own") {
   CHECK(steps_of_kind<longer, 171>(step_kind::product) == 1);
+  CHECK(steps_of_kind<wide, 2412>(step_kind::product) == 1);
   run_compiled<longer, 171>(some_numbers(171));
   run_compiled<summed, 76>(some_numbers(76));
 }

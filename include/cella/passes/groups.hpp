@@ -159,7 +159,8 @@ class grouping {
   }
 
   /// Whether a product is worth no kernel of its own: what follows from it would read it from
-  /// memory again, which takes longer than its few multiplications.
+  /// memory again, which takes longer than its few multiplications. What they read again and again
+  /// stays in the nearest cache.
   constexpr bool sums_up_in_loops(node_id n) const {
     const node_id user = live(n) ? only_user(n) : no_node;
     if (user < 0 || !is<matmul_op>(g.nodes[std::size_t(n)]) || !pointwise(user) ||
@@ -170,8 +171,10 @@ class grouping {
     }
     const walk_of_product w(g, n);
     return w.steps && w.depth > 1 && w.depth <= 8 && w.columns >= lanes_ &&
-           w.column_step[0] + w.column_step[1] == 1;
+           w.column_step[0] + w.column_step[1] == 1 &&
+           w.repeated * std::int64_t(size_of(element_)) <= most_repeated;
   }
+  static constexpr std::int64_t most_repeated = 1 << 14;
 
   constexpr void index_users() {
     const auto& order = g.regions[0].nodes;

@@ -99,6 +99,8 @@ struct walk_of_product {
   std::array<std::array<std::int64_t, max_rank>, 2> of_result{};  ///< between the result's elements
   std::int64_t columns = 1;                                       ///< the result's last axis
   std::array<std::int64_t, 2> column_step{};
+  /// Of the operand that moves along the columns: elements that are read again and again.
+  std::int64_t repeated{};
 
   constexpr walk_of_product(const graph& g, node_id n) {
     const auto o = g.nodes[std::size_t(n)].attributes.as<matmul_op::options>();
@@ -126,6 +128,11 @@ struct walk_of_product {
     const auto last = std::size_t(result.rank - 1);
     columns = result[int(last)];
     column_step = {of_result[0][last], of_result[1][last]};
+    const auto& moving = of_result[column_step[1] != 0];
+    std::int64_t inner = depth;
+    for (int d = result.rank - 1; d >= 0; inner *= result[d--]) {
+      if (moving[std::size_t(d)] == 0 && result[d] > 1) repeated = inner;
+    }
   }
 };
 
