@@ -114,47 +114,59 @@ constexpr std::int64_t position(const loop_nest<Reads>& n,
 template <int Reads>
 class loop_walk {
  public:
+  using positions = std::array<std::int64_t, std::size_t(Reads)>;
+
   constexpr explicit loop_walk(const loop_nest<Reads>& n) : n_(n) {}
   /// Loop d runs inside those that were added before.
-  constexpr void add(int d) { loop_[std::size_t(loops_++)] = std::size_t(d); }
+  constexpr void add(int d) {
+    loop& l = loops_[std::size_t(count_++)];
+    l.size = n_.size[std::size_t(d)];
+    for (std::size_t k = 0; k < at_.size(); ++k) {
+      l.step[k] = n_.stride[k][std::size_t(d)];
+      l.back[k] = (1 - l.size) * l.step[k];
+    }
+  }
   constexpr std::int64_t turns() const {
     std::int64_t product = 1;
-    for (int d = 0; d < loops_; ++d) product *= n_.size[loop_[std::size_t(d)]];
+    for (int d = 0; d < count_; ++d) product *= loops_[std::size_t(d)].size;
     return product;
   }
   constexpr void go_to(std::int64_t turn) {
     at_ = {};
-    index_ = {};
-    for (int d = loops_; d-- > 0 && turn != 0;) {
-      const std::size_t loop = loop_[std::size_t(d)];
-      index_[loop] = turn % n_.size[loop];
-      turn /= n_.size[loop];
-      for (std::size_t k = 0; k < at_.size(); ++k) at_[k] += index_[loop] * n_.stride[k][loop];
+    for (int d = count_; d-- > 0;) {
+      loop& l = loops_[std::size_t(d)];
+      l.turn = turn == 0 ? 0 : turn % l.size;
+      turn = turn == 0 ? 0 : turn / l.size;
+      for (std::size_t k = 0; k < at_.size(); ++k) at_[k] += l.turn * l.step[k];
     }
   }
   constexpr void next() {
-    for (int d = loops_; d-- > 0;) {
-      const std::size_t loop = loop_[std::size_t(d)];
-      const bool wraps = ++index_[loop] == n_.size[loop];
-      const std::int64_t by = wraps ? 1 - n_.size[loop] : 1;
-      for (std::size_t k = 0; k < at_.size(); ++k) at_[k] += by * n_.stride[k][loop];
-      if (!wraps) return;
-      index_[loop] = 0;
+    for (int d = count_; d-- > 0;) {
+      loop& l = loops_[std::size_t(d)];
+      if (++l.turn < l.size) return move(l.step);
+      l.turn = 0;
+      move(l.back);
     }
   }
   /// Where the operands stand.
-  constexpr const std::array<std::int64_t, std::size_t(Reads)>& at() const { return at_; }
-  /// Whether loop d, which was added, is in its last turn.
-  constexpr bool at_end_of(int d) const {
-    return index_[std::size_t(d)] == n_.size[std::size_t(d)] - 1;
-  }
+  constexpr const positions& at() const { return at_; }
+  /// Whether the outermost loop that was added is in its last turn.
+  constexpr bool outermost_ends() const { return loops_[0].turn == loops_[0].size - 1; }
 
  private:
+  struct loop {
+    std::int64_t size{};
+    std::int64_t turn{};
+    positions step{}, back{};  ///< to the next turn, and from the last one to the first
+  };
+  constexpr void move(const positions& by) {
+    for (std::size_t k = 0; k < at_.size(); ++k) at_[k] += by[k];
+  }
+
   const loop_nest<Reads>& n_;
-  int loops_ = 0;
-  std::array<std::size_t, max_loops> loop_{};
-  std::array<std::int64_t, max_loops> index_{};
-  std::array<std::int64_t, std::size_t(Reads)> at_{};
+  int count_ = 0;
+  std::array<loop, std::size_t(max_loops)> loops_{};
+  positions at_{};
 };
 /// The loops but the innermost one as kept and folded ones. The last one that is folded is left to
 /// the caller, who runs it innermost; returns it, or -1.
@@ -244,9 +256,11 @@ template <class T, int Reads, bool Lanes, bool Ragged, class Line>
   for (int u = units.first; u < units.last; ++u) {
     const std::int64_t first = std::int64_t{piece} * detail::loop_piece;
     const std::int64_t last = std::min(n.inner(), first + detail::loop_piece);
-    auto turn = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
-      const loop_cursor<T, Reads, Line::results, Lanes, Whole> c{a, at, step, i, count};
-      const auto y = Line::evaluate(c);
+    auto value = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
+      return Line::evaluate(
+          loop_cursor<T, Reads, Line::results, Lanes, Whole>{a, at, step, i, count});
+    };
+    auto put = [&](std::int64_t i, const auto& y, int count) __attribute__((always_inline)) {
       if constexpr (Lanes) {
         for (std::size_t k = 0; k < y.size(); ++k) {
           const std::int64_t element = row[k] + i;
@@ -254,12 +268,28 @@ template <class T, int Reads, bool Lanes, bool Ragged, class Line>
                 Ragged && element >= dead.from ? keep(dead.live, y[k]) : y[k]);
         }
       } else {
-        Line::store(a.out, y, Whole ? lanes<T> : count, [&](std::size_t k) { return row[k] + i; });
+        Line::store(a.out, y, count, [&](std::size_t k) { return row[k] + i; });
       }
     };
     const std::int64_t whole = first + (last - first) / width * width;
-    for (std::int64_t i = first; i < whole; i += width) turn.template operator()<true>(i, width);
-    if (whole < last) turn.template operator()<false>(whole, int(last - whole));
+    std::int64_t i = first;
+    // Vectors of a product share the numbers of its other factor.
+    if constexpr (Line::sums_up) {
+      constexpr int together = 4;
+      for (; i + together * width <= whole; i += together * width) {
+        std::array<decltype(value.template operator()<true>(i, width)), std::size_t(together)> y;
+#pragma GCC unroll 4
+        for (int v = 0; v < together; ++v)
+          y[std::size_t(v)] = value.template operator()<true>(i + v * width, width);
+#pragma GCC unroll 4
+        for (int v = 0; v < together; ++v) put(i + v * width, y[std::size_t(v)], width);
+      }
+    }
+    for (; i < whole; i += width) put(i, value.template operator()<true>(i, width), width);
+    if (whole < last) {
+      const int rest = int(last - whole);
+      put(whole, value.template operator()<false>(whole, rest), rest);
+    }
     if (++piece < pieces) continue;
     piece = 0;
     if (--left > 0) {
@@ -469,7 +499,7 @@ template <class T, int Reads, bool Lanes, class Line, class Fold = adding, class
     for (std::int64_t f = 0; f < folds; ++f) {
       auto at = kept.at();
       for (std::size_t k = 0; k < at.size(); ++k) at[k] += fold.at()[k];
-      const bool last_block = !by_blocks || (n.folds(0) && fold.at_end_of(0));
+      const bool last_block = !by_blocks || (n.folds(0) && fold.outermost_ends());
       fold.next();
       vec<T> row(Fold::template start<T>);
       if (inner_folded) {

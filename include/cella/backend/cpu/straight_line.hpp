@@ -119,6 +119,12 @@ template <class Term>
 inline constexpr unsigned reads_in_step = 0;
 template <int K, class S>
 inline constexpr unsigned reads_in_step<operand_at<K, access::same, S>> = 1u << K;
+/// Whether a term sums up a product.
+template <class Term>
+inline constexpr bool sums_up = false;
+template <int K, access Left, access Right, int Depth, std::int64_t LeftStep,
+          std::int64_t RightStep>
+inline constexpr bool sums_up<short_product<K, Left, Right, Depth, LeftStep, RightStep>> = true;
 /// Whether a term draws random numbers.
 template <class Term>
 inline constexpr bool draws = false;
@@ -183,6 +189,7 @@ struct straight_line<terms<Terms...>, Results...> {
   static constexpr unsigned reads_in_step = (0u | ... | cpu::reads_in_step<Terms>);
   /// Whether random numbers are drawn.
   static constexpr bool draws = (false || ... || cpu::draws<Terms>);
+  static constexpr bool sums_up = (false || ... || cpu::sums_up<Terms>);
   /// The anchor's value itself.
   static constexpr bool is_accumulated =
       std::is_same_v<straight_line, straight_line<terms<accumulated>, result<0>>>;
