@@ -17,11 +17,7 @@ class narrower {
 
   /// Whether less is computed anywhere; parts that are only cut and joined do not count.
   constexpr bool helps() const { return helps_in(0); }
-  constexpr void run() {
-    for (node_id n : before_.regions[0].inputs) place(n, box::whole(shape_of(n)));
-    rebuild(
-        0, [&](int k) { return box::whole(shape_of(before_.regions[0].outputs[std::size_t(k)])); });
-  }
+  constexpr void run();
 
  private:
   /// The node that computes box `at` of a value; none if that is zero.
@@ -226,6 +222,13 @@ class narrower {
   list<value> values_;  ///< by old node
   ids order_;
 };
+
+// Behind the class, since clang can evaluate a template member only where it is defined before.
+constexpr void narrower::run() {
+  for (node_id n : before_.regions[0].inputs) place(n, box::whole(shape_of(n)));
+  rebuild(0,
+          [&](int k) { return box::whole(shape_of(before_.regions[0].outputs[std::size_t(k)])); });
+}
 
 /// Whether there may be anything to find: a value is read by slices alone, of not more than half of
 /// it, or something more than a sum is computed from padding. Most graphs are only asked this.
