@@ -72,6 +72,23 @@ struct convolved {
     return conv2d(image, filter);
   }
 };
+/// Kernels compute the pieces of a concatenation in their places.
+struct pieces {
+  constexpr var operator()(var x) const {
+    const var a = reshape(row(x, 1), {5, 7}), b = reshape(row(x, 2), {5, 7});
+    const var product = matmul(a, b, false, true);
+    return concat({reshape(product, {25}), sum(x, {0}), reshape(transpose(softmax(a)), {35}),
+                   reshape(exp(product) * 2, {25})},
+                  0);
+  }
+};
+/// One piece comes twice, and one is a result by itself: those are copied.
+struct repeated_piece {
+  constexpr std::array<var, 2> operator()(var x) const {
+    const var a = sum(x, {0}), b = sum(exp(x), {0});
+    return {concat({a, b, a}, 0), concat({b * 2, a}, 0)};
+  }
+};
 /// Inside a loop: parts of the state and of what stays the same.
 struct in_a_loop {
   constexpr var operator()(var x) const {
@@ -122,7 +139,7 @@ struct sum_of {
 
 TEST_CASE_TEMPLATE("a kernel reads a part of rows where it lies", Cell, both_factors,
                    factors_of_computed, piece_of_piece, sums, softmax_of_part, transposed_part,
-                   broadcast_part, gathered, in_a_loop, returned) {
+                   broadcast_part, gathered, in_a_loop, returned, pieces, repeated_piece) {
   run_compiled<Cell, 3, 35>(some_numbers(105));
 }
 TEST_CASE("nothing is copied for it") {
@@ -130,6 +147,7 @@ TEST_CASE("nothing is copied for it") {
   CHECK(steps_of_kind<factors_of_computed, 3, 35>(step_kind::generic) == 0);
   CHECK(steps_of_kind<piece_of_piece, 3, 35>(step_kind::generic) == 0);
   CHECK(steps_of_kind<transposed_part, 3, 35>(step_kind::generic) == 0);
+  CHECK(steps_of_kind<pieces, 3, 35>(step_kind::generic) == 0);
 }
 TEST_CASE("so does a convolution, of the image and of the filter") {
   run_compiled<convolved, 2, 75>(some_numbers(150));

@@ -97,8 +97,10 @@ class grouping {
   constexpr bool is_view(node_id n) const {
     return is_broadcast(n) || is_part(n) || is_stretch(n) || is_draw(n) || is_short_product(n);
   }
-  /// A concatenation whose operands are written to their places by the loops that compute them.
+  /// A concatenation whose operands are written to their places by the kernels that compute them.
   constexpr bool is_assembled(node_id n) const { return assembled_[std::size_t(n)] != 0; }
+  /// The concatenation that `n` is a stretch of, which is computed there, or no_node.
+  constexpr node_id placed_in(node_id n) const { return placed_in_[std::size_t(n)]; }
   constexpr bool is_alias(node_id n) const {
     const node& x = g.nodes[std::size_t(n)];
     return is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x);
@@ -201,27 +203,52 @@ class grouping {
   constexpr bool is_leaf(node_id n) const { return is_input(n) || is_constant(n); }
   /// Computed only where a group reads it, or materialized on demand.
   constexpr bool deferred(node_id n) { return is_view(n) || assemble(n); }
-  /// True if every operand of a concatenation is the result of plain loops that nobody else reads,
-  /// and lies in it by whole rows.
+  /// True if all operands of a concatenation are computed in their places in it: plain loops that
+  /// nobody else reads write whole rows anywhere, other kernels one stretch.
   constexpr bool assemble(node_id n) {
     const node& x = g.nodes[std::size_t(n)];
-    if (!is<concat_op>(x) || x.type.element != element_) return false;
-    const auto whole = row_major_strides(x.type.shape);
+    if (!is<concat_op>(x)) return false;
+    bool rows = x.type.element == element_, stretches = true;
     for (node_id o : g.operands(n)) {
-      int inner = x.type.rank() - 1;
-      while (inner > 0 && g.type(o)[inner] == 1) --inner;
-      if (whole[std::size_t(inner)] != 1) return false;
-      const int by = owner[std::size_t(o)];
-      if (by < 0 || is_output(o) || is_alias(o)) return false;
-      const group& s = groups[std::size_t(by)];
-      if (s.kind != step_kind::elementwise || s.arrangement != layout::plain) return false;
-      for (node_id u : users(o)) {
-        if (u != n && (!member(s, u) || is_alias(u))) return false;
-      }
-      if (std::ranges::count(users(o), n) != 1) return false;
+      rows = rows && written_by_rows(o, n);
+      stretches = stretches && written_as_stretch(o, n);
     }
-    assembled_[std::size_t(n)] = 1;
-    return true;
+    for (node_id o : g.operands(n)) {
+      if (!rows && stretches) placed_in_[std::size_t(source(o))] = n;
+    }
+    assembled_[std::size_t(n)] = rows || stretches;
+    return rows || stretches;
+  }
+  constexpr bool written_by_rows(node_id o, node_id n) const {
+    const auto strides = row_major_strides(g.type(n).shape);
+    int inner = g.type(n).rank() - 1;
+    while (inner > 0 && g.type(o)[inner] == 1) --inner;
+    if (strides[std::size_t(inner)] != 1) return false;
+    const int by = owner[std::size_t(o)];
+    if (by < 0 || is_output(o) || is_alias(o)) return false;
+    const group& s = groups[std::size_t(by)];
+    if (s.kind != step_kind::elementwise || s.arrangement != layout::plain) return false;
+    for (node_id u : users(o)) {
+      if (u != n && (!member(s, u) || is_alias(u))) return false;
+    }
+    return std::ranges::count(users(o), n) == 1;
+  }
+  constexpr bool written_as_stretch(node_id o, node_id n) const {
+    const node& x = g.nodes[std::size_t(n)];
+    for (int d = 0; d < x.attributes.as<concat_op::options>().axis; ++d) {
+      if (x.type[d] != 1) return false;
+    }
+    const node_id value = source(o);
+    const int by = owner[std::size_t(value)];
+    if (by < 0 || is_output(value) || placed_in(value) >= 0) return false;
+    const group& s = groups[std::size_t(by)];
+    const bool writes = s.kind == step_kind::elementwise || s.kind == step_kind::reduce ||
+                        s.kind == step_kind::product || s.kind == step_kind::softmax ||
+                        s.kind == step_kind::permute;
+    if (!writes || s.arrangement != layout::plain) return false;
+    int times = 0;
+    for (node_id other : g.operands(n)) times += source(other) == value;
+    return times == 1;
   }
   /// Whether registers hold numbers of this type: of the program's, or stored in 16 bits.
   constexpr bool held(dtype e) const {
@@ -276,6 +303,7 @@ class grouping {
   flags output_;
   flags short_product_ = flags(g.nodes.size(), 0);
   flags assembled_ = flags(g.nodes.size(), 0);
+  list<node_id> placed_in_ = list<node_id>(g.nodes.size(), no_node);
   flags prologue_ = flags(g.nodes.size(), 0);
   list<int> first_user_;
   list<node_id> users_;

@@ -74,8 +74,17 @@ class plan_places : protected plan_order {
   };
   static constexpr std::int32_t pending = -2;
 
-  /// Where the caller wants value `n`: in the place of an input, or in a bound result.
-  constexpr buffer_ref destination(node_id n) const {
+  /// Where value `n` is wanted: in the place of an input, in a bound result, or as a stretch of a
+  /// concatenation.
+  constexpr buffer_ref destination(node_id n) {
+    if (const node_id joined = cut_.placed_in(n); joined >= 0) {
+      std::int64_t before = 0;
+      for (node_id o : g.operands(joined)) {
+        if (source(o) == n) break;
+        before += g.type(o).bytes();
+      }
+      return behind(assembled(joined), before);
+    }
     const std::int32_t input = replaced_input(n);
     if (input >= 0) return input_home(g.input(input));
     for (std::size_t i = 0; options_.results_bound && i < g.outputs.size(); ++i) {
@@ -282,6 +291,7 @@ class plan_places : protected plan_order {
       const step_output& o = s.outputs[std::size_t(k)];
       if (o.part || o.at.space != pending) return false;
       const buffer& b = buffers_[std::size_t(o.at.offset)];
+      if (b.whole >= 0) return false;
       constant = b.first < 0 && (parameters || b.bytes <= most_constant_bytes);
     }
     return constant && s.output_count > 0;

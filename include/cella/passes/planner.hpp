@@ -121,7 +121,7 @@ class planner : public plan_operands {
   constexpr void parts(const group& s, plan_step& t) {
     for (node_id m : s.members) {
       for (node_id c : cut_.users(m)) {
-        if (!cut_.is_assembled(c)) continue;
+        if (!cut_.is_assembled(c) || cut_.placed_in(m) >= 0) continue;
         const auto axis =
             std::size_t(g.nodes[std::size_t(c)].attributes.as<concat_op::options>().axis);
         const auto whole = row_major_strides(g.type(c).shape);
@@ -278,7 +278,7 @@ class planner : public plan_operands {
       const bool blocks = s.arrangement == layout::blocked && cut_.blocked[std::size_t(value)];
       const layout a = blocks ? layout::blocked : lanes ? layout::lanes : layout::plain;
       buffer_ref at = a == layout::plain || replaced_input(n) >= 0 ? destination(n) : buffer_ref{};
-      if (!at.valid()) at = fresh(bytes_of(n, a));
+      if (at == buffer_ref{}) at = fresh(bytes_of(n, a));
       remember(n, a, {0, 0}, at);
       t.outputs[std::size_t(t.output_count++)] = {n, at};
     };
