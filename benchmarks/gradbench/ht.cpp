@@ -306,34 +306,27 @@ using program_of =
              real<2, fingers, 4, 4, 1>, real<3, Points * Corners>,
              real<3, fingers * 4, Points * Corners>, real<2, 3, 4, 4>, real<1>>;
 
-/// Writes three results, the coordinates of errors, point by point.
-template <int K, class Program>
-void by_point(const Program& run, int count, double* to) {
-  const double* x = run.template result<K>().data();
-  const double* y = run.template result<K + 1>().data();
-  const double* z = run.template result<K + 2>().data();
-  for (int i = 0; i < count; ++i) {
-    to[3 * i] = x[i];
-    to[3 * i + 1] = y[i];
-    to[3 * i + 2] = z[i];
-  }
-}
-
 template <bool Triangles, int Points>
 class value {
  public:
   explicit value(const problem& p) : p_(p) {}
   void operator()() {
-    result_.resize(3 * std::size_t(Points));
     run_(p_.theta.data(), p_.measured.data(), p_.within.data(), p_.start.data(), p_.links.data(),
          p_.still.data(), p_.skin.data(), p_.parts.data(), &p_.mirror);
-    by_point<0>(run_, Points, result_.data());
   }
-  json result() const { return result_; }
+  /// Computed coordinate by coordinate; printed point by point.
+  json result() const {
+    const std::array e{run_.template result<0>(), run_.template result<1>(),
+                       run_.template result<2>()};
+    numbers all;
+    for (std::size_t i = 0; i < Points; ++i) {
+      for (std::size_t k = 0; k < 3; ++k) all.push_back(e[k][i]);
+    }
+    return all;
+  }
 
  private:
   const problem& p_;
-  numbers result_;
   program_of<value_cell<Triangles>, Points, Triangles ? 3 : 1, real<1, pose_size>> run_;
 };
 
@@ -344,38 +337,37 @@ class derivative {
     for (std::size_t i = 0; i < place_size; ++i) identity_[i * place_size + i] = 1;
   }
   void operator()() {
-    result_.resize(std::size_t(columns) * 3 * Points);
     run_(p_.theta.data(), identity_.data(), p_.measured.data(), p_.within.data(), p_.start.data(),
          p_.links.data(), p_.still.data(), p_.skin.data(), p_.parts.data(), &p_.mirror);
-    // In the suite's order the coordinates in triangles come first.
-    if constexpr (Triangles) {
-      store<6>(0, 1);
-      store<9>(1, 1);
-    }
-    store<0>(columns - pose_size, place_size);
-    store<3>(columns - fingers * angle_count, fingers * angle_count);
   }
-  /// Computed column by column; printed row by row.
+  /// Computed coordinate by coordinate, column by column; printed row by row.
   json result() const {
     json all = json::array();
     for (std::size_t i = 0; i < 3 * Points; ++i) {
       numbers row;
-      for (std::size_t c = 0; c < columns; ++c) row.push_back(result_[c * 3 * Points + i]);
+      // In the suite's order the coordinates in triangles come first.
+      if constexpr (Triangles) {
+        append<6>(row, i, 1);
+        append<9>(row, i, 1);
+      }
+      append<0>(row, i, place_size);
+      append<3>(row, i, fingers * angle_count);
       all.push_back(row);
     }
     return all;
   }
 
  private:
-  static constexpr int columns = pose_size + (Triangles ? 2 : 0);
-  /// Writes `count` columns from three results of the program.
+  /// Puts the `count` derivatives of number `i` that results K to K + 2 hold behind `row`.
   template <int K>
-  void store(int first, int count) {
-    by_point<K>(run_, count * Points, &result_[std::size_t(first) * 3 * Points]);
+  void append(numbers& row, std::size_t i, int count) const {
+    const std::array e{run_.template result<K>(), run_.template result<K + 1>(),
+                       run_.template result<K + 2>()};
+    for (std::size_t c = 0; c < std::size_t(count); ++c)
+      row.push_back(e[i % 3][c * Points + i / 3]);
   }
   const problem& p_;
   numbers identity_ = numbers(std::size_t(place_size * place_size), 0.0);
-  numbers result_;
   program_of<jacobian_cell<Triangles>, Points, Triangles ? 3 : 1, real<1, pose_size>,
              real<1, place_size * place_size>>
       run_;

@@ -370,38 +370,6 @@ struct lanes_of_sum {
   unsigned live{};  ///< lanes of the last block that hold samples
 };
 
-/// Folds the value of a line over the folded loops of a plain nest whose innermost loop is kept and
-/// fits into one vector. A unit is so little work that all else counts.
-template <class T, int Reads, class Line, class Fold, class Sink>
-[[gnu::noinline]] void sum_short_rows_of_loops(work_range units, const loop_nest<Reads>& n,
-                                               const addresses<T, Reads, 1>& a, const Sink& sink) {
-  const auto step = detail::inner_steps(n);
-  const int columns = int(n.inner());
-  detail::loop_walk<Reads> kept(n), fold(n);
-  const int last = detail::split_loops(n, kept, fold);
-  const std::int64_t folds = fold.turns();
-  const std::int64_t rows = last >= 0 ? n.size[std::size_t(last)] : 1;
-  std::array<std::int64_t, std::size_t(Reads)> next{};
-  for (std::size_t k = 0; last >= 0 && k < next.size(); ++k)
-    next[k] = n.stride[k][std::size_t(last)];
-  kept.go_to(units.first);
-  for (std::int64_t u = units.first; u < units.last; ++u) {
-    vec<T> total(Fold::template start<T>);
-    for (std::int64_t f = 0; f < folds; ++f) {
-      auto at = kept.at();
-      for (std::size_t k = 0; k < at.size(); ++k) at[k] += fold.at()[k];
-      for (std::int64_t r = 0; r < rows; ++r) {
-        total = Fold::template fold<T>(
-            total, Line::evaluate(loop_cursor<T, Reads, 1, false>{a, at, step, 0, columns})[0]);
-        for (std::size_t k = 0; k < at.size(); ++k) at[k] += next[k];
-      }
-      fold.next();
-    }
-    sink(total, u * columns, columns);
-    kept.next();
-  }
-}
-
 /// Folds the value of a line over the folded loops of a plain nest whose innermost loop is kept.
 template <class T, int Reads, class Line, class Fold, class Sink>
 [[gnu::noinline]] void sum_columns_of_loops(work_range units, const loop_nest<Reads>& n,
@@ -478,8 +446,6 @@ template <class T, int Reads, bool Lanes, class Line, class Fold = adding, class
                                  const Sink& sink) {
   const bool inner_folded = n.folds(n.loops - 1);
   if constexpr (!Lanes) {
-    if (!inner_folded && n.inner() <= lanes<T>)
-      return sum_short_rows_of_loops<T, Reads, Line, Fold>(units, n, a, sink);
     if (!inner_folded) return sum_columns_of_loops<T, Reads, Line, Fold>(units, n, a, sink);
   }
   const auto step = detail::inner_steps(n);

@@ -16,6 +16,7 @@
 #include <cella/backend/cpu/permute.hpp>
 #include <cella/backend/cpu/records.hpp>
 #include <cella/backend/cpu/row_loops.hpp>
+#include <cella/backend/cpu/short_rows.hpp>
 #include <cella/backend/cpu/single_sample.hpp>
 #include <cella/backend/cpu/softmax.hpp>
 #include <cella/backend/cpu/softmax_rows.hpp>
@@ -166,9 +167,9 @@ struct lowered : lowered_in_blocks<P, I> {
     const auto w = lanes_window();
     switch (s.kind) {
       case step_kind::elementwise:
-        return elementwise_units(nest());
+        return short_rows ? short_row_units(loops) : elementwise_units(loops);
       case step_kind::reduce:
-        return sum_units<T, whole_vectors>(nest());
+        return short_rows ? short_row_units(loops) : sum_units<T, whole_vectors>(loops);
       case step_kind::convolution:
         return in_lanes ? lanes_convolution_units(w) : convolution_units<T>(plain_window());
       case step_kind::convolution_pool:
@@ -266,9 +267,18 @@ struct lowered : lowered_in_blocks<P, I> {
   /// Output channels go into the lanes where they fill at least half of them.
   static constexpr bool channels_in_lanes() { return extent(4) * 2 > L || extent(8) != 1; }
 
+  static constexpr auto loops = nest();
+  static constexpr bool short_rows = !whole_vectors && has_short_rows<T>(loops);
+
   static void run_elementwise(const memory& m, work_range units) {
-    elementwise<T, s.read_count, whole_vectors, ragged_loops(), line_of_outputs<P, I>>(
-        units, nest(), addresses_in(m), dead_in_loops(), output_strides());
+    using line = line_of_outputs<P, I>;
+    if constexpr (short_rows) {
+      static constexpr auto strides = output_strides();
+      elementwise_short_rows<T, loops, strides, line>(units, addresses_in(m));
+    } else {
+      elementwise<T, s.read_count, whole_vectors, ragged_loops(), line>(
+          units, loops, addresses_in(m), dead_in_loops(), output_strides());
+    }
   }
   static constexpr int loop_samples() { return in_lanes ? int(g.type(s.outputs[0].value)[0]) : 1; }
   static constexpr bool ragged_loops() { return in_lanes && loop_samples() % L != 0; }
@@ -286,14 +296,17 @@ struct lowered : lowered_in_blocks<P, I> {
     constexpr lanes_of_sum how{in_lanes && across, in_lanes ? lane_blocks<T>(samples) : 1,
                                first_bits(samples % L ? samples % L : L)};
     if constexpr (in_blocks) {
-      sum_loops<T, s.read_count, true, term>(units, nest(), a, lanes_of_sum{}, lanes_epilogue(m));
+      sum_loops<T, s.read_count, true, term>(units, loops, a, lanes_of_sum{}, lanes_epilogue(m));
     } else if constexpr (in_lanes && !across) {
-      sum_loops<T, s.read_count, true, term>(units, nest(), a, how, lanes_epilogue(m));
+      sum_loops<T, s.read_count, true, term>(units, loops, a, how, lanes_epilogue(m));
     } else {
       using fold = std::conditional_t<
           is<max_op>(g.nodes[std::size_t(s.anchor)]), extreme<true>,
           std::conditional_t<is<min_op>(g.nodes[std::size_t(s.anchor)]), extreme<false>, adding>>;
-      sum_loops<T, s.read_count, in_lanes, term, fold>(units, nest(), a, how, plain_epilogue(m));
+      if constexpr (short_rows)
+        sum_short_rows<T, loops, term, fold>(units, a, plain_epilogue(m));
+      else
+        sum_loops<T, s.read_count, in_lanes, term, fold>(units, loops, a, how, plain_epilogue(m));
     }
   }
 
