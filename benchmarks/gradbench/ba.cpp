@@ -4,6 +4,8 @@
 #include <cella/ops/functions.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
+#include <cella/runtime/executable.hpp>
+#include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 #include <span>
 
@@ -17,11 +19,12 @@ namespace {
 constexpr int camera_size =
     11;  ///< rotation 3, center 3, focal length, principal point 2, radial 2
 constexpr int unknowns = camera_size + 3 + 1;  ///< of one observation: camera, point, weight
-constexpr int rows_of_block = unknowns + 2;    ///< and the measured feature
-/// Observations that one call computes together, side by side: each quantity is a row [1,block].
-constexpr int block = 128;
+constexpr int quantities = unknowns + 2;       ///< and the measured feature
+constexpr int block = 128;                     ///< observations that one call computes
+constexpr int side_by_side = 8;                ///< of them in the lanes
 
 using vector3 = std::array<var, 3>;
+using observation = std::array<var, std::size_t(quantities)>;
 
 constexpr vector3 cross(const vector3& a, const vector3& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
@@ -45,8 +48,8 @@ constexpr vector3 rotate(const vector3& axis, const vector3& x) {
   return y;
 }
 
-/// The two errors of each observation, from the rows of a block.
-constexpr std::array<var, 2> errors(const std::vector<var>& row) {
+/// The two errors of each observation.
+constexpr std::array<var, 2> errors(const observation& row) {
   const vector3 x{row[11] - row[3], row[12] - row[4], row[13] - row[5]};
   const vector3 seen = rotate({row[0], row[1], row[2]}, x);
   const var u = seen[0] / seen[2];
@@ -56,30 +59,44 @@ constexpr std::array<var, 2> errors(const std::vector<var>& row) {
   const var weight = row[14];
   return {weight * (u * scale + row[7] - row[15]), weight * (v * scale + row[8] - row[16])};
 }
-constexpr var weight_error(const std::vector<var>& row) { return 1 - row[14] * row[14]; }
+constexpr var weight_error(const observation& row) { return 1 - row[14] * row[14]; }
 
-/// A block has a row for each quantity; as an argument they stand one after the other.
-constexpr std::vector<var> rows(var data) { return split(data, rows_of_block, 1); }
+/// Calls f with the quantities of `side_by_side` observations, so few that all values of a body
+/// stay in registers, for each such part of a block. A block has a row for each quantity; as an
+/// argument they stand one after the other.
+template <class F>
+constexpr auto for_parts(F f, var data) {
+  std::array<var, std::size_t(quantities)> rows;
+  for (int k = 0; k < quantities; ++k)
+    rows[std::size_t(k)] =
+        reshape(slice(data, 1, k * block, (k + 1) * block), {block / side_by_side, side_by_side});
+  return map(f, rows);
+}
 
 struct value_cell {
-  constexpr std::array<var, 3> operator()(var data) const {
-    const auto row = rows(data);
-    const auto [u, v] = errors(row);
-    return {u, v, weight_error(row)};
+  constexpr auto operator()(var data) const {
+    return for_parts(
+        [](const observation& x) {
+          const auto [u, v] = errors(x);
+          return std::array{u, v, weight_error(x)};
+        },
+        data);
   }
 };
 /// The derivatives of both errors by each unknown, then that of the weight's error. Observations do
 /// not share unknowns here, so the gradient of a sum over them holds each one's derivative.
 struct jacobian_cell {
-  constexpr std::vector<var> operator()(var data) const {
-    const auto row = rows(data);
-    const std::span wrt(row.data(), std::size_t(unknowns));
-    std::vector<var> all;
-    for (var e : errors(row)) {
-      for (var d : gradients(sum(e), wrt)) all.push_back(d);
-    }
-    all.push_back(gradients(sum(weight_error(row)), wrt.last(1))[0]);
-    return all;
+  constexpr auto operator()(var data) const {
+    return for_parts(
+        [](const observation& x) {
+          const std::span wrt(x.data(), std::size_t(unknowns));
+          std::array<var, std::size_t(2 * unknowns + 1)> all;
+          auto to = all.begin();
+          for (var e : errors(x)) to = std::ranges::copy(gradients(sum(e), wrt), to).out;
+          *to = gradients(sum(weight_error(x)), wrt.last(1))[0];
+          return all;
+        },
+        data);
   }
 };
 
@@ -98,28 +115,34 @@ struct problem {
   std::vector<std::array<int, 2>> observations;  ///< camera, point
 };
 
-/// A program on blocks of observations.
-template <class Cell>
+/// A program on blocks of observations. Its `Results` results of each block lie side by side, those
+/// of the observations of a block in the lanes: [blocks][Results][block].
+template <class Cell, int Results>
 class by_blocks {
  public:
-  explicit by_blocks(const problem& p) : p_(p) {}
-  /// Calls f(first observation, count) after each block.
-  template <class F>
-  void for_each(F f) {
+  explicit by_blocks(const problem& p) : p_(p), values_(size(p)) {}
+  void operator()() {
     for (int first = 0; first < p_.p; first += block) {
-      const int count = std::min(block, p_.p - first);
-      // A block that is not full repeats its last observation.
-      for (int i = 0; i < block; ++i) fill(i, first + std::min(i, count - 1));
+      // A block that is not full repeats the last observation.
+      for (int i = 0; i < block; ++i) fill(i, std::min(first + i, p_.p - 1));
+      bind(&values_[place(0, first)], std::make_integer_sequence<int, Results>{});
       run_(data_.data());
-      f(first, count);
     }
   }
-  template <int K>
-  std::span<const double> result() const {
-    return run_.template result<K>();
+  double result(int k, int observation) const { return values_[place(k, observation)]; }
+
+  static std::size_t size(const problem& p) { return place(0, (p.p + block - 1) / block * block); }
+  /// Where result k of an observation lies.
+  static std::size_t place(int k, int observation) {
+    return std::size_t(observation / block * Results + k) * block +
+           std::size_t(observation % block);
   }
 
  private:
+  template <int... K>
+  void bind(double* to, std::integer_sequence<int, K...>) {
+    (run_.template bind<K>(to + K * block), ...);
+  }
   void fill(int place, int observation) {
     const auto [camera, point] = p_.observations[std::size_t(observation)];
     double* to = data_.data() + place;
@@ -131,95 +154,79 @@ class by_blocks {
     put(&p_.weights[std::size_t(observation)], 1);
     put(&p_.features[std::size_t(2 * observation)], 2);
   }
+
   const problem& p_;
-  numbers data_ = numbers(std::size_t(rows_of_block * block), 0.0);
-  compiled<Cell, real<1, rows_of_block * block>> run_;
+  numbers data_ = numbers(std::size_t(quantities * block), 0.0);
+  numbers values_;
+  Cell cell_;
+  parameter_store none_{cell_, 0, dtype::f64};
+  executable<with_bound_results<program<Cell, false, dtype::f64, real<1, quantities * block>>>>
+      run_{none_};
 };
 
 class value {
  public:
-  explicit value(const problem& p) : p_(p), run_(p) {}
-  void operator()() {
-    errors_.resize(2 * std::size_t(p_.p));
-    weight_errors_.resize(std::size_t(p_.p));
-    run_.for_each([&](int first, int count) {
-      const auto u = run_.result<0>(), v = run_.result<1>(), w = run_.result<2>();
-      for (std::size_t i = 0; i < std::size_t(count); ++i) {
-        const std::size_t at = std::size_t(first) + i;
-        errors_[2 * at] = u[i];
-        errors_[2 * at + 1] = v[i];
-        weight_errors_[at] = w[i];
-      }
-    });
-  }
+  explicit value(const problem& p) : count_(p.p), run_(p) {}
+  void operator()() { run_(); }
   json result() const {
     return {{"reproj_error",
-             {{"elements", {errors_[0], errors_[1]}}, {"repeated", weight_errors_.size()}}},
-            {"w_err", {{"element", weight_errors_[0]}, {"repeated", weight_errors_.size()}}}};
+             {{"elements", {run_.result(0, 0), run_.result(1, 0)}}, {"repeated", count_}}},
+            {"w_err", {{"element", run_.result(2, 0)}, {"repeated", count_}}}};
   }
 
  private:
-  const problem& p_;
-  numbers errors_, weight_errors_;
-  by_blocks<value_cell> run_;
+  int count_;
+  by_blocks<value_cell, 3> run_;
 };
 
-/// The Jacobian in compressed rows: two for each observation, then one for each weight. Where its
-/// entries stand does not depend on the values, and is worked out once.
+/// The Jacobian as a sparse matrix in slices (sliced ELLPACK): the entries of 128 observations side
+/// by side, for each of them two rows, of its errors, and one of its weight's. Where the entries
+/// stand does not depend on the values, and is worked out once.
 class derivative {
+  static constexpr int entries = 2 * unknowns + 1;  ///< of one observation
+  using program = by_blocks<jacobian_cell, entries>;
+
  public:
-  explicit derivative(const problem& p) : p_(p), run_(p) {
+  explicit derivative(const problem& p)
+      : count_(p.p), run_(p), rows_(program::size(p), -1), columns_(program::size(p), -1) {
     const int of_points = camera_size * p.n;
     const int of_weights = of_points + 3 * p.m;
-    for (int at = 0; at < p.p; ++at) {
-      const auto [camera, point] = p.observations[std::size_t(at)];
-      for (int row = 0; row < 2; ++row) {
-        starts_.push_back(int(columns_.size()));
-        for (int k = 0; k < camera_size; ++k) columns_.push_back(camera_size * camera + k);
-        for (int k = 0; k < 3; ++k) columns_.push_back(of_points + 3 * point + k);
-        columns_.push_back(of_weights + at);
+    for (int i = 0; i < p.p; ++i) {
+      const auto [camera, point] = p.observations[std::size_t(i)];
+      const auto put = [&](int entry, int row, int column) {
+        rows_[program::place(entry, i)] = row;
+        columns_[program::place(entry, i)] = column;
+      };
+      for (int e = 0; e < 2; ++e) {
+        const int first = e * unknowns;
+        for (int k = 0; k < camera_size; ++k) put(first + k, 2 * i + e, camera_size * camera + k);
+        for (int k = 0; k < 3; ++k)
+          put(first + camera_size + k, 2 * i + e, of_points + 3 * point + k);
+        put(first + unknowns - 1, 2 * i + e, of_weights + i);
       }
+      put(2 * unknowns, 2 * p.p + i, of_weights + i);
     }
-    for (int at = 0; at < p.p; ++at) {
-      starts_.push_back(int(columns_.size()));
-      columns_.push_back(of_weights + at);
-    }
-    starts_.push_back(int(columns_.size()));
-    values_.resize(columns_.size());
   }
-  void operator()() {
-    run_.for_each([&](int first, int count) { store(first, count); });
-  }
+  void operator()() { run_(); }
+  /// What the suite compares, of the matrix in compressed rows: the first 30 numbers and the last.
   json result() const {
-    return {{"rows", ends(starts_)}, {"cols", ends(columns_)}, {"vals", ends(values_)}};
+    std::vector<int> starts, columns;
+    numbers values;
+    for (int k = 0; k < 2 * unknowns; ++k) {
+      starts.push_back(unknowns * k);
+      columns.push_back(columns_[program::place(k, 0)]);
+      values.push_back(run_.result(k, 0));
+    }
+    starts.push_back(entries * count_);
+    columns.push_back(columns_[program::place(entries - 1, count_ - 1)]);
+    values.push_back(run_.result(entries - 1, count_ - 1));
+    return {{"rows", starts}, {"cols", columns}, {"vals", values}};
   }
 
  private:
-  void store(int first, int count) {
-    constexpr std::size_t width = 2 * unknowns;
-    std::array<const double*, width> from;
-    [&]<std::size_t... K>(std::index_sequence<K...>) {
-      ((from[K] = run_.template result<int(K)>().data()), ...);
-    }
-    (std::make_index_sequence<width>{});
-    double* to = &values_[width * std::size_t(first)];
-    for (int i = 0; i < count; ++i) {
-      for (std::size_t k = 0; k < width; ++k) *to++ = from[k][i];
-    }
-    const auto by_weight = run_.result<int(width)>();
-    std::copy_n(by_weight.begin(), count, &values_[width * std::size_t(p_.p) + std::size_t(first)]);
-  }
-  /// The first entries and the last: what the suite compares.
-  template <class T>
-  static std::vector<T> ends(const std::vector<T>& all) {
-    std::vector<T> some(all.begin(), all.begin() + 2 * unknowns);
-    some.push_back(all.back());
-    return some;
-  }
-  const problem& p_;
-  std::vector<int> starts_, columns_;
-  numbers values_;
-  by_blocks<jacobian_cell> run_;
+  int count_;
+  program run_;
+  std::vector<int> rows_, columns_;
 };
 
 }  // namespace

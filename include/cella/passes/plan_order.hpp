@@ -12,8 +12,10 @@ struct plan_options {
   dtype element = dtype::f32;
   int lanes = 16;  ///< SIMD lanes of that type
   /// Results are written to the spaces behind those of the arguments, one for each, instead of into
-  /// the arena: for the plan of a region, whose results lie where the control node wants them.
+  /// the arena.
   bool results_bound{};
+  /// The plan of a region, which the kernel of a control node runs: nothing is prepared before.
+  bool region{};
   /// Inputs from this index on keep their values from call to call: the constants of a loop.
   int first_constant = 1 << 30;
   /// Which kernels compute convolutions, where they can.
@@ -27,7 +29,7 @@ class plan_order {
   constexpr plan_order(const graph& source, plan_options options)
       : g(source),
         options_(options),
-        arrangement_(options.results_bound ? layout::plain
+        arrangement_(options.region ? layout::plain
                                            : choose_layout(source, options.element, options.lanes,
                                                            options.convolutions)),
         cut_(source, options.element, arrangement_, options.lanes),

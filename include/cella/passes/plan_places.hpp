@@ -260,7 +260,7 @@ class plan_places : protected plan_order {
   constexpr bool keeps_its_value(node_id n) const {
     n = cut_.whole(n);
     const int i = input_at_[std::size_t(n)];
-    if (options_.results_bound) return i >= options_.first_constant;
+    if (options_.region) return i >= options_.first_constant;
     if (i < 0) {
       const home* h = find(n, layout::plain, {0, 0});
       return h && h->at.space == pending && whole_buffer(h->at).constant;
@@ -271,7 +271,7 @@ class plan_places : protected plan_order {
   /// so is what depends on parameters alone (scaled filters), if none is changed. The plan of a
   /// region has no call before which that could be done.
   constexpr bool is_constant(const plan_step& s) const {
-    if (options_.results_bound || s.arrangement != layout::plain || s.carried || s.side >= 0)
+    if (options_.region || s.arrangement != layout::plain || s.carried || s.side >= 0)
       return false;
     if (!runs_alone(s.kind) && s.kind != step_kind::elementwise && s.kind != step_kind::copy)
       return false;
@@ -345,6 +345,7 @@ class plan_places : protected plan_order {
       }
       const buffer_ref to = input < 0 ? bound_result(i) : input_home(g.input(input));
       if (at != to) emit_copy(n, at, to);
+      if (input < 0) plan_.results.push_back({n, to});
     }
     list<lifetime> lives;
     for (const buffer& b : buffers_) {

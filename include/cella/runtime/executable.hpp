@@ -79,6 +79,19 @@ class executable {
     if constexpr (P::training) store_->touch();
   }
 
+  /// From the next call on result `K` is written to `place`, row-major, which must have room for it
+  /// and overlap with no argument or other result. For programs `with_bound_results`: each result
+  /// needs a place before the first call.
+  template <int K = 0, class T>
+  void bind(T* place) {
+    static_assert(P::results_bound, "cella: only a program with_bound_results can be told where");
+    static_assert(std::is_same_v<T, element<P::graph.type(P::plan.results[std::size_t(K)].value)
+                                                .element>>,
+                  "cella: the place of a result has the result's element type");
+    spaces_[std::size_t(P::plan.results[std::size_t(K)].at.space)] =
+        reinterpret_cast<std::byte*>(place);
+  }
+
   /// Result `K` of the last call, row-major.
   template <int K = 0>
   auto result() const {
@@ -103,7 +116,10 @@ class executable {
   cpu::run_context context_;
   cpu::number_watch watch_;
   std::unique_ptr<call_profile> profile_;  // null: nothing is timed
-  std::array<std::byte*, std::size_t(first_argument + P::count(input_role::argument))> spaces_{};
+  static constexpr int bound_results = P::results_bound ? P::plan.result_count : 0;
+  std::array<std::byte*,
+             std::size_t(first_argument + P::count(input_role::argument) + bound_results)>
+      spaces_{};
   cpu::memory memory_{spaces_.data(), &context_};
   aligned_buffer arena_;
   aligned_buffer slots_;

@@ -72,7 +72,8 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
   static constexpr bool accepted = freeze_fault<make>.empty();
   static constexpr dtype element_type = Element;
   static constexpr bool training = Training;
-  static constexpr bool fast_math = false;  ///< see with_fast_math
+  static constexpr bool fast_math = false;      ///< see with_fast_math
+  static constexpr bool results_bound = false;  ///< see with_bound_results
   static constexpr auto& graph = frozen<
       std::conditional_t<accepted, make, make_stand_in<Cell, Training, Element, Arguments...>>>;
 
@@ -105,9 +106,9 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
     if constexpr (accepted) {
       return make_plan<planned, plan_options{Element, lanes_of<Element>()}>();
     } else {
-      basic_plan<0, 8, 0> p;
-      int k = 0;
-      for (node_id n : graph.region_outputs(0)) p.results[std::size_t(k++)].value = n;
+      basic_plan<0, int(graph.region_outputs(0).size()), 0> p;
+      std::size_t k = 0;
+      for (node_id n : graph.region_outputs(0)) p.results[k++].value = n;
       return p;
     }
   }();
@@ -119,6 +120,18 @@ template <class P>
 struct with_fast_math : P {
   using root = with_fast_math;
   static constexpr bool fast_math = true;
+};
+
+/// Program P with its results written where the caller wants them, instead of into the arena of the
+/// executable, whose `bind` says where.
+template <class P>
+struct with_bound_results : P {
+  using root = with_bound_results;
+  static constexpr bool results_bound = true;
+  static constexpr auto plan =
+      make_plan<P::planned, plan_options{.element = P::element_type,
+                                         .lanes = lanes_of<P::element_type>(),
+                                         .results_bound = true}>();
 };
 
 /// Program P with its convolutions computed by one algorithm, wherever that has a kernel for them,

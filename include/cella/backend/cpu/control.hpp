@@ -63,8 +63,11 @@ struct region_program {
 
   static constexpr auto planned = [] { return region_graph(thaw(graph), R, fates); };
   static constexpr auto plan =
-      make_plan<planned,
-                plan_options{element_type, lanes<element<element_type>>, true, FirstConstant}>();
+      make_plan<planned, plan_options{.element = element_type,
+                                      .lanes = lanes<element<element_type>>,
+                                      .results_bound = true,
+                                      .region = true,
+                                      .first_constant = FirstConstant}>();
 };
 
 /// A frame of a region: bind its inputs and results, prepare it, then run it any number of times.
