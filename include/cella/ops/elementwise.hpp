@@ -170,8 +170,9 @@ constexpr var& operator*=(var& x, operand y) { return x = x * y; }
 constexpr var& operator/=(var& x, operand y) { return x = x / y; }
 
 constexpr var div_op::partial(node_ref n, int i) {
-  const var y = n.operand(1);
-  return i == 0 ? 1 / y : -(n.output() / y);
+  // One division for both partials, and for those of all quotients by the same number.
+  const var reciprocal = 1 / n.operand(1);
+  return i == 0 ? reciprocal : -(n.output() * reciprocal);
 }
 
 /// Passes its operand through; every transform hands its function such a fresh node.
