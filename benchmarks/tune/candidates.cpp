@@ -148,9 +148,9 @@ struct candidates::memory {
       cpu::lanes_convolution<K>({0, cpu::lanes_convolution_units(e)}, e, image.data(),
                                 filter.data(), store_vectors{result.data()});
     else if (p == convolution_pass::image_gradient)
-      cpu::lanes_convolution_input_gradient<0>({0, cpu::lanes_convolution_input_gradient_units(e)},
-                                               e, result.data(), filter.data(),
-                                               store_vectors{image.data()});
+      cpu::lanes_convolution_input_gradient({0, cpu::lanes_convolution_input_gradient_units(e)}, e,
+                                            result.data(), filter.data(),
+                                            store_vectors{image.data()});
     else
       cpu::lanes_convolution_weight_gradient<K>(
           {0, cpu::lanes_convolution_weight_gradient_units<K>(e)}, e, image.data(), result.data(),

@@ -43,9 +43,10 @@ class plan_operands : public plan_places {
             // A padded copy of one image, and the filters with their channels in the lanes.
             const std::int64_t size = std::int64_t(size_of(options_.element));
             const std::int64_t channels = align_up(filter[0], options_.lanes);
-            t.scratch = fresh(image[1] * (image[2] + 2 * w.before[0]) *
-                                  (image[3] + 2 * w.before[1]) * size +
-                              64 * 4);
+            const std::int64_t height = image[2] + w.before[0] + w.after[0];
+            const std::int64_t width = image[3] + w.before[1] + w.after[1];
+            if (height != image[2] || width != image[3])
+              t.scratch = fresh(image[1] * height * width * size);
             t.in[3] = fresh(image[1] * std::int64_t{filter[2]} * filter[3] * channels * size, true);
           }
         }

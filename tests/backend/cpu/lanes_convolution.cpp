@@ -186,7 +186,7 @@ void check_own_tiles() {
   aligned<T> own_dx = all_dx;
   const work_range in_rows{0, lanes_convolution_input_gradient_units(E)};
   lanes_convolution_input_gradient(in_rows, E, dz.data(), w.data(), store_lanes<T>{all_dx.data()});
-  lanes_convolution_input_gradient<0, backward>(in_rows, E, dz.data(), w.data(),
+  lanes_convolution_input_gradient<short_row(E), backward>(in_rows, E, dz.data(), w.data(),
                                                 store_lanes<T>{own_dx.data()});
   CHECK(own_dx == all_dx);
 }
@@ -198,4 +198,9 @@ TEST_CASE("the tiles that extents name suffice for them") {
   check_own_tiles<lanes_convolution_extents{2, 7, 7, 9, 17, 3, 3, 1, 1, 1, 1}, float>();
   check_own_tiles<lanes_convolution_extents{1, 1, 5, 6, 1, 3, 3}, float>();
   check_own_tiles<lanes_convolution_extents{1, 3, 9, 13, 2, 3, 3, 2, 2, 1, 1}, float>();
+  // Rows that the gradient of the input unrolls: narrow ones, wide borders, a stride downwards.
+  check_own_tiles<lanes_convolution_extents{2, 13, 6, 3, 4, 3, 3, 1, 1, 2, 2}, float>();
+  check_own_tiles<lanes_convolution_extents{1, 5, 9, 1, 3, 1, 1}, float>();
+  check_own_tiles<lanes_convolution_extents{1, 4, 8, 32, 3, 2, 7, 1, 1, 0, 3}, float>();
+  check_own_tiles<lanes_convolution_extents{1, 8, 11, 10, 5, 5, 4, 2, 1, 2, 4}, float>();
 }

@@ -69,11 +69,23 @@ template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution_pool(work_range units, const lanes_convolution_extents& e, const T* x,
                             const T* w, Sink sink);
 
+/// A row of an image under a filter of stride 1.
+struct row_window {
+  int width{}, kernel{}, padding{};
+
+  constexpr int out_width() const { return width + 2 * padding - kernel + 1; }
+};
+/// That of the extents, if it is so short that the gradient of the input unrolls it; else none.
+constexpr row_window short_row(const lanes_convolution_extents& e) {
+  if (e.stride_width != 1 || e.width > 32 || e.kernel_width > 7) return {};
+  return {e.width, e.kernel_width, e.padding_width};
+}
+
 /// Gradient of the input without its border: dz [blocks][O][OH][OW][L] -> calls
 /// `sink(vec<T> value, int64 element, int c)` once per lane-vector of [blocks][C][height][width].
-/// Taps that fall outside dz are skipped, not multiplied by zero. Any stride; K as above is
-/// accepted and makes no difference. Dead lanes may hold anything and stay dead.
-template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
+/// Taps that fall outside dz are skipped, not multiplied by zero. Any stride; `Row` is
+/// `short_row(e)`, or none, which serves every row. Dead lanes may hold anything and stay dead.
+template <row_window Row = {}, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution_input_gradient(work_range units, const lanes_convolution_extents& e,
                                       const T* dz, const T* w, Sink sink);
 
@@ -174,6 +186,7 @@ template <int C, int P, class T, class Sink>
   const int row = h + s.padding_height, column = x + s.padding_width;
   const int first_kh = std::max(row % s.stride_height, row - (s.out_height - 1) * s.stride_height);
   const int last_kh = std::min(row, s.kernel_height - 1);
+  const std::int64_t first_row = (row - first_kh) / s.stride_height;
   const int phase = column % s.stride_width, last = column / s.stride_width;
   const int n = (s.kernel_width - phase + s.stride_width - 1) / s.stride_width;
   const int right = last + P - s.out_width;  // the first tap that meets no column behind dz
@@ -185,8 +198,8 @@ template <int C, int P, class T, class Sink>
     for (int p = 0; p < P; ++p) sum[c][p] = vec<T>(T{0});
   }
   for (int o = 0; o < s.out_channels; ++o, dz += s.out_plane * L, w += s.filter) {
-    for (int kh = first_kh; kh <= last_kh; kh += s.stride_height) {
-      const T* d = dz + (std::int64_t{(row - kh) / s.stride_height} * s.out_width + last) * L;
+    const T* d = dz + (first_row * s.out_width + last) * L;
+    for (int kh = first_kh; kh <= last_kh; kh += s.stride_height, d -= s.out_width * L) {
       const T* wk = w + kh * s.kernel_width + phase;
       const auto some = [&]<int First, int Last>(int k) __attribute__((always_inline)) {
         if (k < 0 || k >= n) return;
@@ -216,7 +229,47 @@ template <int C, int P, class T, class Sink>
   }
 }
 
-template <tile_set Tiles, class T, class Sink>
+/// The same for pixels X, X + 1, ... of a row that is a constant: which taps meet which columns is
+/// known, so that nothing is asked between them.
+template <row_window Row, int C, int X, class T, class Sink>
+[[gnu::noinline]] void input_gradient_tile_of_row(const convolution_sizes<T>& s, const T* dz,
+                                                  const T* w, int channel, int h,
+                                                  std::int64_t element, Sink& sink) {
+  constexpr int L = lanes<T>, P = std::min(input_gradient_pixels, Row.width - X);
+  constexpr int last = X + Row.padding, columns = Row.out_width();
+  const int row = h + s.padding_height;
+  const int first_kh = std::max(row % s.stride_height, row - (s.out_height - 1) * s.stride_height);
+  const int last_kh = std::min(row, s.kernel_height - 1);
+  const std::int64_t first_row = (row - first_kh) / s.stride_height;
+  vec<T> sum[C][P];
+#pragma GCC unroll 6
+  for (int c = 0; c < C; ++c) {
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) sum[c][p] = vec<T>(T{0});
+  }
+  for (int o = 0; o < s.out_channels; ++o, dz += s.out_plane * L, w += s.filter) {
+    const T* d = dz + first_row * columns * L;
+    for (int kh = first_kh; kh <= last_kh; kh += s.stride_height, d -= columns * L) {
+      const T* wk = w + kh * Row.kernel;
+      const auto tap = [&]<int K>() __attribute__((always_inline)) {
+        constexpr int first = std::max(0, K - last), behind = std::min(P, columns + K - last);
+        if constexpr (first < behind)
+          input_gradient_tap<first, behind>(d + (last - K) * L, wk + K, s.taps, sum);
+      };
+      [&]<int... K>(std::integer_sequence<int, K...>) __attribute__((always_inline)) {
+        (tap.template operator()<K>(), ...);
+      }
+      (std::make_integer_sequence<int, Row.kernel>{});
+    }
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) {
+#pragma GCC unroll 6
+    for (int c = 0; c < C; ++c) sink(sum[c][p], element + c * s.in_plane + X + p, channel + c);
+  }
+}
+
+template <row_window Row, tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void input_gradient_rows(work_range units, const lanes_convolution_extents& e,
                                            const T* __restrict dz, const T* __restrict w,
                                            Sink sink) {
@@ -230,6 +283,14 @@ template <tile_set Tiles, class T, class Sink>
       const T* wc = w + std::int64_t{c} * s.taps;
       const std::int64_t element =
           (std::int64_t{block} * s.in_channels + c) * s.in_plane + std::int64_t{h} * s.width;
+      if constexpr (Row.width > 0) {
+        constexpr int P = input_gradient_pixels;
+        [&]<int... I>(std::integer_sequence<int, I...>) {
+          (input_gradient_tile_of_row<Row, C, I * P>(s, from, wc, c, h, element, sink), ...);
+        }
+        (std::make_integer_sequence<int, (Row.width + P - 1) / P>{});
+        return;
+      }
       const auto row = [&](auto pixels) __attribute__((always_inline)) {
         constexpr int P = pixels();
         for (int phase = 0; phase < phases; ++phase) {
@@ -318,10 +379,10 @@ template <int K, tile_set Tiles, class T, class Sink>
   }
 }
 
-template <int K, tile_set Tiles, class T, class Sink>
+template <row_window Row, tile_set Tiles, class T, class Sink>
 void lanes_convolution_input_gradient(work_range units, const lanes_convolution_extents& e,
                                       const T* dz, const T* w, Sink sink) {
-  detail::input_gradient_rows<Tiles>(units, e, dz, w, sink);
+  detail::input_gradient_rows<Row, Tiles>(units, e, dz, w, sink);
 }
 
 }  // namespace cella::cpu

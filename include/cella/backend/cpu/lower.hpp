@@ -81,8 +81,9 @@ struct lowered : lowered_in_blocks<P, I> {
     } else if constexpr (s.kind == step_kind::convolution_pool) {
       run_single_sample<Phase>(m, units);
     } else if constexpr (s.kind == step_kind::convolution_input_gradient && in_lanes) {
-      lanes_convolution_input_gradient<0, lanes_convolution_input_gradient_tiles(lanes_window())>(
-          units, lanes_window(), in(0), in(1), lanes_epilogue(m));
+      constexpr auto e = lanes_window();
+      lanes_convolution_input_gradient<short_row(e), lanes_convolution_input_gradient_tiles(e)>(
+          units, e, in(0), in(1), lanes_epilogue(m));
     } else if constexpr (s.kind == step_kind::convolution_input_gradient) {
       convolution_input_gradient(plain_window(), in(1), in(0), plain_epilogue(m), scratch, units);
     } else if constexpr (s.kind == step_kind::convolution_weight_gradient && in_lanes) {
@@ -150,8 +151,8 @@ struct lowered : lowered_in_blocks<P, I> {
   static constexpr int phases() {
     if (has_blocked_kernel(s)) return blocked_step<T>{s}.phases();
     const bool rows_of_loss = s.kind == step_kind::cross_entropy && !in_lanes;
-    const bool packs = single_sample() || packs_weights();
-    return s.kind == step_kind::product_weights || rows_of_loss || packs ? 2 : 1;
+    if (single_sample()) return pads_image() ? 3 : 2;
+    return s.kind == step_kind::product_weights || rows_of_loss || packs_weights() ? 2 : 1;
   }
   /// Whether the first phase depends on parameters only, or on the constants of a loop.
   static constexpr bool prepares() {
@@ -174,7 +175,7 @@ struct lowered : lowered_in_blocks<P, I> {
         return in_lanes ? lanes_convolution_units(w) : convolution_units<T>(plain_window());
       case step_kind::convolution_pool:
         if (in_lanes) return lanes_convolution_pool_units(w);
-        if (phase == 0) return 1;
+        if (phase < phases() - 1) return 1;
         return channels_in_lanes()
                    ? convolution_channels_units<pooling::maximum_2x2, T>(padded_window())
                    : convolution_pixels_units<pooling::maximum_2x2>(padded_window());
@@ -330,23 +331,26 @@ struct lowered : lowered_in_blocks<P, I> {
      std::make_index_sequence<std::size_t(s.output_count)>{});
   }
 
+  /// Packs the filters, gives the image a border if it needs one, convolves.
   template <int Phase>
   static void run_single_sample(const memory& m, work_range units) {
     constexpr auto e = padded_window();
-    T* image_copy = m.at<T>(s.scratch);
     if constexpr (Phase == 0) {
       if constexpr (channels_in_lanes()) pack_channels(e, m.at<const T>(s.in[1]), m.at<T>(s.in[3]));
+    } else if constexpr (pads_image() && Phase == 1) {
+      pad_image(plain_window(), m.at<const T>(s.in[0]), m.at<T>(s.scratch));
     } else {
-      pad_image(plain_window(), m.at<const T>(s.in[0]), image_copy);
+      const T* const image = m.at<const T>(pads_image() ? s.scratch : s.in[0]);
       if constexpr (channels_in_lanes()) {
-        convolution_channels<pooling::maximum_2x2>(e, image_copy, m.at<const T>(s.in[3]),
+        convolution_channels<pooling::maximum_2x2>(e, image, m.at<const T>(s.in[3]),
                                                    plain_epilogue(m), units);
       } else {
-        convolution_pixels<pooling::maximum_2x2>(e, image_copy, m.at<const T>(s.in[1]),
+        convolution_pixels<pooling::maximum_2x2>(e, image, m.at<const T>(s.in[1]),
                                                  plain_epilogue(m), units);
       }
     }
   }
+  static constexpr bool pads_image() { return s.scratch.valid(); }
 
   static constexpr attention_extents heads() {
     const bool gradient = s.kind == step_kind::attention_gradient;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/convolution_extents.hpp>
+#include <cella/backend/cpu/simd.hpp>
 #include <cstdint>
 
 namespace cella::cpu {
@@ -62,6 +63,15 @@ struct padded_image {
   }
 };
 
+/// A row of an image: too short for a call of memcpy.
+template <class T>
+[[gnu::always_inline]] inline void copy_row(const T* from, int count, T* to) {
+  constexpr int L = lanes<T>;
+  int i = 0;
+  for (; i + L <= count; i += L) store_unaligned(to + i, load_unaligned(from + i));
+  if (i < count) store_first(to + i, count - i, load_first(from + i, count - i));
+}
+
 /// Fills `to` from image channels [channels][size][size].
 template <class T>
 void copy_padded(const padded_image& image, const T* from, T* to) {
@@ -77,7 +87,7 @@ void copy_padded(const padded_image& image, const T* from, T* to) {
         const int room = h.length - x / h.phases;
         const int count = std::min(room, divide_up(h.size - first, h.phases));
         if (h.phases == 1) {
-          if (count > 0) std::copy_n(from + first, count, target);
+          copy_row(from + first, count, target);
         } else {
           for (int j = 0; j < count; ++j) target[j] = from[first + j * h.phases];
         }

@@ -64,16 +64,22 @@ constexpr std::int64_t packed_channels_size(const convolution_extents& e) {
 template <class T>
 void pack_channels(const convolution_extents& e, const T* w, T* packed);
 
+/// (Pooled) pixels of a unit of `convolution_channels`: whole rows, unless they are too long.
+template <class T>
+constexpr int pixels_of_unit(int columns) {
+  return columns <= lanes<T> ? lanes<T> / columns * columns : lanes<T>;
+}
 /// Output channels in the lanes, any stride and dilation; otherwise like `convolution_pixels`.
-/// Units: lanes<T> (pooled) pixels of lanes<T> channels.
+/// Units: pixels_of_unit<T> of lanes<T> channels.
 template <pooling Pool, class T, class Sink>
 void convolution_channels(const convolution_extents& e, const T* x, const T* packed,
                           const Sink& sink, work_range units);
 template <pooling Pool, class T>
 constexpr int convolution_channels_units(const convolution_extents& e) {
+  const int rows = pooled<Pool>(e.vertical.output()), columns = pooled<Pool>(e.horizontal.output());
+  if (rows * columns == 0) return 0;
   return detail::divide_up(e.out_channels, lanes<T>) *
-         detail::divide_up(pooled<Pool>(e.vertical.output()) * pooled<Pool>(e.horizontal.output()),
-                           lanes<T>);
+         detail::divide_up(rows * columns, pixels_of_unit<T>(columns));
 }
 
 namespace detail {
@@ -163,13 +169,15 @@ template <pooling Pool, int Channels, class T>
   }
 }
 
-/// `Pixels` neighbouring (pooled) pixels of lanes<T> channels: into `to`, one vector for each.
-template <pooling Pool, int Pixels, class T>
+/// `Pixels` neighbouring (pooled) pixels of lanes<T> channels: into `to`, one vector for each. The
+/// horizontal stride is `Stride`, where that is not 0: then addresses need no registers.
+template <pooling Pool, int Pixels, int Stride, class T>
 [[gnu::noinline]] void channel_tile(const convolution_extents& e, const T* x, const T* packed,
                                     std::int64_t packed_row, T* to) {
   constexpr int window = Pool == pooling::none ? 1 : 4, side = Pool == pooling::none ? 1 : 2;
   const int width = e.horizontal.size;
-  const std::int64_t right = e.horizontal.stride, down = std::int64_t{e.vertical.stride} * width;
+  const std::int64_t right = Stride > 0 ? Stride : e.horizontal.stride;
+  const std::int64_t down = std::int64_t{e.vertical.stride} * width;
   vec<T> sum[Pixels][window];
 #pragma GCC unroll 8
   for (int p = 0; p < Pixels; ++p) {
@@ -179,15 +187,17 @@ template <pooling Pool, int Pixels, class T>
   for (int c = 0; c < e.in_channels; ++c, x += std::int64_t{e.vertical.size} * width) {
     for (int i = 0; i < e.vertical.kernel; ++i) {
       const T* at = x + std::int64_t{i} * e.vertical.dilation * width;
-      for (int j = 0; j < e.horizontal.kernel; ++j, at += e.horizontal.dilation) {
+      const T* below = at + down;
+      for (int j = 0; j < e.horizontal.kernel;
+           ++j, at += e.horizontal.dilation, below += e.horizontal.dilation) {
         const vec<T> weight = load_unaligned(packed);
         packed += packed_row;
 #pragma GCC unroll 8
         for (int p = 0; p < Pixels; ++p) {
 #pragma GCC unroll 4
           for (int k = 0; k < window; ++k) {
-            sum[p][k] = multiply_add(vec<T>(at[(side * p + k % 2) * right + k / 2 * down]), weight,
-                                     sum[p][k]);
+            const T* pixel = (k < 2 ? at : below) + (side * p + k % 2) * right;
+            sum[p][k] = multiply_add(vec<T>(*pixel), weight, sum[p][k]);
           }
         }
       }
@@ -242,18 +252,20 @@ void convolve_channels(const convolution_extents& e, const T* x, const T* packed
   constexpr int most = vector_registers == 32 ? 6 : 3;
   const int rows = pooled<Pool>(e.vertical.output());
   const int columns = pooled<Pool>(e.horizontal.output()), pixels = rows * columns;
-  const int blocks = divide_up(pixels, L);
+  const int pixels_at_once = pixels_of_unit<T>(columns), blocks = divide_up(pixels, pixels_at_once);
   const std::int64_t packed_row = std::int64_t{divide_up(e.out_channels, L)} * L;
   for (int unit = units.first; unit < units.last; ++unit) {
-    const int channel = unit / blocks * L, first = unit % blocks * L;
-    const int count = std::min(L, pixels - first);
+    const int channel = unit / blocks * L, first = unit % blocks * pixels_at_once;
+    const int count = std::min(pixels_at_once, pixels - first);
     alignas(64) T results[L * L];
     for (int p = 0; p < count;) {
       const int row = (first + p) / columns, column = (first + p) % columns;
       const T* at = x + std::int64_t{row} * side * e.vertical.stride * e.horizontal.size +
                     std::int64_t{column} * side * e.horizontal.stride;
       const auto tile = [&]<int Pixels>() {
-        channel_tile<Pool, Pixels>(e, at, packed + channel, packed_row, results + p * L);
+        const auto compute = e.horizontal.stride == 1 ? &channel_tile<Pool, Pixels, 1, T>
+                                                      : &channel_tile<Pool, Pixels, 0, T>;
+        compute(e, at, packed + channel, packed_row, results + p * L);
         p += Pixels;
       };
       switch (std::min({most, columns - column, count - p})) {
