@@ -129,13 +129,12 @@ class by_blocks {
       run_(data_.data());
     }
   }
-  double result(int k, int observation) const { return values_[place(k, observation)]; }
+  double result(int k, int i) const { return values_[place(k, i)]; }
 
   static std::size_t size(const problem& p) { return place(0, (p.p + block - 1) / block * block); }
-  /// Where result k of an observation lies.
-  static std::size_t place(int k, int observation) {
-    return std::size_t(observation / block * Results + k) * block +
-           std::size_t(observation % block);
+  /// Where result k of observation i lies.
+  static std::size_t place(int k, int i) {
+    return std::size_t(i / block * Results + k) * block + std::size_t(i % block);
   }
 
  private:
@@ -143,16 +142,17 @@ class by_blocks {
   void bind(double* to, std::integer_sequence<int, K...>) {
     (run_.template bind<K>(to + K * block), ...);
   }
-  void fill(int place, int observation) {
-    const auto [camera, point] = p_.observations[std::size_t(observation)];
-    double* to = data_.data() + place;
+  /// Observation i, as a column of the argument.
+  void fill(int column, int i) {
+    const auto [camera, point] = p_.observations[std::size_t(i)];
+    double* to = data_.data() + column;
     auto put = [&](const double* from, int count) {
-      for (int i = 0; i < count; ++i, to += block) *to = from[i];
+      for (int k = 0; k < count; ++k, to += block) *to = from[k];
     };
     put(&p_.cameras[std::size_t(camera_size * camera)], camera_size);
     put(&p_.points[std::size_t(3 * point)], 3);
-    put(&p_.weights[std::size_t(observation)], 1);
-    put(&p_.features[std::size_t(2 * observation)], 2);
+    put(&p_.weights[std::size_t(i)], 1);
+    put(&p_.features[std::size_t(2 * i)], 2);
   }
 
   const problem& p_;
