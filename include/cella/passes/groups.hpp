@@ -246,9 +246,8 @@ class grouping {
                         s.kind == step_kind::product || s.kind == step_kind::softmax ||
                         s.kind == step_kind::permute;
     if (!writes || s.arrangement != layout::plain) return false;
-    int times = 0;
-    for (node_id other : g.operands(n)) times += source(other) == value;
-    return times == 1;
+    const auto operands = g.operands(n);
+    return std::ranges::count_if(operands, [&](node_id k) { return source(k) == value; }) == 1;
   }
   /// Whether registers hold numbers of this type: of the program's, or stored in 16 bits.
   constexpr bool held(dtype e) const {

@@ -174,6 +174,20 @@ template <int First, int Last, int C, int P, class T>
   }
 }
 
+/// The rows of a filter, every stride-th from `first` to `last`, by which row h of the image has
+/// reached rows of dz: the first of them row `meets`, each further one the row before.
+struct filter_rows {
+  template <class T>
+  filter_rows(const convolution_sizes<T>& s, int h) {
+    const int row = h + s.padding_height;
+    first = std::max(row % s.stride_height, row - (s.out_height - 1) * s.stride_height);
+    last = std::min(row, s.kernel_height - 1);
+    meets = (row - first) / s.stride_height;
+  }
+  int first, last;
+  std::int64_t meets;
+};
+
 /// P pixels x, x + stride, ... of row h. They meet the same taps of the filter, every stride-th,
 /// and tap k of them meets columns [last - k, last - k + P) of dz. So a run of taps meets whole
 /// columns, and at most P - 1 taps on each side of it meet some of the P only: which, is known
@@ -183,10 +197,8 @@ template <int C, int P, class T, class Sink>
                                                        const T* w, int channel, int h, int x,
                                                        std::int64_t element, Sink& sink) {
   constexpr int L = lanes<T>;
-  const int row = h + s.padding_height, column = x + s.padding_width;
-  const int first_kh = std::max(row % s.stride_height, row - (s.out_height - 1) * s.stride_height);
-  const int last_kh = std::min(row, s.kernel_height - 1);
-  const std::int64_t first_row = (row - first_kh) / s.stride_height;
+  const filter_rows rows(s, h);
+  const int column = x + s.padding_width;
   const int phase = column % s.stride_width, last = column / s.stride_width;
   const int n = (s.kernel_width - phase + s.stride_width - 1) / s.stride_width;
   const int right = last + P - s.out_width;  // the first tap that meets no column behind dz
@@ -198,8 +210,8 @@ template <int C, int P, class T, class Sink>
     for (int p = 0; p < P; ++p) sum[c][p] = vec<T>(T{0});
   }
   for (int o = 0; o < s.out_channels; ++o, dz += s.out_plane * L, w += s.filter) {
-    const T* d = dz + (first_row * s.out_width + last) * L;
-    for (int kh = first_kh; kh <= last_kh; kh += s.stride_height, d -= s.out_width * L) {
+    const T* d = dz + (rows.meets * s.out_width + last) * L;
+    for (int kh = rows.first; kh <= rows.last; kh += s.stride_height, d -= s.out_width * L) {
       const T* wk = w + kh * s.kernel_width + phase;
       const auto some = [&]<int First, int Last>(int k) __attribute__((always_inline)) {
         if (k < 0 || k >= n) return;
@@ -237,10 +249,7 @@ template <row_window Row, int C, int X, class T, class Sink>
                                                   std::int64_t element, Sink& sink) {
   constexpr int L = lanes<T>, P = std::min(input_gradient_pixels, Row.width - X);
   constexpr int last = X + Row.padding, columns = Row.out_width();
-  const int row = h + s.padding_height;
-  const int first_kh = std::max(row % s.stride_height, row - (s.out_height - 1) * s.stride_height);
-  const int last_kh = std::min(row, s.kernel_height - 1);
-  const std::int64_t first_row = (row - first_kh) / s.stride_height;
+  const filter_rows rows(s, h);
   vec<T> sum[C][P];
 #pragma GCC unroll 6
   for (int c = 0; c < C; ++c) {
@@ -248,8 +257,8 @@ template <row_window Row, int C, int X, class T, class Sink>
     for (int p = 0; p < P; ++p) sum[c][p] = vec<T>(T{0});
   }
   for (int o = 0; o < s.out_channels; ++o, dz += s.out_plane * L, w += s.filter) {
-    const T* d = dz + first_row * columns * L;
-    for (int kh = first_kh; kh <= last_kh; kh += s.stride_height, d -= columns * L) {
+    const T* d = dz + rows.meets * columns * L;
+    for (int kh = rows.first; kh <= rows.last; kh += s.stride_height, d -= columns * L) {
       const T* wk = w + kh * Row.kernel;
       const auto tap = [&]<int K>() __attribute__((always_inline)) {
         constexpr int first = std::max(0, K - last), behind = std::min(P, columns + K - last);
@@ -289,22 +298,22 @@ template <row_window Row, tile_set Tiles, class T, class Sink>
           (input_gradient_tile_of_row<Row, C, I * P>(s, from, wc, c, h, element, sink), ...);
         }
         (std::make_integer_sequence<int, (Row.width + P - 1) / P>{});
-        return;
-      }
-      const auto row = [&](auto pixels) __attribute__((always_inline)) {
-        constexpr int P = pixels();
-        for (int phase = 0; phase < phases; ++phase) {
-          for (int x = phase; x < s.width; x += P * s.stride_width) {
-            input_gradient_tile<C, P>(s, from, wc, c, h, x, element + x, sink);
+      } else {
+        const auto row = [&](auto pixels) __attribute__((always_inline)) {
+          constexpr int P = pixels();
+          for (int phase = 0; phase < phases; ++phase) {
+            for (int x = phase; x < s.width; x += P * s.stride_width) {
+              input_gradient_tile<C, P>(s, from, wc, c, h, x, element + x, sink);
+            }
+          }
+        };
+        if constexpr ((Tiles & pixel_run) != 0) {
+          if (s.out_width >= input_gradient_pixels) {
+            return row(std::integral_constant<int, input_gradient_pixels>{});
           }
         }
-      };
-      if constexpr ((Tiles & pixel_run) != 0) {
-        if (s.out_width >= input_gradient_pixels) {
-          return row(std::integral_constant<int, input_gradient_pixels>{});
-        }
+        if constexpr ((Tiles & one_pixel) != 0) row(std::integral_constant<int, 1>{});
       }
-      if constexpr ((Tiles & one_pixel) != 0) row(std::integral_constant<int, 1>{});
     };
     for_channel_groups<input_gradient_channels, Tiles>(s.in_channels, group);
   }

@@ -101,7 +101,7 @@ template <class T, int Inner, class F>
 }
 
 /// How far operands and outputs move per turn of each loop: an output is dense in the order of the
-/// loops, unless it is a part of a larger tensor.
+/// loops that are not folded, unless it is a part of a larger tensor.
 template <int Reads, std::size_t Writes>
 constexpr stride_table<std::size_t(Reads) + Writes> joined_strides(
     const loop_nest<Reads>& n, const stride_table<Writes>& outputs) {
@@ -109,22 +109,12 @@ constexpr stride_table<std::size_t(Reads) + Writes> joined_strides(
   std::copy(n.stride.begin(), n.stride.end(), all.begin());
   for (std::size_t k = 0; k < Writes; ++k) {
     const bool part = outputs[k][std::size_t(n.loops - 1)] != 0;
-    for (int d = 0; d < n.loops; ++d)
-      all[std::size_t(Reads) + k][std::size_t(d)] =
-          part ? outputs[k][std::size_t(d)] : n.turns(d + 1, n.loops);
-  }
-  return all;
-}
-/// The same for sums: how far the finished ones move.
-template <int Reads>
-constexpr stride_table<std::size_t(Reads) + 1> strides_of_sums(const loop_nest<Reads>& n) {
-  stride_table<std::size_t(Reads) + 1> all{};
-  std::copy(n.stride.begin(), n.stride.end(), all.begin());
-  std::int64_t dense = 1;
-  for (int d = n.loops; d-- > 0;) {
-    if (n.folds(d)) continue;
-    all.back()[std::size_t(d)] = dense;
-    dense *= n.size[std::size_t(d)];
+    std::int64_t dense = 1;
+    for (int d = n.loops; d-- > 0;) {
+      if (n.folds(d)) continue;
+      all[std::size_t(Reads) + k][std::size_t(d)] = part ? outputs[k][std::size_t(d)] : dense;
+      dense *= n.size[std::size_t(d)];
+    }
   }
   return all;
 }
@@ -158,7 +148,7 @@ template <class T, const auto& Nest, class Line, class Fold, class Sink>
                                       const addresses<T, int(Nest.stride.size()), 1>& operands,
                                       const Sink& sink) {
   constexpr auto reads = int(Nest.stride.size());
-  static constexpr auto strides = detail::strides_of_sums(Nest);
+  static constexpr auto strides = detail::joined_strides(Nest, detail::stride_table<1>{});
   const addresses<T, reads, 1> a = operands;
   const auto row = [&](const auto& kept) __attribute__((always_inline)) {
     std::array<vec<T>, std::size_t((Nest.inner() + lanes<T> - 1) / lanes<T>)> total;
