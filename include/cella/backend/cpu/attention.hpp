@@ -97,7 +97,7 @@ struct attention_head {
                               .c_row = c_row,
                               .last = here - (vectors - 1) * L,
                               .accumulate = accumulate};
-      multiply_tile<false>(height, vectors, task);
+      multiply_tile<tile_form::strided>(height, vectors, task);
     }
   }
 

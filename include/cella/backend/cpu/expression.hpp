@@ -324,15 +324,14 @@ struct plain_sink {
   /// Where the kernel may store its results itself, since nothing follows from them.
   T* target() const requires(Line::is_accumulated) { return a.out[0]; }
 
-  int list_lines(int height, int width, std::int64_t offset, std::int64_t row_step, const void** to,
-                 int most) const {
+  int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to,
+                int most) const {
     constexpr unsigned read = Line::reads_in_step;
     int count = 0;
     const auto list = [&](const T* array) {
-      for (int i = 0; i < height; ++i) {
-        for (int j = 0; j < width && count < most; j += 64 / int(sizeof(T)))
-          to[count++] = array + offset + i * row_step + j;
-      }
+      const T* row = array + offset;
+      for (const int end = std::min(most, count + height); count < end; row += row_step)
+        to[count++] = row;
     };
     for (std::size_t k = 0; k < a.in.size(); ++k) {
       if (read >> k & 1u) list(a.in[k]);

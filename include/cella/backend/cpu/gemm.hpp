@@ -127,14 +127,10 @@ struct gemm_plan {
     const bool short_b =
         bytes_of_b <= small_cache || p.rows <= 28 || (p.rows <= 56 && p.b.row * size <= page);
     blocks.pack_b = !p.packed_b && (converts || p.b.column != 1 || !short_b);
-    // Rows that lie a multiple of half a page apart fall into the same few sets of the first-level
-    // cache, so that a tile of them does not stay there; others are best read where they are.
-    const bool rows_collide = p.a.column != 1 || p.a.row * size % (page / 2) == 0;
     blocks.copy_a = converts || (p.a.column != 1 && p.a.row != 1) ||
                     (p.a.column != 1 && blocks.strips >= 2 && bytes_over_a > 16 * small_cache) ||
-                    (rows_collide && blocks.strips >= 8 && blocks.row_tiles > 2);
+                    (blocks.strips >= 8 && blocks.row_tiles > 2);
     blocks.a_along_rows = p.a.column != 1 && p.a.row == 1;
-    blocks.copy_b = blocks.pack_b && !converts && p.b.column == 1;
     blocks.prefetch_b = p.packed_b && bytes_of_b > small_cache;
     const bool packs = blocks.copy_a || blocks.pack_b || p.packed_b;
     // One pass up to a depth at which strips of B and a block of A fit the second-level cache:
@@ -194,10 +190,9 @@ struct product_source {
   tile_output<T> output(int row, int column) const {
     return output_of(sink, offset + row * p.c_row + column, p.c_row);
   }
-  int list_lines(int row, int height, int strip, const void** to, int most) const {
-    const int column = strip * plan.tile_columns;
-    return sink.list_lines(height, plan.width(strip), offset + row * p.c_row + column, p.c_row, to,
-                           most);
+  int list_rows(int row, int height, int strip, const void** to, int most) const {
+    return sink.list_rows(height, offset + row * p.c_row + strip * plan.tile_columns, p.c_row, to,
+                          most);
   }
   void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip) const {
     const int column = strip * plan.tile_columns;
@@ -213,8 +208,8 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range 
                        std::int64_t offset, const any_sink<T>& sink) {
   constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
   alignas(64) T tile[blocking<T>::tile_rows * tile_columns];
-  std::array<const void*, most_lines> listed;
-  side_copy<T> nothing;
+  std::array<const void*, most_rows> listed;
+  side_prefetch nothing;
   tile_task<T> task{};
   task.depth = p.depth;
   task.a_row = p.a.row;
@@ -236,14 +231,13 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range 
       task.c = output.c ? output.c : tile;
       task.c_row = output.c ? output.row : tile_columns;
       task.accumulate = output.add;
-      side_lines lines{listed.data(), 0};
+      side_rows rows{listed.data(), 0};
       if (!output.c && far)
-        lines.steps =
-            sink.list_lines(height, width, at, p.c_row, listed.data(), int(listed.size()));
+        rows.steps = sink.list_rows(height, at, p.c_row, listed.data(), int(listed.size()));
       if (plan.a_along_rows)
-        multiply_ahead(height, vectors, task, lines);
+        multiply_ahead(height, vectors, task, rows);
       else
-        multiply_beside(height, vectors, task, nothing, lines);
+        multiply_beside<tile_form::strided>(height, vectors, task, nothing, rows);
       if (!output.c) sink.hand_over(tile, tile_columns, height, width, at, p.c_row, i, column);
     }
   }

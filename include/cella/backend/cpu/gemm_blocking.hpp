@@ -18,10 +18,9 @@ struct blocking {
 
   int rows{}, columns{}, row_tiles{}, strips{};
   int passes = 1, depth{};  // passes over the depth, and the largest depth of one
-  bool copy_a{};            // blocks of A are copied into rows that do not collide in the cache
+  bool copy_a{};            // blocks of A are copied into panels
   bool a_along_rows{};      // A lies column by column
   bool pack_b{};            // strips of B are put together
-  bool copy_b{};            // by tiles of the strip before
   bool prefetch_b{};        // strips that lie together already are asked for
   int block_tiles{};        // rows of A that are copied at once
   int block_strips{};       // columns that are gone through for each block of A
@@ -34,8 +33,8 @@ struct blocking {
         columns(columns_of_c),
         row_tiles((rows + tile_rows - 1) / tile_rows),
         strips((columns + tile_columns - 1) / tile_columns),
-        block_tiles(std::min(row_tiles, std::max(1, 252 / tile_rows))),
-        block_strips(std::min(strips, std::max(1, 512 / tile_columns))),
+        block_tiles(std::min(row_tiles, std::max(1, 280 / tile_rows))),
+        block_strips(std::min(strips, std::max(1, 1024 / tile_columns))),
         band_tiles(row_tiles),
         share(row_tiles > 0 ? rows / row_tiles : 0),
         rest(row_tiles > 0 ? rows % row_tiles : 0) {}
@@ -66,27 +65,22 @@ struct blocking {
     return std::min(tile_columns, columns - strip * tile_columns);
   }
 
-  /// Elements between the rows of a copy: an odd number of vectors, which spread over the cache.
-  static constexpr std::int64_t pitch(int width) {
-    return ((width + lanes<T> - 1) / lanes<T> | 1) * lanes<T>;
-  }
   constexpr bool one_block() const { return block_tiles >= row_tiles; }
   /// Whether strips of B are put together once for all blocks of A, and not one after the other.
   constexpr bool keep_b() const { return pack_b && !one_block(); }
 
-  /// Where A lies column by column, it is copied into a panel for each tile.
-  constexpr std::int64_t panel_of_a() const { return pitch(depth * copied_piece); }
+  /// Elements from one panel of A to the next, and from a strip of B: a cache line more than they
+  /// take, so that they spread over the cache.
+  constexpr std::int64_t panel_of_a() const { return (std::int64_t{depth} + 1) * panel_rows; }
+  constexpr std::int64_t strip_of_b() const { return (std::int64_t{depth} + 1) * tile_columns; }
+  /// Strips of B that are packed together.
+  static constexpr int group = 4;
 
   // What the scratch holds, in elements: A, B, partial sums.
-  constexpr std::int64_t block_of_a() const {
-    return a_along_rows ? block_tiles * panel_of_a() : block_tiles * tile_rows * pitch(depth);
-  }
-  constexpr std::int64_t copied_a() const {
-    return copy_a ? (one_block() && passes == 1 ? 1 : 2) * block_of_a() : 0;
-  }
+  constexpr std::int64_t copied_a() const { return copy_a ? block_tiles * panel_of_a() : 0; }
   constexpr std::int64_t packed_b() const {
-    const int held = keep_b() ? block_strips : copy_b ? 2 : 1;
-    return pack_b ? std::int64_t{held} * tile_columns * depth : 0;
+    const int held = keep_b() ? block_strips : std::min(group, block_strips);
+    return pack_b ? held * strip_of_b() : 0;
   }
   constexpr std::int64_t partial_sums() const {
     return passes > 1 ? std::int64_t{band_tiles} * tile_rows * block_strips * tile_columns : 0;

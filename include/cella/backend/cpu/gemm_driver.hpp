@@ -10,12 +10,12 @@
 //   void find_b(int pass, int strip, task&)   otherwise says where it lies
 //   tile_output<T> output(int row, int column)   where C lies, if tiles are stored there at once,
 //   void finish(const T* tile, std::int64_t tile_row, int row, int height, int strip)   else the
-//   sink; `int list_lines(int row, int height, int strip, const void** to, int most)`, if the
-//   source has it, lists lines of memory that this will touch
+//   sink; `int list_rows(int row, int height, int strip, const void** to, int most)`, if the
+//   source has it, lists where the rows begin that this will touch
 //
-// Operands may come from far caches or from memory, whose latency would cost more than the packing
-// itself. So the next block of A and the next strip of B are brought near while tiles are computed
-// (side work, gemm_operand.hpp); only the first ones are waited for.
+// Operands may come from far caches or from memory. What can be put together once and used often is
+// packed: blocks of A in panels, strips of B; what lies well is read where it is. The next of
+// either is asked for while tiles are computed (side work, gemm_operand.hpp).
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@
 
 namespace cella::cpu::detail {
 
-/// As many lines of memory as are asked for while a tile is computed.
-inline constexpr int most_lines = 128;
+/// As many rows of memory as are asked for while a tile is computed.
+inline constexpr int most_rows = 128;
 
 /// Where a tile of C is stored at once: nowhere, or at `c`, added to what is there or not.
 template <class T>
@@ -47,29 +47,32 @@ tile_output<T> output_of(const any_sink<T>& sink, std::int64_t offset, std::int6
   return {sink.target() + offset, row_step, sink.adds()};
 }
 
-/// A tile that takes steps of `side`, if any are to come, and asks for `lines`.
-template <class T, class Side>
-void multiply_beside(int height, int vectors, const tile_task<T>& task, Side& side,
-                     side_lines lines) {
-  if (has_side_work<T>(height, vectors) && (side.steps > 0 || lines.steps > 0)) {
-    side_pair<Side> both{side, lines};
-    multiply_tile(height, task, both);
+/// A tile that takes steps of `side` and asks for `rows`, if any are to come.
+template <tile_form Form, class T>
+void multiply_beside(int height, int vectors, const tile_task<T>& task, side_prefetch& side,
+                     side_rows rows) {
+  if (!is_large_tile<T>(height, vectors)) {
+    rows.finish();
+    multiply_tile<tile_form::strided>(height, vectors, task);
+  } else if (side.steps > 0 || rows.steps > 0) {
+    side_pair<side_prefetch> both{side, rows};
+    multiply_tile<Form>(height, task, both);
     side = both.side;
   } else {
-    lines.finish();
-    multiply_tile<false>(height, vectors, task);
+    no_side_work nothing;
+    multiply_tile<Form>(height, task, nothing);
   }
 }
 
 /// A tile that asks for A as it goes.
 template <class T>
-void multiply_ahead(int height, int vectors, const tile_task<T>& task, side_lines lines) {
-  lines.finish();
-  if (has_side_work<T>(height, vectors)) {
+void multiply_ahead(int height, int vectors, const tile_task<T>& task, side_rows rows) {
+  rows.finish();
+  if (is_large_tile<T>(height, vectors)) {
     side_ahead ahead{task.a, task.a_column};
-    multiply_tile(height, task, ahead);
+    multiply_tile<tile_form::strided>(height, task, ahead);
   } else {
-    multiply_tile<false>(height, vectors, task);
+    multiply_tile<tile_form::strided>(height, vectors, task);
   }
 }
 
@@ -80,8 +83,8 @@ class tile_loops {
   tile_loops(const blocking<T>& plan, Source& source, T* scratch)
       : plan_(plan),
         source_(source),
-        copied_a_(scratch),
-        packed_b_(copied_a_ + plan.copied_a()),
+        panels_of_a_(scratch),
+        packed_b_(panels_of_a_ + plan.copied_a()),
         partial_(packed_b_ + plan.packed_b()) {}
 
   /// The tiles `rows` x `strips`.
@@ -101,7 +104,7 @@ class tile_loops {
   static constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
   static constexpr bool converts = !std::is_same_v<stored, T>;
   static constexpr bool b_in_memory = requires(const Source& s) { s.b(0, 0); };
-  /// From this depth on it pays to ask for C before a tile is computed.
+  /// From this depth on it pays to ask for C while a tile is computed.
   static constexpr int deep = 64;
 
   /// Rows of A, for a part of the depth.
@@ -126,9 +129,6 @@ class tile_loops {
   }
 
   void run_band() {
-    copy_a_ = {};
-    copy_b_ = {};
-    second_a_ = false;
     for (block b = first_block(0); exists(b); b = after(b)) run_block(b);
   }
   void run_block(const block& b) {
@@ -146,19 +146,15 @@ class tile_loops {
 
   // ---- A
 
-  /// Tells the task where a block of A lies, and begins to copy the next one.
+  /// Tells the task where a block of A lies, and has the next one asked for.
   void find_a(const block& b, tile_task<T>& task) {
+    next_a_ = {};
     if (plan_.copy_a) {
-      T* const to = area_of_a();
-      if (copy_a_.to)
-        copy_a_.finish();
-      else
-        copy_block(b, to);
-      task.a = to;
-      task.a_row = in_panels() ? 1 : plan_.pitch(source_.depth(b.pass));
-      task.a_column = in_panels() ? copied_piece : 1;
-      second_a_ = !second_a_;
-      copy_a_ = copy_of(after(b));
+      copy_block(b);
+      task.a = panels_of_a_;
+      task.a_row = 1;
+      task.a_column = panel_rows;
+      if (exists(after(b))) next_a_ = lines_of(after(b));
     } else if constexpr (!converts) {
       const auto a = source_.a(b.pass);
       task.a = a.data + plan_.first_row(b.tiles.first) * a.row;
@@ -166,109 +162,92 @@ class tile_loops {
       task.a_column = a.column;
     }
   }
-  /// Whether the copy of a block has a panel for each tile, or else rows.
-  bool in_panels() const { return plan_.copy_a && plan_.a_along_rows; }
   /// Where a tile's part of A lies, `row` being its first row: elements from that of the block.
   std::int64_t offset_of_a(const block& b, int tile, int row, std::int64_t a_row) const {
-    return in_panels() ? (tile - b.tiles.first) * plan_.panel_of_a()
-                       : (row - plan_.first_row(b.tiles.first)) * a_row;
+    return plan_.copy_a ? (tile - b.tiles.first) * plan_.panel_of_a()
+                        : (row - plan_.first_row(b.tiles.first)) * a_row;
   }
   matrix<stored> memory_of(const block& b) const {
     auto a = source_.a(b.pass);
     a.data += plan_.first_row(b.tiles.first) * a.row;
     return a;
   }
-  T* area_of_a() const { return copied_a_ + (second_a_ ? plan_.block_of_a() : 0); }
-
-  void copy_block(const block& b, T* to) const {
+  void copy_block(const block& b) const {
     const auto a = memory_of(b);
-    const int depth = source_.depth(b.pass);
-    if (!in_panels()) {
-      copy_rows(a, plan_.height(b.tiles), depth, to, plan_.pitch(depth));
+    const int first = plan_.first_row(b.tiles.first), depth = source_.depth(b.pass);
+    T* to = panels_of_a_;
+    if (a.row == 1) {
+      const int tiles = b.tiles.size();
+      const int wider = std::clamp(plan_.rest - b.tiles.first, 0, tiles);
+      const int last = plan_.height({b.tiles.last - 1, b.tiles.last});
+      pack_panels(panel_pieces{tiles, wider, plan_.share, last}, depth, a.data, a.column, to,
+                  plan_.panel_of_a(), panel_rows);
       return;
     }
-    for (int t = b.tiles.first; t < b.tiles.last; ++t) {
-      const work_range before{b.tiles.first, t};
-      pack_panel(plan_.height({t, t + 1}), depth, a.data + plan_.height(before), 1, a.column,
-                 to + before.size() * plan_.panel_of_a(), copied_piece);
-    }
+    for (int t = b.tiles.first; t < b.tiles.last; ++t, to += plan_.panel_of_a())
+      pack_panel(plan_.height({t, t + 1}), depth, a.data + (plan_.first_row(t) - first) * a.row,
+                 a.row, a.column, to, panel_rows);
   }
-  /// How tiles copy a block, if they can.
-  side_copy<T> copy_of(const block& b) const {
-    if constexpr (!converts && !Source::indirect) {
-      if (!exists(b)) return {};
-      const auto a = memory_of(b);
-      const int depth = source_.depth(b.pass);
-      if (in_panels()) {
-        constexpr int rows_ahead = 4;
-        const int tiles = b.tiles.size();
-        const int longer = std::clamp(plan_.rest - b.tiles.first, 0, tiles);
-        return {a.transposed(),     depth,     tiles, longer, plan_.share, area_of_a(),
-                plan_.panel_of_a(), rows_ahead};
-      }
-      if (a.column == 1)
-        return {a, plan_.height(b.tiles), depth, area_of_a(), plan_.pitch(depth), 1};
-    }
+  side_prefetch lines_of(const block& b) const {
+    const auto a = memory_of(b);
+    const int height = plan_.height(b.tiles), depth = source_.depth(b.pass);
+    if (a.column == 1) return {a, height, depth};
+    if (a.row == 1) return {a.transposed(), depth, height};
     return {};
   }
 
   // ---- B
 
-  /// Tells the task where a strip of B lies, and begins to bring the next one near.
+  /// Tells the task where a strip of B lies, and has the next one asked for.
   void find_b(const strip& s, const strip& next, tile_task<T>& task) {
-    prefetch_b_ = {};
+    next_b_ = {};
     if (!plan_.pack_b) {
       source_.find_b(s.of.pass, s.index, task);
       if (plan_.prefetch_b && exists(next.of)) {
         tile_task<T> later{};
         source_.find_b(next.of.pass, next.index, later);
-        prefetch_b_ = {matrix<T>{later.b, later.b_row, 1}, source_.depth(next.of.pass),
-                       plan_.width(next.index)};
+        next_b_ = {matrix<T>{later.b, later.b_row, 1}, source_.depth(next.of.pass),
+                   plan_.width(next.index)};
       }
       return;
     }
     T* const to = area_of_b(s);
-    if (!plan_.keep_b() || is_first(s.of)) {
-      if (copy_b_.to)
-        copy_b_.finish();
-      else
-        pack(s, to);
-    }
+    if (!plan_.keep_b() || is_first(s.of)) pack(s, to);
     task.b = to;
     task.b_row = tile_columns;
-    second_b_ = !second_b_;
-    copy_b_ = {};
-    // The place of a kept strip is free for the next pass once the last tile has read it.
-    const bool taken = plan_.keep_b() && next.index == s.index;
-    if (exists(next.of) && !taken) prepare(next);
+    if (exists(next.of)) next_b_ = lines_of(next);
   }
   T* area_of_b(const strip& s) const {
-    const int place = plan_.keep_b() ? s.index - strips_.first : plan_.copy_b && second_b_;
-    return packed_b_ + std::int64_t{place} * plan_.depth * tile_columns;
+    const int index = s.index - strips_.first;
+    return packed_b_ + (plan_.keep_b() ? index : index % plan_.group) * plan_.strip_of_b();
   }
   void pack(const strip& s, T* to) const {
     if constexpr (b_in_memory) {
       const auto b = source_.b(s.of.pass, s.index);
+      if (b.column == 1) {
+        if ((s.index - strips_.first) % plan_.group != 0) return;
+        const int count = std::min(plan_.group, strips_.last - s.index);
+        const int last = plan_.width(s.index + count - 1);
+        pack_panels(panel_pieces{count, 0, tile_columns, last}, source_.depth(s.of.pass), b.data,
+                    b.row, to, plan_.strip_of_b(), tile_columns);
+        return;
+      }
       pack_panel(plan_.width(s.index), source_.depth(s.of.pass), b.data, b.column, b.row, to,
                  tile_columns);
     } else {
       source_.pack_b(s.of.pass, s.index, to);
     }
   }
-  void prepare(const strip& s) {
+  side_prefetch lines_of(const strip& s) const {
     if constexpr (b_in_memory) {
-      const int depth = source_.depth(s.of.pass), width = plan_.width(s.index);
-      if (plan_.keep_b() && !is_first(s.of)) {
-        prefetch_b_ = {matrix<T>{area_of_b(s), tile_columns, 1}, depth, tile_columns};
-        return;
-      }
+      const int depth = source_.depth(s.of.pass);
+      if (plan_.keep_b() && !is_first(s.of))
+        return {matrix<T>{area_of_b(s), tile_columns, 1}, depth, tile_columns};
+      // Short pieces of far rows would not stay near until they are packed.
       const auto b = source_.b(s.of.pass, s.index);
-      if constexpr (!converts) {
-        constexpr int rows_ahead = 24;
-        if (plan_.copy_b) copy_b_ = {b, depth, width, area_of_b(s), tile_columns, rows_ahead};
-      }
-      if (b.row == 1) prefetch_b_ = {b.transposed(), width, depth};
+      if (b.row == 1) return {b.transposed(), plan_.width(s.index), depth};
     }
+    return {};
   }
 
   // ---- C
@@ -285,7 +264,6 @@ class tile_loops {
       if (output.c) {
         task.c = output.c;
         task.c_row = output.row;
-        if (task.depth >= deep) ask_for(output, height, vectors);
       } else if (plan_.passes > 1) {
         task.c = partial_ + (i - plan_.first_row(band_.first)) * partial_row +
                  (s.index - strips_.first) * tile_columns;
@@ -295,44 +273,42 @@ class tile_loops {
         task.c_row = tile_columns;
       }
       const bool hands_over = !output.c && s.of.pass + 1 == plan_.passes;
-      side_lines lines{listed_.data(), 0};
-      if constexpr (requires { source_.list_lines(0, 0, 0, nullptr, 0); }) {
+      side_rows rows{listed_.data(), 0};
+      if (output.c && task.depth >= deep) rows.steps = list_rows(output, height);
+      if constexpr (requires { source_.list_rows(0, 0, 0, nullptr, 0); }) {
         if (hands_over)
-          lines.steps = source_.list_lines(i, height, s.index, listed_.data(), most_lines);
+          rows.steps = source_.list_rows(i, height, s.index, listed_.data(), most_rows);
       }
-      multiply(height, vectors, task, lines);
+      multiply(height, vectors, task, rows);
       if (hands_over) source_.finish(task.c, task.c_row, i, height, s.index);
     }
   }
-  static void ask_for(const tile_output<T>& output, int height, int vectors) {
-    for (int i = 0; i < height; ++i) {
-      for (int v = 0; v < vectors; ++v) __builtin_prefetch(output.c + i * output.row + v * L, 1);
-    }
+  int list_rows(const tile_output<T>& output, int height) {
+    for (int i = 0; i < height; ++i) listed_[std::size_t(i)] = output.c + i * output.row;
+    return height;
   }
-  void multiply(int height, int vectors, const tile_task<T>& task, side_lines lines) {
+  void multiply(int height, int vectors, const tile_task<T>& task, side_rows rows) {
+    side_prefetch& next = next_b_.steps > 0 ? next_b_ : next_a_;
     if constexpr (Source::indirect) {
-      multiply_tile<true>(height, vectors, task);
-    } else if (copy_b_.steps > 0) {
-      multiply_beside(height, vectors, task, copy_b_, lines);
-    } else if (prefetch_b_.steps > 0) {
-      multiply_beside(height, vectors, task, prefetch_b_, lines);
-    } else if (copy_a_.steps > 0 || !plan_.a_along_rows) {
-      multiply_beside(height, vectors, task, copy_a_, lines);
+      rows.finish();
+      multiply_tile<tile_form::indirect>(height, vectors, task);
+    } else if (plan_.copy_a && task.b_row == tile_columns) {
+      multiply_beside<tile_form::packed>(height, vectors, task, next, rows);
+    } else if (next.steps > 0 || plan_.copy_a || !plan_.a_along_rows) {
+      multiply_beside<tile_form::strided>(height, vectors, task, next, rows);
     } else {
-      multiply_ahead(height, vectors, task, lines);
+      multiply_ahead(height, vectors, task, rows);
     }
   }
 
   const blocking<T>& plan_;
   Source& source_;
-  T* const copied_a_;
+  T* const panels_of_a_;
   T* const packed_b_;
   T* const partial_;
   work_range strips_{}, band_{};
-  bool second_a_{}, second_b_{};  // which of two areas is next
-  side_copy<T> copy_a_, copy_b_;  // of the next block and strip
-  side_prefetch prefetch_b_;
-  std::array<const void*, most_lines> listed_;
+  side_prefetch next_a_, next_b_;  // a block and a strip
+  std::array<const void*, most_rows> listed_;
   alignas(64) T tile_[blocking<T>::tile_rows * tile_columns];
 };
 

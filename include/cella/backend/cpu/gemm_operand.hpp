@@ -17,29 +17,13 @@ struct matrix {
   constexpr matrix transposed() const { return {data, column, row}; }
 };
 
-/// Copies a matrix into rows that lie `pitch` apart; its elements may be stored in another type.
-template <class T, class S>
-void copy_rows(const matrix<S>& a, int rows, int width, T* to, std::int64_t pitch) {
-  constexpr int L = lanes<T>;
-  for (int i = 0; i < rows; ++i) {
-    const S* from = a.data + i * a.row;
-    T* target = to + i * pitch;
-    if (a.column == 1) {
-      for (int j = 0; j < width; j += L)
-        store_unaligned(target + j, load_stored<T>(from + j, std::min(L, width - j)));
-    } else {
-      for (int j = 0; j < width; ++j) target[j] = static_cast<T>(from[j * a.column]);
-    }
-  }
-}
-
 /// Copies `width` x `depth` elements, element (r, k) at `from[r * width_stride + k *
 /// depth_stride]`, into a panel of whole vectors: (r, k) at `to[k * panel + r]`. Rows from `width`
 /// to `panel` become zero. The elements may be stored in another type than is computed in.
 template <class T, class S>
 [[gnu::noinline]] void pack_panel(int width, int depth, const S* from, std::int64_t width_stride,
                                   std::int64_t depth_stride, T* to, int panel) {
-  constexpr int L = lanes<T>;
+  constexpr int L = lanes<T>, line = 64 / int(sizeof(S));
   if (width_stride == 1) {
     const int whole = width / L * L;
     for (int k = 0; k < depth; ++k) {
@@ -57,6 +41,8 @@ template <class T, class S>
       for (int r = 0; r < panel; r += L) {
         const S* source = from + r * width_stride + k;
         T* target = to + std::int64_t{k} * panel + r;
+        for (int i = 0; i < std::min(L, width - r); ++i)
+          __builtin_prefetch(source + i * width_stride + 2 * line);
         vec<T> square[L];
         if (r + L <= width && columns == L) {
 #pragma GCC unroll 16
@@ -85,86 +71,53 @@ template <class T, class S>
   }
 }
 
+/// Neighbouring panels of a matrix whose rows hold a piece for each: the first `wider` panels are
+/// `width` + 1 elements wide, the others `width`, and `last_width` the last one.
+struct panel_pieces {
+  int count, wider, width, last_width;
+
+  constexpr int of(int piece) const {
+    return piece + 1 == count ? last_width : width + (piece < wider);
+  }
+  constexpr int sum() const {
+    return (count - 1) * width + std::min(wider, count - 1) + last_width;
+  }
+};
+
+/// Copies `depth` rows, `row` apart, into panels that lie `pitch` apart, each a row of `panel`
+/// elements for each row of the matrix. All panels at once: rows that lie far apart are fetched
+/// once, and asked for ahead, as the processor does not see which is next.
+template <class T, class S>
+[[gnu::noinline]] void pack_panels(const panel_pieces& pieces, int depth, const S* from,
+                                   std::int64_t row, T* to, std::int64_t pitch, int panel) {
+  constexpr int L = lanes<T>, line = 64 / int(sizeof(S)), lines_ahead = 32;
+  const int length = pieces.sum();
+  const std::int64_t ahead = std::max(1, lines_ahead * line / std::max(length, 2 * line)) * row;
+  for (int k = 0; k < depth; ++k, from += row, to += panel) {
+    for (int r = 0; r < length; r += line) __builtin_prefetch(from + ahead + r);
+    const S* source = from;
+    T* target = to;
+    for (int p = 0; p < pieces.count; ++p, target += pitch) {
+      const int width = pieces.of(p);
+      for (int r = 0; r < panel; r += L)
+        store_unaligned(target + r, load_stored<T>(source + r, std::clamp(width - r, 0, L)));
+      source += width;
+    }
+  }
+}
+
 // ---- side work
 //
-// What register tiles do beside their own work, one step for each summand: operands of later tiles
-// are copied together, or asked for, so that far memory is waited for behind the arithmetic.
+// What register tiles do beside their own work, one step for each summand: they ask for operands of
+// later tiles, so that far memory is waited for behind the arithmetic.
 
 struct no_side_work {
+  static constexpr int steps_within(int) { return 0; }
   void step() {}
 };
 
-/// Elements of a row that are copied together: as many as a register tile has rows, and no less
-/// than a vector.
-inline constexpr int copied_piece = vector_registers == 32 ? 16 : 8;
-
-/// Copies rows of a matrix, a piece at each step.
-template <class T>
-struct side_copy {
-  static constexpr int L = lanes<T>;
-  static_assert(copied_piece % L == 0);
-
-  const T* from{};
-  T* to{};
-  std::int64_t from_jump{}, to_jump{};  // from behind a row's last piece to the next row
-  std::int64_t to_step{};               // from piece to piece
-  std::int64_t ahead{};                 // how far ahead memory is asked for, in elements
-  int pieces{}, left{};                 // of a row, and of this row
-  int shorter{};                        // pieces of `length` elements; those before have one more
-  int length{}, rest{};                 // elements of a piece, and of a row's last
-  std::int64_t steps{};                 // still to come
-
-  side_copy() = default;
-  /// Rows of `row_length` elements into rows that lie `pitch` apart. The next `rows_ahead` are
-  /// asked for. `a.column` is 1.
-  side_copy(const matrix<T>& a, int rows, int row_length, T* target, std::int64_t pitch,
-            int rows_ahead)
-      : from(a.data), to(target), to_step(copied_piece), ahead(rows_ahead * a.row) {
-    pieces = left = shorter = (row_length + copied_piece - 1) / copied_piece;
-    length = copied_piece;
-    rest = row_length - (pieces - 1) * copied_piece;
-    from_jump = a.row - row_length;
-    to_jump = pitch - pieces * to_step;
-    steps = std::int64_t{rows} * pieces;
-  }
-  /// Each row in `parts` pieces, of which the first `longer` have `part_length` + 1 elements and
-  /// the others `part_length`: one to each of `parts` panels, `panel` apart, whose rows have
-  /// `copied_piece` elements.
-  side_copy(const matrix<T>& a, int rows, int parts, int longer, int part_length, T* target,
-            std::int64_t panel, int rows_ahead)
-      : from(a.data), to(target), to_step(panel), ahead(rows_ahead * a.row) {
-    pieces = left = parts;
-    shorter = parts - longer;
-    length = part_length;
-    rest = part_length + (shorter == 0);
-    from_jump = a.row - std::int64_t{parts} * part_length - longer;
-    to_jump = copied_piece - parts * to_step;
-    steps = std::int64_t{rows} * parts;
-  }
-
-  [[gnu::always_inline]] void step() {
-    if (steps <= 0) return;
-    // Into the second-level cache: the first has few ways for rows that lie pages apart.
-    constexpr int line = std::max(L, 64 / int(sizeof(T)));
-    for (int i = 0; i < copied_piece; i += line) __builtin_prefetch(from + ahead + i, 0, 2);
-    const int count = left == 1 ? rest : length + (left > shorter);
-    store_unaligned(to, load_first(from, std::min(L, count)));
-    for (int v = L; v < copied_piece; v += L) {
-      if (v < count) store_unaligned(to + v, load_first(from + v, std::min(L, count - v)));
-    }
-    from += count;
-    to += to_step;
-    --steps;
-    if (--left == 0) {
-      from += from_jump;
-      to += to_jump;
-      left = pieces;
-    }
-  }
-  void finish() {
-    while (steps > 0) step();
-  }
-};
+/// Rows of a panel of A: no fewer than a register tile has, and whole vectors.
+inline constexpr int panel_rows = vector_registers == 32 ? 16 : 8;
 
 /// Asks for the lines of rows of memory.
 struct side_prefetch {
@@ -186,6 +139,7 @@ struct side_prefetch {
   }
 
   [[gnu::always_inline]] void step() {
+    if (steps <= 0) return;
     __builtin_prefetch(at, 0, 2);
     at += 64;
     --steps;
@@ -209,20 +163,24 @@ struct side_ahead {
       : at(reinterpret_cast<const char*>(from + summands * step)),
         stride(step * std::int64_t{sizeof(T)}) {}
 
+  static constexpr int steps_within(int depth) { return depth; }
   [[gnu::always_inline]] void step() {
     __builtin_prefetch(at);
     at += stride;
   }
 };
 
-/// Asks for lines of a list.
-struct side_lines {
+/// Asks for rows of a tile, of which a list has the beginnings.
+struct side_rows {
+  /// Lines of a row: register tiles are two vectors wide.
+  static constexpr int lines = vector_registers == 32 ? 2 : 1;
   const void* const* next{};
   int steps{};  // still to come
 
   [[gnu::always_inline]] void step() {
     if (steps <= 0) return;
-    __builtin_prefetch(*next, 0, 2);
+    const char* at = static_cast<const char*>(*next);
+    for (int i = 0; i < lines; ++i) __builtin_prefetch(at + i * 64, 0, 2);
     ++next;
     --steps;
   }
@@ -234,11 +192,15 @@ struct side_lines {
 template <class Side>
 struct side_pair {
   Side side;
-  side_lines lines;
+  side_rows rows;
+
+  int steps_within(int depth) const {
+    return int(std::min<std::int64_t>(depth, std::max<std::int64_t>(side.steps, rows.steps)));
+  }
 
   [[gnu::always_inline]] void step() {
     side.step();
-    lines.step();
+    rows.step();
   }
 };
 

@@ -6,11 +6,10 @@
 // count` of the output, which is row `row`, columns `column` ... of the product (of the image:
 // `row` is the channel, `column` the pixel). The caller attaches bias, activation, residual or
 // optimizer there. A sink that reads or writes much beside that may have
-//   int list_lines(int height, int width, std::int64_t offset, std::int64_t row_step,
-//                  const void** to, int most)
-// which lists addresses of the lines of memory that it will touch for a tile, `most` of them at
-// most, and returns their number; kernels ask for them while they compute the tile. One that only
-// stores may say where with
+//   int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to, int most)
+// which lists where the rows of memory begin that it will touch for a tile, `most` of them at most,
+// and returns their number; kernels ask for them while they compute the tile. One that only stores
+// may say where with
 //   T* target()
 // and kernels may then store there themselves. Sinks are called by several threads at once, each
 // for its own elements.
@@ -57,8 +56,8 @@ class any_sink {
  public:
   template <class Sink>
   explicit any_sink(const Sink& sink) : sink_(&sink), call_(&call<Sink>) {
-    if constexpr (requires { sink.list_lines(1, 1, std::int64_t{}, std::int64_t{}, nullptr, 1); })
-      list_lines_ = &list_lines<Sink>;
+    if constexpr (requires { sink.list_rows(1, std::int64_t{}, std::int64_t{}, nullptr, 1); })
+      list_rows_ = &list_rows<Sink>;
     if constexpr (std::is_same_v<Sink, store_to<T>> || std::is_same_v<Sink, accumulate<T>>) {
       target_ = sink.target;
       adds_ = std::is_same_v<Sink, accumulate<T>>;
@@ -72,10 +71,11 @@ class any_sink {
   T* target() const { return target_; }
   bool adds() const { return adds_; }
 
-  /// Lists lines that handing over a tile of height x width will touch; returns their number.
-  int list_lines(int height, int width, std::int64_t offset, std::int64_t row_step, const void** to,
-                 int most) const {
-    return list_lines_ ? list_lines_(sink_, height, width, offset, row_step, to, most) : 0;
+  /// Lists where the rows begin that handing over a tile of `height` rows will touch; returns their
+  /// number.
+  int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to,
+                int most) const {
+    return list_rows_ ? list_rows_(sink_, height, offset, row_step, to, most) : 0;
   }
 
   /// Hands over a tile of height x width whose rows lie `tile_row` apart, and in the output
@@ -87,9 +87,9 @@ class any_sink {
 
  private:
   template <class Sink>
-  static int list_lines(const void* erased, int height, int width, std::int64_t offset,
-                        std::int64_t row_step, const void** to, int most) {
-    return static_cast<const Sink*>(erased)->list_lines(height, width, offset, row_step, to, most);
+  static int list_rows(const void* erased, int height, std::int64_t offset, std::int64_t row_step,
+                       const void** to, int most) {
+    return static_cast<const Sink*>(erased)->list_rows(height, offset, row_step, to, most);
   }
   template <class Sink>
   static void call(const void* erased, const T* tile, std::int64_t tile_row, int height, int width,
@@ -109,7 +109,7 @@ class any_sink {
   const void* sink_;
   void (*call_)(const void*, const T*, std::int64_t, int, int, std::int64_t, std::int64_t, int,
                 int);
-  int (*list_lines_)(const void*, int, int, std::int64_t, std::int64_t, const void**, int){};
+  int (*list_rows_)(const void*, int, std::int64_t, std::int64_t, const void**, int){};
   T* target_{};
   bool adds_{};
 };
