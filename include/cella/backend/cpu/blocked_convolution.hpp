@@ -154,11 +154,19 @@ void find_pixels(const blocked_product<T>& p, const T* source, int first,
   }
 }
 
+/// Memory that is asked for while a tile is computed.
+struct blocked_tile_lines {
+  static constexpr int most = 4 * 2 * blocked_pixels;
+  std::array<const void*, std::size_t(most)> at;
+  int count = 0;
+};
+
 /// Accumulates a tile of Blocks blocks whose filters begin at w, `filter` elements apart; writes
 /// [Blocks][blocked_pixels][L].
 template <class T, int Blocks>
 [[gnu::noinline]] void blocked_tile(const blocked_product<T>& p, const blocked_tile_pixels<T>& tile,
-                                    const T* w, std::int64_t filter, T* result) {
+                                    const T* w, std::int64_t filter,
+                                    const blocked_tile_lines& lines, T* result) {
   constexpr int L = lanes<T>, P = blocked_pixels;
   vec<T> sum[P][Blocks];
 #pragma GCC unroll 16
@@ -167,6 +175,9 @@ template <class T, int Blocks>
     for (int j = 0; j < Blocks; ++j) sum[i][j] = vec<T>(T{0});
   }
   const std::int64_t plane = std::int64_t{p.height} * p.width * L;
+  const int pieces = std::max(p.taps * p.source_blocks, 1);  // without taps the tile is zero
+  const int share = (lines.count + pieces - 1) / pieces;
+  int asked = 0;
   for (int t = 0; t < p.taps; ++t) {
     const blocked_tap tap = p.tap[std::size_t(t)];
     const T* pixel[P];
@@ -179,20 +190,37 @@ template <class T, int Blocks>
                         : zero_pixel<T>.data();
       step[i] = inside ? plane : 0;
     }
+    // Pixels that are neighbours in memory need one pointer instead of more than there are
+    // registers.
+    bool neighbours = true;
+    for (int i = 1; i < P; ++i) neighbours &= pixel[i] == pixel[0] + i * L && step[i] == plane;
     const T* b = w + std::int64_t{tap.filter} * p.source_blocks * L * L;
     for (int block = 0; block < p.source_blocks; ++block, b += L * L) {
-#pragma GCC unroll 2
-      for (int c = 0; c < L; ++c) {
+      for (const int end = std::min(asked + share, lines.count); asked < end; ++asked)
+        __builtin_prefetch(lines.at[std::size_t(asked)], 1, 2);
+      const auto add_channel = [&](int c, auto pixel_at) __attribute__((always_inline)) {
         vec<T> f[Blocks];
 #pragma GCC unroll 2
-        for (int j = 0; j < Blocks; ++j) f[j] = load_shared(b + j * filter + c * L);
+        for (int j = 0; j < Blocks; ++j) {
+          f[j] = load_shared(b + j * filter + c * L);
+          __builtin_prefetch(b + j * filter + (c + L) * L);
+        }
 #pragma GCC unroll 16
         for (int i = 0; i < P; ++i) {
-          const vec<T> v(pixel[i][c]);
+          const vec<T> v(pixel_at(i)[c]);
 #pragma GCC unroll 2
           for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(v, f[j], sum[i][j]);
         }
+      };
+      if (neighbours) {
+#pragma GCC unroll 2
+        for (int c = 0; c < L; ++c)
+          add_channel(c, [first = pixel[0]](int i) { return first + i * L; });
+        pixel[0] += plane;
+        continue;
       }
+#pragma GCC unroll 2
+      for (int c = 0; c < L; ++c) add_channel(c, [&](int i) { return pixel[i]; });
       for (int i = 0; i < P; ++i) pixel[i] += step[i];
     }
   }
@@ -212,6 +240,7 @@ void multiply_blocks(work_range units, const blocked_product<T>& p, const T* sou
   const int per_chunk = p.tiles_per_chunk(), parts = p.parts();
   alignas(64) T result[2 * P * L];
   blocked_tile_pixels<T> tile;
+  blocked_tile_lines lines;
   // All filters in the second cache: then a tile's pixels stay in the first one.
   const bool few_filters = filter * p.result_blocks * std::int64_t{sizeof(T)} <= (256 << 10);
   for (int u = units.first; u < units.last; ++u) {
@@ -221,10 +250,12 @@ void multiply_blocks(work_range units, const blocked_product<T>& p, const T* sou
       const int block = 2 * pair;
       const bool two = block + 1 < p.result_blocks;
       const T* w = filters + block * filter;
+      lines.count = sink.list_vectors(tile.count, two ? 2 : 1, tile.at.data(), p.result_plane,
+                                      block, lines.at.data(), lines.most);
       if (two)
-        blocked_tile<T, 2>(p, tile, w, filter, result);
+        blocked_tile<T, 2>(p, tile, w, filter, lines, result);
       else
-        blocked_tile<T, 1>(p, tile, w, filter, result);
+        blocked_tile<T, 1>(p, tile, w, filter, lines, result);
       sink.hand_over(result, P, tile.count, two ? 2 : 1, tile.at.data(), p.result_plane, block);
     };
     if (few_filters) {

@@ -142,7 +142,24 @@ template <class T>
 class any_blocked_sink {
  public:
   template <class Sink>
-  explicit any_blocked_sink(const Sink& sink) : sink_(&sink), call_(&call<Sink>) {}
+  explicit any_blocked_sink(const Sink& sink) : sink_(&sink), call_(&call<Sink>) {
+    if constexpr (requires { sink.list_arrays(nullptr, 0); })
+      array_count_ = sink.list_arrays(arrays_.data(), int(arrays_.size()));
+  }
+
+  /// Lists the vectors in memory that handing over this will touch, `most` at most; returns their
+  /// number.
+  int list_vectors(int pixels, int blocks, const std::int64_t* at, std::int64_t plane, int block,
+                   const void** to, int most) const {
+    int count = 0;
+    for (int k = 0; k < array_count_ && count + pixels * blocks <= most; ++k) {
+      for (int b = 0; b < blocks; ++b) {
+        const T* const array = arrays_[std::size_t(k)] + (block + b) * plane * lanes<T>;
+        for (int i = 0; i < pixels; ++i) to[count++] = array + at[i] * lanes<T>;
+      }
+    }
+    return count;
+  }
 
   /// Hands over `pixels` x `blocks` vectors, those of one block `tile_block` apart. Pixel i of
   /// block b belongs to element at[i] + b plane.
@@ -164,6 +181,8 @@ class any_blocked_sink {
 
   const void* sink_;
   void (*call_)(const void*, const T*, int, int, int, const std::int64_t*, std::int64_t, int);
+  std::array<const T*, 4> arrays_{};
+  int array_count_{};
 };
 
 }  // namespace detail

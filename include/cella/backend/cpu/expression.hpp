@@ -187,6 +187,20 @@ template <class T, int Reads, int Writes>
 struct addresses {
   std::array<const T*, std::size_t(Reads)> in{};
   std::array<T*, std::size_t(Writes)> out{};
+
+  /// Lists the arrays that a line reads or writes where its result belongs; returns their number.
+  template <class Line>
+  int list_in_step(const T** to, int most) const {
+    int count = 0;
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      if (count < most && (Line::reads_in_step >> k & 1u)) to[count++] = in[k];
+    }
+    for (const T* array : out) {
+      // What is updated in its place was read already.
+      if (count < most && std::find(to, to + count, array) == to + count) to[count++] = array;
+    }
+    return count;
+  }
 };
 
 /// What terms see of a kernel whose results are lane vectors (the batch in the lanes).
@@ -292,6 +306,8 @@ template <class T, int Reads, class Line>
 struct blocked_sink {
   addresses<T, Reads, Line::results> a;
 
+  int list_arrays(const T** to, int most) const { return a.template list_in_step<Line>(to, most); }
+
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int block) const {
     const blocked_cursor<T, Reads, Line::results> c{a, value, element, block};
     const auto y = Line::evaluate(c);
@@ -326,20 +342,13 @@ struct plain_sink {
 
   int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to,
                 int most) const {
-    constexpr unsigned read = Line::reads_in_step;
+    std::array<const T*, std::size_t(Reads) + Line::results> arrays;
+    const int known = a.template list_in_step<Line>(arrays.data(), int(arrays.size()));
     int count = 0;
-    const auto list = [&](const T* array) {
-      const T* row = array + offset;
+    for (int k = 0; k < known; ++k) {
+      const T* row = arrays[std::size_t(k)] + offset;
       for (const int end = std::min(most, count + height); count < end; row += row_step)
         to[count++] = row;
-    };
-    for (std::size_t k = 0; k < a.in.size(); ++k) {
-      if (read >> k & 1u) list(a.in[k]);
-    }
-    for (std::size_t k = 0; k < a.out.size(); ++k) {
-      // What is updated in its place was read already.
-      const bool listed = std::find(a.in.begin(), a.in.end(), a.out[k]) != a.in.end();
-      if (!listed) list(a.out[k]);
     }
     return count;
   }
