@@ -155,8 +155,9 @@ void find_pixels(const blocked_product<T>& p, const T* source, int first,
 }
 
 /// Memory that is asked for while a tile is computed.
+template <class T>
 struct blocked_tile_lines {
-  static constexpr int most = 4 * 2 * blocked_pixels;
+  static constexpr int most = any_blocked_sink<T>::most_arrays * 2 * blocked_pixels;
   std::array<const void*, std::size_t(most)> at;
   int count = 0;
 };
@@ -166,7 +167,7 @@ struct blocked_tile_lines {
 template <class T, int Blocks>
 [[gnu::noinline]] void blocked_tile(const blocked_product<T>& p, const blocked_tile_pixels<T>& tile,
                                     const T* w, std::int64_t filter,
-                                    const blocked_tile_lines& lines, T* result) {
+                                    const blocked_tile_lines<T>& lines, T* result) {
   constexpr int L = lanes<T>, P = blocked_pixels;
   vec<T> sum[P][Blocks];
 #pragma GCC unroll 16
@@ -240,7 +241,7 @@ void multiply_blocks(work_range units, const blocked_product<T>& p, const T* sou
   const int per_chunk = p.tiles_per_chunk(), parts = p.parts();
   alignas(64) T result[2 * P * L];
   blocked_tile_pixels<T> tile;
-  blocked_tile_lines lines;
+  blocked_tile_lines<T> lines;
   // All filters in the second cache: then a tile's pixels stay in the first one.
   const bool few_filters = filter * p.result_blocks * std::int64_t{sizeof(T)} <= (256 << 10);
   for (int u = units.first; u < units.last; ++u) {
@@ -248,15 +249,15 @@ void multiply_blocks(work_range units, const blocked_product<T>& p, const T* sou
     const int first = u / parts * per_chunk, last = std::min(first + per_chunk, p.tiles());
     const auto one = [&](int pair) {
       const int block = 2 * pair;
-      const bool two = block + 1 < p.result_blocks;
+      const int blocks = std::min(p.result_blocks - block, 2);
       const T* w = filters + block * filter;
-      lines.count = sink.list_vectors(tile.count, two ? 2 : 1, tile.at.data(), p.result_plane,
-                                      block, lines.at.data(), lines.most);
-      if (two)
+      lines.count = sink.list_vectors(tile.count, blocks, tile.at.data(), p.result_plane, block,
+                                      lines.at.data(), lines.most);
+      if (blocks == 2)
         blocked_tile<T, 2>(p, tile, w, filter, lines, result);
       else
         blocked_tile<T, 1>(p, tile, w, filter, lines, result);
-      sink.hand_over(result, P, tile.count, two ? 2 : 1, tile.at.data(), p.result_plane, block);
+      sink.hand_over(result, P, tile.count, blocks, tile.at.data(), p.result_plane, block);
     };
     if (few_filters) {
       for (int t = first; t < last; ++t) {

@@ -141,6 +141,9 @@ alignas(64) inline constexpr std::array<T, std::size_t(lanes<T>)> zero_pixel{};
 template <class T>
 class any_blocked_sink {
  public:
+  /// Arrays whose vectors are listed; more are left to themselves.
+  static constexpr int most_arrays = 4;
+
   template <class Sink>
   explicit any_blocked_sink(const Sink& sink) : sink_(&sink), call_(&call<Sink>) {
     if constexpr (requires { sink.list_arrays(nullptr, 0); })
@@ -181,7 +184,7 @@ class any_blocked_sink {
 
   const void* sink_;
   void (*call_)(const void*, const T*, int, int, int, const std::int64_t*, std::int64_t, int);
-  std::array<const T*, 4> arrays_{};
+  std::array<const T*, std::size_t(most_arrays)> arrays_{};
   int array_count_{};
 };
 

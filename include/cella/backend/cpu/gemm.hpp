@@ -135,8 +135,9 @@ struct gemm_plan {
     const bool packs = blocks.copy_a || blocks.pack_b || p.packed_b;
     // One pass up to a depth at which strips of B and a block of A fit the second-level cache:
     // partial sums cost more than a strip that outgrows the first level. Half of that cache for the
-    // only block of A, and for two of several. Where A lies column by column, a block is a piece of
-    // each of `depth` far rows: fewer and longer pieces are worth another pass.
+    // only block of A, a quarter for one of several, beside which strips of B are kept. Where A
+    // lies column by column, a block is a piece of each of `depth` far rows: fewer and longer
+    // pieces are worth another pass.
     constexpr int cache = 1 << 20;
     const int deepest = (blocks.a_along_rows ? 2048 : 4096) / int(sizeof(T));
     const int passes = packs ? std::max(1, (p.depth + deepest - 1) / deepest) : 1;

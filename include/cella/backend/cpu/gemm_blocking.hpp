@@ -40,7 +40,7 @@ struct blocking {
         rest(row_tiles > 0 ? rows % row_tiles : 0) {}
 
   /// Cuts the rows into blocks of equal height: one, if `one` elements of A hold all rows at the
-  /// given depth, else such that each of two has at most `several` elements.
+  /// given depth, else such that each has at most `several` elements.
   constexpr void cut_rows(int one, int several, int depth_of_a) {
     const int column = std::max(depth_of_a, 1) * tile_rows;
     int most = std::clamp(one / column, 1, block_tiles);

@@ -47,17 +47,17 @@ tile_output<T> output_of(const any_sink<T>& sink, std::int64_t offset, std::int6
   return {sink.target() + offset, row_step, sink.adds()};
 }
 
-/// A tile that takes steps of `side` and asks for `rows`, if any are to come.
+/// A tile that asks for what is `next` and for `rows`, if any are to come.
 template <tile_form Form, class T>
-void multiply_beside(int height, int vectors, const tile_task<T>& task, side_prefetch& side,
+void multiply_beside(int height, int vectors, const tile_task<T>& task, side_prefetch& next,
                      side_rows rows) {
   if (!is_large_tile<T>(height, vectors)) {
     rows.finish();
     multiply_tile<tile_form::strided>(height, vectors, task);
-  } else if (side.steps > 0 || rows.steps > 0) {
-    side_pair<side_prefetch> both{side, rows};
+  } else if (next.steps > 0 || rows.steps > 0) {
+    side_pair both{next, rows};
     multiply_tile<Form>(height, task, both);
-    side = both.side;
+    next = both.next;
   } else {
     no_side_work nothing;
     multiply_tile<Form>(height, task, nothing);

@@ -17,6 +17,16 @@ struct matrix {
   constexpr matrix transposed() const { return {data, column, row}; }
 };
 
+/// Copies `width` elements that lie together into a row of a panel; zeros follow, up to `panel`.
+template <class T, class S>
+[[gnu::always_inline]] inline void pack_row(const S* from, int width, T* to, int panel) {
+  constexpr int L = lanes<T>;
+  const int whole = width / L * L;
+  for (int r = 0; r < whole; r += L) store_unaligned(to + r, load_stored<T>(from + r));
+  for (int r = whole; r < panel; r += L)
+    store_unaligned(to + r, load_stored<T>(from + r, std::clamp(width - r, 0, L)));
+}
+
 /// Copies `width` x `depth` elements, element (r, k) at `from[r * width_stride + k *
 /// depth_stride]`, into a panel of whole vectors: (r, k) at `to[k * panel + r]`. Rows from `width`
 /// to `panel` become zero. The elements may be stored in another type than is computed in.
@@ -25,14 +35,8 @@ template <class T, class S>
                                   std::int64_t depth_stride, T* to, int panel) {
   constexpr int L = lanes<T>, line = 64 / int(sizeof(S));
   if (width_stride == 1) {
-    const int whole = width / L * L;
-    for (int k = 0; k < depth; ++k) {
-      const S* source = from + k * depth_stride;
-      T* target = to + std::int64_t{k} * panel;
-      for (int r = 0; r < whole; r += L) store_unaligned(target + r, load_stored<T>(source + r));
-      for (int r = whole; r < panel; r += L)
-        store_unaligned(target + r, load_stored<T>(source + r, std::clamp(width - r, 0, L)));
-    }
+    for (int k = 0; k < depth; ++k)
+      pack_row(from + k * depth_stride, width, to + std::int64_t{k} * panel, panel);
     return;
   }
   if (depth_stride == 1) {
@@ -90,7 +94,7 @@ struct panel_pieces {
 template <class T, class S>
 [[gnu::noinline]] void pack_panels(const panel_pieces& pieces, int depth, const S* from,
                                    std::int64_t row, T* to, std::int64_t pitch, int panel) {
-  constexpr int L = lanes<T>, line = 64 / int(sizeof(S)), lines_ahead = 32;
+  constexpr int line = 64 / int(sizeof(S)), lines_ahead = 32;
   const int length = pieces.sum();
   const std::int64_t ahead = std::max(1, lines_ahead * line / std::max(length, 2 * line)) * row;
   for (int k = 0; k < depth; ++k, from += row, to += panel) {
@@ -98,10 +102,8 @@ template <class T, class S>
     const S* source = from;
     T* target = to;
     for (int p = 0; p < pieces.count; ++p, target += pitch) {
-      const int width = pieces.of(p);
-      for (int r = 0; r < panel; r += L)
-        store_unaligned(target + r, load_stored<T>(source + r, std::clamp(width - r, 0, L)));
-      source += width;
+      pack_row(source, pieces.of(p), target, panel);
+      source += pieces.of(p);
     }
   }
 }
@@ -189,17 +191,17 @@ struct side_rows {
   }
 };
 
-template <class Side>
+/// What a later tile reads, and what this one's results will touch.
 struct side_pair {
-  Side side;
+  side_prefetch next;
   side_rows rows;
 
   int steps_within(int depth) const {
-    return int(std::min<std::int64_t>(depth, std::max<std::int64_t>(side.steps, rows.steps)));
+    return int(std::min<std::int64_t>(depth, std::max<std::int64_t>(next.steps, rows.steps)));
   }
 
   [[gnu::always_inline]] void step() {
-    side.step();
+    next.step();
     rows.step();
   }
 };
