@@ -119,6 +119,19 @@ TEST_CASE_TEMPLATE("sigmoids and hyperbolic tangents are right to 2 units in the
            [](long double x) { return std::tanh(x); }, 2, -0.7, 0.7);
 }
 
+TEST_CASE_TEMPLATE("powers too small for a normal number are 0", T, float, double) {
+  // ln of the smallest normal number, of the smallest number, and what lies below.
+  const T least = std::is_same_v<T, float> ? T(-87.33655) : T(-708.39642);
+  const T none = -std::numeric_limits<T>::infinity();
+  for (const T x : {least, T(least * T(1.1)), T(least * 2), T(least * 100), none}) {
+    CAPTURE(x);
+    CHECK(sum(exponential<T>(vec<T>(x))) == 0);
+    CHECK(sum(logistic<T>(vec<T>(x))) == 0);
+  }
+  const T next = std::is_same_v<T, float> ? T(-87.33653) : T(-708.39641);
+  CHECK(largest(exponential<T>(vec<T>(next))) >= std::numeric_limits<T>::min());
+}
+
 TEST_CASE_TEMPLATE(
     "sines and cosines are right to 2 units in the last place, for large angles, too", T, float,
     double) {

@@ -14,8 +14,8 @@ namespace cella::cpu {
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-/// e^x, within 2 ulp; infinity above the range, 0 below it, NaN for NaN. Results below the smallest
-/// normal number may be 0.
+/// e^x, within 2 ulp; infinity above the range, NaN for NaN. Results below the smallest normal number
+/// are 0.
 template <class T>
 [[gnu::always_inline]] inline vec<T> exponential(vec<T> x);
 
@@ -31,7 +31,7 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline vec<T> logarithm_of_successor(vec<T> x);
 
-/// 1 / (1 + e^-x), within 2 ulp. Results below the smallest normal number may be 0.
+/// 1 / (1 + e^-x), within 2 ulp. Results below the smallest normal number are 0.
 template <class T>
 [[gnu::always_inline]] inline vec<T> logistic(vec<T> x);
 
@@ -93,6 +93,27 @@ template <class T>
   // In two steps: the factor itself may lie outside the range of the result.
   const vec<T> half = nearest(n * vec<T>(T(0.5)));
   return x * power_of_digits<T>(half) * power_of_digits<T>(n - half);
+#endif
+}
+
+/// The least x whose e^x is a normal number.
+template <class T>
+inline constexpr T least_exponent = std::is_same_v<T, float> ? T(-87.33654f) : T(-708.396418532264);
+
+/// y 2^n, which is about e^x, or 0 where that is no normal number: processors take a hundred cycles
+/// to round to a denormal one, and masked scores are all of that kind.
+template <class T>
+[[gnu::always_inline]] inline vec<T> times_power_unless_below(vec<T> y, vec<T> n, vec<T> x) {
+  const vec<T> least(least_exponent<T>);
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<T, float>)
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ), y, n);
+  else
+    return _mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(x, least, _CMP_NLT_UQ), y, n);
+#else
+  // The bound stands first, so that NaN is what remains.
+  const vec<T> smallest(T(std::numeric_limits<T>::min_exponent - 1));
+  return times_power_of_two(xsimd::select(x < least, vec<T>(T(0)), y), maximum(smallest, n));
 #endif
 }
 
@@ -212,7 +233,7 @@ template <class T>
   }
 }
 
-/// e^x for |x| up to `exponential_bound`, where it overflows or vanishes.
+/// e^x for x up to `exponential_bound`, where it overflows.
 template <class T>
 inline constexpr T exponential_bound = std::is_same_v<T, float> ? T(150) : T(1100);
 template <class T>
@@ -231,24 +252,19 @@ template <class T>
     const vec<T> rest = (x - n * vec<T>(0.693359375f)) - n * vec<T>(-2.12194440e-4f);
     const vec<T> f = rest * vec<T>(log2e);
 #endif
-    return times_power_of_two(polynomial(c, f), n);
+    return times_power_unless_below(polynomial(c, f), n, x);
   } else {
     const auto [n, rest] = exponential_in_parts<T>(x);
-    return times_power_of_two(vec<T>(T(1)) + rest, n);
+    return times_power_unless_below(vec<T>(T(1)) + rest, n, x);
   }
-}
-
-/// e^x for x below the bound. The bound stands first in `maximum`, so that NaN is what remains.
-template <class T>
-[[gnu::always_inline]] inline vec<T> exponential_of_negative(vec<T> x) {
-  return bounded_exponential<T>(maximum(vec<T>(-exponential_bound<T>), x));
 }
 
 }  // namespace detail
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> exponential(vec<T> x) {
-  return detail::exponential_of_negative<T>(minimum(vec<T>(detail::exponential_bound<T>), x));
+  // The bound stands first, so that NaN is what remains.
+  return detail::bounded_exponential<T>(minimum(vec<T>(detail::exponential_bound<T>), x));
 }
 
 namespace detail {
@@ -294,9 +310,9 @@ template <class T>
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> logistic(vec<T> x) {
-  // Where e^-x is not 1 for the sum, or has no power: the sum is 1 above, and y is 0 below.
+  // Where e^-x does not count in the sum: y is 1 above, and no normal number below.
   constexpr T most = std::is_same_v<T, float> ? T(87) : T(708);
-  constexpr T least = std::is_same_v<T, float> ? T(-88.3) : T(-709.4);
+  constexpr T least = detail::least_exponent<T>;
   const vec<T> one(T(1));
   const vec<T> bounded = maximum(vec<T>(least), minimum(vec<T>(most), x));
   const auto [n, rest] = detail::exponential_in_parts<T>(-bounded);
@@ -326,7 +342,7 @@ template <class T>
     near = detail::polynomial(p, square) / detail::polynomial(q, square);
   }
   near = multiply_add(near * square, size, size);
-  const vec<T> e = detail::exponential_of_negative<T>(vec<T>(T(-2)) * size);
+  const vec<T> e = detail::bounded_exponential<T>(vec<T>(T(-2)) * size);
   const vec<T> far = one - (e + e) / (one + e);
   return xsimd::copysign(xsimd::select(size < vec<T>(T(0.625)), near, far), x);
 }

@@ -194,9 +194,9 @@ namespace detail {
 [[gnu::always_inline]] inline vec<float> fast_exponential(vec<float> x) {
   static constexpr float c[] = {1.0f, 0.693124175f, 0.240240917f, 0.0559065118f, 0.00958317332f};
   const vec<float> log2e(1.44269502f);
-  x = minimum(vec<float>(150.0f), maximum(vec<float>(-150.0f), x));
+  x = minimum(vec<float>(exponential_bound<float>), x);
   const vec<float> n = nearest(x * log2e);
-  return times_power_of_two(polynomial(c, multiply_add(x, log2e, -n)), n);
+  return times_power_unless_below(polynomial(c, multiply_add(x, log2e, -n)), n, x);
 }
 struct exact_exponential {
   template <class T>
