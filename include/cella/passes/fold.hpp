@@ -159,6 +159,26 @@ constexpr node_id times_twice(rewriter& r, node_id n) {
     return no_node;
   return r.emit<mul_op>({r.operand(x, 0), r.constant(a * b, t)});
 }
+/// broadcast(x) * (y * c) = y * broadcast(x * c): the constant meets fewer elements, and y c need not
+/// be kept beside y. Reassociates, with small c, for types of a wide range.
+constexpr node_id constant_to_repeated(rewriter& r, node_id n) {
+  const dtype element = r.type(n).element;
+  if (element != dtype::f32 && element != dtype::f64) return no_node;
+  for (int k : {0, 1}) {
+    const node_id repeated = r.operand_if<broadcast_op>(n, k);
+    const node_id scaled = r.operand_if<mul_op>(n, 1 - k);
+    double c{};
+    if (repeated < 0 || scaled < 0 || !constant_value(r, r.operand(scaled, 1), c)) continue;
+    const double size = c < 0 ? -c : c;
+    if (size < 1e-3 || size > 1e3) continue;
+    const node_id x = r.operand(repeated, 0);
+    const node_id y = r.operand(scaled, 0);
+    const auto o = r.as<broadcast_op::options>(repeated);
+    const node_id product = r.emit<mul_op>({x, r.constant(c, r.type(x))});
+    return r.emit<mul_op>({y, r.emit<broadcast_op>({product}, o)});
+  }
+  return no_node;
+}
 /// (-x) * c = x * -c
 constexpr node_id negated_times(rewriter& r, node_id n) {
   const node_id x = r.operand_if<neg_op>(n, 0);
@@ -328,6 +348,7 @@ inline constexpr std::array rules{
     rule{"times_one",               &info_of<mul_op>,           times_one},
     rule{"times_minus_one",         &info_of<mul_op>,           times_minus_one},
     rule{"times_twice",             &info_of<mul_op>,           times_twice},
+    rule{"constant_to_repeated",    &info_of<mul_op>,           constant_to_repeated},
     rule{"negated_times",           &info_of<mul_op>,           negated_times},
     rule{"negated_times_negated",   &info_of<mul_op>,           negated_times_negated},
     rule{"divided_by_one",          &info_of<div_op>,           times_one},

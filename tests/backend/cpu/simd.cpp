@@ -74,7 +74,9 @@ void check_lanes() {
   }
   CHECK(listed<T>(Lanes::keep(0, vec<T>(poison<T>))) == listed<T>(vec<T>(T{0})));
   CHECK(listed<T>(Lanes::fma(a, b, b)) == listed<T>(a * b + b));
-  CHECK(Lanes::sum(a) == static_cast<T>(L * (L + 1) / 2));
+  CHECK(sum(a) == static_cast<T>(L * (L + 1) / 2));
+  CHECK(largest(a) == static_cast<T>(L));
+  CHECK(largest(a * vec<T>(T(-1))) == T(-1));
   const auto larger = listed<T>(Lanes::max(a, b)), smaller = listed<T>(Lanes::min(a, b));
   for (int i = 0; i < L; ++i) {
     CHECK(at(larger, i) == static_cast<T>(std::max(i + 1, 3)));

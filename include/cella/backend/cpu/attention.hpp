@@ -45,7 +45,8 @@ template <class T>
 void attention(work_range units, const attention_extents& e, T scale, heads_view<const T> q,
                heads_view<const T> k, heads_view<const T> v, heads_view<T> y, std::byte* scratch);
 
-/// The gradients of q, k and v for the gradient dy of y. As many queries as keys.
+/// The gradients of q, k and v for the gradient dy of y, which overlap none of the operands. As many
+/// queries as keys.
 template <class T>
 void attention_gradient(work_range units, const attention_extents& e, T scale,
                         heads_view<const T> q, heads_view<const T> k, heads_view<const T> v,
@@ -67,22 +68,29 @@ struct attention_head {
     return (n + columns - 1) / columns * columns;
   }
 
-  /// `rows` rows of `width` elements as panels of a product that sums over the rows.
-  static void pack_rows(const T* from, std::int64_t row, int rows, int width, T* to) {
-    for (int j = 0; j < width; j += columns, to += std::int64_t{rows} * columns)
-      pack_panel(std::min(columns, width - j), rows, from + j, 1, row, to, columns);
-  }
-  /// The same rows as panels of a product that sums over the width.
+  /// `rows` rows of `width` elements as panels of a product that sums over the width.
   static void pack_transposed(const T* from, std::int64_t row, int rows, int width, T* to) {
     for (int i = 0; i < rows; i += columns, to += std::int64_t{width} * columns)
       pack_panel(std::min(columns, rows - i), width, from + i * row, row, 1, to, columns);
   }
 
-  /// c[i][j] (+)= sum over k < depth of a(i, k) b(k, j) for `height` rows and `width` columns; B
-  /// lies in panels, of which one has `panel` rows.
+  /// The second operand of a product: row k of its strip s of `columns` at
+  /// `data + s * strip + k * row`.
+  struct strips {
+    const T* data;
+    std::int64_t row, strip;
+  };
+  static strips panels(const T* data, std::int64_t depth) {
+    return {data, columns, depth * columns};
+  }
+  /// As they lie in memory. To pack them would cost more: each is read a few times only, and
+  /// tiles ask for the rows that come.
+  static strips in_place(const T* data, std::int64_t row) { return {data, row, columns}; }
+
+  /// c[i][j] (+)= sum over k < depth of a(i, k) b(k, j) for `height` rows and `width` columns.
   static void multiply(int height, int width, int depth, const T* a, std::int64_t a_row,
-                       std::int64_t a_column, const T* b, std::int64_t panel, T* c,
-                       std::int64_t c_row, bool accumulate) {
+                       std::int64_t a_column, const strips& b, T* c, std::int64_t c_row,
+                       bool accumulate) {
     for (int j = 0; j < width; j += columns) {
       const int here = std::min(columns, width - j);
       const int vectors = (here + L - 1) / L;
@@ -90,8 +98,8 @@ struct attention_head {
                               .a = a,
                               .a_row = a_row,
                               .a_column = a_column,
-                              .b = b + j * panel,
-                              .b_row = columns,
+                              .b = b.data + j / columns * b.strip,
+                              .b_row = b.row,
                               .b_rows = nullptr,
                               .c = c + j,
                               .c_row = c_row,
@@ -112,43 +120,52 @@ struct attention_head {
     }
   }
 
-  static T largest(const T* row, int n) {
-    vec<T> top(-std::numeric_limits<T>::infinity());
-    int j = 0;
-    for (; j + L <= n; j += L) top = maximum(top, load(row + j));
-    if (j < n) top = select(first_bits(n - j), maximum(top, load(row + j)), top);
-    alignas(64) T each[L];
-    store(each, top);
-    for (int step = L / 2; step; step /= 2) {
-      for (int i = 0; i < step; ++i) each[i] = std::max(each[i], each[i + step]);
-    }
-    return each[0];
+  /// What a row of a tile sees of the keys.
+  static int seen(const attention_extents& e, int query) {
+    return e.causal ? std::min(e.keys, query + 1) : e.keys;
   }
-  /// Turns the scores of the n keys that a query sees into e^(scale (score - largest)), and what
-  /// follows up to `end` into zeros; returns the sum. Rows lie aligned and with room for whole
-  /// vectors.
-  static T powers(T* row, int n, int end, T scale) {
+
+  /// Turns the scores of the queries [first, first + height) into e^(scale (score - largest)), and
+  /// what follows the keys that one sees, up to `end`, into zeros; `sums` has the sum of each row.
+  /// Rows lie aligned and with room for whole vectors. Calls `beside(i)` for each row, for work
+  /// that has time.
+  ///
+  /// One pass at a time over all rows: the end of a row's sum is a long chain, during which the
+  /// next rows run.
+  template <class F>
+  static void powers(const attention_extents& e, int first, int height, int end, T scale, T* rows,
+                     std::int64_t row, T* sums, F beside) {
+    T offsets[tallest];
+    for (int i = 0; i < height; ++i)
+      offsets[i] = -scale * largest(rows + i * row, seen(e, first + i));
     const vec<T> factor(scale);
-    const vec<T> offset(-scale * largest(row, n));
-    vec<T> total(T(0));
-    int j = 0;
-    for (; j + L <= n; j += L) {
-      const vec<T> p = exponential<T>(multiply_add(load(row + j), factor, offset));
-      total = total + p;
-      store(row + j, p);
+    for (int i = 0; i < height; ++i) {
+      beside(i);
+      T* const w = rows + i * row;
+      const int n = seen(e, first + i);
+      const vec<T> offset(offsets[i]);
+      vec<T> total(T(0));
+      int j = 0;
+      for (; j + L <= n; j += L) {
+        const vec<T> p = exponential<T>(multiply_add(load(w + j), factor, offset));
+        total = total + p;
+        store(w + j, p);
+      }
+      if (j < n) {
+        const vec<T> p =
+            keep(first_bits(n - j), exponential<T>(multiply_add(load(w + j), factor, offset)));
+        total = total + p;
+        store(w + j, p);
+        j += L;
+      }
+      for (; j < end; j += L) store(w + j, vec<T>(T(0)));
+      sums[i] = sum(total);
     }
-    if (j < n) {
-      const vec<T> p =
-          keep(first_bits(n - j), exponential<T>(multiply_add(load(row + j), factor, offset)));
-      total = total + p;
-      store(row + j, p);
-      j += L;
-    }
-    for (; j < end; j += L) store(row + j, vec<T>(T(0)));
-    return sum(total);
   }
-  static void multiply_row(T* row, int n, T factor) {
-    for (int j = 0; j < n; j += L) store(row + j, load(row + j) * vec<T>(factor));
+
+  /// Asks for n elements.
+  static void ask_for(const T* x, int n) {
+    for (int j = 0; j < n; j += int(64 / sizeof(T))) __builtin_prefetch(x + j, 0, 2);
   }
 };
 
@@ -158,8 +175,7 @@ template <class T>
 constexpr std::int64_t attention_scratch(const attention_extents& e) {
   using head = detail::attention_head<T>;
   const std::int64_t keys = head::whole(e.keys);
-  return std::int64_t{sizeof(T)} *
-         (keys * e.width + e.keys * head::whole(e.value_width) + head::tallest * keys);
+  return std::int64_t{sizeof(T)} * (keys * e.width + head::tallest * keys);
 }
 
 template <class T>
@@ -167,9 +183,7 @@ constexpr std::int64_t attention_gradient_scratch(const attention_extents& e) {
   using head = detail::attention_head<T>;
   const std::int64_t keys = head::whole(e.keys);
   const std::int64_t block = std::min(head::block, e.queries);
-  return std::int64_t{sizeof(T)} *
-         (keys * (e.width + e.value_width) + e.keys * head::whole(e.width) +
-          block * (head::whole(e.width) + head::whole(e.value_width) + 2 * keys));
+  return std::int64_t{sizeof(T)} * (keys * (e.width + e.value_width) + block * 2 * keys);
 }
 
 template <class T>
@@ -178,23 +192,30 @@ void attention(work_range units, const attention_extents& e, T scale, heads_view
   using head = detail::attention_head<T>;
   const std::int64_t row = head::whole(e.keys);
   T* const packed_k = reinterpret_cast<T*>(scratch);
-  T* const packed_v = packed_k + row * e.width;
-  T* const weights = packed_v + e.keys * head::whole(e.value_width);
+  T* const weights = packed_k + row * e.width;
   for (int u = units.first; u < units.last; ++u) {
     head::pack_transposed(k.of(e, u), k.place, e.keys, e.width, packed_k);
-    head::pack_rows(v.of(e, u), v.place, e.keys, e.value_width, packed_v);
     head::for_each_tile(0, e.queries, [&](int first, int height) {
       const int seen = e.causal ? std::min(e.keys, first + height) : e.keys;
       head::multiply(height, (seen + head::L - 1) / head::L * head::L, e.width,
-                     q.of(e, u) + first * q.place, q.place, 1, packed_k, e.width, weights, row,
-                     false);
+                     q.of(e, u) + first * q.place, q.place, 1, head::panels(packed_k, e.width),
+                     weights, row, false);
+      T sums[head::tallest];
+      head::powers(e, first, height, seen, scale, weights, row, sums, [&](int i) {
+        if (u + 1 == units.last) return;
+        head::ask_for(q.of(e, u + 1) + (first + i) * q.place, e.width);
+        if (first + i >= e.keys) return;
+        head::ask_for(k.of(e, u + 1) + (first + i) * k.place, e.width);
+        head::ask_for(v.of(e, u + 1) + (first + i) * v.place, e.value_width);
+      });
       for (int i = 0; i < height; ++i) {
-        const int n = e.causal ? std::min(e.keys, first + i + 1) : e.keys;
-        T* const w = weights + i * row;
-        head::multiply_row(w, seen, T(1) / head::powers(w, n, seen, scale));
+        const vec<T> share(T(1) / sums[i]);
+        for (T *w = weights + i * row, *end = w + seen; w < end; w += head::L)
+          store(w, load(w) * share);
       }
-      head::multiply(height, e.value_width, seen, weights, row, 1, packed_v, e.keys,
-                     y.of(e, u) + first * y.place, y.place, false);
+      head::multiply(height, e.value_width, seen, weights, row, 1,
+                     head::in_place(v.of(e, u), v.place), y.of(e, u) + first * y.place, y.place,
+                     false);
     });
   }
 }
@@ -210,10 +231,7 @@ void attention_gradient(work_range units, const attention_extents& e, T scale,
   const int block = std::min(head::block, e.queries);
   T* const k_by_width = reinterpret_cast<T*>(scratch);
   T* const v_by_width = k_by_width + row * e.width;
-  T* const k_by_place = v_by_width + row * e.value_width;
-  T* const q_by_place = k_by_place + e.keys * head::whole(e.width);
-  T* const dy_by_place = q_by_place + block * head::whole(e.width);
-  T* const weights = dy_by_place + block * head::whole(e.value_width);
+  T* const weights = v_by_width + row * e.value_width;
   T* const slopes = weights + block * row;  // gradients of the scores
 
   for (int u = units.first; u < units.last; ++u) {
@@ -221,27 +239,32 @@ void attention_gradient(work_range units, const attention_extents& e, T scale,
     const T* const dy0 = dy.of(e, u);
     head::pack_transposed(k.of(e, u), k.place, e.keys, e.width, k_by_width);
     head::pack_transposed(v.of(e, u), v.place, e.keys, e.value_width, v_by_width);
-    head::pack_rows(k.of(e, u), k.place, e.keys, e.width, k_by_place);
     for (int from = 0; from < e.queries; from += block) {
       const int to = std::min(from + block, e.queries);
-      head::pack_rows(q0 + from * q.place, q.place, to - from, e.width, q_by_place);
-      head::pack_rows(dy0 + from * dy.place, dy.place, to - from, e.value_width, dy_by_place);
       head::for_each_tile(from, to, [&](int first, int height) {
         const int seen = e.causal ? std::min(e.keys, first + height) : e.keys;
         const int wide = (seen + L - 1) / L * L;
         T* const w0 = weights + (first - from) * row;
         T* const s0 = slopes + (first - from) * row;
-        head::multiply(height, wide, e.width, q0 + first * q.place, q.place, 1, k_by_width, e.width,
-                       w0, row, false);
-        head::multiply(height, wide, e.value_width, dy0 + first * dy.place, dy.place, 1, v_by_width,
-                       e.value_width, s0, row, false);
+        head::multiply(height, wide, e.width, q0 + first * q.place, q.place, 1,
+                       head::panels(k_by_width, e.width), w0, row, false);
+        head::multiply(height, wide, e.value_width, dy0 + first * dy.place, dy.place, 1,
+                       head::panels(v_by_width, e.value_width), s0, row, false);
         // The sums over queries below read a tile of keys beyond what the first of them sees.
         const int end = int(std::min<std::int64_t>(row, seen + head::tallest + L));
+        T sums[head::tallest], means[head::tallest];
+        head::powers(e, first, height, end, scale, w0, row, sums, [&](int i) {
+          if (u + 1 == units.last) return;
+          head::ask_for(q.of(e, u + 1) + (first + i) * q.place, e.width);
+          head::ask_for(k.of(e, u + 1) + (first + i) * k.place, e.width);
+          head::ask_for(v.of(e, u + 1) + (first + i) * v.place, e.value_width);
+          head::ask_for(dy.of(e, u + 1) + (first + i) * dy.place, e.value_width);
+        });
         for (int i = 0; i < height; ++i) {
-          const int n = e.causal ? std::min(e.keys, first + i + 1) : e.keys;
+          const int n = head::seen(e, first + i);
           T* const w = w0 + i * row;
-          T* const s = s0 + i * row;
-          const vec<T> share(T(1) / head::powers(w, n, end, scale));
+          const T* const s = s0 + i * row;
+          const vec<T> share(T(1) / sums[i]);
           vec<T> mean(T(0));
           for (int j = 0; j < n; j += L) {
             const vec<T> p = load(w + j) * share;
@@ -249,12 +272,18 @@ void attention_gradient(work_range units, const attention_extents& e, T scale,
             // A panel's columns without a key hold zeros, and weights of unseen keys are zero.
             mean = multiply_add(p, load(s + j), mean);
           }
-          const vec<T> offset(sum(mean));
+          means[i] = sum(mean);
+        }
+        for (int i = 0; i < height; ++i) {
+          const int n = head::seen(e, first + i);
+          const T* const w = w0 + i * row;
+          T* const s = s0 + i * row;
+          const vec<T> offset(means[i]);
           for (int j = 0; j < n; j += L)
             store(s + j, load(w + j) * (load(s + j) - offset) * vec<T>(scale));
           for (int j = (n + L - 1) / L * L; j < end; j += L) store(s + j, vec<T>(T(0)));
         }
-        head::multiply(height, e.width, seen, s0, row, 1, k_by_place, e.keys,
+        head::multiply(height, e.width, seen, s0, row, 1, head::in_place(k.of(e, u), k.place),
                        dq.of(e, u) + first * dq.place, dq.place, false);
       });
       // Sums over the queries of the block; keys that an earlier block has seen are added to.
@@ -262,11 +291,11 @@ void attention_gradient(work_range units, const attention_extents& e, T scale,
         const int first = e.causal ? std::max(from, key) : from;
         const std::int64_t skipped = first - from;
         head::multiply(height, e.value_width, to - first, weights + skipped * row + key, 1, row,
-                       dy_by_place + skipped * head::columns, to - from,
+                       head::in_place(dy0 + first * dy.place, dy.place),
                        dv.of(e, u) + key * dv.place, dv.place, add);
         head::multiply(height, e.width, to - first, slopes + skipped * row + key, 1, row,
-                       q_by_place + skipped * head::columns, to - from,
-                       dk.of(e, u) + key * dk.place, dk.place, add);
+                       head::in_place(q0 + first * q.place, q.place), dk.of(e, u) + key * dk.place,
+                       dk.place, add);
       };
       const int known = e.causal || from == 0 ? from : e.keys;
       head::for_each_tile(0, known,

@@ -142,7 +142,28 @@ template <class T>
 /// Sum of the lanes.
 template <class T>
 [[gnu::always_inline]] inline T sum(vec<T> a) {
-  return detail::native_lanes<T>::sum(a);
+  return detail::native_lanes<T>::fold(a, [](const auto& x, const auto& y) { return x + y; });
+}
+
+/// The largest lane; which one is unspecified if there is a NaN.
+template <class T>
+[[gnu::always_inline]] inline T largest(vec<T> a) {
+  return detail::native_lanes<T>::fold(a, [](const auto& x, const auto& y) {
+    if constexpr (std::is_same_v<decltype(x), const T&>)
+      return x < y ? y : x;
+    else
+      return maximum(x, y);
+  });
+}
+
+/// The largest of n elements, minus infinity if there are none.
+template <class T>
+[[gnu::always_inline]] inline T largest(const T* x, int n) {
+  vec<T> top(-std::numeric_limits<T>::infinity());
+  int j = 0;
+  for (; j + lanes<T> <= n; j += lanes<T>) top = maximum(top, load_unaligned(x + j));
+  if (j < n) top = select(first_bits(n - j), maximum(top, load_first(x + j, n - j)), top);
+  return largest(top);
 }
 
 /// Lane i is the sum of rows[i]; `rows` are lanes<T> vectors.
@@ -268,11 +289,13 @@ struct portable_lanes {
     }
     return columns[0];
   }
-  static T sum(v a) {
+  /// The lanes under f, which takes vectors as well as elements: first those half a vector apart.
+  template <class F>
+  static T fold(v a, F f) {
     alignas(v) T row[n_lanes];
     a.store_aligned(row);
     for (int step = n_lanes / 2; step; step /= 2) {
-      for (int i = 0; i < step; ++i) row[i] += row[i + step];
+      for (int i = 0; i < step; ++i) row[i] = f(row[i], row[i + step]);
     }
     return row[0];
   }
@@ -366,11 +389,12 @@ struct native_lanes<float, 64> : portable_lanes<float> {
     const v b = pick<0x88>(u[2], u[3]) + pick<0xdd>(u[2], u[3]);
     return pick<0x88>(a, b) + pick<0xdd>(a, b);
   }
-  static float sum(v a) {
-    a = a + pick<0x4e>(a, a);
-    a = a + pick<0xb1>(a, a);
-    a = a + v(_mm512_maskz_shuffle_ps(all, a, a, 0x4e));
-    a = a + v(_mm512_maskz_shuffle_ps(all, a, a, 0xb1));
+  template <class F>
+  [[gnu::always_inline]] static float fold(v a, F f) {
+    a = f(a, pick<0x4e>(a, a));
+    a = f(a, pick<0xb1>(a, a));
+    a = f(a, v(_mm512_maskz_shuffle_ps(all, a, a, 0x4e)));
+    a = f(a, v(_mm512_maskz_shuffle_ps(all, a, a, 0xb1)));
     return _mm512_cvtss_f32(a);
   }
   static v max(v a, v b) { return _mm512_maskz_max_ps(all, a, b); }
@@ -424,10 +448,11 @@ struct native_lanes<double, 64> : portable_lanes<double> {
     const v b = pick<0x88>(t[2], t[3]) + pick<0xdd>(t[2], t[3]);
     return pick<0x88>(a, b) + pick<0xdd>(a, b);
   }
-  static double sum(v a) {
-    a = a + pick<0x4e>(a, a);
-    a = a + pick<0xb1>(a, a);
-    a = a + v(_mm512_maskz_shuffle_pd(all, a, a, 0x55));
+  template <class F>
+  [[gnu::always_inline]] static double fold(v a, F f) {
+    a = f(a, pick<0x4e>(a, a));
+    a = f(a, pick<0xb1>(a, a));
+    a = f(a, v(_mm512_maskz_shuffle_pd(all, a, a, 0x55)));
     return _mm512_cvtsd_f64(a);
   }
   static v max(v a, v b) { return _mm512_maskz_max_pd(all, a, b); }

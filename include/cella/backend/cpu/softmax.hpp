@@ -30,7 +30,7 @@ template <bool Logarithm, class T>
 void softmax_row(const T* x, int n, T* y) {
   constexpr int L = lanes<T>;
   const int whole = n / L * L, rest = n - whole;
-  const T top = largest_of_row(x, n);
+  const T top = largest(x, n);
   const vec<T> offset(top);
   vec<T> total(T(0));
   for (int j = 0; j < whole; j += L) {

@@ -21,22 +21,6 @@ constexpr int softmax_rows_units(const softmax_rows_extents& e) {
   return (e.samples + softmax_unit_rows - 1) / softmax_unit_rows;
 }
 
-namespace detail {
-
-template <class T>
-T largest_of_row(const T* z, int n) {
-  constexpr int L = lanes<T>;
-  vec<T> top(-std::numeric_limits<T>::infinity());
-  int j = 0;
-  for (; j + L <= n; j += L) top = maximum(top, load_unaligned(z + j));
-  if (j < n) top = select(first_bits(n - j), maximum(top, load_first(z + j, n - j)), top);
-  alignas(64) T each[L];
-  store(each, top);
-  return *std::max_element(each, each + L);
-}
-
-}  // namespace detail
-
 /// Cross-entropy -log softmax(z)[label] of each sample, times `scale` (1 / samples for the mean),
 /// in `losses`. A sample whose label is outside [0, classes) counts for nothing.
 /// - dz [samples][classes]: the gradient; null if not wanted; may be z itself.
@@ -56,7 +40,7 @@ template <class T>
       if (to) std::fill(to, to + n, T(0));
       continue;
     }
-    const T top = detail::largest_of_row(row, n);
+    const T top = largest(row, n);
     const T at_label = row[label] - top;
     const vec<T> offset(top);
     vec<T> total(T(0));
