@@ -45,8 +45,8 @@ template <class T>
 void attention(work_range units, const attention_extents& e, T scale, heads_view<const T> q,
                heads_view<const T> k, heads_view<const T> v, heads_view<T> y, std::byte* scratch);
 
-/// The gradients of q, k and v for the gradient dy of y, which overlap none of the operands. As many
-/// queries as keys.
+/// The gradients of q, k and v for the gradient dy of y, which overlap none of the operands. As
+/// many queries as keys.
 template <class T>
 void attention_gradient(work_range units, const attention_extents& e, T scale,
                         heads_view<const T> q, heads_view<const T> k, heads_view<const T> v,

@@ -14,8 +14,8 @@ namespace cella::cpu {
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-/// e^x, within 2 ulp; infinity above the range, NaN for NaN. Results below the smallest normal number
-/// are 0.
+/// e^x, within 2 ulp; infinity above the range, NaN for NaN. Results below the smallest normal
+/// number are 0.
 template <class T>
 [[gnu::always_inline]] inline vec<T> exponential(vec<T> x);
 
