@@ -27,8 +27,8 @@ constexpr std::int64_t filter_size(int in_blocks, int out_blocks, int lanes) {
 /// is multiplied, but each is two steps of the plan, too.
 constexpr int gradient_chunks(int in_blocks, int out_blocks, int tiles, int lanes) {
   const std::int64_t elements = products * std::int64_t{in_blocks + out_blocks} * tiles * lanes;
-  constexpr std::int64_t near = 1 << 18;
-  return int(std::clamp<std::int64_t>((elements + near - 1) / near, 1, 4));
+  constexpr std::int64_t near = 1 << 17;
+  return int(std::clamp<std::int64_t>((elements + near - 1) / near, 1, 16));
 }
 /// Elements of the transformed tiles of a chunk.
 constexpr std::int64_t gradient_tiles_size(int in_blocks, int out_blocks, int tiles, int lanes) {

@@ -38,12 +38,13 @@ constexpr std::int64_t plane(std::int64_t vectors) {
   return cella::winograd::plane(vectors, lanes<T>);
 }
 
-/// Tiles that are worked on at once.
+/// Tiles that are worked on at once: a quarter of the second cache, so that filters and images stay
+/// beside them; but so many that reading the filters counts little.
 template <class T>
 constexpr int chunk(const tiling& t, int source_blocks, int result_blocks) {
   const std::int64_t each =
       products * std::int64_t{source_blocks + result_blocks} * lanes<T> * std::int64_t{sizeof(T)};
-  const int fit = int((1 << 20) / each / 14 * 14);
+  const int fit = int((256 << 10) / each / 14 * 14);
   return std::min(t.count(), std::max(fit, source_blocks * result_blocks > 64 ? 64 : 28));
 }
 
