@@ -236,7 +236,9 @@ TEST_CASE_TEMPLATE("Winograd's kernels follow double precision, all three passes
   std::mt19937 random(2);
   for (const auto& e :
        {square(1, 1, 16, 1, 3, 1, 1), square(2, 2, 13, 3, 3, 1, 1), square(3, 1, 11, 4, 3, 1, 0),
-        square(1, 3, 14, 1, 3, 1, 2), square(17, 1, 3, 2, 3, 1, 1)}) {
+        square(1, 3, 14, 1, 3, 1, 2), square(17, 1, 3, 2, 3, 1, 1),
+        // Gradients of filters in several chunks of tiles.
+        square(5, 2, 29, 1, 3, 1, 1), square(9, 4, 21, 4, 3, 1, 1)}) {
     CAPTURE(e.height);
     CAPTURE(e.padding_top);
     check_winograd<T>(e, random);
