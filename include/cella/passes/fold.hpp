@@ -159,8 +159,8 @@ constexpr node_id times_twice(rewriter& r, node_id n) {
     return no_node;
   return r.emit<mul_op>({r.operand(x, 0), r.constant(a * b, t)});
 }
-/// broadcast(x) * (y * c) = y * broadcast(x * c): the constant meets fewer elements, and y c need not
-/// be kept beside y. Reassociates, with small c, for types of a wide range.
+/// broadcast(x) * (y * c) = y * broadcast(x * c): the constant meets fewer elements, and y c need
+/// not be kept beside y. Reassociates, with small c, for types of a wide range.
 constexpr node_id constant_to_repeated(rewriter& r, node_id n) {
   const dtype element = r.type(n).element;
   if (element != dtype::f32 && element != dtype::f64) return no_node;

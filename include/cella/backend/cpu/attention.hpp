@@ -9,7 +9,6 @@
 #include <cella/backend/work_range.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 namespace cella::cpu {
 
@@ -120,7 +119,7 @@ struct attention_head {
     }
   }
 
-  /// What a row of a tile sees of the keys.
+  /// How many keys a query sees.
   static int seen(const attention_extents& e, int query) {
     return e.causal ? std::min(e.keys, query + 1) : e.keys;
   }
@@ -163,9 +162,11 @@ struct attention_head {
     }
   }
 
-  /// Asks for n elements.
-  static void ask_for(const T* x, int n) {
-    for (int j = 0; j < n; j += int(64 / sizeof(T))) __builtin_prefetch(x + j, 0, 2);
+  /// Asks for the `width` elements of a unit at a place.
+  static void ask_for(const attention_extents& e, const heads_view<const T>& x, int unit, int place,
+                      int width) {
+    const T* const row = x.of(e, unit) + place * x.place;
+    for (int j = 0; j < width; j += int(64 / sizeof(T))) __builtin_prefetch(row + j, 0, 2);
   }
 };
 
@@ -196,17 +197,17 @@ void attention(work_range units, const attention_extents& e, T scale, heads_view
   for (int u = units.first; u < units.last; ++u) {
     head::pack_transposed(k.of(e, u), k.place, e.keys, e.width, packed_k);
     head::for_each_tile(0, e.queries, [&](int first, int height) {
-      const int seen = e.causal ? std::min(e.keys, first + height) : e.keys;
+      const int seen = head::seen(e, first + height - 1);
       head::multiply(height, (seen + head::L - 1) / head::L * head::L, e.width,
                      q.of(e, u) + first * q.place, q.place, 1, head::panels(packed_k, e.width),
                      weights, row, false);
       T sums[head::tallest];
       head::powers(e, first, height, seen, scale, weights, row, sums, [&](int i) {
         if (u + 1 == units.last) return;
-        head::ask_for(q.of(e, u + 1) + (first + i) * q.place, e.width);
+        head::ask_for(e, q, u + 1, first + i, e.width);
         if (first + i >= e.keys) return;
-        head::ask_for(k.of(e, u + 1) + (first + i) * k.place, e.width);
-        head::ask_for(v.of(e, u + 1) + (first + i) * v.place, e.value_width);
+        head::ask_for(e, k, u + 1, first + i, e.width);
+        head::ask_for(e, v, u + 1, first + i, e.value_width);
       });
       for (int i = 0; i < height; ++i) {
         const vec<T> share(T(1) / sums[i]);
@@ -242,7 +243,7 @@ void attention_gradient(work_range units, const attention_extents& e, T scale,
     for (int from = 0; from < e.queries; from += block) {
       const int to = std::min(from + block, e.queries);
       head::for_each_tile(from, to, [&](int first, int height) {
-        const int seen = e.causal ? std::min(e.keys, first + height) : e.keys;
+        const int seen = head::seen(e, first + height - 1);
         const int wide = (seen + L - 1) / L * L;
         T* const w0 = weights + (first - from) * row;
         T* const s0 = slopes + (first - from) * row;
@@ -255,10 +256,10 @@ void attention_gradient(work_range units, const attention_extents& e, T scale,
         T sums[head::tallest], means[head::tallest];
         head::powers(e, first, height, end, scale, w0, row, sums, [&](int i) {
           if (u + 1 == units.last) return;
-          head::ask_for(q.of(e, u + 1) + (first + i) * q.place, e.width);
-          head::ask_for(k.of(e, u + 1) + (first + i) * k.place, e.width);
-          head::ask_for(v.of(e, u + 1) + (first + i) * v.place, e.value_width);
-          head::ask_for(dy.of(e, u + 1) + (first + i) * dy.place, e.value_width);
+          head::ask_for(e, q, u + 1, first + i, e.width);
+          head::ask_for(e, k, u + 1, first + i, e.width);
+          head::ask_for(e, v, u + 1, first + i, e.value_width);
+          head::ask_for(e, dy, u + 1, first + i, e.value_width);
         });
         for (int i = 0; i < height; ++i) {
           const int n = head::seen(e, first + i);

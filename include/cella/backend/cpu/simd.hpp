@@ -7,6 +7,7 @@
 #include <cella/backend/cpu/instruction_sets.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #if defined(__GNUC__) && !defined(__clang__)
 // g++ 12 warns of the undefined registers from which its own AVX-512 intrinsics start, wherever

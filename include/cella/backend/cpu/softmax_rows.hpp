@@ -6,7 +6,6 @@
 #include <cella/backend/work_range.hpp>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 namespace cella::cpu {
 
