@@ -13,11 +13,13 @@ struct pooled_image {
   nn::conv2d<16, 64, 1, false> conv{};
   constexpr var operator()(var x) const { return max_pool(conv(x), 3, 2, 1); }
 };
+/// The product keeps the two passes of the norm apart, as whatever follows it in a net does.
 template <int Width>
 struct normalized_rows {
   parameter<Width> weight{initializer::normal()};
   nn::layer_norm<Width> norm{};
-  constexpr var operator()(var x) const { return norm(x + weight); }
+  nn::dense<Width, 32> next{};
+  constexpr var operator()(var x) const { return next(norm(x + weight)); }
 };
 }  // namespace
 

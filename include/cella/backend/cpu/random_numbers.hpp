@@ -17,8 +17,6 @@ namespace cella::cpu {
 
 namespace detail {
 
-/// Words of 32 bits, one in each lane of 64.
-using random_words = xsimd::batch<std::uint64_t>;
 /// Vectors that are computed side by side: a round waits for its multiplications.
 inline constexpr int random_vectors = 4;
 
@@ -43,33 +41,44 @@ using word_lanes = compiler_vector<std::uint64_t, lanes<double>>::type;
 #endif
 }
 
-/// A block of Philox in each lane.
-struct random_blocks {
-  random_words word[4][random_vectors];
-};
-/// The blocks of one vector while they are encrypted. Multiplications see the lower halves of the
-/// lanes only: the upper ones hold anything until the end.
-struct philox_lanes {
-  word_lanes w0, w1, w2, w3;
+/// The upper halves of the lanes in the lower ones; what stands in the upper ones counts for
+/// nothing. A shuffle leaves the port of the multiplications free, which a shift would share.
+[[gnu::always_inline]] inline word_lanes upper_words(word_lanes a) {
+#if defined(__AVX512F__)
+  return (word_lanes)_mm512_maskz_shuffle_epi32(0xffff, (__m512i)a, _MM_PERM_CDAB);
+#elif defined(__AVX2__)
+  return (word_lanes)_mm256_shuffle_epi32((__m256i)a, 0xb1);
+#else
+  return a >> 32;
+#endif
+}
 
-  [[gnu::always_inline]] explicit philox_lanes(std::uint64_t first) {
-    for (int i = 0; i < lanes<double>; ++i) w0[i] = first + std::uint64_t(i);
-    w1 = w0 >> 32;
-    w2 = w3 = word_lanes{};
-  }
+/// A block of Philox in each lane, its words in the lower halves: what stands in the upper ones
+/// counts for nothing.
+struct random_blocks {
+  word_lanes word[4][random_vectors];
+};
+/// 0, 1, 2, ...
+inline constexpr word_lanes lane_numbers = []<std::uint64_t... I>(
+    std::integer_sequence<std::uint64_t, I...>) { return word_lanes{I...}; }
+(std::make_integer_sequence<std::uint64_t, lanes<double>>{});
+
+/// The blocks of one vector while they are encrypted: multiplications see the lower halves only.
+struct philox_lanes {
+  word_lanes w0, w1, w2{}, w3{};
+
+  [[gnu::always_inline]] explicit philox_lanes(std::uint64_t first)
+      : w0(lane_numbers + first), w1(w0 >> 32) {}
   [[gnu::always_inline]] void round(std::uint64_t k0, std::uint64_t k1) {
     const word_lanes a = multiply_words(w0, 0xd2511f53u), b = multiply_words(w2, 0xcd9e8d57u);
-    w0 = (b >> 32) ^ w1 ^ k0;
+    w0 = upper_words(b) ^ w1 ^ k0;
     w1 = b;
-    w2 = (a >> 32) ^ w3 ^ k1;
+    w2 = upper_words(a) ^ w3 ^ k1;
     w3 = a;
   }
   void put(int vector, random_blocks& to) const {
     std::size_t k = 0;
-    for (const word_lanes w : {w0, w1, w2, w3}) {
-      const word_lanes low = w & 0xffffffffu;
-      std::memcpy(&to.word[k++][vector], &low, sizeof low);
-    }
+    for (const word_lanes w : {w0, w1, w2, w3}) to.word[k++][vector] = w;
   }
 };
 
@@ -97,13 +106,14 @@ struct philox_lanes {
 }
 
 /// [0, 1) of the leading 53 bits of two words: what generator::uniform<double>() makes of them.
-[[gnu::always_inline]] inline vec<double> unit_interval(random_words high, random_words low) {
+[[gnu::always_inline]] inline vec<double> unit_interval(word_lanes high, word_lanes low) {
   // A whole number below 2^52 in the significand of 2^52.
-  const auto whole = [](random_words w) {
+  const auto whole = [](word_lanes w, int dropped) {
     constexpr std::uint64_t exponent = 0x4330000000000000u;
-    return xsimd::bitwise_cast<vec<double>>(w | random_words(exponent)) - vec<double>(0x1p52);
+    const word_lanes bits = (w & 0xffffffffu) >> dropped | exponent;
+    return vec<double>((vec<double>::register_type)bits) - vec<double>(0x1p52);
   };
-  return whole(high) * vec<double>(0x1p-32) + whole(low >> 11) * vec<double>(0x1p-53);
+  return whole(high, 0) * vec<double>(0x1p-32) + whole(low, 11) * vec<double>(0x1p-53);
 }
 
 /// Blocks that are computed at a time.
@@ -176,22 +186,32 @@ V zip(V even, V odd) {
   }
   (std::make_integer_sequence<int, n>{});
 }
+/// The lower halves of both, by turns.
+template <class V>
+V zip_lower(V even, V odd) {
+  constexpr int n = 2 * lanes<double>;
+  return [&]<int... I>(std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(even, odd, (I % 2 ? n + I - 1 : I)...);
+  }
+  (std::make_integer_sequence<int, n>{});
+}
 
 /// numbers[i] = uniform<float>(key, first + i); `first` is a multiple of 4.
 template <class T>
 [[gnu::noinline]] void make_uniform(std::uint64_t key, std::uint64_t first, T* numbers) {
   const random_blocks b = philox_blocks(key, first / 4);
   constexpr int n = lanes<double>;
-  using whole = typename compiler_vector<std::int32_t, 2 * n>::type;
+  using words = compiler_vector<std::uint32_t, 2 * n>::type;
+  using whole = compiler_vector<std::int32_t, 2 * n>::type;
   using real = typename compiler_vector<T, 2 * n>::type;
   const auto put = [](word_lanes w, T* to) {
-    const real y = __builtin_convertvector((whole)w >> 8 & 0xffffff, real) * T(0x1p-24);
+    const real y = __builtin_convertvector((whole)((words)w >> 8), real) * T(0x1p-24);
     std::memcpy(to, &y, sizeof y);
   };
   for (int v = 0; v < random_vectors; ++v, numbers += 4 * n) {
-    word_lanes w[4];
-    for (int k = 0; k < 4; ++k) std::memcpy(&w[k], &b.word[k][v], sizeof w[k]);
-    const word_lanes even = w[0] | w[1] << 32, odd = w[2] | w[3] << 32;
+    const auto word = [&](int k) { return (words)b.word[k][v]; };
+    const auto even = (word_lanes)zip_lower(word(0), word(1));
+    const auto odd = (word_lanes)zip_lower(word(2), word(3));
     put(zip<0>(even, odd), numbers);
     put(zip<n / 2>(even, odd), numbers + 2 * n);
   }
