@@ -147,3 +147,28 @@ TEST_CASE_TEMPLATE("pooling in blocks takes the first largest element and gives 
     CHECK(worst<T>(back, [&](std::int64_t i) { return dx[i]; }) < tolerance<T>);
   }
 }
+
+TEST_CASE_TEMPLATE("pooling in blocks: NaN is the largest, minus infinity alone counts", T, float,
+                   double) {
+  constexpr int L = lanes<T>;
+  constexpr T none = -std::numeric_limits<T>::infinity();
+  const blocked_window e{.planes = 1,
+                         .height = 2,
+                         .width = 4,
+                         .kernel_height = 2,
+                         .kernel_width = 2,
+                         .stride_vertical = 2,
+                         .stride_horizontal = 2,
+                         .out_height = 1,
+                         .out_width = 2};
+  aligned<T> x(8 * L), y(2 * L), positions(2 * L);
+  for (std::int64_t i = 0; i < x.size; ++i) x[i] = i / L % 4 < 2 ? T(i % 3) : none;
+  for (int lane = 0; lane < L; ++lane) x[L + lane] = std::numeric_limits<T>::quiet_NaN();
+  blocked_max_pool<T>({0, 1}, e, x.data(), y.data(), positions.data());
+  for (int lane = 0; lane < L; ++lane) {
+    CHECK(std::isnan(y[lane]));
+    CHECK(positions[lane] == T(1));
+    CHECK(y[L + lane] == none);
+    CHECK(positions[L + lane] == T(0));
+  }
+}

@@ -17,12 +17,34 @@ struct blocked_window {
 };
 
 namespace detail {
-/// Bit i says whether a[i] is a number.
-template <class T>
-unsigned numbers(vec<T> a) {
-  return greater(a, vec<T>(-std::numeric_limits<T>::infinity())) |
-         greater(vec<T>(std::numeric_limits<T>::lowest()), a);
+
+/// The part of a window that lies inside the image, along one axis: elements `first` up to `last`
+/// of the window, the first of them at `place` of the image.
+struct window_part {
+  int first{}, last{}, place{};
+};
+constexpr window_part window_inside(int start, int kernel, int size) {
+  const int first = std::max(0, -start);
+  return {first, std::max(first, std::min(kernel, size - start)), start + first};
 }
+
+/// The windows that see a pixel, along one axis, while the pixel moves on by one at a time.
+struct windows_over_pixel {
+  int kernel{}, stride{}, padding{}, count{};
+  int first{}, last = -1;  // last inclusive
+
+  void move_to(int pixel) {
+    while (last + 1 < count && (last + 1) * stride <= pixel + padding) ++last;
+    while (first <= last && first * stride + kernel <= pixel + padding) ++first;
+  }
+};
+
+/// Whether v takes the place of the best so far: NaN does, and what is equal does not.
+template <class T>
+[[gnu::always_inline]] inline auto takes_over(vec<T> v, vec<T> best) {
+  return (v > best) || xsimd::isnan(v);
+}
+
 }  // namespace detail
 
 /// Largest element of each window, and where in the window it lies (as a number of type T, row by
@@ -34,23 +56,24 @@ void blocked_max_pool(work_range units, const blocked_window& e, const T* x, T* 
     const T* image = x + std::int64_t{u} * e.height * e.width * L;
     std::int64_t out = std::int64_t{u} * e.out_height * e.out_width * L;
     for (int i = 0; i < e.out_height; ++i) {
+      const auto rows =
+          detail::window_inside(i * e.stride_vertical - e.padding_top, e.kernel_height, e.height);
       for (int j = 0; j < e.out_width; ++j, out += L) {
-        vec<T> best(-std::numeric_limits<T>::infinity()), where(T{0});
-        bool first = true;
-        for (int k = 0; k < e.kernel_height; ++k) {
-          const int row = i * e.stride_vertical - e.padding_top + k;
-          if (row < 0 || row >= e.height) continue;
-          for (int q = 0; q < e.kernel_width; ++q) {
-            const int column = j * e.stride_horizontal - e.padding_left + q;
-            if (column < 0 || column >= e.width) continue;
-            const vec<T> v = load(image + (std::int64_t{row} * e.width + column) * L);
-            const vec<T> at(static_cast<T>(k * e.kernel_width + q));
-            // A NaN wins.
-            const unsigned keeps = first ? 0u : ~greater(v, best) & detail::numbers(v);
-            best = select(keeps, best, v);
-            where = select(keeps, where, at);
-            first = false;
+        const auto columns = detail::window_inside(j * e.stride_horizontal - e.padding_left,
+                                                   e.kernel_width, e.width);
+        const T* row = image + (std::int64_t{rows.place} * e.width + columns.place) * L;
+        vec<T> best(-std::numeric_limits<T>::infinity());
+        // Where nothing is larger than minus infinity the first one counts.
+        vec<T> at(static_cast<T>(rows.first * e.kernel_width + columns.first)), where = at;
+        const vec<T> next_row(static_cast<T>(e.kernel_width - (columns.last - columns.first)));
+        for (int k = rows.first; k < rows.last; ++k, row += std::int64_t{e.width} * L) {
+          for (int q = 0; q < columns.last - columns.first; ++q, at += vec<T>(T(1))) {
+            const vec<T> v = load(row + q * L);
+            const auto takes = detail::takes_over<T>(v, best);
+            best = xsimd::select(takes, v, best);
+            where = xsimd::select(takes, at, where);
           }
+          at += next_row;
         }
         store(y + out, best);
         if (positions) store(positions + out, where);
@@ -65,24 +88,27 @@ void blocked_unpool(work_range units, const blocked_window& e, const T* values, 
                     T* image) {
   constexpr int L = lanes<T>;
   for (int u = units.first; u < units.last; ++u) {
-    T* const to = image + std::int64_t{u} * e.height * e.width * L;
-    std::memset(to, 0, sizeof(T) * std::size_t(e.height) * std::size_t(e.width) * std::size_t(L));
-    std::int64_t from = std::int64_t{u} * e.out_height * e.out_width * L;
-    for (int i = 0; i < e.out_height; ++i) {
-      for (int j = 0; j < e.out_width; ++j, from += L) {
-        const vec<T> v = load(values + from), where = load(positions + from);
-        for (int k = 0; k < e.kernel_height; ++k) {
-          const int row = i * e.stride_vertical - e.padding_top + k;
-          if (row < 0 || row >= e.height) continue;
-          for (int q = 0; q < e.kernel_width; ++q) {
-            const int column = j * e.stride_horizontal - e.padding_left + q;
-            if (column < 0 || column >= e.width) continue;
-            const vec<T> at(static_cast<T>(k * e.kernel_width + q));
-            const unsigned other = greater(at, where) | greater(where, at);
-            T* const pixel = to + (std::int64_t{row} * e.width + column) * L;
-            store(pixel, load(pixel) + select(other, vec<T>(T{0}), v));
+    const std::int64_t plane = std::int64_t{u} * e.out_height * e.out_width * L;
+    T* to = image + std::int64_t{u} * e.height * e.width * L;
+    detail::windows_over_pixel rows{e.kernel_height, e.stride_vertical, e.padding_top,
+                                    e.out_height};
+    for (int r = 0; r < e.height; ++r) {
+      rows.move_to(r);
+      detail::windows_over_pixel columns{e.kernel_width, e.stride_horizontal, e.padding_left,
+                                         e.out_width};
+      for (int c = 0; c < e.width; ++c, to += L) {
+        columns.move_to(c);
+        vec<T> sum(T{0});
+        for (int i = rows.first; i <= rows.last; ++i) {
+          const int in_column = (r + e.padding_top - i * e.stride_vertical) * e.kernel_width;
+          for (int j = columns.first; j <= columns.last; ++j) {
+            const int in_window = in_column + c + e.padding_left - j * e.stride_horizontal;
+            const std::int64_t from = plane + (std::int64_t{i} * e.out_width + j) * L;
+            const auto here = load(positions + from) == vec<T>(static_cast<T>(in_window));
+            sum += xsimd::select(here, load(values + from), vec<T>(T{0}));
           }
         }
+        store(to, sum);
       }
     }
   }

@@ -66,6 +66,8 @@ inline constexpr std::int64_t permute_bytes = 1 << 14;
 /// Results from this size on are written past the caches: whoever reads them finds them in memory
 /// in any case, and lines that are written whole need not be read before.
 inline constexpr std::int64_t permute_past_caches = 8 << 20;
+/// Bytes ahead of which rows are then asked for: processors do not foresee rows that lie apart.
+inline constexpr std::int64_t permute_ahead = 4096;
 
 /// Rows of the source that are transposed together.
 template <class T>
@@ -108,13 +110,13 @@ inline void finish_lines([[maybe_unused]] bool past_caches) {
 #endif
 }
 
-/// Copies n elements. Past the caches they are whole vectors.
-template <bool PastCaches, class T>
-void copy_row(const T* x, std::int64_t n, T* y) {
-  if constexpr (PastCaches) {
-    for (std::int64_t j = 0; j < n; j += lanes<T>) store_line<true>(y + j, load_unaligned(x + j));
-  } else {
-    std::memcpy(y, x, std::size_t(n) * sizeof(T));
+/// Copies n elements past the caches, in whole vectors, and asks for those `ahead` elements
+/// further.
+template <class T>
+void copy_row_past_caches(const T* x, std::int64_t n, std::int64_t ahead, T* y) {
+  for (std::int64_t j = 0; j < n; j += lanes<T>) {
+    __builtin_prefetch(x + j + ahead);
+    store_line<true>(y + j, load_unaligned(x + j));
   }
 }
 
@@ -196,15 +198,20 @@ template <class T>
     const std::int64_t end = std::min(detail::outer_turns(e), units.last * each);
     const std::int64_t together = e.rank > 1 ? e.size[last - 1] : 1;
     const std::int64_t step = e.rank > 1 ? e.from[last - 1] : 0;
+    const std::int64_t row_bytes = e.rows() * std::int64_t{sizeof(T)};
+    const std::int64_t ahead = std::max(detail::permute_ahead / row_bytes, std::int64_t{1}) * step;
     for (std::int64_t r = units.first * each; r < end;) {
       const std::int64_t n = std::min(end - r, together - r % together);
       const T* from = x + place(r).from;
       for (std::int64_t k = 0; k < n; ++k, ++r, from += step) {
         T* const to = y + r * e.rows();
-        if (past_caches)
-          detail::copy_row<sizeof(T) >= 4>(from, e.rows(), to);
-        else
-          detail::copy_row<false>(from, e.rows(), to);
+        if constexpr (sizeof(T) >= 4) {
+          if (past_caches) {
+            detail::copy_row_past_caches(from, e.rows(), ahead, to);
+            continue;
+          }
+        }
+        std::memcpy(to, from, std::size_t(row_bytes));
       }
     }
     detail::finish_lines(past_caches);
