@@ -85,6 +85,20 @@ struct layer_normed {
             rms_norm(x, norm.weight)};
   }
 };
+/// A norm whose gradient comes from a product: gain times cotangent is read by the sums over rows
+/// and, before them, by what is added to them.
+template <int Width>
+struct norm_before_product {
+  nn::layer_norm<Width> norm{};
+  parameter<Width, Width> weight{initializer::normal()};
+  constexpr var operator()(var x) const {
+    const auto loss = [&](var z) {
+      const var y = matmul(norm(z), weight);
+      return sum(y * y);
+    };
+    return grad(loss)(x);
+  }
+};
 
 }  // namespace
 
@@ -119,4 +133,9 @@ TEST_CASE("normalizations of rows, and their gradients, are swept once") {
   check_kernels<layer_normed<17>, dtype::f32, 3, 4, 17>();
   check_kernels<layer_normed<64>, dtype::f32, 1, 9, 64>();
   check_kernels<layer_normed<7>, dtype::f64, 5, 2, 7>();
+
+  using Q = program<norm_before_product<17>, true, dtype::f32, tensor<dtype::f32, 2, 9, 17>>;
+  CHECK(steps_of_kind<Q>(step_kind::rows) == 2);
+  CHECK(steps_of_kind<Q>(step_kind::elementwise) == 0);
+  check_kernels<norm_before_product<17>, dtype::f32, 2, 9, 17>(2e-5);
 }

@@ -72,9 +72,7 @@ class row_finder {
     const node_id from = f_.source(n);
     if (g.type(from).element != element_) return false;
     if (f_.is_input(from)) return true;
-    const int by = f_.owner[std::size_t(from)];
-    return by < 0 ? f_.position(from) < first_ && !f_.is_constant(from)
-                  : f_.groups[std::size_t(by)].order < first_;
+    return order(from) < first_ && !(f_.owner[std::size_t(from)] < 0 && f_.is_constant(from));
   }
 
   /// Whether the group has operand `o`, which is wanted for each element of the row or (else) once
@@ -93,27 +91,33 @@ class row_finder {
     }
     if (f_.is_part(o) || f_.is_short_product(o)) return false;
     // A value that is computed on the way, also for others who come later.
-    if (depth > 0 && each && full(o) && f_.owner[std::size_t(o)] < 0 && pointwise(o) &&
-        joins(o, depth))
-      return true;
+    if (each && joins(o, depth)) return true;
     return (each ? full(o) : per_row(o)) && available(o) && count_read(o);
   }
   constexpr bool available_key(node_id draw) const {
     const node_id key = f_.source(g.operand(draw, 0));
     return f_.is_input(key) || f_.position(key) < first_;
   }
+  /// Makes the elementwise `o`, which no group has yet, a member, with what it needs and with those
+  /// who read it before the group could write it; or changes nothing.
   constexpr bool joins(node_id o, int depth) {
+    if (depth <= 0 || !full(o) || f_.owner[std::size_t(o)] >= 0 || !pointwise(o)) return false;
+    const sizes before = taken();
+    bool fits = true;
+    for (node_id p : g.operands(o)) fits = fits && provides(p, true, depth - 1);
+    fits = fits && add(o);
     for (node_id u : f_.users(o)) {
-      if (f_.is_alias(u) || f_.is_view(u)) return false;
-      const int by = f_.owner[std::size_t(u)];
-      if ((by < 0 ? f_.position(u) : f_.groups[std::size_t(by)].order) < first_ &&
-          !contains(seen_, u))
-        return false;
+      if (!fits) break;
+      fits = !f_.is_alias(u) && !f_.is_view(u) &&
+             (contains(seen_, u) || order(u) >= first_ || joins(u, depth - 1));
     }
-    for (node_id p : g.operands(o)) {
-      if (!provides(p, true, depth - 1)) return false;
-    }
-    return add(o);
+    if (!fits) give_back(before);
+    return fits;
+  }
+  /// When `n` is computed.
+  constexpr int order(node_id n) const {
+    const int by = f_.owner[std::size_t(n)];
+    return by < 0 ? f_.position(n) : f_.groups[std::size_t(by)].order;
   }
   constexpr bool count_read(node_id o) {
     if (contains(reads_, o)) return true;
@@ -131,14 +135,22 @@ class row_finder {
   /// Makes `n` a member, with what it needs, or changes nothing.
   constexpr bool take(node_id n) {
     const bool each = full(n) || is<sum_op>(g.nodes[std::size_t(n)]);
-    const std::size_t members = members_.size(), seen = seen_.size(), reads = reads_.size();
+    const sizes before = taken();
     bool fits = true;
     for (node_id o : g.operands(n)) fits = fits && provides(o, each, most_joined);
     if (fits && add(n)) return true;
-    while (members_.size() > members) members_.pop_back();
-    while (seen_.size() > seen) seen_.pop_back();
-    while (reads_.size() > reads) reads_.pop_back();
+    give_back(before);
     return false;
+  }
+  /// How much has been taken, to return to it.
+  struct sizes {
+    std::size_t members, seen, reads;
+  };
+  constexpr sizes taken() const { return {members_.size(), seen_.size(), reads_.size()}; }
+  constexpr void give_back(sizes to) {
+    while (members_.size() > to.members) members_.pop_back();
+    while (seen_.size() > to.seen) seen_.pop_back();
+    while (reads_.size() > to.reads) reads_.pop_back();
   }
   constexpr void consider(node_id u) {
     if (contains(seen_, u) || f_.owner[std::size_t(u)] >= 0 || !f_.live(u)) return;
