@@ -131,6 +131,7 @@ struct gemm_plan {
                     (p.a.column != 1 && blocks.strips >= 2 && bytes_over_a > 16 * small_cache) ||
                     (blocks.strips >= 8 && blocks.row_tiles > 2);
     blocks.a_along_rows = p.a.column != 1 && p.a.row == 1;
+    blocks.given_b = p.packed_b;
     blocks.prefetch_b = p.packed_b && bytes_of_b > small_cache;
     const bool packs = blocks.copy_a || blocks.pack_b || p.packed_b;
     // One pass up to a depth at which strips of B and a block of A fit the second-level cache:

@@ -21,7 +21,8 @@ struct blocking {
   bool copy_a{};            // blocks of A are copied into panels
   bool a_along_rows{};      // A lies column by column
   bool pack_b{};            // strips of B are put together
-  bool prefetch_b{};        // strips that lie together already are asked for
+  bool given_b{};           // strips of B are packed already
+  bool prefetch_b{};        // those are asked for
   int block_tiles{};        // rows of A that are copied at once
   int block_strips{};       // columns that are gone through for each block of A
   int band_tiles{};         // rows whose partial sums are kept between passes

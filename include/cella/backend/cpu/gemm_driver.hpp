@@ -47,30 +47,27 @@ tile_output<T> output_of(const any_sink<T>& sink, std::int64_t offset, std::int6
   return {sink.target() + offset, row_step, sink.adds()};
 }
 
-/// A tile that asks for what is `next` and for `rows`, if any are to come.
+/// A tile that asks for what is `next` and for `rows`.
 template <tile_form Form, class T>
 void multiply_beside(int height, int vectors, const tile_task<T>& task, side_prefetch& next,
                      side_rows rows) {
-  if (!is_large_tile<T>(height, vectors)) {
-    rows.finish();
-    multiply_tile<tile_form::strided>(height, vectors, task);
-  } else if (next.steps > 0 || rows.steps > 0) {
-    side_pair both{next, rows};
+  if (is_large_tile<T>(height, vectors)) {
+    rows.ask(rows.steps % 2);  // tiles take two steps at a time
+    side_pair both{rows, next};
     multiply_tile<Form>(height, task, both);
-    next = both.next;
   } else {
-    no_side_work nothing;
-    multiply_tile<Form>(height, task, nothing);
+    rows.ask(rows.steps);
+    multiply_tile<tile_form::strided>(height, vectors, task);
   }
 }
 
 /// A tile that asks for A as it goes.
 template <class T>
 void multiply_ahead(int height, int vectors, const tile_task<T>& task, side_rows rows) {
-  rows.finish();
+  rows.ask(rows.steps);
   if (is_large_tile<T>(height, vectors)) {
     side_ahead ahead{task.a, task.a_column};
-    multiply_tile<tile_form::strided>(height, task, ahead);
+    multiply_tile<tile_form::by_columns>(height, task, ahead);
   } else {
     multiply_tile<tile_form::strided>(height, vectors, task);
   }
@@ -85,7 +82,8 @@ class tile_loops {
         source_(source),
         panels_of_a_(scratch),
         packed_b_(panels_of_a_ + plan.copied_a()),
-        partial_(packed_b_ + plan.packed_b()) {}
+        partial_(packed_b_ + plan.packed_b()),
+        asks_for_c_(std::int64_t{plan.rows} * plan.columns * std::int64_t{sizeof(T)} >= far) {}
 
   /// The tiles `rows` x `strips`.
   void run(work_range rows, work_range strips) {
@@ -104,8 +102,8 @@ class tile_loops {
   static constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
   static constexpr bool converts = !std::is_same_v<stored, T>;
   static constexpr bool b_in_memory = requires(const Source& s) { s.b(0, 0); };
-  /// From this depth on it pays to ask for C while a tile is computed.
-  static constexpr int deep = 64;
+  /// C is asked for while a tile is computed, if it has this many bytes.
+  static constexpr std::int64_t far = 512 << 10;
 
   /// Rows of A, for a part of the depth.
   struct block {
@@ -274,7 +272,7 @@ class tile_loops {
       }
       const bool hands_over = !output.c && s.of.pass + 1 == plan_.passes;
       side_rows rows{listed_.data(), 0};
-      if (output.c && task.depth >= deep) rows.steps = list_rows(output, height);
+      if (output.c && asks_for_c_) rows.steps = list_rows(output, height);
       if constexpr (requires { source_.list_rows(0, 0, 0, nullptr, 0); }) {
         if (hands_over)
           rows.steps = source_.list_rows(i, height, s.index, listed_.data(), most_rows);
@@ -290,9 +288,9 @@ class tile_loops {
   void multiply(int height, int vectors, const tile_task<T>& task, side_rows rows) {
     side_prefetch& next = next_b_.steps > 0 ? next_b_ : next_a_;
     if constexpr (Source::indirect) {
-      rows.finish();
+      rows.ask(rows.steps);
       multiply_tile<tile_form::indirect>(height, vectors, task);
-    } else if (plan_.copy_a && task.b_row == tile_columns) {
+    } else if (plan_.copy_a && (plan_.pack_b || plan_.given_b)) {
       multiply_beside<tile_form::packed>(height, vectors, task, next, rows);
     } else if (next.steps > 0 || plan_.copy_a || !plan_.a_along_rows) {
       multiply_beside<tile_form::strided>(height, vectors, task, next, rows);
@@ -306,6 +304,7 @@ class tile_loops {
   T* const panels_of_a_;
   T* const packed_b_;
   T* const partial_;
+  const bool asks_for_c_;
   work_range strips_{}, band_{};
   side_prefetch next_a_, next_b_;  // a block and a strip
   std::array<const void*, most_rows> listed_;

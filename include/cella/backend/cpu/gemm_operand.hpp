@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cella/backend/cpu/storage.hpp>
 #include <cstdint>
+#include <limits>
 
 namespace cella::cpu {
 
@@ -110,12 +111,13 @@ template <class T, class S>
 
 // ---- side work
 //
-// What register tiles do beside their own work, one step for each summand: they ask for operands of
-// later tiles, so that far memory is waited for behind the arithmetic.
+// What register tiles do beside their own work: they ask for operands of later tiles, so that far
+// memory is waited for behind the arithmetic. `work_off` hands each kind of work to its argument,
+// which takes some of its `steps()`.
 
 struct no_side_work {
-  static constexpr int steps_within(int) { return 0; }
-  void step() {}
+  template <class Take>
+  static void work_off(Take&&) {}
 };
 
 /// Rows of a panel of A: no fewer than a register tile has, and whole vectors.
@@ -137,14 +139,12 @@ struct side_prefetch {
     const auto within = int(reinterpret_cast<std::uintptr_t>(at) % line);
     lines = left = (within + row_length * size + line - 1) / line;
     jump = a.row * size - std::int64_t{lines} * line;
-    steps = std::int64_t{rows} * lines;
+    steps = (std::int64_t{rows} * lines + 1) / 2 * 2;  // taken in pairs; one line more is no harm
   }
 
   [[gnu::always_inline]] void step() {
-    if (steps <= 0) return;
     __builtin_prefetch(at, 0, 2);
     at += 64;
-    --steps;
     if (--left == 0) {
       at += jump;
       left = lines;
@@ -158,6 +158,7 @@ struct side_ahead {
   static constexpr int summands = 4;  ///< how far ahead
   const char* at{};
   std::int64_t stride{};  // bytes
+  std::int64_t steps = std::numeric_limits<int>::max();
 
   /// The elements `step` apart that begin at `from`.
   template <class T>
@@ -165,10 +166,13 @@ struct side_ahead {
       : at(reinterpret_cast<const char*>(from + summands * step)),
         stride(step * std::int64_t{sizeof(T)}) {}
 
-  static constexpr int steps_within(int depth) { return depth; }
   [[gnu::always_inline]] void step() {
     __builtin_prefetch(at);
     at += stride;
+  }
+  template <class Take>
+  [[gnu::always_inline]] void work_off(Take&& take) {
+    take(*this);
   }
 };
 
@@ -177,32 +181,30 @@ struct side_rows {
   /// Lines of a row: register tiles are two vectors wide.
   static constexpr int lines = vector_registers == 32 ? 2 : 1;
   const void* const* next{};
-  int steps{};  // still to come
+  std::int64_t steps{};  // still to come
 
   [[gnu::always_inline]] void step() {
-    if (steps <= 0) return;
     const char* at = static_cast<const char*>(*next);
     for (int i = 0; i < lines; ++i) __builtin_prefetch(at + i * 64, 0, 2);
     ++next;
-    --steps;
   }
-  void finish() {
-    while (steps > 0) step();
+  /// Takes `count` steps at once.
+  void ask(std::int64_t count) {
+    steps -= count;
+    for (; count > 0; --count) step();
   }
 };
 
-/// What a later tile reads, and what this one's results will touch.
+/// What this tile's results will touch, and then what a later one reads.
 struct side_pair {
-  side_prefetch next;
   side_rows rows;
+  // Not a copy: to copy back what the tile has just stored would wait for its results to be stored.
+  side_prefetch& next;
 
-  int steps_within(int depth) const {
-    return int(std::min<std::int64_t>(depth, std::max<std::int64_t>(next.steps, rows.steps)));
-  }
-
-  [[gnu::always_inline]] void step() {
-    next.step();
-    rows.step();
+  template <class Take>
+  [[gnu::always_inline]] void work_off(Take&& take) {
+    take(rows);
+    take(next);
   }
 };
 

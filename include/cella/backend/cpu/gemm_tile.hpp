@@ -2,6 +2,7 @@
 // compiled once per element type.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cella/backend/cpu/gemm_operand.hpp>
 #include <cstdint>
@@ -23,8 +24,9 @@ struct register_tile {
 /// Where a tile finds its operands.
 enum class tile_form {
   strided,
-  indirect,  ///< row k of B at `b + b_rows[k]`
-  packed     ///< A is a panel of `panel_rows`, B one of the tile's columns: constant strides
+  by_columns,  ///< A lies column by column: `a_row` is 1
+  indirect,    ///< row k of B at `b + b_rows[k]`
+  packed       ///< A is a panel of `panel_rows`, B one of the tile's columns, filled up with zeros
 };
 
 /// One tile of C = A B: element (i, k) of A at `a[i * a_row + k * a_column]`, row k of B at
@@ -44,18 +46,31 @@ struct tile_task {
   bool accumulate;  // add to what C holds
 };
 
-/// Computes a tile, and takes a step of `side` for each summand.
+/// Computes a tile, and does what it can of `side` meanwhile: a step for each summand.
 template <class T, int Rows, int Vectors, bool Whole, tile_form Form, class Side>
 [[gnu::noinline]] void multiply_tile(const tile_task<T>& task, Side& side) {
   constexpr int L = lanes<T>;
   constexpr int prefetch_distance = 16;
-  const int last = Whole ? L : task.last;
   constexpr bool packed = Form == tile_form::packed, indirect = Form == tile_form::indirect;
-  const std::int64_t row = packed ? 1 : task.a_row;
+  constexpr bool contiguous_a = packed || Form == tile_form::by_columns;
+  constexpr bool asks_for_b = !packed && !indirect;
+  const int last = Whole ? L : task.last;
+  const std::int64_t row = contiguous_a ? 1 : task.a_row;
   const std::int64_t a_step = packed ? panel_rows : task.a_column;
   const std::int64_t b_step = packed ? register_tile<T>::columns : task.b_row;
-  const T* a = task.a;
+  // A pointer for every four rows of A. With one for all of them, compilers keep the offset of each
+  // row, which takes more registers than there are; the empty statements hide from them that the
+  // pointers are related.
+  constexpr int group = contiguous_a ? Rows : 4, groups = (Rows + group - 1) / group;
+  const T* a[groups];
+#pragma GCC unroll 16
+  for (int g = 0; g < groups; ++g) {
+    a[g] = task.a + g * group * row;
+    asm("" : "+r"(a[g]));
+  }
   const T* b = task.b;
+  [[maybe_unused]] const T* b_ahead = b + prefetch_distance * b_step;
+  asm("" : "+r"(b_ahead));
   [[maybe_unused]] const std::int64_t* b_rows = task.b_rows;
   // g++ keeps the accumulators in registers only if every loop over them is unrolled by pragma.
   vec<T> sum[Rows][Vectors];
@@ -64,49 +79,68 @@ template <class T, int Rows, int Vectors, bool Whole, tile_form Form, class Side
 #pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j) sum[i][j] = vec<T>(T(0));
   }
-  Side here = side;
   const auto add_summand = [&]() __attribute__((always_inline)) {
     if constexpr (indirect) b = task.b + *b_rows++;
     vec<T> y[Vectors];
 #pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j) {
-      y[j] = Whole || j + 1 < Vectors ? load_unaligned(b + j * L) : load_first(b + j * L, last);
-      if constexpr (!indirect) __builtin_prefetch(b + j * L + prefetch_distance * b_step);
+      const bool whole = Whole || packed || j + 1 < Vectors;
+      y[j] = whole ? load_unaligned(b + j * L) : load_first(b + j * L, last);
+      if constexpr (asks_for_b) __builtin_prefetch(b_ahead + j * L);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
-      const vec<T> x(a[i * row]);
+      const vec<T> x(a[i / group][i % group * row]);
 #pragma GCC unroll 8
       for (int j = 0; j < Vectors; ++j) sum[i][j] = multiply_add(x, y[j], sum[i][j]);
     }
-    a += a_step;
+#pragma GCC unroll 16
+    for (int g = 0; g < groups; ++g) a[g] += a_step;
     if constexpr (!indirect) b += b_step;
+    if constexpr (asks_for_b) b_ahead += b_step;
   };
-  int k = 0;
-  for (const int steps = here.steps_within(task.depth); k < steps; ++k) {
-    here.step();
-    add_summand();
-  }
-  if constexpr (packed) {
-    for (; k + 1 < task.depth; k += 2) {
+  // Two summands at a time: the shorter loop takes up to a tenth longer.
+  int left = task.depth;
+  side.work_off([&](auto& work) __attribute__((always_inline)) {
+    const auto taken = int(std::min<std::int64_t>(left, work.steps)) / 2 * 2;
+    if (taken <= 0) return;
+    auto here = work;
+    for (int k = 0; k < taken; k += 2) {
+      here.step();
       add_summand();
+      here.step();
       add_summand();
     }
+    left -= taken;
+    here.steps -= taken;
+    work = here;
+  });
+  for (; left > 1; left -= 2) {
+    add_summand();
+    add_summand();
   }
-  for (; k < task.depth; ++k) add_summand();
-  side = here;
+  if (left > 0) add_summand();
+  T* c = task.c;
+  const std::int64_t c_row = task.c_row;
+  if (task.accumulate) {
+    const T* from = c;
 #pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i) {
+    for (int i = 0; i < Rows; ++i, from += c_row) {
+#pragma GCC unroll 8
+      for (int j = 0; j < Vectors; ++j) {
+        const bool whole = Whole || j + 1 < Vectors;
+        sum[i][j] = sum[i][j] + (whole ? load_unaligned(from + j * L) : load_first(from + j * L, last));
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i, c += c_row) {
 #pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j) {
-      T* c = task.c + i * task.c_row + j * L;
-      const bool whole = Whole || j + 1 < Vectors;
-      if (task.accumulate)
-        sum[i][j] = sum[i][j] + (whole ? load_unaligned(c) : load_first(c, last));
-      if (whole) {
-        store_unaligned(c, sum[i][j]);
+      if (Whole || j + 1 < Vectors) {
+        store_unaligned(c + j * L, sum[i][j]);
       } else {
-        store_first(c, last, sum[i][j]);
+        store_first(c + j * L, last, sum[i][j]);
       }
     }
   }
@@ -119,8 +153,11 @@ inline constexpr auto tile_kernels = [] {
   using kernel = void (*)(const tile_task<T>&, Side&);
   constexpr int rows = register_tile<T>::rows - lowest + 1;
   constexpr int vectors = register_tile<T>::vectors - narrowest + 1;
-  // Masks cost nothing with AVX-512: one set of kernels serves both.
-  constexpr bool whole = !register_tile<T>::many_registers;
+  // With AVX-512 one set of kernels serves both, where a masked load does not matter: it takes a
+  // place among the multiplications.
+  constexpr bool large = lowest > 1;
+  constexpr bool whole =
+      !register_tile<T>::many_registers || (large && Form != tile_form::packed);
   std::array<std::array<std::array<kernel, vectors>, rows>, 2> table{};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((table[0][I / vectors][I % vectors] =
