@@ -99,25 +99,28 @@ template <class T, int Rows, int Vectors, bool Whole, tile_form Form, class Side
     if constexpr (!indirect) b += b_step;
     if constexpr (asks_for_b) b_ahead += b_step;
   };
-  // Two summands at a time: the shorter loop takes up to a tenth longer.
+  // Two summands a turn where compilers have the registers for it: a loop of one takes up to a
+  // tenth longer.
+  constexpr int together = contiguous_a ? 2 : 1;
   int left = task.depth;
   side.work_off([&](auto& work) __attribute__((always_inline)) {
-    const auto taken = int(std::min<std::int64_t>(left, work.steps)) / 2 * 2;
-    if (taken <= 0) return;
+    const auto turns = int(std::min<std::int64_t>(left, work.steps)) / together;
+    if (turns <= 0) return;
     auto here = work;
-    for (int k = 0; k < taken; k += 2) {
-      here.step();
-      add_summand();
-      here.step();
-      add_summand();
+    for (int k = 0; k < turns; ++k) {
+#pragma GCC unroll 2
+      for (int i = 0; i < together; ++i) {
+        here.step();
+        add_summand();
+      }
     }
-    left -= taken;
-    here.steps -= taken;
+    left -= turns * together;
+    here.steps -= turns * together;
     work = here;
   });
-  for (; left > 1; left -= 2) {
-    add_summand();
-    add_summand();
+  for (; left >= together; left -= together) {
+#pragma GCC unroll 2
+    for (int i = 0; i < together; ++i) add_summand();
   }
   if (left > 0) add_summand();
   T* c = task.c;
