@@ -78,9 +78,10 @@ struct candidates::memory {
             s.walk.dilation[d]};
   }
   std::int64_t packed_size() const {
-    std::int64_t n = elements(s.filter_size());
+    std::int64_t n = elements(s.filter_size()) * cpu::weight_gradient_slices<T>(blocks);
     if (has_kernel(convolution_algorithm::minimal, s))
-      n = std::max(n, winograd::filter_size(s.channels / L, s.filters / L, L));
+      n = std::max(n, cpu::winograd::gradient_slices<T>(blocks) *
+                          cpu::winograd::gradient_sums_size<T>(blocks));
     return n + std::int64_t{L} * 1024;
   }
   std::int64_t scratch_size() const {
@@ -95,8 +96,7 @@ struct candidates::memory {
       bytes =
           std::max({bytes, cpu::winograd::scratch<T>(forward, blocks.in_blocks, blocks.out_blocks),
                     cpu::winograd::scratch<T>(backward, blocks.out_blocks, blocks.in_blocks)});
-      n = std::max(n, winograd::gradient_tiles_size(blocks.in_blocks, blocks.out_blocks,
-                                                    forward.count(), L));
+      n = std::max(n, cpu::winograd::gradient_tiles_size<T>(blocks));
     }
     return std::max(n, bytes / std::int64_t{sizeof(T)}) + 1024;
   }
@@ -199,8 +199,7 @@ struct candidates::memory {
     } else {
       cpu::blocked_weight_gradient<T>({0, cpu::blocked_weight_gradient_units<T>(e)}, e,
                                       image.data(), result.data(), packed.data());
-      cpu::finish_filters<T>({0, e.out_blocks}, e.in_blocks, e.taps(), packed.data(),
-                             store_runs{filter.data()});
+      cpu::finish_filters<T>({0, e.out_blocks}, e, packed.data(), store_runs{filter.data()});
     }
   }
   void run_winograd(convolution_pass p) {
@@ -219,12 +218,9 @@ struct candidates::memory {
           {0, w::units<T>(w::backward_tiles(e), e.out_blocks, e.in_blocks)}, e, result.data(),
           packed.data(), store_vectors{image.data()}, scratch.scratch());
     } else {
-      for (int k = 0; k < w::gradient_chunks<T>(e); ++k) {
-        w::transform_gradient_tiles<T>({0, e.in_blocks + e.out_blocks}, e, k, image.data(),
-                                       result.data(), scratch.data());
-        w::multiply_gradient_tiles<T>({0, w::gradient_units(e)}, e, k, scratch.data(),
-                                      packed.data());
-      }
+      for (int k = 0; k < w::gradient_phases<T>(e); ++k)
+        w::sum_gradients<T>({0, w::gradient_phase_units<T>(e, k)}, e, k, image.data(),
+                            result.data(), scratch.data(), packed.data());
       w::finish_gradient<T>({0, e.out_blocks}, e, packed.data(), store_runs{filter.data()});
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/passes/plan_places.hpp>
+#include <cella/passes/sample_slices.hpp>
 
 namespace cella {
 
@@ -104,6 +105,10 @@ class plan_operands : public plan_places {
           t.in[backward ? at + 2 : at] = place_of_result(s.anchor, k);
         }
         e = {x[0], x[1], x.shape.size(2, x.rank())};
+        const int slices = norm_slices(x[0], x[1] / (a == layout::blocked ? options_.lanes : 1));
+        if (slices > 1)
+          t.scratch = fresh(std::int64_t{2} * slices * x[1] *
+                            std::int64_t(size_of(options_.element)));
         break;
       }
       case step_kind::cross_entropy:
@@ -161,15 +166,21 @@ class plan_operands : public plan_places {
     const bool minimal = choose_in_blocks(shape, pass_of(g.nodes[std::size_t(s.anchor)]),
                                           options_.convolutions) == convolution_algorithm::minimal;
     t.extents[11] = kept | (minimal ? 2 : 0) | (shape.depthwise() ? 4 : 0);
-    const std::int64_t elements =
-        minimal ? winograd::filter_size(image[1] / L, filter[0] / L, L) : filter.size();
-    t.in[3] = fresh(elements * size, kept);
+    const int in_blocks = image[1] / L, out_blocks = filter[0] / L;
+    std::int64_t elements =
+        minimal ? winograd::filter_size(in_blocks, out_blocks, L) : filter.size();
     if (minimal && weights) {
       const int tiles =
           winograd::tiles(image[0], w.positions(image[2], 3, 0), w.positions(image[3], 3, 1));
-      t.scratch =
-          fresh(winograd::gradient_tiles_size(image[1] / L, filter[0] / L, tiles, L) * size);
+      const int slices = winograd::gradient_slices(in_blocks, out_blocks, tiles, L, int(size));
+      elements *= slices;
+      // With several slices, each thread has tiles of its own.
+      if (slices == 1)
+        t.scratch = fresh(winograd::gradient_tiles_size(in_blocks, out_blocks, tiles, L) * size);
+    } else if (weights && !few && !shape.depthwise()) {
+      elements *= sample_slices(image[0], elements * size);
     }
+    t.in[3] = fresh(elements * size, kept);
     if (few) {
       const tensor_type y = g.type(weights ? s.operands[1] : s.anchor);
       const std::int64_t rows = (y[2] - 1) * w.stride[0] + filter[2];

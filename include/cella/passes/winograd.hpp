@@ -23,8 +23,16 @@ constexpr std::int64_t filter_size(int in_blocks, int out_blocks, int lanes) {
   return products * plane(std::int64_t{in_blocks} * out_blocks * lanes, lanes);
 }
 
-/// A weight gradient transforms tiles in this many chunks: each is to stay near the core until it
-/// is multiplied, but each is two steps of the plan, too.
+/// A weight gradient may be taken over slices of the tiles, each with sums of its own and the work
+/// of one thread, as in sample_slices.hpp. With larger sums, threads share the products of a chunk.
+constexpr int gradient_slices(int in_blocks, int out_blocks, int tiles, int lanes, int size) {
+  const std::int64_t bytes = filter_size(in_blocks, out_blocks, lanes) * size;
+  const int most = bytes <= (64 << 10) ? 4 : bytes <= (640 << 10) ? 2 : 1;
+  return std::clamp(tiles, 1, most);
+}
+
+/// The tiles of a slice are transformed in this many chunks: each is to stay near the core until it
+/// is multiplied, but each is two steps of the plan, too, if there is one slice.
 constexpr int gradient_chunks(int in_blocks, int out_blocks, int tiles, int lanes) {
   const std::int64_t elements = products * std::int64_t{in_blocks + out_blocks} * tiles * lanes;
   constexpr std::int64_t near = 1 << 17;

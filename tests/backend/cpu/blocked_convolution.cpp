@@ -74,12 +74,12 @@ void check_direct(const blocked_convolution_extents& e, std::mt19937& random) {
     blocked_input_gradient<T>(u, e, dy.data(), filters.data(), store_blocks<T>{dx.data()});
   });
   CHECK(r.error_in_blocks(r.dx, dx, r.in, e.in_plane()) < tolerance<T>);
-  aligned<T> sums(blocked_weight_sums<T>(e));
+  aligned<T> sums(weight_gradient_slices<T>(e) * filter_elements<T>(e));
   in_parts(blocked_weight_gradient_units<T>(e), [&](work_range u) {
     blocked_weight_gradient<T>(u, e, x.data(), dy.data(), sums.data());
   });
   in_parts(e.out_blocks, [&](work_range u) {
-    finish_filters<T>(u, e.in_blocks, e.taps(), sums.data(), store_runs<T>{dw.data()});
+    finish_filters<T>(u, e, sums.data(), store_runs<T>{dw.data()});
   });
   CHECK(worst<T>(r.dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
 }
@@ -111,19 +111,15 @@ void check_winograd(const blocked_convolution_extents& e, std::mt19937& random) 
     winograd_input_gradient<T>(u, e, dy.data(), filters.data(), store_blocks<T>{dx.data()}, bytes);
   });
   CHECK(r.error_in_blocks(r.dx, dx, r.in, e.in_plane()) < tolerance<T>);
-  const int tiles = forward.count();
-  aligned<T> transformed(
-      cella::winograd::gradient_tiles_size(e.in_blocks, e.out_blocks, tiles, lanes<T>));
-  for (int k = 0; k < cpu::winograd::gradient_chunks<T>(e); ++k) {
-    in_parts(e.in_blocks + e.out_blocks, [&](work_range u) {
-      cpu::winograd::transform_gradient_tiles<T>(u, e, k, x.data(), dy.data(), transformed.data());
-    });
-    in_parts(cpu::winograd::gradient_units(e), [&](work_range u) {
-      cpu::winograd::multiply_gradient_tiles<T>(u, e, k, transformed.data(), filters.data());
+  aligned<T> tiles(cpu::winograd::gradient_tiles_size<T>(e));
+  aligned<T> sums(cpu::winograd::gradient_slices<T>(e) * cpu::winograd::gradient_sums_size<T>(e));
+  for (int k = 0; k < cpu::winograd::gradient_phases<T>(e); ++k) {
+    in_parts(cpu::winograd::gradient_phase_units<T>(e, k), [&](work_range u) {
+      cpu::winograd::sum_gradients<T>(u, e, k, x.data(), dy.data(), tiles.data(), sums.data());
     });
   }
   in_parts(e.out_blocks, [&](work_range u) {
-    cpu::winograd::finish_gradient<T>(u, e, filters.data(), store_runs<T>{dw.data()});
+    cpu::winograd::finish_gradient<T>(u, e, sums.data(), store_runs<T>{dw.data()});
   });
   CHECK(worst<T>(r.dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
 }
@@ -220,7 +216,9 @@ TEST_CASE_TEMPLATE("direct kernels in blocks follow double precision, all three 
         // One block of filters alone, whose gradient takes three taps at a time; in the second
         // image no pixel has all three inside.
         square(2, 2, 9, 1, 3, 1, 1), square(2, 1, 2, 1, 7, 1, 3), square(1, 2, 9, 1, 4, 1, 1),
-        square(1, 1, 8, 1, 2, 1, 0), square(1, 1, 9, 4, 3, 1, 1), square(1, 1, 10, 1, 5, 2, 2)}) {
+        square(1, 1, 8, 1, 2, 1, 0), square(1, 1, 9, 4, 3, 1, 1), square(1, 1, 10, 1, 5, 2, 2),
+        // The gradient of small filters is summed in slices of the samples, this one's at once.
+        square(7, 1, 5, 1, 3, 1, 1), square(3, 7, 6, 7, 3, 1, 1)}) {
     CAPTURE(e.height);
     CAPTURE(e.kernel_height);
     CAPTURE(e.stride_vertical);
@@ -237,8 +235,8 @@ TEST_CASE_TEMPLATE("Winograd's kernels follow double precision, all three passes
   for (const auto& e :
        {square(1, 1, 16, 1, 3, 1, 1), square(2, 2, 13, 3, 3, 1, 1), square(3, 1, 11, 4, 3, 1, 0),
         square(1, 3, 14, 1, 3, 1, 2), square(17, 1, 3, 2, 3, 1, 1),
-        // Gradients of filters in several chunks of tiles.
-        square(5, 2, 29, 1, 3, 1, 1), square(9, 4, 21, 4, 3, 1, 1)}) {
+        // Gradients of filters in several chunks of tiles, in slices and in one.
+        square(5, 2, 29, 1, 3, 1, 1), square(9, 4, 21, 4, 3, 1, 1), square(2, 9, 13, 8, 3, 1, 1)}) {
     CAPTURE(e.height);
     CAPTURE(e.padding_top);
     check_winograd<T>(e, random);

@@ -108,13 +108,10 @@ struct biased {
                 value + load_first(bias + column, count) + vec<T>(static_cast<T>(row)));
     for (int i = 0; i < count; ++i) ++visits[offset + i];
   }
-  int list_lines(int height, int width, std::int64_t offset, std::int64_t row_step, const void** to,
-                 int most) const {
+  int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to,
+                int most) const {
     int count = 0;
-    for (int i = 0; i < height; ++i) {
-      for (int j = 0; j < width && count < most; ++j)
-        to[count++] = target + offset + i * row_step + j;
-    }
+    for (int i = 0; i < height && count < most; ++i) to[count++] = target + offset + i * row_step;
     return count;
   }
 };
@@ -213,6 +210,8 @@ TEST_CASE_TEMPLATE("a product equals its definition for every layout of its oper
                     {14, 3 * L + 1, 31},
                     {15, 5 * L, L},
                     {29, 33, 37},
+                    // With gaps, rows of B lie as far apart as those of packed strips.
+                    {29, register_tile<T>::columns - 3, 37},
                     {3, 61, L + 1},
                     {4, 2 * L - 1, 2 * L + 3},
                     {43, 6 * L, 101},

@@ -1,11 +1,13 @@
 // Batch norm by a batch's own statistics, and its gradient: one pass that sums, one that applies.
-// Images are plain, [samples][channels][pixels], or in blocks of L channels.
+// Images are plain, [samples][channels][pixels], or in blocks of L channels. Where there are few
+// blocks, the sums are taken over slices of the samples, for the sake of threads, and then added.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/simd.hpp>
 #include <cella/backend/work_range.hpp>
+#include <cella/passes/sample_slices.hpp>
 #include <cmath>
 #include <cstdint>
 
@@ -16,6 +18,15 @@ struct norm_extents {
   int samples{}, blocks{}, pixels{};
 
   constexpr double count() const { return double(samples) * pixels; }
+  constexpr int slices() const { return norm_slices(samples, blocks); }
+  constexpr int sum_units() const { return slices() * blocks; }
+};
+
+/// Two sums for each channel, and the elements from those of a slice to the next.
+template <class T>
+struct norm_sums {
+  T *u, *v;
+  std::int64_t slice{};
 };
 
 /// What the channels are normalized by.
@@ -78,15 +89,16 @@ void store_channel(T* p, int block, vec<T> value) {
     store_first(p + block, 1, value);
 }
 
-/// Sums u and v over samples and pixels: `term(offset, count)` yields both at a vector.
+/// Sums u and v over some samples and all pixels: `term(offset, count)` yields both at a vector.
 template <class T, bool Blocked, class Term>
-[[gnu::always_inline]] inline std::array<vec<T>, 2> channel_sums(const norm_extents& e, int block,
+[[gnu::always_inline]] inline std::array<vec<T>, 2> channel_sums(const norm_extents& e,
+                                                                 work_range samples, int block,
                                                                  Term term) {
   std::array<vec<T>, 4> u, v, row_u, row_v;
   u.fill(vec<T>(T{0}));
   v.fill(vec<T>(T{0}));
   const std::int64_t plane = norm_plane<T, Blocked>(e);
-  for (int n = 0; n < e.samples; ++n) {
+  for (int n = samples.first; n < samples.last; ++n) {
     const std::int64_t start = (std::int64_t{n} * e.blocks + block) * plane;
     // Each image by itself first, which keeps the rounding error small.
     row_u.fill(vec<T>(T{0}));
@@ -105,6 +117,29 @@ template <class T, bool Blocked, class Term>
   return {joined<T, Blocked>(u), joined<T, Blocked>(v)};
 }
 
+/// The sums of units [first, last) of slices times blocks: `term(block)` yields the term above.
+template <class T, bool Blocked, class Term>
+[[gnu::always_inline]] inline void sum_slices(work_range units, const norm_extents& e,
+                                              const norm_sums<T>& sums, Term term) {
+  for (int i = units.first; i < units.last; ++i) {
+    const int k = i / e.blocks, b = i % e.blocks;
+    const auto [u, v] =
+        channel_sums<T, Blocked>(e, part_of(e.samples, e.slices(), k), b, term(b));
+    store_channel<T, Blocked>(sums.u + k * sums.slice, b, u);
+    store_channel<T, Blocked>(sums.v + k * sums.slice, b, v);
+  }
+}
+/// A block's sums over all slices.
+template <class T, bool Blocked>
+std::array<vec<T>, 2> added(const norm_extents& e, const norm_sums<T>& sums, int block) {
+  vec<T> u = channel_value<T, Blocked>(sums.u, block), v = channel_value<T, Blocked>(sums.v, block);
+  for (int k = 1; k < e.slices(); ++k) {
+    u = u + channel_value<T, Blocked>(sums.u + k * sums.slice, block);
+    v = v + channel_value<T, Blocked>(sums.v + k * sums.slice, block);
+  }
+  return {u, v};
+}
+
 template <class T>
 [[gnu::always_inline]] inline vec<T> some(const T* p, int count) {
   return count == lanes<T> ? load_unaligned(p) : load_first(p, count);
@@ -112,20 +147,30 @@ template <class T>
 
 }  // namespace detail
 
-/// Mean and variance (divided by the count) of each channel. One pass: sums are taken of
-/// differences from the channel's first pixel, which keeps them small. Units: blocks.
+/// What mean and variance are computed from, in one pass: sums of differences from the channel's
+/// first pixel, which keeps them small, and of their squares. Units: e.sum_units().
 template <class T, bool Blocked>
-[[gnu::noinline]] void batch_moments(work_range units, const norm_extents& e, const T* x, T* mean,
-                                     T* variance) {
-  const vec<T> share(static_cast<T>(1 / e.count()));
-  for (int b = units.first; b < units.last; ++b) {
-    const T* first = x + b * detail::norm_plane<T, Blocked>(e);
-    const vec<T> origin = detail::channel_value<T, Blocked>(first, 0);
-    const auto [s, q] = detail::channel_sums<T, Blocked>(e, b, [&](std::int64_t i, int count) {
+[[gnu::noinline]] void sum_moments(work_range units, const norm_extents& e, const T* x,
+                                   const norm_sums<T>& sums) {
+  detail::sum_slices<T, Blocked>(units, e, sums, [&](int b) {
+    const vec<T> origin =
+        detail::channel_value<T, Blocked>(x + b * detail::norm_plane<T, Blocked>(e), 0);
+    return [=](std::int64_t i, int count) {
       vec<T> d = detail::some(x + i, count) - origin;
       if (count < lanes<T>) d = keep(first_bits(count), d);
       return std::array{d, d * d};
-    });
+    };
+  });
+}
+/// Mean and variance (divided by the count) of each channel; the sums may lie there. Units: blocks.
+template <class T, bool Blocked>
+void finish_moments(work_range units, const norm_extents& e, const T* x, const norm_sums<T>& sums,
+                    T* mean, T* variance) {
+  const vec<T> share(static_cast<T>(1 / e.count()));
+  for (int b = units.first; b < units.last; ++b) {
+    const vec<T> origin =
+        detail::channel_value<T, Blocked>(x + b * detail::norm_plane<T, Blocked>(e), 0);
+    const auto [s, q] = detail::added<T, Blocked>(e, sums, b);
     const vec<T> m = s * share;
     detail::store_channel<T, Blocked>(mean, b, m + origin);
     detail::store_channel<T, Blocked>(variance, b, maximum(q * share - m * m, vec<T>(T{0})));
@@ -157,16 +202,24 @@ template <class T, bool Blocked, class Sink>
   }
 }
 
-/// The gradients of gamma and beta. Units: blocks.
+/// What the gradients of gamma and beta are computed from. Units: e.sum_units().
 template <class T, bool Blocked>
-[[gnu::noinline]] void batch_norm_sums(work_range units, const norm_extents& e, const T* x,
-                                       const T* dy, norm_factors<T> f, T* gamma, T* beta) {
-  for (int b = units.first; b < units.last; ++b) {
-    const vec<T> mean = detail::channel_value<T, Blocked>(f.mean, b);
-    const auto [g, gx] = detail::channel_sums<T, Blocked>(e, b, [&](std::int64_t i, int count) {
+[[gnu::noinline]] void sum_norm_gradients(work_range units, const norm_extents& e, const T* x,
+                                          const T* dy, const T* means, const norm_sums<T>& sums) {
+  detail::sum_slices<T, Blocked>(units, e, sums, [&](int b) {
+    const vec<T> mean = detail::channel_value<T, Blocked>(means, b);
+    return [=](std::int64_t i, int count) {
       const vec<T> d = detail::some(dy + i, count);
-      return std::array{d, d * (detail::some(x + i, count) - mean)};
-    });
+      return std::array{d * (detail::some(x + i, count) - mean), d};
+    };
+  });
+}
+/// The gradients of gamma and beta; the sums may lie there. Units: blocks.
+template <class T, bool Blocked>
+void finish_norm_gradients(work_range units, const norm_extents& e, const norm_factors<T>& f,
+                           const norm_sums<T>& sums, T* gamma, T* beta) {
+  for (int b = units.first; b < units.last; ++b) {
+    const auto [gx, g] = detail::added<T, Blocked>(e, sums, b);
     const vec<T> variance = detail::channel_value<T, Blocked>(f.variance, b);
     detail::store_channel<T, Blocked>(
         gamma, b, gx * detail::reciprocal_root<T>(variance + vec<T>(f.epsilon)));

@@ -58,10 +58,11 @@ struct blocked_step {
   constexpr bool depthwise() const { return convolves() && (extent(11) & 4); }
 
   // Phases: a convolution packs its filters, pads a stem's image, then computes. A weight gradient
-  // pads, sums, then finishes; Winograd's transforms and sums a chunk of tiles after the other.
+  // pads, sums, then finishes; Winograd's may transform and sum a chunk of tiles after the other.
+  // The sums of a batch norm are taken in slices, if at all, which are then added.
   constexpr int phases() const {
-    if (weights() && minimal()) return 2 * cpu::winograd::gradient_chunks<T>(window()) + 1;
-    if (norms()) return 2;
+    if (weights() && minimal()) return cpu::winograd::gradient_phases<T>(window()) + 1;
+    if (norms()) return norm().slices() > 1 ? 3 : 2;
     return !convolves() ? 1 : stem() ? 3 : 2;
   }
 
@@ -77,7 +78,7 @@ struct blocked_step {
     }
     if (minimal() && weights()) {
       if (phase + 1 == phases()) return e.out_blocks;
-      return phase % 2 == 0 ? e.in_blocks + e.out_blocks : cpu::winograd::gradient_units(e);
+      return cpu::winograd::gradient_phase_units<T>(e, phase);
     }
     if (minimal() && phase == 1) {
       return backward() ? cpu::winograd::units<T>(cpu::winograd::backward_tiles(e), e.out_blocks,
@@ -98,7 +99,8 @@ struct blocked_step {
         return pooling().planes;
       case step_kind::batch_norm:
       case step_kind::batch_norm_gradient:
-        return phase == 0 ? norm().blocks : norm().samples * norm().blocks;
+        if (phase == 0) return norm().sum_units();
+        return phase + 1 < phases() ? norm().blocks : norm().samples * norm().blocks;
       default:
         return extent(0) * (extent(1) / L);
     }
@@ -107,7 +109,11 @@ struct blocked_step {
   /// Bytes for each thread.
   constexpr std::int64_t scratch() const {
     const auto e = window();
-    if (!minimal() || weights()) return 0;
+    if (!minimal()) return 0;
+    if (weights()) {
+      const bool own = cpu::winograd::gradient_slices<T>(e) > 1;
+      return own ? cpu::winograd::gradient_tiles_size<T>(e) * std::int64_t{sizeof(T)} : 0;
+    }
     return backward() ? cpu::winograd::scratch<T>(cpu::winograd::backward_tiles(e), e.out_blocks,
                                                   e.in_blocks)
                       : cpu::winograd::scratch<T>(cpu::winograd::forward_tiles(e), e.in_blocks,

@@ -4,15 +4,20 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/blocked_layout.hpp>
+#include <cella/passes/sample_slices.hpp>
 
 namespace cella::cpu {
 
-/// Units of the sums, and elements of `sums`: [out_blocks][in_blocks][taps][L in][L out].
+/// Units of the sums, and elements of `sums`: [slices][out_blocks][in_blocks][taps][L in][L out].
 template <class T>
 constexpr int blocked_weight_gradient_units(const blocked_convolution_extents& e);
 template <class T>
-constexpr std::int64_t blocked_weight_sums(const blocked_convolution_extents& e) {
+constexpr std::int64_t filter_elements(const blocked_convolution_extents& e) {
   return std::int64_t{e.out_blocks} * e.in_blocks * e.taps() * lanes<T> * lanes<T>;
+}
+template <class T>
+constexpr int weight_gradient_slices(const blocked_convolution_extents& e) {
+  return sample_slices(e.samples, filter_elements<T>(e) * std::int64_t{sizeof(T)});
 }
 template <class T>
 void blocked_weight_gradient(work_range units, const blocked_convolution_extents& e, const T* x,
@@ -36,16 +41,22 @@ template <class T, class Sink>
     for (int k = 0; k < L; ++k) sink(square[k], start + k * filter + e, L);
   }
 }
-/// Hands the sums to a plain sink as filters [out_blocks L][in_blocks L][taps]. Units: blocks of
-/// output channels.
+/// Adds up the slices and hands the sums to a plain sink as filters [out_blocks L][in_blocks
+/// L][taps]. Units: blocks of output channels.
 template <class T, class Sink>
-void finish_filters(work_range units, int in_blocks, int taps, const T* sums, const Sink& sink) {
+void finish_filters(work_range units, const blocked_convolution_extents& e, T* sums,
+                    const Sink& sink) {
   constexpr int L = lanes<T>;
+  const int block = e.taps() * L * L;
   for (int o = units.first; o < units.last; ++o) {
-    for (int b = 0; b < in_blocks; ++b) {
-      const std::int64_t block = std::int64_t{o} * in_blocks + b;
-      hand_over_filters<T>(in_blocks, taps, sums + block * taps * L * L,
-                           (std::int64_t{o} * L * in_blocks + b) * L * taps, sink);
+    for (int b = 0; b < e.in_blocks; ++b) {
+      T* const total = sums + (std::int64_t{o} * e.in_blocks + b) * block;
+      for (int k = 1; k < weight_gradient_slices<T>(e); ++k) {
+        const T* const slice = total + k * filter_elements<T>(e);
+        for (int i = 0; i < block; i += L) store(total + i, load(total + i) + load(slice + i));
+      }
+      hand_over_filters<T>(e.in_blocks, e.taps(), total,
+                           (std::int64_t{o} * L * e.in_blocks + b) * L * e.taps(), sink);
     }
   }
 }
@@ -91,7 +102,7 @@ template <class T, int Blocks, int Taps>
   for (int row = 0; row < r.rows; ++row) {
     const T* x = r.x + row * r.x_row;
     const T* dy = r.dy + row * r.dy_row;
-    for (int column = 0; column < r.columns; ++column, x += r.x_column, dy += L) {
+    const auto add_pixel = [&]() __attribute__((always_inline)) {
       vec<T> d[Blocks];
 #pragma GCC unroll 3
       for (int j = 0; j < Blocks; ++j) d[j] = load_shared(dy + j * r.dy_block);
@@ -105,7 +116,15 @@ template <class T, int Blocks, int Taps>
             sum[i][t * Blocks + j] = multiply_add(v, d[j], sum[i][t * Blocks + j]);
         }
       }
+      x += r.x_column;
+      dy += L;
+    };
+    int left = r.columns;
+    for (; left > 1; left -= 2) {
+      add_pixel();
+      add_pixel();
     }
+    if (left > 0) add_pixel();
   }
 #pragma GCC unroll 8
   for (int i = 0; i < C; ++i) {
@@ -152,30 +171,28 @@ constexpr blocked_convolution_extents as_rows(blocked_convolution_extents e) {
   return e;
 }
 
-}  // namespace detail
-
+/// Register tiles of filters.
 template <class T>
-constexpr int blocked_weight_gradient_units(const blocked_convolution_extents& e) {
-  return detail::gradient_groups(e.out_blocks) * e.in_blocks *
-         (lanes<T> / detail::gradient_channels<T>)*e.kernel_height;
+constexpr int gradient_units_of_slice(const blocked_convolution_extents& e) {
+  return gradient_groups(e.out_blocks) * e.in_blocks * (lanes<T> / gradient_channels<T>) *
+         e.kernel_height;
 }
-
+/// The sums over some samples.
 template <class T>
-void blocked_weight_gradient(work_range units, const blocked_convolution_extents& extents,
-                             const T* x, const T* dy, T* sums) {
-  constexpr int L = lanes<T>, C = detail::gradient_channels<T>, parts = L / C;
-  const auto e = detail::as_rows(extents);
+void sum_weight_gradient(work_range units, work_range samples, const blocked_convolution_extents& e,
+                         const T* x, const T* dy, T* sums) {
+  constexpr int L = lanes<T>, C = gradient_channels<T>, parts = L / C;
   const std::int64_t in_plane = e.in_plane() * L, out_plane = e.out_plane() * L;
   const std::int64_t sum_block = std::int64_t{e.in_blocks} * e.taps() * L * L;
-  const int chunk = detail::gradient_chunk_rows<T>(e);
-  for (int n = 0; n < e.samples; ++n) {
+  const int chunk = gradient_chunk_rows<T>(e);
+  for (int n = samples.first; n < samples.last; ++n) {
     for (int first = 0; first < e.out_height; first += chunk) {
-      const bool start = n == 0 && first == 0;
+      const bool start = n == samples.first && first == 0;
       for (int u = units.first; u < units.last; ++u) {
         const int i = u % e.kernel_height, part = u / e.kernel_height % parts;
         const int b = u / e.kernel_height / parts % e.in_blocks;
-        const int o = u / e.kernel_height / parts / e.in_blocks * detail::gradient_blocks;
-        const int blocks = std::min(detail::gradient_blocks, e.out_blocks - o);
+        const int o = u / e.kernel_height / parts / e.in_blocks * gradient_blocks;
+        const int blocks = std::min(gradient_blocks, e.out_blocks - o);
         T* const sum = sums + (std::int64_t{o} * e.in_blocks + b) * e.taps() * L * L +
                        i * e.kernel_width * L * L + part * C * L;
         const work_range rows =
@@ -190,7 +207,7 @@ void blocked_weight_gradient(work_range units, const blocked_convolution_extents
           if (rows.empty() || columns.empty()) return;
           const int row = rows.first * e.stride_vertical - e.padding_top + i;
           const int column = columns.first * e.stride_horizontal - e.padding_left + tap;
-          detail::add_products<T>(
+          add_products<T>(
               blocks, taps,
               {x + (std::int64_t{n} * e.in_blocks + b) * in_plane +
                    (std::int64_t{row} * e.width + column) * L + part * C,
@@ -200,9 +217,9 @@ void blocked_weight_gradient(work_range units, const blocked_convolution_extents
                std::int64_t{e.stride_horizontal} * L, std::int64_t{e.out_width} * L, out_plane},
               sum + tap * L * L, sum_block);
         };
-        const int most_taps = blocks == 1 ? detail::gradient_taps : 1;
-        for (int j = 0; j < e.kernel_width; j += most_taps) {
-          const int taps = std::min(most_taps, e.kernel_width - j);
+        const int taps_at_once = blocks == 1 ? gradient_taps : 1;
+        for (int j = 0; j < e.kernel_width; j += taps_at_once) {
+          const int taps = std::min(taps_at_once, e.kernel_width - j);
           if (start) {
             for (int k = 0; k < blocks * taps; ++k)
               std::memset(sum + (j + k % taps) * L * L + k / taps * sum_block, 0,
@@ -219,6 +236,26 @@ void blocked_weight_gradient(work_range units, const blocked_convolution_extents
         }
       }
     }
+  }
+}
+
+}  // namespace detail
+
+template <class T>
+constexpr int blocked_weight_gradient_units(const blocked_convolution_extents& e) {
+  return weight_gradient_slices<T>(e) * detail::gradient_units_of_slice<T>(e);
+}
+
+template <class T>
+void blocked_weight_gradient(work_range units, const blocked_convolution_extents& extents,
+                             const T* x, const T* dy, T* sums) {
+  const auto e = detail::as_rows(extents);
+  const int slices = weight_gradient_slices<T>(e), each = detail::gradient_units_of_slice<T>(e);
+  for (int k = units.first / each; k * each < units.last; ++k) {
+    const work_range part{std::max(units.first - k * each, 0),
+                          std::min(units.last - k * each, each)};
+    detail::sum_weight_gradient<T>(part, part_of(e.samples, slices, k), e, x, dy,
+                                   sums + k * filter_elements<T>(e));
   }
 }
 

@@ -39,7 +39,7 @@ struct lowered_in_blocks : step_facts<P, I> {
     } else if constexpr (s.kind == step_kind::convolution_weight_gradient && Phase == 0) {
       blocked_weight_gradient<T>(units, e, in(0), in(1), in(3));
     } else if constexpr (s.kind == step_kind::convolution_weight_gradient) {
-      finish_filters<T>(units, e.in_blocks, e.taps(), in(3), plain_epilogue(m));
+      finish_filters<T>(units, e, in(3), plain_epilogue(m));
     } else if constexpr (s.kind == step_kind::max_pool) {
       blocked_max_pool<T>(units, step.pooling(), in(0), out(0), out(1));
     } else if constexpr (s.kind == step_kind::unpool) {
@@ -64,16 +64,31 @@ struct lowered_in_blocks : step_facts<P, I> {
       else
         return plain_epilogue(m);
     };
-    if constexpr (s.kind == step_kind::batch_norm && Phase == 0) {
-      batch_moments<T, in_blocks>(units, e, in(0), in(3), in(4));
-    } else if constexpr (s.kind == step_kind::batch_norm) {
-      batch_norm<T, in_blocks>(units, e, in(0), {in(1), in(3), in(4), epsilon}, in(2), epilogue());
-    } else if constexpr (Phase == 0) {
-      batch_norm_sums<T, in_blocks>(units, e, in(0), in(2), {in(1), in(3), in(4), epsilon}, in(5),
-                                    in(6));
+    // The last phase applies; before it, sums are taken, and finished, by themselves if there are
+    // several slices.
+    constexpr bool forward = s.kind == step_kind::batch_norm, several = e.slices() > 1;
+    constexpr bool applies = Phase == (several ? 2 : 1);
+    T* const first = in(forward ? 3 : 5);
+    T* const second = in(forward ? 4 : 6);
+    const norm_factors<T> factors{in(1), in(3), in(4), epsilon};
+    if constexpr (applies && forward) {
+      batch_norm<T, in_blocks>(units, e, in(0), factors, in(2), epilogue());
+    } else if constexpr (applies) {
+      batch_norm_gradient<T, in_blocks>(units, e, in(0), in(2), factors, first, second, epilogue());
     } else {
-      batch_norm_gradient<T, in_blocks>(units, e, in(0), in(2), {in(1), in(3), in(4), epsilon},
-                                        in(5), in(6), epilogue());
+      norm_sums<T> sums{first, second};
+      if constexpr (several) {
+        T* const scratch = m.at<T>(s.scratch);
+        sums = {scratch, scratch + extent(1), 2 * extent(1)};
+      }
+      if constexpr (Phase == 0 && forward)
+        sum_moments<T, in_blocks>(units, e, in(0), sums);
+      else if constexpr (Phase == 0)
+        sum_norm_gradients<T, in_blocks>(units, e, in(0), in(2), in(3), sums);
+      if constexpr ((Phase == 1 || !several) && forward)
+        finish_moments<T, in_blocks>(units, e, in(0), sums, first, second);
+      else if constexpr (Phase == 1 || !several)
+        finish_norm_gradients<T, in_blocks>(units, e, factors, sums, first, second);
     }
   }
   /// A convolution or a gradient by Winograd's minimal filtering.
@@ -86,10 +101,9 @@ struct lowered_in_blocks : step_facts<P, I> {
     T* const filters = m.at<T>(s.in[3]);
     if constexpr (step.weights() && Phase + 1 == step.phases())
       winograd::finish_gradient<T>(units, e, filters, plain_epilogue(m));
-    else if constexpr (step.weights() && Phase % 2 == 0)
-      winograd::transform_gradient_tiles<T>(units, e, Phase / 2, first, second, m.at<T>(s.scratch));
     else if constexpr (step.weights())
-      winograd::multiply_gradient_tiles<T>(units, e, Phase / 2, m.at<const T>(s.scratch), filters);
+      winograd::sum_gradients<T>(units, e, Phase, first, second,
+                                 s.scratch.valid() ? m.at<T>(s.scratch) : reinterpret_cast<T*>(scratch), filters);
     else if constexpr (Phase == 0)
       winograd::transform_filters<T, step.backward()>(units, e.in_blocks, e.out_blocks, second,
                                                       filters);
