@@ -146,6 +146,9 @@ struct gemm_plan {
     constexpr int block = cache * 9 / 16 / int(sizeof(T));
     blocks.cut_rows(block, block / 2, depth);
     blocks.set_passes(passes, depth);
+    // Threads share the larger operand. Where it is A, they also find their part of it near, and
+    // leave theirs of C where it is needed: rows are samples, mostly, and those are always shared so.
+    blocks.row_by_row = !blocks.in_place() && p.rows >= p.columns;
     // Without partial sums there is no need to go through A again.
     if (passes == 1 && !blocks.keep_b()) blocks.block_strips = blocks.strips;
   }

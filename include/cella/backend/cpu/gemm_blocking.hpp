@@ -8,7 +8,8 @@
 
 namespace cella::cpu::detail {
 
-/// How a product of rows x columns is cut up. Units of work are register tiles, column by column.
+/// How a product of rows x columns is cut up. Units of work are register tiles, column by column or
+/// row by row.
 template <class T>
 struct blocking {
   static constexpr int tile_rows = register_tile<T>::rows;
@@ -23,6 +24,7 @@ struct blocking {
   bool pack_b{};            // strips of B are put together
   bool given_b{};           // strips of B are packed already
   bool prefetch_b{};        // those are asked for
+  bool row_by_row{};        // the order of the units
   int block_tiles{};        // rows of A that are copied at once
   int block_strips{};       // columns that are gone through for each block of A
   int band_tiles{};         // rows whose partial sums are kept between passes

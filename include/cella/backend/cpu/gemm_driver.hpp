@@ -321,17 +321,21 @@ void multiply_tiles(const blocking<T>& plan, work_range rows, work_range strips,
 /// Units [first, last) as at most three rectangles of tiles.
 template <class T, class Source>
 void multiply_units(const blocking<T>& plan, work_range units, Source&& source, T* scratch) {
-  const int tall = plan.row_tiles;
+  // Lines are columns of tiles, or rows.
+  const int length = plan.row_by_row ? plan.strips : plan.row_tiles;
   for (int first = units.first; first < units.last;) {
-    const int strip = first / tall, row = first % tall;
-    work_range rows{row, tall}, strips{strip, strip + 1};
-    if (row == 0 && units.last - first >= tall) {
-      strips.last = strip + (units.last - first) / tall;
+    const int line = first / length, place = first % length;
+    work_range lines{line, line + 1}, places{place, length};
+    if (place == 0 && units.last - first >= length) {
+      lines.last = line + (units.last - first) / length;
     } else {
-      rows.last = std::min(tall, row + units.last - first);
+      places.last = std::min(length, place + units.last - first);
     }
-    multiply_tiles(plan, rows, strips, source, scratch);
-    first += rows.size() * strips.size();
+    if (plan.row_by_row)
+      multiply_tiles(plan, lines, places, source, scratch);
+    else
+      multiply_tiles(plan, places, lines, source, scratch);
+    first += lines.size() * places.size();
   }
 }
 
