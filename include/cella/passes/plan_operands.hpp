@@ -107,8 +107,8 @@ class plan_operands : public plan_places {
         e = {x[0], x[1], x.shape.size(2, x.rank())};
         const int slices = norm_slices(x[0], x[1] / (a == layout::blocked ? options_.lanes : 1));
         if (slices > 1)
-          t.scratch = fresh(std::int64_t{2} * slices * x[1] *
-                            std::int64_t(size_of(options_.element)));
+          t.scratch =
+              fresh(std::int64_t{2} * slices * x[1] * std::int64_t(size_of(options_.element)));
         break;
       }
       case step_kind::cross_entropy:

@@ -273,6 +273,17 @@ TEST_CASE_TEMPLATE("long products are packed and summed in passes without loss",
   check<T>({33, 1100, 400}, layout::rows, layout::rows, epilogue::bias);
 }
 
+TEST_CASE_TEMPLATE("long columns times few are computed transposed", T, float, double) {
+  for (const sizes s : {sizes{112, 28, 70}, sizes{131, 2, 33}, sizes{230, 17, 1}, sizes{300, 27, 500}}) {
+    for (layout b : {layout::rows, layout::gapped_rows}) {
+      for (epilogue what : {epilogue::store, epilogue::add, epilogue::bias}) {
+        check<T>(s, layout::columns, b, what);
+        check<T>(s, layout::gapped_columns, b, what, 2);
+      }
+    }
+  }
+}
+
 TEST_CASE_TEMPLATE("adding to what is there works for every method", T, float, double) {
   for (layout b : {layout::rows, layout::columns, layout::scattered}) {
     for (const sizes s :
@@ -314,11 +325,12 @@ TEST_CASE("an empty product has no work and needs no scratch") {
 TEST_CASE_TEMPLATE("results do not depend on how the units are shared out, bit for bit", T, float,
                    double) {
   std::mt19937 random(5);
-  const sizes all[]{{61, 150, 801}, {271, 150, 801}, {1, 300, 40},
-                    {3, 300, 40},   {300, 1, 40},    {30, 61, 20}};
+  const sizes all[]{{61, 150, 801}, {271, 150, 801}, {1, 300, 40},  {3, 300, 40},
+                    {300, 1, 40},   {30, 61, 20},    {300, 19, 40}};
   for (const sizes& s : all) {
     for (layout b_layout : {layout::rows, layout::columns}) {
-      const operand<T> a(s.rows, s.depth, layout::rows, 2, false, random);
+      const layout a_layout = s.columns == 19 ? layout::columns : layout::rows;
+      const operand<T> a(s.rows, s.depth, a_layout, 2, false, random);
       const operand<T> b(s.depth, s.columns, b_layout, 2, false, random);
       product<T> p{
           .rows = s.rows, .columns = s.columns, .depth = s.depth, .a = a.view, .b = b.view};

@@ -123,8 +123,7 @@ template <class T, bool Blocked, class Term>
                                               const norm_sums<T>& sums, Term term) {
   for (int i = units.first; i < units.last; ++i) {
     const int k = i / e.blocks, b = i % e.blocks;
-    const auto [u, v] =
-        channel_sums<T, Blocked>(e, part_of(e.samples, e.slices(), k), b, term(b));
+    const auto [u, v] = channel_sums<T, Blocked>(e, part_of(e.samples, e.slices(), k), b, term(b));
     store_channel<T, Blocked>(sums.u + k * sums.slice, b, u);
     store_channel<T, Blocked>(sums.v + k * sums.slice, b, v);
   }

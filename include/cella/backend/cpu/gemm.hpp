@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace cella::cpu {
 
@@ -71,6 +72,17 @@ void gemm(const product<T, S>& p, const Sink& sink, std::byte* scratch) {
 
 namespace detail {
 
+/// The product of which C is the transposed one.
+template <class T, class S>
+constexpr product<T, S> exchange(product<T, S> p) {
+  std::swap(p.rows, p.columns);
+  std::swap(p.a, p.b);
+  std::swap(p.a_batch, p.b_batch);
+  p.a = p.a.transposed();
+  p.b = p.b.transposed();
+  return p;
+}
+
 enum class gemm_method {
   nothing,      // no element
   dot_rows,     // one row (or few) times a transposed matrix: dot products
@@ -84,11 +96,13 @@ template <class T>
 struct gemm_plan {
   gemm_method method{};
   blocking<T> blocks{};
-  int units{};  // of one product of the batch
+  int units{};       // of one product of the batch
+  bool exchanged{};  // C is computed transposed, in place
 
   static constexpr int L = lanes<T>;
   static constexpr int wide = 8 * L;  // columns of one unit of `sum_rows`
   static constexpr int few_rows = 4;
+  static constexpr int few_columns = 28;  // of which a factor is worth reading in place
 
   template <class S>
   constexpr explicit gemm_plan(const product<T, S>& p) {
@@ -109,13 +123,28 @@ struct gemm_plan {
       units = (p.rows + L - 1) / L;
     } else {
       method = gemm_method::tiles;
-      blocks = blocking<T>(p.rows, p.columns);
-      choose_packing(p);
+      if (is_narrow(p)) {
+        const product<T, S> turned = exchange(p);
+        blocks = blocking<T>(turned.rows, turned.columns);
+        choose_packing(turned);
+        exchanged = blocks.in_place();
+      }
+      if (!exchanged) {
+        blocks = blocking<T>(p.rows, p.columns);
+        choose_packing(p);
+      }
       units = blocks.units();
     }
   }
 
  private:
+  /// Long columns side by side times few columns: a tile would read A in short pieces of far rows.
+  /// Transposed, it reads whole rows of it, once.
+  template <class S>
+  static constexpr bool is_narrow(const product<T, S>& p) {
+    return std::is_same_v<S, T> && p.columns <= few_columns && p.rows >= 4 * few_columns &&
+           p.a.row == 1 && p.a.column != 1 && p.b.column == 1 && p.columns > 1;
+  }
   // Packing pays for an operand that is read often, or that lies badly: far strides cost a cache
   // line and a page each. The limits were measured.
   template <class S>
@@ -124,8 +153,8 @@ struct gemm_plan {
     constexpr bool converts = !std::is_same_v<S, T>;  // which packing does
     const auto bytes_of_b = std::int64_t{p.depth} * p.columns * size;
     const auto bytes_over_a = std::int64_t{p.depth} * p.a.column * size;
-    const bool short_b =
-        bytes_of_b <= small_cache || p.rows <= 28 || (p.rows <= 56 && p.b.row * size <= page);
+    const bool short_b = bytes_of_b <= small_cache || p.rows <= few_columns ||
+                         (p.rows <= 56 && p.b.row * size <= page);
     blocks.pack_b = !p.packed_b && (converts || p.b.column != 1 || !short_b);
     blocks.copy_a = converts || (p.a.column != 1 && p.a.row != 1) ||
                     (p.a.column != 1 && blocks.strips >= 2 && bytes_over_a > 16 * small_cache) ||
@@ -147,7 +176,8 @@ struct gemm_plan {
     blocks.cut_rows(block, block / 2, depth);
     blocks.set_passes(passes, depth);
     // Threads share the larger operand. Where it is A, they also find their part of it near, and
-    // leave theirs of C where it is needed: rows are samples, mostly, and those are always shared so.
+    // leave theirs of C where it is needed: rows are samples, mostly, and those are always shared
+    // so.
     blocks.row_by_row = !blocks.in_place() && p.rows >= p.columns;
     // Without partial sums there is no need to go through A again.
     if (passes == 1 && !blocks.keep_b()) blocks.block_strips = blocks.strips;
@@ -207,12 +237,14 @@ struct product_source {
 };
 
 /// Tiles of a product whose operands are read `in_place`, without the loops over blocks, which for
-/// small matrices cost more than the tiles.
+/// small matrices cost more than the tiles. `exchanged`: each is transposed before it is handed
+/// over.
 template <class T>
-void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range units,
-                       std::int64_t offset, const any_sink<T>& sink) {
+void multiply_in_place(const product<T>& p, const blocking<T>& plan, bool exchanged,
+                       work_range units, std::int64_t offset, const any_sink<T>& sink) {
   constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
   alignas(64) T tile[blocking<T>::tile_rows * tile_columns];
+  alignas(64) T turned[panel_rows * tile_columns];
   std::array<const void*, most_rows> listed;
   side_prefetch nothing;
   tile_task<T> task{};
@@ -230,20 +262,28 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, work_range 
     task.b = p.b.data + column;
     for (; left > 0 && t < plan.row_tiles; ++t, --left) {
       const int i = plan.first_row(t), height = plan.first_row(t + 1) - i;
-      const std::int64_t at = offset + i * p.c_row + column;
-      const tile_output<T> output = output_of(sink, at, p.c_row);
+      // The part of C that this is.
+      const int row = exchanged ? column : i, first = exchanged ? i : column;
+      const int rows_of_c = exchanged ? width : height;
+      const std::int64_t at = offset + row * p.c_row + first;
+      const tile_output<T> output = exchanged ? tile_output<T>{} : output_of(sink, at, p.c_row);
       task.a = p.a.data + i * p.a.row;
       task.c = output.c ? output.c : tile;
       task.c_row = output.c ? output.row : tile_columns;
       task.accumulate = output.add;
       side_rows rows{listed.data(), 0};
       if (!output.c && far)
-        rows.steps = sink.list_rows(height, at, p.c_row, listed.data(), int(listed.size()));
+        rows.steps = sink.list_rows(rows_of_c, at, p.c_row, listed.data(), int(listed.size()));
       if (plan.a_along_rows)
         multiply_ahead(height, vectors, task, rows);
       else
         multiply_beside<tile_form::strided>(height, vectors, task, nothing, rows);
-      if (!output.c) sink.hand_over(tile, tile_columns, height, width, at, p.c_row, i, column);
+      if (exchanged) {
+        pack_panel(height, width, tile, tile_columns, 1, turned, panel_rows);
+        sink.hand_over(turned, panel_rows, width, height, at, p.c_row, row, first);
+      } else if (!output.c) {
+        sink.hand_over(tile, tile_columns, height, width, at, p.c_row, row, first);
+      }
     }
   }
 }
@@ -355,7 +395,8 @@ void multiply(const product<T, S>& p, const any_sink<T>& sink, std::byte* scratc
       default: {
         if constexpr (std::is_same_v<S, T>) {
           if (!p.packed_b && plan.blocks.in_place()) {
-            multiply_in_place(one, plan.blocks, part, offset, sink);
+            multiply_in_place(plan.exchanged ? exchange(one) : one, plan.blocks, plan.exchanged,
+                              part, offset, sink);
             break;
           }
         }

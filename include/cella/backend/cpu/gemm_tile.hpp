@@ -122,7 +122,9 @@ template <class T, int Rows, int Vectors, bool Whole, tile_form Form, class Side
 #pragma GCC unroll 2
     for (int i = 0; i < together; ++i) add_summand();
   }
-  if (left > 0) add_summand();
+  if constexpr (together > 1) {
+    if (left > 0) add_summand();
+  }
   T* c = task.c;
   const std::int64_t c_row = task.c_row;
   if (task.accumulate) {
@@ -132,7 +134,8 @@ template <class T, int Rows, int Vectors, bool Whole, tile_form Form, class Side
 #pragma GCC unroll 8
       for (int j = 0; j < Vectors; ++j) {
         const bool whole = Whole || j + 1 < Vectors;
-        sum[i][j] = sum[i][j] + (whole ? load_unaligned(from + j * L) : load_first(from + j * L, last));
+        sum[i][j] =
+            sum[i][j] + (whole ? load_unaligned(from + j * L) : load_first(from + j * L, last));
       }
     }
   }
@@ -159,8 +162,7 @@ inline constexpr auto tile_kernels = [] {
   // With AVX-512 one set of kernels serves both, where a masked load does not matter: it takes a
   // place among the multiplications.
   constexpr bool large = lowest > 1;
-  constexpr bool whole =
-      !register_tile<T>::many_registers || (large && Form != tile_form::packed);
+  constexpr bool whole = !register_tile<T>::many_registers || (large && Form != tile_form::packed);
   std::array<std::array<std::array<kernel, vectors>, rows>, 2> table{};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((table[0][I / vectors][I % vectors] =

@@ -102,8 +102,9 @@ struct lowered_in_blocks : step_facts<P, I> {
     if constexpr (step.weights() && Phase + 1 == step.phases())
       winograd::finish_gradient<T>(units, e, filters, plain_epilogue(m));
     else if constexpr (step.weights())
-      winograd::sum_gradients<T>(units, e, Phase, first, second,
-                                 s.scratch.valid() ? m.at<T>(s.scratch) : reinterpret_cast<T*>(scratch), filters);
+      winograd::sum_gradients<T>(
+          units, e, Phase, first, second,
+          s.scratch.valid() ? m.at<T>(s.scratch) : reinterpret_cast<T*>(scratch), filters);
     else if constexpr (Phase == 0)
       winograd::transform_filters<T, step.backward()>(units, e.in_blocks, e.out_blocks, second,
                                                       filters);

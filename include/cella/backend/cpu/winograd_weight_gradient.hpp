@@ -132,8 +132,8 @@ void sum_gradients(work_range units, const blocked_convolution_extents& e, int p
   }
 }
 
-/// Adds up the slices, transforms the sums back and hands them to a plain sink as filters: (value, offset, count).
-/// Units: blocks of output channels.
+/// Adds up the slices, transforms the sums back and hands them to a plain sink as filters: (value,
+/// offset, count). Units: blocks of output channels.
 template <class T, class Sink>
 void finish_gradient(work_range units, const blocked_convolution_extents& e, const T* sums,
                      const Sink& sink) {
