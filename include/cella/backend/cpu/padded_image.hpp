@@ -40,6 +40,8 @@ struct padded_image {
   constexpr std::int64_t size() const { return channels * channel(); }
   /// Offset of position (y, x) of the padded axes.
   constexpr std::int64_t at(int y, int x) const {
+    if (vertical.phases == 1 && horizontal.phases == 1)
+      return std::int64_t{y} * horizontal.length + x;
     const int phase = y % vertical.phases * horizontal.phases + x % horizontal.phases;
     return phase * plane() + std::int64_t{y / vertical.phases} * horizontal.length +
            x / horizontal.phases;
@@ -81,16 +83,17 @@ void copy_padded(const padded_image& image, const T* from, T* to) {
     for (int i = 0; i < v.size; ++i, from += h.size) {
       const int y = v.before + i;
       if (y < 0 || y >= v.length * v.phases) continue;
+      if (h.phases == 1) {
+        const int x = std::max(0, h.before), first = x - h.before;
+        copy_row(from + first, std::min(h.length - x, h.size - first), to + image.at(y, x));
+        continue;
+      }
       for (int x = std::max(0, h.before), end = x + h.phases; x < end; ++x) {
         T* target = to + image.at(y, x);
         const int first = x - h.before;
         const int room = h.length - x / h.phases;
         const int count = std::min(room, divide_up(h.size - first, h.phases));
-        if (h.phases == 1) {
-          copy_row(from + first, count, target);
-        } else {
-          for (int j = 0; j < count; ++j) target[j] = from[first + j * h.phases];
-        }
+        for (int j = 0; j < count; ++j) target[j] = from[first + j * h.phases];
       }
     }
   }

@@ -121,9 +121,9 @@ template <class T>
 #endif
 }
 
-/// `Channels` output channels, 1 or 2 output rows, up to 2 vectors of columns from `x0` on.
-/// Results, pooled or not, go to `results`: 2 vectors for each channel.
-template <pooling Pool, int Channels, class T>
+/// `Channels` output channels, 1 or 2 output rows, up to 2 vectors of columns from `x0` on, of which
+/// all may be read if `Whole`. Results, pooled or not, go to `results`: 2 vectors for each channel.
+template <pooling Pool, int Channels, bool Whole, class T>
 [[gnu::noinline]] void pixel_tile(const convolution_extents& e, const T* x, const T* w, int channel,
                                   int row, int x0, int columns, T* results) {
   constexpr int L = lanes<T>, rows = Pool == pooling::none ? 1 : 2;
@@ -145,8 +145,9 @@ template <pooling Pool, int Channels, class T>
         vec<T> value[2 * rows];
 #pragma GCC unroll 2
         for (int r = 0; r < rows; ++r) {
-          value[2 * r] = load_first(p + r * next_row, n0);
-          value[2 * r + 1] = load_first(p + r * next_row + L, n1);
+          const T* q = p + r * next_row;
+          value[2 * r] = Whole ? load_unaligned(q) : load_first(q, n0);
+          value[2 * r + 1] = Whole ? load_unaligned(q + L) : load_first(q + L, n1);
         }
 #pragma GCC unroll 8
         for (int o = 0; o < Channels; ++o) {
@@ -213,6 +214,18 @@ template <pooling Pool, int Pixels, int Stride, class T>
   }
 }
 
+/// How many elements of the image a `pixel_tile` may read, beginning with the first: whole vectors
+/// in the last row and under the last tap.
+template <pooling Pool, class T>
+constexpr std::int64_t reach_of_pixels(const convolution_extents& e, int row, int x0) {
+  constexpr int side = Pool == pooling::none ? 1 : 2;
+  const std::int64_t last_row = std::int64_t{row * side + side - 1} * e.vertical.stride +
+                                std::int64_t{e.vertical.kernel - 1} * e.vertical.dilation;
+  const std::int64_t above = std::int64_t{e.in_channels - 1} * e.vertical.size + last_row;
+  return above * e.horizontal.size + x0 + (e.horizontal.kernel - 1) * e.horizontal.dilation +
+         2 * lanes<T>;
+}
+
 template <pooling Pool, class T>
 void convolve_pixels(const convolution_extents& e, const T* x, const T* w, const any_sink<T>& sink,
                      work_range units) {
@@ -224,9 +237,12 @@ void convolve_pixels(const convolution_extents& e, const T* x, const T* w, const
   for (int row = units.first; row < units.last; ++row) {
     for (int x0 = 0; x0 < used; x0 += 2 * L) {
       const int width = std::min(2 * L, used - x0), pixel = row * columns + x0 / side;
+      const bool whole = reach_of_pixels<Pool, T>(e, row, x0) <= e.in_channels * e.input_size();
       for (int o = 0, channels = 0; o < e.out_channels; o += channels) {
         const auto tile = [&]<int Channels>() {
-          pixel_tile<Pool, Channels>(e, x, w, o, row, x0, width, results);
+          const auto compute =
+              whole ? &pixel_tile<Pool, Channels, true, T> : &pixel_tile<Pool, Channels, false, T>;
+          compute(e, x, w, o, row, x0, width, results);
           channels = Channels;
         };
         const int left = e.out_channels - o;
