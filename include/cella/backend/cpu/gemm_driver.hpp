@@ -50,9 +50,9 @@ tile_output<T> output_of(const any_sink<T>& sink, std::int64_t offset, std::int6
 /// A tile that asks for what is `next` and for `rows`.
 template <tile_form Form, class T>
 void multiply_beside(int height, int vectors, const tile_task<T>& task, side_prefetch& next,
-                     side_rows rows) {
+                     side_rows& rows) {
   if (is_large_tile<T>(height, vectors)) {
-    rows.ask(rows.steps % 2);  // tiles take two steps at a time
+    rows.spread(task.depth);
     side_pair both{rows, next};
     multiply_tile<Form>(height, task, both);
   } else {
@@ -63,7 +63,7 @@ void multiply_beside(int height, int vectors, const tile_task<T>& task, side_pre
 
 /// A tile that asks for A as it goes.
 template <class T>
-void multiply_ahead(int height, int vectors, const tile_task<T>& task, side_rows rows) {
+void multiply_ahead(int height, int vectors, const tile_task<T>& task, side_rows& rows) {
   rows.ask(rows.steps);
   if (is_large_tile<T>(height, vectors)) {
     side_ahead ahead{task.a, task.a_column};
@@ -285,7 +285,7 @@ class tile_loops {
     for (int i = 0; i < height; ++i) listed_[std::size_t(i)] = output.c + i * output.row;
     return height;
   }
-  void multiply(int height, int vectors, const tile_task<T>& task, side_rows rows) {
+  void multiply(int height, int vectors, const tile_task<T>& task, side_rows& rows) {
     side_prefetch& next = next_b_.steps > 0 ? next_b_ : next_a_;
     if constexpr (Source::indirect) {
       rows.ask(rows.steps);

@@ -113,7 +113,7 @@ template <class T, class S>
 //
 // What register tiles do beside their own work: they ask for operands of later tiles, so that far
 // memory is waited for behind the arithmetic. `work_off` hands each kind of work to its argument,
-// which takes some of its `steps()`.
+// which takes some of its `steps`, one for each summand.
 
 struct no_side_work {
   template <class Take>
@@ -181,9 +181,21 @@ struct side_rows {
   /// Lines of a row: register tiles are two vectors wide.
   static constexpr int lines = vector_registers == 32 ? 2 : 1;
   const void* const* next{};
-  std::int64_t steps{};  // still to come
+  int pace = 1, waiting = 1;  // steps from one row to the next, and to the first
+  std::int64_t steps{};       // still to come: rows, until they are spread
 
+  /// Spreads the rows over half of so many steps: in a burst they would hold up the tile's own
+  /// operands, which come from the second-level cache. Asks for those beyond at once.
+  void spread(int over) {
+    constexpr int apart = 16;
+    const auto beyond = std::max(std::int64_t{0}, steps - over / 2);
+    ask(beyond + (steps - beyond) % 2);  // tiles take two steps at a time
+    if (steps > 0) pace = std::clamp(over / (2 * int(steps)), 1, apart);
+    steps *= pace;
+  }
   [[gnu::always_inline]] void step() {
+    if (--waiting > 0) return;
+    waiting = pace;
     const char* at = static_cast<const char*>(*next);
     for (int i = 0; i < lines; ++i) __builtin_prefetch(at + i * 64, 0, 2);
     ++next;
@@ -197,8 +209,8 @@ struct side_rows {
 
 /// What this tile's results will touch, and then what a later one reads.
 struct side_pair {
-  side_rows rows;
-  // Not a copy: to copy back what the tile has just stored would wait for its results to be stored.
+  // No copies: to copy what has just been stored would wait for earlier results to be stored.
+  side_rows& rows;
   side_prefetch& next;
 
   template <class Take>
