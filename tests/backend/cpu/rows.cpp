@@ -6,6 +6,8 @@
 #include <cella/ops/compute.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 #include <random>
 #include <span>
 #include <vector>
@@ -95,27 +97,48 @@ TEST_CASE("rows are read by index, and NaN where the table has none") {
   const std::vector<float> table{1, 2, 3, 4, 5, 6};
   const std::int32_t indices[] = {2, 0, 3, -1};
   std::vector<float> y(8, 9.0f);
-  gather_rows(table.data(), 3, 2, indices, 4, y.data());
+  gather_rows({0, 1}, {3, 2, 4}, table.data(), indices, y.data());
   CHECK(std::vector<float>(y.begin(), y.begin() + 4) == std::vector<float>{5, 6, 1, 2});
   for (std::size_t i = 4; i < 8; ++i) CHECK(std::isnan(y[i]));
+}
+
+TEST_CASE("rows are read in units") {
+  const indexed_rows e{7, 1000, 11};
+  std::vector<double> table(7 * 1000), y(11 * 1000, -1.0);
+  std::iota(table.begin(), table.end(), 0.0);
+  std::vector<std::int64_t> indices;
+  for (int i = 0; i < 11; ++i) indices.push_back(i * i % 7);
+  CHECK(gather_units(e) == 3);
+  for (int u = gather_units(e); u-- > 0;)
+    gather_rows({u, u + 1}, e, table.data(), indices.data(), y.data());
+  for (int i = 0; i < 11; ++i) {
+    const auto from = table.begin() + indices[std::size_t(i)] * 1000;
+    CHECK(std::equal(from, from + 1000, y.begin() + i * 1000));
+  }
 }
 
 TEST_CASE("rows add up where their indices are equal, and are dropped where the table has none") {
   const std::vector<double> x{1, 2, 3, 4, 5, 6, 7, 8};
   const std::int32_t indices[] = {1, 1, 5, 0};
   std::vector<double> table(6, 9.0);
-  scatter_rows(x.data(), indices, 4, 3, 2, table.data());
+  std::array<std::byte, 3> scratch{};
+  scatter_rows({0, 1}, {3, 2, 4}, x.data(), indices, table.data(), scratch.data());
   CHECK(table == std::vector<double>{7, 8, 4, 6, 0, 0});
 }
 TEST_CASE_TEMPLATE("rows of any width add up", T, float, double) {
-  for (int width : {1, 3, lanes<T> - 1, lanes<T>, lanes<T> + 1, 3 * lanes<T>, 3 * lanes<T> + 2}) {
+  for (int width :
+       {1, 3, lanes<T> - 1, lanes<T>, lanes<T> + 1, 3 * lanes<T>, 3 * lanes<T> + 2, 150}) {
     CAPTURE(width);
     std::vector<T> x;
     for (int i = 0; i < 20 * width; ++i) x.push_back(T(i % 7 - 3));
     std::vector<std::int64_t> indices;
     for (int i = 0; i < 20; ++i) indices.push_back(i * i % 5);
     std::vector<T> table(std::size_t(5 * width) + 1, T(9)), expected(table.size(), T(0));
-    scatter_rows(x.data(), indices.data(), 20, 5, width, table.data());
+    // In turn from the last unit on, as threads might.
+    const indexed_rows e{5, width, 20};
+    std::array<std::byte, 5> scratch{};
+    for (int u = scatter_units(e); u-- > 0;)
+      scatter_rows({u, u + 1}, e, x.data(), indices.data(), table.data(), scratch.data());
     for (int i = 0; i < 20 * width; ++i)
       expected[std::size_t(int(indices[std::size_t(i / width)]) * width + i % width)] +=
           x[std::size_t(i)];

@@ -82,8 +82,9 @@ void blocked_max_pool(work_range units, const blocked_window& e, const T* x, T* 
   }
 }
 
-/// Adds each value where its position points: image from pooled values. Units: planes.
-template <class T>
+/// Adds each value where its position points: image from pooled values; `Past` the
+/// caches. Units: planes.
+template <class T, bool Past = false>
 void blocked_unpool(work_range units, const blocked_window& e, const T* values, const T* positions,
                     T* image) {
   constexpr int L = lanes<T>;
@@ -108,7 +109,7 @@ void blocked_unpool(work_range units, const blocked_window& e, const T* values, 
             sum += xsimd::select(here, load(values + from), vec<T>(T{0}));
           }
         }
-        store(to, sum);
+        store_vector<Past>(to, sum);
       }
     }
   }

@@ -140,6 +140,41 @@ consteval auto lift_term() {
     (std::make_integer_sequence<int, int(n.operand_count)>{});
   }
 }
+/// Bytes of a result that few caches hold until another step reads it.
+inline constexpr std::int64_t beyond_caches = 32 << 20;
+
+/// Whether step `s` stores its result `n` past the caches: one that is so large, whose vectors are
+/// aligned, and which is not updated in its place, where it was just read.
+constexpr bool passes_caches(const plan_step& s, const tensor_type& type, node_id n, int lanes) {
+  if (type.bytes() < beyond_caches || is_storage_only(type.element)) return false;
+  const auto end = s.outputs.begin() + s.output_count;
+  const auto found =
+      std::find_if(s.outputs.begin(), end, [&](const step_output& o) { return o.value == n; });
+  if (found == end || found->part || found->summed || found->at.space != arena_space) return false;
+  for (int k = 0; k < s.read_count; ++k) {
+    if (s.reads[std::size_t(k)].at == found->at) return false;
+  }
+  for (const buffer_ref& in : s.in) {
+    if (in == found->at) return false;
+  }
+  const bool plain = s.arrangement == layout::plain;
+  const int rank = type.rank();
+  switch (s.kind) {
+    case step_kind::elementwise:
+      return !plain || rank <= 1 || (rank <= max_loops && type[rank - 1] % lanes == 0);
+    case step_kind::rows:
+      return s.extents[1] % lanes == 0;
+    case step_kind::batch_norm:
+    case step_kind::batch_norm_gradient:
+    case step_kind::unpool:
+      return s.arrangement == layout::blocked;
+    case step_kind::generic:
+      return type.shape.size(1, rank) % lanes == 0;
+    default:
+      return false;
+  }
+}
+
 template <class Finder, bool Stored, node_id... Results>
 consteval auto lift() {
   using P = typename Finder::program;
@@ -148,7 +183,9 @@ consteval auto lift() {
     return std::type_identity<straight_line<
         terms<typename decltype(lift_term<Finder, K, Results...>())::type...>,
         result<Stored ? Finder::place_of_result(line, Results) : Finder::place(line, Results),
-               storage_type<P::graph.nodes[std::size_t(Results)].type.element>>...>>{};
+               storage_type<P::graph.nodes[std::size_t(Results)].type.element>,
+               Stored && passes_caches(Finder::s, P::graph.type(Results), Results,
+                                       lanes<element<P::element_type>>)>...>>{};
   }
   (std::make_integer_sequence<int, int(line.count)>{});
 }
@@ -311,7 +348,7 @@ struct blocked_sink {
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int block) const {
     const blocked_cursor<T, Reads, Line::results> c{a, value, element, block};
     const auto y = Line::evaluate(c);
-    for (std::size_t k = 0; k < y.size(); ++k) store(a.out[k] + element * lanes<T>, y[k]);
+    Line::store_vectors(y, [&](std::size_t k) { return a.out[k] + element * lanes<T>; });
   }
 };
 

@@ -262,11 +262,13 @@ template <class T, int Reads, bool Lanes, bool Ragged, class Line>
     };
     auto put = [&](std::int64_t i, const auto& y, int count) __attribute__((always_inline)) {
       if constexpr (Lanes) {
-        for (std::size_t k = 0; k < y.size(); ++k) {
-          const std::int64_t element = row[k] + i;
-          store(a.out[k] + element * lanes<T>,
-                Ragged && element >= dead.from ? keep(dead.live, y[k]) : y[k]);
+        auto kept = y;
+        if constexpr (Ragged) {
+          for (std::size_t k = 0; k < y.size(); ++k)
+            kept[k] = row[k] + i >= dead.from ? keep(dead.live, y[k]) : y[k];
         }
+        Line::store_vectors(kept,
+                            [&](std::size_t k) { return a.out[k] + (row[k] + i) * lanes<T>; });
       } else {
         Line::store(a.out, y, count, [&](std::size_t k) { return row[k] + i; });
       }

@@ -143,8 +143,9 @@ struct lowered : lowered_in_blocks<P, I> {
     } else if constexpr (s.kind == step_kind::permute) {
       permute(units, permuted(), m.at<const moved>(s.in[0]), m.at<moved>(s.outputs[0].at));
     } else {
-      run_generic(m);
+      run_generic(m, units, scratch);
     }
+    if constexpr (facts::passes_caches()) finish_stores();
   }
 
   /// Units and scratch of each call, in sequence.
@@ -217,6 +218,9 @@ struct lowered : lowered_in_blocks<P, I> {
         return one_stream() ? uniform_units(g.type(s.anchor).size()) : 1;
       case step_kind::permute:
         return permute_units<moved>(permuted());
+      case step_kind::generic:
+        if (indexes_rows<gather_op>()) return gather_units(table_rows());
+        return indexes_rows<scatter_op>() ? scatter_units(table_rows()) : 1;
       default:
         return 1;
     }
@@ -243,6 +247,8 @@ struct lowered : lowered_in_blocks<P, I> {
         return attention_scratch<T>(heads());
       case step_kind::attention_gradient:
         return attention_gradient_scratch<T>(heads());
+      case step_kind::generic:
+        return indexes_rows<scatter_op>() ? scatter_scratch(table_rows()) : 0;
       default:
         return 0;
     }
@@ -463,6 +469,11 @@ struct lowered : lowered_in_blocks<P, I> {
     return (index == dtype::i32 || index == dtype::i64) &&
            n.attributes.template as<cella::detail::indexing_options>().axis == 0;
   }
+  static constexpr indexed_rows table_rows() {
+    const bool reads = is<gather_op>(g.nodes[std::size_t(s.anchor)]);
+    const tensor_type table = g.type(reads ? g.operand(s.anchor, 0) : s.anchor);
+    return {table[0], table.shape.size(1, table.rank()), g.type(g.operand(s.anchor, 1)).size()};
+  }
   /// The element type of operand k.
   template <int K>
   using operand_element = element<g.type(g.operand(s.anchor, K)).element>;
@@ -476,18 +487,17 @@ struct lowered : lowered_in_blocks<P, I> {
     return false;
   }
 
-  static void run_generic(const memory& m) {
+  static void run_generic(const memory& m, work_range units, std::byte* scratch) {
     constexpr const node& n = g.nodes[std::size_t(s.anchor)];
     if constexpr (indexes_rows<gather_op>()) {
-      constexpr tensor_type table = g.type(g.operand(s.anchor, 0));
-      gather_rows(m.at<const operand_element<0>>(s.in[0]), table[0],
-                  table.shape.size(1, table.rank()), m.at<const operand_element<1>>(s.in[1]),
-                  g.type(g.operand(s.anchor, 1)).size(), m.at<operand_element<0>>(s.outputs[0].at));
+      gather_rows(units, table_rows(), m.at<const operand_element<0>>(s.in[0]),
+                  m.at<const operand_element<1>>(s.in[1]),
+                  m.at<operand_element<0>>(s.outputs[0].at));
       return;
     } else if constexpr (indexes_rows<scatter_op>()) {
-      scatter_rows(m.at<const T>(s.in[0]), m.at<const operand_element<1>>(s.in[1]),
-                   g.type(g.operand(s.anchor, 1)).size(), n.type[0],
-                   n.type.shape.size(1, n.type.rank()), m.at<T>(s.outputs[0].at));
+      scatter_rows<facts::passes_caches()>(units, table_rows(), m.at<const T>(s.in[0]),
+                                           m.at<const operand_element<1>>(s.in[1]),
+                                           m.at<T>(s.outputs[0].at), scratch);
       return;
     } else if constexpr (searches<argmax_op>() || searches<argmin_op>()) {
       best_positions<is<argmax_op>(n)>(searched(), m.at<const T>(s.in[0]),

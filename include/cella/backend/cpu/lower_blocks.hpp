@@ -43,7 +43,7 @@ struct lowered_in_blocks : step_facts<P, I> {
     } else if constexpr (s.kind == step_kind::max_pool) {
       blocked_max_pool<T>(units, step.pooling(), in(0), out(0), out(1));
     } else if constexpr (s.kind == step_kind::unpool) {
-      blocked_unpool<T>(units, step.pooling(), in(0), in(1), out(0));
+      blocked_unpool<T, facts::passes_caches()>(units, step.pooling(), in(0), in(1), out(0));
     } else if constexpr (step.norms()) {
       run_batch_norm<Phase>(m, units);
     } else if constexpr (s.kind == step_kind::pack_blocks) {

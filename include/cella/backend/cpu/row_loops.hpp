@@ -112,10 +112,14 @@ template <class T, int Reads, int Writes, class... Numbers, class Line, row_form
         T* const to = a.out[o] + (summed ? sums : first) + i;
         vec<T> v = y[o];
         if (summed && adds) v = v + (Whole ? load_unaligned(to) : load_first(to, count));
-        if constexpr (Whole)
-          store_unaligned(to, v);
-        else
+        if constexpr (Whole) {
+          if (Line::past_caches[o])
+            store_past_caches(to, v);
+          else
+            store_unaligned(to, v);
+        } else {
           store_first(to, count, v);
+        }
       }
     };
     for (std::int64_t i = 0; i < whole; i += L) write.template operator()<true>(i, L);

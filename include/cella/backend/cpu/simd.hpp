@@ -4,6 +4,7 @@
 // form.
 #pragma once
 
+#include <bit>
 #include <cella/backend/cpu/instruction_sets.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -79,6 +80,34 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline void store_unaligned(T* p, std::type_identity_t<vec<T>> a) {
   a.store_unaligned(p);
+}
+/// Stores past the caches, so that what was there is not read first: for results that no cache
+/// holds until they are read. p is aligned. Others may read after `finish_stores`.
+template <class T>
+[[gnu::always_inline]] inline void store_past_caches(T* p, std::type_identity_t<vec<T>> a) {
+  [[maybe_unused]] const typename vec<T>::register_type bits = a;
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(p), std::bit_cast<__m512i>(bits));
+#elif defined(__AVX__)
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(p), std::bit_cast<__m256i>(bits));
+#elif defined(__SSE2__)
+  _mm_stream_si128(reinterpret_cast<__m128i*>(p), std::bit_cast<__m128i>(bits));
+#else
+  store(p, a);
+#endif
+}
+inline void finish_stores() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+/// Stores at an aligned place, `Past` the caches or not.
+template <bool Past, class T>
+[[gnu::always_inline]] inline void store_vector(T* p, std::type_identity_t<vec<T>> a) {
+  if constexpr (Past)
+    store_past_caches(p, a);
+  else
+    store(p, a);
 }
 
 /// The first n (0 <= n <= lanes) elements at p, zeros behind; touches nothing beyond p + n.

@@ -79,6 +79,15 @@ struct step_facts {
       return step_facts<P, s.side>::plain_epilogue(m);
   }
 
+  /// Whether a result is stored past the caches.
+  static constexpr bool passes_caches() {
+    for (int k = 0; k < s.output_count; ++k) {
+      const node_id n = s.outputs[std::size_t(k)].value;
+      if (n >= 0 && cpu::passes_caches(s, g.type(n), n, L)) return true;
+    }
+    return false;
+  }
+
   // ---- extents
 
   static constexpr lanes_convolution_extents lanes_window() {

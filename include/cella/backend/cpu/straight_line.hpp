@@ -158,10 +158,12 @@ struct line_values {
 
 template <class... Terms>
 struct terms {};
-/// The value of term K, which memory holds as S; void: in the type that is computed in.
-template <int K, class S = void>
+/// The value of term K, which memory holds as S; void: in the type that is computed in. `Past`: it
+/// is stored past the caches.
+template <int K, class S = void, bool Past = false>
 struct result {
   static constexpr int place = K;
+  static constexpr bool past_caches = Past;
   using stored = S;
 };
 
@@ -187,6 +189,8 @@ struct straight_line<terms<Terms...>, Results...> {
   /// Which operands are read, as bits; and which of them at the element that is computed.
   static constexpr unsigned reads = (0u | ... | reads_of_term<Terms>);
   static constexpr unsigned reads_in_step = (0u | ... | cpu::reads_in_step<Terms>);
+  /// Which results are stored past the caches.
+  static constexpr std::array past_caches{Results::past_caches...};
   /// Whether random numbers are drawn.
   static constexpr bool draws = (false || ... || cpu::draws<Terms>);
   static constexpr bool sums_up = (false || ... || cpu::sums_up<Terms>);
@@ -199,20 +203,35 @@ struct straight_line<terms<Terms...>, Results...> {
     using vector = decltype(c.number(0.0));
     return evaluate<vector>(c, std::make_integer_sequence<int, length>{});
   }
+  /// Stores whole vectors, of which result k belongs at `at(k)`: aligned, in the type that is
+  /// computed in.
+  template <class V, class Address>
+  [[gnu::always_inline]] static void store_vectors(const std::array<V, sizeof...(Results)>& y,
+                                                   Address at) {
+    std::size_t k = 0;
+    const auto put = [&]<class Result>(Result) __attribute__((always_inline)) {
+      store_vector<Result::past_caches>(at(k), y[k]);
+      ++k;
+    };
+    (put(Results{}), ...);
+  }
   /// Stores the first `count` elements of each result, at offset(k).
   template <class T, class Offset>
   [[gnu::always_inline]] static void store(const std::array<T*, sizeof...(Results)>& to,
                                            const std::array<vec<T>, sizeof...(Results)>& y,
                                            int count, Offset offset) {
     std::size_t k = 0;
-    auto put = [&](auto* p) __attribute__((always_inline)) {
-      if (count == lanes<T>)
-        store_stored(p + offset(k), y[k]);
+    const auto put = [&]<class Result>(Result) __attribute__((always_inline)) {
+      auto* const p = elements_at<typename Result::stored>(to[k]) + offset(k);
+      if (count != lanes<T>)
+        store_stored(p, y[k], count);
+      else if constexpr (Result::past_caches)
+        cpu::store_past_caches(p, y[k]);
       else
-        store_stored(p + offset(k), y[k], count);
+        store_stored(p, y[k]);
       ++k;
     };
-    (put(elements_at<typename Results::stored>(to[k])), ...);
+    (put(Results{}), ...);
   }
 
  private:
