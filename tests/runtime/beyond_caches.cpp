@@ -28,6 +28,9 @@ struct normed {
   nn::layer_norm<1024> norm{};
   constexpr var operator()(var x) const { return sum(softmax(norm(x)) * x, {1}); }
 };
+struct logarithms {
+  constexpr var operator()(var x) const { return sum(log_softmax(2 * x) * x, {1}); }
+};
 struct pooled {
   nn::conv2d<16, 64, 1> conv{};
   constexpr var operator()(var x) const {
@@ -79,7 +82,10 @@ struct looked_up {
 
 }  // namespace
 
-TEST_CASE("layer norm") { check<normed, 8192, 16, 1024>({step_kind::rows}); }
+TEST_CASE("layer norm and softmax") {
+  check<normed, 8192, 16, 1024>({step_kind::rows, step_kind::softmax});
+  check<logarithms, 8192, 16, 1024>({step_kind::softmax});
+}
 TEST_CASE("the gradient of max pooling") {
   // Short vectors are filled by the batch: then its images lie in the lanes, not in blocks.
   constexpr bool in_blocks = cpu::lanes < float >> 8;

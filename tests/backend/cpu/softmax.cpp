@@ -76,12 +76,12 @@ TEST_CASE_TEMPLATE("softmax along another axis", T, float, double) {
 TEST_CASE("a NaN makes its line NaN, and no other") {
   std::vector<float> x(3 * 20, 1.0f), y(x.size());
   x[25] = std::nanf("");
-  softmax<false, float>({0, 1}, {3, 20, 1}, x.data(), y.data());
+  softmax<false>({0, 1}, {3, 20, 1}, x.data(), y.data());
   for (std::size_t i = 0; i < y.size(); ++i) CHECK(std::isnan(y[i]) == (i / 20 == 1));
 }
 TEST_CASE("differences beyond the range of the exponential are zero, not NaN") {
   std::vector<float> x(40, -1e30f), y(x.size());
   x[3] = 1e30f;
-  softmax<false, float>({0, 1}, {1, 40, 1}, x.data(), y.data());
+  softmax<false>({0, 1}, {1, 40, 1}, x.data(), y.data());
   for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == (i == 3 ? 1.0f : 0.0f));
 }

@@ -164,6 +164,8 @@ constexpr bool passes_caches(const plan_step& s, const tensor_type& type, node_i
       return !plain || rank <= 1 || (rank <= max_loops && type[rank - 1] % lanes == 0);
     case step_kind::rows:
       return s.extents[1] % lanes == 0;
+    case step_kind::softmax:
+      return plain && type[rank - 1] % lanes == 0;
     case step_kind::batch_norm:
     case step_kind::batch_norm_gradient:
     case step_kind::unpool:

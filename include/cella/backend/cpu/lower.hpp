@@ -134,8 +134,9 @@ struct lowered : lowered_in_blocks<P, I> {
     } else if constexpr (s.kind == step_kind::rows) {
       run_rows(m, units);
     } else if constexpr (s.kind == step_kind::softmax) {
-      softmax<is<log_softmax_op>(g.nodes[std::size_t(s.anchor)])>(units, lines(), in(0),
-                                                                  m.at<T>(s.outputs[0].at));
+      constexpr bool logarithm = is<log_softmax_op>(g.nodes[std::size_t(s.anchor)]);
+      softmax<logarithm, rows_pass_caches()>(units, lines(), in(0), m.at<T>(s.outputs[0].at),
+                                             reinterpret_cast<T*>(scratch));
     } else if constexpr (s.kind == step_kind::random_stream) {
       *m.at<std::uint64_t>(s.outputs[0].at) = stream_key(m);
     } else if constexpr (s.kind == step_kind::random_uniform && one_stream()) {
@@ -247,6 +248,8 @@ struct lowered : lowered_in_blocks<P, I> {
         return attention_scratch<T>(heads());
       case step_kind::attention_gradient:
         return attention_gradient_scratch<T>(heads());
+      case step_kind::softmax:
+        return rows_pass_caches() ? size * lines().extent : 0;
       case step_kind::generic:
         return indexes_rows<scatter_op>() ? scatter_scratch(table_rows()) : 0;
       default:
@@ -428,6 +431,7 @@ struct lowered : lowered_in_blocks<P, I> {
     const search_extents e = searched();
     return {e.outer, int(e.extent), e.inner};
   }
+  static constexpr bool rows_pass_caches() { return facts::passes_caches() && lines().inner == 1; }
   /// Whether random numbers have one key, and not one for each index of leading axes.
   static constexpr bool one_stream() { return g.type(g.operand(s.anchor, 0)).size() == 2; }
   static std::uint64_t stream_key(const memory& m) {

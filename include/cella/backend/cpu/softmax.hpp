@@ -25,27 +25,29 @@ constexpr std::int64_t softmax_pieces(const softmax_extents& e) {
 }
 
 /// A row of neighbours. Three passes over what a cache holds; memory is read and written once, and
-/// fetched while exponentials are computed: the next row, and the place of this one's result.
-template <bool Logarithm, class T>
-void softmax_row(const T* x, int n, T* y) {
+/// fetched while exponentials are computed: the next row, and the place of this one's result. The
+/// exponentials are kept there, or, where results are stored past the caches, in `powers`.
+template <bool Logarithm, bool Past, class T>
+void softmax_row(const T* x, int n, T* powers, T* y) {
   constexpr int L = lanes<T>;
   const int whole = n / L * L, rest = n - whole;
   const T top = largest(x, n);
   const vec<T> offset(top);
+  if constexpr (!Past) powers = y;
   vec<T> total(T(0));
   for (int j = 0; j < whole; j += L) {
     __builtin_prefetch(x + n + j);
     const vec<T> p = exponential<T>(load_unaligned(x + j) - offset);
     total = total + p;
-    if constexpr (Logarithm)
+    if constexpr (!Logarithm)
+      store_unaligned(powers + j, p);
+    else if constexpr (!Past)
       __builtin_prefetch(y + j, 1);
-    else
-      store_unaligned(y + j, p);
   }
   if (rest) {
     const vec<T> p = keep(first_bits(rest), exponential<T>(load_first(x + whole, rest) - offset));
     total = total + p;
-    if constexpr (!Logarithm) store_first(y + whole, rest, p);
+    if constexpr (!Logarithm) store_first(powers + whole, rest, p);
   }
   const T power_sum = sum(total);
   const vec<T> factor(T(1) / power_sum), logarithm_of_sum(std::log(power_sum));
@@ -55,8 +57,14 @@ void softmax_row(const T* x, int n, T* y) {
     else
       return v * factor;
   };
-  const T* const from = Logarithm ? x : y;
-  for (int j = 0; j < whole; j += L) store_unaligned(y + j, finish(load_unaligned(from + j)));
+  const T* const from = Logarithm ? x : powers;
+  for (int j = 0; j < whole; j += L) {
+    const vec<T> v = finish(load_unaligned(from + j));
+    if constexpr (Past)
+      store_past_caches(y + j, v);
+    else
+      store_unaligned(y + j, v);
+  }
   if (rest) store_first(y + whole, rest, finish(load_first(from + whole, rest)));
 }
 
@@ -106,13 +114,16 @@ constexpr int softmax_units(const softmax_extents& e) {
   return int((e.outer + softmax_unit_rows - 1) / softmax_unit_rows);
 }
 
-/// y = softmax(x), or its logarithm; y may be x. NaN in a line makes all of it NaN.
-template <bool Logarithm, class T>
-[[gnu::noinline]] void softmax(work_range units, const softmax_extents& e, const T* x, T* y) {
+/// y = softmax(x), or its logarithm; y may be x. NaN in a line makes all of it NaN. `Past`: rows of
+/// whole vectors (and `inner` 1) are stored past the caches; y is not x, and `powers` has room for
+/// a row of each thread.
+template <bool Logarithm, bool Past = false, class T>
+[[gnu::noinline]] void softmax(work_range units, const softmax_extents& e, const T* x, T* y,
+                               T* powers = nullptr) {
   if (e.inner == 1) {
     const std::int64_t end = std::min<std::int64_t>(units.last * softmax_unit_rows, e.outer);
     for (std::int64_t i = units.first * softmax_unit_rows; i < end; ++i)
-      detail::softmax_row<Logarithm>(x + i * e.extent, e.extent, y + i * e.extent);
+      detail::softmax_row<Logarithm, Past>(x + i * e.extent, e.extent, powers, y + i * e.extent);
     return;
   }
   constexpr int width = detail::softmax_vectors * lanes<T>;
