@@ -161,7 +161,7 @@ constexpr bool passes_caches(const plan_step& s, const tensor_type& type, node_i
   const int rank = type.rank();
   switch (s.kind) {
     case step_kind::elementwise:
-      return !plain || rank <= 1 || (rank <= max_loops && type[rank - 1] % lanes == 0);
+      return !plain || (rank <= max_loops && type[rank - 1] % lanes == 0);
     case step_kind::rows:
       return s.extents[1] % lanes == 0;
     case step_kind::softmax:
