@@ -181,8 +181,8 @@ struct side_rows {
   /// Lines of a row: register tiles are two vectors wide.
   static constexpr int lines = vector_registers == 32 ? 2 : 1;
   const void* const* next{};
-  int pace = 1, waiting = 1;  // steps from one row to the next, and to the first
   std::int64_t steps{};       // still to come: rows, until they are spread
+  int pace = 1, waiting = 1;  // steps from one row to the next, and to the first
 
   /// Spreads the rows over half of so many steps: in a burst they would hold up the tile's own
   /// operands, which come from the second-level cache. Asks for those beyond at once.
