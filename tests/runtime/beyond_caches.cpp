@@ -88,7 +88,7 @@ TEST_CASE("layer norm and softmax") {
 }
 TEST_CASE("the gradient of max pooling") {
   // Short vectors are filled by the batch: then its images lie in the lanes, not in blocks.
-  constexpr bool in_blocks = cpu::lanes < float >> 8;
+  constexpr bool in_blocks = cpu::vec<float>::size > 8;
   check<pooled, 8, 1, 16, 128, 128>(
       {in_blocks ? step_kind::unpool : step_kind::elementwise, step_kind::elementwise});
 }

@@ -82,8 +82,8 @@ void blocked_max_pool(work_range units, const blocked_window& e, const T* x, T* 
   }
 }
 
-/// Adds each value where its position points: image from pooled values; `Past` the
-/// caches. Units: planes.
+/// Adds each value where its position points: image from pooled values, stored past the caches if
+/// `Past`. Units: planes.
 template <class T, bool Past = false>
 void blocked_unpool(work_range units, const blocked_window& e, const T* values, const T* positions,
                     T* image) {

@@ -174,8 +174,8 @@ constexpr blocked_convolution_extents as_rows(blocked_convolution_extents e) {
 /// Register tiles of filters.
 template <class T>
 constexpr int gradient_units_of_slice(const blocked_convolution_extents& e) {
-  return gradient_groups(e.out_blocks) * e.in_blocks *
-         (lanes<T> / gradient_channels<T>)*e.kernel_height;
+  constexpr int tiles_of_block = lanes<T> / gradient_channels<T>;
+  return gradient_groups(e.out_blocks) * e.in_blocks * tiles_of_block * e.kernel_height;
 }
 /// The sums over some samples.
 template <class T>

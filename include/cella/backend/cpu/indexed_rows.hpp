@@ -92,12 +92,7 @@ void scatter_rows(work_range units, const indexed_rows& e, const T* x, const Ind
   // added to is read again from the stores under way, which must be as wide as the reads.
   const std::int64_t whole = first + (last - first) / L * L;
   const auto put = [&](T* to, auto value) {
-    for (std::int64_t j = first; j < whole; j += L) {
-      if constexpr (Past)
-        store_past_caches(to + j, value(j));
-      else
-        store_unaligned(to + j, value(j));
-    }
+    for (std::int64_t j = first; j < whole; j += L) store_vector<Past>(to + j, value(j));
   };
   const vec<T> zero(T(0));
   // The first row of an index is stored, so that the table need not be zeroed and read again.

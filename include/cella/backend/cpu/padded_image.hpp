@@ -40,6 +40,7 @@ struct padded_image {
   constexpr std::int64_t size() const { return channels * channel(); }
   /// Offset of position (y, x) of the padded axes.
   constexpr std::int64_t at(int y, int x) const {
+    // Without the divisions, of which every row would have four.
     if (vertical.phases == 1 && horizontal.phases == 1)
       return std::int64_t{y} * horizontal.length + x;
     const int phase = y % vertical.phases * horizontal.phases + x % horizontal.phases;

@@ -101,13 +101,13 @@ inline void finish_stores() {
   _mm_sfence();
 #endif
 }
-/// Stores at an aligned place, `Past` the caches or not.
+/// Stores `Past` the caches, for which p is aligned, or not.
 template <bool Past, class T>
 [[gnu::always_inline]] inline void store_vector(T* p, std::type_identity_t<vec<T>> a) {
   if constexpr (Past)
     store_past_caches(p, a);
   else
-    store(p, a);
+    store_unaligned(p, a);
 }
 
 /// The first n (0 <= n <= lanes) elements at p, zeros behind; touches nothing beyond p + n.

@@ -23,11 +23,6 @@ namespace cella::cpu {
 /// dropped). Epilogues that never decrease (bias, ReLU) may be applied after the maximum.
 enum class pooling { none, maximum_2x2 };
 
-/// Copies x [channels, H, W] into y [channels, before + H + after, before + W + after] with a
-/// border of zeros.
-template <class T>
-void pad_image(const convolution_extents& e, const T* x, T* y);
-
 /// The same convolution of the padded image.
 constexpr convolution_extents without_padding(convolution_extents e) {
   for (convolution_axis* a : {&e.vertical, &e.horizontal}) {

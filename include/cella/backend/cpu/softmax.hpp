@@ -58,13 +58,7 @@ void softmax_row(const T* x, int n, T* powers, T* y) {
       return v * factor;
   };
   const T* const from = Logarithm ? x : powers;
-  for (int j = 0; j < whole; j += L) {
-    const vec<T> v = finish(load_unaligned(from + j));
-    if constexpr (Past)
-      store_past_caches(y + j, v);
-    else
-      store_unaligned(y + j, v);
-  }
+  for (int j = 0; j < whole; j += L) store_vector<Past>(y + j, finish(load_unaligned(from + j)));
   if (rest) store_first(y + whole, rest, finish(load_first(from + whole, rest)));
 }
 

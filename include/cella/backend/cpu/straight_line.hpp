@@ -203,8 +203,8 @@ struct straight_line<terms<Terms...>, Results...> {
     using vector = decltype(c.number(0.0));
     return evaluate<vector>(c, std::make_integer_sequence<int, length>{});
   }
-  /// Stores whole vectors, of which result k belongs at `at(k)`: aligned, in the type that is
-  /// computed in.
+  /// Stores whole vectors in the type that is computed in; result k belongs at `at(k)`, which is
+  /// aligned.
   template <class V, class Address>
   [[gnu::always_inline]] static void store_vectors(const std::array<V, sizeof...(Results)>& y,
                                                    Address at) {
