@@ -30,6 +30,7 @@ struct shape {
   constexpr std::int64_t size() const { return size(0, rank); }
   /// Product of the extents of axes [first, last).
   constexpr std::int64_t size(int first, int last) const {
+    if (last > max_rank) __builtin_unreachable();  // else g++ sees elements behind the last one
     std::int64_t n = 1;
     for (int i = first; i < last; ++i) n *= extents[i];
     return n;
