@@ -1,11 +1,9 @@
 // The programs of benchmarks/gradbench on inputs of the suite, against its reference results. The
-// suite is where CELLA_GRADBENCH says, by default ../shared/peers/gradbench.
-#ifdef CELLA_GRADBENCH_PROGRAMS
+// suite is where CELLA_GRADBENCH says.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -13,16 +11,12 @@
 #include <string>
 
 #include "support/command.hpp"
+#include "support/outside_data.hpp"
 
 namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-fs::path suite() {
-  const char* named = std::getenv("CELLA_GRADBENCH");
-  return named ? fs::path(named) : fs::path(CELLA_SOURCE_DIR) / "../shared/peers/gradbench";
-}
 
 cella::test::command_outcome run(const std::string& problem, const std::string& arguments) {
   return cella::test::run_command("'" + std::string(CELLA_GRADBENCH_PROGRAMS) + "/" + problem +
@@ -48,23 +42,22 @@ bool close(const json& found, const json& wanted) {
 
 }  // namespace
 
-TEST_CASE("each program of GradBench yields the suite's results, and a time for each run") {
-  if (!fs::exists(suite() / "reference")) {
-    MESSAGE("skipped: no GradBench suite in " << suite() << "; CELLA_GRADBENCH names its folder");
-    return;
-  }
+TEST_CASE("each program of GradBench yields the suite's results, and a time for each run" *
+          doctest::test_suite("outside")) {
+  const auto reference = cella::test::outside_data("CELLA_GRADBENCH", "reference");
+  if (!reference) return;
   int compared = 0;
   for (const char* name :
        {"ba_1", "det_8", "gmm_10_25_1000", "ht_complicated", "ht_simple", "kmeans_10_1000_8",
         "llsq_1024", "lse_10000", "lstm_2_1024", "ode_1000_10"}) {
     const std::string problem = std::string(name).substr(0, std::string(name).find('_'));
-    for (const auto& file : fs::directory_iterator(suite() / "reference")) {
+    for (const auto& file : fs::directory_iterator(*reference)) {
       const std::string stem = file.path().stem().string();
       const std::string input = stem.substr(0, stem.rfind('.'));
       if (input != name) continue;
       INFO(stem);
       const std::string function = stem.substr(stem.rfind('.') + 1);
-      const auto path = suite() / "in" / (input + ".json");
+      const auto path = reference->parent_path() / "in" / (input + ".json");
       const auto r = run(problem, "'" + path.string() + "' " + function);
       REQUIRE(r.status == 0);
       std::ifstream wanted(file.path());
@@ -97,4 +90,3 @@ TEST_CASE("a function that a GradBench program lacks is refused by name") {
   CHECK(r.out.find("no function hessian here; the functions are objective, jacobian") !=
         std::string::npos);
 }
-#endif

@@ -5,13 +5,14 @@
 #include <cella/data/mnist.hpp>
 #include <cella/graph/random.hpp>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "support/outside_data.hpp"
 
 using namespace cella;
 using namespace cella::data;
@@ -251,14 +252,11 @@ TEST_CASE("read_mnist refuses files that do not belong together") {
                        file_error);
 }
 
-TEST_CASE("the real MNIST files hold what gzip and a byte count find in them") {
-  const char* given = std::getenv("CELLA_DATA");
-  const std::filesystem::path dir =
-      std::filesystem::path(given ? given : "../shared/data") / "mnist";
-  if (!std::filesystem::exists(dir / "train-images-idx3-ubyte.gz")) {
-    MESSAGE("skipped: no MNIST files in " << dir.string() << "; set CELLA_DATA");
-    return;
-  }
+TEST_CASE("the real MNIST files hold what gzip and a byte count find in them" *
+          doctest::test_suite("outside")) {
+  const auto found = test::outside_data("CELLA_DATA", "mnist");
+  if (!found) return;
+  const auto& dir = *found;
   const auto sum = [](const idx_array& a) {
     std::int64_t total = 0;
     for (auto v : a.as<std::int64_t>()) total += v;

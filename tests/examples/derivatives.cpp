@@ -1,4 +1,3 @@
-#ifdef CELLA_ROSENBROCK
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -54,4 +53,3 @@ TEST_CASE("neural_ode learns the equation of a spiral") {
 TEST_CASE("char_rnn learns to add") {
   CHECK(figures_of("char_rnn", CELLA_CHAR_RNN)["accuracy"] > 0.9);
 }
-#endif

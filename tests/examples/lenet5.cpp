@@ -1,9 +1,9 @@
-#ifdef CELLA_LENET5
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "program.hpp"
+#include "support/outside_data.hpp"
 
 using namespace cella::test;
 
@@ -207,16 +207,12 @@ TEST_CASE("without arguments it reads 97.5 % of the generated digits") {
   CHECK(figures["dark_accuracy_after"] > double(figures["dark_accuracy_before"]) + 0.5);
 }
 
-TEST_CASE("it reads 97.5 % of MNIST's test digits") {
-  const char* data = std::getenv("CELLA_DATA");
-  if (!data || !std::filesystem::exists(std::filesystem::path(data) / "mnist")) {
-    MESSAGE("skipped: CELLA_DATA names no folder with mnist in it");
-    return;
-  }
+TEST_CASE("it reads 97.5 % of MNIST's test digits" * doctest::test_suite("outside")) {
+  const auto mnist = cella::test::outside_data("CELLA_DATA", "mnist");
+  if (!mnist) return;
   const scratch_folder folder("mnist");
-  const auto from = quoted(std::filesystem::path(data) / "mnist");
+  const auto from = quoted(*mnist);
   CHECK(run(folder, lenet5 + "--data " + from + " --epochs 12 --json o.json").status == 0);
   CHECK(read_json(folder / "o.json")["test_accuracy"] > 0.975);
 }
-#endif
 #endif

@@ -1,4 +1,3 @@
-#ifdef CELLA_LENET5
 #include <doctest/doctest.h>
 
 #include "program.hpp"
@@ -47,4 +46,3 @@ TEST_CASE("embed reads digits with what lenet5 saved, as well as lenet5 does") {
       << read_text(folder / "lenet5.safetensors").substr(0, 1000);
   CHECK(run(folder, embed + "cut.safetensors").status == 2);
 }
-#endif

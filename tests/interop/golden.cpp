@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,14 +21,13 @@ using namespace cella;
 TEST_CASE("all golden cases load with as many tensors as they name" *
           doctest::test_suite("golden")) {
   const auto ops = test::golden::open("ops");
-  if (!ops) return;
-  REQUIRE(ops->size() > 0);
+  REQUIRE(ops.size() > 0);
   std::size_t gradients = 0;
-  for (std::size_t i = 0; i < ops->size(); ++i) {
-    const auto c = load_case(*ops, i);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const auto c = load_case(ops, i);
     INFO(c.label());
-    CHECK(c.inputs.size() == ops->json()[i]["inputs"].size());
-    CHECK(c.outputs.size() == ops->json()[i]["outputs"].size());
+    CHECK(c.inputs.size() == ops.json()[i]["inputs"].size());
+    CHECK(c.outputs.size() == ops.json()[i]["outputs"].size());
     for (const auto& t : c.outputs) CHECK(t.values.size() == std::size_t(t.shape.size()));
     if (c.cotangents.empty()) continue;
     CHECK(c.cotangents.size() <= c.outputs.size());
@@ -43,11 +44,10 @@ TEST_CASE("all golden cases load with as many tensors as they name" *
 TEST_CASE("golden values are read in the right order and type: exp of its input is its output" *
           doctest::test_suite("golden")) {
   const auto ops = test::golden::open("ops");
-  if (!ops) return;
   int checked = 0;
-  for (std::size_t i = 0; i < ops->size(); ++i) {
-    if (ops->json()[i]["op"] != "exp") continue;
-    const auto c = load_case(*ops, i);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops.json()[i]["op"] != "exp") continue;
+    const auto c = load_case(ops, i);
     std::vector<double> expected;
     for (double x : c.inputs[0].values) expected.push_back(std::exp(x));
     test::check_close(c.outputs[0].values, expected, 1e-14);
@@ -58,21 +58,28 @@ TEST_CASE("golden values are read in the right order and type: exp of its input 
 
 TEST_CASE("a golden file written anew has the bytes of the reference implementation" *
           doctest::test_suite("golden")) {
-  const auto present = test::golden::open("ops");
-  if (!present) return;
-  const char* chosen = std::getenv("CELLA_GOLDEN");
-  const std::filesystem::path folder =
-      chosen ? std::filesystem::path(chosen) : CELLA_SOURCE_DIR "/../shared/golden";
   const auto copy = std::filesystem::temp_directory_path() /
                     ("cella-golden-" + std::to_string(::getpid()) + ".safetensors");
   for (const char* name : {"ops", "derivatives", "layers", "optimizers", "training"}) {
     INFO(name);
-    const auto path = folder / (std::string(name) + ".safetensors");
+    const auto path = test::golden::folder() / (std::string(name) + ".safetensors");
     const auto file = interop::safetensors_file::open(path);
     interop::write_safetensors(copy, file.tensors(), file.metadata());
     CHECK(interop::read_file(copy, 1u << 30) == interop::read_file(path, 1u << 30));
   }
   std::filesystem::remove(copy);
+}
+
+TEST_CASE("golden values that are missing are a failure, whoever named the folder") {
+  CHECK_THROWS_WITH_AS(test::golden::open("no_such_values"),
+                       doctest::Contains("no_such_values.json"), file_error);
+  const char* named = std::getenv("CELLA_GOLDEN");
+  const std::optional<std::string> before =
+      named ? std::optional<std::string>(named) : std::nullopt;
+  ::setenv("CELLA_GOLDEN", "/no/such/folder", 1);
+  CHECK_THROWS_WITH_AS(test::golden::open("ops"), doctest::Contains("/no/such/folder/ops.json"),
+                       file_error);
+  before ? ::setenv("CELLA_GOLDEN", before->c_str(), 1) : ::unsetenv("CELLA_GOLDEN");
 }
 
 TEST_CASE("every element type widens to the double that it denotes") {

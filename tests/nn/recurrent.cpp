@@ -34,10 +34,9 @@ void check_close(const test::tensor& found, const golden_tensor& wanted) {
 template <net_function Run>
 void check_golden(const std::string& layer) {
   const auto layers = golden::open("layers");
-  if (!layers) return;
   const std::array names{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"};
   auto read = [&](const std::string& name) {
-    const golden_tensor t = layers->tensor(layer + "." + name);
+    const golden_tensor t = layers.tensor(layer + "." + name);
     return f64(t.shape, t.values);
   };
   std::vector<test::tensor> inputs{read("x")};
@@ -47,10 +46,10 @@ void check_golden(const std::string& layer) {
     INFO(layer, eagerly ? " in eager mode" : " traced");
     const auto results = eagerly ? run_eagerly(outputs_and_gradients<Run>, inputs)
                                  : run_traced(outputs_and_gradients<Run>, inputs);
-    check_close(results[0], layers->tensor(layer + ".y"));
-    check_close(results[1], layers->tensor(layer + ".grad.x"));
+    check_close(results[0], layers.tensor(layer + ".y"));
+    check_close(results[1], layers.tensor(layer + ".grad.x"));
     for (std::size_t i = 0; i < names.size(); ++i)
-      check_close(results[i + 2], layers->tensor(layer + ".grad." + names[i]));
+      check_close(results[i + 2], layers.tensor(layer + ".grad." + names[i]));
   }
 }
 

@@ -29,45 +29,39 @@ golden_training run_of(const golden& g) {
 TEST_SUITE("golden") {
   TEST_CASE("twenty steps of LeNet-5 follow PyTorch in f32") {
     const auto g = golden::open("training");
-    if (!g) return;
-    const auto e = run_of<dtype::f32>(*g).run_compiled<models::lenet5, lenet_step<dtype::f32>>();
+    const auto e = run_of<dtype::f32>(g).run_compiled<models::lenet5, lenet_step<dtype::f32>>();
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-4);
     CHECK(e.weights < 1e-4);
   }
   TEST_CASE("twenty steps of LeNet-5 follow PyTorch in f64") {
     const auto g = golden::open("training");
-    if (!g) return;
-    const auto e = run_of<dtype::f64>(*g).run_compiled<models::lenet5, lenet_step<dtype::f64>>();
+    const auto e = run_of<dtype::f64>(g).run_compiled<models::lenet5, lenet_step<dtype::f64>>();
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-9);
     CHECK(e.weights < 1e-9);
   }
   TEST_CASE("LeNet-5 follows PyTorch in eager mode, f32") {
     const auto g = golden::open("training");
-    if (!g) return;
-    const auto e = run_of<dtype::f32>(*g).run_at_run_time<training, dtype::f32>(true);
+    const auto e = run_of<dtype::f32>(g).run_at_run_time<training, dtype::f32>(true);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-4);
   }
   TEST_CASE("LeNet-5 follows PyTorch in eager mode, f64") {
     const auto g = golden::open("training");
-    if (!g) return;
-    const auto e = run_of<dtype::f64>(*g).run_at_run_time<training, dtype::f64>(true);
+    const auto e = run_of<dtype::f64>(g).run_at_run_time<training, dtype::f64>(true);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-9);
   }
   TEST_CASE("LeNet-5 follows PyTorch in a graph traced at run time, f32") {
     const auto g = golden::open("training");
-    if (!g) return;
-    const auto e = run_of<dtype::f32>(*g).run_at_run_time<training, dtype::f32>(false);
+    const auto e = run_of<dtype::f32>(g).run_at_run_time<training, dtype::f32>(false);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-4);
   }
   TEST_CASE("LeNet-5 follows PyTorch in a graph traced at run time, f64") {
     const auto g = golden::open("training");
-    if (!g) return;
-    const auto e = run_of<dtype::f64>(*g).run_at_run_time<training, dtype::f64>(false);
+    const auto e = run_of<dtype::f64>(g).run_at_run_time<training, dtype::f64>(false);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-9);
   }

@@ -49,20 +49,19 @@ struct golden::content {
   interop::safetensors_file file;
 };
 
-std::optional<golden> golden::open(const std::string& name) {
+std::filesystem::path golden::folder() {
   const char* chosen = std::getenv("CELLA_GOLDEN");
-  const std::filesystem::path folder =
-      chosen ? std::filesystem::path(chosen)
-             : std::filesystem::path(CELLA_SOURCE_DIR) / "../shared/golden";
-  if (!chosen && !std::filesystem::is_directory(folder)) {
-    MESSAGE("skipped: no golden files in ", folder.string(), "; set CELLA_GOLDEN");
-    return std::nullopt;
-  }
-  const auto text = interop::read_file(folder / (name + ".json"), 64u << 20);
+  return chosen ? std::filesystem::path(chosen)
+                : std::filesystem::path(CELLA_SOURCE_DIR) / "tests/golden";
+}
+
+golden golden::open(const std::string& name) {
+  const auto path = folder() / name;
+  const auto text = interop::read_file(path.native() + ".json", 64u << 20);
   const auto* const begin = reinterpret_cast<const char*>(text.data());
   return golden(std::make_shared<const content>(
       content{nlohmann::json::parse(begin, begin + text.size()),
-              interop::safetensors_file::open(folder / (name + ".safetensors"))}));
+              interop::safetensors_file::open(path.native() + ".safetensors")}));
 }
 
 const nlohmann::json& golden::json() const { return content_->cases; }

@@ -1,11 +1,11 @@
 // Golden values: `X.json` lists cases and names tensors of `X.safetensors`. The folder is
-// CELLA_GOLDEN, by default ../shared/golden beside the source root (CELLA_SOURCE_DIR, set by
-// CMake).
+// tests/golden, or the one that CELLA_GOLDEN names.
 #pragma once
 
 #include <doctest/doctest.h>
 
 #include <cella/graph/shape.hpp>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -23,14 +23,12 @@ struct golden_tensor {
   std::vector<double> values;
 };
 
-/// A golden file. A test that finds none returns:
-///   const auto ops = golden::open("ops");
-///   if (!ops) return;
+/// A golden file.
 class golden {
  public:
-  /// Nothing, and a doctest MESSAGE, if the default folder is absent. A folder that CELLA_GOLDEN
-  /// names must hold the file: anything else would skip the test that somebody asked for.
-  static std::optional<golden> open(const std::string& name);
+  /// Throws `file_error` if a file is missing: a test without its values has to fail.
+  static golden open(const std::string& name);
+  static std::filesystem::path folder();
 
   /// The whole of `X.json`: an array of cases.
   const nlohmann::json& json() const;

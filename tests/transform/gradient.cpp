@@ -64,13 +64,12 @@ auto slope(F g) {
 TEST_SUITE("golden") {
   TEST_CASE("derivatives of orders 0 to 3 equal PyTorch's") {
     const auto file = golden::open("derivatives");
-    if (!file) return;
     int checked = 0;
-    for (const auto& c : file->json()) {
+    for (const auto& c : file.json()) {
       for (const listed& l : functions) {
         if (c.at("function") != l.name) continue;
         INFO(l.name);
-        const auto points = file->tensor(c.at("points").get<std::string>());
+        const auto points = file.tensor(c.at("points").get<std::string>());
         const auto g = l.f;
         auto orders = [g](const vars& x) {
           return vars{g(x[0]), slope(g)(x[0]), slope(slope(g))(x[0]), slope(slope(slope(g)))(x[0])};
@@ -80,7 +79,7 @@ TEST_SUITE("golden") {
           for (std::size_t order = 0; order < results.size(); ++order) {
             INFO("order ", order);
             const auto name = c.at("values").at(order).get<std::string>();
-            check_close(results[order].values, file->tensor(name).values, 1e-11);
+            check_close(results[order].values, file.tensor(name).values, 1e-11);
             ++checked;
           }
         }
@@ -91,9 +90,8 @@ TEST_SUITE("golden") {
 
   TEST_CASE("the gradient and the Hessian of a small network equal PyTorch's") {
     const auto file = golden::open("derivatives");
-    if (!file) return;
     auto load = [&](const std::string& key) {
-      const auto t = file->tensor("hessian.tanh_mlp." + key);
+      const auto t = file.tensor("hessian.tanh_mlp." + key);
       return tensor{{t.element, t.shape}, t.values};
     };
     const tensor x = load("x"), w = load("W"), v = load("V");

@@ -36,9 +36,8 @@ void both_ways(F f, const std::vector<tensor>& in, const std::vector<reals>& exp
 TEST_SUITE("golden") {
   TEST_CASE("the Hessian of a small network equals PyTorch's, three ways") {
     const auto file = golden::open("derivatives");
-    if (!file) return;
     auto load = [&](const std::string& key) {
-      const auto t = file->tensor("hessian.tanh_mlp." + key);
+      const auto t = file.tensor("hessian.tanh_mlp." + key);
       return tensor{{t.element, t.shape}, t.values};
     };
     auto derivatives = [](const vars& in) {
