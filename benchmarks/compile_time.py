@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what a user of the library pays while compiling: time, memory and size of LeNet-5's
-training program, the time that including the whole library takes, and the same for each workload of
-the benchmark as a program of its own.
+training program, the time that including the whole library or a part of it takes, and the same for
+each workload of the benchmark as a program of its own.
 
 usage: compile_time.py [--include DIR ...] [--compilers g++ clang++-19] [--rounds 3]
                        [--workloads [NAME ...]] [--report docs/performance.md]
@@ -23,6 +23,7 @@ import report
 
 HERE = pathlib.Path(__file__).resolve().parent
 INCLUDE = HERE.parent / "include"
+THEMES = ["nn.hpp", "run.hpp", "train.hpp", "data.hpp", "files.hpp"]  # the parts of cella.hpp
 GNU = ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000"]
 CLANG = ["-fconstexpr-steps=1000000000"]
 
@@ -71,12 +72,12 @@ def measure(compiler, options, directory):
     rows.append(["LeNet-5 training program, -O3 -march=native", f"{wall:.1f}", f"{user:.1f}",
                  f"{memory:.0f}", f"{program.stat().st_size / 1e3:.0f}",
                  f"{statistics.median(starts):.1f} ({min(starts):.1f})"])
-    if (INCLUDE / "cella" / "cella.hpp").exists():
+    for header in ["cella.hpp", *THEMES]:
         empty = directory / "include.cpp"
-        empty.write_text("#include <cella/cella.hpp>\nint main() {}\n")
+        empty.write_text(f"#include <cella/{header}>\nint main() {{}}\n")
         wall, user, memory = repeated([*base, "-O0", "-c", empty, "-o", directory / "include.o"],
                                       options.rounds, options.patience)
-        rows.append(["#include <cella/cella.hpp>, -O0", f"{wall:.1f}", f"{user:.1f}", f"{memory:.0f}",
+        rows.append([f"#include <cella/{header}>, -O0", f"{wall:.1f}", f"{user:.1f}", f"{memory:.0f}",
                      "", ""])
     return rows
 

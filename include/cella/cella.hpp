@@ -1,19 +1,9 @@
-// Everything but the optional parts (files, data sets, xtensor, the terminal): include those by name.
+// All of Cella. The headers below are its parts; docs/performance.md says what each costs to
+// compile. What needs a library that is not on this machine (zlib, nlohmann/json) is left out.
 #pragma once
 
-#include <cella/backend/cpu/eager.hpp>
-#include <cella/models/lenet.hpp>
-#include <cella/nn/layers.hpp>
-#include <cella/ops/activation.hpp>
-#include <cella/ops/pooling.hpp>
-#include <cella/ops/print.hpp>
-#include <cella/ops/softmax.hpp>
-#include <cella/optim/optimizers.hpp>
-#include <cella/runtime/compile.hpp>
-#include <cella/runtime/executable.hpp>
-#include <cella/runtime/interpreter.hpp>
-#include <cella/train/step.hpp>
-#include <cella/transform/control.hpp>
-#include <cella/transform/gradient.hpp>
-#include <cella/transform/jacobian.hpp>
-#include <cella/transform/recursion.hpp>
+#include <cella/data.hpp>
+#include <cella/files.hpp>
+#include <cella/nn.hpp>
+#include <cella/run.hpp>
+#include <cella/train.hpp>

@@ -1,0 +1,10 @@
+// What runs nets and functions: compiled programs, eager mode, threads, and what looks into them.
+#pragma once
+
+#include <cella/backend/cpu/eager.hpp>
+#include <cella/backend/threads.hpp>
+#include <cella/runtime/compile.hpp>
+#include <cella/runtime/executable.hpp>
+#include <cella/runtime/explain.hpp>
+#include <cella/runtime/interpreter.hpp>
+#include <cella/runtime/summary.hpp>
