@@ -7,14 +7,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 namespace cella::test {
 
 /// `folder` below the one that the environment variable names. Nothing, with the word that ctest
 /// looks for, if the variable is not set; a variable that names a folder without it is a failure.
-inline std::optional<std::filesystem::path> outside_data(const char* variable,
+inline std::optional<std::filesystem::path> outside_data(const std::string& variable,
                                                          const std::filesystem::path& folder) {
-  const char* named = std::getenv(variable);
+  const char* named = std::getenv(variable.c_str());
   if (!named) {
     MESSAGE("skipped: ", variable, " is not set; let it name a folder with ", folder.string());
     return std::nullopt;
