@@ -14,21 +14,8 @@ namespace {
 using namespace cella;
 using namespace cella::benchmark;
 
-std::string extents(const plan_step& s) {
-  std::string t;
-  const auto add = [&](std::int64_t e) { t += (t.empty() ? "" : " ") + std::to_string(e); };
-  if (s.loops > 0) {
-    for (int i = 0; i < s.loops; ++i) add(s.loop[std::size_t(i)]);
-    return t;
-  }
-  std::size_t last = s.extents.size();
-  while (last > 0 && s.extents[last - 1] == 0) --last;
-  for (std::size_t i = 0; i < last; ++i) add(s.extents[i]);
-  return t;
-}
-
 void print(const std::vector<call_profile>& calls, double step, double peak) {
-  std::printf("%3s  %-34s %-6s %-34s %7s %9s %9s %6s %9s %6s\n", "", "kind", "layout", "extents",
+  std::printf("%3s  %-34s %-6s %-34s %7s %9s %9s %6s %9s %6s\n", "", "kind", "layout", "operands",
               "Mflop", "min us", "median", "share", "GFLOP/s", "peak");
   double fastest = 0, median = 0, flops = 0;
   int i = 0;
@@ -36,7 +23,7 @@ void print(const std::vector<call_profile>& calls, double step, double peak) {
     const double work = c.computes ? double(c.what.flops) : 0;
     const std::string kind = std::string(name(c.what.kind)) + (c.computes ? "" : " (prepares)");
     std::printf("%3d  %-34s %-6s %-34s %7.3f %9.3f %9.3f %5.1f%%", i++, kind.c_str(),
-                name(c.what.arrangement).data(), extents(c.what).c_str(), work * 1e-6, c.fastest,
+                name(c.what.arrangement).data(), c.operands.c_str(), work * 1e-6, c.fastest,
                 c.median, 100 * c.fastest / step);
     if (work > 0) {
       std::printf(" %9.2f %5.1f%%", work / c.fastest * 1e-3, 100 * work * 1e6 / c.fastest / peak);

@@ -25,7 +25,12 @@ using inference = inference_program<Net, tensor<dtype::f32, Input...>>;
 namespace detail {
 
 /// Copies a step out of line: each is a thousand bytes of constants.
-[[gnu::noinline]] inline call_profile profile_of(const plan_step& s) { return {.what = s}; }
+[[gnu::noinline]] inline call_profile profile_of(const plan_step& s) {
+  call_profile call{.what = s};
+  for (int i = 0; i < s.loops; ++i)
+    call.operands += (i ? " " : "") + std::to_string(s.loop[std::size_t(i)]);
+  return call;
+}
 
 /// Describes the calls that step I becomes, in the order of `cpu::kernel_calls<P>::steps`.
 template <class P, int I>
@@ -33,14 +38,11 @@ void describe(program_profile& p) {
   using lowered = cpu::lowered<P, I>;
   if constexpr (lowered::s.carried) return;
   call_profile call = profile_of(lowered::s);
-  if constexpr (lowered::s.kind == step_kind::product && !lowered::in_lanes) {
-    const auto m = lowered::matrices(nullptr, nullptr);
-    call.what.extents = {m.rows, m.columns, m.depth, m.batch};
-  }
-  if constexpr (cpu::has_blocked_kernel(lowered::s)) {
-    if (cpu::blocked_step<element<P::element_type>>{lowered::s}.minimal())
-      call.needed = double(winograd::products) / (winograd::tile * winograd::tile * 9);
-  }
+  constexpr const node& anchor = lowered::anchor();
+  for (int k = 0; k < std::min<int>(anchor.operand_count, 2) && !lowered::s.loops; ++k)
+    call.operands += (k ? " " : "") + std::string((text() << lowered::operand(k).shape).view());
+  if (has_form(lowered::s, convolution_form::winograd))
+    call.needed = double(winograd::products) / (winograd::tile * winograd::tile * 9);
   if constexpr (lowered::s.constant) {
     p.preparation.push_back(call);
     return;

@@ -5,6 +5,7 @@
 #include <cella/passes/plan.hpp>
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct measurement {
 /// One kernel call of a program.
 struct call_profile {
   plan_step what;
+  std::string operands{};      ///< shapes of what its node reads, or the extents of its loops
   bool computes{};             ///< it does the step's floating-point work, rather than prepare it
   double fastest{}, median{};  ///< microseconds
   /// The operations that the algorithm needs, as a share of the step's `flops`: Winograd's

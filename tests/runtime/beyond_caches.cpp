@@ -18,7 +18,8 @@ namespace {
 template <class P>
 constexpr bool passes_caches(step_kind kind) {
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return (... || (P::plan.steps[I].kind == kind && cpu::step_facts<P, int(I)>::passes_caches()));
+    return (... ||
+            (P::plan.steps[I].kind == kind && cpu::program_step<P, int(I)>::passes_caches()));
   }
   (std::make_index_sequence<P::plan.steps.size()>{});
 }
@@ -95,7 +96,7 @@ TEST_CASE("the gradient of max pooling") {
 TEST_CASE("sums of rows by word") {
   using P = program<looked_up, true, dtype::f32, tensor<dtype::f32, vocabulary, width>,
                     tensor<dtype::i32, 50>>;
-  CHECK(passes_caches<P>(step_kind::generic));
+  CHECK(passes_caches<P>(step_kind::scatter));
   looked_up cell;
   parameter_store store(cell, 3);
   thread_pool pool(2);

@@ -55,7 +55,7 @@ std::vector<double> images() {
 
 int in_blocks(std::span<const plan_step> steps) {
   int n = 0;
-  for (const plan_step& s : steps) n += cpu::has_blocked_kernel(s) && s.extents[11] & 4;
+  for (const plan_step& s : steps) n += has_form(s, convolution_form::depthwise);
   return n;
 }
 

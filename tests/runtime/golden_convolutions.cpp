@@ -25,7 +25,7 @@ int convolutions(layout a, bool minimal) {
                            s.kind == step_kind::convolution_input_gradient ||
                            s.kind == step_kind::convolution_weight_gradient ||
                            s.kind == step_kind::convolution_pool_weight_gradient;
-    n += convolves && s.arrangement == a && ((s.extents[11] & 2) != 0) == minimal;
+    n += convolves && s.arrangement == a && has_form(s, convolution_form::winograd) == minimal;
   }
   return n;
 }

@@ -30,7 +30,7 @@ class fuser : public group_growth {
       if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed || is_leaf(n) || is_alias(n))
         continue;
       if (x.op == &get_info_of || deferred(n)) continue;
-      start(kind_alone(x, element_), n, n, layout::plain);
+      start(kind_alone(g, n, element_), n, n, layout::plain);
     }
   }
 

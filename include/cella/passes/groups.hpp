@@ -84,10 +84,8 @@ class grouping {
   }
   /// Uniform numbers that kernels make as they need them: the same ones wherever they are drawn.
   constexpr bool is_draw(node_id n) const {
-    const node& x = g.nodes[std::size_t(n)];
-    return is<random_uniform_op>(x) && arrangement_ == layout::plain &&
-           kind_alone(x, element_) == step_kind::random_uniform &&
-           g.type(g.operand(n, 0)).size() == 2;
+    return is<random_uniform_op>(g.nodes[std::size_t(n)]) && arrangement_ == layout::plain &&
+           kind_alone(g, n, element_) == step_kind::random_uniform;
   }
   /// A product of few summands that one elementwise operation reads: loops sum it up as they go.
   constexpr bool is_short_product(node_id n) const {

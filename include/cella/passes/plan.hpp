@@ -5,6 +5,7 @@
 #include <array>
 #include <cella/graph/list.hpp>
 #include <cella/graph/op_info.hpp>
+#include <cella/passes/step_shapes.hpp>
 #include <cstdint>
 #include <string_view>
 
@@ -65,15 +66,19 @@ enum class step_kind : std::uint8_t {
   permute,         ///< a plain tensor with its axes in another order
   random_stream,   ///< a key -> what loops draw uniform numbers from as they need them
   random_uniform,  ///< uniform numbers in memory
+  gather,          ///< rows of a table by index
+  scatter,         ///< rows added to those of a table by index
+  best_position,   ///< where the largest or smallest elements along an axis are
   generic          ///< the operation's own computation on plain tensors
 };
 /// Whether a step is one operation on plain tensors of any type, whose results are whole tensors.
 constexpr bool runs_alone(step_kind k) {
   return k == step_kind::softmax || k == step_kind::permute || k == step_kind::random_uniform ||
+         k == step_kind::gather || k == step_kind::scatter || k == step_kind::best_position ||
          k == step_kind::generic;
 }
 constexpr std::string_view name(step_kind k) {
-  constexpr std::array<std::string_view, 30> names{"elementwise",
+  constexpr std::array<std::string_view, 33> names{"elementwise",
                                                    "reduce",
                                                    "product",
                                                    "product_weights",
@@ -102,6 +107,9 @@ constexpr std::string_view name(step_kind k) {
                                                    "transpose",
                                                    "random_stream",
                                                    "random_uniform",
+                                                   "gather",
+                                                   "scatter",
+                                                   "best_position",
                                                    "generic"};
   return names[static_cast<std::size_t>(k)];
 }
@@ -156,7 +164,7 @@ struct plan_step {
   std::array<buffer_ref, 8> in{};
   buffer_ref scratch{};
   buffer_ref corners{};  ///< where convolution_pool writes the positions of its maxima
-  std::array<std::int64_t, 12> extents{};
+  attributes shape{};    ///< a struct of step_shapes.hpp
   int loops{};  ///< elementwise and reduce: the loop nest
   std::array<std::int64_t, max_loops> loop{};
   unsigned folded{};  ///< reduce: which loops are summed over
@@ -180,6 +188,11 @@ struct plan_step {
   int stat_count{};
   std::array<node_id, most_row_numbers> stats{};
 
+  /// What the kernel works on.
+  template <class T>
+  constexpr T as() const {
+    return shape.as<T>();
+  }
   constexpr int find_stat(node_id n) const {
     for (int k = 0; k < stat_count; ++k) {
       if (stats[std::size_t(k)] == n) return k;
@@ -193,6 +206,14 @@ struct plan_step {
     return -1;
   }
 };
+
+/// Whether the step is a convolution or a gradient of one, of the form that it has in blocks.
+constexpr bool has_form(const plan_step& s, convolution_form form) {
+  const bool convolves = s.kind == step_kind::convolution ||
+                         s.kind == step_kind::convolution_input_gradient ||
+                         s.kind == step_kind::convolution_weight_gradient;
+  return convolves && s.arrangement == layout::blocked && s.as<convolution_step>().form == form;
+}
 
 /// Where a result of the program lies, and its type.
 struct plan_value {

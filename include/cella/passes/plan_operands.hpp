@@ -13,7 +13,6 @@ class plan_operands : public plan_places {
 
   constexpr void operands(const group& s, plan_step& t) {
     const layout a = s.arrangement;
-    auto& e = t.extents;
     switch (s.kind) {
       case step_kind::convolution:
       case step_kind::convolution_pool:
@@ -27,8 +26,17 @@ class plan_operands : public plan_places {
         const tensor_type image = g.type(backward ? s.anchor : s.operands[0]);
         const tensor_type filter = g.type(weights ? s.anchor : s.operands[1]);
         const auto& w = o.window;
-        e = {image[0],  image[1],    image[2],    image[3],    filter[0],   filter[2],
-             filter[3], w.stride[0], w.stride[1], w.before[0], w.before[1], 0};
+        t.shape = convolution_step{.samples = image[0],
+                                   .channels = image[1],
+                                   .height = image[2],
+                                   .width = image[3],
+                                   .filters = filter[0],
+                                   .kernel_height = filter[2],
+                                   .kernel_width = filter[3],
+                                   .stride_height = w.stride[0],
+                                   .stride_width = w.stride[1],
+                                   .padding_height = w.before[0],
+                                   .padding_width = w.before[1]};
         const std::array<int, 2> border{w.before[0], w.before[1]};
         if (a == layout::blocked) {
           blocked_convolution(s, t, image, filter);
@@ -60,35 +68,42 @@ class plan_operands : public plan_places {
           const bool rows_first = o.b[0] == o.result[1];
           t.in[0] = locate(s.operands[0], a);
           t.in[1] = locate(s.operands[1], layout::plain);
-          // samples, rows, inner, row stride, inner stride
-          e = {g.type(s.anchor)[0], g.type(s.anchor)[1], rows_first ? w[1] : w[0],
-               rows_first ? w[1] : 1, rows_first ? 1 : w[1]};
+          t.shape = lanes_product_step{.samples = g.type(s.anchor)[0],
+                                       .rows = g.type(s.anchor)[1],
+                                       .inner = rows_first ? w[1] : w[0],
+                                       .row_stride = rows_first ? w[1] : 1,
+                                       .column_stride = rows_first ? 1 : w[1]};
         } else {
           t.in[0] = locate(s.operands[0], layout::plain);
           t.in[1] = locate(s.operands[1], layout::plain);
           if (const std::int64_t packed = packed_weights(s)) t.in[3] = fresh(packed, true);
         }
         break;
-      case step_kind::product_weights:
+      case step_kind::product_weights: {
         t.in[0] = locate(s.operands[0], layout::lanes);
         t.in[1] = locate(s.operands[1], layout::lanes);
-        e = {g.type(s.operands[0])[0], g.type(s.operands[0])[1], g.type(s.operands[1])[1]};
-        t.scratch = fresh((e[0] + options_.lanes - 1) / options_.lanes * options_.lanes *
-                          align_up(e[2], options_.lanes) * std::int64_t(size_of(options_.element)));
+        const lanes_weights_step e{g.type(s.operands[0])[0], g.type(s.operands[0])[1],
+                                   g.type(s.operands[1])[1]};
+        t.shape = e;
+        t.scratch =
+            fresh(align_up(e.samples, options_.lanes) * align_up(e.in_features, options_.lanes) *
+                  std::int64_t(size_of(options_.element)));
         break;
+      }
       case step_kind::unpool_corners:
         t.in[0] = locate(s.operands[0], layout::lanes);
         t.in[1] = locate(s.operands[1], layout::lanes);
-        e = {g.type(s.anchor)[0], g.type(s.anchor)[1], g.type(s.anchor)[2], g.type(s.anchor)[3]};
+        t.shape = image_step{g.type(s.anchor)[0], g.type(s.anchor)[1], g.type(s.anchor)[2],
+                             g.type(s.anchor)[3]};
         break;
       case step_kind::max_pool:
         t.in[0] = locate(s.operands[0], layout::blocked);
-        window_extents(s.anchor, g.type(s.operands[0]), g.result_type(s.anchor, 0), t);
+        t.shape = windows(s.anchor, g.type(s.operands[0]), g.result_type(s.anchor, 0));
         break;
       case step_kind::unpool:
         t.in[0] = locate(s.operands[0], layout::blocked);
         t.in[1] = locate(s.operands[1], layout::blocked);
-        window_extents(s.anchor, g.type(s.anchor), g.type(s.operands[0]), t);
+        t.shape = windows(s.anchor, g.type(s.anchor), g.type(s.operands[0]));
         break;
       case step_kind::batch_norm:
       case step_kind::batch_norm_gradient: {
@@ -104,19 +119,22 @@ class plan_operands : public plan_places {
           if (backward) t.in[at] = locate(g.operand(s.anchor, 2 + k), layout::plain);
           t.in[backward ? at + 2 : at] = place_of_result(s.anchor, k);
         }
-        e = {x[0], x[1], x.shape.size(2, x.rank())};
+        t.shape = norm_step{x[0], x[1], int(x.shape.size(2, x.rank()))};
         const int slices = norm_slices(x[0], x[1] / (a == layout::blocked ? options_.lanes : 1));
         if (slices > 1)
           t.scratch =
               fresh(std::int64_t{2} * slices * x[1] * std::int64_t(size_of(options_.element)));
         break;
       }
-      case step_kind::cross_entropy:
+      case step_kind::cross_entropy: {
         t.in[0] = locate(s.operands[0], a);
         t.in[1] = locate(s.operands[1], layout::plain);
-        e = {g.type(s.operands[0])[0], g.type(s.operands[0])[1]};
-        if (a == layout::plain) t.scratch = fresh(e[0] * std::int64_t(size_of(options_.element)));
+        const tensor_type logits = g.type(s.operands[0]);
+        t.shape = loss_step{logits[0], logits[1]};
+        if (a == layout::plain)
+          t.scratch = fresh(logits[0] * std::int64_t(size_of(options_.element)));
         break;
+      }
       case step_kind::attention:
       case step_kind::attention_gradient:
         attention_operands(s, t);
@@ -127,6 +145,9 @@ class plan_operands : public plan_places {
       case step_kind::softmax:
       case step_kind::permute:
       case step_kind::random_uniform:
+      case step_kind::gather:
+      case step_kind::scatter:
+      case step_kind::best_position:
       case step_kind::generic: {
         if (g.operands(s.anchor).size() > t.in.size()) {
           link_operands(s, t);
@@ -141,13 +162,12 @@ class plan_operands : public plan_places {
     }
   }
 
-  /// Of an image in blocks: samples, channels, extents, window, stride, padding, result.
-  constexpr void window_extents(node_id n, const tensor_type& image, const tensor_type& pooled,
-                                plan_step& t) const {
+  constexpr pooling_step windows(node_id n, const tensor_type& image,
+                                 const tensor_type& pooled) const {
     const auto o = g.nodes[std::size_t(n)].attributes.as<pooling_options>();
-    t.extents = {image[0],           image[1],           image[2],           image[3],
-                 o.kernel[0],        o.kernel[1],        o.window.stride[0], o.window.stride[1],
-                 o.window.before[0], o.window.before[1], pooled[2],          pooled[3]};
+    const auto& w = o.window;
+    return {image[0],    image[1],    image[2],    image[3],    o.kernel[0], o.kernel[1],
+            w.stride[0], w.stride[1], w.before[0], w.before[1], pooled[2],   pooled[3]};
   }
   /// Packed filters, or sums of weight gradients, are `in[3]`; the padded copy of a plain image of
   /// few channels is the scratch.
@@ -165,7 +185,13 @@ class plan_operands : public plan_places {
     const auto shape = shape_of_convolution(g, s.anchor, options_.element, L);
     const bool minimal = choose_in_blocks(shape, pass_of(g.nodes[std::size_t(s.anchor)]),
                                           options_.convolutions) == convolution_algorithm::minimal;
-    t.extents[11] = kept | (minimal ? 2 : 0) | (shape.depthwise() ? 4 : 0);
+    auto e = t.as<convolution_step>();
+    e.keeps_filters = kept;
+    e.form = few                 ? convolution_form::stem
+             : minimal           ? convolution_form::winograd
+             : shape.depthwise() ? convolution_form::depthwise
+                                 : convolution_form::direct;
+    t.shape = e;
     const int in_blocks = image[1] / L, out_blocks = filter[0] / L;
     std::int64_t elements =
         minimal ? winograd::filter_size(in_blocks, out_blocks, L) : filter.size();
@@ -212,11 +238,16 @@ class plan_operands : public plan_places {
     const attention_pattern& p = cut_.patterns[std::size_t(s.pattern)];
     const bool gradient = s.kind == step_kind::attention_gradient;
     const heads_walk& y = gradient ? p.query_gradient : p.result;
-    t.extents = {p.batch, p.heads, p.queries, p.width, p.value_width, p.causal, y.batch, y.head,
-                 y.place, p.keys,  0,         0};
-    if (gradient)
-      std::tie(t.extents[9], t.extents[10], t.extents[11]) =
-          std::tuple(p.query_gradient.offset, p.key_gradient.offset, p.value_gradient.offset);
+    t.shape = attention_step{
+        .samples = p.batch,
+        .heads = p.heads,
+        .queries = p.queries,
+        .keys = gradient ? p.queries : p.keys,
+        .width = p.width,
+        .value_width = p.value_width,
+        .causal = p.causal,
+        .result = {y.batch, y.head, y.place},
+        .offsets = {p.query_gradient.offset, p.key_gradient.offset, p.value_gradient.offset}};
     std::array<heads_walk, 4> reads{p.query, p.key, p.value, p.cotangent};
     for (int k = 0; k < (gradient ? 4 : 3); ++k) {
       const heads_walk& w = reads[std::size_t(k)];

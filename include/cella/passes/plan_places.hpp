@@ -172,7 +172,7 @@ class plan_places : protected plan_order {
         return emit_conversion(s, n, a, border);
       }
       // A constant or a broadcast that some kernel wants in memory.
-      const step_kind kind = kind_alone(g.nodes[std::size_t(n)], options_.element);
+      const step_kind kind = kind_alone(g, n, options_.element);
       plan_step s{.kind = kind, .anchor = n, .accumulated = n};
       int k = 0;
       for (node_id o : g.operands(n)) s.in[std::size_t(k++)] = locate(o, layout::plain);
@@ -217,19 +217,19 @@ class plan_places : protected plan_order {
     first_home_[std::size_t(n)] = int(homes_.size()) - 1;
     return at;
   }
-  /// samples, channels, height, width, border: what pack and its kin need.
+  /// What pack and its kin need. Tensors that are no images are images of one pixel.
   constexpr plan_step conversion(step_kind kind, node_id n, buffer_ref from,
                                  std::array<int, 2> border) const {
     const tensor_type t = g.type(n);
     plan_step s{.kind = kind, .anchor = n, .accumulated = n};
     s.in[0] = from;
-    s.extents = {t[0], t.rank() > 1 ? t[1] : 1, 1, 1, border[0], border[1]};
-    if (t.rank() == 4) {
-      s.extents[2] = t[2];
-      s.extents[3] = t[3];
-    } else {
-      s.extents[1] = t.shape.size(1, t.rank());
-    }
+    const bool image = t.rank() == 4;
+    s.shape = image_step{t[0],
+                         image ? t[1] : int(t.shape.size(1, t.rank())),
+                         image ? t[2] : 1,
+                         image ? t[3] : 1,
+                         border[0],
+                         border[1]};
     return s;
   }
   constexpr buffer_ref emit_conversion(plan_step s, node_id n, layout a,
@@ -252,7 +252,7 @@ class plan_places : protected plan_order {
     s.in[0] = from;
     s.output_count = 1;
     s.outputs[0] = {n, to};
-    s.extents[0] = g.type(n).bytes();
+    s.shape = copy_step{g.type(n).bytes()};
     emit(s);
   }
   /// Whether node `n` has the same value in many calls: a parameter of a program that changes none
@@ -301,7 +301,8 @@ class plan_places : protected plan_order {
   static constexpr bool reads_when_prepared(const plan_step& s, std::size_t k) {
     const bool convolves =
         s.kind == step_kind::convolution || s.kind == step_kind::convolution_input_gradient;
-    return convolves && s.arrangement == layout::blocked && k == 1 && (s.extents[11] & 1);
+    return convolves && s.arrangement == layout::blocked && k == 1 &&
+           s.as<convolution_step>().keeps_filters;
   }
 
   constexpr void emit(plan_step s) {

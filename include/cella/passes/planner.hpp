@@ -67,7 +67,7 @@ class planner : public plan_operands {
     int kept = 0;
     while (!(folded >> kept & 1)) ++kept;
     const std::int64_t rows = domain.size(0, kept), width = domain.size(kept, domain.rank);
-    t.extents = {rows, width, kept, rows_of_unit(rows, width)};
+    t.shape = rows_step{rows, width, kept, rows_of_unit(rows, width)};
     for (node_id m : s.members) {
       if (g.type(m).shape != domain) t.stats[std::size_t(t.stat_count++)] = m;
       for (node_id o : g.operands(m)) {
@@ -84,8 +84,9 @@ class planner : public plan_operands {
   }
   /// Whether all that others want of `m`, a value of a row-wise group, are sums over the rows.
   constexpr bool only_summed(const group& s, const plan_step& t, node_id m) const {
-    if (cut_.is_output(m) || g.type(m).size() != t.extents[0] * t.extents[1]) return false;
-    const unsigned rows = (1u << t.extents[2]) - 1, all = (1u << g.type(m).rank()) - 1;
+    const auto e = t.as<rows_step>();
+    if (cut_.is_output(m) || g.type(m).size() != e.rows * e.width) return false;
+    const unsigned rows = (1u << e.kept) - 1, all = (1u << g.type(m).rank()) - 1;
     for (node_id u : cut_.users(m)) {
       if (cut_.member(s, u)) continue;
       const int by = cut_.owner[std::size_t(u)];
@@ -107,12 +108,13 @@ class planner : public plan_operands {
   }
   /// How a row-wise group reads `n`, which is (repeated from) `from`.
   constexpr access row_access(const plan_step& t, node_id n, node_id from) const {
-    if (n == from) return g.type(n).size() == t.extents[0] ? access::row : access::same;
+    const auto e = t.as<rows_step>();
+    if (n == from) return g.type(n).size() == e.rows ? access::row : access::same;
     if (g.type(from).size() == 1) return access::scalar;
     const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
     for (int d = 0; d < g.type(from).rank(); ++d) {
       if (g.type(from)[d] > 1)
-        return o.axes[std::size_t(d)] < t.extents[2] ? access::row : access::column;
+        return o.axes[std::size_t(d)] < e.kept ? access::row : access::column;
     }
     return access::scalar;
   }
@@ -151,8 +153,7 @@ class planner : public plan_operands {
     if (s.kind == step_kind::reduce) {
       t.folded = g.nodes[std::size_t(s.anchor)].attributes.as<axes_options>().axes;
       if (sums) t.folded = t.folded == (1u << g.type(n).rank()) - 1 ? 3 : 1;
-      // samples, whether the lanes are summed, too
-      t.extents = {g.type(n)[0], t.folded & (s.arrangement == layout::lanes)};
+      t.shape = reduce_step{g.type(n)[0], int(t.folded & 1) & (s.arrangement == layout::lanes)};
     }
   }
 
@@ -262,7 +263,8 @@ class planner : public plan_operands {
   constexpr void outputs(const group& s, plan_step& t) {
     auto put = [&](node_id n) {
       if (s.kind == step_kind::rows && only_summed(s, t, n)) {
-        row_sums h{n, (t.extents[0] + t.extents[3] - 1) / t.extents[3], t.extents[1], {}};
+        const auto e = t.as<rows_step>();
+        row_sums h{n, e.units(), e.width, {}};
         h.at = fresh(bytes_of_sums(h));
         sums_.push_back(h);
         t.outputs[std::size_t(t.output_count++)] = {.value = n, .at = h.at, .summed = true};

@@ -143,10 +143,10 @@ class address_book {
   }
   std::int64_t bytes_of(const plan_step& s, const tensor_type& t, bool lanes) const {
     if (!lanes) return t.bytes();
-    std::int64_t features = 1;
-    for (int d = 1; d < t.rank(); ++d) {
-      const bool bordered = is_conversion(s.kind) && t.rank() == 4 && d >= 2;
-      features *= t[d] + (bordered ? 2 * s.extents[std::size_t(d + 2)] : 0);
+    std::int64_t features = t.shape.size(1, t.rank());
+    if (is_conversion(s.kind) && t.rank() == 4) {
+      const auto e = s.as<image_step>();
+      features = std::int64_t{t[1]} * (t[2] + 2 * e.border_height) * (t[3] + 2 * e.border_width);
     }
     return (t[0] + p_.lanes - 1) / p_.lanes * features * p_.lanes *
            std::int64_t(size_of(t.element));

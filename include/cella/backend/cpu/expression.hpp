@@ -163,14 +163,14 @@ constexpr bool passes_caches(const plan_step& s, const tensor_type& type, node_i
     case step_kind::elementwise:
       return !plain || (rank <= max_loops && type[rank - 1] % lanes == 0);
     case step_kind::rows:
-      return s.extents[1] % lanes == 0;
+      return s.as<rows_step>().width % lanes == 0;
     case step_kind::softmax:
       return plain && type[rank - 1] % lanes == 0;
     case step_kind::batch_norm:
     case step_kind::batch_norm_gradient:
     case step_kind::unpool:
       return s.arrangement == layout::blocked;
-    case step_kind::generic:
+    case step_kind::scatter:
       return type.shape.size(1, rank) % lanes == 0;
     default:
       return false;

@@ -162,6 +162,21 @@ void clear_border(const lanes_image_extents& e, T* plane) {
 
 }  // namespace detail
 
+/// Copies x, which is in the lanes, into y with a border of zeros. Units: planes.
+template <class T>
+void add_border(work_range units, const lanes_image_extents& e, const T* x, T* y) {
+  constexpr int L = lanes<T>;
+  for (int u = units.first; u < units.last; ++u) {
+    const T* from = x + std::int64_t{u} * e.height * e.width * L;
+    T* to = y + std::int64_t{u} * e.padded_height() * e.padded_width() * L;
+    detail::clear_border(e, to);
+    for (int h = 0; h < e.height; ++h) {
+      T* row = to + (std::int64_t{h + e.padding_height} * e.padded_width() + e.padding_width) * L;
+      std::memcpy(row, from + std::int64_t{h} * e.width * L, sizeof(T) * std::size_t(e.width) * L);
+    }
+  }
+}
+
 /// Units of work of `pack_lanes` and of `unpack_lanes`.
 template <class T>
 constexpr int pack_lanes_units(const lanes_image_extents& e) {

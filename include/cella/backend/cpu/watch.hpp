@@ -118,8 +118,7 @@ class watch_maker {
       watched_value* const v = add(table.outputs, o.value, o.at);
       if (!v) continue;
       v->arrangement = arrangement_of(s, k, o.value);
-      if (o.summed)
-        v->type.shape = {(s.extents[0] + s.extents[3] - 1) / s.extents[3], s.extents[1]};
+      if (o.summed) v->type.shape = {s.as<rows_step>().units(), s.as<rows_step>().width};
       if (!o.part) continue;
       for (int i = 0; i < s.loops; ++i) {
         if (s.folded >> i & 1) continue;

@@ -1,0 +1,345 @@
+// Images in blocks of channels: convolutions of each form and their gradients, pooling, layouts.
+#pragma once
+
+#include <cella/backend/cpu/blocked_convolution.hpp>
+#include <cella/backend/cpu/blocked_depthwise.hpp>
+#include <cella/backend/cpu/blocked_pool.hpp>
+#include <cella/backend/cpu/blocked_stem.hpp>
+#include <cella/backend/cpu/blocked_weight_gradient.hpp>
+#include <cella/backend/cpu/lower/record.hpp>
+#include <cella/backend/cpu/winograd_weight_gradient.hpp>
+
+namespace cella::cpu {
+
+/// A convolution of one form, or a gradient of one, in two phases: filters are packed into `in[3]`,
+/// then used; or their gradients are summed there, then finished.
+template <step_kind Kind, convolution_form Form>
+struct blocked_record : kernel_record {
+  static constexpr bool matches(const plan_step& s) { return s.kind == Kind && has_form(s, Form); }
+  static constexpr int phases(auto) { return 2; }
+  template <class S>
+  static constexpr bool prepares(S) {
+    return Kind != step_kind::convolution_weight_gradient &&
+           S::s.template as<convolution_step>().keeps_filters;
+  }
+
+ protected:
+  static constexpr bool backward = Kind == step_kind::convolution_input_gradient;
+
+  /// `Extents` of channels in blocks, or, of a stem, one by one.
+  template <class S, class Extents = blocked_convolution_extents>
+  static constexpr Extents window(S) {
+    constexpr auto e = S::s.template as<convolution_step>();
+    constexpr int block = std::is_same_v<Extents, stem_extents> ? 1 : S::L;
+    const auto result = [](int extent, int kernel, int stride, int padding) {
+      return (extent + 2 * padding - kernel) / stride + 1;
+    };
+    return {e.samples,
+            e.channels / block,
+            e.height,
+            e.width,
+            e.filters / S::L,
+            e.kernel_height,
+            e.kernel_width,
+            e.stride_height,
+            e.stride_width,
+            e.padding_height,
+            e.padding_width,
+            result(e.height, e.kernel_height, e.stride_height, e.padding_height),
+            result(e.width, e.kernel_width, e.stride_width, e.padding_width)};
+  }
+  template <class S>
+  static auto* filters(const memory& m) {
+    return S::template in<typename S::T>(m, 3);
+  }
+};
+
+// ---- direct
+
+struct blocked_convolution_record
+    : blocked_record<step_kind::convolution, convolution_form::direct> {
+  template <class S>
+  static constexpr int units(S step, int phase) {
+    const auto e = window(step);
+    return phase == 0 ? e.out_blocks : blocked_convolution_units<typename S::T>(e);
+  }
+  template <int Phase, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    using T = typename S::T;
+    constexpr auto e = window(step);
+    if constexpr (Phase == 0)
+      pack_filters<T>(units, e.in_blocks, e.taps(), S::in(m, 1), filters<S>(m));
+    else
+      blocked_convolution<T>(units, e, S::in(m, 0), filters<S>(m), S::blocked_epilogue(m));
+  }
+};
+
+struct blocked_input_gradient_record
+    : blocked_record<step_kind::convolution_input_gradient, convolution_form::direct> {
+  template <class S>
+  static constexpr int units(S step, int phase) {
+    const auto e = window(step);
+    return phase == 0 ? e.in_blocks : blocked_input_gradient_units<typename S::T>(e);
+  }
+  template <int Phase, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    using T = typename S::T;
+    constexpr auto e = window(step);
+    if constexpr (Phase == 0) {
+      pack_filters_transposed<T>(units, e.in_blocks, e.out_blocks, e.taps(), S::in(m, 1),
+                                 filters<S>(m));
+    } else {
+      blocked_input_gradient<T>(units, e, S::in(m, 0), filters<S>(m), S::blocked_epilogue(m));
+    }
+  }
+};
+
+struct blocked_weight_gradient_record
+    : blocked_record<step_kind::convolution_weight_gradient, convolution_form::direct> {
+  template <class S>
+  static constexpr int units(S step, int phase) {
+    const auto e = window(step);
+    return phase == 0 ? blocked_weight_gradient_units<typename S::T>(e) : e.out_blocks;
+  }
+  template <int Phase, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    using T = typename S::T;
+    constexpr auto e = window(step);
+    if constexpr (Phase == 0)
+      blocked_weight_gradient<T>(units, e, S::in(m, 0), S::in(m, 1), filters<S>(m));
+    else
+      finish_filters<T>(units, e, filters<S>(m), S::plain_epilogue(m));
+  }
+};
+
+// ---- by Winograd's minimal filtering
+
+template <step_kind Kind>
+struct winograd_record : blocked_record<Kind, convolution_form::winograd> {
+  using base = blocked_record<Kind, convolution_form::winograd>;
+  static constexpr bool backward = base::backward;
+
+  template <class S>
+  static constexpr int units(S step, int phase) {
+    const auto e = base::window(step);
+    if (phase == 0) return backward ? e.in_blocks : e.out_blocks;
+    return backward ? winograd::units<typename S::T>(winograd::backward_tiles(e), e.out_blocks,
+                                                     e.in_blocks)
+                    : winograd::units<typename S::T>(winograd::forward_tiles(e), e.in_blocks,
+                                                     e.out_blocks);
+  }
+  template <class S>
+  static constexpr std::int64_t scratch_bytes(S step) {
+    const auto e = base::window(step);
+    return backward ? winograd::scratch<typename S::T>(winograd::backward_tiles(e), e.out_blocks,
+                                                       e.in_blocks)
+                    : winograd::scratch<typename S::T>(winograd::forward_tiles(e), e.in_blocks,
+                                                       e.out_blocks);
+  }
+  template <int Phase, class S>
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    using T = typename S::T;
+    constexpr auto e = base::window(step);
+    T* const filters = base::template filters<S>(m);
+    if constexpr (Phase == 0)
+      winograd::transform_filters<T, backward>(units, e.in_blocks, e.out_blocks, S::in(m, 1),
+                                               filters);
+    else if constexpr (backward)
+      winograd_input_gradient<T>(units, e, S::in(m, 0), filters, S::blocked_epilogue(m), scratch);
+    else
+      winograd_convolution<T>(units, e, S::in(m, 0), filters, S::blocked_epilogue(m), scratch);
+  }
+};
+
+/// Transforms and sums, maybe a chunk of tiles after the other, then finishes.
+struct winograd_weight_gradient_record
+    : blocked_record<step_kind::convolution_weight_gradient, convolution_form::winograd> {
+  template <class S>
+  static constexpr int phases(S step) {
+    return winograd::gradient_phases<typename S::T>(window(step)) + 1;
+  }
+  template <class S>
+  static constexpr int units(S step, int phase) {
+    const auto e = window(step);
+    if (phase + 1 == phases(step)) return e.out_blocks;
+    return winograd::gradient_phase_units<typename S::T>(e, phase);
+  }
+  /// With several slices each thread transforms tiles of its own.
+  template <class S>
+  static constexpr std::int64_t scratch_bytes(S step) {
+    using T = typename S::T;
+    const auto e = window(step);
+    if (winograd::gradient_slices<T>(e) == 1) return 0;
+    return winograd::gradient_tiles_size<T>(e) * std::int64_t{sizeof(T)};
+  }
+  template <int Phase, class S>
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    using T = typename S::T;
+    constexpr auto e = window(step);
+    if constexpr (Phase + 1 == phases(step)) {
+      winograd::finish_gradient<T>(units, e, filters<S>(m), S::plain_epilogue(m));
+    } else {
+      T* const tiles = S::s.scratch.valid() ? S::scratch(m) : reinterpret_cast<T*>(scratch);
+      winograd::sum_gradients<T>(units, e, Phase, S::in(m, 0), S::in(m, 1), tiles, filters<S>(m));
+    }
+  }
+};
+
+// ---- depthwise
+
+template <step_kind Kind>
+struct depthwise_record : blocked_record<Kind, convolution_form::depthwise> {
+  using base = blocked_record<Kind, convolution_form::depthwise>;
+  static constexpr bool weights = Kind == step_kind::convolution_weight_gradient;
+
+  static constexpr int units(auto step, int phase) {
+    const auto e = base::window(step);
+    return phase == 1 && !weights ? depthwise_units(e) : e.in_blocks;
+  }
+  template <int Phase, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    using T = typename S::T;
+    constexpr auto e = base::window(step);
+    T* const filters = base::template filters<S>(m);
+    if constexpr (weights && Phase == 0)
+      depthwise_weight_gradient<T>(units, e, S::in(m, 0), S::in(m, 1), filters);
+    else if constexpr (weights)
+      finish_stem_filters<T>(units, one_channel(e), filters, S::plain_epilogue(m));
+    else if constexpr (Phase == 0)
+      pack_stem_filters<T>(units, one_channel(e), S::in(m, 1), filters);
+    else if constexpr (base::backward)
+      depthwise_input_gradient<T>(units, e, S::in(m, 0), filters, S::blocked_epilogue(m));
+    else
+      depthwise_convolution<T>(units, e, S::in(m, 0), filters, S::blocked_epilogue(m));
+  }
+
+ private:
+  /// The filters, of one channel each, as a stem's.
+  static constexpr stem_extents one_channel(const blocked_convolution_extents& e) {
+    stem_extents f;
+    f.channels = 1;
+    f.out_blocks = e.out_blocks;
+    f.kernel_height = e.kernel_height;
+    f.kernel_width = e.kernel_width;
+    return f;
+  }
+};
+
+// ---- of a plain image of few channels, which gets a border first
+
+struct stem_record : blocked_record<step_kind::convolution, convolution_form::stem> {
+  static constexpr int phases(auto) { return 3; }
+  template <class S>
+  static constexpr int units(S step, int phase) {
+    const auto e = window<S, stem_extents>(step);
+    if (phase == 0) return e.out_blocks;
+    return phase == 1 ? e.samples * e.channels : stem_units<typename S::T>(e);
+  }
+  template <int Phase, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    using T = typename S::T;
+    constexpr auto e = window<S, stem_extents>(step);
+    if constexpr (Phase == 0)
+      pack_stem_filters<T>(units, e, S::in(m, 1), filters<S>(m));
+    else if constexpr (Phase == 1)
+      pad_stem<T>(units, e, S::in(m, 0), S::scratch(m));
+    else
+      stem_convolution<T>(units, e, S::scratch(m), filters<S>(m), S::blocked_epilogue(m));
+  }
+};
+
+struct stem_weight_gradient_record
+    : blocked_record<step_kind::convolution_weight_gradient, convolution_form::stem> {
+  static constexpr int phases(auto) { return 3; }
+  template <class S>
+  static constexpr int units(S step, int phase) {
+    const auto e = window<S, stem_extents>(step);
+    if (phase == 0) return e.samples * e.channels;
+    return phase == 1 ? stem_gradient_units<typename S::T>(e) : e.out_blocks;
+  }
+  template <int Phase, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    using T = typename S::T;
+    constexpr auto e = window<S, stem_extents>(step);
+    if constexpr (Phase == 0)
+      pad_stem<T>(units, e, S::in(m, 0), S::scratch(m));
+    else if constexpr (Phase == 1)
+      stem_weight_gradient<T>(units, e, S::scratch(m), S::in(m, 1), filters<S>(m));
+    else
+      finish_stem_filters<T>(units, e, filters<S>(m), S::plain_epilogue(m));
+  }
+};
+
+// ---- pooling
+
+template <class S>
+constexpr blocked_window pooled_window(S) {
+  const auto e = S::s.template as<pooling_step>();
+  return {e.samples * (e.channels / S::L),
+          e.height,
+          e.width,
+          e.kernel_height,
+          e.kernel_width,
+          e.stride_height,
+          e.stride_width,
+          e.padding_height,
+          e.padding_width,
+          e.out_height,
+          e.out_width};
+}
+
+/// Maxima and, if somebody wants them, their positions.
+struct max_pool_record : record_for<step_kind::max_pool> {
+  static constexpr int units(auto step, int) { return pooled_window(step).planes; }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    typename S::T* const positions = S::s.output_count > 1 ? S::out(m, 1) : nullptr;
+    blocked_max_pool<typename S::T>(units, pooled_window(step), S::in(m, 0), S::out(m, 0),
+                                    positions);
+  }
+};
+
+struct unpool_record : record_for<step_kind::unpool> {
+  static constexpr int units(auto step, int) { return pooled_window(step).planes; }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    blocked_unpool<typename S::T, S::passes_caches()>(units, pooled_window(step), S::in(m, 0),
+                                                      S::in(m, 1), S::out(m, 0));
+  }
+};
+
+// ---- layouts. Units: planes of a block of channels
+
+struct pack_blocks_record : record_for<step_kind::pack_blocks> {
+  template <class S>
+  static constexpr int units(S, int) {
+    const auto e = S::s.template as<image_step>();
+    return e.samples * (e.channels / S::L);
+  }
+  template <int, class S>
+  static void run(S, const memory& m, work_range units, std::byte*) {
+    constexpr auto e = S::s.template as<image_step>();
+    pack_blocks<typename S::T>(units, e.height * e.width, S::in(m, 0), S::out(m, 0));
+  }
+};
+
+struct unpack_blocks_record : record_for<step_kind::unpack_blocks> {
+  static constexpr int units(auto step, int) { return pack_blocks_record::units(step, 0); }
+  template <int, class S>
+  static void run(S, const memory& m, work_range units, std::byte*) {
+    constexpr auto e = S::s.template as<image_step>();
+    unpack_blocks<typename S::T>(units, e.height * e.width, S::in(m, 0), S::out(m, 0));
+  }
+};
+
+using block_records =
+    record_list<blocked_convolution_record, blocked_input_gradient_record,
+                blocked_weight_gradient_record, winograd_record<step_kind::convolution>,
+                winograd_record<step_kind::convolution_input_gradient>,
+                winograd_weight_gradient_record, depthwise_record<step_kind::convolution>,
+                depthwise_record<step_kind::convolution_input_gradient>,
+                depthwise_record<step_kind::convolution_weight_gradient>, stem_record,
+                stem_weight_gradient_record, max_pool_record, unpool_record, pack_blocks_record,
+                unpack_blocks_record>;
+
+}  // namespace cella::cpu

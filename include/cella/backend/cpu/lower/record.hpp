@@ -1,0 +1,63 @@
+// The record of a kernel: which steps of a plan it runs, and how. A record is a struct with
+//
+//   static constexpr bool matches(const plan_step&);
+//   template <int Phase>
+//   static void run(auto step, const memory&, work_range units, std::byte* scratch);
+//
+// and whatever differs from `kernel_record`. `step` is a program_step.
+#pragma once
+
+#include <cella/backend/cpu/lower/step.hpp>
+#include <tuple>
+
+namespace cella::cpu {
+
+/// One phase of one unit of work, without scratch.
+struct kernel_record {
+  /// Calls in sequence.
+  static constexpr int phases(auto) { return 1; }
+  /// Whether the first phase depends on parameters only, or on the constants of a loop: then it is
+  /// run again when they change.
+  static constexpr bool prepares(auto) { return false; }
+  /// Independent units of work of a phase, shared out among threads.
+  static constexpr int units(auto, [[maybe_unused]] int phase) { return 1; }
+  /// Bytes for each thread.
+  static constexpr std::int64_t scratch_bytes(auto) { return 0; }
+};
+
+/// Steps of one kind, in one layout or in all.
+template <step_kind Kind>
+struct record_for : kernel_record {
+  static constexpr bool matches(const plan_step& s) { return s.kind == Kind; }
+};
+template <step_kind Kind, layout Layout>
+struct record_in : kernel_record {
+  static constexpr bool matches(const plan_step& s) {
+    return s.kind == Kind && s.arrangement == Layout;
+  }
+};
+
+/// Records, of which the first that matches a step runs it.
+template <class... Records>
+struct record_list {
+  static constexpr std::size_t size = sizeof...(Records);
+  /// Index of the record for a step; `size` if there is none.
+  static constexpr std::size_t find(const plan_step& s) {
+    std::size_t k = 0;
+    static_cast<void>(((Records::matches(s) || (++k, false)) || ...));
+    return k;
+  }
+  template <std::size_t K>
+  using at = std::tuple_element_t<K, std::tuple<Records...>>;
+};
+template <class... Lists>
+struct join_records;
+template <class... Records>
+struct join_records<record_list<Records...>> {
+  using type = record_list<Records...>;
+};
+template <class... A, class... B, class... Rest>
+struct join_records<record_list<A...>, record_list<B...>, Rest...>
+    : join_records<record_list<A..., B...>, Rest...> {};
+
+}  // namespace cella::cpu

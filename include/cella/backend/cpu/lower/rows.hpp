@@ -1,0 +1,84 @@
+// Lines of a plain tensor along one axis: softmax, its logarithm, the loss, argmax and argmin.
+#pragma once
+
+#include <cella/backend/cpu/best_position.hpp>
+#include <cella/backend/cpu/lower/record.hpp>
+#include <cella/backend/cpu/softmax.hpp>
+#include <cella/backend/cpu/softmax_rows.hpp>
+#include <cella/ops/reduction.hpp>
+#include <cella/ops/softmax.hpp>
+
+namespace cella::cpu {
+
+/// The anchor's operand, seen as lines along its axis.
+template <class S>
+constexpr search_extents lines_of_operand(S) {
+  const tensor_type x = S::operand(0);
+  const int axis = S::template options<cella::detail::axis_options>().axis;
+  return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
+}
+
+struct softmax_record : record_for<step_kind::softmax> {
+  template <class S>
+  static constexpr softmax_extents extents(S step) {
+    const search_extents e = lines_of_operand(step);
+    return {e.outer, int(e.extent), e.inner};
+  }
+  template <class S>
+  static constexpr int units(S step, int) {
+    return softmax_units<typename S::T>(extents(step));
+  }
+  template <class S>
+  static constexpr std::int64_t scratch_bytes(S step) {
+    return rows_pass_caches(step) ? std::int64_t{sizeof(typename S::T)} * extents(step).extent : 0;
+  }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    softmax<is<log_softmax_op>(S::anchor()), rows_pass_caches(step)>(
+        units, extents(step), S::in(m, 0), S::out(m, 0), reinterpret_cast<typename S::T*>(scratch));
+  }
+
+ private:
+  template <class S>
+  static constexpr bool rows_pass_caches(S step) {
+    return S::passes_caches() && extents(step).inner == 1;
+  }
+};
+
+/// The losses of the samples, then their sum.
+struct cross_entropy_record : record_in<step_kind::cross_entropy, layout::plain> {
+  static constexpr int phases(auto) { return 2; }
+  template <class S>
+  static constexpr int units(S, int phase) {
+    const auto e = S::s.template as<loss_step>();
+    return phase == 1 ? 1 : softmax_rows_units({e.samples, e.classes});
+  }
+  template <int Phase, class S>
+  static void run(S, const memory& m, work_range units, std::byte*) {
+    using T = typename S::T;
+    constexpr auto e = S::s.template as<loss_step>();
+    T* const losses = S::scratch(m);
+    if constexpr (Phase == 0) {
+      constexpr T scale = static_cast<T>(S::constant_factor(S::s.outputs[0].value));
+      T* const gradient = S::s.output_count > 1 ? S::out(m, 1) : nullptr;
+      softmax_cross_entropy_rows(units, {e.samples, e.classes}, S::in(m, 0),
+                                 S::template in<const std::int32_t>(m, 1), scale, gradient, losses);
+    } else {
+      double total = 0;
+      for (int i = 0; i < e.samples; ++i) total += double{losses[i]};
+      *S::out(m, 0) = static_cast<T>(total);
+    }
+  }
+};
+
+struct best_position_record : record_for<step_kind::best_position> {
+  template <int, class S>
+  static void run(S step, const memory& m, work_range, std::byte*) {
+    best_positions<is<argmax_op>(S::anchor())>(lines_of_operand(step), S::in(m, 0),
+                                               S::template out<std::int64_t>(m, 0));
+  }
+};
+
+using row_records = record_list<softmax_record, cross_entropy_record, best_position_record>;
+
+}  // namespace cella::cpu

@@ -1,0 +1,137 @@
+// A step of a program as its kernel sees it: where its values lie, how large they are, and what
+// follows from each result.
+#pragma once
+
+#include <cella/backend/cpu/expression.hpp>
+#include <cella/backend/cpu/lanes_layout.hpp>
+#include <cella/backend/cpu/loops.hpp>
+#include <cella/backend/cpu/run_context.hpp>
+
+namespace cella::cpu {
+
+/// Base addresses of the memory spaces; arguments follow from `first_argument` on.
+struct memory {
+  std::byte* const* base{};
+  run_context* context{};
+
+  template <class T>
+  T* at(buffer_ref r) const {
+    return reinterpret_cast<T*>(base[r.space] + r.offset);
+  }
+};
+
+/// Step I of program P: an empty object that kernel records take, all of whose members are
+/// constants or functions of the program's memory.
+template <class P, int I>
+struct program_step {
+  using program = P;
+  using T = element<P::element_type>;
+  static constexpr int index = I;
+  static constexpr const plan_step& s = P::plan.steps[std::size_t(I)];
+  static constexpr auto& g = P::graph;
+  static constexpr bool in_lanes = s.arrangement == layout::lanes;
+  static constexpr bool in_blocks = s.arrangement == layout::blocked;
+  static constexpr bool whole_vectors = in_lanes || in_blocks;
+  static constexpr int L = lanes<T>;
+
+  /// The node that the kernel computes, its options, and the type of its operand k.
+  static constexpr const node& anchor() { return g.nodes[std::size_t(s.anchor)]; }
+  template <class Options>
+  static constexpr Options options() {
+    return anchor().attributes.template as<Options>();
+  }
+  static constexpr tensor_type operand(int k) { return g.type(g.operand(s.anchor, k)); }
+  /// The constant that node n multiplies by.
+  static constexpr double constant_factor(node_id n) {
+    for (int k = 0; k < 2; ++k) {
+      const node& o = g.nodes[std::size_t(g.operand(n, k))];
+      if (is<constant_op>(o)) return o.attributes.template as<constant_op::options>().value;
+    }
+    return 1;
+  }
+
+  // ---- memory
+
+  template <class U = const T>
+  static U* in(const memory& m, int k) {
+    return m.at<U>(s.in[std::size_t(k)]);
+  }
+  template <class U = T>
+  static U* out(const memory& m, int k) {
+    return m.at<U>(s.outputs[std::size_t(k)].at);
+  }
+  template <class U = T>
+  static U* scratch(const memory& m) {
+    return m.at<U>(s.scratch);
+  }
+  static const T* first_read(const memory& m, int k) {
+    const operand_read& r = s.reads[std::size_t(k)];
+    return m.at<const T>(r.at) + r.first;
+  }
+  static auto addresses_in(const memory& m) {
+    addresses<T, s.read_count, s.output_count> a;
+    for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = first_read(m, k);
+    for (int k = 0; k < s.output_count; ++k)
+      a.out[std::size_t(k)] = out(m, k) + s.outputs[std::size_t(k)].first;
+    return a;
+  }
+
+  // ---- epilogues
+
+  /// In lanes: samples, whose last vector may have dead lanes, and vectors for a block of them.
+  static constexpr int samples() {
+    const shape& y = g.type(s.outputs[0].value).shape;
+    return in_lanes && y.rank ? y[0] : 1;
+  }
+  static constexpr bool ragged() { return in_lanes && samples() % L != 0; }
+  static constexpr dead_lanes dead() {
+    if (!ragged()) return {0, first_bits(L)};
+    return {samples() / L * (g.type(s.outputs[0].value).size() / samples()),
+            first_bits(samples() % L)};
+  }
+  static auto lanes_epilogue(const memory& m) {
+    return lanes_sink<T, s.read_count, ragged(), line_of_outputs<P, I>>{addresses_in(m), dead()};
+  }
+  static auto plain_epilogue(const memory& m) {
+    return plain_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
+  }
+  static auto blocked_epilogue(const memory& m) {
+    return blocked_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
+  }
+  /// What becomes of the sum that the kernel yields beside its result.
+  static auto side_epilogue([[maybe_unused]] const memory& m) {
+    if constexpr (s.side < 0)
+      return discard{};
+    else
+      return program_step<P, s.side>::plain_epilogue(m);
+  }
+
+  /// Whether a result is stored past the caches.
+  static constexpr bool passes_caches() {
+    for (int k = 0; k < s.output_count; ++k) {
+      const node_id n = s.outputs[std::size_t(k)].value;
+      if (n >= 0 && cpu::passes_caches(s, g.type(n), n, L)) return true;
+    }
+    return false;
+  }
+
+  // ---- loops
+
+  static constexpr loop_nest<s.read_count> nest() {
+    loop_nest<s.read_count> n{s.loops, s.loop, {}, s.folded};
+    for (int k = 0; k < s.read_count; ++k)
+      n.stride[std::size_t(k)] = s.reads[std::size_t(k)].strides;
+    return n;
+  }
+  /// For outputs that are parts of larger tensors: elements per loop; dense ones have none.
+  static constexpr auto output_strides() {
+    std::array<std::array<std::int64_t, max_loops>, std::size_t(s.output_count)> strides{};
+    for (int k = 0; k < s.output_count; ++k) {
+      if (s.outputs[std::size_t(k)].part)
+        strides[std::size_t(k)] = s.outputs[std::size_t(k)].strides;
+    }
+    return strides;
+  }
+};
+
+}  // namespace cella::cpu
