@@ -160,9 +160,10 @@ digit_parts read_digits(const settings& s, std::int64_t train_count) {
 
 /// Dark digits on white paper, which a net that was trained on white on black hardly recognizes.
 digit_set dark_digits(std::int64_t count, std::uint64_t seed) {
-  const data::normalise inverted{.mean = 1 - data::mnist_scaling.mean,
-                                 .deviation = -data::mnist_scaling.deviation};
-  return data::digits(count, seed, {.scaling = inverted}).to_memory();
+  const auto invert = [](data::image_view image) {
+    for (float& x : image) x = data::mnist_scaling.of(1 - x);
+  };
+  return data::digits(count, seed, {.scaling = {}}).map<0>(invert).to_memory();
 }
 
 // ---- showing

@@ -107,10 +107,11 @@ int main(int argc, char** argv) try {
 
   // 12. Fine-tune: it has never seen dark digits on white paper. A few hundred teach it, with the
   //     layers behind the convolutions as they are.
-  const data::digit_style dark{.scaling = {.mean = 1 - data::mnist_scaling.mean,
-                                           .deviation = -data::mnist_scaling.deviation}};
-  const auto few = data::digits(640, 3, dark).to_memory();
-  const auto others = data::digits(1000, 4, dark).to_memory();
+  const auto invert = [](data::image_view image) {
+    for (float& x : image) x = data::mnist_scaling.of(1 - x);
+  };
+  const auto few = data::digits(640, 3, {.scaling = {}}).map<0>(invert).to_memory();
+  const auto others = data::digits(1000, 4, {.scaling = {}}).map<0>(invert).to_memory();
   const double before = loaded.evaluate(others, metrics::accuracy{})["accuracy"];
   loaded.fit(few.shuffle(1),
              {.epochs = 10, .learning_rate = 0.002, .freeze = {"hidden.*", "out.*"}});

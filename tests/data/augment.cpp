@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cella/data/augment.hpp>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -31,6 +32,47 @@ TEST_CASE("normalise subtracts the mean and divides by the deviation") {
   normalise_channels<2>{.mean = {1, 3}, .deviation = {1, 2}}(y.view());
   CHECK(y.values == std::vector<float>{0, 1, 0, .5f});
   CHECK_THROWS_AS(normalise_channels<3>{}(y.view()), error);
+}
+
+TEST_CASE("a mean or a deviation by which nothing can be scaled is refused, and images stay") {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  image x({2, 1, 3});
+  const auto before = x.values;
+  for (const float deviation : {0.f, -0.f, -1.f, nan, infinity, -infinity, 1e-40f}) {
+    CAPTURE(deviation);
+    CHECK_THROWS_AS(normalise{.deviation = deviation}(x.view()), error);
+    CHECK_THROWS_AS(normalise{.deviation = deviation}.of(1), error);
+    CHECK_THROWS_AS(normalise_channels<2>({.deviation = {deviation, 1}})(x.view()), error);
+  }
+  for (const float mean : {nan, infinity})
+    CHECK_THROWS_AS(normalise{.mean = mean}(x.view()), error);
+  CHECK(x.values == before);
+  CHECK_THROWS_WITH_AS(normalise({.mean = 0.5f, .deviation = -2}).check(),
+                       "normalise: the mean is 0.5 and the deviation is -2; give a finite mean and "
+                       "a positive, finite deviation.",
+                       error);
+}
+
+TEST_CASE("amounts that are negative, too large or not a number are refused with their names") {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  image x({1, 4, 4});
+  const auto before = x.values;
+  generator random(1);
+  const auto refused = [&](const auto& change, const char* said) {
+    CHECK_THROWS_WITH_AS(change(x.view(), random), said, error);
+  };
+  refused(random_shift{.pixels = -1}, "random_shift: pixels is -1; give 0 to 1e+06.");
+  refused(random_shift{.pixels = 2147483647},
+          "random_shift: pixels is 2.14748e+09; give 0 to 1e+06.");
+  refused(random_affine{.degrees = nan}, "random_affine: degrees is nan; give 0 to 1e+06.");
+  refused(random_affine{.scale = 1}, "random_affine: scale is 1; give 0 to 0.99.");
+  refused(random_affine{.shear = -1}, "random_affine: shear is -1; give 0 to 1e+06.");
+  refused(random_affine{.shift = nan}, "random_affine: shift is nan; give 0 to 1e+06.");
+  refused(random_flip{.probability = nan}, "random_flip: probability is nan; give 0 to 1.");
+  refused(random_flip{.probability = 1.5f}, "random_flip: probability is 1.5; give 0 to 1.");
+  refused(gaussian_noise{.deviation = -1}, "gaussian_noise: deviation is -1; give 0 to 1e+06.");
+  CHECK(x.values == before);
 }
 
 TEST_CASE("random_shift moves all channels by one offset and pads with fill") {

@@ -105,3 +105,11 @@ TEST_CASE("a linear classifier learns the digits, but not well") {
 }
 
 TEST_CASE("a negative count is refused") { CHECK_THROWS_AS(digits(-1), error); }
+
+TEST_CASE("a style that cannot be drawn is refused") {
+  CHECK_THROWS_WITH_AS(digits(1, 0, {.rotation = std::nanf("")}),
+                       "digits: rotation is nan; give 0 to 1e+06.", error);
+  CHECK_THROWS_AS(digits(1, 0, {.tremor = 1e30f}), error);
+  CHECK_THROWS_WITH_AS(digits(1, 0, {.scaling = {.deviation = 0}}),
+                       doctest::Contains("the deviation is 0"), error);
+}

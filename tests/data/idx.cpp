@@ -1,4 +1,6 @@
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <cella/data/idx.hpp>
@@ -10,6 +12,7 @@
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <support/memory_limit.hpp>
 #include <vector>
 
 #include "support/outside_data.hpp"
@@ -104,10 +107,29 @@ TEST_CASE("values are not squeezed into a type that cannot hold them") {
   CHECK(parse(file_of(0x0c01, {0}, "")).as<double>().empty());
 }
 
-TEST_CASE("a missing file and a directory are refused by name") {
-  CHECK_THROWS_WITH_AS(read_idx("/no/such/file"), doctest::Contains("/no/such/file: there is no"),
+TEST_CASE("what is missing or is no file is refused by name and by what it is") {
+  const temporary_directory dir;
+  const auto refusal = [&](const char* name) {
+    const auto path = dir.path / name;
+    try {
+      read_idx(path);
+    } catch (const file_error& e) {
+      CHECK(contains(e.what(), ("cannot read \"" + path.string() + "\": ").c_str()));
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK(contains(refusal("absent"), "there is no such file"));
+  std::filesystem::create_directory(dir.path / "folder");
+  CHECK(contains(refusal("folder"), "it is a directory; name a file"));
+  // A reader that opened it would wait for its writer.
+  REQUIRE(::mkfifo((dir.path / "pipe").c_str(), 0600) == 0);
+  CHECK(contains(refusal("pipe"), "it is not a regular file"));
+  dir.write("cut", good.substr(0, 17));
+  CHECK_THROWS_WITH_AS(read_idx(dir.path / "cut"), doctest::Contains("the file has only 17"),
                        file_error);
-  CHECK_THROWS_AS(read_idx(std::filesystem::temp_directory_path()), file_error);
+  dir.write("good", good);
+  CHECK(read_idx(dir.path / "good").extents == shape{2, 3});
 }
 
 TEST_CASE("a cut file is refused with the figures, wherever it is cut") {
@@ -159,6 +181,60 @@ TEST_CASE("sizes that overflow or that the file cannot hold are refused before a
     CHECK(contains(message_of(bytes), "fetch "));
     CHECK(contains(message_of(gzip(bytes)), "fetch "));
   }
+}
+
+TEST_CASE(
+    "a small file that unpacks to more than the limit is refused, unless the limit is raised") {
+  const auto packed = gzip(file_of(0x0801, {1u << 20}, std::string(1u << 20, 'x')));
+  REQUIRE(packed.size() < 2000);
+  const auto parse_within = [&](std::uint64_t limit) {
+    std::istringstream in(packed);
+    return parse_idx(in, packed.size(), "bomb.gz", {.max_unpacked_bytes = limit});
+  };
+  CHECK_THROWS_WITH_AS(parse_within((1u << 20) - 1),
+                       "bomb.gz: the header promises [1048576], that is 1048576 bytes, but at most "
+                       "1048575 may be unpacked; raise max_unpacked_bytes if you trust the file.",
+                       file_error);
+  CHECK(parse_within(1u << 20).extents == shape{1 << 20});
+  // The limit is for what a file does not show: a plain file has its size.
+  const temporary_directory dir;
+  dir.write("plain", good);
+  CHECK(read_idx(dir.path / "plain", {.max_unpacked_bytes = 1}).extents == shape{2, 3});
+}
+
+TEST_CASE("a file of two megabytes that unpacks to two gigabytes is refused by default") {
+  const temporary_directory dir;
+  const auto path = dir.path / "bomb.gz";
+  const std::string part = gzip(std::string(1u << 24, '\0'));
+  std::string bytes = gzip(file_of(0x0802, {128, 1u << 24}, ""));
+  for (int i = 0; i < 128; ++i) bytes += part;
+  REQUIRE(bytes.size() < 3u << 20);
+  dir.write("bomb.gz", bytes);
+  CHECK_THROWS_WITH_AS(read_idx(path), doctest::Contains("at most 1073741824 may be unpacked"),
+                       file_error);
+}
+
+TEST_CASE("too little memory is an error that names the file and the bytes") {
+  if (!test::memory_can_be_limited) return;
+  const temporary_directory dir;
+  constexpr std::uint32_t extent = 4096;
+  const std::string images = file_of(0x0803, {1, extent, extent}, "");
+  const std::string pixels(extent * extent, '\0');
+  dir.write("train-images-idx3-ubyte", images + pixels);
+  dir.write("train-labels-idx1-ubyte", file_of(0x0801, {1}, {7}));
+  dir.write("packed", gzip(images + pixels));
+  const auto refusal = [&](const char* name, std::size_t megabytes, const auto& read) {
+    const auto said = test::refusal_with_memory(megabytes << 20, read);
+    CHECK(
+        contains(said, ("cannot read \"" + (dir.path / name).string() + "\": no memory").c_str()));
+    return said;
+  };
+  for (const char* name : {"train-images-idx3-ubyte", "packed"}) {
+    CHECK(contains(refusal(name, 12, [&] { read_idx(dir.path / name); }), "for 16777216 bytes"));
+  }
+  // Enough for the file, but not for its images as floats.
+  const auto read_all = [&] { read_mnist(dir.path, part::train); };
+  CHECK(contains(refusal("train-images-idx3-ubyte", 60, read_all), "for 67108864 bytes"));
 }
 
 TEST_CASE("a corrupted compressed file is refused") {
@@ -234,6 +310,31 @@ TEST_CASE("read_mnist finds the files with and without .gz, and scales the image
   const auto raw = read_mnist(dir.path, part::test, {.scaling = {}});
   CHECK(raw.column<0>()[0] == 1);
   CHECK_THROWS_WITH_AS(read_mnist(dir.path, part::train), doctest::Contains("neither"), file_error);
+}
+
+TEST_CASE("read_mnist takes the file beside what only has its name, and says what is no file") {
+  const temporary_directory dir;
+  const auto plain = dir.path / "train-images-idx3-ubyte";
+  std::filesystem::create_directory(plain);
+  dir.write("train-labels-idx1-ubyte", file_of(0x0801, {2}, {7, 3}));
+  CHECK_THROWS_WITH_AS(read_mnist(dir.path, part::train), doctest::Contains("it is a directory"),
+                       file_error);
+  dir.write("train-images-idx3-ubyte.gz", gzip(file_of(0x0803, {2, 2, 2}, std::string(8, 'x'))));
+  CHECK(read_mnist(dir.path, part::train).size() == 2);
+  std::filesystem::remove(plain);
+  REQUIRE(::mkfifo(plain.c_str(), 0600) == 0);
+  CHECK(read_mnist(dir.path, part::train).size() == 2);
+}
+
+TEST_CASE("read_mnist passes its limit on and refuses a scaling by nothing") {
+  const temporary_directory dir;
+  dir.write("train-images-idx3-ubyte.gz", gzip(file_of(0x0803, {2, 2, 2}, std::string(8, 'x'))));
+  dir.write("train-labels-idx1-ubyte", file_of(0x0801, {2}, {7, 3}));
+  CHECK_THROWS_WITH_AS(read_mnist(dir.path, part::train, {.max_unpacked_bytes = 7}),
+                       doctest::Contains("at most 7 may be unpacked"), file_error);
+  CHECK(read_mnist(dir.path, part::train, {.max_unpacked_bytes = 8}).size() == 2);
+  CHECK_THROWS_WITH_AS(read_mnist(dir.path, part::train, {.scaling = {.deviation = 0}}),
+                       doctest::Contains("the deviation is 0"), error);
 }
 
 TEST_CASE("read_mnist refuses files that do not belong together") {

@@ -1,12 +1,19 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cella/interop/file.hpp>
+#include <cella/interop/named_tensor.hpp>
+#include <chrono>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <utility>
 
 using namespace cella;
 namespace fs = std::filesystem;
@@ -37,6 +44,59 @@ std::string message(F&& f) {
 
 bool has(const std::string& s, std::string_view part) { return s.find(part) != s.npos; }
 
+void write(const fs::path& path, std::string_view s) {
+  interop::write_atomically(path, [&](interop::output_file& f) { f.write(s); });
+}
+
+/// Another process that is in the middle of writing `path`; it goes on when `go_on` is called.
+class writer_process {
+ public:
+  explicit writer_process(const fs::path& path) {
+    REQUIRE(::pipe(ready_) == 0);
+    REQUIRE(::pipe(go_on_) == 0);
+    child_ = ::fork();
+    REQUIRE(child_ >= 0);
+    if (child_ == 0) run(path);
+    ::close(ready_[1]);
+    char c{};
+    REQUIRE(::read(ready_[0], &c, 1) == 1);
+  }
+  writer_process(const writer_process&) = delete;
+  ~writer_process() {
+    if (child_ > 0) kill();
+    for (int fd : {ready_[0], go_on_[0], go_on_[1]}) ::close(fd);
+  }
+  void kill() {
+    ::kill(child_, SIGKILL);
+    wait();
+  }
+  /// Its exit status.
+  int go_on() {
+    CHECK(::write(go_on_[1], "x", 1) == 1);
+    return wait();
+  }
+
+ private:
+  [[noreturn]] void run(const fs::path& path) {
+    try {
+      interop::output_file f(path);
+      f.write("by the other process");
+      char c = 'x';
+      if (::write(ready_[1], &c, 1) != 1 || ::read(go_on_[0], &c, 1) != 1) ::_exit(2);
+      f.commit();
+      ::_exit(0);
+    } catch (const file_error&) { ::_exit(1); }
+  }
+  int wait() {
+    int status = 0;
+    ::waitpid(std::exchange(child_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  int ready_[2]{}, go_on_[2]{};
+  pid_t child_ = -1;
+};
+
 }  // namespace
 
 TEST_CASE("a file is read whole up to its cap") {
@@ -60,6 +120,16 @@ TEST_CASE("what cannot be read is refused with its path and the cause") {
   CHECK(has(read("f/below"), "a part of the path is not a directory"));
   REQUIRE(::mkfifo((folder.path / "pipe").c_str(), 0600) == 0);
   CHECK(has(read("pipe"), "it is not a regular file"));
+  struct sockaddr_un address {};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, (folder.path / "s").c_str(), sizeof address.sun_path - 1);
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  REQUIRE(::bind(socket, reinterpret_cast<struct sockaddr*>(&address), sizeof address) == 0);
+  CHECK(has(read("s"), "it is not a regular file"));
+  ::close(socket);
+  CHECK(has(message([&] { interop::read_file("/dev/zero", 100); }), "it is not a regular file"));
+  fs::create_symlink("circle", folder.path / "circle");
+  CHECK(has(read("circle"), "too many symbolic links"));
 }
 
 TEST_CASE("missing permission is named for reading and writing, and a read-only file stays") {
@@ -115,6 +185,92 @@ TEST_CASE("a symbolic link stays and its target is replaced") {
   interop::write_atomically(folder.path / "latest", [](auto& f) { f.write("new"); });
   CHECK(fs::is_symlink(folder.path / "latest"));
   CHECK(contents(folder.path / "v1") == "new");
+}
+
+TEST_CASE("a dangling link stays and its target is made, through chains and other folders") {
+  temporary_folder folder;
+  fs::create_directory(folder.path / "runs");
+  fs::create_symlink("chain", folder.path / "latest");
+  fs::create_symlink("runs/link", folder.path / "chain");
+  fs::create_symlink("../v2", folder.path / "runs" / "link");
+  fs::create_symlink(folder.path / "v3", folder.path / "absolute");
+  for (const auto& [link, target] : {std::pair("latest", "v2"), std::pair("absolute", "v3")}) {
+    write(folder.path / link, "new");
+    CHECK(fs::is_symlink(folder.path / link));
+    CHECK(contents(folder.path / target) == "new");
+    CHECK_FALSE(fs::is_symlink(folder.path / target));
+    write(folder.path / link, "newer");
+    CHECK(contents(folder.path / target) == "newer");
+  }
+  CHECK(fs::is_symlink(folder.path / "chain"));
+  CHECK(fs::is_symlink(folder.path / "runs" / "link"));
+  CHECK(folder.files() == 6);
+}
+
+TEST_CASE("a link to a folder that is not there, and a circle of links, are refused and stay") {
+  temporary_folder folder;
+  fs::create_symlink("absent/model", folder.path / "latest");
+  const auto said = message([&] { write(folder.path / "latest", "x"); });
+  CHECK(has(said, "\"" + (folder.path / "latest").string() + "\", a link to \"" +
+                      (folder.path / "absent/model").string() + "\": there is no such file or"));
+  fs::create_symlink("b", folder.path / "a");
+  fs::create_symlink("a", folder.path / "b");
+  CHECK(has(message([&] { write(folder.path / "a", "x"); }), "too many symbolic links"));
+  for (const char* link : {"latest", "a", "b"}) CHECK(fs::is_symlink(folder.path / link));
+  CHECK(folder.files() == 3);
+}
+
+TEST_CASE("what a killed writer leaves goes away with the next write into its folder") {
+  temporary_folder folder;
+  put(folder.path / "model", "old");
+  writer_process writer(folder.path / "model");
+  writer.kill();
+  CHECK(folder.files() == 2);
+  write(folder.path / "other", "x");
+  CHECK(folder.files() == 2);
+  CHECK(contents(folder.path / "model") == "old");
+  CHECK(contents(folder.path / "other") == "x");
+}
+
+TEST_CASE("what a living writer has begun stays, in this process and in another") {
+  temporary_folder folder;
+  interop::output_file mine(folder.path / "mine");
+  mine.write("by this process");
+  writer_process other(folder.path / "theirs");
+  for (int i = 0; i < 3; ++i) write(folder.path / "model", "x");
+  CHECK(other.go_on() == 0);
+  mine.commit();
+  CHECK(contents(folder.path / "theirs") == "by the other process");
+  CHECK(contents(folder.path / "mine") == "by this process");
+  CHECK(folder.files() == 3);
+}
+
+TEST_CASE("of another host's temporary files only those that are a day old go away") {
+  temporary_folder folder;
+  const auto young = folder.path / ".cella-0badcafe-17-0.tmp";
+  const auto old = folder.path / ".cella-0badcafe-17-1.tmp";
+  for (const auto& path : {young, old}) put(path, "x");
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  write(folder.path / "model", "x");
+  CHECK(fs::exists(young));
+  CHECK_FALSE(fs::exists(old));
+}
+
+TEST_CASE("only files that a writer of this library could have left are removed") {
+  temporary_folder folder;
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(25);
+  for (const char* name : {".cella-notes.tmp", ".cella-.tmp", ".cella-1.tmp2", "cella-1.tmp",
+                           ".cella-1-2", "x.cella-1.tmp"}) {
+    put(folder.path / name, "x");
+    fs::last_write_time(folder.path / name, long_ago);
+  }
+  put(folder.path / "target", "x");
+  fs::last_write_time(folder.path / "target", long_ago);
+  fs::create_symlink("target", folder.path / ".cella-2-1.tmp");
+  fs::create_directory(folder.path / ".cella-2-2.tmp");
+  REQUIRE(::mkfifo((folder.path / ".cella-2-3.tmp").c_str(), 0600) == 0);
+  write(folder.path / "model", "x");
+  CHECK(folder.files() == 6 + 4 + 1);
 }
 
 TEST_CASE("a writer that throws leaves the old file and nothing else") {

@@ -9,6 +9,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <support/memory_limit.hpp>
 #include <vector>
 
 using namespace cella;
@@ -249,4 +250,21 @@ TEST_CASE("2000 mutations of a valid file load whole or are refused") {
   CHECK(loaded + refusals == 2000);
   CHECK(loaded > 10);
   CHECK(refusals > 1000);
+}
+
+TEST_CASE("too little memory is an error that names the file and the bytes") {
+  if (!test::memory_can_be_limited) return;
+  temporary_folder folder;
+  const auto path = folder.path / "large.npy";
+  std::ofstream(path, std::ios::binary) << file_of(dictionary("<f4", "(4096, 4096)", "True"));
+  const auto header = fs::file_size(path);
+  fs::resize_file(path, header + (64u << 20));
+  const std::string said =
+      "cannot read \"" + path.string() + "\": no memory for 67108864 bytes; free";
+  // The first limit is too little for the array, the second for a copy in the other order.
+  for (const std::size_t megabytes : {16u, 100u}) {
+    const auto found = test::refusal_with_memory(megabytes << 20, [&] { interop::read_npy(path); });
+    CHECK(found.starts_with(said));
+  }
+  CHECK(interop::read_npy(path).bytes.size() == 64u << 20);
 }

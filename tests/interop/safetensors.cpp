@@ -9,6 +9,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <support/memory_limit.hpp>
 #include <vector>
 
 using namespace cella;
@@ -231,9 +232,56 @@ TEST_CASE("a header length that cannot be true is refused before memory is taken
   refused("", {"has 0 bytes", "at least 8"});
   refused("1234567", {"has 7 bytes"});
   refused(with_length(~std::uint64_t{0}, "{}"), {"header of 18446744073709551615 bytes"});
-  refused(with_length(100'000'001, "{}"), {"header of 100000001 bytes", "at most 100000000"});
+  refused(with_length(100'000'001, "{}"), {"header of 100000001 bytes, but only 2 follow"});
   refused(with_length(3, "{}"), {"header of 3 bytes, but only 2 follow"});
   refused(with_length(0, ""), {"not JSON"});
+}
+
+TEST_CASE(
+    "a header longer than the limit is refused before it is read, unless the limit is raised") {
+  temporary_folder folder;
+  const auto path = folder.path / "long";
+  std::ofstream(path, std::ios::binary) << with_length(25'000'001, "{}");
+  fs::resize_file(path, 8 + 25'000'001);
+  const std::string said = "\"" + path.string() +
+                           "\" has a header of 25000001 bytes, but at most 25000000 are allowed; "
+                           "raise max_header of safetensors_file::open if you trust the file";
+  CHECK_THROWS_WITH_AS(interop::safetensors_file::open(path), said.c_str(), file_error);
+  CHECK_THROWS_WITH_AS(interop::safetensors_file::open(path, 25'000'001),
+                       doctest::Contains("hold no NUL"), file_error);
+  const std::string bytes = file_of(two_tensors, 11);
+  const auto parse_within = [&](std::uint64_t limit) {
+    return interop::safetensors_file::parse(std::as_bytes(std::span(bytes)), "m", limit);
+  };
+  CHECK(parse_within(two_tensors.size()).tensors().size() == 2);
+  CHECK_THROWS_AS(parse_within(two_tensors.size() - 1), file_error);
+}
+
+TEST_CASE("too little memory is an error that names the file and its bytes") {
+  if (!test::memory_can_be_limited) return;
+  temporary_folder folder;
+  const auto refusal_of = [&](const std::string& start, std::size_t size, std::size_t memory) {
+    const auto path = folder.path / "large";
+    std::ofstream(path, std::ios::binary) << start;
+    fs::resize_file(path, size);
+    const auto said =
+        test::refusal_with_memory(memory, [&] { interop::safetensors_file::open(path); });
+    CHECK(said.starts_with("cannot read \"" + path.string() + "\": no memory for "));
+    return said;
+  };
+  const std::string large =
+      file_of(R"({"w":{"dtype":"U8","shape":[67108864],"data_offsets":[0,67108864]}})");
+  CHECK(refusal_of(large, large.size() + (64u << 20), 16u << 20).find(" 67108864 bytes") !=
+        std::string::npos);
+  // The text of this header fits, but not the names in it.
+  std::string header = "{";
+  for (int i = 0; header.size() < 20'000'000; ++i) {
+    header += "\"" + std::to_string(i) + R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)";
+  }
+  header.back() = '}';
+  const std::string many = file_of(header);
+  CHECK(refusal_of(many, many.size(), 40u << 20).find(std::to_string(many.size()) + " bytes") !=
+        std::string::npos);
 }
 
 TEST_CASE("a cut file is refused and names the tensor") {

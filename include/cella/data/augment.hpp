@@ -1,6 +1,8 @@
 // Changes of single images: f32 tensors [C,H,W] in place, for `map<column>(...)`.
 //
 //   train.map<0>(random_shift{.pixels = 2}).map<0>(gaussian_noise{.deviation = 0.1f})
+//
+// Amounts are checked with each image: `error` for one that is negative, too large or not a number.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +12,60 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <limits>
 #include <numbers>
+#include <string>
 #include <vector>
 
 namespace cella::data {
 
 using image_view = tensor_view<float>;
 
-/// (x - mean) / deviation.
+namespace detail {
+
+inline std::string short_number(float x) {
+  std::array<char, 32> digits{};
+  std::snprintf(digits.data(), digits.size(), "%g", double{x});
+  return digits.data();
+}
+
+/// Throws `error` unless 0 <= amount <= most. A NaN would spoil all images without a word.
+inline void check_amount(const char* who, const char* option, float amount, float most = 1e6f) {
+  if (amount >= 0 && amount <= most) return;
+  throw error(std::string(who) + ": " + option + " is " + short_number(amount) + "; give 0 to " +
+              short_number(most) + ".");
+}
+
+}  // namespace detail
+
+/// (x - mean) / deviation. Throws `error` for a mean or a deviation by which nothing can be scaled.
 struct normalise {
   float mean{};
   float deviation{1};
 
-  constexpr float of(float x) const { return (x - mean) / deviation; }
+  constexpr float of(float x) const {
+    check();
+    return (x - mean) / deviation;
+  }
   void operator()(image_view image) const {
-    for (float& x : image) x = of(x);
+    check();
+    for (float& x : image) x = (x - mean) / deviation;
+  }
+
+  /// Throws `error` unless the mean is finite and the deviation positive and finite. Below the
+  /// least normal number, quotients would overflow.
+  constexpr void check() const {
+    using limits = std::numeric_limits<float>;
+    const bool scales = deviation >= limits::min() && deviation <= limits::max();
+    if (!scales || !(mean >= limits::lowest() && mean <= limits::max())) refuse();
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    throw error("normalise: the mean is " + detail::short_number(mean) + " and the deviation is " +
+                detail::short_number(deviation) +
+                "; give a finite mean and a positive, finite deviation.");
   }
 };
 
@@ -52,7 +93,7 @@ struct random_shift {
 /// uniform in [-x, x]. Outside of the image lies `fill`.
 struct random_affine {
   float degrees = 10;
-  /// Relative change of size.
+  /// Relative change of size, below 1.
   float scale = 0.1f;
   /// Horizontal pixels per vertical pixel.
   float shear = 0.1f;
@@ -72,6 +113,7 @@ struct random_flip {
 struct gaussian_noise {
   float deviation = 0.1f;
   void operator()(image_view image, generator& random) const {
+    detail::check_amount("gaussian_noise", "deviation", deviation);
     for (std::size_t i = 0; i < image.size(); i += 2) {
       const auto [first, second] = random.normal_pair();
       image[i] += deviation * first;
@@ -121,6 +163,7 @@ void normalise_channels<Channels>::operator()(image_view image) const {
 
 inline void random_shift::operator()(image_view image, generator& random) const {
   const auto [channels, height, width] = detail::extents_of("random_shift", image);
+  detail::check_amount("random_shift", "pixels", static_cast<float>(pixels));
   const auto choices = static_cast<std::uint32_t>(2 * pixels + 1);
   const std::ptrdiff_t down = std::ptrdiff_t{random.below(choices)} - pixels;
   const std::ptrdiff_t right = std::ptrdiff_t{random.below(choices)} - pixels;
@@ -139,6 +182,10 @@ inline void random_shift::operator()(image_view image, generator& random) const 
 
 inline void random_affine::operator()(image_view image, generator& random) const {
   const auto [channels, height, width] = detail::extents_of("random_affine", image);
+  detail::check_amount("random_affine", "degrees", degrees);
+  detail::check_amount("random_affine", "scale", scale, 0.99f);
+  detail::check_amount("random_affine", "shear", shear);
+  detail::check_amount("random_affine", "shift", shift);
   const float angle = random.uniform(-degrees, degrees) * std::numbers::pi_v<float> / 180;
   const float zoom = 1 / (1 + random.uniform(-scale, scale));
   const float slant = random.uniform(-shear, shear);
@@ -179,6 +226,7 @@ inline void random_affine::operator()(image_view image, generator& random) const
 
 inline void random_flip::operator()(image_view image, generator& random) const {
   const auto [channels, height, width] = detail::extents_of("random_flip", image);
+  detail::check_amount("random_flip", "probability", probability, 1);
   if (random.uniform() >= probability) return;
   for (std::ptrdiff_t row = 0; row < channels * height; ++row) {
     std::reverse(image.data() + row * width, image.data() + (row + 1) * width);

@@ -34,6 +34,18 @@ struct digit_style {
   float noise = 0.08f;
   /// Applied to pixels in [0, 1].
   normalise scaling = mnist_scaling;
+
+  /// Throws `error` for an amount that is negative, too large or not a number.
+  void check() const {
+    detail::check_amount("digits", "rotation", rotation);
+    detail::check_amount("digits", "slant", slant);
+    detail::check_amount("digits", "size", size);
+    detail::check_amount("digits", "shift", shift);
+    detail::check_amount("digits", "distortion", distortion);
+    detail::check_amount("digits", "tremor", tremor);
+    detail::check_amount("digits", "noise", noise);
+    scaling.check();
+  }
 };
 
 inline constexpr int digit_extent = 28;
@@ -51,6 +63,7 @@ class digits : public composable<digits> {
   explicit digits(std::int64_t count, std::uint64_t seed = 0, const digit_style& style = {})
       : count_(count), seed_(seed), style_(style) {
     if (count < 0) throw error(text("digits: the count is ") << count << "; give 0 or more.");
+    style.check();
   }
 
   std::int64_t size() const { return count_; }
@@ -223,6 +236,7 @@ constexpr point spline(point a, point b, point c, point d, float t) {
 inline void draw_digit(int digit, const digit_style& style, generator& random,
                        std::span<float, digit_extent * digit_extent> image) {
   using detail::point;
+  style.check();
   const detail::glyph way = detail::glyphs[static_cast<std::size_t>(digit)][random.below(3)];
   const detail::hand hand(style, random);
   const float radius = 1.15f * std::exp(.28f * std::clamp(random.normal(), -2.f, 2.f));

@@ -2,24 +2,22 @@
 // Source: http://yann.lecun.com/exdb/mnist/, "The IDX file format".
 #pragma once
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cella/data/gzip.hpp>
 #include <cella/data/tensor.hpp>
 #include <cella/graph/error.hpp>
+#include <cella/interop/file.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <istream>
 #include <limits>
-#include <new>
+#include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -37,108 +35,30 @@ struct idx_array {
   std::vector<T> as() const;
 };
 
+struct idx_options {
+  /// How many bytes a compressed file may hold: gzip packs a thousand into one, so a small file
+  /// could fill the memory. The largest of the MNIST family holds half of the default.
+  std::uint64_t max_unpacked_bytes = std::uint64_t{1} << 30;
+};
+
 /// Reads a file of at most eight axes, compressed or not, whatever its name.
-/// Throws `file_error` for a file that is missing, cut, corrupted, too long or not IDX; memory
-/// grows with the bytes that are really there, never with what a header promises.
-idx_array read_idx(const std::filesystem::path& path);
+/// Throws `file_error` for a file that is missing, cut, corrupted, too long, not IDX, or no file;
+/// memory grows with the bytes that are really there, never with what a header promises.
+idx_array read_idx(const std::filesystem::path& path, const idx_options& options = {});
 
 /// The same from a stream of `length` bytes; `name` is for messages.
-idx_array parse_idx(std::istream& in, std::uint64_t length, const std::string& name);
+idx_array parse_idx(std::istream& in, std::uint64_t length, const std::string& name,
+                    const idx_options& options = {});
 
 namespace detail {
-
-/// The bytes of a stream, decompressed when it begins like a gzip file.
-class idx_source {
- public:
-  idx_source(std::istream& in, const std::string& name) : in_(in), name_(name) {
-    refill();
-    compressed_ = end_ >= 2 && chunk_[0] == 0x1f && chunk_[1] == 0x8b;
-    if (!compressed_) return;
-    constexpr int gzip_only = 16 + MAX_WBITS;
-    if (inflateInit2(&zlib_, gzip_only) != Z_OK) throw std::bad_alloc();
-  }
-  idx_source(const idx_source&) = delete;
-  ~idx_source() {
-    if (compressed_) inflateEnd(&zlib_);
-  }
-
-  bool compressed() const { return compressed_; }
-
-  /// Reads up to `count` bytes; fewer only at the end.
-  std::size_t read(void* to, std::size_t count) {
-    auto* out = static_cast<unsigned char*>(to);
-    std::size_t done = 0;
-    while (done < count && !ended_) {
-      if (begin_ == end_) refill();
-      done += compressed_ ? inflate_some(out + done, count - done) : copy(out + done, count - done);
-    }
-    return done;
-  }
-
- private:
-  void refill() {
-    in_.read(reinterpret_cast<char*>(chunk_.data()), static_cast<std::streamsize>(chunk_.size()));
-    begin_ = 0;
-    end_ = static_cast<std::size_t>(in_.gcount());
-  }
-
-  std::size_t copy(unsigned char* out, std::size_t count) {
-    const std::size_t n = std::min(count, end_ - begin_);
-    std::memcpy(out, chunk_.data() + begin_, n);
-    begin_ += n;
-    ended_ = n == 0;
-    return n;
-  }
-
-  std::size_t inflate_some(unsigned char* out, std::size_t count) {
-    if (begin_ == end_) {
-      throw file_error(name_ + ": the gzip stream is cut; fetch the file again.");
-    }
-    const auto room = static_cast<uInt>(std::min<std::size_t>(count, 1u << 30));
-    zlib_.next_in = chunk_.data() + begin_;
-    zlib_.avail_in = static_cast<uInt>(end_ - begin_);
-    zlib_.next_out = out;
-    zlib_.avail_out = room;
-    const int status = inflate(&zlib_, Z_NO_FLUSH);
-    begin_ = end_ - zlib_.avail_in;
-    if (status == Z_MEM_ERROR) throw std::bad_alloc();
-    if (status == Z_STREAM_END) {
-      end_of_member();
-    } else if (status != Z_OK && status != Z_BUF_ERROR) {
-      throw file_error(name_ + ": the gzip stream is corrupted (" +
-                       (zlib_.msg ? zlib_.msg : "unknown fault") + "); fetch the file again.");
-    }
-    return room - zlib_.avail_out;
-  }
-
-  /// A gzip file is one or more compressed members, one after the other.
-  void end_of_member() {
-    if (begin_ == end_) refill();
-    ended_ = begin_ == end_;
-    if (ended_) return;
-    if (chunk_[begin_] != 0x1f) {
-      throw file_error(name_ + ": there are bytes after the gzip stream; fetch the file again.");
-    }
-    inflateReset(&zlib_);
-  }
-
-  std::istream& in_;
-  const std::string& name_;
-  std::array<unsigned char, 65536> chunk_{};
-  std::size_t begin_{};
-  std::size_t end_{};
-  bool compressed_{};
-  bool ended_{};
-  z_stream zlib_{};
-};
 
 inline std::uint32_t big_endian(const std::array<unsigned char, 4>& b) {
   return std::uint32_t{b[0]} << 24 | std::uint32_t{b[1]} << 16 | std::uint32_t{b[2]} << 8 | b[3];
 }
 
 /// Reads `count` big-endian values, growing by at most a mebibyte beyond what has been read.
-template <class T>
-std::vector<T> read_values(idx_source& source, std::size_t count) {
+template <class T, class Source>
+std::vector<T> read_values(Source& source, std::size_t count) {
   constexpr std::size_t step = (std::size_t{1} << 20) / sizeof(T);
   std::vector<T> values;
   while (values.size() < count) {
@@ -160,10 +80,10 @@ std::vector<T> read_values(idx_source& source, std::size_t count) {
   return values;
 }
 
-}  // namespace detail
-
-inline idx_array parse_idx(std::istream& in, std::uint64_t length, const std::string& name) {
-  detail::idx_source source(in, name);
+template <class ReadSome>
+idx_array load_idx(ReadSome read_some, std::uint64_t length, const std::string& name,
+                   const idx_options& options) {
+  gzip_source source(std::move(read_some), name);
   const auto word = [&] {
     std::array<unsigned char, 4> bytes{};
     if (source.read(bytes.data(), 4) < 4) {
@@ -213,10 +133,17 @@ inline idx_array parse_idx(std::istream& in, std::uint64_t length, const std::st
   if (source.compressed() ? bytes / 1032 > length : bytes > length - header) {
     throw fault("the file has only " + std::to_string(length));
   }
+  if (source.compressed() && bytes > options.max_unpacked_bytes) {
+    throw file_error(name + ": the header promises " +
+                     std::string((text() << result.extents).view()) + ", that is " +
+                     std::to_string(bytes) + " bytes, but at most " +
+                     std::to_string(options.max_unpacked_bytes) +
+                     " may be unpacked; raise max_unpacked_bytes if you trust the file.");
+  }
 
   const auto read_all = [&]<class T>(T) {
     const std::size_t count = static_cast<std::size_t>(bytes / sizeof(T));
-    auto values = detail::read_values<T>(source, count);
+    auto values = interop::with_memory(name, bytes, [&] { return read_values<T>(source, count); });
     if (values.size() < count) {
       throw fault("there are only " + std::to_string(values.size() * sizeof(T)));
     }
@@ -247,16 +174,24 @@ inline idx_array parse_idx(std::istream& in, std::uint64_t length, const std::st
   return result;
 }
 
-inline idx_array read_idx(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  std::error_code fault;
-  if (!std::filesystem::is_regular_file(path, fault)) {
-    throw file_error(name + ": there is no such file; check the path.");
-  }
-  const auto length = std::filesystem::file_size(path, fault);
-  std::ifstream in(path, std::ios::binary);
-  if (fault || !in) throw file_error(name + ": the file cannot be read; check its permissions.");
-  return parse_idx(in, length, name);
+}  // namespace detail
+
+inline idx_array parse_idx(std::istream& in, std::uint64_t length, const std::string& name,
+                           const idx_options& options) {
+  const auto read_some = [&](std::span<std::byte> to) {
+    in.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(to.size()));
+    return static_cast<std::size_t>(in.gcount());
+  };
+  return interop::with_memory(name, length,
+                              [&] { return detail::load_idx(read_some, length, name, options); });
+}
+
+inline idx_array read_idx(const std::filesystem::path& path, const idx_options& options) {
+  interop::input_file file(path);
+  const auto read_some = [&](std::span<std::byte> to) { return file.read_some(to); };
+  return interop::with_memory(file.label(), file.size(), [&] {
+    return detail::load_idx(read_some, file.size(), file.label(), options);
+  });
 }
 
 template <class T>

@@ -1,5 +1,4 @@
-// What the readers and writers of tensor files share: files read whole, files replaced atomically,
-// and the checks that every type and size from a file must pass before it is used (POSIX).
+// Files read without trust in what stands at their path, and files replaced atomically (POSIX).
 #pragma once
 
 #include <fcntl.h>
@@ -7,20 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
-#include <cella/graph/dtype.hpp>
 #include <cella/graph/error.hpp>
-#include <cella/graph/shape.hpp>
+#include <cella/interop/temporary_file.hpp>
 #include <cerrno>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <limits>
 #include <new>
+#include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -28,11 +25,6 @@
 #include <vector>
 
 namespace cella::interop {
-
-static_assert(
-    std::endian::native == std::endian::little,
-    "cella reads and writes little-endian tensor files without swapping bytes: build for a "
-    "little-endian machine");
 
 /// `"text"` for a message: control characters become `?`; what is longer than `limit` bytes is cut.
 /// Names in files are as long and as strange as their author likes.
@@ -44,64 +36,6 @@ inline std::string in_quotes(std::string_view s, std::size_t limit = 80) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   }
   return out + (end < s.size() ? "...\"" : "\"");
-}
-
-/// A tensor of a file: its name, its type, and its elements (little-endian, row-major). It owns
-/// nothing: name and bytes live as long as what handed them out.
-struct named_tensor {
-  std::string_view name;
-  tensor_type type{};
-  std::span<const std::byte> bytes;
-
-  /// Copies the elements out. Throws `file_error` if `T` or the number of elements differs.
-  template <class T>
-  void copy_to(std::span<T> out) const {
-    if (type.element != dtype_of<T> || std::int64_t(out.size()) != type.size()) {
-      throw file_error(text() << "tensor " << in_quotes(name) << " is " << type
-                              << ", but the destination takes " << out.size() << " elements of "
-                              << dtype_of<T> << "; load the file that belongs to this model");
-    }
-    if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
-  }
-};
-
-/// The tensor type with extents as found in a file. Every partial product of the extents fits 63
-/// bits, in bytes and from either end, even if another extent is zero, so that `size`, `bytes` and
-/// `row_major_strides` cannot overflow. Throws `file_error` that begins with `where` otherwise.
-inline tensor_type checked_type(const std::string& where, dtype element,
-                                std::span<const std::uint64_t> extents) {
-  if (extents.size() > std::size_t(max_rank)) {
-    throw file_error(where + " has more than the 8 dimensions that cella takes; " +
-                     "reshape it before you save it");
-  }
-  tensor_type type{element, {}};
-  std::uint64_t bytes = size_of(element);
-  for (auto extent : extents) {
-    if (extent > std::uint64_t(std::numeric_limits<std::int32_t>::max())) {
-      throw file_error(where + " has an extent of " + std::to_string(extent) +
-                       ", but cella takes at most 2147483647; split it before you save it");
-    }
-    const std::uint64_t factor = std::max<std::uint64_t>(extent, 1);
-    if (bytes > std::uint64_t(std::numeric_limits<std::int64_t>::max()) / factor) {
-      throw file_error(where + " has extents whose product overflows 63 bits; check its shape");
-    }
-    bytes *= factor;
-    type.shape.push_back(static_cast<int>(extent));
-  }
-  return type;
-}
-
-/// Throws `file_error` that begins with `where` if a boolean is stored as anything but 0 or 1: such
-/// a byte copied into a `bool` would be undefined behaviour.
-inline void check_booleans(const std::string& where, dtype element,
-                           std::span<const std::byte> bytes) {
-  if (element != dtype::boolean) return;
-  const auto bad = std::ranges::find_if(bytes, [](std::byte b) { return b > std::byte{1}; });
-  if (bad != bytes.end()) {
-    throw file_error(where + " holds the byte " + std::to_string(std::to_integer<int>(*bad)) +
-                     " for the boolean " + std::to_string(bad - bytes.begin()) +
-                     ", but only 0 and 1 are booleans; save it as U8");
-  }
 }
 
 namespace detail {
@@ -129,7 +63,11 @@ inline std::string system_fault(std::string_view action, const std::string& file
     case EFBIG:
       cause = "the disk is full or a size limit is reached; make room";
       break;
+    case ELOOP:
+      cause = "it leads through too many symbolic links, maybe in a circle; mend them";
+      break;
     case ENODEV:
+    case ENXIO:
       cause = "it is not a regular file; name a file on disk";
       break;
     default:
@@ -138,18 +76,19 @@ inline std::string system_fault(std::string_view action, const std::string& file
   return "cannot " + std::string(action) + " " + file + ": " + cause;
 }
 
-struct descriptor {
-  int value = -1;
-  descriptor(const char* path, int flags, mode_t mode = 0)
-      : value(::open(path, flags | O_CLOEXEC, mode)) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (value >= 0) ::close(value);
-  }
-};
-
 }  // namespace detail
+
+/// What `f()` returns. If it runs out of memory, a `file_error` names the file (already quoted) and
+/// the `bytes` that were to be read from it.
+template <std::invocable F>
+auto with_memory(const std::string& file, std::uint64_t bytes, F&& f) {
+  try {
+    return std::forward<F>(f)();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {}
+  throw file_error("cannot read " + file + ": no memory for " + std::to_string(bytes) +
+                   " bytes; free some memory or split the file");
+}
 
 /// A file open for reading from front to back. Every fault is a `file_error`.
 class input_file {
@@ -169,25 +108,26 @@ class input_file {
   /// Bytes in the file when it was opened.
   std::uint64_t size() const { return size_; }
 
+  /// Fills `to` from its front and returns how much there was; 0 at the end of the file.
+  std::size_t read_some(std::span<std::byte> to) {
+    for (;;) {
+      const auto n = ::read(file_.value, to.data(), to.size());
+      if (n >= 0) return static_cast<std::size_t>(n);
+      if (errno != EINTR) fail(errno);
+    }
+  }
+
   /// The next `count` bytes. Precondition: the caller compared `count` with `size()`.
   std::vector<std::byte> read(std::uint64_t count) {
-    std::vector<std::byte> bytes;
-    try {
-      bytes.resize(count);
-    } catch (const std::exception&) {
-      throw file_error("cannot read " + label_ + ": no memory for " + std::to_string(count) +
-                       " bytes; free some memory or split the file");
-    }
+    auto bytes = with_memory(label_, count, [&] { return std::vector<std::byte>(count); });
     for (std::size_t done = 0; done < bytes.size();) {
-      const auto n = ::read(file_.value, bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail(errno);
+      const std::size_t n = read_some(std::span(bytes).subspan(done));
       if (n == 0) {
         throw file_error("cannot read " + label_ + ": it was cut while it was read, at byte " +
                          std::to_string(done) + " of " + std::to_string(bytes.size()) +
                          "; wait until its writer is done");
       }
-      done += static_cast<std::size_t>(n);
+      done += n;
     }
     return bytes;
   }
@@ -218,29 +158,33 @@ inline std::vector<std::byte> read_file(const std::filesystem::path& path,
 /// vanishes and the target stays as it was. Every fault is a `file_error`.
 class output_file {
  public:
-  /// A symbolic link is followed, permissions of an old target are kept, a read-only one is
-  /// refused.
-  explicit output_file(std::filesystem::path target)
-      : label_(in_quotes(target.native(), 4096)), target_(std::move(target)) {
-    std::error_code ignored;
-    if (auto real = std::filesystem::canonical(target_, ignored); !ignored) target_ = real;
+  /// Symbolic links are followed, also to a file that is not there yet; permissions of an old
+  /// target are kept, a read-only one is refused.
+  explicit output_file(const std::filesystem::path& target)
+      : label_(in_quotes(target.native(), 4096)), target_(behind_links(target)) {
+    if (target_ != target) label_ += ", a link to " + in_quotes(target_.native(), 4096);
     struct stat old {};
     const bool replaces = ::stat(target_.c_str(), &old) == 0;
     if (replaces && S_ISDIR(old.st_mode)) fail(EISDIR);
     if (replaces && !S_ISREG(old.st_mode)) fail(ENODEV);
     if (replaces && ::access(target_.c_str(), W_OK) != 0) fail(errno);
-    const int descriptor = open_temporary();
-    file_ = ::fdopen(descriptor, "wb");
-    if (!file_) ::close(descriptor);
-    if (!file_ || (replaces && ::fchmod(descriptor, old.st_mode & 07777u) != 0)) {
+    temporary_.emplace(folder());
+    if (temporary_->file() < 0) fail(errno);
+    if (replaces && ::fchmod(temporary_->file(), old.st_mode & 07777u) != 0) fail(errno);
+    const int copy = ::fcntl(temporary_->file(), F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) fail(errno);
+    file_ = ::fdopen(copy, "wb");
+    if (!file_) {
       const int code = errno;
-      discard();
+      ::close(copy);
       fail(code);
     }
   }
   output_file(const output_file&) = delete;
   output_file& operator=(const output_file&) = delete;
-  ~output_file() { discard(); }
+  ~output_file() {
+    if (file_) std::fclose(file_);
+  }
 
   void write(std::span<const std::byte> bytes) {
     if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail(errno);
@@ -251,37 +195,27 @@ class output_file {
   void commit() {
     if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail(errno);
     if (std::fclose(std::exchange(file_, nullptr)) != 0) fail(errno);
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
-    temporary_.clear();
+    if (!temporary_->rename_to(target_)) fail(errno);
     // The new file is in place; some file systems cannot flush a folder, so the result is moot.
     const detail::descriptor folder(this->folder().c_str(), O_RDONLY | O_DIRECTORY);
     if (folder.value >= 0) ::fsync(folder.value);
   }
 
  private:
+  /// The file that a write to `path` makes or changes, found as the kernel finds it.
+  std::filesystem::path behind_links(std::filesystem::path path) const {
+    constexpr int most_links = 40;  // Linux's own limit
+    for (int links = 0; links <= most_links; ++links) {
+      std::error_code no_link;
+      const auto next = std::filesystem::read_symlink(path, no_link);
+      if (no_link) return path;
+      path = path.parent_path() / next;  // which is `next` if that is absolute
+    }
+    fail(ELOOP);
+  }
+
   std::filesystem::path folder() const {
     return target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");
-  }
-
-  /// The name is short and independent of the target's, which may have the greatest length allowed.
-  int open_temporary() {
-    static std::atomic<unsigned> serial{0};
-    for (int attempt = 0; attempt < 1000; ++attempt) {
-      temporary_ = folder() / (".cella-" + std::to_string(::getpid()) + "-" +
-                               std::to_string(serial++) + ".tmp");
-      const int descriptor =
-          ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t{0666});
-      if (descriptor >= 0) return descriptor;
-      if (errno != EEXIST) break;
-    }
-    temporary_.clear();
-    fail(errno);
-  }
-
-  void discard() {
-    if (file_) std::fclose(std::exchange(file_, nullptr));
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-    temporary_.clear();
   }
 
   [[noreturn]] void fail(int code) const {
@@ -290,7 +224,7 @@ class output_file {
 
   std::string label_;
   std::filesystem::path target_;
-  std::filesystem::path temporary_;
+  std::optional<detail::temporary_file> temporary_;
   std::FILE* file_ = nullptr;
 };
 

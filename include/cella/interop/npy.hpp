@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cella/interop/file.hpp>
+#include <cella/interop/named_tensor.hpp>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -234,9 +235,11 @@ npy_array load_npy(const std::string& label, std::uint64_t size, Read&& read) {
     refuse("is " + std::string((text() << array.type).view()) + ", " +
            std::to_string(array.type.bytes()) + " bytes, but holds " + std::to_string(found));
   }
-  array.bytes = read(found);
-  check_booleans(label + ": the array", array.type.element, array.bytes);
-  if (header.fortran_order()) array.bytes = from_fortran_order(array.type, array.bytes);
+  with_memory(label, found, [&] {
+    array.bytes = read(found);
+    check_booleans(label + ": the array", array.type.element, array.bytes);
+    if (header.fortran_order()) array.bytes = from_fortran_order(array.type, array.bytes);
+  });
   return array;
 }
 
