@@ -1,16 +1,17 @@
 // A character RNN: it reads a text one character at a time and says which comes next. Without a
 // file it learns to add, from lines such as `7+5=12`; with --text it learns the text and writes
-// some.
+// some. Ctrl-C saves; --resume goes on.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cella/interop/file.hpp>
 #include <cella/nn/layers.hpp>
 #include <cella/nn/recurrent.hpp>
-#include <cella/runtime/executable.hpp>
-#include <cella/train/step.hpp>
+#include <cella/train/interrupt.hpp>
+#include <cella/train/model.hpp>
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,8 @@ struct reader {
   }
 };
 
-using training =
-    program<training_step<reader, cross_entropy_loss, fixed<optim::adam{}>>, true, dtype::f32,
-            tensor<dtype::i32, batch, length>, tensor<dtype::i32, batch * length>>;
-using inference = inference_program<reader, tensor<dtype::i32, 1, length>>;
+using text_model = model<reader, tokens<length>, cross_entropy_loss{}, optim::adam{},
+                         model_options{.batch = batch}>;
 
 constexpr std::size_t line = 7;
 
@@ -56,25 +55,27 @@ std::string sums(int count, std::uint64_t seed) {
 std::int32_t code(char c) { return c >= 0 ? c : '?'; }
 
 /// The scores of what follows the last `length` characters of `text`.
-std::span<const float> ask(executable<inference>& net, const std::string& text) {
+std::vector<float> ask(text_model& m, const std::string& text) {
   std::array<std::int32_t, length> x{};
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t behind = x.size() - i;
     x[i] = behind <= text.size() ? code(text[text.size() - behind]) : '\n';
   }
-  net(x.data());
-  return net.result().last(characters);
+  const auto scores = m.predict(x.data(), 1);
+  return {scores.end() - characters, scores.end()};
 }
 
 int main(int argc, char** argv) try {
   std::string json;
   std::string file;
+  std::string resume;
   int iterations = 600;
   std::uint64_t seed = 1;
   CLI::App app("Learns a text character by character.");
   app.add_option("--text", file, "A text to learn, instead of sums")->type_name("FILE");
   app.add_option("--iterations", iterations, "Training steps")->check(CLI::Range(1, 1000000));
   app.add_option("--seed", seed, "Seed of everything random");
+  app.add_option("--resume", resume, "Go on with what Ctrl-C saved")->type_name("FILE");
   app.add_option("--json", json, "Write the figures of this run here")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
 
@@ -85,30 +86,38 @@ int main(int argc, char** argv) try {
     if (text.size() <= length) throw error("the text must have more than 56 characters");
   }
 
-  reader net;
-  parameter_store parameters(net, seed);
-  executable<training> step(parameters);
+  text_model m({.seed = seed, .mode = execution::graph});
+  if (!resume.empty()) m.load(resume, {.optimizer = true});
+  if (m.steps() >= iterations)
+    throw error("it has made " + std::to_string(m.steps()) +
+                " steps already; give more --iterations");
   std::vector<std::int32_t> x(batch * length);
   std::vector<std::int32_t> y(batch * length);
-  generator random(seed, 1);
   double loss = 0;
-  for (int i = 0; i < iterations; ++i) {
-    for (std::size_t n = 0; n < batch; ++n) {
-      const auto at = std::size_t(random.uniform() * double(text.size() - length));
-      for (std::size_t t = 0; t < length; ++t) {
-        x[n * length + t] = code(text[at + t]);
-        y[n * length + t] = code(text[at + t + 1]);
+  {
+    const train::interruption ctrl_c;
+    for (std::int64_t i = m.steps(); i < iterations; ++i) {
+      if (ctrl_c.happened()) {
+        m.save("char_rnn.resume.safetensors", {.optimizer = true});
+        std::cout << "interrupted after step " << i
+                  << "; go on with the same options and --resume char_rnn.resume.safetensors\n";
+        return 130;
       }
+      generator random(fold_in(seed, std::uint64_t(i)), 1);  // a resumed step draws the same
+      for (std::size_t n = 0; n < batch; ++n) {
+        const auto at = std::size_t(random.uniform() * double(text.size() - length));
+        for (std::size_t t = 0; t < length; ++t) {
+          x[n * length + t] = code(text[at + t]);
+          y[n * length + t] = code(text[at + t + 1]);
+        }
+      }
+      loss = m.train_step(x.data(), y.data(), batch, 0.005 / (1 + 0.002 * double(i)));
+      if (i % (iterations / 10 + 1) == 0)
+        std::cout << "step " << i << ": " << loss / std::log(2) << " bits per character\n"
+                  << std::flush;
     }
-    step.scalar(training::scalar("step"), i + 1);
-    step.scalar(training::scalar("learning_rate"), 0.005 / (1 + 0.002 * i));
-    step(x.data(), y.data());
-    loss = double(step.result<0>()[0]);
-    if (i % (iterations / 10 + 1) == 0)
-      std::cout << "step " << i << ": " << loss / std::log(2) << " bits per character\n";
   }
 
-  executable<inference> read(parameters);
   nlohmann::ordered_json figures{{"bits_per_character", loss / std::log(2)}};
   if (file.empty()) {
     // Sums that it has to finish by itself.
@@ -118,7 +127,7 @@ int main(int argc, char** argv) try {
     for (std::size_t i = 0; i < asked; ++i) {
       std::string known = fresh.substr(0, (i + 8) * line + 4);
       for (int digit = 0; digit < 2; ++digit) {
-        const auto scores = ask(read, known);
+        const auto scores = ask(m, known);
         known += char(std::max_element(scores.begin(), scores.end()) - scores.begin());
       }
       right += known == fresh.substr(0, known.size());
@@ -129,8 +138,9 @@ int main(int argc, char** argv) try {
     figures["accuracy"] = accuracy;
   } else {
     std::string written = text.substr(0, length);
+    generator random(seed, 1);
     for (int i = 0; i < 300; ++i) {
-      const auto scores = ask(read, written);
+      const auto scores = ask(m, written);
       std::vector<double> weights;
       for (float s : scores) weights.push_back(std::exp(double(s)));
       double total = 0;

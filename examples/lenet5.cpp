@@ -3,6 +3,7 @@
 //
 //   lenet5                 trains on generated digits, which need no file
 //   lenet5 --data DIR      trains on MNIST: the four IDX files in DIR, with or without .gz
+//   lenet5 --resume FILE   goes on with what Ctrl-C saved
 //   lenet5 --help          shows the other options
 #include <unistd.h>
 
@@ -18,7 +19,6 @@
 #include <cella/train/callbacks.hpp>
 #include <cella/train/model.hpp>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -64,6 +64,7 @@ struct settings {
   std::string save = "lenet5.safetensors";
   bool save_given = false;
   std::string load;
+  std::string resume;
   int threads = 1;
   std::string json;
 };
@@ -75,31 +76,14 @@ struct digit_parts {
   digit_set test;
 };
 
-// ---- interruption
+// ---- what training does not get over
 
-volatile std::sig_atomic_t interrupted = 0;
-
-/// Ctrl-C ends training after the batch at hand; a second one ends the program at once.
-void let_ctrl_c_stop_training() {
-  std::signal(SIGINT, [](int) {
-    interrupted = 1;
-    std::signal(SIGINT, SIG_DFL);
-  });
-}
-
-/// A callback of fit.
+/// A callback of fit, which by itself stops at numbers that are not finite. Guessing costs
+/// ln 10 = 2.3, and what is far above it does not come back either.
 struct watch {
-  void on_batch_end(train::fit_state& s) const {
-    if (interrupted) s.stop = true;
-    // Guessing costs ln 10 = 2.3. What is far above it, or no number, does not come back.
-    if (!(s.loss < 1000)) {
-      char message[160];
-      std::snprintf(message, sizeof message,
-                    "training diverges: the loss of step %lld is %.3g with a learning rate of "
-                    "%.3g; choose a smaller --lr",
-                    static_cast<long long>(s.step), s.loss, s.learning_rate);
-      throw error(message);
-    }
+  void on_batch_end(const train::fit_state& s) const {
+    if (s.loss > 1000)
+      throw train::divergence("the loss is hopeless", s.step, s.loss, s.learning_rate);
   }
 };
 
@@ -246,7 +230,7 @@ train::scores score(Model& m, const digit_set& digits) {
 /// Teaches a trained net another style with a few hundred digits. What looks at the picture learns;
 /// the last two layers, which know the digits, stay as they are.
 template <class Model>
-void fine_tune(Model& m, const settings& s, outcome& o) {
+void fine_tune(Model& m, const settings& s, outcome& o, train::stop_on_interrupt& ctrl_c) {
   const auto train = dark_digits(std::min<std::int64_t>(800, o.train_samples), 3);
   const auto test = dark_digits(1000, 4);
   const std::int64_t epochs = o.mode == execution::eager ? 3 : 12;
@@ -258,7 +242,8 @@ void fine_tune(Model& m, const settings& s, outcome& o) {
          .learning_rate = optim::cosine{.first = 0.01 * double(Model::batch_size) / 32,
                                         .length = optim::epochs(double(epochs))},
          .freeze = {"fc2.*", "fc3.*"}},
-        watch{});
+        watch{}, ctrl_c);
+  if (ctrl_c.interrupted) return;
   o.dark_after = score(m, test)["accuracy"];
   std::cout << "accuracy on " << grouped(test.size())
             << " other dark digits: " << percent(*o.dark_before) << " before, "
@@ -272,6 +257,16 @@ std::int64_t default_epochs(const settings& s, bool eager, std::int64_t samples)
   return std::clamp<std::int64_t>(480000 / samples, 8, 30);
 }
 
+/// Keeps all that training needs to go on, and says how.
+template <class Model>
+int save_interrupted(Model& m, const settings& s) {
+  const auto file = std::filesystem::path(s.save).replace_extension(".resume.safetensors").string();
+  m.save(file, {.optimizer = true});
+  std::cout << "interrupted after step " << m.steps()
+            << "; go on with the same options and --resume " << file << '\n';
+  return 130;
+}
+
 template <int Batch>
 int run(const settings& s) {
   const run_options how{.seed = s.seed,
@@ -279,6 +274,7 @@ int run(const settings& s) {
                         .threads = s.threads};
   lenet<Batch> m(how);
   if (!s.load.empty()) m.load(s.load);
+  if (!s.resume.empty()) m.load(s.resume, {.optimizer = true});
   const bool eager = m.mode() == execution::eager;
   const std::int64_t most = s.samples.value_or(eager ? 2000 : s.data.empty() ? 20000 : 60000);
   const bool saves = s.save_given || s.epochs != 0;
@@ -301,21 +297,22 @@ int run(const settings& s) {
                  "--samples and --epochs say how much.\n";
   }
 
-  let_ctrl_c_stop_training();
+  train::stop_on_interrupt ctrl_c;
   if (epochs > 0) {
     std::cout << '\n';
     const double rate = s.learning_rate.value_or(0.02 * Batch / 32);
+    if (m.epochs() > epochs) {
+      throw error(interop::in_quotes(s.resume) + " has made " + std::to_string(m.epochs()) +
+                  " epochs already; give more --epochs");
+    }
     const auto history = m.fit(
         augmented(digits.train, Batch, s.seed),
-        {.epochs = epochs,
+        {.epochs = epochs - m.epochs(),
          .learning_rate = optim::cosine{.first = rate, .length = optim::epochs(double(epochs))}},
-        metrics::accuracy{}, watch{}, train::progress_bar{});
+        metrics::accuracy{}, watch{}, ctrl_c, train::progress_bar{});
     for (const auto& epoch : history) o.seconds += epoch.seconds;
   }
-  if (interrupted) {
-    std::cout << "interrupted: nothing was saved\n";
-    return 130;
-  }
+  if (ctrl_c.interrupted) return save_interrupted(m, s);
 
   const auto scores = score(m, digits.test);
   o.accuracy = scores["accuracy"];
@@ -334,11 +331,8 @@ int run(const settings& s) {
     std::cout << "loaded into a new model: test accuracy "
               << percent(score(second, digits.test)["accuracy"]) << '\n';
     show(second, digits.test);
-    fine_tune(second, s, o);
-    if (interrupted) {
-      std::cout << "interrupted while fine-tuning: " << s.save << " is whole\n";
-      return 130;
-    }
+    fine_tune(second, s, o, ctrl_c);
+    if (ctrl_c.interrupted) return save_interrupted(m, s);  // and fine-tuning begins anew
   } else {
     show(m, digits.test);
   }
@@ -383,6 +377,9 @@ std::optional<int> parse(int argc, char** argv, settings& s) {
                          ->type_name("FILE")
                          ->capture_default_str();
   app.add_option("--load", s.load, "Begin with the weights in this file")->type_name("FILE");
+  app.add_option("--resume", s.resume, "Go on with what Ctrl-C saved, with the same options")
+      ->type_name("FILE")
+      ->excludes("--load");
   app.add_option("--threads", s.threads, "Threads of the compiled programs; 0: one for each core")
       ->type_name("N")
       ->capture_default_str()
@@ -402,6 +399,9 @@ int main(int argc, char** argv) {
   if (const auto status = parse(argc, argv, s)) return *status;
   try {
     return s.batch == 32 ? run<32>(s) : run<64>(s);
+  } catch (const train::diverged& e) {
+    std::cerr << "lenet5: " << e.what() << "; choose a smaller --lr\n";
+    return 2;
   } catch (const std::exception& e) {
     std::cerr << "lenet5: " << e.what() << '\n';
     return 2;

@@ -1,12 +1,14 @@
 // A neural ODE: a small net is the right-hand side of dy/dt = f(y), and is trained so that what
 // Runge-Kutta steps in a compiled loop make of it follows a spiral.  Chen et al. 2018
+// Ctrl-C saves; --resume goes on.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cella/interop/file.hpp>
 #include <cella/nn/layers.hpp>
 #include <cella/ops/activation.hpp>
-#include <cella/runtime/executable.hpp>
-#include <cella/train/step.hpp>
+#include <cella/train/interrupt.hpp>
+#include <cella/train/model.hpp>
 #include <cella/transform/control.hpp>
 #include <cmath>
 #include <iostream>
@@ -44,9 +46,8 @@ struct flow {
   }
 };
 
-using training =
-    program<training_step<flow, squared_error_loss, fixed<optim::adam{}>>, true, dtype::f32,
-            tensor<dtype::f32, pieces, 2>, tensor<dtype::f32, pieces, steps, 2>>;
+using flow_model =
+    model<flow, features<2>, squared_error_loss{}, optim::adam{}, model_options{.batch = pieces}>;
 
 /// The spiral dy/dt = A y^3 that is to be learned, from (2, 0) on.
 std::vector<std::array<double, 2>> spiral(std::size_t points) {
@@ -67,39 +68,52 @@ std::vector<std::array<double, 2>> spiral(std::size_t points) {
 
 int main(int argc, char** argv) try {
   std::string json;
+  std::string resume;
   int iterations = 3000;
   std::uint64_t seed = 1;
   CLI::App app("Learns the differential equation of a spiral.");
   app.add_option("--iterations", iterations, "Training steps")->check(CLI::Range(1, 1000000));
   app.add_option("--seed", seed, "Seed of everything random");
+  app.add_option("--resume", resume, "Go on with what Ctrl-C saved")->type_name("FILE");
   app.add_option("--json", json, "Write the figures of this run here")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
 
   const auto curve = spiral(1000);
-  flow net;
-  parameter_store parameters(net, seed);
-  executable<training> step(parameters);
+  flow_model m({.seed = seed, .mode = execution::graph});
+  if (!resume.empty()) m.load(resume, {.optimizer = true});
+  if (m.steps() >= iterations)
+    throw error("it has made " + std::to_string(m.steps()) +
+                " steps already; give more --iterations");
   std::vector<float> x(pieces * 2);
   std::vector<float> y(pieces * steps * 2);
-  generator random(seed, 1);
+  const std::int64_t begin = m.steps();
+  const std::int64_t averaged = std::min<std::int64_t>(100, iterations - begin);
   double first = 0;
   double last = 0;
-  for (int i = 0; i < iterations; ++i) {
-    for (std::size_t p = 0; p < pieces; ++p) {
-      const auto at = std::size_t(random.uniform() * double(curve.size() - steps));
-      for (std::size_t c = 0; c < 2; ++c) {
-        x[2 * p + c] = float(curve[at][c]);
-        for (std::size_t t = 0; t < steps; ++t)
-          y[(p * steps + t) * 2 + c] = float(curve[at + t + 1][c]);
+  {
+    const train::interruption ctrl_c;
+    for (std::int64_t i = begin; i < iterations; ++i) {
+      if (ctrl_c.happened()) {
+        m.save("neural_ode.resume.safetensors", {.optimizer = true});
+        std::cout << "interrupted after step " << i
+                  << "; go on with the same options and --resume neural_ode.resume.safetensors\n";
+        return 130;
       }
+      generator random(fold_in(seed, std::uint64_t(i)), 1);  // a resumed step draws the same
+      for (std::size_t p = 0; p < pieces; ++p) {
+        const auto at = std::size_t(random.uniform() * double(curve.size() - steps));
+        for (std::size_t c = 0; c < 2; ++c) {
+          x[2 * p + c] = float(curve[at][c]);
+          for (std::size_t t = 0; t < steps; ++t)
+            y[(p * steps + t) * 2 + c] = float(curve[at + t + 1][c]);
+        }
+      }
+      const double loss = m.train_step(x.data(), y.data(), pieces, 0.01 / (1 + 0.002 * double(i)));
+      if (i == begin) first = loss;
+      if (i >= iterations - averaged) last += loss / double(averaged);
+      if (i % (iterations / 5 + 1) == 0)
+        std::cout << "step " << i << ": loss " << loss << '\n' << std::flush;
     }
-    step.scalar(training::scalar("step"), i + 1);
-    step.scalar(training::scalar("learning_rate"), 0.01 / (1 + 0.002 * i));
-    step(x.data(), y.data());
-    const double loss = double(step.result<0>()[0]);
-    if (i == 0) first = loss;
-    last = i < iterations - 100 ? 0 : last + loss / std::min(100, iterations);
-    if (i % (iterations / 5 + 1) == 0) std::cout << "step " << i << ": loss " << loss << '\n';
   }
   std::cout << "mean squared error " << first << " at first, " << last << " over the last steps\n";
 

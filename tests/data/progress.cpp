@@ -89,3 +89,14 @@ TEST_CASE("an epoch without steps is no division by zero") {
   bar.end_epoch({}, start);
   CHECK(out.str().starts_with("epoch 1/1 0/0"));
 }
+
+TEST_CASE("an epoch that goes on begins at its batch, and the rate is of what is done now") {
+  std::ostringstream out;
+  progress bar(3, 100, out, terminal{});
+  bar.go_on(2, 60, start);
+  for (int i = 1; i <= 40; ++i) bar.step({}, at(20 * i));
+  bar.end_epoch({}, at(800));
+  bar.begin_epoch(at(800));
+  bar.end_epoch({}, at(1800));
+  CHECK(out.str().starts_with("epoch 2/3 100/100  50 step/s  0:01\nepoch 3/3 0/100  "));
+}

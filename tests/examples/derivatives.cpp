@@ -18,6 +18,32 @@ nlohmann::json figures_of(const std::string& name, const std::string& program,
   return read_json(folder / "o.json");
 }
 
+/// The figures of a run that Ctrl-C interrupts again and again, each time a little later.
+nlohmann::json interrupted_figures(const std::string& name, const std::string& program,
+                                   const std::string& options) {
+  const scratch_folder folder(name + " interrupted");
+  const std::string file = name + ".resume.safetensors";
+  int interrupts = 0;
+  for (double seconds = 0.3; seconds < 60; seconds += 0.3) {
+    const outcome r = run(
+        folder, "timeout --foreground --preserve-status --signal=INT " + std::to_string(seconds) +
+                    " " + quoted(program) + " --json o.json " + options +
+                    (std::filesystem::exists(folder / file) ? " --resume " + file : ""));
+    if (r.status == 0) {
+      CHECK(interrupts > 0);
+      return read_json(folder / "o.json");
+    }
+    REQUIRE(r.status == 130);
+    // Where nothing is trained, at the beginning and the end, it ends as other programs do.
+    if (r.out.find("interrupted after step ") == r.out.npos) continue;
+    ++interrupts;
+    CHECK(r.out.find("go on with the same options and --resume " + file + "\n") != r.out.npos);
+    REQUIRE(std::filesystem::exists(folder / file));
+  }
+  FAIL("it never ended");
+  return {};
+}
+
 }  // namespace
 
 TEST_CASE("rosenbrock finds the minimum at (1, 1) in a few steps of Newton's method") {
@@ -52,4 +78,14 @@ TEST_CASE("neural_ode learns the equation of a spiral") {
 }
 TEST_CASE("char_rnn learns to add") {
   CHECK(figures_of("char_rnn", CELLA_CHAR_RNN)["accuracy"] > 0.9);
+}
+
+TEST_CASE("after Ctrl-C char_rnn and neural_ode go on to the same figures") {
+  const std::string few = "--iterations 150 --seed 3";
+  CHECK(interrupted_figures("char_rnn", CELLA_CHAR_RNN, few) ==
+        figures_of("char_rnn", CELLA_CHAR_RNN, few));
+  const std::string many = "--iterations 12000 --seed 3";
+  // The means over the last steps, and the first loss, are of the last piece.
+  const auto parts = interrupted_figures("neural_ode", CELLA_NEURAL_ODE, many);
+  CHECK(parts["loss"] == figures_of("neural_ode", CELLA_NEURAL_ODE, many)["loss"]);
 }

@@ -32,7 +32,7 @@ TEST_CASE("--help names every option") {
   CHECK(r.status == 0);
   CHECK(r.err == "");
   for (const char* option : {"--data", "--eager", "--epochs", "--samples", "--batch", "--seed",
-                             "--lr", "--save", "--load", "--threads", "--json"}) {
+                             "--lr", "--save", "--load", "--resume", "--threads", "--json"}) {
     INFO(option);
     CHECK(r.out.find(option) != r.out.npos);
   }
@@ -189,13 +189,44 @@ TEST_CASE("a learning rate that is too large ends with a message, not with a use
   CHECK(folder.files().empty());
 }
 
-TEST_CASE("Ctrl-C while training leaves no file behind") {
+TEST_CASE("Ctrl-C while training saves, and --resume ends with the same net, bit for bit") {
   const scratch_folder folder("interrupted");
-  const outcome r = run(folder, "timeout --foreground --preserve-status --signal=INT 4 " + lenet5 +
-                                    "--epochs 100000 --samples 96 --json o.json");
-  CHECK(r.status == 130);
-  CHECK(folder.files().empty());
-  CHECK(r.out.find("interrupted: nothing was saved") != r.out.npos);
+  const std::string options = "--epochs 60 --samples 1500 ";
+  CHECK(run(folder, lenet5 + options + "--save whole.safetensors --json whole.json").status == 0);
+  // Each piece is interrupted a little later, until one ends. Ctrl-C may come while it fine-tunes,
+  // or where nothing is trained, and it ends as other programs do.
+  std::string resume;
+  int interrupts = 0;
+  outcome r;
+  for (double seconds = 1; seconds < 60; seconds += 0.5) {
+    r = run(folder, "timeout --foreground --preserve-status --signal=INT " +
+                        std::to_string(seconds) + " " + lenet5 + options +
+                        "--save parts.safetensors --json parts.json" + resume);
+    if (r.status != 130) break;
+    if (r.out.find("interrupted") == r.out.npos) continue;
+    ++interrupts;
+    CHECK(r.err.find("lenet5:") == r.err.npos);
+    CHECK(r.out.find("interrupted after step ") != r.out.npos);
+    CHECK(r.out.find("go on with the same options and --resume parts.resume.safetensors\n") !=
+          r.out.npos);
+    REQUIRE(std::filesystem::exists(folder / "parts.resume.safetensors"));
+    resume = " --resume parts.resume.safetensors";
+  }
+  CHECK(r.status == 0);
+  CHECK(interrupts > 0);
+  CHECK(read_text(folder / "parts.safetensors") == read_text(folder / "whole.safetensors"));
+  const auto whole = read_json(folder / "whole.json"), parts = read_json(folder / "parts.json");
+  for (const char* name : {"test_accuracy", "test_loss", "dark_accuracy_after"})
+    CHECK(parts[name] == whole[name]);
+}
+
+TEST_CASE("a file that Ctrl-C did not write is no file to resume with") {
+  const trained& t = once();
+  const scratch_folder folder("resume");
+  const outcome r = run(folder, tiny + "--resume " + quoted(t.weights));
+  CHECK(r.status == 2);
+  CHECK(r.err.find("my weights.safetensors") != r.err.npos);
+  CHECK(run(folder, tiny + "--resume a --load b").status == 2);
 }
 
 #ifdef NDEBUG

@@ -47,6 +47,19 @@ struct not_finite {
   return found;
 }
 
+/// Whether a dense tensor has finite numbers only: at the speed of memory.
+inline bool all_finite(const tensor_ref& x) {
+  return with_element(x.type.element, [&]<class T>() {
+    bool finite = true;
+    if constexpr (is_floating(dtype_of<T>)) {
+      const T* const values = reinterpret_cast<const T*>(x.data);
+      const std::int64_t n = x.type.size();
+      for (std::int64_t i = 0; i < n; ++i) finite &= values[i] - values[i] == T{};
+    }
+    return finite;
+  });
+}
+
 /// `nan, at [3,1] of f32[32,10]`
 [[gnu::cold]] inline text describe(const not_finite& found, const tensor_type& t) {
   text s(found.nan >= 0 ? "nan" : "inf");

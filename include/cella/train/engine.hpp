@@ -206,6 +206,19 @@ class engine {
     return read_element(run.result(0), 0);
   }
 
+  /// Throws `error` if one of the labels of `rows` samples is none of the model's classes.
+  void check_labels([[maybe_unused]] const target_element* y, [[maybe_unused]] std::int64_t rows) {
+    if constexpr (requires { Loss.classes(output_type_); }) {
+      const std::int64_t classes = Loss.classes(output_type_);
+      for (std::int64_t i = 0; i < for_rows(target_type_, rows).size(); ++i) {
+        if (std::int64_t(y[i]) >= 0 && std::int64_t(y[i]) < classes) continue;
+        throw error(text() << "label " << std::int64_t(y[i]) << " of sample " << i
+                           << " of a batch is outside the model's " << classes
+                           << " classes, which count from 0; mend the data or the model");
+      }
+    }
+  }
+
   /// Keeps these tensors as they are now, through all steps to come.
   void freeze(const std::vector<tensor_ref>& tensors) {
     for (const tensor_ref& t : tensors) {
@@ -276,17 +289,6 @@ class engine {
     std::copy(y.begin(), y.begin() + std::ptrdiff_t(output_type_.size() / batch * valid), out);
   }
 
-  void check_labels([[maybe_unused]] const target_element* y, [[maybe_unused]] std::int64_t rows) {
-    if constexpr (requires { Loss.classes(output_type_); }) {
-      const std::int64_t classes = Loss.classes(output_type_);
-      for (std::int64_t i = 0; i < for_rows(target_type_, rows).size(); ++i) {
-        if (std::int64_t(y[i]) >= 0 && std::int64_t(y[i]) < classes) continue;
-        throw error(text() << "label " << std::int64_t(y[i]) << " of sample " << i
-                           << " of a batch is outside the model's " << classes
-                           << " classes, which count from 0; mend the data or the model");
-      }
-    }
-  }
   void keep_frozen() {
     for (const auto& f : frozen_) {
       if (!f.value.empty()) std::memcpy(f.tensor.data, f.value.data(), f.value.size());

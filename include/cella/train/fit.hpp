@@ -3,7 +3,9 @@
 
 #include <cella/graph/error.hpp>
 #include <cella/optim/schedules.hpp>
+#include <cella/train/state.hpp>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,8 +54,29 @@ struct epoch_record : scores {
 };
 using history = std::vector<epoch_record>;
 
+/// Training left the finite numbers: the loss of a step, or a parameter at the end of an epoch.
+struct diverged : error {
+  diverged(const std::string& message, std::int64_t at, double l, double rate)
+      : error(message), step(at), loss(l), learning_rate(rate) {}
+  std::int64_t step;  ///< of the model's life, from 1
+  double loss;        ///< of that step
+  double learning_rate;
+};
+
+inline diverged divergence(const std::string& what, std::int64_t step, double loss, double rate) {
+  char numbers[96];
+  std::snprintf(numbers, sizeof numbers, "loss %.6g, learning rate %.6g", loss, rate);
+  return {"training diverges: " + what + " in step " + std::to_string(step) + " (" + numbers +
+              "); load weights from before, then lower the learning rate, mend data that are not "
+              "finite, or let it run with fit_options::check_finite = false",
+          step, loss, rate};
+}
+
 struct fit_options {
-  /// How many epochs to train now.
+  /// How many epochs to end now. A model whose training stopped in the middle of an epoch (`stop`,
+  /// an exception, a checkpoint from there) goes on with the next sample, and the rest of that
+  /// epoch counts as the first. So a training of 20 epochs is resumed, wherever it stopped, with
+  /// `20 - m.epochs()`. With 0 nothing is trained.
   std::int64_t epochs = 1;
   /// A number or a schedule. Schedules see the number of steps that the model has made in its life
   /// (see `model::restart`), so that a resumed training goes on where it stopped.
@@ -63,6 +86,9 @@ struct fit_options {
   /// step, bit for bit, their optimizer state included, so nothing has to be compiled again. (To
   /// save the work as well, declare such a parameter not trainable in the cell.)
   std::vector<std::string> freeze{};
+  /// A loss, or at the end of an epoch a parameter, that is NaN or infinite ends training with
+  /// `train::diverged`. False: training goes on.
+  bool check_finite = true;
 };
 
 /// What callbacks may read. `record` is complete in on_epoch_end, and they may add to it there.
@@ -75,8 +101,11 @@ struct fit_state {
   double learning_rate{};  ///< of the last step
   double loss{};           ///< of the last batch
   epoch_record record;     ///< of the epoch; its "loss" is up to date after each batch
-  /// Set it to end training after this batch or epoch.
+  /// Set it to end training after this batch or epoch. In the middle of an epoch there is no
+  /// on_epoch_end: the model stands there, and the next call of fit goes on.
   bool stop{};
+  /// In on_train_end: training stopped in the middle of an epoch.
+  bool unfinished{};
 };
 
 /// The same with the model, for callbacks that save or evaluate it.
@@ -87,7 +116,11 @@ struct fit_context : fit_state {
 };
 
 /// A callback has at least one of these members, taking `fit_state&`, `fit_context<Model>&` or
-/// `auto&`.
+/// `auto&`. on_train_begin and on_train_end belong to a call of fit. Each of the other events
+/// reaches a callback once, in however many calls of fit, and programs, an epoch is trained. One
+/// that remembers something between them (see state.hpp) is given it back after on_train_begin when
+/// fit goes on from a checkpoint with the optimizer's state, or in the middle of an epoch; to the
+/// others such a call sends on_epoch_begin again, with `batch` above 0.
 template <class C, class Model>
 concept callback = requires(C& c, fit_context<Model>& x) {
   c.on_train_begin(x);

@@ -3,6 +3,8 @@
 // A metric has a `name()`, `reset()`, `value()` and either
 //   update(prediction, target)  with two `data::tensor_view`s, whose first axis counts samples, or
 //   update(loss, rows)          with the mean loss of so many samples.
+// With a `state(visitor&)` (see state.hpp) it goes on where training was stopped in the middle of
+// an epoch; without, it then counts from there.
 #pragma once
 
 #include <algorithm>
@@ -43,6 +45,10 @@ struct mean_of {
   double sum{};
   std::int64_t count{};
   double value() const { return count ? sum / double(count) : 0; }
+  void state(auto& visitor) {
+    visitor("sum", sum);
+    visitor("count", count);
+  }
 };
 
 /// Calls f(scores, label) for each label: scores of all classes along the last axis.
@@ -79,6 +85,7 @@ struct loss {
     mean_.count += rows;
   }
   double value() const { return mean_.value(); }
+  void state(auto& visitor) { mean_.state(visitor); }
 
   detail::mean_of mean_{};
 };
@@ -95,6 +102,7 @@ struct accuracy {
     });
   }
   double value() const { return mean_.value(); }
+  void state(auto& visitor) { mean_.state(visitor); }
 
   detail::mean_of mean_{};
 };
@@ -121,6 +129,7 @@ struct top_k {
     });
   }
   double value() const { return mean_.value(); }
+  void state(auto& visitor) { mean_.state(visitor); }
 
   detail::mean_of mean_{};
 };
@@ -148,6 +157,11 @@ struct confusion_matrix {
     for (std::size_t c = 0; c < std::size_t(Classes); ++c) right += counts[c][c];
     return total ? double(right) / double(total) : 0;
   }
+  void state(auto& visitor) {
+    visitor("total", total);
+    for (std::size_t c = 0; c < std::size_t(Classes); ++c)
+      visitor("row" + std::to_string(c), counts[c]);
+  }
 
   std::array<std::array<std::int64_t, std::size_t(Classes)>, std::size_t(Classes)> counts{};
   std::int64_t total{};
@@ -165,6 +179,7 @@ struct mean_absolute_error {
     }
   }
   double value() const { return mean_.value(); }
+  void state(auto& visitor) { mean_.state(visitor); }
 
   detail::mean_of mean_{};
 };

@@ -14,9 +14,11 @@
 #include <cella/train/engine.hpp>
 #include <cella/train/fit.hpp>
 #include <cella/train/metrics.hpp>
+#include <cella/train/position.hpp>
 #include <cella/train/predictions.hpp>
-#include <chrono>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 
 namespace cella {
 
@@ -28,10 +30,17 @@ struct run_options {
   int threads = 1;  ///< for compiled programs; 0: one for each core
 };
 
+/// Of `model::save` and `model::load`.
 struct save_options {
-  /// Also the optimizer's state, the step and epoch counters and the random state, so that
-  /// training goes on bit for bit.
+  /// Also the optimizer's state, the step and epoch counters, the random state, and what callbacks
+  /// and metrics of fit remember, so that training goes on bit for bit.
   bool optimizer = false;
+  /// NaN and infinities as well; else they are refused by a `file_error` that names one.
+  bool non_finite = false;
+};
+/// Of `model::load_partial`.
+struct partial_options {
+  bool non_finite = false;  ///< NaN and infinities as well
 };
 
 /// A net with what it takes to train it. `Loss` and `Optimizer` are values of literal types: an
@@ -69,14 +78,24 @@ class model {
   std::int64_t epochs() const { return progress_[1]; }
   /// Forgets optimizer state and counters, not parameters: a new training begins.
   void restart() {
+    check_idle("restart");
     engine_.slots().clear();
     progress_ = {};
+    fit_ = {};
+  }
+  /// Training that stopped in the middle of an epoch is to go on with the next one, not there.
+  void leave_epoch() {
+    check_idle("leave_epoch");
+    progress_[1] += progress_[2] > 0;
+    progress_[2] = 0;
+    fit_.epoch = {};
   }
 
   // ---- training
 
   /// One training step on at most `batch_size` samples; returns their mean loss before it.
-  /// `x` and `y` are row-major: rows of samples, and of labels or targets.
+  /// `x` and `y` are row-major: rows of samples, and of labels or targets. A loss that is NaN or
+  /// infinite is returned like any other. Throws `error` for a negative learning rate, or NaN.
   double train_step(const input_element* x, const target_element* y, std::int64_t rows,
                     double learning_rate) {
     return advance(x, y, rows, learning_rate).loss;
@@ -85,13 +104,17 @@ class model {
   /// Trains for `options.epochs` epochs on a loader, or on a data set in its own order (shuffle
   /// it!), and returns a record per epoch. `extras` are metrics, measured on the training
   /// predictions, and callbacks, called in their order. A loader makes batches of `batch_size`.
+  /// Goes on in the middle of an epoch if training stopped there: see `fit_options::epochs`; the
+  /// epoch's record then tells of all of it. Throws `train::diverged` when the loss or a parameter
+  /// is no finite number, and `error` for data without a batch.
   template <class Data, class... Extras>
   train::history fit(const Data& data, const train::fit_options& options, Extras&&... extras);
 
   // ---- measuring and asking
 
   /// Scores of all samples of a loader (any batch size) or a data set; without metrics, the loss.
-  /// A metric that is passed as a variable keeps what it gathered.
+  /// A metric that is passed as a variable keeps what it gathered. Throws `error` for data without
+  /// a batch and for labels that are none of the model's classes.
   template <class Data, class... Metrics>
   train::scores evaluate(const Data& data, Metrics&&... measures);
 
@@ -104,43 +127,64 @@ class model {
         "predict: the array's elements are not of the model's input type");
     return predict(first, detail::rows_of(samples, Input::extents));
   }
-  /// The same for `rows` samples in memory, row-major.
+  /// The same for `rows` samples in memory, row-major. Throws `error` unless 0 <= rows < 2^31.
   predictions<output_element> predict(const input_element* samples, std::int64_t rows) {
+    check_rows(rows);
     predictions<output_element> r(engine_type::for_rows(engine_.output_type(), rows).shape);
     predict(samples, rows, r.data());
     return r;
   }
   /// The same into the caller's memory; in graph mode nothing is allocated from the second call on.
   void predict(const input_element* samples, std::int64_t rows, output_element* outputs) {
+    check_rows(rows);
     engine_.infer(samples, rows, outputs);
   }
 
   // ---- files
 
   /// Writes parameters and states under their paths (`conv1.weight`), with `.optimizer` also
-  /// slots (`momentum.conv1.weight`), `cella.progress` (steps, epochs, batches in the epoch) and
-  /// `cella.random`. Replaces the file at once or not at all. Throws `file_error`.
+  /// slots (`momentum.conv1.weight`), `cella.progress` (steps, epochs, batches in the epoch),
+  /// `cella.random`, and what callbacks and metrics remember (`cella.fit.early_stop.best`).
+  /// Replaces the file at once or not at all. Throws `file_error`.
   void save(const std::filesystem::path& path, const save_options& options = {}) {
     auto all = parameter_tensors();
     if (options.optimizer) {
       for (auto& t : training_tensors()) all.push_back(std::move(t));
     }
+    const std::string fault = options.non_finite ? "" : train::find_not_finite(all);
+    if (!fault.empty()) {
+      throw file_error("save: " + fault + "; " + interop::in_quotes(path.native(), 4096) +
+                       " is left as it is: load weights from before training diverged, or save "
+                       "these with the option .non_finite = true");
+    }
+    auto states = options.optimizer ? fit_.write() : train::state_map{};
+    for (auto& [name, t] : states)
+      all.push_back({std::string(train::state_prefix) + name, {t.bytes.data(), t.type}});
     train::write_checkpoint(path, all);
   }
   /// Reads what `save` wrote with the same options. A file with missing, foreign, ill-shaped or
   /// damaged tensors is refused by a `file_error` that names one, and nothing is changed.
   void load(const std::filesystem::path& path, const save_options& options = {}) {
+    if (options.optimizer) check_idle("load with the optimizer's state");
     auto training = options.optimizer ? training_tensors() : tensors{};
-    train::read_checkpoint(path, parameter_tensors(), training, check_counters);
+    train::epoch_progress epoch;
+    auto states =
+        train::read_checkpoint(path, parameter_tensors(), training, options.non_finite,
+                               [&](const interop::safetensors_file& file, train::state_map& found) {
+                                 if (options.optimizer) epoch = train::read_epoch(file, found);
+                               });
+    if (options.optimizer) fit_ = {std::move(epoch), std::move(states), true, {}};
     parameters().touch();
   }
   /// Reads the parameters and states whose names match a pattern (`{"conv*"}`), to fine-tune a net
   /// that shares them with the file's; returns their names. Throws if a pattern matches nothing, or
-  /// if the file lacks one of them or has it in another shape; then nothing is changed.
+  /// if the file lacks one of them, has it in another shape or (unless `non_finite`) with a number
+  /// that is not finite; then nothing is changed.
   std::vector<std::string> load_partial(const std::filesystem::path& path,
-                                        const std::vector<std::string>& patterns) {
+                                        const std::vector<std::string>& patterns,
+                                        const partial_options& options = {}) {
     tensors chosen = matching("load_partial", patterns);
-    train::read_part(path, chosen);
+    train::read_part(path, chosen, options.non_finite);
     parameters().touch();
     std::vector<std::string> names;
     for (auto& t : chosen) names.push_back(std::move(t.name));
@@ -155,16 +199,25 @@ class model {
     }
     return all;
   }
+  /// Throws `error`, and changes nothing, if the snapshot is not as long as this model's.
   void restore(const std::vector<std::byte>& all) {
     std::size_t at = 0;
+    for (const auto& t : parameter_tensors()) at += std::size_t(t.value.type.bytes());
+    if (at != all.size()) {
+      throw error("restore: the snapshot has " + std::to_string(all.size()) +
+                  " bytes, but this model's have " + std::to_string(at) +
+                  "; hand over a snapshot of this model");
+    }
+    at = 0;
     for (const auto& t : parameter_tensors()) {
       const auto bytes = std::size_t(t.value.type.bytes());
-      if (at + bytes > all.size()) throw error("restore: this snapshot is of another model");
       if (bytes) std::memcpy(t.value.data, all.data() + at, bytes);
       at += bytes;
     }
     parameters().touch();
   }
+  /// Whether all parameters and states are finite numbers.
+  bool finite() { return train::find_not_finite(parameter_tensors()).empty(); }
 
  private:
   using tensors = std::vector<train::checkpoint_tensor>;
@@ -185,9 +238,25 @@ class model {
                          << batch_size << "; cut them into batches, or give the model another "
                          << "model_options::batch");
     }
+    if (!(learning_rate >= 0) || std::isinf(learning_rate)) {
+      throw error("train_step: the learning rate is " + std::to_string(learning_rate) +
+                  "; it has to be finite and not negative");
+    }
     const auto r = engine_.train(x, y, rows, progress_[0] + 1, learning_rate);
     ++progress_[0];
     return r;
+  }
+
+  void check_idle(const char* who) const {
+    if (!fit_.refresh) return;
+    throw error(std::string(who) +
+                ": a callback cannot do this while fit runs; set stop, and do it when fit has "
+                "returned");
+  }
+  static void check_rows(std::int64_t rows) {
+    if (rows >= 0 && rows <= std::numeric_limits<std::int32_t>::max()) return;
+    throw error(text() << "predict: the number of rows is " << rows
+                       << "; give 0 or more, and less than 2^31");
   }
 
   tensors parameter_tensors() {
@@ -206,16 +275,6 @@ class model {
     all.push_back({"cella.progress", numbers(progress_.data(), 3)});
     all.push_back({"cella.random", numbers(parameters().random_state(), 2)});
     return all;
-  }
-  static void check_counters(const interop::named_tensor& t) {
-    if (t.name != "cella.progress") return;
-    std::array<std::int64_t, 3> counts{};
-    t.copy_to<std::int64_t>(counts);
-    for (auto n : counts) {
-      if (n < 0)
-        throw file_error("tensor \"cella.progress\" holds the negative count " + std::to_string(n) +
-                         "; the file is damaged: write it anew");
-    }
   }
   /// Parameters and states that match one of the patterns, each of which has to match something.
   tensors matching(std::string_view who, const std::vector<std::string>& patterns) {
@@ -246,6 +305,7 @@ class model {
 
   engine_type engine_;
   std::array<std::int64_t, 3> progress_{};  // steps, epochs, batches in the epoch
+  train::fit_memory fit_;
 };
 
 }  // namespace cella

@@ -1,7 +1,10 @@
 // The loops of a model over data: fit and evaluate. Included by model.hpp.
 #pragma once
 
+#include <cella/train/fit_extras.hpp>
 #include <cella/train/model.hpp>
+#include <chrono>
+#include <optional>
 #include <vector>
 
 namespace cella {
@@ -42,13 +45,17 @@ const T* column_of(const Batch& b, const shape& sample, std::string_view what,
   }
 }
 
-/// Calls f(metric) for the metrics among `xs`, or f(callback) for the others.
-template <bool Metrics, class F, class... Xs>
-void for_each_extra(F f, Xs&... xs) {
-  [[maybe_unused]] auto one = [&](auto& x) {
-    if constexpr (metrics::metric<decltype(x)> == Metrics) f(x);
-  };
-  (one(xs), ...);
+/// Throws `error` if an epoch of the loader has no batch.
+template <class Loader>
+void check_batches(const char* who, const Loader& loader) {
+  if (loader.batches() > 0) return;
+  text what(who);
+  what << ": the data have no batch";
+  if constexpr (requires { std::int64_t(loader.source().size()); }) {
+    what << ": they have " << std::int64_t(loader.source().size()) << " samples, a batch has "
+         << std::int64_t(loader.batch_size()) << ", and what is less than a batch may be dropped";
+  }
+  throw error(what << "; hand over a batch at least, or keep the remainder");
 }
 
 template <class P, class T, class M>
@@ -70,82 +77,159 @@ train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data
       ((metrics::metric<Extras> || train::callback<std::remove_cvref_t<Extras>, model>)&&...),
       "fit takes metrics and callbacks: a callback has a member on_train_begin, "
       "on_epoch_begin, on_batch_end, on_epoch_end or on_train_end");
+  using train::event;
+  using clock = std::chrono::steady_clock;
+  check_idle("fit");
   const auto& loader = detail::as_loader(data, batch_size);
   if (loader.batch_size() != batch_size) {
     throw error(text() << "fit: the loader makes batches of " << std::int64_t(loader.batch_size())
                        << ", but the model is made for " << batch_size << "; batch the data by "
                        << batch_size << ", or set model_options::batch");
   }
-  struct freezing {
-    engine_type& e;
-    ~freezing() { e.thaw_all(); }
-  } const guard{engine_};
-  engine_.freeze(frozen_tensors(options.freeze));
-
+  detail::check_batches("fit", loader);
+  if (options.epochs < 0 || options.epochs > train::most_counted) {
+    throw error(text() << "fit: fit_options::epochs is " << options.epochs
+                       << "; give 0 or more, and at most 2^53");
+  }
+  train::epoch_progress& at = fit_.epoch;
+  if (at.last == event::none) {
+    at = {};
+    at.now.record.epoch = epochs();
+  }
   train::fit_context<model> c(*this);
+  static_cast<train::fit_state&>(c) = at.now;
   c.epochs = options.epochs;
   c.batches = loader.batches();
+  c.batch = at.last == event::epoch_end ? c.batches : progress_[2];
   c.step = steps();
+  c.stop = c.unfinished = false;
+  const std::int64_t expected = at.now.batches ? at.now.batches : c.batches;
+  if (at.last == event::batch_end && (c.batches != expected || c.batch > expected)) {
+    throw error(text() << "fit: training stopped after batch " << c.batch << " of an epoch of "
+                       << std::max(expected, c.batch) << ", but these data have " << c.batches
+                       << "; hand over the same data, or call leave_epoch first");
+  }
+
+  train::fit_extras<std::remove_reference_t<Extras>...> all(fit_, extras...);
+  const auto begin_epoch = [&](auto& f) {
+    if constexpr (requires { f.on_epoch_begin(c); }) f.on_epoch_begin(c);
+  };
+  const auto end_batch = [&](auto& f) {
+    if constexpr (requires { f.on_batch_end(c); }) f.on_batch_end(c);
+  };
+  const auto end_epoch = [&](auto& f) {
+    if constexpr (requires { f.on_epoch_end(c); }) f.on_epoch_end(c);
+  };
+  std::optional<clock::time_point> began;
+  const auto seconds = [&] {
+    return began ? std::chrono::duration<double>(clock::now() - *began).count() : 0.0;
+  };
+
+  engine_.freeze(frozen_tensors(options.freeze));
+  struct session {
+    model& m;
+    ~session() {
+      m.engine_.thaw_all();
+      if (m.fit_.refresh) {  // an exception is on its way: the next call goes on where it happened
+        try {
+          m.fit_.refresh();
+        } catch (...) { m.fit_.states.clear(); }
+      }
+      m.fit_.refresh = nullptr;
+    }
+  } const guard{*this};
+  all.callbacks([&](auto& f) {
+    if constexpr (requires { f.on_train_begin(c); }) f.on_train_begin(c);
+  });
+  all.hand_back();
+  fit_.goes_on = true;
+  fit_.refresh = [&] {
+    at.now = c;
+    at.now.record.seconds += seconds();
+    all.remember();
+  };
+
   train::history past;
   std::vector<input_element> inputs;
   std::vector<target_element> targets;
-  auto callbacks = [&](auto call) { detail::for_each_extra<false>(call, extras...); };
-  auto measures = [&](auto call) { detail::for_each_extra<true>(call, extras...); };
-  if (progress_[2] >= c.batches) progress_[2] = 0;
-
-  callbacks([&](auto& f) {
-    if constexpr (requires { f.on_train_begin(c); }) f.on_train_begin(c);
-  });
+  if (at.last == event::epoch_end) {
+    all.send(end_epoch);
+    at.last = event::none;
+  }
   for (c.epoch = 0; c.epoch < c.epochs && !c.stop; ++c.epoch) {
-    c.record = {};
-    c.record.epoch = epochs();
-    c.batch = progress_[2];
-    callbacks([&](auto& f) {
-      if constexpr (requires { f.on_epoch_begin(c); }) f.on_epoch_begin(c);
-    });
-    metrics::loss mean;
-    measures([](auto& m) { m.reset(); });
-    const auto began = std::chrono::steady_clock::now();
-    for (auto& b : loader.epoch(epochs(), progress_[2])) {
-      const std::int64_t rows = b.size();
-      const auto* x = detail::column_of<input_element, 0>(b, Input::extents, "inputs", inputs);
-      const shape target = engine_type::for_rows(engine_.target_type(), rows).shape;
-      shape per_sample = target;
-      if (per_sample.rank) per_sample.erase(0);
-      const auto* y = detail::column_of<target_element, 1>(b, per_sample, "targets", targets);
-      c.learning_rate = options.learning_rate(steps(), c.batches);
-      const auto r = advance(x, y, rows, c.learning_rate);
-      mean.update(r.loss, rows);
-      measures([&](auto& m) {
-        if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>)
-          m.update(r.loss, rows);
-        else
-          detail::update_metric(m, r.prediction,
-                                data::tensor_view<const target_element>(y, target));
-      });
-      c.batch = ++progress_[2];
-      c.step = steps();
-      c.loss = r.loss;
-      c.record.samples += rows;
-      c.record.set("loss", mean.value());
-      callbacks([&](auto& f) {
-        if constexpr (requires { f.on_batch_end(c); }) f.on_batch_end(c);
-      });
-      if (c.stop) break;
+    if (at.last == event::none) {
+      at.mean.reset();
+      c.record = {};
+      c.record.epoch = epochs();
+      c.batch = 0;
+      all.metrics([](auto& m) { m.reset(); });
+      all.announce(event::epoch_begin);
+      all.send(begin_epoch);
+    } else {
+      all.go_on(begin_epoch, end_batch);
     }
-    c.record.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    measures([&](auto& m) { c.record.set(m.name(), m.value()); });
+    const auto stopped = [&] { return c.stop && c.batch < c.batches; };
+    if (c.batch < c.batches && !c.stop) {
+      began = clock::now();
+      for (auto& b : loader.epoch(epochs(), c.batch)) {
+        const std::int64_t rows = b.size();
+        const auto* x = detail::column_of<input_element, 0>(b, Input::extents, "inputs", inputs);
+        const shape target = engine_type::for_rows(engine_.target_type(), rows).shape;
+        shape per_sample = target;
+        if (per_sample.rank) per_sample.erase(0);
+        const auto* y = detail::column_of<target_element, 1>(b, per_sample, "targets", targets);
+        c.learning_rate = options.learning_rate(steps(), c.batches);
+        const auto r = advance(x, y, rows, c.learning_rate);
+        c.batch = ++progress_[2];
+        c.step = steps();
+        c.loss = r.loss;
+        all.announce(event::batch_end);
+        if (options.check_finite && !std::isfinite(r.loss))
+          throw train::divergence("the loss is not finite", c.step, c.loss, c.learning_rate);
+        at.mean.update(r.loss, rows);
+        all.metrics([&](auto& m) {
+          if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>)
+            m.update(r.loss, rows);
+          else
+            detail::update_metric(m, r.prediction,
+                                  data::tensor_view<const target_element>(y, target));
+        });
+        c.record.samples += rows;
+        c.record.set("loss", at.mean.value());
+        all.send(end_batch);
+        if (c.stop) break;
+      }
+      c.record.seconds += seconds();
+      began.reset();
+    }
+    train::epoch_record done = c.record;
+    all.metrics([&](auto& m) { done.set(m.name(), m.value()); });
+    if (stopped()) {
+      c.unfinished = true;
+      if (done.samples > 0) past.push_back(done);
+      break;
+    }
+    if (options.check_finite) {
+      const std::string fault = train::find_not_finite(parameter_tensors());
+      if (!fault.empty()) throw train::divergence(fault, c.step, c.loss, c.learning_rate);
+    }
+    c.record = std::move(done);
     ++progress_[1];
     progress_[2] = 0;
-    callbacks([&](auto& f) {
-      if constexpr (requires { f.on_epoch_end(c); }) f.on_epoch_end(c);
-    });
-    past.push_back(c.record);
+    // A file of an older version may stand behind the last batch, and tell nothing of the epoch.
+    if (c.record.samples > 0) {
+      all.announce(event::epoch_end);
+      all.send(end_epoch);
+      past.push_back(c.record);
+    }
+    at.last = event::none;
   }
-  callbacks([&](auto& f) {
+  all.callbacks([&](auto& f) {
     if constexpr (requires { f.on_train_end(c); }) f.on_train_end(c);
   });
+  fit_.refresh();
+  fit_.refresh = nullptr;
+  fit_.goes_on = at.last != event::none;
   return past;
 }
 
@@ -161,7 +245,9 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::evaluate(const Data& 
     std::vector<target_element> targets;
     std::vector<output_element> outputs;
     (measures.reset(), ...);
-    for (auto& b : detail::as_loader(data, batch_size).epoch(0)) {
+    const auto& loader = detail::as_loader(data, batch_size);
+    detail::check_batches("evaluate", loader);
+    for (auto& b : loader.epoch(0)) {
       const std::int64_t rows = b.size();
       const shape target = engine_type::for_rows(engine_.target_type(), rows).shape;
       const shape output = engine_type::for_rows(engine_.output_type(), rows).shape;
@@ -169,6 +255,7 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::evaluate(const Data& 
       if (per_sample.rank) per_sample.erase(0);
       const auto* x = detail::column_of<input_element, 0>(b, Input::extents, "inputs", inputs);
       const auto* y = detail::column_of<target_element, 1>(b, per_sample, "targets", targets);
+      engine_.check_labels(y, rows);
       outputs.resize(std::size_t(output.size()));
       predict(x, rows, outputs.data());
       auto measure = [&](auto& m) {

@@ -38,9 +38,11 @@ class progress {
   }
 
   /// Begins the next epoch.
-  void begin_epoch(clock::time_point now = clock::now()) {
-    ++epoch_;
-    done_ = 0;
+  void begin_epoch(clock::time_point now = clock::now()) { go_on(epoch_ + 1, 0, now); }
+  /// Goes on in this epoch, from 1, of which so many steps were done before.
+  void go_on(std::int64_t epoch, std::int64_t done, clock::time_point now = clock::now()) {
+    epoch_ = epoch;
+    done_ = before_ = done;
     began_ = now;
     next_draw_ = now;
   }
@@ -79,7 +81,7 @@ class progress {
  private:
   void draw(std::span<const progress_value> values, clock::time_point now) {
     const double seconds = std::max(std::chrono::duration<double>(now - began_).count(), 1e-9);
-    const double rate = static_cast<double>(done_) / seconds;
+    const double rate = static_cast<double>(done_ - before_) / seconds;
     char number[32];
     std::string head = "epoch " + std::to_string(epoch_) + "/" + std::to_string(epochs_) + " ";
     std::string tail = " " + std::to_string(done_) + "/" + std::to_string(steps_);
@@ -115,7 +117,7 @@ class progress {
   std::int64_t epochs_, steps_;
   std::ostream& out_;
   data::terminal on_;
-  std::int64_t epoch_{}, done_{};
+  std::int64_t epoch_{}, done_{}, before_{};
   clock::time_point began_{}, next_draw_{};
   bool drawn_{};
 };
