@@ -64,7 +64,7 @@ struct settings {
   std::string save = "lenet5.safetensors";
   bool save_given = false;
   std::string load;
-  int threads = 1;
+  std::optional<int> threads;
   std::string json;
 };
 
@@ -382,10 +382,11 @@ std::optional<int> parse(int argc, char** argv, settings& s) {
                          ->type_name("FILE")
                          ->capture_default_str();
   app.add_option("--load", s.load, "Begin with the weights in this file")->type_name("FILE");
-  app.add_option("--threads", s.threads, "Threads of the compiled programs; 0: one for each core")
+  app.add_option("--threads", s.threads,
+                 "Threads of the compiled programs; 0: one for each core. Without it what "
+                 "CELLA_THREADS says, or 1")
       ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
+      ->check(CLI::Range(0, most_threads));
   app.add_option("--json", s.json, "Write the figures of this run here")->type_name("FILE");
   try {
     app.parse(argc, argv);

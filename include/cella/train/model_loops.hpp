@@ -70,6 +70,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data
       ((metrics::metric<Extras> || train::callback<std::remove_cvref_t<Extras>, model>)&&...),
       "fit takes metrics and callbacks: a callback has a member on_train_begin, "
       "on_epoch_begin, on_batch_end, on_epoch_end or on_train_end");
+  const auto turn = own_turn();
   const auto& loader = detail::as_loader(data, batch_size);
   if (loader.batch_size() != batch_size) {
     throw error(text() << "fit: the loader makes batches of " << std::int64_t(loader.batch_size())
@@ -157,6 +158,7 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::evaluate(const Data& 
   if constexpr (sizeof...(Metrics) == 0) {
     return evaluate(data, metrics::loss{});
   } else {
+    const auto turn = own_turn();
     std::vector<input_element> inputs;
     std::vector<target_element> targets;
     std::vector<output_element> outputs;
