@@ -65,7 +65,7 @@ struct settings {
   bool save_given = false;
   std::string load;
   std::string resume;
-  int threads = 1;
+  std::optional<int> threads;
   std::string json;
 };
 
@@ -380,10 +380,11 @@ std::optional<int> parse(int argc, char** argv, settings& s) {
   app.add_option("--resume", s.resume, "Go on with what Ctrl-C saved, with the same options")
       ->type_name("FILE")
       ->excludes("--load");
-  app.add_option("--threads", s.threads, "Threads of the compiled programs; 0: one for each core")
+  app.add_option("--threads", s.threads,
+                 "Threads of the compiled programs; 0: one for each core. Without it what "
+                 "CELLA_THREADS says, or 1")
       ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1024));
+      ->check(CLI::Range(0, most_threads));
   app.add_option("--json", s.json, "Write the figures of this run here")->type_name("FILE");
   try {
     app.parse(argc, argv);

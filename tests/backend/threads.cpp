@@ -1,4 +1,8 @@
 #include <doctest/doctest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -8,8 +12,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <new>
+#include <string>
+#include <support/child.hpp>
 #include <thread>
 #include <vector>
 
@@ -32,6 +42,21 @@ struct counters {
     return true;
   }
 };
+
+/// The thread sanitizer ends a process that starts threads after a fork.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool threads_start_after_fork = false;
+#elif defined(__has_feature)
+constexpr bool threads_start_after_fork = !__has_feature(thread_sanitizer);
+#else
+constexpr bool threads_start_after_fork = true;
+#endif
+
+/// Threads of this process.
+int living_threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return int(std::distance(begin(tasks), end(tasks)));
+}
 
 }  // namespace
 
@@ -271,3 +296,185 @@ TEST_CASE("a region runs in the caller's floating-point mode, and a guest keeps 
   CHECK(before == after);
 }
 #endif
+
+TEST_CASE("a child that is forked has a pool of the calling thread alone, which ends at once") {
+  enum { asleep, spinning, in_a_region };
+  for (int state : {asleep, spinning, in_a_region}) {
+    CAPTURE(state);
+    auto pool = std::make_unique<thread_pool>(4, 1, state == asleep ? 0ns : 1s);
+    std::jthread guest([&](std::stop_token stop) { pool->worker(stop); });
+    while (pool->size() < 5) std::this_thread::yield();
+    counters c(64);
+    for (int i = 0; i < 10; ++i) pool->run(64, c);
+    // Another thread's region, which the fork may meet at any point.
+    counters other(64);
+    std::jthread busy([&](std::stop_token stop) {
+      while (state == in_a_region && !stop.stop_requested()) pool->run(64, other);
+    });
+    std::this_thread::sleep_for(2ms);
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      const test::child_outcome child = test::in_child([&] {
+        const auto here = std::this_thread::get_id();
+        counters mine(64);
+        std::atomic<bool> elsewhere{false};
+        for (int i = 0; i < 10; ++i) {
+          pool->run(64, [&](work_range r) {
+            mine(r);
+            if (std::this_thread::get_id() != here) elsewhere = true;
+          });
+        }
+        std::string faults;
+        if (!mine.all(10) || elsewhere) faults += "the pool's region is wrong; ";
+        if (pool->size() != 1) faults += "the pool counts threads that are not there; ";
+        if (pool->size() == 1 && pool->worker({})) faults += "the pool took a guest; ";
+        pool.reset();
+        if (threads_start_after_fork) {
+          thread_pool fresh(3);
+          counters again(64);
+          for (int i = 0; i < 10; ++i) fresh.run(64, again);
+          if (!again.all(10) || fresh.size() != 3) faults += "a new pool is wrong; ";
+        }
+        return faults.empty() ? "right" : faults;
+      });
+      CHECK(child.text == "right");
+      CHECK(child.status == 0);
+    }
+    busy.request_stop();
+    busy.join();
+    for (int i = 0; i < 10; ++i) pool->run(64, c);
+    CHECK(c.all(20));
+    CHECK(pool->size() == 5);
+    guest.request_stop();
+  }
+}
+
+TEST_CASE("a pool of a child is unknown to the child's child, too") {
+  if (!threads_start_after_fork) return;
+  const test::child_outcome child = test::in_child([] {
+    thread_pool pool(3);
+    return test::in_child([&] {
+             counters c(9);
+             pool.run(9, c);
+             return std::string(c.all(1) && pool.size() == 1 ? "right" : "wrong");
+           })
+        .text;
+  });
+  CHECK(child.text == "right");
+}
+
+TEST_CASE("numbers of threads that cannot be meant are refused") {
+  for (int n : {-1, 1025, 10000, -2147483647 - 1}) {
+    CHECK_THROWS_WITH_AS(thread_pool{n},
+                         ("the number of threads is " + std::to_string(n) +
+                          "; give 1 to 1024, or 0 for one for each core")
+                             .c_str(),
+                         error);
+  }
+  CHECK_THROWS_WITH_AS(thread_pool(1, -1),
+                       doctest::Contains("pool for -1 guests was asked for; give 0 to 1024"),
+                       error);
+  CHECK_THROWS_AS(thread_pool(1, 1025), error);
+}
+
+TEST_CASE("a pool for which the system lacks threads says how many there were and leaves nothing") {
+  if (!threads_start_after_fork) return;
+  // Room for the stacks of few threads: unlike a limit of processes it holds for root as well.
+  const test::child_outcome child = test::in_child([]() -> std::string {
+    constexpr std::size_t stack = std::size_t{64} << 20;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stack);
+    if (pthread_setattr_default_np(&attributes) != 0) return "no stack size";
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t room = rlim_t(pages) * rlim_t(sysconf(_SC_PAGESIZE)) + 4 * stack + stack / 2;
+    const rlimit limit{room, room};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) return "no limit";
+    std::string said;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      try {
+        thread_pool pool(64);
+        return "64 threads were started";
+      } catch (const error& e) { said = e.what(); }
+      for (int i = 0; i < 1000 && living_threads() > 1; ++i) std::this_thread::sleep_for(1ms);
+      if (living_threads() != 1) return "threads were left behind";
+    }
+    thread_pool pool(2);
+    counters c(20);
+    pool.run(20, c);
+    return c.all(1) && pool.size() == 2 ? said : "a smaller pool fails";
+  });
+  CHECK(child.status == 0);
+  int started = -1, besides = 0, of = 0, ask = 0;
+  char reason[100];
+  REQUIRE(std::sscanf(child.text.c_str(),
+                      "the system started %d of the %d threads that a pool of %d has besides the "
+                      "caller (%99[^)]); ask for at most %d threads, or raise the limits",
+                      &started, &besides, &of, reason, &ask) == 5);
+  CHECK(started > 0);
+  CHECK(started < 5);
+  CHECK(besides == 63);
+  CHECK(of == 64);
+  CHECK(ask == started + 1);
+}
+
+TEST_CASE("CELLA_THREADS is the number where the program gives none") {
+  ::setenv("CELLA_THREADS", "3", 1);
+  CHECK(thread_pool().size() == 3);
+  CHECK(thread_pool(2).size() == 2);
+  CHECK(thread_count({}, 1) == 3);
+  CHECK(thread_count(0, 1) == usable_cores());
+  ::setenv("CELLA_THREADS", "0", 1);
+  CHECK(thread_pool().size() == usable_cores());
+  CHECK(thread_count({}, 1) == usable_cores());
+  for (const char* wrong : {"two", "2x", " 2", "-1", "1025", "99999999999999999999", "+2", "2.0"}) {
+    ::setenv("CELLA_THREADS", wrong, 1);
+    CHECK_THROWS_WITH_AS(thread_pool{},
+                         ("CELLA_THREADS is \"" + std::string(wrong) +
+                          "\"; set it to a number of threads from 1 to 1024, or to 0 for one for "
+                          "each core")
+                             .c_str(),
+                         error);
+    CHECK(thread_pool(2).size() == 2);
+  }
+  for (const char* none : {"", static_cast<const char*>(nullptr)}) {
+    none ? ::setenv("CELLA_THREADS", none, 1) : ::unsetenv("CELLA_THREADS");
+    CHECK(thread_pool().size() == usable_cores());
+    CHECK(thread_count({}, 1) == 1);
+  }
+}
+
+TEST_CASE("one thread for each core means those that this process may use") {
+  cpu_set_t before;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); ++i) {
+    if (CPU_ISSET(i, &before)) CPU_SET(i, &one);
+  }
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  CHECK(usable_cores() == 1);
+  CHECK(thread_pool(0).size() == 1);
+  REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
+
+  const auto quota =
+      std::filesystem::temp_directory_path() / ("cella_quota_" + std::to_string(::getpid()));
+  const int all = usable_cores("no such file");
+  CHECK(all == std::min(CPU_COUNT(&before), 1024));
+  struct {
+    const char* text;
+    int cores;
+  } const cases[]{{"max 100000\n", all},
+                  {"100000 100000\n", 1},
+                  {"150000 100000\n", 2},
+                  {"5000 100000\n", 1},
+                  {"", all},
+                  {"0 0\n", all},
+                  {"99999999999 100000\n", all}};
+  for (const auto& [text, cores] : cases) {
+    CAPTURE(text);
+    std::ofstream(quota) << text;
+    CHECK(usable_cores(quota.c_str()) == std::min(cores, all));
+  }
+  std::filesystem::remove(quota);
+}

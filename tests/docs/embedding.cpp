@@ -2,6 +2,7 @@
 // file.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cella/data/xtensor.hpp>
 #include <cella/interop/safetensors.hpp>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <span>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -55,6 +57,25 @@ struct Host {
   cella::thread_pool pool{1, 2};  // the caller, and seats for two guests
   std::jthread first{[this](std::stop_token stop) { pool.worker(stop); }};
   std::jthread second{[this](std::stop_token stop) { pool.worker(stop); }};
+};
+
+/// Answers in several threads at once: one store of weights, an arena for each thread.
+struct Service {
+  using Scores = std::array<float, 4>;
+
+  Net net;
+  cella::parameter_store store{net, 7};
+
+  /// What one thread does with its samples.
+  std::vector<Scores> answer(std::span<const std::array<float, 16>> samples) {
+    cella::executable<Program> run(store);
+    std::vector<Scores> all(samples.size());
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      run(samples[i].data());
+      std::ranges::copy(run.result<0>(), all[i].begin());
+    }
+    return all;
+  }
 };
 
 std::filesystem::path saved_weights() {
@@ -126,6 +147,41 @@ TEST_CASE("a program runs on the host's threads") {
   for (std::size_t n = 0; n < 64; ++n) {
     for (std::size_t i = 0; i < 4; ++i)
       CHECK(run.result<0>()[n * 4 + i] == doctest::Approx(y[i]).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("guests that come after the executable was built find room in its scratch") {
+  cella::thread_pool pool{1, 2};
+  Net net;
+  cella::parameter_store store(net, 7);
+  using Many = cella::inference_program<Net, cella::tensor<cella::dtype::f32, 64, 16>>;
+  cella::executable<Many> run(store, &pool);
+  CHECK(pool.capacity() == 3);
+  std::vector<float> x(64 * 16, 0.25f);
+  run(x.data());
+  const std::vector<float> alone(run.result<0>().begin(), run.result<0>().end());
+  std::jthread first([&](std::stop_token stop) { pool.worker(stop); });
+  std::jthread second([&](std::stop_token stop) { pool.worker(stop); });
+  while (pool.size() < 3) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) {
+    run(x.data());
+    REQUIRE(std::ranges::equal(run.result<0>(), alone));
+  }
+}
+
+TEST_CASE("several threads answer over one store of weights") {
+  Service service;
+  const std::vector samples(50, features());
+  const auto y = expected(service.net, features());
+  std::array<std::vector<Service::Scores>, 4> answers;
+  {
+    std::vector<std::jthread> threads;
+    for (auto& a : answers) threads.emplace_back([&] { a = service.answer(samples); });
+  }
+  for (const auto& all : answers) {
+    REQUIRE(all.size() == 50);
+    CHECK(all == answers[0]);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(all[49][i] == doctest::Approx(y[i]).epsilon(1e-5));
   }
 }
 

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -17,6 +19,8 @@
 #include <xmmintrin.h>
 #endif
 
+#include <cella/backend/process_generation.hpp>
+#include <cella/backend/thread_count.hpp>
 #include <cella/backend/work_range.hpp>
 
 namespace cella {
@@ -69,30 +73,56 @@ class spin_timer {
 /// the time the caller is done are done by the caller, so a thread that sleeps, leaves or is held
 /// up by the operating system costs time but never blocks a region. Kernels hand out units that
 /// share no output, therefore results do not depend on the number of threads.
+///
+/// A process that is forked has none of the pool's threads: in the child regions run on the calling
+/// thread alone, and the destructor waits for nobody. (A child that is forked inside a region may
+/// do nothing but `exec` or `_exit`.)
 class thread_pool {
  public:
-  /// A pool of `threads` threads with the caller (0: one for each core), of which it starts
-  /// `threads - 1`, and with `guests` seats for threads of the host. A thread without work spins
-  /// for `patience`, then sleeps: waking it costs the next region some 30 to 80 microseconds.
-  explicit thread_pool(int threads = 0, int guests = 0,
+  /// A pool of `threads` threads with the caller (0: one for each core; unset: what the environment
+  /// variable CELLA_THREADS says, or one for each core), of which it starts `threads - 1`, and with
+  /// `guests` seats for threads of the host. A thread without work spins for `patience`, then
+  /// sleeps: waking it costs the next region some 30 to 80 microseconds. Throws `error` if one of
+  /// the numbers is negative or above `most_threads`, or if the system starts fewer threads.
+  explicit thread_pool(std::optional<int> threads = {}, int guests = 0,
                        std::chrono::nanoseconds patience = std::chrono::microseconds(100))
-      : patience_(patience) {
-    if (threads <= 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    const int own = threads - 1;
-    seat_count_ = own + std::max(guests, 0);
-    seats_ = std::make_unique<seat[]>(static_cast<std::size_t>(seat_count_));
-    threads_.reserve(static_cast<std::size_t>(own));
-    for (int i = 0; i < own; ++i) {
-      seat& mine = seats_[static_cast<std::size_t>(i)];
+      : thread_pool(seats_for{thread_count(threads, 0) - 1, guests}, patience) {
+    // The object counts as built from here on: its destructor follows what is thrown.
+    for (std::size_t i = 0; i < threads_.size(); ++i) {
+      seat& mine = seats_[i];
       mine.state.store(idle);
-      threads_.emplace_back([this, &mine](std::stop_token stop) { occupy(mine, stop); });
+      try {
+        threads_[i] = std::thread([this, &mine] {
+          serve(mine);
+          mine.state.store(vacant, std::memory_order_release);
+        });
+      } catch (const std::system_error& fault) {
+        mine.state.store(vacant);
+        throw error(text() << "the system started " << i << " of the " << threads_.size()
+                           << " threads that a pool of " << threads_.size() + 1
+                           << " has besides the caller (" << fault.code().message()
+                           << "); ask for at most " << i + 1
+                           << " threads, or raise the limits of processes and memory (ulimit -u, "
+                              "ulimit -v, pids.max)");
+      } catch (...) {
+        mine.state.store(vacant);
+        throw;
+      }
     }
   }
 
   /// Sends every thread away and waits until it has gone. No region may be running.
   ~thread_pool() {
+    if (!has_threads()) {
+      // They can neither be joined nor detached: there is nothing behind the handles.
+      for (std::thread& gone : threads_) std::construct_at(&gone);
+      return;
+    }
     for (int i = 0; i < seat_count_; ++i) seats_[static_cast<std::size_t>(i)].send_away();
-    for (int i = 0; i < seat_count_; ++i) {
+    for (std::thread& t : threads_) {
+      if (t.joinable()) t.join();
+    }
+    for (int i = 0; i < seat_count_; ++i) {  // guests
       while (phase_of(seats_[static_cast<std::size_t>(i)].state.load(std::memory_order_acquire)) !=
              vacant) {
         std::this_thread::yield();
@@ -103,8 +133,12 @@ class thread_pool {
   thread_pool(const thread_pool&) = delete;
   thread_pool& operator=(const thread_pool&) = delete;
 
+  /// Threads that a region can ever use, the caller and guests included.
+  int capacity() const { return 1 + seat_count_; }
+
   /// Threads that a region can use now, the caller included.
   int size() const {
+    if (!has_threads()) return 1;
     int threads = 1;
     for (int i = 0; i < seat_count_; ++i) {
       const auto state = seats_[static_cast<std::size_t>(i)].state.load(std::memory_order_relaxed);
@@ -127,7 +161,7 @@ class thread_pool {
     void* function = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
     int most = std::min(units, limit_.load(std::memory_order_relaxed));
     if (threads > 0) most = std::min(most, threads);
-    if (most == 1 || seat_count_ == 0 || running_.load(std::memory_order_relaxed) ||
+    if (most == 1 || !has_threads() || running_.load(std::memory_order_relaxed) ||
         running_.exchange(true, std::memory_order_acquire)) {
       call<F>(function, {0, units});
       return;
@@ -138,13 +172,20 @@ class thread_pool {
   }
 
   /// Lends the calling thread to the pool: works on regions until `stop` is requested or the pool
-  /// is destroyed, then returns true. Returns false at once if all guest seats are taken.
+  /// is destroyed, then returns true. Returns false at once if all guest seats are taken, or if the
+  /// pool was built before this process was forked.
   bool worker(std::stop_token stop) {
+    if (!has_threads()) return false;
     for (int i = 0; i < seat_count_; ++i) {
       seat& free = seats_[static_cast<std::size_t>(i)];
       unsigned expected = vacant;
       if (free.state.compare_exchange_strong(expected, idle)) {
-        occupy(free, stop);
+        {
+          std::stop_callback on_stop(stop, [&free] { free.send_away(); });
+          serve(free);
+        }
+        // Last of all, when no callback can reach the seat any more: the next guest may sit down.
+        free.state.store(vacant, std::memory_order_release);
         return true;
       }
     }
@@ -209,6 +250,23 @@ class thread_pool {
     }
   };
 
+  struct seats_for {
+    int own, guests;
+  };
+  thread_pool(seats_for s, std::chrono::nanoseconds patience)
+      : patience_(patience), generation_(process_generation::watched()) {
+    if (s.guests < 0 || s.guests > most_threads) {
+      throw error(text() << "a pool for " << s.guests << " guests was asked for; give 0 to "
+                         << most_threads);
+    }
+    seat_count_ = s.own + s.guests;
+    seats_ = std::make_unique<seat[]>(static_cast<std::size_t>(seat_count_));
+    threads_.resize(static_cast<std::size_t>(s.own));
+  }
+
+  /// Whether there can be other threads: there are seats, and this process was not forked since.
+  bool has_threads() const { return seat_count_ && generation_ == process_generation::now(); }
+
   template <class F>
   static void call(void* function, work_range range) noexcept {
     (*static_cast<std::remove_reference_t<F>*>(function))(range);
@@ -245,15 +303,6 @@ class thread_pool {
     }
   }
 
-  void occupy(seat& mine, std::stop_token stop) {
-    {
-      std::stop_callback on_stop(stop, [&mine] { mine.send_away(); });
-      serve(mine);
-    }
-    // Last of all, when no callback can reach the seat any more: the next guest may sit down.
-    mine.state.store(vacant, std::memory_order_release);
-  }
-
   void serve(seat& mine) {
     const unsigned own_mode = detail::floating_point_mode();
     detail::spin_timer timer(patience_);
@@ -284,10 +333,11 @@ class thread_pool {
   std::unique_ptr<seat[]> seats_;
   int seat_count_{};
   std::chrono::nanoseconds patience_;
+  unsigned generation_;      // of the process that started the threads
   alignas(64) task task_{};  // valid while a region runs
   std::atomic<bool> running_{};
   std::atomic<int> limit_{1 << 20};
-  std::vector<std::jthread> threads_;  // last: they use everything above
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace cella

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/control.hpp>
+#include <cella/backend/single_caller.hpp>
 #include <cella/backend/threads.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/runtime/parameters.hpp>
@@ -18,7 +19,8 @@ namespace cella {
 /// Runs program P. Not copyable: it owns its arena. Calls allocate nothing, take no lock and make
 /// no virtual call. With CELLA_DEBUG=nan in the environment when it is made, a call throws
 /// `number_error` at the first operation that makes a NaN or an infinity. With CELLA_PROFILE=1
-/// every kernel call is timed: see profile.hpp.
+/// every kernel call is timed: see profile.hpp. Serves one thread at a time: what calls it while
+/// another thread's call is running gets a `concurrency_error`.
 template <class P>
 class executable {
  public:
@@ -32,7 +34,7 @@ class executable {
       : store_(&store),
         arena_(std::size_t(P::plan.arena_bytes)),
         slots_(slots ? 0 : std::size_t(P::plan.slot_bytes)),
-        scratch_(std::size_t(scratch_bytes * (threads ? threads->size() : 1))),
+        scratch_(std::size_t(scratch_bytes * (threads ? threads->capacity() : 1))),
         scalars_(std::size_t(P::count(input_role::scalar)) * 8) {
     store.check(P::signature, P::element_type);
     context_.threads = threads;
@@ -60,6 +62,9 @@ class executable {
   void operator()(const Pointers*... arguments) {
     static_assert(sizeof...(Pointers) == std::size_t(P::count(input_role::argument)),
                   "as many arguments as the program has");
+    const single_caller::turn turn(caller_,
+                                   "this executable is in use by another thread; build one for "
+                                   "each thread over the same parameter_store");
     int i = first_argument;
     ((spaces_[std::size_t(i++)] =
           const_cast<std::byte*>(reinterpret_cast<const std::byte*>(arguments))),
@@ -92,7 +97,7 @@ class executable {
         reinterpret_cast<std::byte*>(place);
   }
 
-  /// Result `K` of the last call, row-major.
+  /// Result `K` of the last call, row-major; valid until the next call, whichever thread makes it.
   template <int K = 0>
   auto result() const {
     constexpr plan_value r = P::plan.results[std::size_t(K)];
@@ -126,6 +131,7 @@ class executable {
   aligned_buffer scratch_;
   aligned_buffer scalars_;
   std::uint64_t prepared_ = ~std::uint64_t{0};
+  single_caller caller_;
 };
 
 }  // namespace cella

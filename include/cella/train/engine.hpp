@@ -97,14 +97,81 @@ class engine {
   using inference = program<typename trace_result::accepted_net, false, precision,
                             typename Input::template batch<precision, Rows>>;
 
-  engine(std::uint64_t seed, execution how, int threads)
+  /// What inference runs on. `shared`: others predict on the same parameters at the same time.
+  struct inference_setting {
+    execution mode;
+    Net& net;
+    parameter_store& store;
+    const tensor_type& output_type;
+    thread_pool* threads{};
+    bool shared{};
+  };
+  /// Inference for one caller at a time: programs with arenas of their own, made on first use.
+  class inference_path {
+   public:
+    /// Predictions of any number of samples, written to `out`. Samples do not see each other in
+    /// inference, so that programs can be padded: rows that fill up a last batch are zero and their
+    /// results are dropped.
+    void run(const inference_setting& on, const input_element* x, std::int64_t rows,
+             output_element* out) {
+      const std::int64_t in = input_type.size() / batch;
+      if (on.mode == execution::eager) {
+        if (rows == 0) return;
+        const std::array types{for_rows(input_type, rows)};
+        const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
+        runtime_path run({&on.store, nullptr, arguments, {}, on.shared}, &cpu::compute<number>);
+        run.run_eagerly(on.net, types, {false, precision});
+        std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
+        return;
+      }
+      if constexpr (Options.compiled) {
+        const std::int64_t each = on.output_type.size() / batch;
+        for (; rows >= batch; rows -= batch, x += batch * in, out += batch * each) {
+          run_batch<int(batch)>(many_, on, x, batch, out);
+        }
+        if (rows == 1) {
+          run_batch<1>(one_, on, x, 1, out);
+        } else if (rows > 0) {
+          padded_.assign(std::size_t(input_type.size()), input_element{});
+          std::copy(x, x + rows * in, padded_.begin());
+          run_batch<int(batch)>(many_, on, padded_.data(), rows, out);
+        }
+      }
+    }
+
+   private:
+    template <int Rows>
+    static void run_batch(lazy<executable<inference<Rows>>>& compiled, const inference_setting& on,
+                          const input_element* x, std::int64_t valid, output_element* out) {
+      auto& program = compiled.get(on.store, on.threads);
+      program(x);
+      const auto y = program.template result<0>();
+      std::copy(y.begin(), y.begin() + std::ptrdiff_t(on.output_type.size() / batch * valid), out);
+    }
+
+    lazy<executable<inference<int(batch)>>> many_;
+    lazy<executable<inference<1>>> one_;
+    std::vector<input_element> padded_;
+  };
+  /// Whether the compiled net gives its states or its random state new values when it predicts.
+  static constexpr bool inference_changes_states() {
+    bool changes = false;
+    if constexpr (Options.compiled) {
+      for (const output_info& o : inference<int(batch)>::graph.outputs) changes |= o.updates >= 0;
+    }
+    return changes;
+  }
+
+  /// `threads`: as for `thread_pool`, but one where neither it nor CELLA_THREADS is set.
+  engine(std::uint64_t seed, execution how, std::optional<int> threads)
       : mode(how), store_(step_.net, seed, precision) {
     if (!Options.compiled && mode == execution::graph) {
       throw error(
           "this model has nothing compiled (model_options::compiled is false); run it with "
           "execution::eager");
     }
-    if (threads != 1 && Options.compiled) threads_ = std::make_unique<thread_pool>(threads);
+    const int count = thread_count(threads, 1);
+    if (count > 1 && Options.compiled) threads_ = std::make_unique<thread_pool>(count);
     if (!Options.compiled) ask_output_type();
   }
 
@@ -166,33 +233,9 @@ class engine {
     return {read_element(run_->result(0), 0), view<output_element>(run_->result(1))};
   }
 
-  /// Predictions of any number of samples, written to `out`. Samples do not see each other in
-  /// inference, so that programs can be padded: rows that fill up a last batch are zero and their
-  /// results are dropped.
+  /// The engine's own inference: see `inference_path::run`.
   void infer(const input_element* x, std::int64_t rows, output_element* out) {
-    const std::int64_t in = input_type.size() / batch;
-    if (mode == execution::eager) {
-      if (rows == 0) return;
-      const std::array types{for_rows(input_type, rows)};
-      const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
-      runtime_path run({&store_, nullptr, arguments, {}}, &cpu::compute<number>);
-      run.run_eagerly(step_.net, types, {false, precision});
-      std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
-      return;
-    }
-    if constexpr (Options.compiled) {
-      const std::int64_t each = output_type_.size() / batch;
-      for (; rows >= batch; rows -= batch, x += batch * in, out += batch * each) {
-        infer_batch<int(batch)>(many_, x, batch, out);
-      }
-      if (rows == 1) {
-        infer_batch<1>(one_, x, 1, out);
-      } else if (rows > 0) {
-        padded_.assign(std::size_t(input_type.size()), input_element{});
-        std::copy(x, x + rows * in, padded_.begin());
-        infer_batch<int(batch)>(many_, padded_.data(), rows, out);
-      }
-    }
+    inference_.run({mode, step_.net, store_, output_type_, threads_.get()}, x, rows, out);
   }
 
   /// The mean loss of predictions that were made for `rows` samples.
@@ -280,15 +323,6 @@ class engine {
     std::copy(random.begin(), random.end(), store_.random_state());
   }
 
-  template <int Rows>
-  void infer_batch(lazy<executable<inference<Rows>>>& compiled, const input_element* x,
-                   std::int64_t valid, output_element* out) {
-    auto& program = compiled.get(store_, threads_.get());
-    program(x);
-    const auto y = program.template result<0>();
-    std::copy(y.begin(), y.begin() + std::ptrdiff_t(output_type_.size() / batch * valid), out);
-  }
-
   void keep_frozen() {
     for (const auto& f : frozen_) {
       if (!f.value.empty()) std::memcpy(f.tensor.data, f.value.data(), f.value.size());
@@ -303,11 +337,9 @@ class engine {
   std::optional<slot_store> slots_;
   std::unique_ptr<thread_pool> threads_;
   lazy<executable<training>> trainer_;
-  lazy<executable<inference<int(batch)>>> many_;
-  lazy<executable<inference<1>>> one_;
+  inference_path inference_;
   std::optional<runtime_path> run_;
   std::map<std::int64_t, graph> step_graphs_, loss_graphs_;
-  std::vector<input_element> padded_;
   std::vector<frozen_tensor> frozen_;
 };
 

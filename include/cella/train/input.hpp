@@ -115,6 +115,15 @@ std::int64_t rows_of(const A& a, const shape& sample) {
   }
 }
 
+/// The first element of samples for a model whose inputs are of type `Element`, and their number.
+template <class Element, array_like A>
+std::pair<const Element*, std::int64_t> samples_of(const A& a, const shape& sample) {
+  const auto* first = first_element(a);
+  static_assert(std::is_same_v<std::remove_cv_t<std::remove_pointer_t<decltype(first)>>, Element>,
+                "predict: the array's elements are not of the model's input type");
+  return {first, rows_of(a, sample)};
+}
+
 }  // namespace detail
 
 }  // namespace cella

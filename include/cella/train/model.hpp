@@ -16,6 +16,7 @@
 #include <cella/train/metrics.hpp>
 #include <cella/train/position.hpp>
 #include <cella/train/predictions.hpp>
+#include <cella/train/predictor.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -27,7 +28,9 @@ struct run_options {
   std::uint64_t seed = 0;  ///< of first parameters and of random operations
   /// Unset: what the environment variable CELLA_EXECUTION says ("graph" or "eager"), or graph.
   std::optional<execution> mode{};
-  int threads = 1;  ///< for compiled programs; 0: one for each core
+  /// For compiled programs; 0: one for each core. Unset: what the environment variable
+  /// CELLA_THREADS says, or 1.
+  std::optional<int> threads{};
 };
 
 /// Of `model::save` and `model::load`.
@@ -44,8 +47,11 @@ struct partial_options {
 };
 
 /// A net with what it takes to train it. `Loss` and `Optimizer` are values of literal types: an
-/// object or a lambda. Runs on the CPU, on one caller's thread at a time; it stays where it is
-/// built, because programs point into it.
+/// object or a lambda. Runs on the CPU; it stays where it is built, because programs point into it.
+///
+/// It serves one thread at a time: what is called while another thread trains, measures, asks,
+/// saves or loads it throws `concurrency_error` and changes nothing. Callbacks of `fit` may call
+/// it. To ask one model in several threads make a `predictor()` for each.
 template <class Net, sample_spec Input, auto Loss = cross_entropy_loss{},
           auto Optimizer = optim::sgd{}, model_options Options = model_options{}>
 class model {
@@ -55,6 +61,7 @@ class model {
   using target_element = typename engine_type::target_element;
   using output_element = typename engine_type::output_element;
   static constexpr std::int64_t batch_size = Options.batch;
+  static constexpr shape sample_extents = Input::extents;
 
   explicit model(const run_options& options = {})
       : engine_(options.seed, options.mode ? *options.mode : mode_of_environment(),
@@ -69,6 +76,7 @@ class model {
   execution mode() const { return engine_.mode; }
   /// Goes on in the other mode, on the same parameters and optimizer state.
   void mode(execution m) {
+    const auto turn = own_turn();
     if (m == execution::graph && !Options.compiled)
       throw error("this model was built without programs; it runs in execution::eager only");
     engine_.mode = m;
@@ -78,6 +86,7 @@ class model {
   std::int64_t epochs() const { return progress_[1]; }
   /// Forgets optimizer state and counters, not parameters: a new training begins.
   void restart() {
+    const auto turn = own_turn();
     check_idle("restart");
     engine_.slots().clear();
     progress_ = {};
@@ -85,6 +94,7 @@ class model {
   }
   /// Training that stopped in the middle of an epoch is to go on with the next one, not there.
   void leave_epoch() {
+    const auto turn = own_turn();
     check_idle("leave_epoch");
     progress_[1] += progress_[2] > 0;
     progress_[2] = 0;
@@ -98,6 +108,7 @@ class model {
   /// infinite is returned like any other. Throws `error` for a negative learning rate, or NaN.
   double train_step(const input_element* x, const target_element* y, std::int64_t rows,
                     double learning_rate) {
+    const auto turn = own_turn();
     return advance(x, y, rows, learning_rate).loss;
   }
 
@@ -121,11 +132,8 @@ class model {
   /// The net's outputs for any number of samples: xtensor, vector, span, tensor_view ...
   template <array_like A>
   predictions<output_element> predict(const A& samples) {
-    const auto* first = detail::first_element(samples);
-    static_assert(
-        std::is_same_v<std::remove_cv_t<std::remove_pointer_t<decltype(first)>>, input_element>,
-        "predict: the array's elements are not of the model's input type");
-    return predict(first, detail::rows_of(samples, Input::extents));
+    const auto [first, rows] = detail::samples_of<input_element>(samples, sample_extents);
+    return predict(first, rows);
   }
   /// The same for `rows` samples in memory, row-major. Throws `error` unless 0 <= rows < 2^31.
   predictions<output_element> predict(const input_element* samples, std::int64_t rows) {
@@ -136,9 +144,12 @@ class model {
   }
   /// The same into the caller's memory; in graph mode nothing is allocated from the second call on.
   void predict(const input_element* samples, std::int64_t rows, output_element* outputs) {
+    const auto turn = own_turn();
     check_rows(rows);
     engine_.infer(samples, rows, outputs);
   }
+  /// What asks this model in another thread, or in many, each with its own: see predictor.hpp.
+  cella::predictor<model> predictor() { return cella::predictor<model>(*this); }
 
   // ---- files
 
@@ -147,6 +158,7 @@ class model {
   /// `cella.random`, and what callbacks and metrics remember (`cella.fit.early_stop.best`).
   /// Replaces the file at once or not at all. Throws `file_error`.
   void save(const std::filesystem::path& path, const save_options& options = {}) {
+    const auto turn = own_turn();
     auto all = parameter_tensors();
     if (options.optimizer) {
       for (auto& t : training_tensors()) all.push_back(std::move(t));
@@ -165,6 +177,8 @@ class model {
   /// Reads what `save` wrote with the same options. A file with missing, foreign, ill-shaped or
   /// damaged tensors is refused by a `file_error` that names one, and nothing is changed.
   void load(const std::filesystem::path& path, const save_options& options = {}) {
+    const auto turn = own_turn();
+    const parameter_users::change change(users_);
     if (options.optimizer) check_idle("load with the optimizer's state");
     auto training = options.optimizer ? training_tensors() : tensors{};
     train::epoch_progress epoch;
@@ -183,6 +197,8 @@ class model {
   std::vector<std::string> load_partial(const std::filesystem::path& path,
                                         const std::vector<std::string>& patterns,
                                         const partial_options& options = {}) {
+    const auto turn = own_turn();
+    const parameter_users::change change(users_);
     tensors chosen = matching("load_partial", patterns);
     train::read_part(path, chosen, options.non_finite);
     parameters().touch();
@@ -193,6 +209,7 @@ class model {
 
   /// A copy of all parameters and states, and back.
   std::vector<std::byte> snapshot() {
+    const auto turn = own_turn();
     std::vector<std::byte> all;
     for (const auto& t : parameter_tensors()) {
       all.insert(all.end(), t.value.data, t.value.data + t.value.type.bytes());
@@ -201,6 +218,8 @@ class model {
   }
   /// Throws `error`, and changes nothing, if the snapshot is not as long as this model's.
   void restore(const std::vector<std::byte>& all) {
+    const auto turn = own_turn();
+    const parameter_users::change change(users_);
     std::size_t at = 0;
     for (const auto& t : parameter_tensors()) at += std::size_t(t.value.type.bytes());
     if (at != all.size()) {
@@ -217,9 +236,13 @@ class model {
     parameters().touch();
   }
   /// Whether all parameters and states are finite numbers.
-  bool finite() { return train::find_not_finite(parameter_tensors()).empty(); }
+  bool finite() {
+    const auto turn = own_turn();
+    return train::find_not_finite(parameter_tensors()).empty();
+  }
 
  private:
+  friend class cella::predictor<model>;
   using tensors = std::vector<train::checkpoint_tensor>;
 
   static execution mode_of_environment() {
@@ -229,6 +252,12 @@ class model {
     if (value == "graph") return execution::graph;
     if (value == "eager") return execution::eager;
     throw error("CELLA_EXECUTION is " + interop::in_quotes(value) + "; set it to graph or eager");
+  }
+
+  single_caller::turn own_turn() {
+    return {caller_,
+            "this model is in use by another thread; give each thread a predictor of its own "
+            "(model::predictor), or let the threads take turns"};
   }
 
   auto advance(const input_element* x, const target_element* y, std::int64_t rows,
@@ -242,6 +271,7 @@ class model {
       throw error("train_step: the learning rate is " + std::to_string(learning_rate) +
                   "; it has to be finite and not negative");
     }
+    const parameter_users::change change(users_);
     const auto r = engine_.train(x, y, rows, progress_[0] + 1, learning_rate);
     ++progress_[0];
     return r;
@@ -304,6 +334,8 @@ class model {
   }
 
   engine_type engine_;
+  single_caller caller_;
+  parameter_users users_;
   std::array<std::int64_t, 3> progress_{};  // steps, epochs, batches in the epoch
   train::fit_memory fit_;
 };

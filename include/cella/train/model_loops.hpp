@@ -79,6 +79,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data
       "on_epoch_begin, on_batch_end, on_epoch_end or on_train_end");
   using train::event;
   using clock = std::chrono::steady_clock;
+  const auto turn = own_turn();
   check_idle("fit");
   const auto& loader = detail::as_loader(data, batch_size);
   if (loader.batch_size() != batch_size) {
@@ -241,6 +242,7 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::evaluate(const Data& 
   if constexpr (sizeof...(Metrics) == 0) {
     return evaluate(data, metrics::loss{});
   } else {
+    const auto turn = own_turn();
     std::vector<input_element> inputs;
     std::vector<target_element> targets;
     std::vector<output_element> outputs;

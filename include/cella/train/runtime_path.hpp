@@ -28,7 +28,16 @@ struct input_memory {
   const slot_store* slots{};
   std::span<const tensor_ref> arguments;
   std::span<const named_scalar> scalars;
+  /// Others read the parameters and states at the same time: updates are refused.
+  bool shared{};
 };
+
+/// Thrown where a net that has state of its own would be asked by several threads at once.
+[[noreturn, gnu::cold]] inline void refuse_shared_state() {
+  throw error(
+      "this net changes its states or draws random numbers when it predicts, so that predictors "
+      "cannot share it; give each thread a model of its own");
+}
 
 /// The values of one run. They live as long as this object.
 class runtime_path final : public builder::evaluator {
@@ -127,6 +136,7 @@ class runtime_path final : public builder::evaluator {
   /// before that input changes.
   void finish(const graph& g) {
     const auto& outputs = g.regions[0].outputs;
+    if (memory_.shared && g.changes_inputs()) refuse_shared_state();
     bind_operands(g, outputs);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       const tensor_ref v = values_.value(outputs[k]);

@@ -80,7 +80,7 @@ class region_frame {
  public:
   explicit region_frame(const memory& outer)
       : frames_(outer.context->frames), before_(frames_.top()) {
-    const int threads = outer.context->threads ? outer.context->threads->size() : 1;
+    const int threads = outer.context->threads ? outer.context->threads->capacity() : 1;
     spaces_[arena_space] = frames_.take(arena_bytes + scratch_bytes * threads);
     for (int s : {parameter_space, slot_space, scalar_space})
       spaces_[std::size_t(s)] = outer.base[s];

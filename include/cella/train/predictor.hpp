@@ -1,0 +1,124 @@
+// Predictions of one model in several threads at the same time.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cella/backend/single_caller.hpp>
+#include <cella/train/engine.hpp>
+#include <cella/train/predictions.hpp>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace cella {
+
+/// Keeps changes of a model's parameters apart from the predictors that read them. Who changes says
+/// so and then looks for readers; who reads says so and then looks for a change: of two at once at
+/// least one sees the other.
+class parameter_users {
+ public:
+  /// Each in a cache line of its own, so that predictors do not slow each other down.
+  struct alignas(128) reader {
+    single_caller caller;
+  };
+
+  /// For those who make predictors: one after the other, and in the model's turn.
+  std::mutex& making() { return making_; }
+  std::shared_ptr<reader> add_reader() {
+    std::erase_if(readers_, [](const auto& r) { return r.use_count() == 1; });  // predictor is gone
+    return readers_.emplace_back(std::make_shared<reader>());
+  }
+  /// For a reader whose turn has begun. Throws `concurrency_error` during a change.
+  void check_unchanged() const {
+    if (changing_.load()) [[unlikely]]
+      single_caller::refuse(
+          "another thread trains or loads the model of this predictor; predict before or after");
+  }
+
+  /// A change, from here to the end of the scope. Throws `concurrency_error` if somebody reads.
+  class [[nodiscard]] change {
+   public:
+    explicit change(parameter_users& users) : users_(users) {
+      users_.changing_.store(true);
+      if (std::ranges::none_of(users_.readers_, [](const auto& r) { return r->caller.busy(); }))
+        return;
+      users_.changing_.store(false);
+      single_caller::refuse(
+          "a predictor of this model is in use by another thread; train or load before or after "
+          "that");
+    }
+    ~change() { users_.changing_.store(false, std::memory_order_release); }
+    change(const change&) = delete;
+    change& operator=(const change&) = delete;
+
+   private:
+    parameter_users& users_;
+  };
+
+ private:
+  std::mutex making_;
+  std::atomic<bool> changing_{};
+  std::vector<std::shared_ptr<reader>> readers_;
+};
+
+/// Asks a model in a thread of its own: it shares the model's parameters, has its own arena and
+/// starts no threads. Any number of predictors answer at the same time, each as the model would,
+/// bit for bit, in the mode that the model had when the predictor was made; training steps between
+/// two predictions count. The model outlives its predictors. What happens at once and cannot be
+/// right throws `concurrency_error`: two threads with one predictor, and training or loading the
+/// model during a prediction. (Parameters that are written by hand are not seen by this.)
+template <class Model>
+class predictor {
+ public:
+  using engine_type = typename Model::engine_type;
+  using input_element = typename Model::input_element;
+  using output_element = typename Model::output_element;
+
+  /// Many threads may make theirs at once, but not while the model is in use. Throws `error` if the
+  /// net changes its own states when it predicts; of a net that is not compiled the first
+  /// prediction says so.
+  explicit predictor(Model& m) : engine_(&m.engine_), users_(&m.users_) {
+    const std::lock_guard one_after_the_other(users_->making());
+    const auto turn = m.own_turn();
+    mode_ = m.mode();
+    if constexpr (engine_type::inference_changes_states()) refuse_shared_state();
+    net_ = std::make_unique<net_type>(m.net());
+    self_ = users_->add_reader();
+  }
+
+  /// As those of the model.
+  template <array_like A>
+  predictions<output_element> predict(const A& samples) {
+    const auto [first, rows] = detail::samples_of<input_element>(samples, Model::sample_extents);
+    return predict(first, rows);
+  }
+  predictions<output_element> predict(const input_element* samples, std::int64_t rows) {
+    Model::check_rows(rows);
+    predictions<output_element> r(engine_type::for_rows(engine_->output_type(), rows).shape);
+    predict(samples, rows, r.data());
+    return r;
+  }
+  void predict(const input_element* samples, std::int64_t rows, output_element* outputs) {
+    Model::check_rows(rows);
+    const single_caller::turn turn(self_->caller,
+                                   "this predictor is in use by another thread; make one for each "
+                                   "thread");
+    users_->check_unchanged();
+    inference_.run({mode_, *net_, engine_->parameters(), engine_->output_type(), nullptr, true},
+                   samples, rows, outputs);
+  }
+
+ private:
+  using net_type = std::remove_cvref_t<decltype(std::declval<Model&>().net())>;
+
+  engine_type* engine_;
+  parameter_users* users_;
+  execution mode_{};
+  std::unique_ptr<net_type> net_;  // eager mode notes in it where it is
+  std::shared_ptr<parameter_users::reader> self_;
+  typename engine_type::inference_path inference_;
+};
+
+}  // namespace cella
