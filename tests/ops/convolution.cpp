@@ -100,6 +100,10 @@ TEST_CASE("the faults of convolutions name both operands and what does not fit")
         "conv2d: stride and dilation must be positive" + both);
   CHECK(fault(convolve({.dilation = {2, 1}}), fit) ==
         "conv2d: the filter is larger than the padded image" + both);
+  CHECK(fault(convolve({.dilation = {1, 2147483647}}), fit) ==
+        "conv2d: the filter is larger than the padded image" + both);
+  CHECK(fault(convolve({.before = {0, 2147483647}}), fit) ==
+        "conv2d: the padded image is too large for 32 bits" + both);
   auto transposed = [](const window& walk, std::array<int, 2> extra) {
     return [=](const vars& v) { return conv2d_transpose(v[0], v[1], walk, extra); };
   };
@@ -109,6 +113,8 @@ TEST_CASE("the faults of convolutions name both operands and what does not fit")
         "conv2d_transpose: the extra rows or columns are not less than the stride" + both);
   CHECK(fault(transposed({.before = {9, 0}}, {}), fit) ==
         "conv2d_transpose: the padding leaves no result" + both);
+  CHECK(fault(transposed({.stride = {1, 2147483647}}, {}), fit) ==
+        "conv2d_transpose: the result is too large for 32 bits" + both);
   CHECK(fault([](const vars& v) { return conv1d(v[0], v[1]); }, {f({2, 3}), f({2, 3, 3})}) ==
         "conv1d: signal and filter must have rank 3: x0 is f64[2,3], x1 is f64[2,3,3]");
 }

@@ -71,6 +71,9 @@ TEST_CASE("the faults of pooling name the image, the window and what does not fi
         "max_pool: padding is negative or exceeds half the window: x0 is [1,1,4,4], window [3,3]");
   CHECK(pooled(5, 1, 0) ==
         "max_pool: the window is larger than the padded image: x0 is [1,1,4,4], window [5,5]");
+  CHECK(pooled(2147483647, 1, 1073741823) ==
+        "max_pool: a window has at most 256 elements: x0 is [1,1,4,4], window "
+        "[2147483647,2147483647]");
   CHECK(pooled(65536, 1, 32768) ==
         "max_pool: a window has at most 256 elements: x0 is [1,1,4,4], window [65536,65536]");
   CHECK(fault([](const vars& v) { return average_pool(v[0], 2); }, {f({4, 4})}) ==

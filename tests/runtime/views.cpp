@@ -40,6 +40,16 @@ struct strided {
     return matmul(odd, odd, false, true) + sum(odd * 3);
   }
 };
+/// Steps of more than 16 bits, of a slice that a loop reads and of a slice of it.
+struct far_apart {
+  constexpr var operator()(var x) const {
+    const var far = slice(x, 0, 2, 200002, 40000) * 3;
+    return concat({far, slice(slice(x, 0, 1, 200002, 50000), 0, 0, 4, 2)}, 0);
+  }
+};
+struct far_apart_squared {
+  constexpr var operator()(var x) const { return sum(square(far_apart{}(x))); }
+};
 /// Two results and a value that both need: one loop writes all three.
 struct shared {
   constexpr auto operator()(var x) const {
@@ -83,6 +93,24 @@ TEST_CASE("parts along the first axis and parts of one element") {
 }
 TEST_CASE("a slice may have steps, and other readers get a copy") {
   run_compiled<strided, 6, 20>(some_numbers(120));
+}
+TEST_CASE("a slice may have steps of more than 16 bits, and so may its gradient") {
+  constexpr int n = 200002;
+  const auto x = some_numbers(n);
+  const auto y = run_compiled<far_apart, n>(x);
+  REQUIRE(y.size() == 7);
+  std::vector<double> slope(std::size_t(n), 0.0);
+  for (std::size_t k = 0; k < 5; ++k) {
+    CHECK(y[k] == doctest::Approx(3 * x[2 + 40000 * k]));
+    slope[2 + 40000 * k] += 18 * x[2 + 40000 * k];
+  }
+  for (std::size_t k = 0; k < 2; ++k) {
+    CHECK(y[5 + k] == x[1 + 100000 * k]);
+    slope[1 + 100000 * k] += 2 * x[1 + 100000 * k];
+  }
+  const auto dx = run_compiled<gradient_of<far_apart_squared>, n>(x);
+  REQUIRE(dx.size() == slope.size());
+  for (std::size_t i = 0; i < slope.size(); ++i) REQUIRE(dx[i] == doctest::Approx(slope[i]));
 }
 TEST_CASE("a loop writes a value that later steps read") {
   run_compiled<shared, 4, 9>(some_numbers(36));

@@ -53,7 +53,7 @@ constexpr trace_summary summarize(const builder& b, var y) {
     for (char c : n.op->name) mix(c);
     mix(int(n.type.element));
     for (int e : n.type.shape) mix(e);
-    for (int w : n.attributes.as<std::array<std::int32_t, 22>>()) mix(w);
+    for (int w : n.attributes.as<attribute_words>()) mix(w);
     total += h;
   }
   return {int(b.g.nodes.size()), b.failed() ? tensor_type{} : y.type(), total, b.failed()};

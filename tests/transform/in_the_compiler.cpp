@@ -91,7 +91,7 @@ std::vector<std::string> inventory(const graph& g) {
   for (const node& n : g.nodes) {
     text t;
     t << n.op->name << " " << n.type << " " << n.operand_count << " " << n.result_count;
-    for (int word : n.attributes.as<std::array<std::int32_t, 22>>()) t << " " << word;
+    for (int word : n.attributes.as<attribute_words>()) t << " " << word;
     lines.emplace_back(t.view());
   }
   std::sort(lines.begin(), lines.end());

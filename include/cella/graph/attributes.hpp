@@ -1,6 +1,7 @@
 // The options of a node: any small plain struct, stored as words so that every node has one type.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -8,12 +9,18 @@
 
 namespace cella {
 
-/// What an operation's struct calls `attributes`: a trivially copyable struct without padding.
-template <class T>
-concept attribute_struct = std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0 && sizeof(T) <= 88;
+/// All words of a node's options. The largest options are those of a slice: a rank, and an extent,
+/// a start and a step for each of eight axes.
+using attribute_words = std::array<std::int32_t, 25>;
 
-/// Holds one attribute struct of at most 88 bytes. Unused words are zero, so that two nodes with
-/// the same options compare equal.
+/// What an operation's struct calls `options`: a trivially copyable struct without padding, of
+/// whole words.
+template <class T>
+concept attribute_struct = std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0 &&
+                           sizeof(T) <= sizeof(attribute_words);
+
+/// Holds the options of any operation. Unused words are zero, so that two nodes with the same
+/// options compare equal.
 class attributes {
  public:
   constexpr attributes() = default;
@@ -39,7 +46,7 @@ class attributes {
     friend constexpr bool operator==(const words&, const words&) = default;
   };
 
-  words<22> words_;
+  words<std::tuple_size_v<attribute_words>> words_;
 };
 
 }  // namespace cella

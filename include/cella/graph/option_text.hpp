@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cella/graph/graph.hpp>
 #include <cella/graph/list.hpp>
 #include <charconv>
@@ -13,7 +12,7 @@
 namespace cella::detail {
 
 /// The fields of each operation's options, in order: `name:kind*count=default`. Kinds: f64, i32,
-/// i16; `dtype` (i32); `shape`; `axes` (one factor or axis per dimension, -1 ends); `mask` (u32, a
+/// `dtype` (i32); `shape`; `axes` (one factor or axis per dimension, -1 ends); `mask` (u32, a
 /// set of axes). A field named `-` is not printed, since the result type shows it; neither is one
 /// that has its default, nor what lies beyond the rank in lists of eight.
 struct option_fields {
@@ -31,8 +30,8 @@ inline constexpr std::array option_table{
     option_fields{"broadcast",               "-:shape axes:axes"},
     option_fields{"reshape",                 "-:shape"},
     option_fields{"transpose",               "permutation:axes"},
-    option_fields{"slice",                   "-:shape start:i32*8=0 step:i16*8=1"},
-    option_fields{"embed",                   "-:shape start:i32*8=0 step:i16*8=1"},
+    option_fields{"slice",                   "-:shape start:i32*8=0 step:i32*8=1"},
+    option_fields{"embed",                   "-:shape start:i32*8=0 step:i32*8=1"},
     option_fields{"concat",                  "axis:i32"},
     option_fields{"cast",                    "-:dtype"},
     option_fields{"one_hot",                 "depth:i32 -:dtype"},
@@ -77,6 +76,8 @@ inline std::string number(double v) {
   return {s.data(), end};
 }
 
+using option_bytes = std::array<signed char, sizeof(attribute_words)>;
+
 /// Reads the values of a node's options, field by field.
 class option_reader {
  public:
@@ -87,9 +88,7 @@ class option_reader {
   };
 
   explicit option_reader(const node& n)
-      : bytes_(
-            std::bit_cast<std::array<char, 88>>(n.attributes.as<std::array<std::int32_t, 22>>())),
-        rank_(n.type.rank()) {
+      : bytes_(n.attributes.as<option_bytes>()), rank_(n.type.rank()) {
     for (const option_fields& o : option_table) {
       if (o.op != n.op->name) continue;
       read_all(o.fields);
@@ -141,9 +140,8 @@ class option_reader {
       count = 0;
     } else {
       for (int i = 0; i < count; ++i) {
-        values.push_back(kind == "f64"   ? number(next<double>())
-                         : kind == "i16" ? std::to_string(next<std::int16_t>())
-                                         : std::to_string(next<std::int32_t>()));
+        values.push_back(kind == "f64" ? number(next<double>())
+                                       : std::to_string(next<std::int32_t>()));
       }
       if (count == max_rank) values.resize(std::size_t(rank_));
     }
@@ -158,8 +156,8 @@ class option_reader {
   }
   /// Options of an operation that the table does not know, as words in hexadecimal.
   void read_unknown() {
-    std::array<std::uint32_t, 22> words{};
-    for (std::uint32_t& w : words) w = next<std::uint32_t>();
+    attribute_words words{};
+    for (std::int32_t& w : words) w = next<std::int32_t>();
     std::size_t used = words.size();
     while (used && words[used - 1] == 0) --used;
     if (used == 0) return;
@@ -172,7 +170,7 @@ class option_reader {
     fields_.push_back({"words", s, true});
   }
 
-  std::array<char, 88> bytes_;
+  option_bytes bytes_;
   std::ptrdiff_t at_{};
   int rank_{};
   list<field> fields_;
@@ -180,8 +178,7 @@ class option_reader {
 
 /// `ij,kj->ik` for the three lists of factors of a contraction.
 inline std::string contraction_letters(const node& n) {
-  const auto bytes =
-      std::bit_cast<std::array<std::int8_t, 88>>(n.attributes.as<std::array<std::int32_t, 22>>());
+  const auto bytes = n.attributes.as<option_bytes>();
   std::string s;
   for (std::size_t k = 0; k < 3; ++k) {
     for (std::size_t i = 0; i < std::size_t(max_rank); ++i) {

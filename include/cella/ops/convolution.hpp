@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cella/graph/list.hpp>
 #include <cella/ops/batching.hpp>
+#include <limits>
 
 namespace cella {
 
@@ -18,7 +19,15 @@ struct window {
 
   /// Positions of a filter of `kernel` taps along axis `d` of `extent` elements.
   constexpr std::int32_t positions(std::int32_t extent, std::int32_t kernel, std::size_t d) const {
-    return (extent + before[d] + after[d] - dilation[d] * (kernel - 1) - 1) / stride[d] + 1;
+    return std::int32_t((padded(extent, d) - dilated(kernel, d)) / stride[d] + 1);
+  }
+  /// Elements of an axis with its zeros, and those from a filter's first tap to its last. In 64
+  /// bits, since sums of options may exceed what an extent can be.
+  constexpr std::int64_t padded(std::int32_t extent, std::size_t d) const {
+    return std::int64_t{extent} + before[d] + after[d];
+  }
+  constexpr std::int64_t dilated(std::int32_t kernel, std::size_t d) const {
+    return std::int64_t{dilation[d]} * (kernel - 1) + 1;
   }
   friend constexpr bool operator==(const window&, const window&) = default;
 };
@@ -106,6 +115,8 @@ struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op>
 };
 
 namespace detail {
+inline constexpr std::int64_t most_extent = std::numeric_limits<std::int32_t>::max();
+
 constexpr void refuse_walk(std::string_view op, std::string_view why, var x, var w,
                            std::source_location at) {
   builder& b = *x.b;
@@ -141,9 +152,10 @@ constexpr var conv2d(operand image, operand filter, const window& walk = {}) {
   };
   if (x.extent(1) != w.extent(1) * walk.groups) return refuse("channel counts differ");
   for (std::size_t d = 0; d < 2; ++d) {
-    const int span = walk.dilation[d] * (w.extent(int(d) + 2) - 1) + 1;
-    if (x.extent(int(d) + 2) + walk.before[d] + walk.after[d] < span)
+    const std::int64_t padded = walk.padded(x.extent(int(d) + 2), d);
+    if (padded < walk.dilated(w.extent(int(d) + 2), d))
       return refuse("the filter is larger than the padded image");
+    if (padded > detail::most_extent) return refuse("the padded image is too large for 32 bits");
   }
   return emit<convolution_op>(convolution_options{walk, {}}, image.at(), x, w);
 }
@@ -165,9 +177,11 @@ constexpr var conv2d_transpose(operand image, operand filter, const window& walk
   convolution_options o{walk, {}};
   for (std::size_t d = 0; d < 2; ++d) {
     const int taps = w.extent(int(d) + 2);
-    o.extents[d] = (x.extent(int(d) + 2) - 1) * walk.stride[d] - walk.before[d] - walk.after[d] +
-                   walk.dilation[d] * (taps - 1) + 1 + extra[d];
-    if (o.extents[d] < 1) return refuse("the padding leaves no result");
+    const std::int64_t extent = (x.extent(int(d) + 2) - std::int64_t{1}) * walk.stride[d] -
+                                walk.padded(0, d) + walk.dilated(taps, d) + extra[d];
+    if (extent < 1) return refuse("the padding leaves no result");
+    if (extent > detail::most_extent) return refuse("the result is too large for 32 bits");
+    o.extents[d] = std::int32_t(extent);
     if (walk.positions(o.extents[d], taps, d) != x.extent(int(d) + 2))
       return refuse("the extra rows or columns are not less than the stride");
   }

@@ -118,7 +118,7 @@ constexpr bool pools(builder& b, std::string_view op, var x, const pooling_optio
       else if (w.before[d] < 0 || w.before[d] > o.kernel[d] / 2 || w.after[d] < 0 ||
                w.after[d] > o.kernel[d] / 2)
         why = "padding is negative or exceeds half the window";
-      else if (x.extent(int(d) + 2) + w.before[d] + w.after[d] < o.kernel[d])
+      else if (w.padded(x.extent(int(d) + 2), d) < o.kernel[d])
         why = "the window is larger than the padded image";
     }
     if (why.empty() && std::int64_t{o.kernel[0]} * o.kernel[1] > most)

@@ -16,7 +16,7 @@ struct slice_op : linear<slice_op> {
   struct options {
     cella::shape shape{};
     std::array<std::int32_t, max_rank> start{};
-    std::array<std::int16_t, max_rank> step{1, 1, 1, 1, 1, 1, 1, 1};
+    std::array<std::int32_t, max_rank> step{1, 1, 1, 1, 1, 1, 1, 1};
   };
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
@@ -64,20 +64,31 @@ namespace detail {
 
 constexpr slice_op::options whole(const shape& s) { return {s, {}, {1, 1, 1, 1, 1, 1, 1, 1}}; }
 
-/// Sets one axis of a slice to [start, stop) by `step`; false if that does not lie within `n`
-/// elements or holds none.
-constexpr bool set_range(slice_op::options& o, int axis, int n, int start, int stop, int step) {
+/// Sets one axis of a slice to [start, stop) by `step`, of `n` elements. Returns what is wrong with
+/// that, or nothing.
+constexpr std::string_view set_range(slice_op::options& o, int axis, int n, int start, int stop,
+                                     int step) {
   if (start < 0) start += n;
   if (stop < 0 && step > 0) stop += n;
-  if (start < 0 || start >= n || stop < -1 || stop > n || step == 0 || step > 32767 ||
-      step < -32768)
-    return false;
-  const int count = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
-  if (count < 1) return false;
+  if (start < 0 || start >= n || stop < -1 || stop > n) return "does not lie within";
+  if (step == 0) return "does not move along";
+  const int length = step > 0 ? stop - start : start - stop;
+  if (length < 1) return "holds no element of";
+  const std::int64_t distance = step > 0 ? step : -std::int64_t{step};
+  const int count = int((length - 1) / distance) + 1;
   o.shape[axis] = count;
   o.start[std::size_t(axis)] = start;
-  o.step[std::size_t(axis)] = std::int16_t(step);
-  return true;
+  // With one element the step says nothing; any other is less than the extent.
+  o.step[std::size_t(axis)] = count > 1 ? step : 1;
+  return {};
+}
+
+/// Reports a range with which something is wrong.
+constexpr var refuse_range(std::string_view op, std::string_view why, var x, int axis, int start,
+                           int stop, int step, std::source_location at) {
+  x.b->fail(text() << at << ": " << op << ": [" << start << ", " << stop << ") by " << step << " "
+                   << why << " axis " << axis << " of " << x.b->describe(x.id) << " " << x.shape());
+  return x;
 }
 
 }  // namespace detail
@@ -85,16 +96,13 @@ constexpr bool set_range(slice_op::options& o, int axis, int n, int start, int s
 /// Elements [start, stop) with a step along one axis; negative bounds count from the end, and a
 /// negative step reads backwards (then `stop` is exclusive below, and -1 lies before the first).
 constexpr var slice(operand x, int axis, int start, int stop, int step = 1) {
-  builder& b = *x.owner();
-  const var v = x.in(b);
+  const var v = x.in(*x.owner());
   const int a = axis < 0 ? axis + v.rank() : axis;
   auto o = detail::whole(v.shape());
-  if (a < 0 || a >= v.rank() || !detail::set_range(o, a, v.extent(a), start, stop, step)) {
-    b.fail(text() << x.at() << ": slice: [" << start << ", " << stop << ") by " << step
-                  << " does not lie within axis " << axis << " of " << b.describe(v.id) << " "
-                  << v.shape());
-    return v;
-  }
+  std::string_view wrong = "does not lie within";
+  if (a >= 0 && a < v.rank()) wrong = detail::set_range(o, a, v.extent(a), start, stop, step);
+  if (!wrong.empty())
+    return detail::refuse_range("slice", wrong, v, axis, start, stop, step, x.at());
   return emit<slice_op>(o, x.at(), v);
 }
 
@@ -122,11 +130,9 @@ constexpr var strided_slice(operand x, const axis_list& start, const axis_list& 
   }
   for (int i = 0; i < v.rank(); ++i) {
     const int by = step.size() ? step[i] : 1;
-    if (detail::set_range(o, i, v.extent(i), start[i], stop[i], by)) continue;
-    b.fail(text() << x.at() << ": strided_slice: [" << start[i] << ", " << stop[i] << ") by " << by
-                  << " does not lie within axis " << i << " of " << b.describe(v.id) << " "
-                  << v.shape());
-    return v;
+    const auto wrong = detail::set_range(o, i, v.extent(i), start[i], stop[i], by);
+    if (!wrong.empty())
+      return detail::refuse_range("strided_slice", wrong, v, i, start[i], stop[i], by, x.at());
   }
   return emit<slice_op>(o, x.at(), v);
 }

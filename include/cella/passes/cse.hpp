@@ -41,8 +41,6 @@ class application_table {
   }
 
  private:
-  using words = std::array<std::int32_t, 22>;
-
   constexpr std::size_t hash(node_id id) const {
     const node& n = g_.nodes[std::size_t(id)];
     std::uint32_t h = std::uint32_t(n.op->name.size() * 37 + std::size_t(n.op->name.front()));
@@ -54,10 +52,10 @@ class application_table {
     } else {
       for (node_id i : in) h = mix(h, i);
     }
-    // Options tell apart what has at most one operand (constants, slices); hashing 22 words of
+    // Options tell apart what has at most one operand (constants, slices); hashing all words of
     // every node would be most of the pass's time in constant evaluation.
     if (in.size() < 2 && n.op->kind != op_kind::elementwise) {
-      for (std::int32_t w : n.attributes.as<words>()) h = mix(h, w);
+      for (std::int32_t w : n.attributes.as<attribute_words>()) h = mix(h, w);
     }
     return h ^ h >> 15;
   }

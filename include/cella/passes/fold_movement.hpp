@@ -69,10 +69,8 @@ constexpr node_id slice_twice(rewriter& r, node_id n) {
   const auto inner = r.as<slice_op::options>(x);
   auto o = r.as<slice_op::options>(n);
   for (std::size_t i = 0; i < std::size_t(o.shape.rank); ++i) {
-    const int step = int(inner.step[i]) * o.step[i];
-    if (step < -32768 || step > 32767) return no_node;
     o.start[i] = inner.start[i] + o.start[i] * inner.step[i];
-    o.step[i] = std::int16_t(step);
+    o.step[i] = o.shape[int(i)] > 1 ? o.step[i] * inner.step[i] : 1;
   }
   return r.emit<slice_op>({r.operand(x, 0)}, o);
 }
