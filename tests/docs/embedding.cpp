@@ -150,25 +150,6 @@ TEST_CASE("a program runs on the host's threads") {
   }
 }
 
-TEST_CASE("guests that come after the executable was built find room in its scratch") {
-  cella::thread_pool pool{1, 2};
-  Net net;
-  cella::parameter_store store(net, 7);
-  using Many = cella::inference_program<Net, cella::tensor<cella::dtype::f32, 64, 16>>;
-  cella::executable<Many> run(store, &pool);
-  CHECK(pool.capacity() == 3);
-  std::vector<float> x(64 * 16, 0.25f);
-  run(x.data());
-  const std::vector<float> alone(run.result<0>().begin(), run.result<0>().end());
-  std::jthread first([&](std::stop_token stop) { pool.worker(stop); });
-  std::jthread second([&](std::stop_token stop) { pool.worker(stop); });
-  while (pool.size() < 3) std::this_thread::yield();
-  for (int i = 0; i < 20; ++i) {
-    run(x.data());
-    REQUIRE(std::ranges::equal(run.result<0>(), alone));
-  }
-}
-
 TEST_CASE("several threads answer over one store of weights") {
   Service service;
   const std::vector samples(50, features());

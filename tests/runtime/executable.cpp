@@ -75,6 +75,34 @@ TEST_CASE("results do not depend on the number of threads, bit for bit") {
   }
 }
 
+namespace cella::test {
+/// Its products are packed, which takes scratch.
+struct packing_net {
+  nn::dense<64, 600> a{};
+  nn::dense<600, 600> b{};
+  constexpr var operator()(var x) const { return b(relu(a(x))); }
+};
+}  // namespace cella::test
+
+TEST_CASE("guests that come after an executable was built find room in its scratch") {
+  using program = inference_program<cella::test::packing_net, tensor<dtype::f32, 96, 64>>;
+  thread_pool pool(1, 2);
+  cella::test::packing_net net;
+  parameter_store store(net, 5);
+  executable<program> run(store, &pool);
+  CHECK(pool.capacity() == 3);
+  const std::vector<float> x(96 * 64, 0.25f);
+  run(x.data());
+  const std::vector<float> alone(run.result<0>().begin(), run.result<0>().end());
+  std::jthread first([&](std::stop_token stop) { pool.worker(stop); });
+  std::jthread second([&](std::stop_token stop) { pool.worker(stop); });
+  while (pool.size() < 3) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) {
+    run(x.data());
+    REQUIRE(std::ranges::equal(run.result<0>(), alone));
+  }
+}
+
 TEST_CASE("a step allocates nothing") {
   models::lenet5 net;
   parameter_store store(net, 5);

@@ -1,6 +1,7 @@
 // One model and several threads: what is refused, and what works side by side.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cella/nn/functions.hpp>
@@ -236,6 +237,25 @@ TEST_CASE("predictors answer in many threads at once as the model does, bit for 
     });
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("predictions in several threads, as the documentation shows them") {
+  plain m({.seed = 1});
+  const auto data = three_classes(40);
+  const auto x = data.column<0>();
+  predictions<float> answers[4]{m.predict(x), m.predict(x), m.predict(x), m.predict(x)};
+  const auto expected = m.predict(x);
+  for (auto& a : answers) std::fill_n(a.data(), a.size(), 0.0f);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& answer : answers) {
+      threads.emplace_back([&] {
+        auto p = m.predictor();  // shares the weights, has an arena of its own
+        answer = p.predict(x);
+      });
+    }
+  }
+  for (const auto& a : answers) CHECK(same_bits(a, expected));
 }
 
 TEST_CASE("a predictor follows the training between its predictions, and may be moved") {
