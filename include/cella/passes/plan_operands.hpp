@@ -76,7 +76,7 @@ class plan_operands : public plan_places {
         t.scratch = fresh((e[0] + options_.lanes - 1) / options_.lanes * options_.lanes *
                           align_up(e[2], options_.lanes) * std::int64_t(size_of(options_.element)));
         break;
-      case step_kind::unpool_corners:
+      case step_kind::max_unpool_2x2:
         t.in[0] = locate(s.operands[0], layout::lanes);
         t.in[1] = locate(s.operands[1], layout::lanes);
         e = {g.type(s.anchor)[0], g.type(s.anchor)[1], g.type(s.anchor)[2], g.type(s.anchor)[3]};
@@ -85,7 +85,7 @@ class plan_operands : public plan_places {
         t.in[0] = locate(s.operands[0], layout::blocked);
         window_extents(s.anchor, g.type(s.operands[0]), g.result_type(s.anchor, 0), t);
         break;
-      case step_kind::unpool:
+      case step_kind::max_unpool:
         t.in[0] = locate(s.operands[0], layout::blocked);
         t.in[1] = locate(s.operands[1], layout::blocked);
         window_extents(s.anchor, g.type(s.anchor), g.type(s.operands[0]), t);

@@ -20,7 +20,7 @@ constexpr bool has_blocked_kernel(const plan_step& s) {
     case step_kind::convolution_weight_gradient:
       return s.arrangement == layout::blocked;
     case step_kind::max_pool:
-    case step_kind::unpool:
+    case step_kind::max_unpool:
     case step_kind::batch_norm:
     case step_kind::batch_norm_gradient:
     case step_kind::pack_blocks:
@@ -95,7 +95,7 @@ struct blocked_step {
       case step_kind::convolution_weight_gradient:
         return phase == 0 ? blocked_weight_gradient_units<T>(e) : e.out_blocks;
       case step_kind::max_pool:
-      case step_kind::unpool:
+      case step_kind::max_unpool:
         return pooling().planes;
       case step_kind::batch_norm:
       case step_kind::batch_norm_gradient:

@@ -97,7 +97,7 @@ struct lowered : lowered_in_blocks<P, I> {
           fixed_width(), lanes_convolution_weight_gradient_tiles<fixed_width()>(lanes_window())>(
           units, lanes_window(), in(0), in(1), m.at<const std::uint16_t>(s.in[2]),
           reinterpret_cast<T*>(scratch), plain_epilogue(m), side_epilogue(m));
-    } else if constexpr (s.kind == step_kind::unpool_corners) {
+    } else if constexpr (s.kind == step_kind::max_unpool_2x2) {
       lanes_unpool(units, unpooled(), in(0), m.at<const std::uint16_t>(s.in[1]),
                    m.at<T>(s.outputs[0].at), side_epilogue(m));
     } else if constexpr (s.kind == step_kind::product && in_lanes) {
@@ -189,7 +189,7 @@ struct lowered : lowered_in_blocks<P, I> {
                         : convolution_weight_gradient_units<T>(plain_window());
       case step_kind::convolution_pool_weight_gradient:
         return lanes_convolution_weight_gradient_units<fixed_width()>(w);
-      case step_kind::unpool_corners:
+      case step_kind::max_unpool_2x2:
         return lanes_unpool_units(unpooled());
       case step_kind::product:
         if (in_lanes)

@@ -42,7 +42,7 @@ struct lowered_in_blocks : step_facts<P, I> {
       finish_filters<T>(units, e, in(3), plain_epilogue(m));
     } else if constexpr (s.kind == step_kind::max_pool) {
       blocked_max_pool<T>(units, step.pooling(), in(0), out(0), out(1));
-    } else if constexpr (s.kind == step_kind::unpool) {
+    } else if constexpr (s.kind == step_kind::max_unpool) {
       blocked_unpool<T, facts::passes_caches()>(units, step.pooling(), in(0), in(1), out(0));
     } else if constexpr (step.norms()) {
       run_batch_norm<Phase>(m, units);
