@@ -1,7 +1,8 @@
 """Writes docs/errors.md from tests/errors, or with --check says whether it is up to date.
 
 The sentence of a fault stands in the first lines of tests/errors/<fault>.cpp, where the tests hold
-the compilers to it; title, reason, wrong cell and mended cell stand in cells/<fault>.hpp.
+the compilers to it; title, reason, wrong and mended code stand in cells/<fault>.hpp, or in
+operations/<fault>.hpp if it is not the model that is wrong.
 """
 
 import pathlib
@@ -35,6 +36,14 @@ Operands are named as follows: `fc2.weight` is a parameter, by its path from the
 it is not.
 """
 
+OPERATIONS = """# Faults of operations
+
+An operation is one struct ([Adding an operation](adding_an_operation.md)). If it lacks what its kind
+asks for, the compiler says so where the operation is first applied, naming the struct and the
+operation: `error: no type named 'description' in 'struct cella::wrong_operation<own::cube_op,
+cella::words<157>{"cube: an elementwise operation needs partial ..."}>'`.
+"""
+
 
 def between(text, begin, end):
     return text.split(begin, 1)[1].split(end, 1)[0].strip("\n")
@@ -43,16 +52,16 @@ def between(text, begin, end):
 def section(test):
     sentence = re.match(r"(// expect: .*\n)+", test.read_text()).group(0)
     sentence = " ".join(line[len("// expect: "):] for line in sentence.splitlines())
-    header = (test.parent / "cells" / test.with_suffix(".hpp").name).read_text()
+    header = next(test.parent.glob(f"*/{test.stem}.hpp")).read_text()
 
     comment = between("\n" + header, "\n", "#pragma once")
     title, reason = comment.split("\n//\n", 1)
     title = title.removeprefix("// ").rstrip(".")
     reason = " ".join(line.removeprefix("// ") for line in reason.splitlines())
 
-    line = int(re.match(r"\S+\.hpp:(\d+): ", sentence).group(1))
     lines = header.splitlines()
-    lines[line - 1] += f"  // line {line}"
+    if place := re.match(r"\S+\.hpp:(\d+): ", sentence):
+        lines[int(place.group(1)) - 1] += f"  // line {place.group(1)}"
     marked = "\n".join(lines)
     wrong = between(marked, "using namespace cella;\n", "// Mended:\n")
     mended = between(marked, "// Mended:\n", "/// The program")
@@ -74,9 +83,13 @@ def section(test):
 """
 
 
+def sections(folder):
+    headers = (ROOT / "tests" / "errors" / folder).glob("*.hpp")
+    return [body for _, body in sorted(section(h.parent.parent / f"{h.stem}.cpp") for h in headers)]
+
+
 def document():
-    sections = [section(test) for test in sorted((ROOT / "tests" / "errors").glob("*.cpp"))]
-    return "\n".join([INTRODUCTION] + [body for _, body in sorted(sections)])
+    return "\n".join([INTRODUCTION, *sections("cells"), OPERATIONS, *sections("operations")])
 
 
 def main():

@@ -35,6 +35,7 @@
 #include "errors/cells/native_loop.hpp"
 #include "errors/cells/nested_cell.hpp"
 #include "errors/cells/no_broadcast.hpp"
+#include "errors/cells/no_derivative.hpp"
 #include "errors/cells/norm_channels.hpp"
 #include "errors/cells/permutation.hpp"
 #include "errors/cells/pooling_window.hpp"
@@ -126,6 +127,7 @@ std::vector<fault> all_faults() {
       of<native_loop::program_of<native_loop::Wrong>, native_loop::program_of<native_loop::Mended>>("native_loop"),
       of<nested_cell::program_of<nested_cell::Wrong>, nested_cell::program_of<nested_cell::Mended>>("nested_cell"),
       of<no_broadcast::program_of<no_broadcast::Wrong>, no_broadcast::program_of<no_broadcast::Mended>>("no_broadcast"),
+      of<no_derivative::program_of<no_derivative::Wrong>, no_derivative::program_of<no_derivative::Mended>>("no_derivative"),
       of<norm_channels::program_of<norm_channels::Wrong>, norm_channels::program_of<norm_channels::Mended>>("norm_channels"),
       of<permutation::program_of<permutation::Wrong>, permutation::program_of<permutation::Mended>>("permutation"),
       of<pooling_window::program_of<pooling_window::Wrong>, pooling_window::program_of<pooling_window::Mended>>("pooling_window"),

@@ -4,6 +4,8 @@
 #include <cella/passes/pass.hpp>
 #include <cella/passes/planner.hpp>
 #include <cella/train/step.hpp>
+#include <set>
+#include <string_view>
 
 using namespace cella;
 
@@ -70,6 +72,13 @@ struct exchange {
 };
 
 }  // namespace
+
+TEST_CASE("each kind of step has a name of its own") {
+  std::set<std::string_view> names;
+  for (int k = 0; k <= int(step_kind::generic); ++k) names.insert(name(step_kind(k)));
+  CHECK(names.size() == std::size_t(step_kind::generic) + 1);
+  CHECK(!names.contains(""));
+}
 
 TEST_CASE("LeNet-5's training step becomes few kernels, with every update inside one of them") {
   const plan p = plan_of<training>(lenet_types<32>, true);

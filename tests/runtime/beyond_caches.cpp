@@ -91,7 +91,7 @@ TEST_CASE("the gradient of max pooling") {
   // Short vectors are filled by the batch: then its images lie in the lanes, not in blocks.
   constexpr bool in_blocks = cpu::vec<float>::size > 8;
   check<pooled, 8, 1, 16, 128, 128>(
-      {in_blocks ? step_kind::unpool : step_kind::elementwise, step_kind::elementwise});
+      {in_blocks ? step_kind::max_unpool : step_kind::elementwise, step_kind::elementwise});
 }
 TEST_CASE("sums of rows by word") {
   using P = program<looked_up, true, dtype::f32, tensor<dtype::f32, vocabulary, width>,

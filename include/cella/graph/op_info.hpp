@@ -76,6 +76,8 @@ struct op_info {
   bool integral{};
   /// Bit i: linear (jointly, or on its own when bilinear) in operand i.
   unsigned linear_in{};
+  /// The derivative by operands that no rule covers is zero, rather than missing.
+  bool zero_derivative{};
   /// Name of the ONNX operator with the same meaning; empty if there is none.
   std::string_view onnx{};
 

@@ -6,7 +6,7 @@
 namespace cella {
 
 /// dy where y > 0, else 0: the transpose of relu at the point where its result is y.
-struct gate_op : elementwise<gate_op> {
+struct gate_op : elementwise<gate_op>, zero_derivative {
   static constexpr std::string_view name = "gate";
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 1;

@@ -184,7 +184,7 @@ struct identity_op : elementwise<identity_op> {
   static constexpr var partial(node_ref, int) { return one_partial; }
 };
 /// The value of x, whose derivative is taken to be zero.
-struct stop_gradient_op : elementwise<stop_gradient_op> {
+struct stop_gradient_op : elementwise<stop_gradient_op>, zero_derivative {
   static constexpr std::string_view name = "stop_gradient";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) { return x; }

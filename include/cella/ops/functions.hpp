@@ -263,7 +263,7 @@ struct abs_op : elementwise<abs_op> {
   static constexpr var partial(node_ref n, int) { return sign(n.operand(0)); }
 };
 /// -1, 0 or 1.  Derivative zero.
-struct sign_op : elementwise<sign_op> {
+struct sign_op : elementwise<sign_op>, zero_derivative {
   static constexpr std::string_view name = "sign";
   static constexpr std::string_view onnx = "Sign";
   static constexpr auto apply(auto x) {
@@ -271,7 +271,7 @@ struct sign_op : elementwise<sign_op> {
   }
 };
 /// Rounds down.  Derivative zero.
-struct floor_op : elementwise<floor_op> {
+struct floor_op : elementwise<floor_op>, zero_derivative {
   static constexpr std::string_view name = "floor";
   static constexpr std::string_view onnx = "Floor";
   static constexpr auto apply(auto x) {
@@ -280,7 +280,7 @@ struct floor_op : elementwise<floor_op> {
   }
 };
 /// Rounds up.  Derivative zero.
-struct ceil_op : elementwise<ceil_op> {
+struct ceil_op : elementwise<ceil_op>, zero_derivative {
   static constexpr std::string_view name = "ceil";
   static constexpr std::string_view onnx = "Ceil";
   static constexpr auto apply(auto x) {
@@ -289,7 +289,7 @@ struct ceil_op : elementwise<ceil_op> {
   }
 };
 /// To the nearest integer, ties to even.  Derivative zero.
-struct round_op : elementwise<round_op> {
+struct round_op : elementwise<round_op>, zero_derivative {
   static constexpr std::string_view name = "round";
   static constexpr std::string_view onnx = "Round";
   static constexpr auto apply(auto x) {
@@ -298,7 +298,7 @@ struct round_op : elementwise<round_op> {
   }
 };
 /// Rounds towards zero.  Derivative zero.
-struct trunc_op : elementwise<trunc_op> {
+struct trunc_op : elementwise<trunc_op>, zero_derivative {
   static constexpr std::string_view name = "trunc";
   static constexpr auto apply(auto x) {
     using std::trunc;
@@ -394,7 +394,7 @@ struct atan2_op : elementwise<atan2_op> {
 constexpr var atan2(operand y, operand x) { return detail::binary<atan2_op>(y, x); }
 
 /// Quotient rounded down. Derivative zero. Integers: 0 where the divisor is 0.
-struct floor_div_op : elementwise<floor_div_op> {
+struct floor_div_op : elementwise<floor_div_op>, zero_derivative {
   static constexpr std::string_view name = "floor_div";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) {

@@ -16,7 +16,7 @@ struct indexing_options {
 }  // namespace detail
 
 /// 1 where the index equals the position along a new last axis, else 0.
-struct one_hot_op : opaque<one_hot_op>, detail::keeps_options {
+struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
   static constexpr std::string_view name = "one_hot";
   static constexpr std::string_view onnx = "OneHot";
   struct options {

@@ -1,137 +1,19 @@
 // How an operation is declared: one struct, from which everything else is derived.
 //
-//   struct square_op : elementwise<square_op> {                 // the kind selects the generic
-//   rules
+//   struct square_op : elementwise<square_op> {              // the kind selects generic rules
 //     static constexpr std::string_view name = "square";
-//     static constexpr auto apply(auto x) { return x * x; }     // float, double, SIMD vector
+//     static constexpr auto apply(auto x) { return x * x; }  // float, double, SIMD vector
 //     static constexpr var partial(node_ref n, int) { return 2 * n.operand(0); }
 //   };
-//   constexpr var square(operand x) { return apply<square_op>(x); }
+//   constexpr var square(operand x) { return emit<square_op>({}, x.at(), x.in(*x.owner())); }
 #pragma once
 
 #include <cella/graph/span.hpp>
 #include <cella/graph/var.hpp>
-#include <concepts>
-#include <cstdint>
-#include <string_view>
+#include <cella/ops/declaration.hpp>
 #include <type_traits>
 
 namespace cella {
-
-/// Operations without options say so with this empty set.
-struct no_options {
-  friend constexpr bool operator==(no_options, no_options) = default;
-};
-
-/// Base of operations that compute each result element from one element of each operand. `Op` gives
-/// `name`, `apply` and `partial` (or `vjp`).
-template <class Op>
-struct elementwise {
-  static constexpr op_kind kind = op_kind::elementwise;
-  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
-    return in[0];
-  }
-  static constexpr var partial(node_ref, int) { return zero_partial; }
-};
-
-/// Base of elementwise operations with a truth value as result; no derivative.
-template <class Op>
-struct predicate : elementwise<Op> {
-  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
-    return {dtype::boolean, in[0].shape};
-  }
-};
-
-/// Base of operations that are linear in the operands of `linear_in`. `Op` gives `name`, `infer`,
-/// `transpose` and `compute`.
-template <class Op>
-struct linear {
-  static constexpr op_kind kind = op_kind::linear;
-  static constexpr unsigned linear_in = 1;
-};
-
-/// Base of contractions: linear in each of two operands.
-template <class Op>
-struct bilinear {
-  static constexpr op_kind kind = op_kind::bilinear;
-  static constexpr unsigned linear_in = 3;
-};
-
-/// Base of operations whose derivative is their own `vjp`, or that have none.
-template <class Op>
-struct opaque {
-  static constexpr op_kind kind = op_kind::opaque;
-};
-
-/// Base of operations without operands.
-template <class Op>
-struct leaf {
-  static constexpr op_kind kind = op_kind::leaf;
-  static constexpr bool cheap = true;
-};
-
-/// Base of operations that own regions or handle records. Their derivatives stand in transform/.
-template <class Op>
-struct control {
-  static constexpr op_kind kind = op_kind::control;
-};
-
-namespace detail {
-
-/// Calls Op::apply on the operands that the operation has, with its options if it has any.
-template <class Op, class T>
-constexpr auto apply_scalar(const attributes& options, T x, T y, T z) {
-  if constexpr (requires { typename Op::options; }) {
-    const auto o = options.as<typename Op::options>();
-    if constexpr (requires { Op::apply(o, x); })
-      return Op::apply(o, x);
-    else if constexpr (requires { Op::apply(o, x, y); })
-      return Op::apply(o, x, y);
-    else
-      return Op::apply(o, x, y, z);
-  } else {
-    if constexpr (requires { Op::apply(x); })
-      return Op::apply(x);
-    else if constexpr (requires { Op::apply(x, y); })
-      return Op::apply(x, y);
-    else
-      return Op::apply(x != T(0), y, z);  // select: the first operand is a truth value
-  }
-}
-
-template <class Op>
-constexpr op_info describe() {
-  op_info i{.name = Op::name, .kind = Op::kind};
-  if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
-  if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
-  if constexpr (requires { Op::onnx; }) i.onnx = Op::onnx;
-  if constexpr (requires { &Op::infer; }) i.infer = &Op::infer;
-  if constexpr (requires { &Op::results; }) i.results = &Op::results;
-  if constexpr (requires { &Op::partial; }) i.partial = &Op::partial;
-  if constexpr (requires { &Op::transpose; }) i.transpose = &Op::transpose;
-  if constexpr (requires { &Op::vjp; }) i.vjp = &Op::vjp;
-  if constexpr (requires { &Op::space; }) i.space = &Op::space;
-  if constexpr (requires { &Op::batch_options; }) i.batch_options = &Op::batch_options;
-  if constexpr (requires { &Op::batch; }) i.batch = &Op::batch;
-  if constexpr (requires { &Op::validate; }) i.validate = &Op::validate;
-  if constexpr (requires { &Op::compute; }) {
-    i.compute = &Op::compute;
-  } else if constexpr (Op::kind != op_kind::leaf && Op::kind != op_kind::control) {
-    i.pointwise = true;
-    i.scalar = [](const attributes& o, double x, double y, double z) {
-      return static_cast<double>(apply_scalar<Op, double>(o, x, y, z));
-    };
-    if constexpr (requires { Op::integral; }) {
-      i.integral = true;
-      i.integer = [](const attributes& o, std::int64_t x, std::int64_t y, std::int64_t z) {
-        return static_cast<std::int64_t>(apply_scalar<Op, std::int64_t>(o, x, y, z));
-      };
-    }
-  }
-  return i;
-}
-
-}  // namespace detail
 
 /// The description of an operation: its address identifies the operation in a graph.
 template <class Op>
@@ -159,10 +41,12 @@ struct bound_op {
 template <const op_info* Info>
 using op_of = typename decltype(op_type(op_key<Info>{}))::type;
 
-/// The description of `Op`, bound so that `op_of` finds the type again.
+/// The description of `Op`, bound so that `op_of` finds the type again. Does not compile if the
+/// struct lacks what its kind asks for.
 template <class Op>
 constexpr const op_info& bound() {
   (void)sizeof(bound_op<Op>);
+  if constexpr (!detail::declared<Op>.wrong.empty()) (void)&detail::report_operation<Op>;
   return info_of<Op>;
 }
 

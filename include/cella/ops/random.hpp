@@ -10,7 +10,7 @@ namespace cella {
 /// A key i64[2] (seed, step) -> the key of a body: (a hash of key and stream, step). With `count`:
 /// that many, for steps from `step` on, i64[count,2]. Keys may have leading axes, one key per
 /// index.
-struct random_key_op : opaque<random_key_op> {
+struct random_key_op : opaque<random_key_op>, zero_derivative {
   static constexpr std::string_view name = "random_key";
   struct options {
     std::int32_t stream{};
@@ -28,7 +28,7 @@ struct random_key_op : opaque<random_key_op> {
 
 /// key i64[2] (seed, step) -> uniform numbers in [0, 1). Element i of stream s at a step depends on
 /// (seed, step, s, i) only. A key per index of leading axes draws for the results at that index.
-struct random_uniform_op : opaque<random_uniform_op> {
+struct random_uniform_op : opaque<random_uniform_op>, zero_derivative {
   static constexpr std::string_view name = "random_uniform";
   struct options {
     cella::shape shape{};

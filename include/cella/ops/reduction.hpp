@@ -37,7 +37,7 @@ void best_positions(const tensor_ref& x, int axis, const tensor_ref& y, Better b
 
 /// What argmax and argmin have in common.
 template <class Op>
-struct search : opaque<Op>, moves_axis<Op> {
+struct search : opaque<Op>, zero_derivative, moves_axis<Op> {
   using options = axis_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {dtype::i64, without_axes(in[0], 1u << o.as<options>().axis).shape};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cella/graph/graph.hpp>
 #include <cella/ops/convolution.hpp>
+#include <cella/passes/vector_unit.hpp>
 #include <cella/passes/winograd.hpp>
 
 namespace cella {
@@ -38,7 +39,7 @@ struct convolution_shape {
   std::array<std::int32_t, 2> kernel{1, 1};
   window walk{};
   dtype element = dtype::f32;
-  int lanes = 16;
+  int lanes = lanes_of<dtype::f32>();
 
   friend constexpr bool operator==(const convolution_shape&, const convolution_shape&) = default;
   constexpr int out_height() const { return walk.positions(height, kernel[0], 0); }
@@ -155,7 +156,10 @@ class convolution_model {
  public:
   constexpr convolution_model(const convolution_shape& s, convolution_pass p,
                               const convolution_machine& m)
-      : s_(s), pass_(p), m_(m), registers_(s.lanes * int(size_of(s.element)) == 64 ? 32 : 16) {}
+      : s_(s),
+        pass_(p),
+        m_(m),
+        registers_(vector_registers_of(s.lanes * int(size_of(s.element)))) {}
 
   constexpr double nanoseconds(convolution_algorithm a) const {
     double steps = 0;

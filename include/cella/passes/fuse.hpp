@@ -12,7 +12,7 @@ namespace cella {
 /// Finds the groups. `lanes` are those of the element type.
 class fuser : public group_growth {
  public:
-  constexpr fuser(const graph& source, dtype element, layout arrangement, int lanes = 16)
+  constexpr fuser(const graph& source, dtype element, layout arrangement, int lanes)
       : group_growth(source, element, arrangement, lanes) {
     for (node_id n : g.regions[0].nodes) {
       if (live_[std::size_t(n)] && owner[std::size_t(n)] == unclaimed) match(n);
@@ -210,8 +210,8 @@ class fuser : public group_growth {
       return true;
     }
     if (!is<unpool_op>(x)) return false;
-    start(step_kind::unpool, n, n, layout::blocked).operands = {g.operand(n, 0), g.operand(n, 1),
-                                                                no_node, no_node};
+    start(step_kind::max_unpool, n, n, layout::blocked).operands = {
+        g.operand(n, 0), g.operand(n, 1), no_node, no_node};
     return true;
   }
   /// Batch norm and its gradient; what follows is computed as the result is written.
@@ -312,7 +312,7 @@ class fuser : public group_growth {
       grow(s);
       return true;
     }
-    group& s = start(step_kind::unpool_corners, n, n, layout::lanes);
+    group& s = start(step_kind::max_unpool_2x2, n, n, layout::lanes);
     s.operands = {g.operand(n, 0), corners, no_node, no_node};
     return true;
   }

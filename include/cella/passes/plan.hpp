@@ -46,9 +46,9 @@ enum class step_kind : std::uint8_t {
   convolution_input_gradient,        ///< dy, filter
   convolution_weight_gradient,       ///< image, dy
   convolution_pool_weight_gradient,  ///< image, pooled dy, corners: un-pools on the fly
-  unpool_corners,                    ///< pooled values, corners
+  max_unpool_2x2,                    ///< pooled values, corners as bits
   max_pool,                          ///< largest elements of windows and their positions
-  unpool,                            ///< pooled values, positions
+  max_unpool,                        ///< pooled values, positions in their windows
   batch_norm,                        ///< image, gamma, beta -> result, mean, variance
   batch_norm_gradient,               ///< image, gamma, dy, mean, variance -> gradients
   cross_entropy,                     ///< logits, labels -> loss, gradient of the logits
@@ -87,9 +87,9 @@ constexpr std::string_view name(step_kind k) {
                                                    "convolution_input_gradient",
                                                    "convolution_weight_gradient",
                                                    "convolution_pool_weight_gradient",
-                                                   "unpool",
+                                                   "max_unpool_2x2",
                                                    "max_pool",
-                                                   "unpool",
+                                                   "max_unpool",
                                                    "batch_norm",
                                                    "batch_norm_gradient",
                                                    "cross_entropy",

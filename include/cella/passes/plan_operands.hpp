@@ -90,7 +90,7 @@ class plan_operands : public plan_places {
                   std::int64_t(size_of(options_.element)));
         break;
       }
-      case step_kind::unpool_corners:
+      case step_kind::max_unpool_2x2:
         t.in[0] = locate(s.operands[0], layout::lanes);
         t.in[1] = locate(s.operands[1], layout::lanes);
         t.shape = image_step{g.type(s.anchor)[0], g.type(s.anchor)[1], g.type(s.anchor)[2],
@@ -100,7 +100,7 @@ class plan_operands : public plan_places {
         t.in[0] = locate(s.operands[0], layout::blocked);
         t.shape = windows(s.anchor, g.type(s.operands[0]), g.result_type(s.anchor, 0));
         break;
-      case step_kind::unpool:
+      case step_kind::max_unpool:
         t.in[0] = locate(s.operands[0], layout::blocked);
         t.in[1] = locate(s.operands[1], layout::blocked);
         t.shape = windows(s.anchor, g.type(s.anchor), g.type(s.operands[0]));

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cella/graph/list.hpp>
 #include <cella/passes/fuse.hpp>
+#include <cella/passes/vector_unit.hpp>
 
 namespace cella {
 
 /// What a plan is made for.
 struct plan_options {
   dtype element = dtype::f32;
-  int lanes = 16;  ///< SIMD lanes of that type
+  int lanes = lanes_of<dtype::f32>();  ///< SIMD lanes of that type
   /// Results are written to the spaces behind those of the arguments, one for each, instead of into
   /// the arena.
   bool results_bound{};
@@ -172,7 +173,7 @@ class plan_order {
         const group& host = cut_.groups[h];
         const bool unpools = host.kind == step_kind::convolution_pool_weight_gradient;
         const node_id pooled = unpools ? host.operands[1] : host.operands[0];
-        if ((!unpools && host.kind != step_kind::unpool_corners) || side_[h] >= 0) continue;
+        if ((!unpools && host.kind != step_kind::max_unpool_2x2) || side_[h] >= 0) continue;
         if (source(pooled) != source(x)) continue;
         carrier_[r] = int(h);
         side_[h] = int(r);

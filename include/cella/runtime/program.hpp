@@ -49,19 +49,6 @@ struct make_stand_in {
   }
 };
 
-/// The lanes for which programs are planned: those of the instruction set that is compiled for.
-template <dtype Element>
-constexpr int lanes_of() {
-#if defined(__AVX512F__)
-  constexpr int bytes = 64;
-#elif defined(__AVX__)
-  constexpr int bytes = 32;
-#else
-  constexpr int bytes = 16;
-#endif
-  return bytes / int(size_of(Element));
-}
-
 /// A compiled cell. `graph` is what is computed, `plan` how; both are compile-time constants, so
 /// the size of the arena can be asserted.
 template <class Cell, bool Training, dtype Element, class... Arguments>

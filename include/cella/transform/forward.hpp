@@ -52,18 +52,19 @@ constexpr ids tangents_of(builder& b, node_id m, const ids& tangents) {
       return r;
     });
   }
+  const ids none(std::size_t(std::max(1, n.result_count)), no_node);
+  if (!carries_derivative(n)) return none;
+  bool active = false;
+  for (std::size_t i = 0; i < in.size(); ++i) active |= tangents[i] >= 0 && has_derivative(b, m, i);
+  if (!active || b.failed()) return none;
   node_id t = no_node;
-  if (!is_differentiable(n.type.element)) return {t};
-  if (op.kind == op_kind::elementwise) {
+  if (op.partial) {
     for (std::size_t i = 0; i < in.size(); ++i) {
       if (tangents[i] >= 0)
         t = accumulate(b, t, times_partial({&b, m}, int(i), {&b, tangents[i]}).id);
     }
     return {t};
   }
-  bool active = false;
-  for (std::size_t i = 0; i < in.size(); ++i) active |= is_linear_in(op, i) && tangents[i] >= 0;
-  if (!active) return {t};
   if (op.kind == op_kind::bilinear) {
     for (std::size_t i = 0; i < in.size(); ++i) {
       if (tangents[i] < 0) continue;

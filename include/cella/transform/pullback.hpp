@@ -27,6 +27,18 @@ struct halves {
 constexpr halves split(builder& b, int r, const flags& needed, const flags& given,
                        bool recompute = false);
 
+/// Whether there is a rule for the derivative of node n by its operand k. Without one it is zero,
+/// or a fault where the operation does not say so.
+constexpr bool has_derivative(builder& b, node_id n, std::size_t k) {
+  const op_info& op = *b.g.nodes[std::size_t(n)].op;
+  if (op.partial || op.vjp || is_linear_in(op, k)) return true;
+  if (op.zero_derivative) return false;
+  const node_id x = b.g.operand(n, int(k));
+  b.fail(b.place_of(n) << op.name << ": is not differentiable by " << b.describe(x) << " "
+                       << b.g.type(x)
+                       << "; give it a derivative with custom_vjp(), or hand it stop_gradient()");
+  return false;
+}
 /// dy times the partial derivative of node n by its operand i; no node if that is zero.
 constexpr var times_partial(node_ref n, int i, var dy) {
   const var p = n.b->g.nodes[std::size_t(n.id)].op->partial(n, i);
@@ -118,10 +130,9 @@ class backward_sweep {
     }
     for (std::size_t i = 0; i < count; ++i) {
       const node_id n = line_[first_ + i];
-      if (!carries_derivative(b.g.nodes[std::size_t(n)])) {
-        needed_[i] = 0;
-        continue;
-      }
+      const node& x = b.g.nodes[std::size_t(n)];
+      if (!carries_derivative(x)) needed_[i] = 0;
+      if (!carries_derivative(x) || is_flat(*x.op)) continue;
       for (node_id o : b.g.operands(n)) needed_[i] |= is_needed(o);
     }
   }
@@ -198,12 +209,9 @@ class backward_sweep {
       return;
     }
     for (std::size_t k = 0; k < in_.size(); ++k) {
-      if (!want_[k]) continue;
+      if (!want_[k] || !has_derivative(b_, n.id, k)) continue;
       const var dy{&b_, cotangents_[i]};
-      if (op.kind == op_kind::elementwise)
-        dx_[k] = times_partial(n, int(k), dy).id;
-      else if (is_linear_in(op, k))
-        dx_[k] = op.transpose(n, int(k), dy).id;
+      dx_[k] = op.partial ? times_partial(n, int(k), dy).id : op.transpose(n, int(k), dy).id;
     }
   }
 

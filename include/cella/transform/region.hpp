@@ -129,6 +129,8 @@ constexpr ids unpack(builder& b, node_id record, const type_list& fields) {
 constexpr bool carries_derivative(const node& n) {
   return n.type.element == dtype::tuple || is_differentiable(n.type.element);
 }
+/// Whether the derivative of an operation is zero by each of its operands.
+constexpr bool is_flat(const op_info& op) { return op.zero_derivative && !op.linear_in; }
 /// Whether an operation is linear in its operand `i`. Those from the 32nd on are like the last.
 constexpr bool is_linear_in(const op_info& op, std::size_t i) {
   return op.linear_in >> (i < 31 ? i : 31) & 1;

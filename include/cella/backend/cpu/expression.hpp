@@ -168,7 +168,7 @@ constexpr bool passes_caches(const plan_step& s, const tensor_type& type, node_i
       return plain && type[rank - 1] % lanes == 0;
     case step_kind::batch_norm:
     case step_kind::batch_norm_gradient:
-    case step_kind::unpool:
+    case step_kind::max_unpool:
       return s.arrangement == layout::blocked;
     case step_kind::scatter:
       return type.shape.size(1, rank) % lanes == 0;

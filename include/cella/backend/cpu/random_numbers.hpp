@@ -34,7 +34,7 @@ using word_lanes = compiler_vector<std::uint64_t, lanes<double>>::type;
   return (word_lanes)_mm512_mul_epu32((__m512i)a, (__m512i)b);
 #elif defined(__AVX2__)
   return (word_lanes)_mm256_mul_epu32((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && !defined(__AVX__)
   return (word_lanes)_mm_mul_epu32((__m128i)a, (__m128i)b);
 #else
   return (a & 0xffffffffu) * b;

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cella/backend/cpu/instruction_sets.hpp>
+#include <cella/passes/vector_unit.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -34,16 +35,16 @@ namespace cella::cpu {
 template <class T>
 using vec = xsimd::batch<T>;
 
+// Plans count on as many lanes as kernels have.
+static_assert(sizeof(vec<float>) == register_bytes && sizeof(vec<double>) == register_bytes,
+              "xsimd and passes/vector_unit.hpp disagree on the vectors of this instruction set");
+
 /// Elements of a `vec<T>`; at most 16, so that one bit per lane fits `std::uint16_t`.
 template <class T>
 inline constexpr int lanes = static_cast<int>(vec<T>::size);
 
 /// Vector registers of the instruction set: kernels choose their register tiles by it.
-#if defined(__AVX512F__) || defined(__aarch64__)
-inline constexpr int vector_registers = 32;
-#else
-inline constexpr int vector_registers = 16;
-#endif
+inline constexpr int vector_registers = vector_registers_of(register_bytes);
 
 /// The lowest n bits, n <= 16.
 constexpr unsigned first_bits(int n) { return (1u << n) - 1u; }

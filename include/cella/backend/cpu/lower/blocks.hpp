@@ -299,7 +299,7 @@ struct max_pool_record : record_for<step_kind::max_pool> {
   }
 };
 
-struct unpool_record : record_for<step_kind::unpool> {
+struct max_unpool_record : record_for<step_kind::max_unpool> {
   static constexpr int units(auto step, int) { return pooled_window(step).planes; }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte*) {
@@ -339,7 +339,7 @@ using block_records =
                 winograd_weight_gradient_record, depthwise_record<step_kind::convolution>,
                 depthwise_record<step_kind::convolution_input_gradient>,
                 depthwise_record<step_kind::convolution_weight_gradient>, stem_record,
-                stem_weight_gradient_record, max_pool_record, unpool_record, pack_blocks_record,
+                stem_weight_gradient_record, max_pool_record, max_unpool_record, pack_blocks_record,
                 unpack_blocks_record>;
 
 }  // namespace cella::cpu

@@ -118,7 +118,7 @@ struct lanes_convolution_pool_weight_gradient_record
   }
 };
 
-struct lanes_unpool_record : record_for<step_kind::unpool_corners> {
+struct lanes_max_unpool_record : record_for<step_kind::max_unpool_2x2> {
   template <class S>
   static constexpr lanes_convolution_extents extents(S) {
     const auto y = S::s.template as<image_step>();
@@ -199,7 +199,7 @@ struct lanes_cross_entropy_record : record_in<step_kind::cross_entropy, layout::
 using lanes_records =
     record_list<lanes_convolution_record, lanes_convolution_pool_record,
                 lanes_convolution_input_gradient_record, lanes_convolution_weight_gradient_record,
-                lanes_convolution_pool_weight_gradient_record, lanes_unpool_record,
+                lanes_convolution_pool_weight_gradient_record, lanes_max_unpool_record,
                 lanes_dense_record, lanes_dense_weight_gradient_record, lanes_cross_entropy_record>;
 
 }  // namespace cella::cpu

@@ -1,0 +1,187 @@
+// From an operation's struct to its description. What a kind asks for must be there, with the right
+// signature: what is forgotten or misspelled is a compile error, and no gradient of zero.
+#pragma once
+
+#include <cella/graph/op_info.hpp>
+#include <cella/graph/words.hpp>
+#include <cella/ops/kinds.hpp>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace cella {
+
+/// An operation whose struct is wrong, because of what the words say.
+template <class Op, words... Why>
+struct wrong_operation {};
+
+/// Instantiating this is the error: `no type named 'description' in 'wrong_operation<cube_op,
+/// words<62>{"cube: an elementwise operation needs partial, ..."}>'`.
+template <class Op, class Sentence>
+struct operation_fault;
+template <class Op, words... Why>
+struct operation_fault<Op, joined_words<Why...>> {
+  using type = typename wrong_operation<Op, Why...>::description;
+};
+
+namespace detail {
+
+/// Calls Op::apply on the operands that the operation has, with its options if it has any.
+template <class Op, class T>
+constexpr auto apply_scalar(const attributes& options, T x, T y, T z) {
+  if constexpr (requires { typename Op::options; }) {
+    const auto o = options.as<typename Op::options>();
+    if constexpr (requires { Op::apply(o, x); })
+      return Op::apply(o, x);
+    else if constexpr (requires { Op::apply(o, x, y); })
+      return Op::apply(o, x, y);
+    else if constexpr (requires { Op::apply(o, x, y, z); })
+      return Op::apply(o, x, y, z);
+  } else {
+    if constexpr (requires { Op::apply(x); })
+      return Op::apply(x);
+    else if constexpr (requires { Op::apply(x, y); })
+      return Op::apply(x, y);
+    else if constexpr (requires { Op::apply(x != T(0), y, z); })
+      return Op::apply(x != T(0), y, z);  // select: the first operand is a truth value
+  }
+}
+
+/// The names that `declare` knows. What derives from an operation and from this finds a name twice,
+/// and so not at all, if the operation has it in whatever form.
+struct rule_names {
+  int apply, compute, infer, results, partial, transpose, vjp, space, batch, batch_options,
+      validate;
+};
+template <class Op>
+struct rule_probe : Op, rule_names {};
+
+/// What is wrong with the rules that an operation has and lacks; empty if nothing is.
+constexpr std::string_view fault_of_rules(const op_info& i, bool not_differentiable) {
+  if (i.kind == op_kind::control) {
+    return i.partial || i.transpose || i.vjp
+               ? "derivatives of control operations stand in transform/, not in the struct"
+               : "";
+  }
+  if (!i.infer && !i.results) return "infer is missing (or results, if there are several)";
+  if (i.pointwise ? !i.scalar : !i.compute)
+    return i.kind == op_kind::elementwise ? "apply is missing" : "compute is missing";
+  const int tags = i.zero_derivative + not_differentiable;
+  const int rules = (i.partial != nullptr) + (i.vjp != nullptr) + tags;
+  switch (i.kind) {
+    case op_kind::elementwise:
+      if (i.transpose) return "transpose is no rule of an elementwise operation; write partial";
+      if (rules == 0)
+        return "an elementwise operation needs partial (or vjp); if its derivative is zero, derive "
+               "it from zero_derivative, and if it has none from not_differentiable";
+      break;
+    case op_kind::linear:
+    case op_kind::bilinear:
+      if (i.partial || i.vjp || not_differentiable)
+        return "a linear operation has transpose, and no other derivative";
+      return i.transpose ? "" : "a linear operation needs transpose";
+    case op_kind::opaque:
+      if (i.partial || i.transpose)
+        return "partial and transpose are no rules of an opaque operation; write vjp";
+      if (rules == 0)
+        return "an opaque operation needs vjp; if its derivative is zero, derive it from "
+               "zero_derivative, and if it has none from not_differentiable";
+      break;
+    default:
+      if (i.partial || i.transpose || i.vjp) return "without operands there is no derivative";
+  }
+  return rules > 1 ? "of partial, vjp, zero_derivative and not_differentiable an operation has one"
+                   : "";
+}
+
+/// What an operation's struct says, and what is wrong with it: empty if nothing is.
+struct declaration {
+  op_info info;
+  std::string_view wrong{};
+};
+
+template <class Op>
+constexpr declaration declare() {
+  declaration d;
+  op_info& i = d.info;
+  i.name = Op::name;
+  i.kind = Op::kind;
+  i.zero_derivative = std::is_base_of_v<zero_derivative, Op>;
+  if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
+  if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
+  if constexpr (requires { Op::onnx; }) i.onnx = Op::onnx;
+#define CELLA_RULE(rule, signature)                        \
+  if constexpr (requires { i.rule = &Op::rule; })          \
+    i.rule = &Op::rule;                                    \
+  else if constexpr (!requires { &rule_probe<Op>::rule; }) \
+  d.wrong = #rule " is not `" signature "`"
+  CELLA_RULE(infer, "tensor_type infer(span<const tensor_type> in, const attributes& options)");
+  CELLA_RULE(results,
+             "int results(span<const tensor_type> in, const attributes& options, "
+             "span<tensor_type> out)");
+  CELLA_RULE(partial, "var partial(node_ref n, int operand)");
+  CELLA_RULE(transpose, "var transpose(node_ref n, int operand, var dy)");
+  CELLA_RULE(vjp,
+             "void vjp(node_ref n, span<const var> dy, span<const char> needed, span<var> dx)");
+  CELLA_RULE(space, "iteration_space space(span<const tensor_type> in, const attributes& options)");
+  CELLA_RULE(batch_options, "attributes batch_options(node_ref n, int size, unsigned batched)");
+  CELLA_RULE(batch, "void batch(node_ref n, span<const var> in, unsigned batched, span<var> out)");
+  CELLA_RULE(validate, "text validate(const graph& g, node_id n)");
+  CELLA_RULE(compute,
+             "void compute(const attributes& options, span<const tensor_ref> in, "
+             "span<const tensor_ref> out)");
+#undef CELLA_RULE
+  if constexpr (requires { typename Op::options; }) {
+    if (!attribute_struct<typename Op::options>)
+      d.wrong = "options are not a trivially copyable struct of whole words, at most 100 bytes";
+  }
+  if constexpr (!requires { &rule_probe<Op>::apply; }) {
+    if (i.compute) d.wrong = "of apply and compute an operation has one";
+    i.pointwise = true;
+    if constexpr (std::is_void_v<decltype(apply_scalar<Op, double>({}, 0, 0, 0))>) {
+      d.wrong = "apply takes one to three elements, behind the options if there are any";
+    } else {
+      i.scalar = [](const attributes& o, double x, double y, double z) {
+        return static_cast<double>(apply_scalar<Op, double>(o, x, y, z));
+      };
+      if constexpr (requires { requires Op::integral; }) {
+        i.integral = true;
+        i.integer = [](const attributes& o, std::int64_t x, std::int64_t y, std::int64_t z) {
+          return static_cast<std::int64_t>(apply_scalar<Op, std::int64_t>(o, x, y, z));
+        };
+      }
+    }
+  }
+  if (d.wrong.empty()) d.wrong = fault_of_rules(i, std::is_base_of_v<not_differentiable, Op>);
+  return d;
+}
+
+template <class Op>
+inline constexpr declaration declared = declare<Op>();
+
+/// The description. A wrong operation has one, too, so that its fault is the only error.
+template <class Op>
+constexpr op_info describe() {
+  op_info i = declared<Op>.info;
+  if (declared<Op>.wrong.empty()) return i;
+  i.zero_derivative = true;
+  if (!i.infer && !i.results) {
+    i.infer = [](span<const tensor_type> in, const attributes&) {
+      return in.empty() ? tensor_type{} : in[0];
+    };
+  }
+  return i;
+}
+
+template <class Op>
+inline constexpr text wrong_operation_text = text() << Op::name << ": " << declared<Op>.wrong;
+
+/// Its body is the error. It is named and never called: what names it stays a constant expression.
+template <class Op>
+void report_operation() {
+  (void)sizeof(operation_fault<Op, sentence_of<wrong_operation_text<Op>>>);
+}
+
+}  // namespace detail
+
+}  // namespace cella
