@@ -27,11 +27,10 @@ struct node {
   std::int32_t position{};  ///< index in the region's list
   std::int32_t first_operand{};
   std::int32_t operand_count{};
-  std::int32_t
-      first_result{};  ///< several results: their types in `graph::results`; `get` reads one
+  /// Several results: where their types begin in `graph::results`; `get` reads one.
+  std::int32_t first_result{};
   std::int32_t result_count{};
   std::array<std::int32_t, 2> regions{-1, -1};  ///< regions that a control node owns or calls
-  std::int32_t place = -1;                      ///< place on a mesh; -1: not assigned
   tensor_type type{};
   cella::attributes attributes{};
 };

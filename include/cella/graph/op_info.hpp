@@ -21,13 +21,14 @@ enum class op_kind : std::uint8_t {
   elementwise,  ///< one result element from one element of each operand, all of one shape
   linear,       ///< jointly linear in the operands of `linear_in`
   bilinear,     ///< linear in each of its two operands: contractions and convolutions
-  opaque,       ///< differentiable through its own `vjp` only
-  control       ///< owns regions
+  opaque,       ///< any other: differentiable through its own `vjp` only, if at all
+  control       ///< owns or calls regions, or handles records; derivatives stand in transform/
 };
 
 /// The loops ("factors") that an operation runs over, and which factor each dimension walks along.
-/// FLOPs, bytes, a reference kernel, batching and every sharding of the operation follow from it.
-/// A factor that the result lacks is summed over; `none` marks a dimension no factor walks.
+/// The number of its floating-point operations follows from it, and which part of an operand a part
+/// of the result needs (passes/boxes.hpp). A factor that the result lacks is summed over; `none`
+/// marks a dimension no factor walks.
 struct iteration_space {
   static constexpr std::int8_t none = -1;
   using axes = std::array<std::int8_t, max_rank>;
@@ -81,14 +82,19 @@ struct op_info {
   /// Name of the ONNX operator with the same meaning; empty if there is none.
   std::string_view onnx{};
 
-  /// The type of the result, given operand types that the public function has checked. A null type
-  /// list entry never occurs. Operations with several results have `infer_all` instead.
+  /// The type of the result, given operand types that the public function has checked. Operations
+  /// with several results write their types into the last argument of `results` instead, and return
+  /// how many there are.
   tensor_type (*infer)(span<const tensor_type>, const attributes&){};
   int (*results)(span<const tensor_type>, const attributes&, span<tensor_type>){};
 
+  /// Derivatives: the partial derivative of an elementwise operation by an operand; the cotangent
+  /// of an operand in which the operation is linear; the cotangents of all operands that are
+  /// needed.
   var (*partial)(node_ref, int operand){};
   var (*transpose)(node_ref, int operand, var dy){};
   void (*vjp)(node_ref, span<const var> dy, span<const char> needed, span<var> dx){};
+  /// Contractions and reductions: the loops.
   iteration_space (*space)(span<const tensor_type>, const attributes&){};
 
   /// Batching: the options with which the operation does the same for each of `size` samples that
@@ -102,7 +108,7 @@ struct op_info {
   /// Control operations: what is wrong between a node and its regions; empty if nothing is.
   text (*validate)(const graph&, node_id){};
 
-  /// Elementwise: the function itself, for eager mode and folding.
+  /// Pointwise operations: the function itself, for eager mode and folding.
   double (*scalar)(const attributes&, double, double, double){};
   std::int64_t (*integer)(const attributes&, std::int64_t, std::int64_t, std::int64_t){};
   /// Others: computes the results from the operands, all plain row-major, none overlapping.
