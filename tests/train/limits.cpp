@@ -93,6 +93,7 @@ TEST_CASE("a number of rows that cannot be is refused by predict") {
       const auto words = doctest::Contains(text.c_str());
       CHECK_THROWS_WITH_AS(m.predict(x.data(), rows), words, error);
       CHECK_THROWS_WITH_AS(m.predict(x.data(), rows, y.data()), words, error);
+      CHECK_THROWS_WITH_AS(m.predictor().predict(x.data(), rows), words, error);
     }
     CHECK(m.predict(x.data(), 0).size() == 0);
   }
