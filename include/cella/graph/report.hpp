@@ -24,6 +24,6 @@ struct model_fault<joined_words<>> {};
 
 /// A base of what needs the graph of `Make`: an error if there was a fault, else empty.
 template <graph_maker Make>
-using report_fault = model_fault<sentence_of<freeze_fault<Make>>>;
+using report_fault = model_fault<detail::sentence_of<freeze_fault<Make>>>;
 
 }  // namespace cella

@@ -58,11 +58,11 @@ consteval auto words_of() {
 template <const text& Text, std::size_t... I>
 joined_words<words_of<Text, I>()...> join_words(std::index_sequence<I...>);
 
-}  // namespace detail
-
 /// The words of a constant: `joined_words<>` if it is empty.
 template <const text& Text>
-using sentence_of = decltype(detail::join_words<Text>(
-    std::make_index_sequence<detail::count_pieces(Text.view())>{}));
+using sentence_of = decltype(join_words<Text>(
+    std::make_index_sequence<count_pieces(Text.view())>{}));
+
+}  // namespace detail
 
 }  // namespace cella

@@ -179,7 +179,7 @@ inline constexpr text wrong_operation_text = text() << Op::name << ": " << decla
 /// Its body is the error. It is named and never called: what names it stays a constant expression.
 template <class Op>
 void report_operation() {
-  (void)sizeof(operation_fault<Op, sentence_of<wrong_operation_text<Op>>>);
+  (void)sizeof(operation_fault<Op, detail::sentence_of<wrong_operation_text<Op>>>);
 }
 
 }  // namespace detail
