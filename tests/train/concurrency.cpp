@@ -100,7 +100,7 @@ struct calling {
     c.model.evaluate(data);
     c.model.predict(data.template column<0>());
     c.model.save(file, {.optimizer = true});
-    c.model.load(file, {.optimizer = true});
+    c.model.load(file);
     c.model.restore(c.model.snapshot());
     auto p = c.model.predictor();
     p.predict(data.template column<0>());
