@@ -5,7 +5,7 @@
 #include "kernels/kernels.hpp"
 
 #include <algorithm>
-#include <cella/backend/cpu/peak.hpp>
+#include <cella/backend/cpu/run/peak.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

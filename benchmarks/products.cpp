@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cella/backend/buffer.hpp>
-#include <cella/backend/cpu/gemm.hpp>
-#include <cella/backend/cpu/peak.hpp>
+#include <cella/backend/cpu/gemm/gemm.hpp>
+#include <cella/backend/cpu/run/peak.hpp>
 #include <cella/graph/random.hpp>
 #include <chrono>
 #include <cmath>

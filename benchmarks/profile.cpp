@@ -3,7 +3,7 @@
 //
 // usage: profile NAME [THREADS]
 #include <algorithm>
-#include <cella/backend/cpu/peak.hpp>
+#include <cella/backend/cpu/run/peak.hpp>
 #include <cstdio>
 #include <string>
 

@@ -1,12 +1,13 @@
 // Measures every kernel that can compute a convolution on this machine, beside what the cost model
-// (passes/convolution_cost.hpp) says, and writes what the build should know of the machine.
+// (backend/cpu/plan/convolution_cost.hpp) says, and writes what the build should know of the
+// machine.
 //
 // usage: cella-tune [--output FILE] [--seconds S] [SHAPE...]
 // SHAPE is SAMPLESxCHANNELSxHEIGHTxWIDTH:FILTERS:KERNEL[:STRIDE[:PADDING[:GROUPS]]]; without one,
 // the convolutions of the workloads. FILE is cella_tuning.hpp in the folder that the build is told
 // with -DCELLA_TUNING=FOLDER; without it nothing is written.
 #include <algorithm>
-#include <cella/backend/cpu/peak.hpp>
+#include <cella/backend/cpu/run/peak.hpp>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -221,7 +222,8 @@ bool write(const std::string& path, const std::vector<measured_convolution>& all
            const convolution_machine& m) {
   const std::string draft = path + ".new";
   std::ofstream out(draft);
-  out << "// Written by cella-tune: what passes/convolution_cost.hpp should know of one machine.\n"
+  out << "// Written by cella-tune: what backend/cpu/plan/convolution_cost.hpp should know of one "
+         "machine.\n"
          "// Included by it; not to be edited.\n\nnamespace cella::tuning {\n\n"
          "inline constexpr convolution_machine machine{\n    "
       << m.rate << ", " << m.transforms << ", " << m.copies << ", " << m.cache << ",\n    {{";

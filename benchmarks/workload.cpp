@@ -6,7 +6,7 @@
 #include "workload/workload.hpp"
 
 #include <algorithm>
-#include <cella/backend/cpu/peak.hpp>
+#include <cella/backend/cpu/run/peak.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <string_view>

@@ -1,14 +1,14 @@
 #include "candidates.hpp"
 
 #include <cella/backend/buffer.hpp>
-#include <cella/backend/cpu/blocked_convolution.hpp>
-#include <cella/backend/cpu/blocked_depthwise.hpp>
-#include <cella/backend/cpu/blocked_stem.hpp>
-#include <cella/backend/cpu/convolution.hpp>
-#include <cella/backend/cpu/convolution_input_gradient.hpp>
-#include <cella/backend/cpu/convolution_weight_gradient.hpp>
-#include <cella/backend/cpu/lanes_convolution_weights.hpp>
-#include <cella/backend/cpu/winograd_weight_gradient.hpp>
+#include <cella/backend/cpu/blocked/convolution.hpp>
+#include <cella/backend/cpu/blocked/depthwise.hpp>
+#include <cella/backend/cpu/blocked/stem.hpp>
+#include <cella/backend/cpu/blocked/winograd_weight_gradient.hpp>
+#include <cella/backend/cpu/convolution/implicit_gemm.hpp>
+#include <cella/backend/cpu/convolution/input_gradient.hpp>
+#include <cella/backend/cpu/convolution/weight_gradient.hpp>
+#include <cella/backend/cpu/lanes/convolution_weights.hpp>
 #include <chrono>
 #include <random>
 

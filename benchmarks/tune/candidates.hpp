@@ -1,7 +1,7 @@
 // Every kernel that can compute a convolution, run on extents that are known at run time.
 #pragma once
 
-#include <cella/passes/convolution_cost.hpp>
+#include <cella/backend/cpu/plan/convolution_cost.hpp>
 #include <memory>
 
 namespace cella::tune {

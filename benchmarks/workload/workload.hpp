@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <cella/passes/plan.hpp>
+#include <cella/plan/plan.hpp>
 #include <chrono>
 #include <cstdint>
 #include <string>

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cella/backend/cpu/gemm.hpp>
+#include <cella/backend/cpu/gemm/gemm.hpp>
 #include <cella/backend/threads.hpp>
 #include <chrono>
 #include <cstddef>

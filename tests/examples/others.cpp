@@ -26,7 +26,7 @@ TEST_CASE("own_loop trains without a model") {
 }
 
 TEST_CASE("embed reads digits with what lenet5 saved, as well as lenet5 does") {
-  const scratch_folder folder("embed");
+  const scratch_folder folder("scatter_slice");
   const std::string embed = quoted(std::string(CELLA_EMBED)) + " ";
   const outcome trained =
       run(folder, quoted(std::string(CELLA_LENET5)) + " --epochs 3 --samples 2000 --json l.json");

@@ -1,3 +1,3 @@
-#include <cella/backend/cpu/simd.hpp>
+#include <cella/backend/cpu/simd/simd.hpp>
 
 extern "C" int lanes_in_use() { return cella::cpu::lanes<float>; }

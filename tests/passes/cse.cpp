@@ -1,6 +1,6 @@
 #include <cella/ops/random.hpp>
-#include <cella/passes/cse.hpp>
-#include <cella/passes/dce.hpp>
+#include <cella/passes/simplify/cse.hpp>
+#include <cella/passes/simplify/dce.hpp>
 #include <span>
 
 #include "expression.hpp"

@@ -1,4 +1,4 @@
-#include <cella/passes/dce.hpp>
+#include <cella/passes/simplify/dce.hpp>
 #include <span>
 
 #include "expression.hpp"

@@ -1,6 +1,6 @@
 #include <cella/ops/matmul.hpp>
-#include <cella/passes/dce.hpp>
-#include <cella/passes/fold.hpp>
+#include <cella/passes/simplify/dce.hpp>
+#include <cella/passes/simplify/fold.hpp>
 #include <span>
 
 #include "expression.hpp"

@@ -1,6 +1,6 @@
 #include <cella/graph/check.hpp>
 #include <cella/ops/functions.hpp>
-#include <cella/passes/prune.hpp>
+#include <cella/passes/simplify/prune.hpp>
 #include <cella/transform/recursion.hpp>
 
 #include "support/traced.hpp"

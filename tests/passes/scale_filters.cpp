@@ -2,7 +2,7 @@
 
 #include <cella/nn/layers.hpp>
 #include <cella/ops/activation.hpp>
-#include <cella/passes/scale_filters.hpp>
+#include <cella/passes/simplify/scale_filters.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/runtime/interpreter.hpp>
 #include <cmath>

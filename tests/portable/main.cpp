@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <cella/backend/cpu/instruction_sets.hpp>
+#include <cella/backend/cpu/simd/instruction_sets.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <memory>

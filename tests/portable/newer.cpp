@@ -1,5 +1,5 @@
 // A program that is compiled for AVX2 whatever the machine.
-#include <cella/backend/cpu/simd.hpp>
+#include <cella/backend/cpu/simd/simd.hpp>
 #include <cstdlib>
 
 int main(int argc, char**) {

@@ -1,7 +1,7 @@
 // Loops whose constant matrices are packed before them, and joins of many parts.
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/slicing.hpp>
-#include <cella/passes/make_plan.hpp>
+#include <cella/plan/make_plan.hpp>
 
 #include "control_case.hpp"
 

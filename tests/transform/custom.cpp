@@ -1,7 +1,7 @@
 #include <cella/graph/check.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/passes/pass.hpp>
-#include <cella/passes/prune.hpp>
+#include <cella/passes/simplify/prune.hpp>
 #include <cella/transform/custom.hpp>
 #include <cella/transform/jacobian.hpp>
 

@@ -2,7 +2,7 @@
 #include <cella/graph/check.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/matmul.hpp>
-#include <cella/passes/hoist.hpp>
+#include <cella/passes/simplify/sink_monotone.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/jacobian.hpp>
@@ -43,7 +43,7 @@ TEST_CASE("a spliced graph keeps its regions, shared functions and derivatives")
     const network net;
     const graph g = trace(net, std::array{v[0].type()}, {.precision = dtype::f64});
     CHECK(check(g).view() == "");
-    return splice(*v[0].b, hoist_monotone(g), std::array{v[0]})[0];
+    return splice(*v[0].b, sink_monotone(g), std::array{v[0]})[0];
   };
   auto direct = [](const vars& v) {
     return detail::run_paths(*v[0].b, [&] { return network{}(v[0]); });

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <cella/passes/convolution_cost.hpp>
+#include <cella/backend/cpu/plan/convolution_cost.hpp>
 #include <filesystem>
 #include <fstream>
 #include <regex>

@@ -27,8 +27,8 @@ enum class op_kind : std::uint8_t {
 
 /// The loops ("factors") that an operation runs over, and which factor each dimension walks along.
 /// The number of its floating-point operations follows from it, and which part of an operand a part
-/// of the result needs (passes/boxes.hpp). A factor that the result lacks is summed over; `none`
-/// marks a dimension no factor walks.
+/// of the result needs (passes/simplify/boxes.hpp). A factor that the result lacks is summed over;
+/// `none` marks a dimension no factor walks.
 struct iteration_space {
   static constexpr std::int8_t none = -1;
   using axes = std::array<std::int8_t, max_rank>;

@@ -31,7 +31,7 @@ inline constexpr std::array option_table{
     option_fields{"reshape",                 "-:shape"},
     option_fields{"transpose",               "permutation:axes"},
     option_fields{"slice",                   "-:shape start:i32*8=0 step:i32*8=1"},
-    option_fields{"embed",                   "-:shape start:i32*8=0 step:i32*8=1"},
+    option_fields{"scatter_slice",                   "-:shape start:i32*8=0 step:i32*8=1"},
     option_fields{"concat",                  "axis:i32"},
     option_fields{"cast",                    "-:dtype"},
     option_fields{"one_hot",                 "depth:i32 -:dtype"},

@@ -6,13 +6,13 @@
 namespace cella {
 
 /// dy where y > 0, else 0: the transpose of relu at the point where its result is y.
-struct gate_op : elementwise<gate_op>, zero_derivative {
-  static constexpr std::string_view name = "gate";
+struct relu_gradient_op : elementwise<relu_gradient_op>, zero_derivative {
+  static constexpr std::string_view name = "relu_gradient";
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 1;
   static constexpr auto apply(auto dy, auto y) { return select(y > like(y, 0), dy, like(dy, 0)); }
   static constexpr var transpose(node_ref n, int, var dy) {
-    return emit<gate_op>({}, std::source_location::current(), dy, n.operand(1));
+    return emit<relu_gradient_op>({}, std::source_location::current(), dy, n.operand(1));
   }
 };
 
@@ -23,7 +23,7 @@ struct relu_op : elementwise<relu_op> {
   static constexpr std::string_view onnx = "Relu";
   static constexpr auto apply(auto x) { return select(x < like(x, 0), like(x, 0), x); }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
-    dx[0] = emit<gate_op>({}, std::source_location::current(), dy[0], n.output());
+    dx[0] = emit<relu_gradient_op>({}, std::source_location::current(), dy[0], n.output());
   }
 };
 constexpr var relu(operand x) { return detail::unary<relu_op>(x); }

@@ -60,7 +60,7 @@ struct call_op : control<call_op> {
 
 /// Operands: arguments, constants. Regions: {function, rule}: function(arguments, constants) yields
 /// the results; rule(arguments, results, cotangents of the results, constants) yields the
-/// cotangents of the arguments. It is gone after differentiation: see passes/prune.hpp.
+/// cotangents of the arguments. It is gone after differentiation: see passes/simplify/prune.hpp.
 struct custom_options {
   std::int32_t arguments{};
 };

@@ -31,7 +31,7 @@ constexpr var shift(var x, int axis, bool on) {
   const var kept = emit<slice_op>(o, std::source_location::current(), x);
   o.shape[axis] = s[axis];
   o.start[std::size_t(axis)] = on ? 1 : 0;
-  return emit<embed_op>(o, std::source_location::current(), kept);
+  return emit<scatter_slice_op>(o, std::source_location::current(), kept);
 }
 
 }  // namespace detail

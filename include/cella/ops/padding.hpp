@@ -81,7 +81,7 @@ constexpr var pad(operand x, const axis_list& before, const axis_list& after, do
     o.start[std::size_t(i)] = before[i];
     o.shape[i] += before[i] + after[i];
   }
-  return emit<embed_op>(o, x.at(), v);
+  return emit<scatter_slice_op>(o, x.at(), v);
 }
 /// Pads with the elements mirrored at the first and the last one, which are not repeated.
 constexpr var pad_reflect(operand x, const axis_list& before, const axis_list& after) {

@@ -27,8 +27,8 @@ struct slice_op : linear<slice_op> {
 };
 
 /// The transpose of `slice`: zeros, but operand index i lies at result index `start + i * step`.
-struct embed_op : linear<embed_op> {
-  static constexpr std::string_view name = "embed";
+struct scatter_slice_op : linear<scatter_slice_op> {
+  static constexpr std::string_view name = "scatter_slice";
   using options = slice_op::options;  // `shape` is the result's
   static constexpr attributes batch_options(node_ref n, int size, unsigned batched) {
     return slice_op::batch_options(n, size, batched);
@@ -231,9 +231,9 @@ constexpr attributes slice_op::batch_options(node_ref n, int size, unsigned) {
 constexpr var slice_op::transpose(node_ref n, int, var dy) {
   auto o = n.as<options>();
   o.shape = n.operand(0).shape();
-  return emit<embed_op>(o, std::source_location::current(), dy);
+  return emit<scatter_slice_op>(o, std::source_location::current(), dy);
 }
-constexpr var embed_op::transpose(node_ref n, int, var dy) {
+constexpr var scatter_slice_op::transpose(node_ref n, int, var dy) {
   auto o = n.as<options>();
   o.shape = n.operand(0).shape();
   return emit<slice_op>(o, std::source_location::current(), dy);
@@ -258,8 +258,8 @@ inline void slice_op::compute(const attributes& o, span<const tensor_ref> in,
   }
   copy_strided(in[0], origin, step, out[0]);
 }
-inline void embed_op::compute(const attributes& o, span<const tensor_ref> in,
-                              span<const tensor_ref> out) {
+inline void scatter_slice_op::compute(const attributes& o, span<const tensor_ref> in,
+                                      span<const tensor_ref> out) {
   const auto a = o.as<options>();
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   const auto to = row_major_strides(out[0].type.shape);

@@ -2,17 +2,17 @@
 #pragma once
 
 #include <cella/graph/check.hpp>
-#include <cella/passes/cse.hpp>
-#include <cella/passes/dce.hpp>
-#include <cella/passes/fold.hpp>
-#include <cella/passes/hoist.hpp>
-#include <cella/passes/loop_products.hpp>
-#include <cella/passes/masks_apart.hpp>
-#include <cella/passes/narrow.hpp>
-#include <cella/passes/numbers_first.hpp>
-#include <cella/passes/prune.hpp>
-#include <cella/passes/scale_filters.hpp>
-#include <cella/passes/widen.hpp>
+#include <cella/passes/loops/loop_products.hpp>
+#include <cella/passes/order/masks_apart.hpp>
+#include <cella/passes/order/scalars_first.hpp>
+#include <cella/passes/simplify/cse.hpp>
+#include <cella/passes/simplify/dce.hpp>
+#include <cella/passes/simplify/fold.hpp>
+#include <cella/passes/simplify/narrow.hpp>
+#include <cella/passes/simplify/prune.hpp>
+#include <cella/passes/simplify/scale_filters.hpp>
+#include <cella/passes/simplify/sink_monotone.hpp>
+#include <cella/passes/simplify/widen.hpp>
 
 namespace cella {
 
@@ -24,14 +24,14 @@ struct pass {
 
 /// What every traced graph goes through before it is lowered.
 inline constexpr std::array standard_passes{pass{"prune", prune},
-                                            pass{"hoist_monotone", hoist_monotone},
+                                            pass{"sink_monotone", sink_monotone},
                                             pass{"fold", fold},
                                             pass{"narrow", narrow},
                                             pass{"widen", widen},
                                             pass{"scale_filters", scale_filters},
                                             pass{"cse", cse},
                                             pass{"move_loop_products", move_loop_products},
-                                            pass{"numbers_first", numbers_first},
+                                            pass{"scalars_first", scalars_first},
                                             pass{"masks_apart", masks_apart},
                                             pass{"dce", dce}};
 

@@ -90,10 +90,10 @@ class address_book {
       touch(index, s.scratch, "scratch", 0, false);
       all.to.push_back("scratch @" + address(s.scratch));
     }
-    if (s.corners.valid()) {
-      const std::string name = f_.name(f_.corners(s));
-      touch(index, s.corners, name, 0, false);
-      all.to.push_back(name + " @" + address(s.corners));
+    if (s.pool_argmax.valid()) {
+      const std::string name = f_.name(f_.pool_argmax(s));
+      touch(index, s.pool_argmax, name, 0, false);
+      all.to.push_back(name + " @" + address(s.pool_argmax));
     }
     for (int k = 0; k < s.output_count; ++k) {
       const step_output& o = s.outputs[std::size_t(k)];

@@ -3,7 +3,7 @@
 
 #include <bit>
 #include <cella/backend/buffer.hpp>
-#include <cella/backend/cpu/control.hpp>
+#include <cella/backend/cpu/run/control.hpp>
 #include <cella/backend/single_caller.hpp>
 #include <cella/backend/threads.hpp>
 #include <cella/graph/error.hpp>
@@ -90,9 +90,9 @@ class executable {
   template <int K = 0, class T>
   void bind(T* place) {
     static_assert(P::results_bound, "cella: only a program with_bound_results can be told where");
-    static_assert(std::is_same_v<T, element<P::graph.type(P::plan.results[std::size_t(K)].value)
-                                                .element>>,
-                  "cella: the place of a result has the result's element type");
+    static_assert(
+        std::is_same_v<T, element<P::graph.type(P::plan.results[std::size_t(K)].value).element>>,
+        "cella: the place of a result has the result's element type");
     spaces_[std::size_t(P::plan.results[std::size_t(K)].at.space)] =
         reinterpret_cast<std::byte*>(place);
   }

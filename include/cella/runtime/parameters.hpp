@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cella/backend/buffer.hpp>
-#include <cella/backend/cpu/random_numbers.hpp>
+#include <cella/backend/cpu/simd/random_numbers.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/graph/random.hpp>
 #include <cella/graph/reflection.hpp>
-#include <cella/passes/memory.hpp>
+#include <cella/plan/memory.hpp>
 #include <cmath>
 #include <span>
 #include <string>

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cella/backend/cpu/kernel_calls.hpp>
-#include <cella/backend/cpu/peak.hpp>
+#include <cella/backend/cpu/run/kernel_calls.hpp>
+#include <cella/backend/cpu/run/peak.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

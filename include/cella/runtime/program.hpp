@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cella/graph/report.hpp>
-#include <cella/passes/make_plan.hpp>
 #include <cella/passes/pass.hpp>
+#include <cella/plan/make_plan.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/transform/trace.hpp>
 
@@ -102,7 +102,7 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
 };
 
 /// Program P with its functions (exp, log, tanh, sigmoid, gelu) in a lower precision, about 1e-5
-/// instead of 2 units in the last place: backend/cpu/math.hpp states each error.
+/// instead of 2 units in the last place: backend/cpu/simd/math.hpp states each error.
 template <class P>
 struct with_fast_math : P {
   using root = with_fast_math;

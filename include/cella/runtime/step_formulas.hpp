@@ -62,7 +62,7 @@ class formulas {
         if (s.outputs[std::size_t(k)].value >= 0)
           stored_[std::size_t(s.outputs[std::size_t(k)].value)] = 1;
       }
-      if (s.corners.valid()) stored_[std::size_t(corners(s))] = 1;
+      if (s.pool_argmax.valid()) stored_[std::size_t(pool_argmax(s))] = 1;
       if (s.kind != step_kind::control) continue;
       for (node_id n : control_results(s)) {
         if (n >= 0) stored_[std::size_t(n)] = 1;
@@ -84,7 +84,9 @@ class formulas {
   std::string definition(node_id n) const { return apply(n, 0); }
 
   /// The positions that a pooling step writes.
-  node_id corners(const plan_step& s) const { return result_of(g_.operand(s.accumulated, 0), 1); }
+  node_id pool_argmax(const plan_step& s) const {
+    return result_of(g_.operand(s.accumulated, 0), 1);
+  }
   /// What a control step writes; no_node where nobody reads it.
   std::vector<node_id> control_results(const plan_step& s) const {
     std::vector<node_id> all;

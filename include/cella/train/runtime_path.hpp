@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <cella/backend/cpu/eager.hpp>
+#include <cella/backend/cpu/run/eager.hpp>
 #include <cella/runtime/interpreter.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/train/slots.hpp>
@@ -42,7 +42,8 @@ struct input_memory {
 /// The values of one run. They live as long as this object.
 class runtime_path final : public builder::evaluator {
  public:
-  explicit runtime_path(const input_memory& memory, compute_function with = &cpu::compute<float, double>)
+  explicit runtime_path(const input_memory& memory,
+                        compute_function with = &cpu::compute<float, double>)
       : memory_(memory), compute_(with) {}
 
   /// Runs a traced graph.

@@ -3,7 +3,7 @@
 
 #include <cella/backend/buffer.hpp>
 #include <cella/graph/graph.hpp>
-#include <cella/passes/memory.hpp>
+#include <cella/plan/memory.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -4,7 +4,7 @@
 #include <cella/nn/losses.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/optim/optimizers.hpp>
-#include <cella/passes/hoist.hpp>
+#include <cella/passes/simplify/sink_monotone.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/trace.hpp>
 #include <vector>
@@ -91,7 +91,7 @@ struct training_step {
       return x;
     }
     x.b->random_streams(b.random_streams());
-    return splice(*x.b, hoist_monotone(std::move(b.g)), std::array{x})[0];
+    return splice(*x.b, sink_monotone(std::move(b.g)), std::array{x})[0];
   }
 };
 

@@ -43,7 +43,7 @@ constexpr std::optional<attributes> trailing_options(const node& n, int size, un
     iteration_space::append(o.axes, last);
     return o;
   }
-  if (is<slice_op>(n) || is<embed_op>(n)) {
+  if (is<slice_op>(n) || is<scatter_slice_op>(n)) {
     auto o = a.as<slice_op::options>();
     o.shape.push_back(size);
     return o;

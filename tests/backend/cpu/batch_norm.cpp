@@ -1,5 +1,5 @@
-#include <cella/backend/cpu/batch_norm.hpp>
-#include <cella/backend/cpu/blocked_pool.hpp>
+#include <cella/backend/cpu/blocked/pool.hpp>
+#include <cella/backend/cpu/rows/batch_norm.hpp>
 
 #include "blocked_reference.hpp"
 
@@ -82,8 +82,7 @@ void check(int samples, int channels, int pixels, std::mt19937& random) {
                            : norm_sums<T>{slices.data(), slices.data() + channels, 2 * channels};
   };
   const norm_sums<T> moments = sums_in(m, v), gradients = sums_in(dg, db);
-  in_parts(e.sum_units(),
-           [&](work_range u) { sum_moments<T, Blocked>(u, e, x.data(), moments); });
+  in_parts(e.sum_units(), [&](work_range u) { sum_moments<T, Blocked>(u, e, x.data(), moments); });
   in_parts(e.blocks, [&](work_range u) {
     finish_moments<T, Blocked>(u, e, x.data(), moments, m.data(), v.data());
   });

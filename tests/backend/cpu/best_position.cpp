@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/best_position.hpp>
+#include <cella/backend/cpu/rows/best_position.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/reduction.hpp>
 #include <limits>

@@ -1,7 +1,7 @@
-#include <cella/backend/cpu/blocked_convolution.hpp>
-#include <cella/backend/cpu/blocked_depthwise.hpp>
-#include <cella/backend/cpu/blocked_stem.hpp>
-#include <cella/backend/cpu/winograd_weight_gradient.hpp>
+#include <cella/backend/cpu/blocked/convolution.hpp>
+#include <cella/backend/cpu/blocked/depthwise.hpp>
+#include <cella/backend/cpu/blocked/stem.hpp>
+#include <cella/backend/cpu/blocked/winograd_weight_gradient.hpp>
 
 #include "blocked_reference.hpp"
 
@@ -78,9 +78,8 @@ void check_direct(const blocked_convolution_extents& e, std::mt19937& random) {
   in_parts(blocked_weight_gradient_units<T>(e), [&](work_range u) {
     blocked_weight_gradient<T>(u, e, x.data(), dy.data(), sums.data());
   });
-  in_parts(e.out_blocks, [&](work_range u) {
-    finish_filters<T>(u, e, sums.data(), store_runs<T>{dw.data()});
-  });
+  in_parts(e.out_blocks,
+           [&](work_range u) { finish_filters<T>(u, e, sums.data(), store_runs<T>{dw.data()}); });
   CHECK(worst<T>(r.dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
 }
 

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cella/backend/buffer.hpp>
-#include <cella/backend/cpu/blocked_layout.hpp>
+#include <cella/backend/cpu/blocked/layout.hpp>
 #include <cmath>
 #include <limits>
 #include <random>

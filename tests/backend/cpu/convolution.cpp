@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cella/backend/cpu/convolution.hpp>
-#include <cella/backend/cpu/convolution_input_gradient.hpp>
-#include <cella/backend/cpu/convolution_weight_gradient.hpp>
+#include <cella/backend/cpu/convolution/implicit_gemm.hpp>
+#include <cella/backend/cpu/convolution/input_gradient.hpp>
+#include <cella/backend/cpu/convolution/weight_gradient.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstring>

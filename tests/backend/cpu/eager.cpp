@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/eager.hpp>
+#include <cella/backend/cpu/run/eager.hpp>
 #include <cella/graph/random.hpp>
 #include <cmath>
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cella/backend/buffer.hpp>
-#include <cella/backend/cpu/gemm.hpp>
+#include <cella/backend/cpu/gemm/gemm.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -274,7 +274,8 @@ TEST_CASE_TEMPLATE("long products are packed and summed in passes without loss",
 }
 
 TEST_CASE_TEMPLATE("long columns times few are computed transposed", T, float, double) {
-  for (const sizes s : {sizes{112, 28, 70}, sizes{131, 2, 33}, sizes{230, 17, 1}, sizes{300, 27, 500}}) {
+  for (const sizes s :
+       {sizes{112, 28, 70}, sizes{131, 2, 33}, sizes{230, 17, 1}, sizes{300, 27, 500}}) {
     for (layout b : {layout::rows, layout::gapped_rows}) {
       for (epilogue what : {epilogue::store, epilogue::add, epilogue::bias}) {
         check<T>(s, layout::columns, b, what);
@@ -325,7 +326,7 @@ TEST_CASE("an empty product has no work and needs no scratch") {
 TEST_CASE_TEMPLATE("results do not depend on how the units are shared out, bit for bit", T, float,
                    double) {
   std::mt19937 random(5);
-  const sizes all[]{{61, 150, 801}, {271, 150, 801}, {1, 300, 40},  {3, 300, 40},
+  const sizes all[]{{61, 150, 801}, {271, 150, 801}, {1, 300, 40}, {3, 300, 40},
                     {300, 1, 40},   {30, 61, 20},    {300, 19, 40}};
   for (const sizes& s : all) {
     for (layout b_layout : {layout::rows, layout::columns}) {

@@ -1,4 +1,4 @@
-#include <cella/backend/cpu/instruction_sets.hpp>
+#include <cella/backend/cpu/simd/instruction_sets.hpp>
 #if defined(__x86_64__)
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/lanes_convolution.hpp>
+#include <cella/backend/cpu/lanes/convolution.hpp>
 
 #include "lanes_reference.hpp"
 
@@ -187,7 +187,7 @@ void check_own_tiles() {
   const work_range in_rows{0, lanes_convolution_input_gradient_units(E)};
   lanes_convolution_input_gradient(in_rows, E, dz.data(), w.data(), store_lanes<T>{all_dx.data()});
   lanes_convolution_input_gradient<short_row(E), backward>(in_rows, E, dz.data(), w.data(),
-                                                store_lanes<T>{own_dx.data()});
+                                                           store_lanes<T>{own_dx.data()});
   CHECK(own_dx == all_dx);
 }
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/lanes_convolution_weights.hpp>
+#include <cella/backend/cpu/lanes/convolution_weights.hpp>
 
 #include "lanes_reference.hpp"
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/lanes_dense.hpp>
+#include <cella/backend/cpu/lanes/dense.hpp>
 
 #include "lanes_reference.hpp"
 

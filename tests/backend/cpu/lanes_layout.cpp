@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/lanes_layout.hpp>
+#include <cella/backend/cpu/lanes/layout.hpp>
 
 #include "lanes_reference.hpp"
 

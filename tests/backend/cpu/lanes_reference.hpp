@@ -2,7 +2,7 @@
 // are small integers, so that every sum is exact in any order and ties are frequent.
 #pragma once
 
-#include <cella/backend/cpu/lanes_convolution.hpp>
+#include <cella/backend/cpu/lanes/convolution.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>

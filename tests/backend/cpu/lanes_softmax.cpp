@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/lanes_softmax.hpp>
+#include <cella/backend/cpu/lanes/softmax.hpp>
 
 #include "lanes_reference.hpp"
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cella/backend/buffer.hpp>
-#include <cella/backend/cpu/product_of.hpp>
+#include <cella/backend/cpu/gemm/product_of.hpp>
 #include <cella/graph/random.hpp>
 #include <cmath>
 #include <cstdint>

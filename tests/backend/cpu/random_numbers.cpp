@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/random_numbers.hpp>
+#include <cella/backend/cpu/simd/random_numbers.hpp>
 #include <cmath>
 #include <span>
 #include <vector>

@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <cella/backend/cpu/indexed_rows.hpp>
-#include <cella/backend/cpu/softmax_rows.hpp>
+#include <cella/backend/cpu/rows/indexed_rows.hpp>
+#include <cella/backend/cpu/rows/softmax_rows.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cmath>

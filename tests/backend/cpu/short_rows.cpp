@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/short_rows.hpp>
+#include <cella/backend/cpu/loops/short_rows.hpp>
 #include <cella/graph/random.hpp>
 #include <cmath>
 #include <vector>

@@ -6,7 +6,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-#include <cella/backend/cpu/simd.hpp>
+#include <cella/backend/cpu/simd/simd.hpp>
 #include <cmath>
 #include <limits>
 #include <vector>

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cella/backend/cpu/single_sample.hpp>
+#include <cella/backend/cpu/convolution/single_sample.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>

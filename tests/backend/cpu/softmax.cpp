@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/softmax.hpp>
+#include <cella/backend/cpu/rows/softmax.hpp>
 #include <cella/graph/random.hpp>
 #include <cmath>
 #include <vector>

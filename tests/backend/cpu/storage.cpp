@@ -4,7 +4,7 @@
 
 #include <array>
 #include <bit>
-#include <cella/backend/cpu/storage.hpp>
+#include <cella/backend/cpu/simd/storage.hpp>
 #include <cmath>
 #include <cstdint>
 #include <random>

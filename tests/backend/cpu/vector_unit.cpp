@@ -7,8 +7,8 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-#include <cella/backend/cpu/simd.hpp>
-#include <cella/passes/plan_order.hpp>
+#include <cella/backend/cpu/simd/simd.hpp>
+#include <cella/plan/order.hpp>
 
 namespace {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cella/backend/cpu/lower/record.hpp>
-#include <cella/backend/cpu/random_numbers.hpp>
-#include <cella/backend/cpu/records.hpp>
+#include <cella/backend/cpu/run/records.hpp>
+#include <cella/backend/cpu/simd/random_numbers.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>

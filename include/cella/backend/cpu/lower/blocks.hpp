@@ -1,13 +1,13 @@
 // Images in blocks of channels: convolutions of each form and their gradients, pooling, layouts.
 #pragma once
 
-#include <cella/backend/cpu/blocked_convolution.hpp>
-#include <cella/backend/cpu/blocked_depthwise.hpp>
-#include <cella/backend/cpu/blocked_pool.hpp>
-#include <cella/backend/cpu/blocked_stem.hpp>
-#include <cella/backend/cpu/blocked_weight_gradient.hpp>
+#include <cella/backend/cpu/blocked/convolution.hpp>
+#include <cella/backend/cpu/blocked/depthwise.hpp>
+#include <cella/backend/cpu/blocked/pool.hpp>
+#include <cella/backend/cpu/blocked/stem.hpp>
+#include <cella/backend/cpu/blocked/weight_gradient.hpp>
+#include <cella/backend/cpu/blocked/winograd_weight_gradient.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
-#include <cella/backend/cpu/winograd_weight_gradient.hpp>
 
 namespace cella::cpu {
 

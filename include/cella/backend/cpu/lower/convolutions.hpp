@@ -1,11 +1,11 @@
 // Convolutions of plain images and their gradients.
 #pragma once
 
-#include <cella/backend/cpu/convolution.hpp>
-#include <cella/backend/cpu/convolution_input_gradient.hpp>
-#include <cella/backend/cpu/convolution_weight_gradient.hpp>
+#include <cella/backend/cpu/convolution/implicit_gemm.hpp>
+#include <cella/backend/cpu/convolution/input_gradient.hpp>
+#include <cella/backend/cpu/convolution/single_sample.hpp>
+#include <cella/backend/cpu/convolution/weight_gradient.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
-#include <cella/backend/cpu/single_sample.hpp>
 #include <cella/ops/convolution.hpp>
 
 namespace cella::cpu {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <array>
-#include <cella/backend/cpu/lanes_convolution.hpp>
-#include <cella/backend/cpu/lanes_convolution_weights.hpp>
-#include <cella/backend/cpu/lanes_dense.hpp>
-#include <cella/backend/cpu/lanes_softmax.hpp>
+#include <cella/backend/cpu/lanes/convolution.hpp>
+#include <cella/backend/cpu/lanes/convolution_weights.hpp>
+#include <cella/backend/cpu/lanes/dense.hpp>
+#include <cella/backend/cpu/lanes/softmax.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
 
 namespace cella::cpu {
@@ -49,9 +49,9 @@ struct lanes_convolution_pool_record : record_in<step_kind::convolution_pool, la
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte*) {
     constexpr auto e = lanes_window(step);
-    constexpr bool positions = S::s.corners.valid();
+    constexpr bool positions = S::s.pool_argmax.valid();
     const pooled_sink<typename S::T, decltype(S::lanes_epilogue(m)), positions> sink{
-        S::lanes_epilogue(m), positions ? m.at<std::uint16_t>(S::s.corners) : nullptr};
+        S::lanes_epilogue(m), positions ? m.at<std::uint16_t>(S::s.pool_argmax) : nullptr};
     lanes_convolution_pool<fixed_width(e), lanes_convolution_pool_tiles(e)>(units, e, S::in(m, 0),
                                                                             S::in(m, 1), sink);
   }

@@ -1,9 +1,9 @@
 // Loops over elements: fused groups, sums, sweeps over rows.
 #pragma once
 
+#include <cella/backend/cpu/loops/short_rows.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
-#include <cella/backend/cpu/row_loops.hpp>
-#include <cella/backend/cpu/short_rows.hpp>
+#include <cella/backend/cpu/rows/row_loops.hpp>
 #include <cella/ops/reduction.hpp>
 #include <utility>
 

@@ -1,10 +1,10 @@
 // What only moves elements: from layout to layout, to another order of axes, by index.
 #pragma once
 
-#include <cella/backend/cpu/indexed_rows.hpp>
-#include <cella/backend/cpu/lanes_layout.hpp>
+#include <cella/backend/cpu/lanes/layout.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
-#include <cella/backend/cpu/permute.hpp>
+#include <cella/backend/cpu/rows/indexed_rows.hpp>
+#include <cella/backend/cpu/rows/permute.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cstring>
 

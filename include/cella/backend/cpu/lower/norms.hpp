@@ -1,8 +1,8 @@
 // Batch norm and its gradient, of plain images and of blocks of channels.
 #pragma once
 
-#include <cella/backend/cpu/batch_norm.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
+#include <cella/backend/cpu/rows/batch_norm.hpp>
 #include <cella/ops/batch_norm.hpp>
 
 namespace cella::cpu {

@@ -1,11 +1,11 @@
 // Matrix products of plain matrices, and attention.
 #pragma once
 
-#include <cella/backend/cpu/attention.hpp>
-#include <cella/backend/cpu/gemm.hpp>
+#include <cella/backend/cpu/gemm/gemm.hpp>
+#include <cella/backend/cpu/gemm/product_of.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
-#include <cella/backend/cpu/product_of.hpp>
-#include <cella/passes/product_form.hpp>
+#include <cella/backend/cpu/rows/attention.hpp>
+#include <cella/plan/product_form.hpp>
 
 namespace cella::cpu {
 

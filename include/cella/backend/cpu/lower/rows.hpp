@@ -1,10 +1,10 @@
 // Lines of a plain tensor along one axis: softmax, its logarithm, the loss, argmax and argmin.
 #pragma once
 
-#include <cella/backend/cpu/best_position.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
-#include <cella/backend/cpu/softmax.hpp>
-#include <cella/backend/cpu/softmax_rows.hpp>
+#include <cella/backend/cpu/rows/best_position.hpp>
+#include <cella/backend/cpu/rows/softmax.hpp>
+#include <cella/backend/cpu/rows/softmax_rows.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
 

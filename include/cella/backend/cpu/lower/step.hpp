@@ -2,10 +2,10 @@
 // follows from each result.
 #pragma once
 
-#include <cella/backend/cpu/expression.hpp>
-#include <cella/backend/cpu/lanes_layout.hpp>
-#include <cella/backend/cpu/loops.hpp>
-#include <cella/backend/cpu/run_context.hpp>
+#include <cella/backend/cpu/lanes/layout.hpp>
+#include <cella/backend/cpu/loops/expression.hpp>
+#include <cella/backend/cpu/loops/loops.hpp>
+#include <cella/backend/cpu/run/run_context.hpp>
 
 namespace cella::cpu {
 

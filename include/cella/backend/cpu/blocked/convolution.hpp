@@ -1,0 +1,320 @@
+// Convolution of images in blocks of channels, and the gradient of the image: a register tile of
+// some pixels by one or two blocks of channels, accumulated over taps and input channels. A tile's
+// pixels need not be neighbours: each has a pointer of its own, which for taps outside the image
+// points to zeros, so that no image is padded and no edge has a kernel of its own.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/blocked/layout.hpp>
+
+namespace cella::cpu {
+
+/// Units of work; results do not depend on how they are shared out.
+template <class T>
+constexpr int blocked_convolution_units(const blocked_convolution_extents& e);
+template <class T>
+constexpr int blocked_input_gradient_units(const blocked_convolution_extents& e);
+
+/// y from x and filters packed by `pack_filters`. The sink gets (value, element of y, block).
+template <class T, class Sink>
+void blocked_convolution(work_range units, const blocked_convolution_extents& e, const T* x,
+                         const T* packed, const Sink& sink);
+/// dx from dy and filters packed by `pack_filters_transposed`; elements and blocks are those of x.
+template <class T, class Sink>
+void blocked_input_gradient(work_range units, const blocked_convolution_extents& e, const T* dy,
+                            const T* packed, const Sink& sink);
+
+namespace detail {
+
+/// Pixels of a register tile; with two blocks of channels they fill most registers.
+inline constexpr int blocked_pixels = vector_registers == 32 ? 14 : 6;
+inline constexpr int most_taps = 128;
+
+/// One tap of a filter: which, and where it reads relative to a pixel of the grid.
+struct blocked_tap {
+  int filter, row, column;
+};
+
+/// What the tiles of a call have in common: a grid of result pixels, the source image that the taps
+/// read, and where results belong.
+template <class T>
+struct blocked_product {
+  int samples, rows, columns;                  // grid of result pixels
+  int height, width, source_blocks;            // of the source image
+  int step_vertical = 1, step_horizontal = 1;  // source pixels per grid pixel
+  int result_blocks;
+  std::int64_t result_plane;                     // pixels of a result image
+  int result_width;                              // of it
+  int place_vertical = 1, place_horizontal = 1;  // result pixels per grid pixel
+  int place_row = 0, place_column = 0;           // of the grid's first pixel
+  int filter_taps;                               // that a filter has, of which some are used
+  int taps = 0;
+  std::array<blocked_tap, most_taps> tap;
+
+  constexpr int pixels() const { return samples * rows * columns; }
+  constexpr int tiles() const { return (pixels() + blocked_pixels - 1) / blocked_pixels; }
+  /// Tiles whose sources together fit a part of the second cache.
+  constexpr int tiles_per_chunk() const {
+    const std::int64_t bytes = std::int64_t{blocked_pixels} * step_vertical * step_horizontal *
+                               source_blocks * lanes<T> * std::int64_t{sizeof(T)};
+    return int(std::clamp<std::int64_t>((256 << 10) / bytes, 1, tiles()));
+  }
+  constexpr int chunks() const { return (tiles() + tiles_per_chunk() - 1) / tiles_per_chunk(); }
+  constexpr int pairs() const { return (result_blocks + 1) / 2; }
+  /// Parts of the result's channels: more than one where there are few chunks.
+  constexpr int parts() const { return std::min(pairs(), (16 + chunks() - 1) / chunks()); }
+};
+
+template <class T>
+constexpr blocked_product<T> forward_product(const blocked_convolution_extents& e) {
+  blocked_product<T> p{};
+  p.samples = e.samples;
+  p.rows = e.out_height;
+  p.columns = e.out_width;
+  p.height = e.height;
+  p.width = e.width;
+  p.source_blocks = e.in_blocks;
+  p.step_vertical = e.stride_vertical;
+  p.step_horizontal = e.stride_horizontal;
+  p.result_blocks = e.out_blocks;
+  p.result_plane = e.out_plane();
+  p.result_width = e.out_width;
+  p.filter_taps = e.taps();
+  for (int i = 0; i < e.kernel_height; ++i) {
+    for (int j = 0; j < e.kernel_width; ++j)
+      p.tap[std::size_t(p.taps++)] = {i * e.kernel_width + j, i - e.padding_top,
+                                      j - e.padding_left};
+  }
+  return p;
+}
+
+/// Image pixels whose row and column leave the same remainder by the stride are reached by the same
+/// taps: one product for each of these phases.
+template <class T>
+constexpr blocked_product<T> backward_product(const blocked_convolution_extents& e, int phase) {
+  const int a = phase / e.stride_horizontal, b = phase % e.stride_horizontal;
+  blocked_product<T> p{};
+  p.samples = e.samples;
+  p.rows = (e.height - a + e.stride_vertical - 1) / e.stride_vertical;
+  p.columns = (e.width - b + e.stride_horizontal - 1) / e.stride_horizontal;
+  p.height = e.out_height;
+  p.width = e.out_width;
+  p.source_blocks = e.out_blocks;
+  p.result_blocks = e.in_blocks;
+  p.result_plane = e.in_plane();
+  p.result_width = e.width;
+  p.place_vertical = e.stride_vertical;
+  p.place_horizontal = e.stride_horizontal;
+  p.place_row = a;
+  p.place_column = b;
+  p.filter_taps = e.taps();
+  for (int i = 0; i < e.kernel_height; ++i) {
+    const int row = a + e.padding_top - i;
+    if (row % e.stride_vertical != 0) continue;
+    for (int j = 0; j < e.kernel_width; ++j) {
+      const int column = b + e.padding_left - j;
+      if (column % e.stride_horizontal != 0) continue;
+      p.tap[std::size_t(p.taps++)] = {i * e.kernel_width + j, row / e.stride_vertical,
+                                      column / e.stride_horizontal};
+    }
+  }
+  return p;
+}
+
+/// The grid pixels of one tile; those behind the last one are outside of every image.
+template <class T>
+struct blocked_tile_pixels {
+  int count;
+  std::array<std::int64_t, std::size_t(blocked_pixels)> at;  // elements of the result, block 0
+  std::array<const T*, std::size_t(blocked_pixels)> image;   // the source of this sample
+  std::array<int, std::size_t(blocked_pixels)> row, column;  // in the source, before the tap
+};
+
+template <class T>
+void find_pixels(const blocked_product<T>& p, const T* source, int first,
+                 blocked_tile_pixels<T>& tile) {
+  const std::int64_t source_image = std::int64_t{p.source_blocks} * p.height * p.width * lanes<T>;
+  const std::int64_t result_image = p.result_blocks * p.result_plane;
+  const int grid = p.rows * p.columns;
+  tile.count = std::min(blocked_pixels, p.pixels() - first);
+  int n = first / grid, i = first % grid / p.columns, j = first % p.columns;
+  for (int k = 0; k < blocked_pixels; ++k) {
+    const auto at = std::size_t(k);
+    tile.image[at] = source + n * source_image;
+    tile.row[at] = k < tile.count ? i * p.step_vertical : -(1 << 20);
+    tile.column[at] = j * p.step_horizontal;
+    tile.at[at] = n * result_image +
+                  std::int64_t{i * p.place_vertical + p.place_row} * p.result_width +
+                  j * p.place_horizontal + p.place_column;
+    if (k + 1 >= tile.count) continue;
+    if (++j == p.columns) {
+      j = 0;
+      if (++i == p.rows) i = 0, ++n;
+    }
+  }
+}
+
+/// Memory that is asked for while a tile is computed.
+template <class T>
+struct blocked_tile_lines {
+  static constexpr int most = any_blocked_sink<T>::most_arrays * 2 * blocked_pixels;
+  std::array<const void*, std::size_t(most)> at;
+  int count = 0;
+};
+
+/// Accumulates a tile of Blocks blocks whose filters begin at w, `filter` elements apart; writes
+/// [Blocks][blocked_pixels][L].
+template <class T, int Blocks>
+[[gnu::noinline]] void blocked_tile(const blocked_product<T>& p, const blocked_tile_pixels<T>& tile,
+                                    const T* w, std::int64_t filter,
+                                    const blocked_tile_lines<T>& lines, T* result) {
+  constexpr int L = lanes<T>, P = blocked_pixels;
+  vec<T> sum[P][Blocks];
+#pragma GCC unroll 16
+  for (int i = 0; i < P; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < Blocks; ++j) sum[i][j] = vec<T>(T{0});
+  }
+  const std::int64_t plane = std::int64_t{p.height} * p.width * L;
+  const int pieces = std::max(p.taps * p.source_blocks, 1);  // without taps the tile is zero
+  const int share = (lines.count + pieces - 1) / pieces;
+  int asked = 0;
+  for (int t = 0; t < p.taps; ++t) {
+    const blocked_tap tap = p.tap[std::size_t(t)];
+    const T* pixel[P];
+    std::int64_t step[P];
+    for (int i = 0; i < P; ++i) {
+      const int row = tile.row[std::size_t(i)] + tap.row;
+      const int column = tile.column[std::size_t(i)] + tap.column;
+      const bool inside = row >= 0 && row < p.height && column >= 0 && column < p.width;
+      pixel[i] = inside ? tile.image[std::size_t(i)] + (std::int64_t{row} * p.width + column) * L
+                        : zero_pixel<T>.data();
+      step[i] = inside ? plane : 0;
+    }
+    // Pixels that are neighbours in memory need one pointer instead of more than there are
+    // registers.
+    bool neighbours = true;
+    for (int i = 1; i < P; ++i) neighbours &= pixel[i] == pixel[0] + i * L && step[i] == plane;
+    const T* b = w + std::int64_t{tap.filter} * p.source_blocks * L * L;
+    for (int block = 0; block < p.source_blocks; ++block, b += L * L) {
+      for (const int end = std::min(asked + share, lines.count); asked < end; ++asked)
+        __builtin_prefetch(lines.at[std::size_t(asked)], 1, 2);
+      const auto add_channel = [&](int c, auto pixel_at) __attribute__((always_inline)) {
+        vec<T> f[Blocks];
+#pragma GCC unroll 2
+        for (int j = 0; j < Blocks; ++j) {
+          f[j] = load_shared(b + j * filter + c * L);
+          __builtin_prefetch(b + j * filter + (c + L) * L);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < P; ++i) {
+          const vec<T> v(pixel_at(i)[c]);
+#pragma GCC unroll 2
+          for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(v, f[j], sum[i][j]);
+        }
+      };
+      if (neighbours) {
+#pragma GCC unroll 2
+        for (int c = 0; c < L; ++c)
+          add_channel(c, [first = pixel[0]](int i) { return first + i * L; });
+        pixel[0] += plane;
+        continue;
+      }
+#pragma GCC unroll 2
+      for (int c = 0; c < L; ++c) add_channel(c, [&](int i) { return pixel[i]; });
+      for (int i = 0; i < P; ++i) pixel[i] += step[i];
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < P; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < Blocks; ++j) store(result + (j * P + i) * L, sum[i][j]);
+  }
+}
+
+/// Units [first, last) of a product: chunks of tiles, each cut into parts of the result's channels.
+template <class T>
+void multiply_blocks(work_range units, const blocked_product<T>& p, const T* source,
+                     const T* filters, const any_blocked_sink<T>& sink) {
+  constexpr int L = lanes<T>, P = blocked_pixels;
+  const std::int64_t filter = std::int64_t{p.filter_taps} * p.source_blocks * L * L;
+  const int per_chunk = p.tiles_per_chunk(), parts = p.parts();
+  alignas(64) T result[2 * P * L];
+  blocked_tile_pixels<T> tile;
+  blocked_tile_lines<T> lines;
+  // All filters in the second cache: then a tile's pixels stay in the first one.
+  const bool few_filters = filter * p.result_blocks * std::int64_t{sizeof(T)} <= (256 << 10);
+  for (int u = units.first; u < units.last; ++u) {
+    const work_range pairs = part_of(p.pairs(), parts, u % parts);
+    const int first = u / parts * per_chunk, last = std::min(first + per_chunk, p.tiles());
+    const auto one = [&](int pair) {
+      const int block = 2 * pair;
+      const int blocks = std::min(p.result_blocks - block, 2);
+      const T* w = filters + block * filter;
+      lines.count = sink.list_vectors(tile.count, blocks, tile.at.data(), p.result_plane, block,
+                                      lines.at.data(), lines.most);
+      if (blocks == 2)
+        blocked_tile<T, 2>(p, tile, w, filter, lines, result);
+      else
+        blocked_tile<T, 1>(p, tile, w, filter, lines, result);
+      sink.hand_over(result, P, tile.count, blocks, tile.at.data(), p.result_plane, block);
+    };
+    if (few_filters) {
+      for (int t = first; t < last; ++t) {
+        find_pixels(p, source, t * P, tile);
+        for (int pair = pairs.first; pair < pairs.last; ++pair) one(pair);
+      }
+    } else {
+      for (int pair = pairs.first; pair < pairs.last; ++pair) {
+        for (int t = first; t < last; ++t) {
+          find_pixels(p, source, t * P, tile);
+          one(pair);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void blocked_backward(work_range units, const blocked_convolution_extents& e, const T* dy,
+                      const T* packed, const any_blocked_sink<T>& sink) {
+  int before = 0;
+  for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase) {
+    const auto p = backward_product<T>(e, phase);
+    const int own = p.chunks() * p.parts();
+    const work_range part{std::max(units.first - before, 0), std::min(units.last - before, own)};
+    before += own;
+    if (!part.empty()) multiply_blocks(part, p, dy, packed, sink);
+  }
+}
+
+}  // namespace detail
+
+template <class T>
+constexpr int blocked_convolution_units(const blocked_convolution_extents& e) {
+  const auto p = detail::forward_product<T>(e);
+  return p.chunks() * p.parts();
+}
+template <class T>
+constexpr int blocked_input_gradient_units(const blocked_convolution_extents& e) {
+  int n = 0;
+  for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase) {
+    const auto p = detail::backward_product<T>(e, phase);
+    n += p.chunks() * p.parts();
+  }
+  return n;
+}
+
+template <class T, class Sink>
+void blocked_convolution(work_range units, const blocked_convolution_extents& e, const T* x,
+                         const T* packed, const Sink& sink) {
+  detail::multiply_blocks(units, detail::forward_product<T>(e), x, packed,
+                          detail::any_blocked_sink<T>(sink));
+}
+template <class T, class Sink>
+void blocked_input_gradient(work_range units, const blocked_convolution_extents& e, const T* dy,
+                            const T* packed, const Sink& sink) {
+  detail::blocked_backward(units, e, dy, packed, detail::any_blocked_sink<T>(sink));
+}
+
+}  // namespace cella::cpu

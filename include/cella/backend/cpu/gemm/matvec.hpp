@@ -1,0 +1,81 @@
+// Matrix-vector products: y = W x with W row-major (dot products) or column-major (sums of
+// columns). W may be stored in another type than is computed in.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/simd/storage.hpp>
+#include <cstdint>
+
+namespace cella::cpu {
+
+/// y[i] = sum_k w[i * w_row + k] x[k] for `count` (at most lanes<T>) rows, `depth` long.
+template <class T, class S>
+[[gnu::noinline]] vec<T> dot_rows(const S* w, std::int64_t w_row, const T* x, int count,
+                                  int depth) {
+  constexpr int L = lanes<T>, group = L < 8 ? L : 8;
+  const int whole = depth / L * L;
+  vec<T> rows[L];
+#pragma GCC unroll 2
+  for (int first = 0; first < L; first += group) {
+    vec<T> s[group];
+#pragma GCC unroll 8
+    for (int j = 0; j < group; ++j) s[j] = vec<T>(T(0));
+    if (first + group <= count) {
+      const S* p = w + first * w_row;
+      for (int k = 0; k < whole; k += L) {
+        const vec<T> y = load_unaligned(x + k);
+#pragma GCC unroll 8
+        for (int j = 0; j < group; ++j)
+          s[j] = multiply_add(load_stored<T>(p + j * w_row + k), y, s[j]);
+      }
+      if (whole < depth) {
+        const vec<T> y = load_first(x + whole, depth - whole);
+#pragma GCC unroll 8
+        for (int j = 0; j < group; ++j) {
+          s[j] = multiply_add(load_stored<T>(p + j * w_row + whole, depth - whole), y, s[j]);
+        }
+      }
+    } else if (first < count) {
+      for (int j = 0; first + j < count; ++j) {
+        const S* p = w + (first + j) * w_row;
+        vec<T> sum(T(0));
+        for (int k = 0; k < whole; k += L)
+          sum = multiply_add(load_stored<T>(p + k), load_unaligned(x + k), sum);
+        if (whole < depth) {
+          sum = multiply_add(load_stored<T>(p + whole, depth - whole),
+                             load_first(x + whole, depth - whole), sum);
+        }
+        s[j] = sum;
+      }
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < group; ++j) rows[first + j] = s[j];
+  }
+  return sums<T>(rows);
+}
+
+/// y[i] = sum_k w[i + k * w_column] x[k * x_stride] for `count` elements, at most
+/// `Vectors` * lanes<T>; y has room for whole vectors.
+template <class T, int Vectors, class S>
+[[gnu::noinline]] void sum_columns(const S* w, std::int64_t w_column, const S* x,
+                                   std::int64_t x_stride, int count, int depth, T* y) {
+  constexpr int L = lanes<T>;
+  const int last = count - (Vectors - 1) * L;
+  vec<T> sum[Vectors];
+#pragma GCC unroll 8
+  for (int j = 0; j < Vectors; ++j) sum[j] = vec<T>(T(0));
+  for (int k = 0; k < depth; ++k) {
+    const vec<T> factor(static_cast<T>(x[k * x_stride]));
+    const S* p = w + k * w_column;
+#pragma GCC unroll 8
+    for (int j = 0; j + 1 < Vectors; ++j) {
+      sum[j] = multiply_add(load_stored<T>(p + j * L), factor, sum[j]);
+    }
+    sum[Vectors - 1] =
+        multiply_add(load_stored<T>(p + (Vectors - 1) * L, last), factor, sum[Vectors - 1]);
+  }
+#pragma GCC unroll 8
+  for (int j = 0; j < Vectors; ++j) store_unaligned(y + j * L, sum[j]);
+}
+
+}  // namespace cella::cpu

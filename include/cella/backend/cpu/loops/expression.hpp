@@ -1,0 +1,406 @@
+// Fused groups: the operations of a group lifted from the graph into a line of terms, where they
+// read, and the sinks that store what they yield.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cella/backend/cpu/registers/straight_line.hpp>
+#include <cella/backend/cpu/simd/random_numbers.hpp>
+#include <cella/ops/array.hpp>
+#include <cstdint>
+#include <cstring>
+
+namespace cella::cpu {
+
+// ---- lifting
+
+/// The most terms of a line; the fuser makes shorter ones.
+inline constexpr int most_terms = 240;
+
+/// The C++ type of a storage-only element type; void of others.
+template <dtype D>
+using storage_type =
+    typename std::conditional_t<is_storage_only(D), cella::detail::type_of_dtype<D>,
+                                std::type_identity<void>>::type;
+
+/// What a step computes from one element, in the order of computation: values of nodes, and for
+/// those that memory would hold in 16 bits, these values rounded to that.
+struct line_of_nodes {
+  struct entry {
+    node_id node = no_node;
+    bool rounded{};
+    friend constexpr bool operator==(const entry&, const entry&) = default;
+  };
+  std::array<entry, std::size_t(most_terms)> entries{};
+  int count{};
+
+  constexpr int place(entry e) const {
+    for (int k = 0; k < count; ++k) {
+      if (entries[std::size_t(k)] == e) return k;
+    }
+    return -1;
+  }
+  constexpr void add(entry e) { entries[std::size_t(count++)] = e; }
+};
+
+/// Finds the line of nodes that computes some values in step S of program P: from the numbers of a
+/// row, or, for the number `Defined`, that number itself.
+template <class P, int S, node_id Defined = no_node>
+struct line_finder {
+  using program = P;
+  static constexpr const plan_step& s = P::plan.steps[std::size_t(S)];
+  static constexpr auto& g = P::graph;
+
+  static constexpr bool is_anchor(node_id n) {
+    return n == s.accumulated && s.kind != step_kind::elementwise;
+  }
+  static constexpr bool is_row_number(node_id n) { return n != Defined && s.find_stat(n) >= 0; }
+  /// Not computed here: the anchor's value, numbers of a row, what is read, constants.
+  static constexpr bool given(node_id n) {
+    return is_row_number(n) || is_anchor(n) || s.find_read(n) >= 0 ||
+           is<constant_op>(g.nodes[std::size_t(n)]);
+  }
+  /// The node whose value `n` is: reshapes change none.
+  static constexpr node_id value_of(node_id n) {
+    const auto moves = [](const node& x) { return !x.op->pointwise && !is<cast_op>(x); };
+    while (!given(n) && moves(g.nodes[std::size_t(n)])) n = g.operand(n, 0);
+    return n;
+  }
+  /// What is read from memory was rounded when it was written.
+  static constexpr bool rounds(node_id n) {
+    return is_storage_only(g.type(n).element) && (is_anchor(n) || s.find_read(n) < 0);
+  }
+  static constexpr void visit(line_of_nodes& line, node_id n) {
+    n = value_of(n);
+    if (line.place({n, false}) >= 0) return;
+    if (!given(n)) {
+      for (int k = 0; k < g.nodes[std::size_t(n)].operand_count; ++k) visit(line, g.operand(n, k));
+    }
+    line.add({n, false});
+    if (rounds(n)) line.add({n, true});
+  }
+  template <node_id... Results>
+  static constexpr line_of_nodes line = [] {
+    line_of_nodes found;
+    (visit(found, Results), ...);
+    return found;
+  }();
+
+  /// Where the value of `n` stands in a line, as an operand.
+  static constexpr int place(const line_of_nodes& line, node_id n) {
+    n = value_of(n);
+    const int k = line.place({n, rounds(n)});
+    return g.type(n).element == dtype::boolean ? ~k : k;
+  }
+  /// The same as a result, which is rounded when it is stored.
+  static constexpr int place_of_result(const line_of_nodes& line, node_id n) {
+    return line.place({value_of(n), false});
+  }
+};
+
+/// Term K of the line that computes some nodes.
+template <class Finder, int K, node_id... Results>
+consteval auto lift_term() {
+  using P = typename Finder::program;
+  constexpr const plan_step& s = Finder::s;
+  constexpr auto& line = Finder::template line<Results...>;
+  constexpr node_id N = line.entries[std::size_t(K)].node;
+  constexpr const node& n = P::graph.nodes[std::size_t(N)];
+  constexpr dtype E = P::graph.nodes[std::size_t(N)].type.element;
+  constexpr int k = s.find_read(N);
+  if constexpr (line.entries[std::size_t(K)].rounded) {
+    return std::type_identity<rounded<storage_type<E>, line.place({N, false})>>{};
+  } else if constexpr (Finder::is_row_number(N)) {
+    return std::type_identity<row_number<s.find_stat(N)>>{};
+  } else if constexpr (Finder::is_anchor(N)) {
+    return std::type_identity<accumulated>{};
+  } else if constexpr (k >= 0 && s.reads[std::size_t(k < 0 ? 0 : k)].factor >= 0) {
+    constexpr const operand_read &a = s.reads[std::size_t(k)], &b = s.reads[std::size_t(k + 1)];
+    return std::type_identity<short_product<k, a.how, b.how, a.depth, a.along, b.along>>{};
+  } else if constexpr (k >= 0) {
+    return std::type_identity<operand_at<k, s.reads[std::size_t(k)].how, storage_type<E>>>{};
+  } else if constexpr (is<constant_op>(n)) {
+    constexpr double value = n.attributes.template as<constant_op::options>().value;
+    return std::type_identity<literal<std::bit_cast<std::uint64_t>(value)>>{};
+  } else if constexpr (is<cast_op>(n)) {
+    return std::type_identity<converted<Finder::place(line, P::graph.operand(N, 0))>>{};
+  } else {
+    using op = op_of<P::graph.nodes[std::size_t(N)].op>;
+    return []<int... I>(std::integer_sequence<int, I...>) {
+      if constexpr (requires { typename op::options; }) {
+        return std::type_identity<
+            operation_with_options<op, P, N, Finder::place(line, P::graph.operand(N, I))...>>{};
+      } else {
+        using form = std::conditional_t<P::root::fast_math, fast<op>, op>;
+        return std::type_identity<
+            operation<form, Finder::place(line, P::graph.operand(N, I))...>>{};
+      }
+    }
+    (std::make_integer_sequence<int, int(n.operand_count)>{});
+  }
+}
+/// Bytes of a result that few caches hold until another step reads it.
+inline constexpr std::int64_t beyond_caches = 32 << 20;
+
+/// Whether step `s` stores its result `n` past the caches: one that is so large, whose vectors are
+/// aligned, and which is not updated in its place, where it was just read.
+constexpr bool passes_caches(const plan_step& s, const tensor_type& type, node_id n, int lanes) {
+  if (type.bytes() < beyond_caches || is_storage_only(type.element)) return false;
+  const auto end = s.outputs.begin() + s.output_count;
+  const auto found =
+      std::find_if(s.outputs.begin(), end, [&](const step_output& o) { return o.value == n; });
+  if (found == end || found->part || found->summed || found->at.space != arena_space) return false;
+  for (int k = 0; k < s.read_count; ++k) {
+    if (s.reads[std::size_t(k)].at == found->at) return false;
+  }
+  for (const buffer_ref& in : s.in) {
+    if (in == found->at) return false;
+  }
+  const bool plain = s.arrangement == layout::plain;
+  const int rank = type.rank();
+  switch (s.kind) {
+    case step_kind::elementwise:
+      return !plain || (rank <= max_loops && type[rank - 1] % lanes == 0);
+    case step_kind::rows:
+      return s.as<rows_step>().width % lanes == 0;
+    case step_kind::softmax:
+      return plain && type[rank - 1] % lanes == 0;
+    case step_kind::batch_norm:
+    case step_kind::batch_norm_gradient:
+    case step_kind::max_unpool:
+      return s.arrangement == layout::blocked;
+    case step_kind::scatter:
+      return type.shape.size(1, rank) % lanes == 0;
+    default:
+      return false;
+  }
+}
+
+template <class Finder, bool Stored, node_id... Results>
+consteval auto lift() {
+  using P = typename Finder::program;
+  constexpr auto& line = Finder::template line<Results...>;
+  return []<int... K>(std::integer_sequence<int, K...>) {
+    return std::type_identity<straight_line<
+        terms<typename decltype(lift_term<Finder, K, Results...>())::type...>,
+        result<Stored ? Finder::place_of_result(line, Results) : Finder::place(line, Results),
+               storage_type<P::graph.nodes[std::size_t(Results)].type.element>,
+               Stored && passes_caches(Finder::s, P::graph.type(Results), Results,
+                                       lanes<element<P::element_type>>)>...>>{};
+  }
+  (std::make_integer_sequence<int, int(line.count)>{});
+}
+/// The line that computes the value of a node in step S of program P, as operations see it.
+template <class P, int S, node_id N>
+using line_of = typename decltype(lift<line_finder<P, S>, false, N>())::type;
+/// The line that computes number N of a row; of a sum, what is summed.
+template <class P, int S, node_id N>
+using line_of_row_number = typename decltype(lift<line_finder<P, S, N>, false, N>())::type;
+
+template <class P, int S>
+consteval auto lift_outputs() {
+  constexpr auto& s = P::plan.steps[std::size_t(S)];
+  return []<std::size_t... K>(std::index_sequence<K...>) {
+    return lift<line_finder<P, S>, true, s.outputs[K].value...>();
+  }
+  (std::make_index_sequence<std::size_t(s.output_count)>{});
+}
+/// The line that computes all that step S writes.
+template <class P, int S>
+using line_of_outputs = typename decltype(lift_outputs<P, S>())::type;
+
+// ---- where expressions read and write
+
+/// Random numbers at `element` and following, of the stream whose key is operand K at `p`.
+template <int K, class T>
+[[gnu::always_inline]] inline vec<T> drawn_at(const void* p, std::int64_t element) {
+  std::uint64_t key;
+  std::memcpy(&key, p, sizeof key);
+  return uniform_vector<T, K>(key, element);
+}
+
+/// Addresses of the values that a group reads and writes. What is stored in another type than T
+/// lies there all the same.
+template <class T, int Reads, int Writes>
+struct addresses {
+  std::array<const T*, std::size_t(Reads)> in{};
+  std::array<T*, std::size_t(Writes)> out{};
+
+  /// Lists the arrays that a line reads or writes where its result belongs; returns their number.
+  template <class Line>
+  int list_in_step(const T** to, int most) const {
+    int count = 0;
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      if (count < most && (Line::reads_in_step >> k & 1u)) to[count++] = in[k];
+    }
+    for (const T* array : out) {
+      // What is updated in its place was read already.
+      if (count < most && std::find(to, to + count, array) == to + count) to[count++] = array;
+    }
+    return count;
+  }
+};
+
+/// What terms see of a kernel whose results are lane vectors (the batch in the lanes).
+template <class T, int Reads, int Writes>
+struct lanes_cursor {
+  const addresses<T, Reads, Writes>& a;
+  vec<T> value;
+  std::int64_t element;  // lane vector of the result
+  int channel;
+
+  vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
+  template <int K, access How, class S>
+  vec<T> read() const {
+    static_assert(std::is_void_v<S>);
+    const T* p = a.in[std::size_t(K)];
+    if constexpr (How == access::same)
+      return load(p + element * lanes<T>);
+    else if constexpr (How == access::row)
+      return vec<T>(p[channel]);
+    else
+      return vec<T>(*p);
+  }
+};
+
+/// The same for plain results, `count` at consecutive offsets.
+template <class T, int Reads, int Writes>
+struct plain_cursor {
+  const addresses<T, Reads, Writes>& a;
+  vec<T> value;
+  std::int64_t offset;
+  int row, column, count;
+
+  vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
+  template <int K, access How, class S>
+  vec<T> read() const {
+    const auto* p = elements_at<S>(a.in[std::size_t(K)]);
+    if constexpr (How == access::same)
+      return some(p + offset);
+    else if constexpr (How == access::row)
+      return vec<T>(static_cast<T>(p[row]));
+    else if constexpr (How == access::column)
+      return some(p + column);
+    else if constexpr (How == access::drawn)
+      return drawn_at<K, T>(p, offset);
+    else
+      return vec<T>(static_cast<T>(*p));
+  }
+  vec<T> some(const auto* p) const {
+    return count == lanes<T> ? load_stored<T>(p) : load_stored<T>(p, count);
+  }
+};
+
+/// What terms see of a kernel whose results are vectors of a block of channels.
+template <class T, int Reads, int Writes>
+struct blocked_cursor {
+  const addresses<T, Reads, Writes>& a;
+  vec<T> value;
+  std::int64_t element;  // vector of the result
+  int block;             // of channels
+
+  vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
+  template <int K, access How, class S>
+  vec<T> read() const {
+    static_assert(std::is_void_v<S>);
+    const T* p = a.in[std::size_t(K)];
+    if constexpr (How == access::same)
+      return load(p + element * lanes<T>);
+    else if constexpr (How == access::row)
+      return load_unaligned(p + block * lanes<T>);
+    else
+      return vec<T>(*p);
+  }
+};
+
+// ---- sinks: the epilogues of kernels
+
+/// Values in the lanes that no sample fills are stored as zeros, so that sums over the batch need
+/// not look. `from` is the first lane vector with such lanes; none if the batch fills them.
+struct dead_lanes {
+  std::int64_t from;
+  unsigned live;
+};
+
+/// For kernels that yield lane vectors. All values are computed before the first is stored: a
+/// result may replace a value that another one reads.
+template <class T, int Reads, bool Ragged, class Line>
+struct lanes_sink {
+  addresses<T, Reads, Line::results> a;
+  dead_lanes dead{};
+
+  [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int channel) const {
+    const lanes_cursor<T, Reads, Line::results> c{a, value, element, channel};
+    const auto y = Line::evaluate(c);
+    for (std::size_t k = 0; k < y.size(); ++k) {
+      store(a.out[k] + element * lanes<T>,
+            Ragged && element >= dead.from ? keep(dead.live, y[k]) : y[k]);
+    }
+  }
+};
+
+/// For kernels that yield vectors of channels: (value, element, block).
+template <class T, int Reads, class Line>
+struct blocked_sink {
+  addresses<T, Reads, Line::results> a;
+
+  int list_arrays(const T** to, int most) const { return a.template list_in_step<Line>(to, most); }
+
+  [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int block) const {
+    const blocked_cursor<T, Reads, Line::results> c{a, value, element, block};
+    const auto y = Line::evaluate(c);
+    Line::store_vectors(y, [&](std::size_t k) { return a.out[k] + element * lanes<T>; });
+  }
+};
+
+/// For pooling in registers: also stores which corner was the largest, if somebody asks.
+template <class T, class Sink, bool Corners>
+struct pooled_sink {
+  Sink values;
+  std::uint16_t* corners;
+
+  template <class Bits>
+  [[gnu::always_inline]] void operator()(vec<T> value, const Bits& where, std::int64_t element,
+                                         int channel) const {
+    values(value, element, channel);
+    if constexpr (Corners) {
+      for (std::size_t k = 0; k < 4; ++k)
+        corners[element * 4 + std::int64_t(k)] = static_cast<std::uint16_t>(where[k]);
+    }
+  }
+};
+
+/// For kernels that yield runs of plain results: (value, offset, count), or with row and column.
+template <class T, int Reads, class Line>
+struct plain_sink {
+  addresses<T, Reads, Line::results> a;
+
+  /// Where the kernel may store its results itself, since nothing follows from them.
+  T* target() const requires(Line::is_accumulated) { return a.out[0]; }
+
+  int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to,
+                int most) const {
+    std::array<const T*, std::size_t(Reads) + Line::results> arrays;
+    const int known = a.template list_in_step<Line>(arrays.data(), int(arrays.size()));
+    int count = 0;
+    for (int k = 0; k < known; ++k) {
+      const T* row = arrays[std::size_t(k)] + offset;
+      for (const int end = std::min(most, count + height); count < end; row += row_step)
+        to[count++] = row;
+    }
+    return count;
+  }
+
+  [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t offset, int count) const {
+    (*this)(value, offset, 0, 0, count);
+  }
+  [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t offset, int row, int column,
+                                         int count) const {
+    const plain_cursor<T, Reads, Line::results> c{a, value, offset, row, column, count};
+    const auto y = Line::evaluate(c);
+    Line::store(a.out, y, count, [&](std::size_t) { return offset; });
+  }
+};
+
+}  // namespace cella::cpu

@@ -1,0 +1,189 @@
+// Which values carry the batch along their first axis, and in which layout a program works.
+#pragma once
+
+#include <cella/backend/cpu/plan/blocked.hpp>
+#include <cella/ops/convolution.hpp>
+#include <cella/ops/matmul.hpp>
+#include <cella/ops/pooling.hpp>
+#include <cella/ops/slicing.hpp>
+#include <cella/ops/softmax.hpp>
+#include <cella/plan/plan.hpp>
+#include <cella/plan/product_form.hpp>
+
+namespace cella {
+
+/// The batch of a graph: the first extent of its first argument; 0 if it has none.
+constexpr int batch_of(const graph& g) {
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    if (g.inputs[i].role != input_role::argument) continue;
+    const tensor_type t = g.type(g.input(int(i)));
+    return t.rank() ? t[0] : 0;
+  }
+  return 0;
+}
+
+namespace detail {
+
+/// Whether `n` keeps samples apart along its first axis, given that for its operands.
+constexpr bool keeps_samples(const graph& g, node_id n, const flags& batched) {
+  const node& x = g.nodes[std::size_t(n)];
+  auto is_batched = [&](int i) { return batched[std::size_t(g.operand(n, i))] != 0; };
+  const attributes& o = x.attributes;
+  if (x.op == &get_info_of) return is_batched(0);
+  if (x.op->pointwise) {
+    bool any = false;
+    for (int i = 0; i < x.operand_count; ++i) {
+      const node& operand = g.nodes[std::size_t(g.operand(n, i))];
+      if (is_batched(i))
+        any = true;
+      else if (is<constant_op>(operand))
+        continue;
+      else if (!is<broadcast_op>(operand) ||
+               operand.attributes.as<broadcast_op::options>().axes[0] == 0)
+        return false;
+    }
+    return any;
+  }
+  if (x.operand_count == 0 || !is_batched(0)) {
+    // The weight gradient and dy W have their batched operand first; x W^T with a batched right
+    // operand does not occur in the lanes.
+    return false;
+  }
+  if (is<broadcast_op>(x)) return o.as<broadcast_op::options>().axes[0] == 0;
+  if (is<sum_op>(x) || is<max_op>(x) || is<prod_op>(x)) return (o.as<axes_options>().axes & 1) == 0;
+  if (is<matmul_op>(x)) {
+    const auto m = o.as<matmul_op::options>();
+    return m.result[0] == m.a[0] && (!is_batched(1) || m.b[0] == m.a[0]);
+  }
+  if (is<convolution_op>(x) || is<convolution_input_gradient_op>(x)) return !is_batched(1);
+  if (is<convolution_weight_gradient_op>(x)) return false;
+  if (is<transpose_op>(x)) return o.as<transpose_op::options>().permutation[0] == 0;
+  if (is<softmax_op>(x) || is<log_softmax_op>(x)) return o.as<axis_options>().axis != 0;
+  if (is<argmax_op>(x)) return o.as<argmax_op::options>().axis != 0;
+  if (is<cumsum_op>(x)) return o.as<cumsum_op::options>().axis != 0;
+  if (is<concat_op>(x)) return o.as<concat_op::options>().axis != 0;
+  return true;  // reshape, slices, pooling, cross_entropy, one_hot, cast: checked by the extent
+                // below
+}
+
+}  // namespace detail
+
+/// For each node: whether its first axis is the batch, sample by sample.
+constexpr flags batched_values(const graph& g) {
+  flags batched(g.nodes.size(), 0);
+  const int n = batch_of(g);
+  if (n == 0) return batched;
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    const tensor_type t = g.type(g.input(int(i)));
+    batched[std::size_t(g.input(int(i)))] =
+        g.inputs[i].role == input_role::argument && t.rank() && t[0] == n;
+  }
+  for (node_id id : g.regions[0].nodes) {
+    const node& x = g.nodes[std::size_t(id)];
+    if (x.op == &input_info_of || !detail::keeps_samples(g, id, batched)) continue;
+    const tensor_type t = x.result_count ? g.result_type(id, 0) : x.type;
+    batched[std::size_t(id)] = t.rank() > 0 && t[0] == n;
+  }
+  return batched;
+}
+
+namespace detail {
+
+/// Whether kernels of the lanes compute everything: they know one vector for each sample, so that
+/// sequences stay as they are; regions of control nodes, parts of tensors and numbers of 16 bits
+/// are plain. Without a product, a convolution or pooling nothing gains by it, and packing would be
+/// paid for nothing.
+constexpr bool fits_lanes(const graph& g) {
+  bool gains = false;
+  for (node_id id : g.regions[0].nodes) {
+    const node& x = g.nodes[std::size_t(id)];
+    const bool takes_apart = is<slice_op>(x) || is<concat_op>(x) || is<scatter_slice_op>(x);
+    if (x.op->kind == op_kind::control || takes_apart || is_storage_only(x.type.element))
+      return false;
+    if (is<matmul_op>(x) && x.type.rank() > 2) return false;
+    gains |= is<convolution_op>(x) || is<matmul_op>(x) || is<max_pool_op>(x);
+  }
+  return gains && batch_of(g) > 0;
+}
+/// Whether products are narrow and samples enough: in the lanes weights are read once for each
+/// vector of samples, and lanes without a sample are wasted.
+constexpr bool wants_lanes(const graph& g, int lanes) {
+  if (batch_of(g) * 2 < lanes) return false;
+  for (node_id id : g.regions[0].nodes) {
+    if (!is<matmul_op>(g.nodes[std::size_t(id)])) continue;
+    // A weight that is wide in both directions; a weight gradient's depth is the batch.
+    const product_form f = form_of_product(g, id);
+    if (f.fits && std::min(f.columns, f.depth) > 512) return false;
+  }
+  return true;
+}
+/// What the convolutions of a program cost if its layout is `a`: each by the fastest kernel there,
+/// or by the plain one if it has none.
+constexpr double cost_of_convolutions(const graph& g, layout a, dtype element, int lanes) {
+  using algorithm = convolution_algorithm;
+  double sum = 0;
+  for (node_id id : g.regions[0].nodes) {
+    const node& x = g.nodes[std::size_t(id)];
+    if (!is_convolution(x) || x.type.element != element) continue;
+    const convolution_shape s = shape_of_convolution(g, id, element, lanes);
+    const convolution_pass p = pass_of(x);
+    if (a == layout::blocked && has_kernel(algorithm::direct, s, p))
+      sum += convolution_cost(choose_in_blocks(s, p, algorithm::modelled), s, p);
+    else if (a == layout::lanes && has_kernel(algorithm::lanes, s, p))
+      sum += convolution_cost(algorithm::lanes, s, p);
+    else
+      sum += convolution_cost(algorithm::plain, s, p);
+    // To a plain kernel and back.
+    if (a == layout::blocked && !has_kernel(algorithm::direct, s, p))
+      sum += 2 * (s.image_size() + s.result_size()) * double(size_of(element)) /
+             tuning::machine.copies;
+  }
+  return sum;
+}
+constexpr bool pools(const graph& g) {
+  for (node_id id : g.regions[0].nodes) {
+    if (is<max_pool_op>(g.nodes[std::size_t(id)])) return true;
+  }
+  return false;
+}
+
+}  // namespace detail
+
+/// The layout of a program: of those that have kernels for it, the one in which its convolutions
+/// are fastest (convolution_cost.hpp), or that of `forced` if it can be. `lanes` is the number of
+/// lanes of the program's element type.
+constexpr layout choose_layout(const graph& g, dtype element, int lanes,
+                               convolution_algorithm forced = convolution_algorithm::modelled) {
+  using algorithm = convolution_algorithm;
+  const bool blocks = wants_blocks(g, lanes), fits = detail::fits_lanes(g);
+  if (forced == algorithm::plain) return layout::plain;
+  if (forced == algorithm::lanes && fits) return layout::lanes;
+  if ((forced == algorithm::direct || forced == algorithm::minimal) && blocks)
+    return layout::blocked;
+  const bool narrow = fits && detail::wants_lanes(g, lanes);
+  // Pooling in the registers of a convolution is a kernel of the lanes.
+  layout best = narrow && detail::pools(g) ? layout::lanes : layout::plain;
+  double least = detail::cost_of_convolutions(g, best, element, lanes);
+  // Without convolutions all cost nothing: then narrow products go into the lanes.
+  for (const layout a : {layout::lanes, layout::blocked}) {
+    if (a == best || !(a == layout::lanes ? narrow : blocks)) continue;
+    const double cost = detail::cost_of_convolutions(g, a, element, lanes);
+    if (cost <= least) best = a, least = cost;
+  }
+  return best;
+}
+
+/// Whether a step only moves a value into another layout or place.
+constexpr bool is_conversion(step_kind k) {
+  return k == step_kind::pack || k == step_kind::unpack || k == step_kind::border ||
+         k == step_kind::pack_blocks || k == step_kind::unpack_blocks || k == step_kind::copy;
+}
+/// Whether output k of a step has the batch in the lanes, given which values carry the batch.
+constexpr bool writes_lanes(const flags& batched, const plan_step& s, int k) {
+  if (s.arrangement != layout::lanes || s.kind == step_kind::generic) return false;
+  if (is_conversion(s.kind)) return true;
+  if (s.kind == step_kind::cross_entropy) return k > 0;
+  return batched[std::size_t(s.accumulated >= 0 ? s.accumulated : s.anchor)] != 0;
+}
+
+}  // namespace cella

@@ -1,0 +1,33 @@
+// The vector registers of the instruction set that is compiled for. Plans, cost models and kernels
+// all take their lanes and tiles from here; backend/cpu/simd/simd.hpp holds the vector type to it.
+#pragma once
+
+#include <cella/graph/dtype.hpp>
+
+namespace cella {
+
+/// Bytes of a vector register.
+#if defined(__AVX512F__)
+inline constexpr int register_bytes = 64;
+#elif defined(__AVX__)
+inline constexpr int register_bytes = 32;
+#else
+inline constexpr int register_bytes = 16;
+#endif
+
+/// How many vector registers there are if they have so many bytes.
+constexpr int vector_registers_of([[maybe_unused]] int bytes) {
+#if defined(__aarch64__)
+  return 32;
+#else
+  return bytes == 64 ? 32 : 16;
+#endif
+}
+
+/// Elements of a vector register.
+template <dtype Element>
+constexpr int lanes_of() {
+  return register_bytes / int(size_of(Element));
+}
+
+}  // namespace cella

@@ -1,0 +1,123 @@
+// Rows of a table by index: reading them, and adding to them.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/simd/simd.hpp>
+#include <cella/backend/work_range.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace cella::cpu {
+
+/// A table of `rows` rows of `width` elements, and `count` rows beside it, each with an index.
+struct indexed_rows {
+  std::int64_t rows{}, width{}, count{};
+};
+
+/// Units of work: rows.
+constexpr int gather_units(const indexed_rows& e);
+/// Units of work: stretches of columns, of which each thread takes neighbours; and bytes of scratch
+/// for each thread.
+constexpr int scatter_units(const indexed_rows& e);
+constexpr std::int64_t scatter_scratch(const indexed_rows& e);
+
+/// y[i] = table[indices[i]]; NaN where the table has no such row.
+template <class T, class Index>
+void gather_rows(work_range units, const indexed_rows& e, const T* table, const Index* indices,
+                 T* y);
+
+/// table = 0, then table[indices[i]] += x[i] in the order of i; rows that the table lacks are
+/// dropped. `Past`: what is not added to is stored past the caches; rows are whole vectors.
+template <bool Past = false, class T, class Index>
+void scatter_rows(work_range units, const indexed_rows& e, const T* x, const Index* indices,
+                  T* table, std::byte* scratch);
+
+namespace detail {
+
+inline constexpr std::int64_t elements_of_gather = 4096;  // of a unit, or one row
+inline constexpr std::int64_t columns_of_scatter = 64;
+
+constexpr std::int64_t rows_of_gather(const indexed_rows& e) {
+  return std::max<std::int64_t>(1, elements_of_gather / std::max<std::int64_t>(1, e.width));
+}
+/// Whether the sums are of single numbers, and the loops over a row would take most of the time.
+constexpr bool counts(const indexed_rows& e) { return e.width == 1; }
+
+}  // namespace detail
+
+constexpr int gather_units(const indexed_rows& e) {
+  const std::int64_t each = detail::rows_of_gather(e);
+  return int((e.count + each - 1) / each);
+}
+constexpr int scatter_units(const indexed_rows& e) {
+  constexpr std::int64_t each = detail::columns_of_scatter;
+  return int((e.width + each - 1) / each);
+}
+constexpr std::int64_t scatter_scratch(const indexed_rows& e) {
+  return detail::counts(e) ? 0 : e.rows;
+}
+
+template <class T, class Index>
+void gather_rows(work_range units, const indexed_rows& e, const T* table, const Index* indices,
+                 T* y) {
+  const std::int64_t each = detail::rows_of_gather(e);
+  const std::int64_t last = std::min(e.count, units.last * each);
+  for (std::int64_t i = units.first * each; i < last; ++i) {
+    const auto r = static_cast<std::int64_t>(indices[i]);
+    if (r >= 0 && r < e.rows) {
+      std::memcpy(y + i * e.width, table + r * e.width, std::size_t(e.width) * sizeof(T));
+    } else {
+      std::fill_n(y + i * e.width, e.width, T(std::numeric_limits<float>::quiet_NaN()));
+    }
+  }
+}
+
+template <bool Past, class T, class Index>
+void scatter_rows(work_range units, const indexed_rows& e, const T* x, const Index* indices,
+                  T* table, std::byte* scratch) {
+  constexpr int L = lanes<T>;
+  if (detail::counts(e)) {
+    std::fill_n(table, e.rows, T(0));
+    for (std::int64_t i = 0; i < e.count; ++i) {
+      const auto r = static_cast<std::int64_t>(indices[i]);
+      if (r >= 0 && r < e.rows) table[r] += x[i];
+    }
+    return;
+  }
+  const std::int64_t first = units.first * detail::columns_of_scatter;
+  const std::int64_t last = std::min(e.width, units.last * detail::columns_of_scatter);
+  // What whole vectors leave over is added number by number and not masked: a row that was just
+  // added to is read again from the stores under way, which must be as wide as the reads.
+  const std::int64_t whole = first + (last - first) / L * L;
+  const auto put = [&](T* to, auto value) {
+    for (std::int64_t j = first; j < whole; j += L) store_vector<Past>(to + j, value(j));
+  };
+  const vec<T> zero(T(0));
+  // The first row of an index is stored, so that the table need not be zeroed and read again.
+  std::memset(scratch, 0, std::size_t(e.rows));
+  for (std::int64_t i = 0; i < e.count; ++i) {
+    const auto r = static_cast<std::int64_t>(indices[i]);
+    if (r < 0 || r >= e.rows) continue;
+    const T* const from = x + i * e.width;
+    T* const to = table + r * e.width;
+    if (scratch[r] == std::byte{0}) {
+      scratch[r] = std::byte{1};
+      put(to, [&](std::int64_t j) { return zero + load_unaligned(from + j); });
+      for (std::int64_t j = whole; j < last; ++j) to[j] = T(0) + from[j];
+    } else {
+      for (std::int64_t j = first; j < whole; j += L)
+        store_unaligned(to + j, load_unaligned(to + j) + load_unaligned(from + j));
+      for (std::int64_t j = whole; j < last; ++j) to[j] += from[j];
+    }
+  }
+  for (std::int64_t r = 0; r < e.rows; ++r) {
+    if (scratch[r] != std::byte{0}) continue;
+    T* const to = table + r * e.width;
+    put(to, [&](std::int64_t) { return zero; });
+    std::fill(to + whole, to + last, T(0));
+  }
+}
+
+}  // namespace cella::cpu

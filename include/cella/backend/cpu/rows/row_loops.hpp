@@ -1,0 +1,136 @@
+// Row by row: sums of a row, numbers that follow from them, then the elementwise operations that
+// use both. A row is read from memory once; the further passes over it find it in a cache.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/loops/expression.hpp>
+#include <cella/backend/work_range.hpp>
+
+namespace cella::cpu {
+
+struct row_extents {
+  std::int64_t rows{}, width{};
+  std::int64_t unit_rows = 1;  ///< of one unit of work
+};
+
+/// How a number of a row is computed by a line: as the sum of its value over the row, or from other
+/// numbers.
+template <class Line, bool Sums>
+struct row_number_of {
+  using line = Line;
+  static constexpr bool sums = Sums;
+};
+template <class... Numbers>
+struct row_numbers {};
+/// What is written of a result: each element of the row, one number for the row, or the sum over
+/// the rows of a unit of work, [units][width].
+enum class row_form { each, once, summed };
+/// The line that computes all results, and what is written of each.
+template <class Line, row_form... Forms>
+struct row_outputs {};
+
+/// What terms see of a row, at `count` elements of it: all lanes where they are `Whole`.
+template <class T, int Reads, int Writes, int Numbers, bool Whole>
+struct row_cursor {
+  const addresses<T, Reads, Writes>& a;
+  const std::array<vec<T>, std::size_t(Numbers)>& numbers;
+  std::int64_t row, column, element;
+  int count;
+
+  [[gnu::always_inline]] vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
+  template <int K, access How, class S>
+  [[gnu::always_inline]] vec<T> read() const {
+    static_assert(std::is_void_v<S>);
+    const T* p = a.in[std::size_t(K)];
+    if constexpr (How == access::same)
+      return some(p + element);
+    else if constexpr (How == access::column)
+      return some(p + column);
+    else if constexpr (How == access::drawn)
+      return drawn_at<K, T>(p, element);
+    else if constexpr (How == access::row)
+      return vec<T>(p[row]);
+    else
+      return vec<T>(*p);
+  }
+  [[gnu::always_inline]] vec<T> some(const T* p) const {
+    if constexpr (Whole)
+      return load_unaligned(p);
+    else
+      return load_first(p, count);
+  }
+};
+
+/// Units of work: some rows each.
+constexpr int row_units(const row_extents& e) {
+  return int((e.rows + e.unit_rows - 1) / e.unit_rows);
+}
+
+/// Numbers are computed in their order. Sums over rows depend on the extents alone. All outputs of
+/// some elements are computed before the first is stored.
+template <class T, int Reads, int Writes, class... Numbers, class Line, row_form... Forms>
+[[gnu::noinline]] void row_loops(work_range units, const row_extents e,
+                                 const addresses<T, Reads, Writes> a, row_numbers<Numbers...>,
+                                 row_outputs<Line, Forms...>) {
+  constexpr std::array forms{Forms...};
+  constexpr int L = lanes<T>, numbers = int(sizeof...(Numbers));
+  const std::int64_t whole = e.width / L * L;
+  const int rest = int(e.width - whole);
+  const std::int64_t end = std::min(e.rows, units.last * e.unit_rows);
+  for (std::int64_t row = units.first * e.unit_rows; row < end; ++row) {
+    const std::int64_t first = row * e.width, unit = row / e.unit_rows;
+    const std::int64_t sums = unit * e.width;
+    const bool adds = row > unit * e.unit_rows;  // to the sums of earlier rows
+    std::array<vec<T>, std::size_t(numbers)> known;
+    const auto at = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
+      return row_cursor<T, Reads, Writes, numbers, Whole>{a, known, row, i, first + i, count};
+    };
+    const auto find = [&]<class Number>(Number) __attribute__((always_inline)) {
+      using line = typename Number::line;
+      if constexpr (Number::sums) {
+        vec<T> total(T(0));
+        for (std::int64_t i = 0; i < whole; i += L)
+          total = total + line::evaluate(at.template operator()<true>(i, L))[0];
+        if (rest) {
+          total = total + keep(first_bits(rest),
+                               line::evaluate(at.template operator()<false>(whole, rest))[0]);
+        }
+        return vec<T>(sum(total));
+      } else {
+        return line::evaluate(at.template operator()<false>(0, 1))[0];
+      }
+    };
+    std::size_t k = 0;
+    ((known[k++] = find(Numbers{})), ...);
+
+    const auto write = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
+      const auto y = Line::evaluate(at.template operator()<Whole>(i, count));
+#pragma GCC unroll 16
+      for (std::size_t o = 0; o < forms.size(); ++o) {
+        if (forms[o] == row_form::once) continue;
+        const bool summed = forms[o] == row_form::summed;
+        T* const to = a.out[o] + (summed ? sums : first) + i;
+        vec<T> v = y[o];
+        if (summed && adds) v = v + (Whole ? load_unaligned(to) : load_first(to, count));
+        if constexpr (Whole) {
+          if (Line::past_caches[o])
+            store_past_caches(to, v);
+          else
+            store_unaligned(to, v);
+        } else {
+          store_first(to, count, v);
+        }
+      }
+    };
+    for (std::int64_t i = 0; i < whole; i += L) write.template operator()<true>(i, L);
+    if (rest) write.template operator()<false>(whole, rest);
+    if constexpr (((Forms == row_form::once) || ...)) {
+      const auto y = Line::evaluate(at.template operator()<false>(0, 1));
+      for (std::size_t o = 0; o < forms.size(); ++o) {
+        if (forms[o] == row_form::once) store_first(a.out[o] + row, 1, y[o]);
+      }
+    }
+  }
+}
+
+}  // namespace cella::cpu

@@ -1,0 +1,133 @@
+// Softmax and its logarithm along one axis.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/rows/softmax_rows.hpp>
+
+namespace cella::cpu {
+
+/// A tensor [outer][extent][inner], normalized along the middle axis.
+struct softmax_extents {
+  std::int64_t outer = 1;
+  int extent = 1;
+  std::int64_t inner = 1;
+};
+
+namespace detail {
+
+/// Vectors of neighbouring lines that are normalized together where the axis is not the last one.
+inline constexpr int softmax_vectors = 4;
+
+template <class T>
+constexpr std::int64_t softmax_pieces(const softmax_extents& e) {
+  constexpr int width = softmax_vectors * lanes<T>;
+  return (e.inner + width - 1) / width;
+}
+
+/// A row of neighbours. Three passes over what a cache holds; memory is read and written once, and
+/// fetched while exponentials are computed: the next row, and the place of this one's result. The
+/// exponentials are kept there, or, where results are stored past the caches, in `powers`.
+template <bool Logarithm, bool Past, class T>
+void softmax_row(const T* x, int n, T* powers, T* y) {
+  constexpr int L = lanes<T>;
+  const int whole = n / L * L, rest = n - whole;
+  const T top = largest(x, n);
+  const vec<T> offset(top);
+  if constexpr (!Past) powers = y;
+  vec<T> total(T(0));
+  for (int j = 0; j < whole; j += L) {
+    __builtin_prefetch(x + n + j);
+    const vec<T> p = exponential<T>(load_unaligned(x + j) - offset);
+    total = total + p;
+    if constexpr (!Logarithm)
+      store_unaligned(powers + j, p);
+    else if constexpr (!Past)
+      __builtin_prefetch(y + j, 1);
+  }
+  if (rest) {
+    const vec<T> p = keep(first_bits(rest), exponential<T>(load_first(x + whole, rest) - offset));
+    total = total + p;
+    if constexpr (!Logarithm) store_first(powers + whole, rest, p);
+  }
+  const T power_sum = sum(total);
+  const vec<T> factor(T(1) / power_sum), logarithm_of_sum(std::log(power_sum));
+  const auto finish = [&](vec<T> v) {
+    if constexpr (Logarithm)
+      return (v - offset) - logarithm_of_sum;
+    else
+      return v * factor;
+  };
+  const T* const from = Logarithm ? x : powers;
+  for (int j = 0; j < whole; j += L) store_vector<Past>(y + j, finish(load_unaligned(from + j)));
+  if (rest) store_first(y + whole, rest, finish(load_first(from + whole, rest)));
+}
+
+/// `columns` neighbouring lines, at most `softmax_vectors` vectors, whose elements lie `stride`
+/// apart.
+template <bool Logarithm, class T>
+void softmax_columns(const T* x, int extent, std::int64_t stride, int columns, T* y) {
+  constexpr int L = lanes<T>;
+  const int vectors = (columns + L - 1) / L;
+  const auto count = [&](int v) { return std::min(L, columns - v * L); };
+  vec<T> top[softmax_vectors], total[softmax_vectors], factor[softmax_vectors];
+  for (int v = 0; v < vectors; ++v) {
+    top[v] = vec<T>(-std::numeric_limits<T>::infinity());
+    total[v] = vec<T>(T(0));
+  }
+  for (int i = 0; i < extent; ++i) {
+    for (int v = 0; v < vectors; ++v)
+      top[v] = maximum(top[v], load_first(x + i * stride + v * L, count(v)));
+  }
+  for (int i = 0; i < extent; ++i) {
+    for (int v = 0; v < vectors; ++v) {
+      const std::int64_t at = i * stride + v * L;
+      const vec<T> p = exponential<T>(load_first(x + at, count(v)) - top[v]);
+      total[v] = total[v] + p;
+      if constexpr (!Logarithm) store_first(y + at, count(v), p);
+    }
+  }
+  for (int v = 0; v < vectors; ++v)
+    factor[v] = Logarithm ? logarithm<T>(total[v]) : vec<T>(T(1)) / total[v];
+  for (int i = 0; i < extent; ++i) {
+    for (int v = 0; v < vectors; ++v) {
+      const std::int64_t at = i * stride + v * L;
+      if constexpr (Logarithm)
+        store_first(y + at, count(v), (load_first(x + at, count(v)) - top[v]) - factor[v]);
+      else
+        store_first(y + at, count(v), load_first(y + at, count(v)) * factor[v]);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Units of work of `softmax`: some rows, or some neighbouring lines.
+template <class T>
+constexpr int softmax_units(const softmax_extents& e) {
+  if (e.inner > 1) return int(e.outer * detail::softmax_pieces<T>(e));
+  return int((e.outer + softmax_unit_rows - 1) / softmax_unit_rows);
+}
+
+/// y = softmax(x), or its logarithm; y may be x. NaN in a line makes all of it NaN. `Past`: rows of
+/// whole vectors (and `inner` 1) are stored past the caches; y is not x, and `powers` has room for
+/// a row of each thread.
+template <bool Logarithm, bool Past = false, class T>
+[[gnu::noinline]] void softmax(work_range units, const softmax_extents& e, const T* x, T* y,
+                               T* powers = nullptr) {
+  if (e.inner == 1) {
+    const std::int64_t end = std::min<std::int64_t>(units.last * softmax_unit_rows, e.outer);
+    for (std::int64_t i = units.first * softmax_unit_rows; i < end; ++i)
+      detail::softmax_row<Logarithm, Past>(x + i * e.extent, e.extent, powers, y + i * e.extent);
+    return;
+  }
+  constexpr int width = detail::softmax_vectors * lanes<T>;
+  const std::int64_t pieces = detail::softmax_pieces<T>(e);
+  for (int u = units.first; u < units.last; ++u) {
+    const std::int64_t first = u % pieces * width;
+    const std::int64_t at = u / pieces * e.extent * e.inner + first;
+    detail::softmax_columns<Logarithm>(x + at, e.extent, e.inner,
+                                       int(std::min<std::int64_t>(width, e.inner - first)), y + at);
+  }
+}
+
+}  // namespace cella::cpu

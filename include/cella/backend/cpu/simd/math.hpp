@@ -1,0 +1,301 @@
+// Mathematical functions of whole vectors, for the operations that fused expressions use; what has
+// no form here runs on the SIMD library's. Every function says its error; units in the last place
+// (ulp) are those of the exact result, where that is a normal number.
+#pragma once
+
+#include <cella/backend/cpu/simd/exponentials.hpp>
+#include <cella/backend/cpu/simd/trigonometry.hpp>
+#include <cella/ops/activation.hpp>
+
+namespace cella::cpu {
+
+/// Error function: single precision within 2 ulp; double is the SIMD library's.
+template <class T>
+[[gnu::always_inline]] inline vec<T> error_function(vec<T> x);
+
+/// x^y as std::pow has it, also for negative x and whole y, zeros, infinities and NaNs: single
+/// precision within 2 ulp; double is the standard library's, lane by lane.
+template <class T>
+[[gnu::always_inline]] inline vec<T> power(vec<T> x, vec<T> y);
+
+/// 1 / sqrt(x), within 2 ulp; infinity for 0, 0 for infinity.
+template <class T>
+[[gnu::always_inline]] inline vec<T> reciprocal_root(vec<T> x) {
+  return vec<T>(T(1)) / xsimd::sqrt(x);
+}
+
+/// Inverse hyperbolic sine, within 4 ulp.
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_hyperbolic_sine(vec<T> x) {
+  // log(2 |x|) where the square might overflow, and 1 does not count.
+  const vec<T> one(T(1)), size = xsimd::abs(x), square = size * size;
+  const vec<T> far = logarithm<T>(size) + vec<T>(T(0.693147180559945309417));
+  const vec<T> near = logarithm_of_successor<T>(size + square / (one + xsimd::sqrt(one + square)));
+  return xsimd::copysign(xsimd::select(size > vec<T>(T(1e9)), far, near), x);
+}
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> error_function(vec<T> x) {
+  if constexpr (std::is_same_v<T, float>) {
+    // Near 0 a polynomial; elsewhere 1 - e^(t P(t)), t = |x|. Minimax fits to 2^-25 and 2^-28.
+    static constexpr float c[] = {0.128379151f,   -0.376124799f,  0.112816177f,
+                                  -0.0267585646f, 0.00498068752f, -0.000592512486f};
+    static constexpr float d[] = {-0.128658518f, -0.635110795f,   -0.106303573f,   0.023819251f,
+                                  -0.003669383f, 0.000329399161f, -1.18877761e-05f};
+    const vec<T> square = x * x, one(1.0f);
+    const vec<T> near = multiply_add(detail::polynomial(c, square), x, x);
+    // From 4 on the result is 1. The bound stands first, so that NaN is what remains.
+    const vec<T> size = xsimd::abs(x), t = minimum(vec<T>(4.0f), size);
+    const vec<T> far = one - exponential<T>(multiply_add(detail::polynomial(d, t), t, -t));
+    return xsimd::select(size < vec<T>(0.9375f), near, xsimd::select(x < vec<T>(0.0f), -far, far));
+  } else {
+    return xsimd::erf(x);
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> power(vec<T> x, vec<T> y) {
+  if constexpr (std::is_same_v<T, float>) {
+    // In doubles: an error of y log(x) is multiplied by as much as 90.
+    const wide_lanes base = widen(xsimd::abs(x)), exponent = widen(y);
+    const vec<T> size = narrow({exponential<double>(logarithm<double>(base.low) * exponent.low),
+                                exponential<double>(logarithm<double>(base.high) * exponent.high)});
+    const vec<T> zero(0.0f), one(1.0f);
+    // Negative numbers, and -0, have powers with whole exponents only; odd ones keep the sign.
+    const vec<T> sign = xsimd::copysign(one, x);
+    const auto whole = xsimd::trunc(y) == y;
+    const vec<T> half = y * vec<T>(0.5f);
+    const auto odd = whole && (xsimd::trunc(half) != half);
+    const vec<T> signed_size = xsimd::select(odd, size * sign, size);
+    const auto none = (x < zero) && !whole && (x > vec<T>(-std::numeric_limits<T>::infinity()));
+    const vec<T> z = xsimd::select(none, vec<T>(std::numeric_limits<T>::quiet_NaN()), signed_size);
+    const auto unit = (y == zero) || (x == one);
+    const auto ends = (x == -one) && (xsimd::abs(y) == vec<T>(std::numeric_limits<T>::infinity()));
+    return xsimd::select(unit || ends, one, z);
+  } else {
+    alignas(64) T a[lanes<T>], b[lanes<T>];
+    store(a, x);
+    store(b, y);
+    for (int i = 0; i < lanes<T>; ++i) a[i] = std::pow(a[i], b[i]);
+    return load(a);
+  }
+}
+
+// ---- the operations
+
+/// The vector form of an operation, where it is not the SIMD library's: `apply`, on vectors.
+template <class Op>
+struct vector_form {};
+
+/// An operation in its lower precision, for programs that ask for it (with_fast_math); operations
+/// that have none are computed as ever. Single precision only.
+template <class Op>
+struct fast {};
+
+template <>
+struct vector_form<exp_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return exponential<T>(x);
+  }
+};
+template <>
+struct vector_form<log_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return logarithm<T>(x);
+  }
+};
+template <>
+struct vector_form<log2_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return binary_logarithm<T>(x);
+  }
+};
+template <>
+struct vector_form<asinh_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return inverse_hyperbolic_sine<T>(x);
+  }
+};
+template <>
+struct vector_form<log1p_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return logarithm_of_successor<T>(x);
+  }
+};
+template <>
+struct vector_form<softplus_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    const vec<T> zero(T(0));
+    return xsimd::select(x < zero, zero, x) +
+           logarithm_of_successor<T>(exponential<T>(-xsimd::abs(x)));
+  }
+};
+template <>
+struct vector_form<sigmoid_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return logistic<T>(x);
+  }
+};
+template <>
+struct vector_form<tanh_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return hyperbolic_tangent<T>(x);
+  }
+};
+template <>
+struct vector_form<sin_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return sine<T>(x);
+  }
+};
+template <>
+struct vector_form<cos_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return cosine<T>(x);
+  }
+};
+template <>
+struct vector_form<erf_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return error_function<T>(x);
+  }
+};
+template <>
+struct vector_form<rsqrt_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return reciprocal_root<T>(x);
+  }
+};
+template <>
+struct vector_form<pow_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x, const vec<T>& y) {
+    return power<T>(x, y);
+  }
+};
+
+// ---- gelu in its tanh form, and the lower precision
+
+namespace detail {
+
+/// e^x within 4e-6 of it, for single precision.
+[[gnu::always_inline]] inline vec<float> fast_exponential(vec<float> x) {
+  static constexpr float c[] = {1.0f, 0.693124175f, 0.240240917f, 0.0559065118f, 0.00958317332f};
+  const vec<float> log2e(1.44269502f);
+  x = minimum(vec<float>(exponential_bound<float>), x);
+  const vec<float> n = nearest(x * log2e);
+  return times_power_unless_below(polynomial(c, multiply_add(x, log2e, -n)), n, x);
+}
+struct exact_exponential {
+  template <class T>
+  [[gnu::always_inline]] static vec<T> of(vec<T> x) {
+    return exponential<T>(x);
+  }
+};
+struct rough_exponential {
+  [[gnu::always_inline]] static vec<float> of(vec<float> x) { return fast_exponential(x); }
+};
+
+/// 1 / (1 + e^-w) for w = 2 sqrt(2 / pi) (x + 0.044715 x^3).
+template <class Exponential, class T>
+[[gnu::always_inline]] inline vec<T> gelu_gate(vec<T> x) {
+  constexpr double linear = -2 * cella::detail::gelu_factor;
+  const vec<T> factor =
+      multiply_add(x * x, vec<T>(T(linear * cella::detail::gelu_cubic)), vec<T>(T(linear)));
+  return vec<T>(T(1)) / (vec<T>(T(1)) + Exponential::of(x * factor));
+}
+template <class Exponential, class T>
+[[gnu::always_inline]] inline vec<T> gelu(vec<T> x) {
+  // Far below 0 the gate is 0 and x may be minus infinity.
+  return xsimd::select(x < vec<T>(T(-20)), vec<T>(T(0)), x * gelu_gate<Exponential, T>(x));
+}
+template <class Exponential, class T>
+[[gnu::always_inline]] inline vec<T> gelu_slope(vec<T> x) {
+  constexpr double linear = 2 * cella::detail::gelu_factor;
+  const vec<T> s = gelu_gate<Exponential, T>(x);
+  const vec<T> one(T(1));
+  const vec<T> slope =
+      x * multiply_add(x * x, vec<T>(T(3 * linear * cella::detail::gelu_cubic)), vec<T>(T(linear)));
+  const vec<T> y = multiply_add(s * (one - s), slope, s);
+  // Far out the gate is constant, and infinity times 0 is avoided.
+  return xsimd::select(x < vec<T>(T(-20)), vec<T>(T(0)), xsimd::select(x > vec<T>(T(20)), one, y));
+}
+
+}  // namespace detail
+
+/// Within 3e-6 max(1, |x|): rounding of the argument is what remains.
+template <>
+struct vector_form<gelu_tanh_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return detail::gelu<detail::exact_exponential, T>(x);
+  }
+};
+/// Within 3e-6.
+template <>
+struct vector_form<gelu_tanh_slope_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return detail::gelu_slope<detail::exact_exponential, T>(x);
+  }
+};
+
+/// Within 8e-6 of the result.
+template <>
+struct vector_form<fast<exp_op>> {
+  static vec<float> apply(const vec<float>& x) { return detail::fast_exponential(x); }
+};
+/// Within 1e-5 of the result; infinities, zeros and denormal numbers are not looked for.
+template <>
+struct vector_form<fast<log_op>> {
+  static vec<float> apply(const vec<float>& x) {
+    static constexpr float c[] = {1.0000056f,    -0.499919891f, 0.332437068f,
+                                  -0.253180265f, 0.2226713f,    -0.151466057f};
+    const auto p = detail::take_apart(x, 1.3984375f);
+    const vec<float> f = p.fraction - vec<float>(1.0f);
+    return multiply_add(p.exponent, vec<float>(0.693147182f), detail::polynomial(c, f) * f);
+  }
+};
+/// Within 4e-6.
+template <>
+struct vector_form<fast<sigmoid_op>> {
+  static vec<float> apply(const vec<float>& x) {
+    return vec<float>(1.0f) / (vec<float>(1.0f) + detail::fast_exponential(-x));
+  }
+};
+/// Within 4e-6.
+template <>
+struct vector_form<fast<tanh_op>> {
+  static vec<float> apply(const vec<float>& x) {
+    return vec<float>(1.0f) -
+           vec<float>(2.0f) / (vec<float>(1.0f) + detail::fast_exponential(x + x));
+  }
+};
+/// Within 1e-5 max(1, |x|).
+template <>
+struct vector_form<fast<gelu_tanh_op>> {
+  static vec<float> apply(const vec<float>& x) {
+    return detail::gelu<detail::rough_exponential, float>(x);
+  }
+};
+/// Within 1e-5.
+template <>
+struct vector_form<fast<gelu_tanh_slope_op>> {
+  static vec<float> apply(const vec<float>& x) {
+    return detail::gelu_slope<detail::rough_exponential, float>(x);
+  }
+};
+
+}  // namespace cella::cpu

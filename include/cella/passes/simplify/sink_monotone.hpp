@@ -1,0 +1,74 @@
+// Moves monotone functions behind the maximum, where they have fewer elements to do.
+#pragma once
+
+#include <cella/ops/activation.hpp>
+#include <cella/ops/pooling.hpp>
+#include <cella/passes/rewrite.hpp>
+
+namespace cella {
+
+namespace sink_rules {
+
+/// The pooling whose values `n` reads, if nobody reads its positions: those may change.
+constexpr node_id pooled_values(const rewriter& r, node_id n) {
+  const node_id pool = r.operand_if<max_pool_op>(n, 0);
+  if (pool < 0 || r.as<get_attributes>(n).result != 0 || !r.has_one_user(pool)) return no_node;
+  return r.has_one_user(r.operand(pool, 0)) ? pool : no_node;
+}
+constexpr node_id pool_again(rewriter& r, node_id pool, node_id image) {
+  return r.get(r.emit<max_pool_op>({image}, r.as<pooling_options>(pool)), 0);
+}
+
+/// max_pool(relu(x)) = relu(max_pool(x))
+///
+/// The gradient is the same, too. Where a window has a positive element, relu changes neither the
+/// largest nor those that equal it, so the position stays. Where it has none the position may
+/// differ, but relu's gate passes nothing.
+constexpr node_id relu_behind_pooling(rewriter& r, node_id n) {
+  const node_id pool = pooled_values(r, n);
+  const node_id y = pool < 0 ? no_node : r.operand_if<relu_op>(pool, 0);
+  return y < 0 ? no_node : r.emit<relu_op>({pool_again(r, pool, r.operand(y, 0))});
+}
+
+/// max_pool(x + c) = max_pool(x) + c, for a c that is the same all over an image's channel
+///
+/// Rounding is monotone, so the values are the same (an infinite c aside). Two elements that differ
+/// but have equal rounded sums were a tie whose first won; now the larger wins: either is a
+/// subgradient.
+constexpr node_id bias_behind_pooling(rewriter& r, node_id n) {
+  const node_id pool = pooled_values(r, n);
+  const node_id y = pool < 0 ? no_node : r.operand_if<add_op>(pool, 0);
+  if (y < 0) return no_node;
+  for (int side = 1; side >= 0; --side) {
+    const node_id c = r.operand_if<broadcast_op>(y, side);
+    if (c < 0) continue;
+    auto o = r.as<broadcast_op::options>(c);
+    bool varies = false;
+    for (std::int8_t a : o.axes) varies |= a >= 2;
+    if (varies) continue;
+    const node_id pooled = pool_again(r, pool, r.operand(y, 1 - side));
+    o.shape = r.shape_of(pooled);
+    return r.emit<add_op>({pooled, r.emit<broadcast_op>({r.operand(c, 0)}, o)});
+  }
+  return no_node;
+}
+
+inline constexpr std::array rules{
+    rule{"relu_behind_pooling", &get_info_of, relu_behind_pooling},
+    rule{"bias_behind_pooling", &get_info_of, bias_behind_pooling},
+};
+inline constexpr rule_table table(rules);
+
+}  // namespace sink_rules
+
+/// Turns max_pool(relu(x + bias)) into relu(max_pool(x) + bias), which does the same on a quarter
+/// of the elements (for windows of 2 x 2). To be run before differentiation: the backward pass
+/// reads the positions.
+constexpr graph sink_monotone(graph g) {
+  rewriter r(g, sink_rules::table);
+  r.count_users();
+  r.apply_rules();
+  return g;
+}
+
+}  // namespace cella

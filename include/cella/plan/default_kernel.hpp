@@ -1,0 +1,42 @@
+// What runs an operation that no group has taken.
+#pragma once
+
+#include <cella/graph/graph.hpp>
+#include <cella/ops/indexing.hpp>
+#include <cella/ops/random.hpp>
+#include <cella/ops/reduction.hpp>
+#include <cella/ops/softmax.hpp>
+#include <cella/plan/plan.hpp>
+
+namespace cella {
+
+/// The step that computes node `n` alone, in a program of element type `element`.
+constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
+  const node& x = g.nodes[std::size_t(n)];
+  if (x.op->kind == op_kind::control) return step_kind::control;
+  if (is<transpose_op>(x) && size_of(x.type.element) > 0) return step_kind::permute;
+  if (element != dtype::f32 && element != dtype::f64) return step_kind::generic;
+  const bool own_type = x.type.element == element;
+  if ((is<softmax_op>(x) || is<log_softmax_op>(x)) && own_type) return step_kind::softmax;
+  // With one key, not one for each index of leading axes.
+  if (is<random_uniform_op>(x) && own_type && g.type(g.operand(n, 0)).size() == 2)
+    return step_kind::random_uniform;
+  // Rows that are only moved may be of 16 bits.
+  const bool moves = is<gather_op>(x) && (own_type || is_storage_only(x.type.element));
+  if (moves || (is<scatter_op>(x) && own_type)) {
+    const dtype index = g.type(g.operand(n, 1)).element;
+    if ((index == dtype::i32 || index == dtype::i64) &&
+        x.attributes.as<detail::indexing_options>().axis == 0)
+      return moves ? step_kind::gather : step_kind::scatter;
+  }
+  // Positions are counted in numbers of the program's type, which hold them up to here.
+  const std::int64_t most = std::int64_t{1} << (element == dtype::f32 ? 24 : 53);
+  if (is<argmax_op>(x) || is<argmin_op>(x)) {
+    const tensor_type in = g.type(g.operand(n, 0));
+    if (in.element == element && in[x.attributes.as<detail::axis_options>().axis] <= most)
+      return step_kind::best_position;
+  }
+  return step_kind::generic;
+}
+
+}  // namespace cella

@@ -1,0 +1,312 @@
+// How a group grows: which operations are computed in its registers, before or after its anchor.
+#pragma once
+
+#include <cella/ops/activation.hpp>
+#include <cella/plan/fusion_groups.hpp>
+
+namespace cella {
+
+class group_growth : public grouping {
+ protected:
+  using grouping::grouping;
+
+  /// The most operations of a group: more would not find registers for their values.
+  static constexpr int most_operations = 64;
+
+  /// Follows the users of the group's members as long as they are elementwise and all their
+  /// operands are in registers or were computed before the anchor.
+  constexpr void grow(fusion_group& s) {
+    for (std::size_t i = 0; i < s.members.size(); ++i) {
+      const node_id m = s.members[i];
+      if (m == s.anchor && s.accumulated >= 0 && m != s.accumulated) continue;
+      if (!follows_accumulated(s, m)) continue;
+      for (node_id u : users(m)) {
+        if (owner[std::size_t(u)] != unclaimed) continue;
+        if (is_alias(u)) {
+          // A loop nest has one factorization of its elements, so a reshape ends it.
+          if (s.kind == step_kind::elementwise) continue;
+          if (s.arrangement == layout::lanes && batched[std::size_t(m)] && !batched[std::size_t(u)])
+            continue;
+          if (in_blocks(m) != in_blocks(u)) continue;
+          claim(s, u);
+          continue;
+        }
+        if (!pointwise(u) || g.type(u).element == dtype::boolean) continue;
+        if (g.type(u).size() != value_type(m).size()) continue;
+        if (s.arrangement == layout::lanes && batched[std::size_t(m)] != batched[std::size_t(u)])
+          continue;
+        if (in_blocks(m) != in_blocks(u)) continue;
+        bool fits = true;
+        for (node_id o : g.operands(u))
+          fits = fits && (acceptable(s, o, g.type(u).shape) || joinable(s, o));
+        if (!fits || operations(s, u) > most_operations || !has_room(s, u)) continue;
+        if (wanted_later(s, u) || left_to_loops(s, m, u)) continue;
+        for (node_id o : g.operands(u)) join(s, o);
+        claim(s, u);
+        for (node_id o : g.operands(u)) pull_in(s, o, s.kind == step_kind::elementwise);
+      }
+    }
+  }
+  /// Whether `u` is better computed where it is used: by one elementwise operation that waits for
+  /// values of later steps (a derivative's factor, that its cotangent is multiplied by), or by a
+  /// chain of such operations. It would be stored until then. In the epilogue of a product it
+  /// stays: there it costs next to nothing.
+  constexpr bool wanted_later(const fusion_group& s, node_id u) const {
+    if (s.kind != step_kind::elementwise && s.kind != step_kind::reduce) return false;
+    const node_id w = only_user(u);
+    if (s.arrangement != layout::plain || w < 0 || !pointwise(w) || !live(w)) return false;
+    if (g.type(w).element == dtype::boolean || owner[std::size_t(w)] != unclaimed) return false;
+    for (node_id o : g.operands(w)) {
+      if (o != u && !acceptable(s, o, g.type(w).shape) && !joinable(s, o)) return true;
+    }
+    return reads_what_others_read(u) && wanted_later(s, w);
+  }
+  /// Whether no more is stored if `u` is computed later than its operands: those have other
+  /// readers.
+  constexpr bool reads_what_others_read(node_id u) const {
+    for (node_id o : g.operands(u)) {
+      if (!is_leaf(o) && !is_view(o) && only_user(o) == u) return false;
+    }
+    return true;
+  }
+  /// Whether `u`, which follows from a product's value `m`, is better computed by the loops that
+  /// use it: `m` is stored in any case, and `u` would be, too. A tile writes short pieces of far
+  /// rows, which costs more than a loop's reading `m` again.
+  constexpr bool left_to_loops(const fusion_group& s, node_id m, node_id u) const {
+    if (s.kind != step_kind::product || s.arrangement != layout::plain) return false;
+    if (m != s.anchor || is_output(u)) return false;
+    bool stored = false;
+    for (node_id v : users(m)) stored |= !in_registers(v) && !is_alias(v);
+    if (!stored) return false;
+    for (node_id v : users(u)) {
+      if (!pointwise(v) && !is<sum_op>(g.nodes[std::size_t(v)])) return false;
+    }
+    return true;
+  }
+  /// Whether loops can compute `o` as well, although others read it: they write it for those, who
+  /// all come later. Its operands are there before the loops run, or are joinable in turn.
+  constexpr bool joinable(const fusion_group& s, node_id o) const {
+    ids joined;
+    return joinable(s, o, joined);
+  }
+  /// The same; adds `o` and what it needs to `joined`, whose nodes are known to be joinable if this
+  /// is. A value has many users, so that to ask for each path anew would take exponential time.
+  constexpr bool joinable(const fusion_group& s, node_id o, ids& joined) const {
+    if (contains(joined, o)) return true;
+    if (s.kind != step_kind::elementwise || owner[std::size_t(o)] != unclaimed || !pointwise(o) ||
+        joined.size() == most_writes)
+      return false;
+    if (!held(g.type(o).element) || g.type(o).shape != g.type(s.anchor).shape) return false;
+    if (batched[std::size_t(o)] != batched[std::size_t(s.anchor)]) return false;
+    if (in_blocks(o) != in_blocks(s.anchor)) return false;
+    for (node_id u : users(o)) {
+      const int by = owner[std::size_t(u)];
+      if (is_alias(u) || is_view(u) || g.type(u).element == dtype::boolean) return false;
+      const int when = by == unclaimed ? position(u) : groups[std::size_t(by)].order;
+      if (!member(s, u) && when <= s.order) return false;
+    }
+    for (node_id p : g.operands(o)) {
+      if (g.type(p).element == dtype::boolean) return false;
+      if (!acceptable(s, p, g.type(o).shape) && !joinable(s, p, joined)) return false;
+    }
+    joined.push_back(o);
+    return true;
+  }
+  constexpr void join(fusion_group& s, node_id o) {
+    if (acceptable(s, o, g.type(o).shape) || !joinable(s, o)) return;
+    for (node_id p : g.operands(o)) join(s, p);
+    claim(s, o);
+    for (node_id p : g.operands(o)) pull_in(s, p, true);
+  }
+  /// The most values that a group reads and writes; a step has room for two more of each.
+  static constexpr int most_reads = 14;
+  static constexpr int most_writes = 8;
+
+  /// Whether the group can take `u` with what it reads, and write what others still ask for.
+  constexpr bool has_room(const fusion_group& s, node_id u) const {
+    ids reads;
+    int writes = 1;
+    auto count = [&](const auto& self, node_id n) -> void {
+      for (node_id o : g.operands(n)) {
+        if (member(s, o) || is_constant(o)) continue;
+        if (pullable(s, o)) {
+          self(self, o);
+        } else if (!contains(reads, o)) {
+          reads.push_back(o);
+          if (is_short_product(o)) reads.push_back(o);  // both factors
+        }
+      }
+    };
+    for (node_id m : s.members) {
+      if (in_registers(m)) count(count, m);
+      bool outside = is_output(m);
+      for (node_id v : users(m)) outside |= v != u && !member(s, v);
+      writes += outside;
+    }
+    count(count, u);
+    // Values that would join are computed and written.
+    ids joined;
+    for (node_id o : g.operands(u)) {
+      if (!acceptable(s, o, g.type(u).shape)) joinable(s, o, joined);
+    }
+    for (node_id o : joined) count(count, o);
+    writes += int(joined.size());
+    return int(reads.size()) <= most_reads && writes <= most_writes;
+  }
+  /// In a reduction, members before the sum are its prologue and are not followed.
+  constexpr bool follows_accumulated(const fusion_group& s, node_id m) const {
+    if (s.kind != step_kind::reduce) return true;
+    return !prologue_[std::size_t(m)];
+  }
+
+  /// How many operations the group has with `n`, and with what is computed for it alone.
+  constexpr int operations(const fusion_group& s, node_id n) const {
+    return int(s.members.size()) + added(s, n);
+  }
+  constexpr int added(const fusion_group& s, node_id n) const {
+    if (member(s, n) || owner[std::size_t(n)] != unclaimed) return 0;
+    if (is_alias(n)) return added(s, g.operand(n, 0));
+    if (!in_registers(n)) return 0;
+    int sum = 1;
+    for (node_id o : g.operands(n)) {
+      if (pullable(s, o)) sum += added(s, o);
+    }
+    return sum;
+  }
+
+  /// Whether `o` can be an operand of an elementwise member: in registers, a constant, or readable
+  /// from memory in a way that the group's kernel knows.
+  constexpr bool acceptable(const fusion_group& s, node_id o, const shape& domain) const {
+    if (member(s, o) && !prologue(s, o)) return o != s.pool_argmax;
+    if (is_constant(o)) return true;
+    if (is_broadcast(o)) return readable_broadcast(s, o, domain);
+    if (is_strided_view(o) && s.kind == step_kind::elementwise) return readable_view(s, o);
+    if (is_draw(o)) return readable_view(s, o);
+    if (is_short_product(o)) return readable_product(s, o);
+    if (pullable(s, o)) {
+      for (node_id p : g.operands(o)) {
+        if (!acceptable(s, p, domain)) return false;
+      }
+      return true;
+    }
+    if (is_alias(o) && only_user(o) >= 0 && member(s, g.operand(o, 0))) return true;
+    return readable(s, o) && !read_by_prologue(s, o);
+  }
+  /// A kernel reads a value in one way: along the loops of a sum, or at the sum's result.
+  constexpr bool read_by_prologue(const fusion_group& s, node_id o) const {
+    if (s.kind != step_kind::reduce) return false;
+    for (node_id m : s.members) {
+      if (m != s.anchor && !prologue(s, m)) continue;
+      for (node_id p : g.operands(m)) {
+        if (p == o) return true;
+      }
+    }
+    return false;
+  }
+  constexpr bool pullable(const fusion_group& s, node_id o) const {
+    return owner[std::size_t(o)] == unclaimed && pointwise(o) && only_user(o) >= 0 &&
+           !is_output(o) &&
+           (s.arrangement != layout::lanes || !reduces_batch(s) || !batched[std::size_t(o)]);
+  }
+  constexpr bool reduces_batch(const fusion_group& s) const {
+    return s.kind == step_kind::product_weights ||
+           s.kind == step_kind::convolution_weight_gradient ||
+           s.kind == step_kind::convolution_pool_weight_gradient;
+  }
+  /// Computed before the group runs.
+  constexpr bool available(const fusion_group& s, node_id n) const {
+    if (is_input(n)) return true;
+    const int by = owner[std::size_t(n)];
+    if (by < 0) return position(n) < position(s.anchor);
+    const fusion_group& other = groups[std::size_t(by)];
+    return &other != &s && other.order < s.order;
+  }
+  /// In memory before the anchor runs, in the layout that the epilogue writes.
+  constexpr bool readable(const fusion_group& s, node_id o) const {
+    if (!held(g.type(o).element)) return false;
+    const node_id n = source(o);
+    if (!available(s, whole(o))) return false;
+    if (s.arrangement == layout::blocked &&
+        in_blocks(s.accumulated >= 0 ? s.accumulated : s.anchor))
+      return in_blocks(o) && in_blocks(n);
+    const bool wants_lanes = s.arrangement == layout::lanes && writes_lanes(s);
+    return wants_lanes ? batched[std::size_t(o)] && batched[std::size_t(n)] : true;
+  }
+  /// Whether the epilogue's values carry the batch in the lanes.
+  constexpr bool writes_lanes(const fusion_group& s) const {
+    const node_id v = s.accumulated >= 0 ? s.accumulated : s.anchor;
+    return batched[std::size_t(v)];
+  }
+  constexpr bool readable_view(const fusion_group& s, node_id n) const {
+    return available(s, whole(g.operand(n, 0)));
+  }
+  constexpr bool readable_product(const fusion_group& s, node_id n) const {
+    return s.kind == step_kind::elementwise && available(s, whole(g.operand(n, 0))) &&
+           available(s, whole(g.operand(n, 1)));
+  }
+  constexpr bool readable_broadcast(const fusion_group& s, node_id n, const shape& domain) const {
+    const node_id x = source(g.operand(n, 0));
+    if (!available(s, whole(x)) || !held(g.type(x).element)) return false;
+    if (g.type(x).size() == 1) return !batched[std::size_t(x)] || s.arrangement != layout::lanes;
+    const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
+    if (s.kind == step_kind::elementwise) {
+      // In the lanes an operand either has the batch first or does not have it at all.
+      return s.arrangement != layout::lanes || (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
+    }
+    if (s.kind == step_kind::reduce || s.accumulated < 0) return false;
+    return g.type(x).rank() == 1 && domain == value_type(s.accumulated).shape &&
+           (o.axes[0] == s.row_axis || o.axes[0] == s.column_axis);
+  }
+
+  /// Claims elementwise operands that nobody else uses, so that they are computed in registers:
+  /// `before` the anchor (the prologue of a sum, a loop nest) or in its epilogue.
+  constexpr void pull_in(fusion_group& s, node_id o, bool before) {
+    if (is_alias(o) && owner[std::size_t(o)] == unclaimed && only_user(o) >= 0 &&
+        pullable_source(s, o)) {
+      if (before) mark_prologue(s, o);
+      claim(s, o);
+      pull_in(s, g.operand(o, 0), before);
+      return;
+    }
+    if (!pullable(s, o)) return;
+    for (node_id p : g.operands(o)) {
+      if (before ? !readable_in_prologue(s, p) : !acceptable(s, p, g.type(p).shape)) return;
+    }
+    // Truth values have no form in memory, so they are never left to a kernel of their own.
+    if (g.type(o).element != dtype::boolean && operations(s, o) > most_operations) return;
+    if (before) mark_prologue(s, o);
+    claim(s, o);
+    for (node_id p : g.operands(o)) pull_in(s, p, before);
+  }
+  constexpr bool pullable_source(const fusion_group& s, node_id o) const {
+    const node_id x = g.operand(o, 0);
+    return g.type(o).shape == g.type(x).shape && pullable(s, x);
+  }
+  constexpr bool readable_in_prologue(const fusion_group& s, node_id p) const {
+    if (is_constant(p) || member(s, p) || pullable(s, p)) return true;
+    if (is_broadcast(p)) {
+      const node_id x = source(g.operand(p, 0));
+      if (!available(s, whole(x))) return false;
+      if (s.kind != step_kind::elementwise && s.kind != step_kind::reduce)
+        return readable_broadcast(s, p, g.type(p).shape);
+      const auto o = g.nodes[std::size_t(p)].attributes.as<broadcast_op::options>();
+      return s.arrangement != layout::lanes || g.type(x).size() == 1 ||
+             (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
+    }
+    if (is_draw(p)) return readable_view(s, p);
+    if (is_short_product(p)) return readable_product(s, p);
+    if (is_strided_view(p) && (s.kind == step_kind::elementwise || s.kind == step_kind::reduce))
+      return readable_view(s, p);
+    if (s.kind == step_kind::reduce && s.arrangement == layout::lanes) {
+      return g.type(p).element == element_ && batched[std::size_t(p)] &&
+             batched[std::size_t(source(p))];
+    }
+    return readable(s, p);
+  }
+  constexpr void mark_prologue(const fusion_group& s, node_id n) {
+    if (s.kind == step_kind::reduce && position(n) < position(s.anchor))
+      prologue_[std::size_t(n)] = 1;
+  }
+};
+
+}  // namespace cella
