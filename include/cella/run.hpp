@@ -1,7 +1,7 @@
 // What runs nets and functions: compiled programs, eager mode, threads, and what looks into them.
 #pragma once
 
-#include <cella/backend/cpu/run/eager.hpp>
+#include <cella/backend/default_kernels.hpp>
 #include <cella/backend/threads.hpp>
 #include <cella/runtime/compile.hpp>
 #include <cella/runtime/executable.hpp>

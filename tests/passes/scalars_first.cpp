@@ -1,10 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <cella/backend/cpu/plan/planning.hpp>
 #include <cella/graph/check.hpp>
 #include <cella/nn/layers.hpp>
 #include <cella/optim/optimizers.hpp>
 #include <cella/passes/pass.hpp>
-#include <cella/plan/planner.hpp>
 #include <cella/train/step.hpp>
 
 using namespace cella;
@@ -48,7 +48,7 @@ TEST_CASE("what follows from the numbers of a step is computed before all else")
 
 TEST_CASE("an update is the epilogue of the product that makes its gradient") {
   const graph g = optimize(traced());
-  const planner made(g, {});
+  const planner<cpu::planning> made(g, {});
   REQUIRE(made.fault().empty());
   for (const plan_step& s : made.result().steps) {
     if (s.kind != step_kind::elementwise) continue;

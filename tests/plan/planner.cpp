@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <cella/backend/cpu/plan/planning.hpp>
 #include <cella/models/lenet.hpp>
 #include <cella/passes/pass.hpp>
-#include <cella/plan/planner.hpp>
 #include <cella/train/step.hpp>
 #include <set>
 #include <string_view>
@@ -17,7 +17,9 @@ template <class Cell, std::size_t N>
 plan plan_of(const std::array<tensor_type, N>& arguments, bool training, int lanes = 16) {
   Cell cell{};
   const graph g = optimize(trace(cell, arguments, {.training = training}));
-  const planner p(g, {dtype::f32, lanes});
+  target machine = cpu::planning::machine;
+  machine.vector_bytes = lanes * int(sizeof(float));
+  const planner<cpu::planning> p(g, {dtype::f32}, machine);
   REQUIRE(p.fault().empty());
   return p.result();
 }

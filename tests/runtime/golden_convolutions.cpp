@@ -34,7 +34,7 @@ template <convolution_algorithm A>
 training_error follow_residual(const golden& file) {
   const golden_training run(file,
                             {"residual", {dtype::f64, {6, 3, 9, 9}}, {dtype::i32, {6}}, 0.01});
-  return run.run_compiled<residual_net, with_convolutions<residual_step, A>>();
+  return run.run_compiled<residual_net, with_algorithm<residual_step, A>>();
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ TEST_SUITE("golden") {
                             Choice, residual_choices) {
     const auto file = golden::open("training");
     constexpr convolution_algorithm a = Choice::value;
-    using step = with_convolutions<residual_step, a>;
+    using step = with_algorithm<residual_step, a>;
     constexpr layout wanted = a == convolution_algorithm::plain   ? layout::plain
                               : a == convolution_algorithm::lanes ? layout::lanes
                                                                   : layout::blocked;
@@ -81,7 +81,7 @@ TEST_SUITE("golden") {
                  }
                  return path;
                }});
-    using step = with_convolutions<lenet_step, convolution_algorithm::plain>;
+    using step = with_algorithm<lenet_step, convolution_algorithm::plain>;
     CHECK(convolutions<lenet_step>(layout::plain, false) == 0);
     CHECK(convolutions<step>(layout::plain, false) == 5);
     const training_error e = run.run_compiled<models::lenet5, step>();

@@ -73,10 +73,8 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
       const T* ours = m.at<const T>(s.outputs[std::size_t(k)].at);
       const int L = lanes_of<P::element_type>();
       const std::int64_t size = expected.type.size();
-      const bool lanes = s.arrangement == layout::lanes && batched_values(g)[std::size_t(n)];
-      const bool blocks =
-          s.kind == step_kind::pack_blocks ||
-          (s.arrangement == layout::blocked && blocked_values(g, L)[std::size_t(n)] != 0);
+      const bool lanes = s.outputs[std::size_t(k)].form == layout::lanes;
+      const bool blocks = s.outputs[std::size_t(k)].form == layout::blocked;
       const std::int64_t plane = blocks ? expected.type.shape.size(2, 4) : 1;
       if (s.kind == step_kind::pack || s.kind == step_kind::border) continue;
       const std::int64_t features = lanes ? size / expected.type[0] : size;

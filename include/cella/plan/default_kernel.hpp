@@ -6,12 +6,14 @@
 #include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
-#include <cella/plan/plan.hpp>
+#include <cella/plan/target.hpp>
 
 namespace cella {
 
-/// The step that computes node `n` alone, in a program of element type `element`.
-constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
+namespace detail {
+
+/// The kernel that would compute node `n`, whether a back end has it or not.
+constexpr step_kind kernel_of_operation(const graph& g, node_id n, dtype element) {
   const node& x = g.nodes[std::size_t(n)];
   if (x.op->kind == op_kind::control) return step_kind::control;
   if (is<transpose_op>(x) && size_of(x.type.element) > 0) return step_kind::permute;
@@ -37,6 +39,14 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
       return step_kind::best_position;
   }
   return step_kind::generic;
+}
+
+}  // namespace detail
+
+/// The step that computes node `n` alone, in a program of element type `element`.
+constexpr step_kind default_kernel(const graph& g, node_id n, dtype element, const target& t) {
+  const step_kind k = detail::kernel_of_operation(g, n, element);
+  return k == step_kind::control || t.kernels.has(k) ? k : step_kind::generic;
 }
 
 }  // namespace cella

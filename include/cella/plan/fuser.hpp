@@ -2,6 +2,8 @@
 // a reduction ...) with what can be computed in its registers, or a run of elementwise operations.
 #pragma once
 
+#include <cella/ops/batch_norm.hpp>
+#include <cella/ops/convolution.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/fuse_rows.hpp>
 #include <cella/plan/growth.hpp>
@@ -9,325 +11,220 @@
 
 namespace cella {
 
-/// Finds the groups. `lanes` are those of the element type.
-class fuser : public group_growth {
+/// Forms the groups of a graph. `Planning` is the back end's: see planner.hpp.
+template <class Planning>
+class fuser {
  public:
-  constexpr fuser(const graph& source, dtype element, layout arrangement, int lanes)
-      : group_growth(source, element, arrangement, lanes) {
-    for (node_id n : g.regions[0].nodes) {
-      if (live_[std::size_t(n)] && owner[std::size_t(n)] == unclaimed) match(n);
+  constexpr explicit fuser(fusion_groups& groups) : c_(groups), g(groups.g), growth_(groups) {
+    const ids& nodes = g.regions[0].nodes;
+    for (node_id n : nodes) {
+      if (open(n)) match(n);
     }
     for (const bool all : {false, true}) {
-      for (node_id n : g.regions[0].nodes) {
-        if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed) continue;
-        const node& x = g.nodes[std::size_t(n)];
-        if (x.type.element == dtype::boolean || !startable(n)) continue;
+      for (node_id n : nodes) {
+        if (!open(n) || c_.at(n).type.element == dtype::boolean || !startable(n)) continue;
         if (all || !left_to_user(n)) start_elementwise(n);
       }
     }
-    for (node_id n : g.regions[0].nodes) {
-      const node& x = g.nodes[std::size_t(n)];
-      if (!live_[std::size_t(n)] || owner[std::size_t(n)] != unclaimed || is_leaf(n) || is_alias(n))
-        continue;
-      if (x.op == &get_info_of || deferred(n)) continue;
-      start(default_kernel(g, n, element_), n, n, layout::plain);
+    for (node_id n : nodes) {
+      if (!open(n) || c_.is_leaf(n) || c_.is_alias(n) || c_.at(n).op == &get_info_of) continue;
+      // A view is computed only where a group reads it, or materialized on demand.
+      if (c_.is_view(n) || c_.assemble(n)) continue;
+      c_.start(c_.kernel_alone(n), n, n, layout::plain);
     }
   }
 
+  // ---- what a back end's own patterns are made of
+
+  constexpr fusion_groups& groups() { return c_; }
+  constexpr void grow(fusion_group& s) { growth_.grow(s); }
+
+  /// A convolution, or a gradient of one, whose kernel works in format `f`.
+  constexpr bool convolution(node_id n, step_kind kind, layout f) {
+    fusion_group& s = c_.start(kind, n, n, f);
+    s.operands = {g.operand(n, 0), g.operand(n, 1), no_node, no_node};
+    if (kind != step_kind::convolution_weight_gradient) s.row_axis = 1;
+    grow(s);
+    return true;
+  }
+  /// Batch norm or its gradient on images in format `f`; what follows is computed as the result is
+  /// written.
+  constexpr bool batch_norm(node_id n, layout f) {
+    const bool backward = is<batch_norm_gradient_op>(c_.at(n));
+    const node_id value = c_.get_of(n, 0);
+    if ((!backward && !is<batch_norm_op>(c_.at(n))) || value < 0 || users_of_result(n, 0) != 1)
+      return false;
+    const step_kind kind = backward ? step_kind::batch_norm_gradient : step_kind::batch_norm;
+    if (!has(kind)) return false;
+    fusion_group& s = c_.start(kind, n, value, f);
+    s.operands = {g.operand(n, 0), g.operand(n, 1), g.operand(n, 2), no_node};
+    s.row_axis = 1;
+    grow(s);
+    for (node_id u : c_.users(n)) {
+      if (u != value) c_.claim(s, u);
+    }
+    return true;
+  }
+
  private:
+  constexpr bool open(node_id n) const { return c_.live(n) && !c_.claimed(n); }
+  constexpr bool has(step_kind k) const { return c_.machine.kernels.has(k); }
+
   // ---- anchors: one function per pattern, tried in this order
 
   constexpr void match(node_id n) {
-    const dtype element = value_type(n).element;
-    if (!is_floating(element) || !held(element)) return;
-    if (element != element_) return (void)(product(n) || reduction(n));
-    (void)(loss(n) || attention(n) || pooled_convolution(n) || convolution(n) || product(n) ||
-           rows(n) || reduction(n) || unpooling(n) || blocked_pooling(n) || batch_norms(n));
+    const dtype element = c_.value_type(n).element;
+    if (!is_floating(element) || !c_.held(element)) return;
+    if (element != c_.element) return (void)(product(n) || reduction(n));
+    (void)(Planning::match(*this, n) || loss(n) || attention(n) || plain_convolution(n) ||
+           product(n) || rows(n) || reduction(n) || batch_norm(n, layout::plain));
   }
   /// mean(cross_entropy(z, y)) and its gradient (softmax(z) - one_hot(y)) * c, where c is constant.
   constexpr bool loss(node_id n) {
-    if (!is<cross_entropy_op>(g.nodes[std::size_t(n)])) return false;
+    if (!is<cross_entropy_op>(c_.at(n)) || !has(step_kind::cross_entropy)) return false;
     const node_id z = g.operand(n, 0);
-    const node_id sum = only_user(n);
-    if (sum < 0 || !is<sum_op>(g.nodes[std::size_t(sum)])) return false;
+    const node_id sum = c_.only_user(n);
+    if (sum < 0 || !is<sum_op>(c_.at(sum))) return false;
     const node_id mean = scaled_by_constant(sum);
     if (mean < 0) return false;
     node_id gradient = no_node;
     node_id softmax = no_node;
     node_id difference = no_node;
-    for (node_id u : users(z)) {
-      if (!is<softmax_op>(g.nodes[std::size_t(u)])) continue;
-      const node_id d = only_user(u);
-      if (d < 0 || !is<sub_op>(g.nodes[std::size_t(d)])) continue;
+    for (node_id u : c_.users(z)) {
+      if (!is<softmax_op>(c_.at(u))) continue;
+      const node_id d = c_.only_user(u);
+      if (d < 0 || !is<sub_op>(c_.at(d))) continue;
       const node_id hot = g.operand(d, 1);
-      if (!is<one_hot_op>(g.nodes[std::size_t(hot)]) || g.operand(hot, 0) != g.operand(n, 1) ||
-          only_user(hot) != d)
+      if (!is<one_hot_op>(c_.at(hot)) || g.operand(hot, 0) != g.operand(n, 1) ||
+          c_.only_user(hot) != d)
         continue;
       softmax = u;
       difference = d;
       gradient = scaled_by_constant(d);
     }
-    if (element_ != dtype::f32 && element_ != dtype::f64) return false;
+    if (!c_.machine.computes(c_.element)) return false;
     if (g.type(g.operand(n, 1)).element != dtype::i32) return false;
-    // With few classes the samples go into the lanes whatever the rest of the program does. A value
-    // under another shape would be packed in its own.
-    const bool rows = !in_lanes(z) && (g.type(z)[1] >= 32 || source(z) != z);
-    fusion_group& s =
-        start(step_kind::cross_entropy, n, mean, rows ? layout::plain : layout::lanes);
-    claim(s, sum);
+    fusion_group& s = c_.start(step_kind::cross_entropy, n, mean, Planning::loss_format(c_, z));
+    c_.claim(s, sum);
     s.operands = {z, g.operand(n, 1), gradient, mean};
     if (gradient >= 0) {
-      for (node_id m : {softmax, difference, g.operand(difference, 1), gradient}) claim(s, m);
-      s.order = std::max(s.order, position(gradient));
-      for (node_id m : {sum, mean}) s.order = std::max(s.order, position(m));
+      for (node_id m : {softmax, difference, g.operand(difference, 1), gradient}) c_.claim(s, m);
+      s.order = std::max(s.order, c_.position(gradient));
+      for (node_id m : {sum, mean}) s.order = std::max(s.order, c_.position(m));
     }
     return true;
   }
   /// The product of a value and a constant, if that is the value's only use.
   constexpr node_id scaled_by_constant(node_id n) const {
-    const node_id u = only_user(n);
-    if (u < 0 || !is<mul_op>(g.nodes[std::size_t(u)])) return no_node;
-    return is_constant(g.operand(u, 0)) || is_constant(g.operand(u, 1)) ? u : no_node;
+    const node_id u = c_.only_user(n);
+    if (u < 0 || !is<mul_op>(c_.at(u))) return no_node;
+    return c_.is_constant(g.operand(u, 0)) || c_.is_constant(g.operand(u, 1)) ? u : no_node;
   }
 
   /// Attention, and its gradient, as one kernel each.
   constexpr bool attention(node_id n) {
-    const attention_pattern p = attention_finder(*this).find(n);
+    const attention_pattern p = attention_finder(c_).find(n);
     if (!p.found) return false;
     for (node_id m : p.members) {
-      if (owner[std::size_t(m)] != unclaimed) return false;
+      if (c_.claimed(m)) return false;
     }
     for (node_id m : p.gradient_members) {
-      if (owner[std::size_t(m)] != unclaimed) return false;
+      if (c_.claimed(m)) return false;
     }
-    patterns.push_back(p);
+    c_.patterns.push_back(p);
     auto begin = [&](step_kind kind, const ids& members) -> fusion_group& {
-      fusion_group& s = start(kind, members[0], members[0], layout::plain);
-      for (std::size_t i = 1; i < members.size(); ++i) claim(s, members[i]);
+      fusion_group& s = c_.start(kind, members[0], members[0], layout::plain);
+      for (std::size_t i = 1; i < members.size(); ++i) c_.claim(s, members[i]);
       s.accumulated = p.scale;
-      s.pattern = int(patterns.size()) - 1;
+      s.pattern = int(c_.patterns.size()) - 1;
       s.operands = {p.query.value, p.key.value, p.value.value, no_node};
       return s;
     };
     fusion_group& forward = begin(step_kind::attention, p.members);
-    forward.order = position(p.result.value);
+    forward.order = c_.position(p.result.value);
     if (p.has_gradient) {
       fusion_group& backward = begin(step_kind::attention_gradient, p.gradient_members);
       backward.operands[3] = p.cotangent.value;
-      backward.order = std::min(backward.order, position(p.gradient_members[1]));
+      backward.order = std::min(backward.order, c_.position(p.gradient_members[1]));
     }
     for (node_id u : p.unread) release(u);
     return true;
   }
   /// Drops a value, and what only it was computed from, if nothing but attention asks for it.
   constexpr void release(node_id n) {
-    if (!live(n) || is_output(n) || is_input(n) || owner[std::size_t(n)] != unclaimed) return;
-    for (node_id u : users(n)) {
-      const int o = owner[std::size_t(u)];
-      if (live(u) && (o < 0 || groups[std::size_t(o)].pattern < 0)) return;
+    if (!c_.live(n) || c_.is_output(n) || c_.is_input(n) || c_.claimed(n)) return;
+    for (node_id u : c_.users(n)) {
+      const int o = c_.owner[std::size_t(u)];
+      if (c_.live(u) && (o < 0 || c_.groups[std::size_t(o)].pattern < 0)) return;
     }
-    live_[std::size_t(n)] = 0;
-    const node& x = g.nodes[std::size_t(n)];
-    if (is<slice_op>(x) || is_alias(n)) return;  // their operand is what the kernel reads
+    c_.drop(n);
+    const node& x = c_.at(n);
+    if (is<slice_op>(x) || c_.is_alias(n)) return;  // their operand is what the kernel reads
     for (node_id o : g.operands(n)) release(o);
   }
 
-  constexpr bool simple_window(const window& w) const {
-    return w.groups == 1 && w.dilation == std::array<std::int32_t, 2>{1, 1} && w.before == w.after;
-  }
-  constexpr window window_of(node_id n) const {
-    return g.nodes[std::size_t(n)].attributes.as<convolution_options>().window;
-  }
-  /// conv2d whose only use is 2x2 max pooling with stride 2.
-  constexpr bool pooled_convolution(node_id n) {
-    const node& x = g.nodes[std::size_t(n)];
-    if (!is<convolution_op>(x) || !simple_window(window_of(n)) || in_blocks(n)) return false;
-    const node_id pool = only_user(n);
-    if (pool < 0 || !is<max_pool_op>(g.nodes[std::size_t(pool)]) || !halves(pool)) return false;
-    const bool lanes = in_lanes(n);
-    const node_id pool_argmax = get_of(pool, 1);
-    // Outside the lanes the positions are not kept: that kernel serves inference.
-    if (!lanes && pool_argmax >= 0) return false;
-    if (!lanes && (window_of(n).stride != std::array<std::int32_t, 2>{1, 1} || x.type[0] > 2))
-      return false;
-    // The positions are bits here, which only the kernels of the lanes read.
-    if (pool_argmax >= 0) {
-      for (node_id u : users(pool_argmax)) {
-        if (!is<unpool_op>(g.nodes[std::size_t(u)]) || !in_lanes(u)) return false;
-      }
-    }
-    const node_id value = get_of(pool, 0);
-    if (value < 0) return false;
-    fusion_group& s =
-        start(step_kind::convolution_pool, n, value, lanes ? layout::lanes : layout::plain);
-    claim(s, pool);
-    if (pool_argmax >= 0) claim(s, pool_argmax);
-    s.pool_argmax = pool_argmax;
-    s.operands = {g.operand(n, 0), g.operand(n, 1), no_node, no_node};
-    s.row_axis = 1;
-    s.order = position(pool);
-    grow(s);
-    return true;
-  }
-  constexpr bool halves(node_id pool) const {
-    const auto o = g.nodes[std::size_t(pool)].attributes.as<pooling_options>();
-    return o.kernel == std::array<std::int32_t, 2>{2, 2} &&
-           o.window == window{{2, 2}, {0, 0}, {0, 0}, {1, 1}, 1};
-  }
-
-  constexpr bool convolution(node_id n) {
-    const node& x = g.nodes[std::size_t(n)];
-    step_kind kind{};
-    if (is<convolution_op>(x))
-      kind = step_kind::convolution;
-    else if (is<convolution_input_gradient_op>(x))
-      kind = step_kind::convolution_input_gradient;
-    else if (is<convolution_weight_gradient_op>(x))
-      kind = step_kind::convolution_weight_gradient;
-    else
-      return false;
-    const bool weights = kind == step_kind::convolution_weight_gradient;
-    const bool lanes =
-        simple_window(window_of(n)) &&
-        (weights ? in_lanes(g.operand(n, 0)) && in_lanes(g.operand(n, 1)) : in_lanes(n));
-    const bool blocks = weights ? sums_blocks(n) : in_blocks(n);
-    fusion_group& s = start(kind, n, n,
-                            blocks  ? layout::blocked
-                            : lanes ? layout::lanes
-                                    : layout::plain);
-    s.operands = {g.operand(n, 0), g.operand(n, 1), no_node, no_node};
-    if (!weights) s.row_axis = 1;
-    grow(s);
-    return true;
-  }
-  /// A weight gradient that has a kernel in blocks; what does not lie so is packed.
-  constexpr bool sums_blocks(node_id n) const {
-    return arrangement_ == layout::blocked &&
-           detail::block_finder(g, lanes_, blocked).has_kernel(n);
-  }
-
-  constexpr bool blocked_pooling(node_id n) {
-    const node& x = g.nodes[std::size_t(n)];
-    if (!in_blocks(n)) return false;
-    if (is<max_pool_op>(x)) {
-      start(step_kind::max_pool, n, n, layout::blocked).operands[0] = g.operand(n, 0);
-      for (node_id u : users(n)) claim(groups.back(), u);
-      return true;
-    }
-    if (!is<unpool_op>(x)) return false;
-    start(step_kind::max_unpool, n, n, layout::blocked).operands = {
-        g.operand(n, 0), g.operand(n, 1), no_node, no_node};
-    return true;
-  }
-  /// Batch norm and its gradient; what follows is computed as the result is written.
-  constexpr bool batch_norms(node_id n) {
-    const node& x = g.nodes[std::size_t(n)];
-    const bool backward = is<batch_norm_gradient_op>(x);
-    const node_id value = get_of(n, 0);
-    if ((!backward && !is<batch_norm_op>(x)) || value < 0 || users_of_result(n, 0) != 1)
-      return false;
-    fusion_group& s = start(backward ? step_kind::batch_norm_gradient : step_kind::batch_norm, n,
-                            value, in_blocks(n) ? layout::blocked : layout::plain);
-    s.operands = {g.operand(n, 0), g.operand(n, 1), g.operand(n, 2), no_node};
-    s.row_axis = 1;
-    grow(s);
-    for (node_id u : users(n)) {
-      if (u != value) claim(s, u);
-    }
-    return true;
+  constexpr bool plain_convolution(node_id n) {
+    const node& x = c_.at(n);
+    const step_kind kind =
+        is<convolution_op>(x)                   ? step_kind::convolution
+        : is<convolution_input_gradient_op>(x)  ? step_kind::convolution_input_gradient
+        : is<convolution_weight_gradient_op>(x) ? step_kind::convolution_weight_gradient
+                                                : step_kind::generic;
+    return kind != step_kind::generic && has(kind) && convolution(n, kind, layout::plain);
   }
   /// How many `get`s read result k.
   constexpr int users_of_result(node_id n, int k) const {
     int count = 0;
-    for (node_id u : users(n))
-      count += g.nodes[std::size_t(u)].attributes.as<get_attributes>().result == k;
+    for (node_id u : c_.users(n)) count += c_.at(u).attributes.as<get_attributes>().result == k;
     return count;
   }
 
   constexpr bool product(node_id n) {
-    if (!is<matmul_op>(g.nodes[std::size_t(n)]) || is_short_product(n)) return false;
-    const auto o = g.nodes[std::size_t(n)].attributes.as<matmul_op::options>();
-    const node_id a = g.operand(n, 0);
-    const node_id b = g.operand(n, 1);
-    const bool two = g.type(a).rank() == 2 && g.type(b).rank() == 2 && g.type(n).rank() == 2;
-    if (two && in_lanes(a) && in_lanes(b) && !batched[std::size_t(n)] && o.a[0] == o.b[0]) {
-      // dW[o][i] = sum over the batch of dy[n][o] x[n][i]
-      fusion_group& s = start(step_kind::product_weights, n, n, layout::lanes);
-      const bool left_first = o.result[0] == o.a[1];
-      s.operands = {left_first ? a : b, left_first ? b : a, no_node, no_node};
-      grow(s);
-      return true;
-    }
-    const bool lanes = two && in_lanes(n) && in_lanes(a) && !in_lanes(b);
+    if (!is<matmul_op>(c_.at(n)) || c_.is_short_product(n)) return false;
     const product_form form = form_of_product(g, n);
-    if (!lanes && !form.fits) return false;
-    fusion_group& s = start(step_kind::product, n, n, lanes ? layout::lanes : layout::plain);
-    s.operands = {a, b, no_node, no_node};
+    if (!form.fits || !has(step_kind::product)) return false;
+    fusion_group& s = c_.start(step_kind::product, n, n, layout::plain);
+    s.operands = {g.operand(n, 0), g.operand(n, 1), no_node, no_node};
     const int rank = g.type(n).rank();
-    if (lanes) {
-      s.row_axis = 1;
-    } else if (rank >= 1) {
-      s.column_axis = rank - 1;
-      if (rank >= 2) s.row_axis = rank - 2;
-      if (form.exchanged) std::swap(s.row_axis, s.column_axis);
-    }
+    if (rank >= 1) s.column_axis = rank - 1;
+    if (rank >= 2) s.row_axis = rank - 2;
+    if (form.exchanged) std::swap(s.row_axis, s.column_axis);
     grow(s);
     return true;
   }
 
   constexpr bool rows(node_id n) {
-    if (!is<sum_op>(g.nodes[std::size_t(n)]) || arrangement_ != layout::plain) return false;
-    const row_pattern p = row_finder(*this, element_).find(n);
+    if (!is<sum_op>(c_.at(n)) || c_.forms.program != layout::plain || !has(step_kind::rows))
+      return false;
+    const row_pattern p = row_finder(c_, c_.element).find(n);
     if (!p.found) return false;
-    fusion_group& s = start(step_kind::rows, n, n, layout::plain);
+    fusion_group& s = c_.start(step_kind::rows, n, n, layout::plain);
     s.accumulated = no_node;
     s.members = p.members;
-    for (node_id m : p.members) owner[std::size_t(m)] = int(groups.size()) - 1;
+    for (node_id m : p.members) c_.owner[std::size_t(m)] = int(c_.groups.size()) - 1;
     return true;
   }
 
   /// A sum, or an extremum of plain tensors, with elementwise operations before and after it.
   constexpr bool reduction(node_id n) {
-    const node& r = g.nodes[std::size_t(n)];
+    const node& r = c_.at(n);
     const bool extremum = is<max_op>(r) || is<min_op>(r);
-    if (!is<sum_op>(r) && !extremum) return false;
+    if ((!is<sum_op>(r) && !extremum) || !has(step_kind::reduce)) return false;
     const node_id x = g.operand(n, 0);
-    const bool keeps_channels = (r.attributes.as<axes_options>().axes & 2) == 0;
-    const bool rearranged = extremum || (in_blocks(x) && !keeps_channels);
-    fusion_group& s = start(step_kind::reduce, n, n, rearranged ? layout::plain : form(x));
+    const layout f = extremum ? layout::plain : Planning::sum_format(c_, n);
+    fusion_group& s = c_.start(step_kind::reduce, n, n, f);
     s.operands = {x, no_node, no_node, no_node};
-    pull_in(s, x, true);
+    growth_.pull_in(s, x, true);
     grow(s);
-    return true;
-  }
-
-  constexpr bool unpooling(node_id n) {
-    if (!is<unpool_op>(g.nodes[std::size_t(n)]) || !in_lanes(n)) return false;
-    const node_id pool_argmax = g.operand(n, 1);
-    const int o = owner[std::size_t(pool_argmax)];
-    if (o < 0 || groups[std::size_t(o)].kind != step_kind::convolution_pool) return false;
-    // A convolution that only wants its weight gradient un-pools on the fly.
-    const node_id u = only_user(n);
-    if (u >= 0 && is<convolution_weight_gradient_op>(g.nodes[std::size_t(u)]) &&
-        g.operand(u, 1) == n && in_lanes(g.operand(u, 0)) && simple_window(window_of(u)) &&
-        window_of(u).stride == std::array<std::int32_t, 2>{1, 1}) {
-      fusion_group& s = start(step_kind::convolution_pool_weight_gradient, u, u, layout::lanes);
-      claim(s, n);
-      s.operands = {g.operand(u, 0), g.operand(n, 0), pool_argmax, no_node};
-      grow(s);
-      return true;
-    }
-    fusion_group& s = start(step_kind::max_unpool_2x2, n, n, layout::lanes);
-    s.operands = {g.operand(n, 0), pool_argmax, no_node, no_node};
     return true;
   }
 
   /// Every operand can be read or computed in registers. (A truth value in memory cannot.)
   constexpr bool startable(node_id n) const {
-    if (!pointwise(n)) return false;
+    if (!c_.pointwise(n)) return false;
     for (node_id o : g.operands(n)) {
       if (g.type(o).element == dtype::boolean &&
-          !(owner[std::size_t(o)] == unclaimed && only_user(o) >= 0 && startable(o)))
+          !(!c_.claimed(o) && c_.only_user(o) >= 0 && startable(o)))
         return false;
     }
     return true;
@@ -335,23 +232,27 @@ class fuser : public group_growth {
   /// Whether `n` is better computed by the loops of the one operation that uses it, which waits for
   /// something that comes later.
   constexpr bool left_to_user(node_id n) const {
-    const node_id u = only_user(n);
-    if (arrangement_ != layout::plain || u < 0 || !live(u) || !pointwise(u)) return false;
-    if (owner[std::size_t(u)] != unclaimed || g.type(u) != g.type(n)) return false;
+    const node_id u = c_.only_user(n);
+    if (c_.forms.program != layout::plain || u < 0 || !c_.live(u) || !c_.pointwise(u)) return false;
+    if (c_.claimed(u) || g.type(u) != g.type(n)) return false;
     // Half the bytes are read where a number of 16 bits is widened as late as can be.
-    if (is<cast_op>(g.nodes[std::size_t(n)]) && g.type(n).element == element_) return true;
+    if (is<cast_op>(c_.at(n)) && g.type(n).element == c_.element) return true;
     for (node_id o : g.operands(u)) {
-      const node_id from = source(is_broadcast(o) ? g.operand(o, 0) : o);
-      if (o != n && position(from) > position(n)) return true;
+      const node_id from = c_.source(c_.is_broadcast(o) ? g.operand(o, 0) : o);
+      if (o != n && c_.position(from) > c_.position(n)) return true;
     }
-    return reads_what_others_read(n) && left_to_user(u);
+    return growth_.reads_what_others_read(n) && left_to_user(u);
   }
   constexpr void start_elementwise(node_id n) {
-    fusion_group& s = start(step_kind::elementwise, n, n, form(n));
+    fusion_group& s = c_.start(step_kind::elementwise, n, n, c_.forms.of(n));
     s.accumulated = no_node;
-    for (node_id o : g.operands(n)) pull_in(s, o, true);
+    for (node_id o : g.operands(n)) growth_.pull_in(s, o, true);
     grow(s);
   }
+
+  fusion_groups& c_;
+  const graph& g;
+  group_growth<Planning> growth_;
 };
 
 }  // namespace cella

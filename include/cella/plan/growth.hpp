@@ -1,14 +1,15 @@
 // How a group grows: which operations are computed in its registers, before or after its anchor.
 #pragma once
 
-#include <cella/ops/activation.hpp>
 #include <cella/plan/fusion_groups.hpp>
 
 namespace cella {
 
-class group_growth : public grouping {
- protected:
-  using grouping::grouping;
+/// `Planning` is the back end's: see planner.hpp.
+template <class Planning>
+class group_growth {
+ public:
+  constexpr explicit group_growth(fusion_groups& groups) : c_(groups), g(groups.g) {}
 
   /// The most operations of a group: more would not find registers for their values.
   static constexpr int most_operations = 64;
@@ -19,30 +20,26 @@ class group_growth : public grouping {
     for (std::size_t i = 0; i < s.members.size(); ++i) {
       const node_id m = s.members[i];
       if (m == s.anchor && s.accumulated >= 0 && m != s.accumulated) continue;
-      if (!follows_accumulated(s, m)) continue;
-      for (node_id u : users(m)) {
-        if (owner[std::size_t(u)] != unclaimed) continue;
-        if (is_alias(u)) {
+      if (c_.prologue(s, m)) continue;  // what is before the sum leads to it only
+      for (node_id u : c_.users(m)) {
+        if (c_.claimed(u)) continue;
+        if (c_.is_alias(u)) {
           // A loop nest has one factorization of its elements, so a reshape ends it.
           if (s.kind == step_kind::elementwise) continue;
-          if (s.arrangement == layout::lanes && batched[std::size_t(m)] && !batched[std::size_t(u)])
-            continue;
-          if (in_blocks(m) != in_blocks(u)) continue;
-          claim(s, u);
+          if (c_.forms.of(m) != c_.forms.of(u)) continue;
+          c_.claim(s, u);
           continue;
         }
-        if (!pointwise(u) || g.type(u).element == dtype::boolean) continue;
-        if (g.type(u).size() != value_type(m).size()) continue;
-        if (s.arrangement == layout::lanes && batched[std::size_t(m)] != batched[std::size_t(u)])
-          continue;
-        if (in_blocks(m) != in_blocks(u)) continue;
+        if (!c_.pointwise(u) || g.type(u).element == dtype::boolean) continue;
+        if (g.type(u).size() != c_.value_type(m).size()) continue;
+        if (c_.forms.of(m) != c_.forms.of(u)) continue;
         bool fits = true;
         for (node_id o : g.operands(u))
           fits = fits && (acceptable(s, o, g.type(u).shape) || joinable(s, o));
         if (!fits || operations(s, u) > most_operations || !has_room(s, u)) continue;
         if (wanted_later(s, u) || left_to_loops(s, m, u)) continue;
         for (node_id o : g.operands(u)) join(s, o);
-        claim(s, u);
+        c_.claim(s, u);
         for (node_id o : g.operands(u)) pull_in(s, o, s.kind == step_kind::elementwise);
       }
     }
@@ -53,9 +50,9 @@ class group_growth : public grouping {
   /// stays: there it costs next to nothing.
   constexpr bool wanted_later(const fusion_group& s, node_id u) const {
     if (s.kind != step_kind::elementwise && s.kind != step_kind::reduce) return false;
-    const node_id w = only_user(u);
-    if (s.arrangement != layout::plain || w < 0 || !pointwise(w) || !live(w)) return false;
-    if (g.type(w).element == dtype::boolean || owner[std::size_t(w)] != unclaimed) return false;
+    const node_id w = c_.only_user(u);
+    if (s.arrangement != layout::plain || w < 0 || !c_.pointwise(w) || !c_.live(w)) return false;
+    if (g.type(w).element == dtype::boolean || c_.claimed(w)) return false;
     for (node_id o : g.operands(w)) {
       if (o != u && !acceptable(s, o, g.type(w).shape) && !joinable(s, o)) return true;
     }
@@ -65,7 +62,7 @@ class group_growth : public grouping {
   /// readers.
   constexpr bool reads_what_others_read(node_id u) const {
     for (node_id o : g.operands(u)) {
-      if (!is_leaf(o) && !is_view(o) && only_user(o) == u) return false;
+      if (!c_.is_leaf(o) && !c_.is_view(o) && c_.only_user(o) == u) return false;
     }
     return true;
   }
@@ -74,12 +71,12 @@ class group_growth : public grouping {
   /// rows, which costs more than a loop's reading `m` again.
   constexpr bool left_to_loops(const fusion_group& s, node_id m, node_id u) const {
     if (s.kind != step_kind::product || s.arrangement != layout::plain) return false;
-    if (m != s.anchor || is_output(u)) return false;
+    if (m != s.anchor || c_.is_output(u)) return false;
     bool stored = false;
-    for (node_id v : users(m)) stored |= !in_registers(v) && !is_alias(v);
+    for (node_id v : c_.users(m)) stored |= !c_.in_registers(v) && !c_.is_alias(v);
     if (!stored) return false;
-    for (node_id v : users(u)) {
-      if (!pointwise(v) && !is<sum_op>(g.nodes[std::size_t(v)])) return false;
+    for (node_id v : c_.users(u)) {
+      if (!c_.pointwise(v) && !is<sum_op>(c_.at(v))) return false;
     }
     return true;
   }
@@ -93,17 +90,17 @@ class group_growth : public grouping {
   /// is. A value has many users, so that to ask for each path anew would take exponential time.
   constexpr bool joinable(const fusion_group& s, node_id o, ids& joined) const {
     if (contains(joined, o)) return true;
-    if (s.kind != step_kind::elementwise || owner[std::size_t(o)] != unclaimed || !pointwise(o) ||
-        joined.size() == most_writes)
+    if (s.kind != step_kind::elementwise || c_.claimed(o) || !c_.pointwise(o) ||
+        int(joined.size()) == c_.machine.most_writes)
       return false;
-    if (!held(g.type(o).element) || g.type(o).shape != g.type(s.anchor).shape) return false;
-    if (batched[std::size_t(o)] != batched[std::size_t(s.anchor)]) return false;
-    if (in_blocks(o) != in_blocks(s.anchor)) return false;
-    for (node_id u : users(o)) {
-      const int by = owner[std::size_t(u)];
-      if (is_alias(u) || is_view(u) || g.type(u).element == dtype::boolean) return false;
-      const int when = by == unclaimed ? position(u) : groups[std::size_t(by)].order;
-      if (!member(s, u) && when <= s.order) return false;
+    if (!c_.held(g.type(o).element) || g.type(o).shape != g.type(s.anchor).shape) return false;
+    if (c_.forms.of(o) != c_.forms.of(s.anchor)) return false;
+    for (node_id u : c_.users(o)) {
+      const int by = c_.owner[std::size_t(u)];
+      if (c_.is_alias(u) || c_.is_view(u) || g.type(u).element == dtype::boolean) return false;
+      const int when =
+          by == fusion_groups::unclaimed ? c_.position(u) : c_.groups[std::size_t(by)].order;
+      if (!c_.member(s, u) && when <= s.order) return false;
     }
     for (node_id p : g.operands(o)) {
       if (g.type(p).element == dtype::boolean) return false;
@@ -115,32 +112,28 @@ class group_growth : public grouping {
   constexpr void join(fusion_group& s, node_id o) {
     if (acceptable(s, o, g.type(o).shape) || !joinable(s, o)) return;
     for (node_id p : g.operands(o)) join(s, p);
-    claim(s, o);
+    c_.claim(s, o);
     for (node_id p : g.operands(o)) pull_in(s, p, true);
   }
-  /// The most values that a group reads and writes; a step has room for two more of each.
-  static constexpr int most_reads = 14;
-  static constexpr int most_writes = 8;
-
   /// Whether the group can take `u` with what it reads, and write what others still ask for.
   constexpr bool has_room(const fusion_group& s, node_id u) const {
     ids reads;
     int writes = 1;
     auto count = [&](const auto& self, node_id n) -> void {
       for (node_id o : g.operands(n)) {
-        if (member(s, o) || is_constant(o)) continue;
+        if (c_.member(s, o) || c_.is_constant(o)) continue;
         if (pullable(s, o)) {
           self(self, o);
         } else if (!contains(reads, o)) {
           reads.push_back(o);
-          if (is_short_product(o)) reads.push_back(o);  // both factors
+          if (c_.is_short_product(o)) reads.push_back(o);  // both factors
         }
       }
     };
     for (node_id m : s.members) {
-      if (in_registers(m)) count(count, m);
-      bool outside = is_output(m);
-      for (node_id v : users(m)) outside |= v != u && !member(s, v);
+      if (c_.in_registers(m)) count(count, m);
+      bool outside = c_.is_output(m);
+      for (node_id v : c_.users(m)) outside |= v != u && !c_.member(s, v);
       writes += outside;
     }
     count(count, u);
@@ -151,22 +144,16 @@ class group_growth : public grouping {
     }
     for (node_id o : joined) count(count, o);
     writes += int(joined.size());
-    return int(reads.size()) <= most_reads && writes <= most_writes;
+    return int(reads.size()) <= c_.machine.most_reads && writes <= c_.machine.most_writes;
   }
-  /// In a reduction, members before the sum are its prologue and are not followed.
-  constexpr bool follows_accumulated(const fusion_group& s, node_id m) const {
-    if (s.kind != step_kind::reduce) return true;
-    return !prologue_[std::size_t(m)];
-  }
-
   /// How many operations the group has with `n`, and with what is computed for it alone.
   constexpr int operations(const fusion_group& s, node_id n) const {
     return int(s.members.size()) + added(s, n);
   }
   constexpr int added(const fusion_group& s, node_id n) const {
-    if (member(s, n) || owner[std::size_t(n)] != unclaimed) return 0;
-    if (is_alias(n)) return added(s, g.operand(n, 0));
-    if (!in_registers(n)) return 0;
+    if (c_.member(s, n) || c_.claimed(n)) return 0;
+    if (c_.is_alias(n)) return added(s, g.operand(n, 0));
+    if (!c_.in_registers(n)) return 0;
     int sum = 1;
     for (node_id o : g.operands(n)) {
       if (pullable(s, o)) sum += added(s, o);
@@ -177,94 +164,81 @@ class group_growth : public grouping {
   /// Whether `o` can be an operand of an elementwise member: in registers, a constant, or readable
   /// from memory in a way that the group's kernel knows.
   constexpr bool acceptable(const fusion_group& s, node_id o, const shape& domain) const {
-    if (member(s, o) && !prologue(s, o)) return o != s.pool_argmax;
-    if (is_constant(o)) return true;
-    if (is_broadcast(o)) return readable_broadcast(s, o, domain);
-    if (is_strided_view(o) && s.kind == step_kind::elementwise) return readable_view(s, o);
-    if (is_draw(o)) return readable_view(s, o);
-    if (is_short_product(o)) return readable_product(s, o);
+    if (c_.member(s, o) && !c_.prologue(s, o)) return o != s.pool_argmax;
+    if (c_.is_constant(o)) return true;
+    if (c_.is_broadcast(o)) return readable_broadcast(s, o, domain);
+    if (c_.is_strided_view(o) && s.kind == step_kind::elementwise) return readable_view(s, o);
+    if (c_.is_draw(o)) return readable_view(s, o);
+    if (c_.is_short_product(o)) return readable_product(s, o);
     if (pullable(s, o)) {
       for (node_id p : g.operands(o)) {
         if (!acceptable(s, p, domain)) return false;
       }
       return true;
     }
-    if (is_alias(o) && only_user(o) >= 0 && member(s, g.operand(o, 0))) return true;
+    if (c_.is_alias(o) && c_.only_user(o) >= 0 && c_.member(s, g.operand(o, 0))) return true;
     return readable(s, o) && !read_by_prologue(s, o);
   }
   /// A kernel reads a value in one way: along the loops of a sum, or at the sum's result.
   constexpr bool read_by_prologue(const fusion_group& s, node_id o) const {
     if (s.kind != step_kind::reduce) return false;
     for (node_id m : s.members) {
-      if (m != s.anchor && !prologue(s, m)) continue;
+      if (m != s.anchor && !c_.prologue(s, m)) continue;
       for (node_id p : g.operands(m)) {
         if (p == o) return true;
       }
     }
     return false;
   }
+  /// Whether `o` can be computed in the group's registers. What a sum over a format yields is in
+  /// another one, so that values in the format have no place behind it.
   constexpr bool pullable(const fusion_group& s, node_id o) const {
-    return owner[std::size_t(o)] == unclaimed && pointwise(o) && only_user(o) >= 0 &&
-           !is_output(o) &&
-           (s.arrangement != layout::lanes || !reduces_batch(s) || !batched[std::size_t(o)]);
-  }
-  constexpr bool reduces_batch(const fusion_group& s) const {
-    return s.kind == step_kind::product_weights ||
-           s.kind == step_kind::convolution_weight_gradient ||
-           s.kind == step_kind::convolution_pool_weight_gradient;
+    const bool loops = s.kind == step_kind::elementwise || s.kind == step_kind::reduce;
+    return !c_.claimed(o) && c_.pointwise(o) && c_.only_user(o) >= 0 && !c_.is_output(o) &&
+           (loops || s.arrangement == layout::plain || c_.forms.of(o) == c_.value_format(s));
   }
   /// Computed before the group runs.
   constexpr bool available(const fusion_group& s, node_id n) const {
-    if (is_input(n)) return true;
-    const int by = owner[std::size_t(n)];
-    if (by < 0) return position(n) < position(s.anchor);
-    const fusion_group& other = groups[std::size_t(by)];
+    if (c_.is_input(n)) return true;
+    const int by = c_.owner[std::size_t(n)];
+    if (by < 0) return c_.position(n) < c_.position(s.anchor);
+    const fusion_group& other = c_.groups[std::size_t(by)];
     return &other != &s && other.order < s.order;
   }
   /// In memory before the anchor runs, in the layout that the epilogue writes.
   constexpr bool readable(const fusion_group& s, node_id o) const {
-    if (!held(g.type(o).element)) return false;
-    const node_id n = source(o);
-    if (!available(s, whole(o))) return false;
-    if (s.arrangement == layout::blocked &&
-        in_blocks(s.accumulated >= 0 ? s.accumulated : s.anchor))
-      return in_blocks(o) && in_blocks(n);
-    const bool wants_lanes = s.arrangement == layout::lanes && writes_lanes(s);
-    return wants_lanes ? batched[std::size_t(o)] && batched[std::size_t(n)] : true;
-  }
-  /// Whether the epilogue's values carry the batch in the lanes.
-  constexpr bool writes_lanes(const fusion_group& s) const {
-    const node_id v = s.accumulated >= 0 ? s.accumulated : s.anchor;
-    return batched[std::size_t(v)];
+    if (!c_.held(g.type(o).element)) return false;
+    const node_id n = c_.source(o);
+    if (!available(s, c_.whole(o))) return false;
+    const layout f = c_.value_format(s);
+    return f == layout::plain || (c_.forms.of(o) == f && c_.forms.of(n) == f);
   }
   constexpr bool readable_view(const fusion_group& s, node_id n) const {
-    return available(s, whole(g.operand(n, 0)));
+    return available(s, c_.whole(g.operand(n, 0)));
   }
   constexpr bool readable_product(const fusion_group& s, node_id n) const {
-    return s.kind == step_kind::elementwise && available(s, whole(g.operand(n, 0))) &&
-           available(s, whole(g.operand(n, 1)));
+    return s.kind == step_kind::elementwise && available(s, c_.whole(g.operand(n, 0))) &&
+           available(s, c_.whole(g.operand(n, 1)));
   }
   constexpr bool readable_broadcast(const fusion_group& s, node_id n, const shape& domain) const {
-    const node_id x = source(g.operand(n, 0));
-    if (!available(s, whole(x)) || !held(g.type(x).element)) return false;
-    if (g.type(x).size() == 1) return !batched[std::size_t(x)] || s.arrangement != layout::lanes;
-    const auto o = g.nodes[std::size_t(n)].attributes.as<broadcast_op::options>();
-    if (s.kind == step_kind::elementwise) {
-      // In the lanes an operand either has the batch first or does not have it at all.
-      return s.arrangement != layout::lanes || (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
-    }
+    const node_id x = c_.source(g.operand(n, 0));
+    if (!available(s, c_.whole(x)) || !c_.held(g.type(x).element)) return false;
+    if (g.type(x).size() == 1)
+      return s.arrangement == layout::plain || c_.forms.of(x) == layout::plain;
+    const auto o = c_.at(n).attributes.as<broadcast_op::options>();
+    if (s.kind == step_kind::elementwise)
+      return Planning::loops_repeat(s.arrangement, o, c_.forms.of(x));
     if (s.kind == step_kind::reduce || s.accumulated < 0) return false;
-    return g.type(x).rank() == 1 && domain == value_type(s.accumulated).shape &&
+    return g.type(x).rank() == 1 && domain == c_.value_type(s.accumulated).shape &&
            (o.axes[0] == s.row_axis || o.axes[0] == s.column_axis);
   }
 
   /// Claims elementwise operands that nobody else uses, so that they are computed in registers:
   /// `before` the anchor (the prologue of a sum, a loop nest) or in its epilogue.
   constexpr void pull_in(fusion_group& s, node_id o, bool before) {
-    if (is_alias(o) && owner[std::size_t(o)] == unclaimed && only_user(o) >= 0 &&
-        pullable_source(s, o)) {
-      if (before) mark_prologue(s, o);
-      claim(s, o);
+    if (c_.is_alias(o) && !c_.claimed(o) && c_.only_user(o) >= 0 && pullable_source(s, o)) {
+      if (before) c_.mark_prologue(s, o);
+      c_.claim(s, o);
       pull_in(s, g.operand(o, 0), before);
       return;
     }
@@ -274,8 +248,8 @@ class group_growth : public grouping {
     }
     // Truth values have no form in memory, so they are never left to a kernel of their own.
     if (g.type(o).element != dtype::boolean && operations(s, o) > most_operations) return;
-    if (before) mark_prologue(s, o);
-    claim(s, o);
+    if (before) c_.mark_prologue(s, o);
+    c_.claim(s, o);
     for (node_id p : g.operands(o)) pull_in(s, p, before);
   }
   constexpr bool pullable_source(const fusion_group& s, node_id o) const {
@@ -283,30 +257,29 @@ class group_growth : public grouping {
     return g.type(o).shape == g.type(x).shape && pullable(s, x);
   }
   constexpr bool readable_in_prologue(const fusion_group& s, node_id p) const {
-    if (is_constant(p) || member(s, p) || pullable(s, p)) return true;
-    if (is_broadcast(p)) {
-      const node_id x = source(g.operand(p, 0));
-      if (!available(s, whole(x))) return false;
+    if (c_.is_constant(p) || c_.member(s, p) || pullable(s, p)) return true;
+    if (c_.is_broadcast(p)) {
+      const node_id x = c_.source(g.operand(p, 0));
+      if (!available(s, c_.whole(x))) return false;
       if (s.kind != step_kind::elementwise && s.kind != step_kind::reduce)
         return readable_broadcast(s, p, g.type(p).shape);
-      const auto o = g.nodes[std::size_t(p)].attributes.as<broadcast_op::options>();
-      return s.arrangement != layout::lanes || g.type(x).size() == 1 ||
-             (o.axes[0] == 0) == (batched[std::size_t(x)] != 0);
+      const auto o = c_.at(p).attributes.as<broadcast_op::options>();
+      return g.type(x).size() == 1 || Planning::loops_repeat(s.arrangement, o, c_.forms.of(x));
     }
-    if (is_draw(p)) return readable_view(s, p);
-    if (is_short_product(p)) return readable_product(s, p);
-    if (is_strided_view(p) && (s.kind == step_kind::elementwise || s.kind == step_kind::reduce))
+    if (c_.is_draw(p)) return readable_view(s, p);
+    if (c_.is_short_product(p)) return readable_product(s, p);
+    if (c_.is_strided_view(p) && (s.kind == step_kind::elementwise || s.kind == step_kind::reduce))
       return readable_view(s, p);
-    if (s.kind == step_kind::reduce && s.arrangement == layout::lanes) {
-      return g.type(p).element == element_ && batched[std::size_t(p)] &&
-             batched[std::size_t(source(p))];
+    if (const layout f = s.arrangement; s.kind == step_kind::reduce && f != layout::plain) {
+      return g.type(p).element == c_.element && c_.forms.of(p) == f &&
+             c_.forms.of(c_.source(p)) == f;
     }
     return readable(s, p);
   }
-  constexpr void mark_prologue(const fusion_group& s, node_id n) {
-    if (s.kind == step_kind::reduce && position(n) < position(s.anchor))
-      prologue_[std::size_t(n)] = 1;
-  }
+
+ private:
+  fusion_groups& c_;
+  const graph& g;
 };
 
 }  // namespace cella

@@ -38,9 +38,10 @@ constexpr graph with_stored_records(graph g) {
   for (tensor_type& t : g.results) t = stored(t);
   return g;
 }
+template <class Planning>
 constexpr roomy_plan draft_plan(const graph& source, plan_options options) {
   const graph g = with_stored_records(source);
-  const planner made(g, options);
+  const planner<Planning> made(g, options);
   const growing_plan& p = made.result();
   roomy_plan r;
   for (const plan_step& s : p.steps) r.steps.push_back(s);
@@ -54,10 +55,10 @@ constexpr roomy_plan draft_plan(const graph& source, plan_options options) {
 
 }  // namespace detail
 
-/// The plan of the graph that the function object `Make` returns.
-template <auto Make, plan_options Options>
+/// The plan of the graph that the function object `Make` returns, for the back end of `Planning`.
+template <class Planning, auto Make, plan_options Options>
 consteval auto make_plan() {
-  constexpr auto draft = detail::draft_plan(Make(), Options);
+  constexpr auto draft = detail::draft_plan<Planning>(Make(), Options);
   static_assert(draft.fits, "this program is too large for one plan; split it");
   return draft.template shrink<draft.steps.size, draft.results.size, draft.links.size>();
 }

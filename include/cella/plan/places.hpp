@@ -1,93 +1,79 @@
-// Where the values of a plan lie: homes in several layouts, the steps that bring values there, and
-// in the end the arena.
+// Where the values of a plan lie: homes in several formats, and the steps that bring values there.
 #pragma once
 
 #include <cella/ops/print.hpp>
-#include <cella/plan/memory.hpp>
+#include <cella/plan/arena.hpp>
+#include <cella/plan/options.hpp>
 #include <cella/plan/order.hpp>
 
 namespace cella {
 
-/// Byte offsets of inputs of some roles in the memory that they share, in the order of the graph's
-/// inputs; other inputs get -1. `total` is the size.
-struct input_offsets {
-  list<std::int64_t> offset;
-  std::int64_t total{};
-};
-constexpr input_offsets offsets_of(const graph& g, std::initializer_list<input_role> roles) {
-  input_offsets r;
-  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-    bool wanted = false;
-    for (input_role role : roles) wanted |= g.inputs[i].role == role;
-    r.offset.push_back(wanted ? r.total : -1);
-    if (wanted) r.total += align_up(g.type(g.input(int(i))).bytes());
-  }
-  return r;
-}
-
-/// A plan that grows by steps. Buffers in the arena have numbers until `finish` gives them
-/// addresses.
-class plan_places : protected plan_order {
- public:
-  constexpr const growing_plan& result() const { return plan_; }
-  constexpr const text& fault() const { return fault_; }
-
- protected:
-  constexpr plan_places(const graph& source, plan_options options)
-      : plan_order(source, options),
-        parameters_(offsets_of(source, {input_role::parameter, input_role::state})),
-        slots_(offsets_of(source, {input_role::slot})),
-        changes_inputs_(source.changes_inputs()),
-        first_home_(g.nodes.size(), -1) {
-    save_inputs();
-  }
-
-  struct buffer {
-    std::int64_t bytes{};
-    bool persistent{};  ///< keeps its content from call to call
-    bool constant{};    ///< made when the program is prepared
-    bool pinned{};      ///< a result: read after the last step
-    int first = -1;
-    int last = -1;
-    int whole = -1;         ///< the buffer that this one is a stretch of, or -1
-    std::int64_t offset{};  ///< in that buffer
-  };
-  /// A value in memory in one layout.
+/// A plan that grows by steps. `Planning` is the back end's: see planner.hpp.
+template <class Planning>
+class places {
+  /// A value in memory in one format.
   struct home {
     node_id value;
-    layout arrangement;
+    layout form;
     std::array<int, 2> border;
-    buffer_ref at;  // space -2: offset is the index of an arena buffer
-    int next;       // of the same value, or -1
+    buffer_ref at;
+    int next;  // of the same value, or -1
   };
   /// What random numbers that are not in memory are drawn from.
   struct stream {
     node_id draw;
     buffer_ref at;
   };
+
+ public:
   /// Of a value of a row-wise group of which only sums of some rows are written: [units][width].
   struct row_sums {
     node_id value;
     std::int64_t units;
     std::int64_t width;
+    std::int64_t bytes;
     buffer_ref at;
   };
-  static constexpr std::int32_t pending = -2;
 
-  /// Where value `n` is wanted: in the place of an input, in a bound result, or as a stretch of a
+  constexpr places(const fusion_groups& groups, const group_order& order,
+                   const plan_options& wanted)
+      : c(groups),
+        g(groups.g),
+        options(wanted),
+        order_(order),
+        input_at_(g.nodes.size(), -1),
+        parameters_(offsets_of(g, {input_role::parameter, input_role::state})),
+        slots_(offsets_of(g, {input_role::slot})),
+        changes_inputs_(g.changes_inputs()),
+        first_home_(g.nodes.size(), -1) {
+    for (std::size_t i = 0; i < g.regions[0].inputs.size(); ++i)
+      input_at_[std::size_t(g.input(int(i)))] = int(i);
+    save_inputs();
+  }
+
+  const fusion_groups& c;
+  const graph& g;
+  const plan_options& options;
+  growing_plan plan;
+  arena_buffers arena;
+
+  /// The input that value `n` replaces and that it may overwrite, or -1.
+  constexpr std::int32_t replaced_input(node_id n) const { return order_.replaces[std::size_t(n)]; }
+
+  /// Where value `n` is wanted: in the place of an input, in a bound result, or as a part of a
   /// concatenation.
   constexpr buffer_ref destination(node_id n) {
-    if (const node_id joined = cut_.placed_in(n); joined >= 0) {
+    if (const node_id joined = c.placed_in(n); joined >= 0) {
       std::int64_t before = 0;
       for (node_id o : g.operands(joined)) {
-        if (source(o) == n) break;
+        if (c.source(o) == n) break;
         before += g.type(o).bytes();
       }
-      return behind(assembled(joined), before);
+      return arena.behind(assembled(joined), before);
     }
     const std::int32_t input = replaced_input(n);
     if (input >= 0) return input_home(g.input(input));
-    for (std::size_t i = 0; options_.results_bound && i < g.outputs.size(); ++i) {
+    for (std::size_t i = 0; options.results_bound && i < g.outputs.size(); ++i) {
       if (g.outputs[i].updates < 0 && g.regions[0].outputs[i] == n) return bound_result(i);
     }
     return {};
@@ -99,44 +85,9 @@ class plan_places : protected plan_order {
     return {space, 0};
   }
 
-  constexpr buffer_ref fresh(std::int64_t bytes, bool persistent = false) {
-    buffers_.push_back({bytes, persistent});
-    return {pending, std::int64_t(buffers_.size()) - 1};
-  }
-  /// What lies `offset` bytes behind `at`.
-  constexpr buffer_ref behind(buffer_ref at, std::int64_t offset) {
-    if (at.space != pending) return {at.space, at.offset + offset};
-    const buffer& b = buffers_[std::size_t(at.offset)];
-    buffer stretch;
-    stretch.whole = b.whole < 0 ? int(at.offset) : b.whole;
-    stretch.offset = b.offset + offset;
-    buffers_.push_back(stretch);
-    return {pending, std::int64_t(buffers_.size()) - 1};
-  }
-  constexpr const buffer& whole_buffer(buffer_ref at) const {
-    const buffer& b = buffers_[std::size_t(at.offset)];
-    return b.whole >= 0 ? buffers_[std::size_t(b.whole)] : b;
-  }
-  constexpr buffer& whole_buffer(buffer_ref at) {
-    return const_cast<buffer&>(std::as_const(*this).whole_buffer(at));
-  }
   constexpr std::int64_t bytes_of(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
     const tensor_type t = g.type(n);
-    if (a == layout::plain) return t.bytes();
-    // Positions of maxima are kept as numbers of the program's type.
-    if (a == layout::blocked) return t.size() * std::int64_t(size_of(options_.element));
-    const std::int64_t blocks = (t[0] + options_.lanes - 1) / options_.lanes;
-    std::int64_t features = 1;
-    for (int d = 1; d < t.rank(); ++d)
-      features *= t[d] + (d >= 2 && t.rank() == 4 ? 2 * border[std::size_t(d - 2)] : 0);
-    return blocks * features * options_.lanes * std::int64_t(size_of(t.element));
-  }
-  constexpr const home* find(node_id n, layout a, std::array<int, 2> border) const {
-    for (int i = first_home_[std::size_t(n)]; i >= 0; i = homes_[std::size_t(i)].next) {
-      const home& h = homes_[std::size_t(i)];
-      if (h.arrangement == a && h.border == border) return &h;
-    }
-    return nullptr;
+    return a == layout::plain ? t.bytes() : Planning::bytes(t, a, border, c.machine, c.element);
   }
   constexpr buffer_ref input_home(node_id n) const {
     const int i = input_at_[std::size_t(n)];
@@ -156,48 +107,37 @@ class plan_places : protected plan_order {
 
   /// The address of `n` in a layout; appends the steps that bring it there if it is not yet.
   constexpr buffer_ref locate(node_id n, layout a, std::array<int, 2> border = {0, 0}) {
-    n = source(n);
+    n = c.source(n);
     if (const home* h = find(n, a, border)) return h->at;
-    const tensor_type t = g.type(n);
-    if (a == layout::plain) {
-      if (cut_.is_input(n)) return remember(n, a, border, input_home(n));
-      if (cut_.is_assembled(n)) return assembled(n);
-      if (cut_.is_contiguous_view(n)) return remember(n, a, border, stretch(n));
-      if (find(n, layout::lanes, {0, 0})) {
-        plan_step s = conversion(step_kind::unpack, n, locate(n, layout::lanes), {0, 0});
-        return emit_conversion(s, n, a, border);
-      }
-      if (find(n, layout::blocked, {0, 0})) {
-        plan_step s = conversion(step_kind::unpack_blocks, n, locate(n, layout::blocked), {0, 0});
-        return emit_conversion(s, n, a, border);
-      }
-      // A constant or a broadcast that some kernel wants in memory.
-      const step_kind kind = default_kernel(g, n, options_.element);
-      plan_step s{.kind = kind, .anchor = n, .accumulated = n};
-      int k = 0;
-      for (node_id o : g.operands(n)) s.in[std::size_t(k++)] = locate(o, layout::plain);
-      return emit_conversion(s, n, a, border);
+    if (a != layout::plain) {
+      const bool bordered = border != std::array<int, 2>{0, 0} && find(n, a, {0, 0});
+      const step_kind kind = bordered ? step_kind::border : packing(a);
+      const buffer_ref from = locate(n, bordered ? a : layout::plain);
+      return emit_conversion(conversion(kind, n, from, border), n, a, border);
     }
-    if (a == layout::blocked) {
-      plan_step s = conversion(step_kind::pack_blocks, n, locate(n, layout::plain), border);
-      return emit_conversion(s, n, a, border);
+    if (c.is_input(n)) return remember(n, a, border, input_home(n));
+    if (c.is_assembled(n)) return assembled(n);
+    if (c.is_contiguous_view(n)) return remember(n, a, border, contiguous_view(n));
+    for (int i = first_home_[std::size_t(n)]; i >= 0; i = homes_[std::size_t(i)].next) {
+      const home h = homes_[std::size_t(i)];
+      if (h.border != std::array<int, 2>{0, 0}) continue;
+      return emit_conversion(conversion(unpacking(h.form), n, h.at, {0, 0}), n, a, border);
     }
-    if (border != std::array<int, 2>{0, 0} && find(n, layout::lanes, {0, 0})) {
-      plan_step s = conversion(step_kind::border, n, locate(n, layout::lanes), border);
-      return emit_conversion(s, n, a, border);
-    }
-    plan_step s = conversion(step_kind::pack, n, locate(n, layout::plain), border);
-    (void)t;
+    // A constant or a broadcast that some kernel wants in memory.
+    plan_step s{.kind = c.kernel_alone(n), .anchor = n, .accumulated = n};
+    int k = 0;
+    for (node_id o : g.operands(n)) s.in[std::size_t(k++)] = locate(o, layout::plain);
     return emit_conversion(s, n, a, border);
   }
-  constexpr buffer_ref stretch(node_id n) {
+  constexpr buffer_ref contiguous_view(node_id n) {
     const node_id from = g.operand(n, 0);
     const auto strides = row_major_strides(g.type(from).shape);
-    const auto o = g.nodes[std::size_t(n)].attributes.as<slice_op::options>();
+    const auto o = c.at(n).attributes.as<slice_op::options>();
     std::int64_t first = 0;
     for (std::size_t d = 0; d < std::size_t(g.type(n).rank()); ++d)
       first += o.start[d] * strides[d];
-    return behind(locate(from, layout::plain), first * std::int64_t(size_of(g.type(n).element)));
+    return arena.behind(locate(from, layout::plain),
+                        first * std::int64_t(size_of(g.type(n).element)));
   }
   /// What random numbers `n` are drawn from.
   constexpr buffer_ref stream_of(node_id n) {
@@ -207,10 +147,23 @@ class plan_places : protected plan_order {
     plan_step s{.kind = step_kind::random_stream, .anchor = n, .accumulated = n};
     s.in[0] = locate(g.operand(n, 0), layout::plain);
     s.output_count = 1;
-    s.outputs[0].at = fresh(8);
+    s.outputs[0].at = arena.fresh(8);
     emit(s);
     streams_.push_back({n, s.outputs[0].at});
     return s.outputs[0].at;
+  }
+  /// Makes a place for the sums of some rows of `n`, one for each unit of work.
+  constexpr buffer_ref sum_rows(node_id n, const rows_step& e) {
+    const std::int64_t bytes = e.units() * e.width * std::int64_t(size_of(c.element));
+    sums_.push_back({n, e.units(), e.width, bytes, arena.fresh(bytes)});
+    return sums_.back().at;
+  }
+  /// Where the sums of some rows of `n` lie, if it is not written as it is; null otherwise.
+  constexpr const row_sums* sums_of_rows(node_id n) const {
+    for (const row_sums& h : sums_) {
+      if (h.value == n) return &h;
+    }
+    return nullptr;
   }
   constexpr buffer_ref remember(node_id n, layout a, std::array<int, 2> border, buffer_ref at) {
     homes_.push_back({n, a, border, at, first_home_[std::size_t(n)]});
@@ -236,34 +189,47 @@ class plan_places : protected plan_order {
                                        std::array<int, 2> border) {
     s.arrangement = a;
     s.output_count = 1;
-    s.outputs[0] = {n, fresh(bytes_of(n, a, border))};
+    s.outputs[0] = {.value = n, .at = arena.fresh(bytes_of(n, a, border)), .form = a};
     emit(s);
     return remember(n, a, border, s.outputs[0].at);
+  }
+
+  /// Makes a place for result `k` of node `n`.
+  constexpr buffer_ref place_of_result(node_id n, int k) {
+    const node_id first = c.get_of(n, k);
+    buffer_ref at = first >= 0 && replaced_input(first) < 0 ? destination(first) : buffer_ref{};
+    if (!at.valid()) at = arena.fresh(g.result_type(n, k).bytes());
+    for (node_id u : c.users(n)) {
+      if (c.at(u).attributes.template as<get_attributes>().result == k)
+        remember(u, layout::plain, {0, 0}, at);
+    }
+    return at;
   }
 
   /// Where a concatenation is put together.
   constexpr buffer_ref assembled(node_id n) {
     if (const home* h = find(n, layout::plain, {0, 0})) return h->at;
     const buffer_ref at = destination(n);
-    return remember(n, layout::plain, {0, 0}, at.valid() ? at : fresh(bytes_of(n, layout::plain)));
+    return remember(n, layout::plain, {0, 0},
+                    at.valid() ? at : arena.fresh(bytes_of(n, layout::plain)));
   }
   constexpr void emit_copy(node_id n, buffer_ref from, buffer_ref to) {
     plan_step s{.kind = step_kind::copy, .anchor = n, .accumulated = n};
     s.in[0] = from;
     s.output_count = 1;
-    s.outputs[0] = {n, to};
+    s.outputs[0] = {.value = n, .at = to};
     s.shape = copy_step{g.type(n).bytes()};
     emit(s);
   }
   /// Whether node `n` has the same value in many calls: a parameter of a program that changes none
   /// and what is made of it beforehand, a constant of a loop.
   constexpr bool keeps_its_value(node_id n) const {
-    n = cut_.whole(n);
+    n = c.whole(n);
     const int i = input_at_[std::size_t(n)];
-    if (options_.region) return i >= options_.first_constant;
+    if (options.region) return i >= options.first_constant;
     if (i < 0) {
       const home* h = find(n, layout::plain, {0, 0});
-      return h && h->at.space == pending && whole_buffer(h->at).constant;
+      return h && arena.holds(h->at) && arena.whole(h->at).constant;
     }
     return !changes_inputs_ && owned_by_cell(g.inputs[std::size_t(i)].role);
   }
@@ -271,7 +237,7 @@ class plan_places : protected plan_order {
   /// so is what depends on parameters alone (scaled filters), if none is changed. The plan of a
   /// region has no call before which that could be done.
   constexpr bool is_constant(const plan_step& s) const {
-    if (options_.region || s.arrangement != layout::plain || s.carried || s.side >= 0) return false;
+    if (options.region || s.arrangement != layout::plain || s.carried || s.side >= 0) return false;
     if (!runs_alone(s.kind) && s.kind != step_kind::elementwise && s.kind != step_kind::copy)
       return false;
     if (s.kind == step_kind::generic && is<print_op>(g.nodes[std::size_t(s.anchor)])) return false;
@@ -281,103 +247,46 @@ class plan_places : protected plan_order {
       if (r.space == parameter_space && !changes_inputs_)
         parameters = true;
       else
-        constant = constant && r.space == pending && whole_buffer(r).constant;
+        constant = constant && arena.holds(r) && arena.whole(r).constant;
     };
     for (const auto& r : s.in) read(r);
     for (int k = 0; k < s.read_count; ++k) read(s.reads[std::size_t(k)].at);
-    for (int k = 0; k < s.link_count; ++k) read(plan_.links[std::size_t(s.first_link + k)]);
+    for (int k = 0; k < s.link_count; ++k) read(plan.links[std::size_t(s.first_link + k)]);
     for (int k = 0; constant && k < s.output_count; ++k) {
       const step_output& o = s.outputs[std::size_t(k)];
-      if (o.part || o.at.space != pending) return false;
-      const buffer& b = buffers_[std::size_t(o.at.offset)];
+      if (o.part || !arena.holds(o.at)) return false;
+      const arena_buffers::buffer& b = arena[o.at];
       if (b.whole >= 0) return false;
       constant = b.first < 0 && (parameters || b.bytes <= most_constant_bytes);
     }
     return constant && s.output_count > 0;
   }
   static constexpr std::int64_t most_constant_bytes = 1 << 18;
-  /// Whether the step only reads operand k when it is prepared: filters that it packs and keeps.
-  static constexpr bool reads_when_prepared(const plan_step& s, std::size_t k) {
-    const bool convolves =
-        s.kind == step_kind::convolution || s.kind == step_kind::convolution_input_gradient;
-    return convolves && s.arrangement == layout::blocked && k == 1 &&
-           s.as<convolution_step>().keeps_filters;
-  }
-
   constexpr void emit(plan_step s) {
-    const int at = int(plan_.steps.size());
     s.constant = is_constant(s);
-    for (int k = 0; s.constant && k < s.output_count; ++k)
-      buffers_[std::size_t(s.outputs[std::size_t(k)].at.offset)].constant = true;
-    auto touch = [&](const buffer_ref& r, bool when_prepared) {
-      if (r.space != pending) return;
-      buffer& b = whole_buffer(r);
-      if (b.first < 0) b.first = at;
-      b.last = at;
-      // What only preparations read need not be kept behind them.
-      b.persistent |= b.constant && !when_prepared;
-    };
-    for (std::size_t k = 0; k < s.in.size(); ++k)
-      touch(s.in[k], s.constant || reads_when_prepared(s, k));
-    touch(s.scratch, s.constant);
-    touch(s.pool_argmax, s.constant);
-    for (int k = 0; k < s.output_count; ++k) touch(s.outputs[std::size_t(k)].at, s.constant);
-    for (int k = 0; k < s.read_count; ++k) touch(s.reads[std::size_t(k)].at, s.constant);
-    for (int k = 0; k < s.link_count; ++k)
-      touch(plan_.links[std::size_t(s.first_link + k)], s.constant);
-    plan_.steps.push_back(s);
+    arena.use(int(plan.steps.size()), s, plan.links);
+    plan.steps.push_back(s);
   }
 
   constexpr void finish() {
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const node_id n = g.regions[0].outputs[i];
       const std::int32_t input = g.outputs[i].updates;
-      if (input >= 0 && in_place_[i]) continue;
+      if (input >= 0 && order_.in_place[i]) continue;
       const buffer_ref at = saved_[i] != buffer_ref{} ? saved_[i] : locate(n, layout::plain);
-      if (input < 0 && !options_.results_bound) {
-        if (at.space == pending) {
-          buffer& b = whole_buffer(at);
-          b.pinned = true;
-          b.persistent |= b.constant;
-        }
-        plan_.results.push_back({n, at});
+      if (input < 0 && !options.results_bound) {
+        arena.pin(at);
+        plan.results.push_back({n, at});
         continue;
       }
       const buffer_ref to = input < 0 ? bound_result(i) : input_home(g.input(input));
       if (at != to) emit_copy(n, at, to);
-      if (input < 0) plan_.results.push_back({n, to});
+      if (input < 0) plan.results.push_back({n, to});
     }
-    list<lifetime> lives;
-    for (const buffer& b : buffers_) {
-      const int first = b.persistent || b.first < 0 ? 0 : b.first;
-      const int last = b.persistent || b.pinned ? int(plan_.steps.size()) : b.last < 0 ? 0 : b.last;
-      lives.push_back({b.bytes, first, last, -1});
-      plan_.arena_bytes_without_reuse += align_up(b.bytes);
-    }
-    plan_.arena_bytes = plan_memory(lives);
-    plan_.live_bytes = largest_live_set(lives);
-    plan_.parameter_bytes = parameters_.total;
-    plan_.slot_bytes = slots_.total;
-    auto settle = [&](buffer_ref& r) {
-      if (r.space != pending) return;
-      const buffer& b = buffers_[std::size_t(r.offset)];
-      r = {arena_space, b.whole < 0 ? lives[std::size_t(r.offset)].offset
-                                    : lives[std::size_t(b.whole)].offset + b.offset};
-    };
-    for (plan_step& s : plan_.steps) {
-      for (auto& r : s.in) settle(r);
-      settle(s.scratch);
-      settle(s.pool_argmax);
-      for (int k = 0; k < s.output_count; ++k) settle(s.outputs[std::size_t(k)].at);
-      for (int k = 0; k < s.read_count; ++k) settle(s.reads[std::size_t(k)].at);
-    }
-    for (plan_value& r : plan_.results) settle(r.at);
-    for (buffer_ref& r : plan_.links) settle(r);
+    plan.parameter_bytes = parameters_.total;
+    plan.slot_bytes = slots_.total;
+    arena.settle(plan);
   }
-
-  growing_plan plan_;
-  text fault_;
-  list<row_sums> sums_;
 
  private:
   /// An output may be the value that an input had before the call, while that input is replaced
@@ -385,24 +294,40 @@ class plan_places : protected plan_order {
   constexpr void save_inputs() {
     saved_.assign(g.outputs.size(), {});
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-      const node_id n = source(g.regions[0].outputs[i]);
+      const node_id n = c.source(g.regions[0].outputs[i]);
       node_id from = n;
-      while (cut_.is_alias(from) || cut_.is_view(from)) from = g.operand(from, 0);
-      const bool replaced = is_replaced_[std::size_t(from)];
+      while (c.is_alias(from) || c.is_view(from)) from = g.operand(from, 0);
+      const bool replaced = is_replaced(from);
       if (!replaced || (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n)) continue;
-      const bool bound = options_.results_bound && g.outputs[i].updates < 0;
-      saved_[i] = bound ? bound_result(i) : fresh(bytes_of(n, layout::plain));
+      const bool bound = options.results_bound && g.outputs[i].updates < 0;
+      saved_[i] = bound ? bound_result(i) : arena.fresh(bytes_of(n, layout::plain));
       emit_copy(n, locate(n, layout::plain), saved_[i]);
     }
   }
 
+  constexpr const home* find(node_id n, layout a, std::array<int, 2> border) const {
+    for (int i = first_home_[std::size_t(n)]; i >= 0; i = homes_[std::size_t(i)].next) {
+      const home& h = homes_[std::size_t(i)];
+      if (h.form == a && h.border == border) return &h;
+    }
+    return nullptr;
+  }
+  constexpr bool is_replaced(node_id n) const {
+    for (const output_info& o : g.outputs) {
+      if (o.updates >= 0 && g.input(o.updates) == n) return true;
+    }
+    return false;
+  }
+
+  const group_order& order_;
+  list<int> input_at_;  ///< index of the input that a node is, or -1
   input_offsets parameters_;
   input_offsets slots_;
   bool changes_inputs_;
   list<buffer_ref> saved_;  ///< for each output: the copy of an input's old value
-  list<buffer> buffers_;
   list<home> homes_;
   list<stream> streams_;
+  list<row_sums> sums_;
   list<int> first_home_;  ///< of each node, or -1
 };
 

@@ -25,7 +25,7 @@ struct arena_value {
 class address_book {
  public:
   address_book(const program_facts& p, const formulas& f)
-      : p_(p), f_(f), batched_(batched_values(p.g)) {
+      : p_(p), f_(f) {
     const input_offsets parameters = offsets_of(p.g, {input_role::parameter, input_role::state});
     const input_offsets slots = offsets_of(p.g, {input_role::slot});
     for (std::size_t i = 0; i < p.g.inputs.size(); ++i) {
@@ -97,7 +97,7 @@ class address_book {
     }
     for (int k = 0; k < s.output_count; ++k) {
       const step_output& o = s.outputs[std::size_t(k)];
-      const bool lanes = o.value >= 0 && writes_lanes(batched_, s, k);
+      const bool lanes = o.form == layout::lanes;
       std::string label = o.value >= 0                         ? f_.name(o.value)
                           : s.kind == step_kind::random_stream ? "stream of " + f_.name(s.anchor)
                                                                : "unused result";
@@ -175,7 +175,6 @@ class address_book {
 
   const program_facts& p_;
   const formulas& f_;
-  flags batched_;
   std::map<std::pair<std::int32_t, std::int64_t>, std::string> lies_at_;
   std::map<std::int64_t, std::size_t> current_;
   std::vector<arena_value> values_;

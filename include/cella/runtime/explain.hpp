@@ -221,17 +221,6 @@ inline void print_stage(std::ostream& out, const std::string& what, const graph&
   before = std::move(now);
 }
 
-template <class P>
-struct program_traits;
-template <class Cell, bool Training, dtype Element, class... Arguments>
-struct program_traits<program<Cell, Training, Element, Arguments...>> {
-  static graph trace_again() {
-    Cell cell{};
-    return trace(cell, std::array<tensor_type, sizeof...(Arguments)>{Arguments::type...},
-                 {Training, Element});
-  }
-};
-
 }  // namespace detail
 
 template <class P>
@@ -247,7 +236,7 @@ template <class P>
 void explain(std::ostream& out, const explain_options& options) {
   const detail::program_facts p = detail::facts_of<P>();
   if (options.graphs) {
-    graph g = detail::program_traits<P>::trace_again();
+    graph g = P::traced();
     std::string before;
     detail::print_stage(out, "traced", g, before);
     for (const pass& next : standard_passes) {

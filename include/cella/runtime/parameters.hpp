@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cella/backend/buffer.hpp>
-#include <cella/backend/cpu/simd/random_numbers.hpp>
+#include <cella/backend/random.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/graph/random.hpp>
@@ -170,8 +170,8 @@ inline void parameter_store::fill(const parameter_base& p, const named_parameter
       }
     });
   };
-  if (normal_numbers && init.kind != kind::truncated_normal) return cpu::for_normal(key, size, put);
-  if (spread != 0 && !normal_numbers) return cpu::for_uniform(key, size, put);
+  if (normal_numbers && init.kind != kind::truncated_normal) return for_normal(key, size, put);
+  if (spread != 0 && !normal_numbers) return for_uniform(key, size, put);
   generator numbers(key);
   for (std::int64_t i = 0; i < size; ++i) {
     double z = spread == 0 ? 0 : numbers.normal<double>();

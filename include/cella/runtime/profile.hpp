@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cella/backend/cpu/run/kernel_calls.hpp>
-#include <cella/backend/cpu/run/peak.hpp>
+#include <cella/graph/graph.hpp>
+#include <cella/plan/plan.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -33,7 +33,7 @@ class call_profile {
   /// Where CELLA_PROFILE is not set, null. If it is 1 the trace is written to cella_profile.json,
   /// else to the file that it names; further executables of the process add a number to the name.
   [[gnu::cold]] static std::unique_ptr<call_profile> if_wanted(std::vector<call_label> (*labels)(),
-                                                               int threads) {
+                                                               double (*peak)(), int threads) {
     const char* const value = std::getenv("CELLA_PROFILE");
     if (!value || !*value || std::string_view(value) == "0") return nullptr;
     static std::atomic<int> count{0};
@@ -45,10 +45,13 @@ class call_profile {
       numbered.append("_").append(std::to_string(number)).append(file, dot);
       file = std::move(numbered);
     }
-    return std::make_unique<call_profile>(labels(), threads, std::move(file));
+    return std::make_unique<call_profile>(labels(), peak, threads, std::move(file));
   }
-  call_profile(std::vector<call_label> labels, int threads, std::string trace_file)
+  /// `peak`: floating-point operations per second that one thread can do at most.
+  call_profile(std::vector<call_label> labels, double (*peak)(), int threads,
+               std::string trace_file)
       : labels_(std::move(labels)),
+        peak_(peak),
         threads_(threads),
         file_(std::move(trace_file)),
         best_(labels_.size(), 1e30),
@@ -81,7 +84,7 @@ class call_profile {
   /// One row for each call: its fastest and mean time, its share of a step, and what the fastest
   /// comes to.
   [[gnu::cold]] void print(std::FILE* out) const {
-    const double peak = cpu::measured_peak() * threads_;
+    const double peak = peak_() * threads_;
     double best = 0, total = 0, flops = 0;
     int widest = 8;
     for (std::size_t i = 0; i < labels_.size(); ++i) {
@@ -151,6 +154,7 @@ class call_profile {
   }
 
   std::vector<call_label> labels_;
+  double (*peak_)();
   int threads_;
   std::string file_;
   std::vector<double> best_, total_;  // seconds
@@ -181,17 +185,24 @@ struct step_labels {
     }
     return all;
   }();
+  /// The step of each call of a back end's runner.
+  template <class Runner>
+  static constexpr auto of_calls = [] {
+    std::array<int, Runner::calls> steps{};
+    for (std::size_t k = 0; k < steps.size(); ++k) steps[k] = Runner::step_of(k);
+    return steps;
+  }();
 };
 
-/// The labels of a program's calls; names of cells are parts of `characters`. A step of two calls
-/// does its arithmetic in the second.
+/// The labels of a program's calls, given the step of each; names of cells are parts of
+/// `characters`. A step of two calls does its arithmetic in the second.
 [[gnu::cold]] inline std::vector<call_label> labels_of(span<const step_label> steps,
                                                        span<const char> characters,
-                                                       span<const cpu::kernel_call> calls) {
+                                                       span<const int> calls) {
   std::vector<call_label> labels;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    const step_label& s = steps[std::size_t(calls[i].step)];
-    const bool prepares = i + 1 < calls.size() && calls[i + 1].step == calls[i].step;
+    const step_label& s = steps[std::size_t(calls[i])];
+    const bool prepares = i + 1 < calls.size() && calls[i + 1] == calls[i];
     std::string place(characters.data() + s.cell.first, std::size_t(s.cell.size));
     if (s.line > 0) {
       const std::string_view file(s.file);

@@ -1,6 +1,7 @@
 // A program: the type that holds a cell's traced, optimized and planned graph as constants.
 #pragma once
 
+#include <cella/backend/default.hpp>
 #include <cella/graph/report.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/plan/make_plan.hpp>
@@ -49,6 +50,19 @@ struct make_stand_in {
   }
 };
 
+/// The plan of program P; of a refused one, that it has as many results.
+template <class P>
+consteval auto plan_of() {
+  if constexpr (P::accepted) {
+    return make_plan<typename P::backend::planning, P::planned, P::options>();
+  } else {
+    basic_plan<0, int(P::graph.region_outputs(0).size()), 0> p;
+    std::size_t k = 0;
+    for (node_id n : P::graph.region_outputs(0)) p.results[k++].value = n;
+    return p;
+  }
+}
+
 /// A compiled cell. `graph` is what is computed, `plan` how; both are compile-time constants, so
 /// the size of the arena can be asserted.
 template <class Cell, bool Training, dtype Element, class... Arguments>
@@ -59,10 +73,18 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
   static constexpr bool accepted = freeze_fault<make>.empty();
   static constexpr dtype element_type = Element;
   static constexpr bool training = Training;
-  static constexpr bool fast_math = false;      ///< see with_fast_math
-  static constexpr bool results_bound = false;  ///< see with_bound_results
+  using backend = default_backend;          ///< see with_backend
+  static constexpr bool fast_math = false;  ///< see with_fast_math
+  static constexpr plan_options options{.element = Element};
   static constexpr auto& graph = frozen<
       std::conditional_t<accepted, make, make_stand_in<Cell, Training, Element, Arguments...>>>;
+
+  /// The graph as it was before all passes, made again at run time.
+  static cella::graph traced() {
+    Cell cell{};
+    return trace(cell, std::array<tensor_type, sizeof...(Arguments)>{Arguments::type...},
+                 {Training, Element});
+  }
 
   /// Number of inputs of a role.
   static constexpr int count(input_role role) {
@@ -89,16 +111,7 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
   }();
 
   static constexpr auto planned = [] { return thaw(graph); };
-  static constexpr auto plan = [] {
-    if constexpr (accepted) {
-      return make_plan<planned, plan_options{Element, lanes_of<Element>()}>();
-    } else {
-      basic_plan<0, int(graph.region_outputs(0).size()), 0> p;
-      std::size_t k = 0;
-      for (node_id n : graph.region_outputs(0)) p.results[k++].value = n;
-      return p;
-    }
-  }();
+  static constexpr auto plan = plan_of<program>();
 };
 
 /// Program P with its functions (exp, log, tanh, sigmoid, gelu) in a lower precision, about 1e-5
@@ -114,22 +127,34 @@ struct with_fast_math : P {
 template <class P>
 struct with_bound_results : P {
   using root = with_bound_results;
-  static constexpr bool results_bound = true;
-  static constexpr auto plan =
-      make_plan<P::planned, plan_options{.element = P::element_type,
-                                         .lanes = lanes_of<P::element_type>(),
-                                         .results_bound = true}>();
+  static constexpr plan_options options = [] {
+    plan_options o = P::options;
+    o.results_bound = true;
+    return o;
+  }();
+  static constexpr auto plan = plan_of<with_bound_results>();
 };
 
-/// Program P with its convolutions computed by one algorithm, wherever that has a kernel for them,
-/// instead of the one that the cost model chooses: for tests and measurements.
-template <class P, convolution_algorithm A>
-struct with_convolutions : P {
-  using root = with_convolutions;
-  static constexpr auto plan =
-      make_plan<P::planned, plan_options{.element = P::element_type,
-                                         .lanes = lanes_of<P::element_type>(),
-                                         .convolutions = A}>();
+/// Program P with one algorithm of its back end wherever that has a kernel for it, instead of the
+/// one that the cost model chooses: for tests and measurements. `with_algorithm<P,
+/// convolution_algorithm::direct>`.
+template <class P, auto Algorithm>
+struct with_algorithm : P {
+  using root = with_algorithm;
+  static constexpr plan_options options = [] {
+    plan_options o = P::options;
+    o.algorithm = int(Algorithm);
+    return o;
+  }();
+  static constexpr auto plan = plan_of<with_algorithm>();
+};
+
+/// Program P for another back end.
+template <class P, class Backend>
+struct with_backend : P {
+  using root = with_backend;
+  using backend = Backend;
+  static constexpr auto plan = plan_of<with_backend>();
 };
 
 /// Programs by purpose.

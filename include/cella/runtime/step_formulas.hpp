@@ -36,7 +36,7 @@ program_facts facts_of() {
           p.parameter_bytes,
           p.slot_bytes,
           P::element_type,
-          lanes_of<P::element_type>(),
+          P::backend::planning::machine.lanes(P::element_type),
           P::training};
 }
 

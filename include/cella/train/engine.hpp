@@ -119,7 +119,8 @@ class engine {
         if (rows == 0) return;
         const std::array types{for_rows(input_type, rows)};
         const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
-        runtime_path run({&on.store, nullptr, arguments, {}, on.shared}, &cpu::compute<number>);
+        runtime_path run({&on.store, nullptr, arguments, {}, on.shared},
+                         &default_backend::compute<number>);
         run.run_eagerly(on.net, types, {false, precision});
         std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
         return;
@@ -223,7 +224,8 @@ class engine {
                                tensor_ref{bytes_of(y), types[1]}};
     const std::array<named_scalar, 2> scalars{
         {{"learning_rate", learning_rate}, {"step", double(step)}}};
-    run_.emplace(input_memory{&store_, &*slots_, arguments, scalars}, &cpu::compute<number>);
+    run_.emplace(input_memory{&store_, &*slots_, arguments, scalars},
+                 &default_backend::compute<number>);
     if (mode == execution::eager)
       run_->run_eagerly(step_, types, {true, precision});
     else
@@ -244,7 +246,7 @@ class engine {
     const std::array types{for_rows(output_type_, rows), for_rows(target_type_, rows)};
     const std::array arguments{tensor_ref{bytes_of(prediction), types[0]},
                                tensor_ref{bytes_of(y), types[1]}};
-    runtime_path run({&store_, nullptr, arguments, {}}, &cpu::compute<number>);
+    runtime_path run({&store_, nullptr, arguments, {}}, &default_backend::compute<number>);
     run.run(traced(loss_graphs_, rows, loss_, types, false));
     return read_element(run.result(0), 0);
   }
@@ -316,7 +318,7 @@ class engine {
     const std::array random{store_.random_state()[0], store_.random_state()[1]};
     const std::vector<input_element> zeros(std::size_t(input_type.size()));
     const std::array arguments{tensor_ref{bytes_of(zeros.data()), input_type}};
-    runtime_path run({&store_, nullptr, arguments, {}}, &cpu::compute<number>);
+    runtime_path run({&store_, nullptr, arguments, {}}, &default_backend::compute<number>);
     run.run_eagerly(step_.net, std::array{input_type}, {false, precision});
     output_type_ = run.result(0).type;
     target_type_ = detail::target_of<Loss>(output_type_);

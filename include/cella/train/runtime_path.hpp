@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <cella/backend/cpu/run/eager.hpp>
+#include <cella/backend/default_kernels.hpp>
 #include <cella/runtime/interpreter.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/train/slots.hpp>
@@ -43,12 +43,12 @@ struct input_memory {
 class runtime_path final : public builder::evaluator {
  public:
   explicit runtime_path(const input_memory& memory,
-                        compute_function with = &cpu::compute<float, double>)
+                        compute_function with = &default_backend::compute<float, double>)
       : memory_(memory), compute_(with) {}
 
   /// Runs a traced graph.
   void run(const graph& g) {
-    const cpu::flush_denormals guard;
+    const default_backend::arithmetic guard;
     for (std::size_t i = 0; i < g.inputs.size(); ++i) bind(g, int(i));
     interpret(g, values_, compute_);
     finish(g);
@@ -65,7 +65,7 @@ class runtime_path final : public builder::evaluator {
   /// Runs what `append(builder&)` appends; it closes the main region with outputs.
   template <std::invocable<builder&> Append>
   void run_eagerly(Append append) {
-    const cpu::flush_denormals guard;
+    const default_backend::arithmetic guard;
     builder b;
     b.eager = this;
     graph_ = &b.g;

@@ -28,7 +28,7 @@ double difference(const attributes& options, const std::vector<tensor_type>& typ
   const tensor_type result = Op::infer(types, options);
   owned_tensor fast(result, 77);
   owned_tensor slow(result, 78);
-  cpu::compute<float, double>(info_of<Op>, options, x, std::array{fast.ref});
+  cpu::backend::compute<float, double>(info_of<Op>, options, x, std::array{fast.ref});
   compute(info_of<Op>, options, x, std::array{slow.ref});
   double worst = 0;
   for (std::int64_t i = 0; i < result.size(); ++i) {

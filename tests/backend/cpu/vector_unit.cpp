@@ -7,8 +7,8 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
+#include <cella/backend/cpu/plan/planning.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
-#include <cella/plan/order.hpp>
 
 namespace {
 
@@ -18,7 +18,7 @@ template <dtype Element>
 constexpr bool agree = lanes_of<Element>() == cpu::lanes<element<Element>>;
 static_assert(agree<dtype::f32> && agree<dtype::f64> && agree<dtype::i32> && agree<dtype::i64>);
 static_assert(sizeof(cpu::vec<float>) == register_bytes);
-static_assert(plan_options{}.lanes == cpu::lanes<float>);
+static_assert(cpu::planning::machine.lanes(dtype::f32) == cpu::lanes<float>);
 static_assert(convolution_shape{}.lanes == cpu::lanes<float>);
 static_assert(cpu::vector_registers == vector_registers_of(register_bytes));
 
@@ -33,5 +33,5 @@ static_assert(register_bytes == 16 && cpu::vector_registers == 16);
 }  // namespace
 
 TEST_CASE("plans are made for the vectors of the kernels") {
-  CHECK(plan_options{}.lanes * int(sizeof(float)) == int(sizeof(cpu::vec<float>)));
+  CHECK(cpu::planning::machine.vector_bytes == int(sizeof(cpu::vec<float>)));
 }

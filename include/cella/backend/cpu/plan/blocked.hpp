@@ -7,11 +7,17 @@
 #include <cella/ops/activation.hpp>
 #include <cella/ops/batch_norm.hpp>
 #include <cella/ops/pooling.hpp>
-#include <cella/plan/plan.hpp>
 
 namespace cella {
 
 namespace detail {
+
+/// Whether there are kernels in blocks for convolution `n`, or a gradient of one.
+constexpr bool has_blocked_kernel(const graph& g, node_id n, int lanes) {
+  const node& x = g.nodes[std::size_t(n)];
+  return has_kernel(convolution_algorithm::direct,
+                    shape_of_convolution(g, n, x.type.element, lanes), pass_of(x));
+}
 
 /// Answers for one graph and one number of lanes.
 class block_finder {
@@ -26,12 +32,6 @@ class block_finder {
   }
   constexpr bool is_blocked(node_id n) const { return blocked_[std::size_t(n)] != 0; }
 
-  /// A convolution, or a gradient of one, for which there are kernels in blocks.
-  constexpr bool has_kernel(node_id n) const {
-    const node& x = g_.nodes[std::size_t(n)];
-    return cella::has_kernel(convolution_algorithm::direct,
-                             shape_of_convolution(g_, n, x.type.element, lanes_), pass_of(x));
-  }
   /// A value that loops over blocks can read: an image in blocks, a constant, or something repeated
   /// along whole axes.
   constexpr bool readable(node_id n) const {
@@ -42,9 +42,9 @@ class block_finder {
   /// Whether node n yields an image in blocks.
   constexpr bool yields_blocks(node_id n) const {
     const node& x = g_.nodes[std::size_t(n)];
-    if (is<convolution_op>(x)) return fits(x.type) && has_kernel(n);
+    if (is<convolution_op>(x)) return fits(x.type) && has_blocked_kernel(g_, n, lanes_);
     if (is<convolution_input_gradient_op>(x))
-      return fits(x.type) && fits(g_.type(g_.operand(n, 0))) && has_kernel(n);
+      return fits(x.type) && fits(g_.type(g_.operand(n, 0))) && has_blocked_kernel(g_, n, lanes_);
     if (is<max_pool_op>(x) || is<batch_norm_op>(x)) return is_blocked(g_.operand(n, 0));
     // A cotangent that comes from a plain kernel is brought into blocks here, and its chain goes
     // on.

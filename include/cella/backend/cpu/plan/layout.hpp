@@ -7,8 +7,8 @@
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
-#include <cella/plan/plan.hpp>
 #include <cella/plan/product_form.hpp>
+#include <cella/plan/step_kind.hpp>
 
 namespace cella {
 
@@ -171,19 +171,6 @@ constexpr layout choose_layout(const graph& g, dtype element, int lanes,
     if (cost <= least) best = a, least = cost;
   }
   return best;
-}
-
-/// Whether a step only moves a value into another layout or place.
-constexpr bool is_conversion(step_kind k) {
-  return k == step_kind::pack || k == step_kind::unpack || k == step_kind::border ||
-         k == step_kind::pack_blocks || k == step_kind::unpack_blocks || k == step_kind::copy;
-}
-/// Whether output k of a step has the batch in the lanes, given which values carry the batch.
-constexpr bool writes_lanes(const flags& batched, const plan_step& s, int k) {
-  if (s.arrangement != layout::lanes || s.kind == step_kind::generic) return false;
-  if (is_conversion(s.kind)) return true;
-  if (s.kind == step_kind::cross_entropy) return k > 0;
-  return batched[std::size_t(s.accumulated >= 0 ? s.accumulated : s.anchor)] != 0;
 }
 
 }  // namespace cella

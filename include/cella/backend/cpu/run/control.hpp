@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/backend/cpu/plan/planning.hpp>
 #include <cella/backend/cpu/registers/register_region.hpp>
 #include <cella/backend/cpu/run/kernel_calls.hpp>
 #include <cella/backend/cpu/run/records.hpp>
@@ -62,12 +63,11 @@ struct region_program {
   static constexpr int outputs = int(std::ranges::count(fates, region_result));
 
   static constexpr auto planned = [] { return region_graph(thaw(graph), R, fates); };
-  static constexpr auto plan =
-      make_plan<planned, plan_options{.element = element_type,
-                                      .lanes = lanes<element<element_type>>,
-                                      .results_bound = true,
-                                      .region = true,
-                                      .first_constant = FirstConstant}>();
+  static constexpr auto plan = make_plan<planning, planned,
+                                         plan_options{.element = element_type,
+                                                      .results_bound = true,
+                                                      .region = true,
+                                                      .first_constant = FirstConstant}>();
 };
 
 /// A frame of a region: bind its inputs and results, prepare it, then run it any number of times.

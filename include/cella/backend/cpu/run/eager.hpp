@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cella/backend/buffer.hpp>
+#include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/convolution/implicit_gemm.hpp>
 #include <cella/backend/cpu/convolution/input_gradient.hpp>
 #include <cella/backend/cpu/convolution/weight_gradient.hpp>
@@ -85,11 +86,9 @@ bool compute_fast(const op_info& op, const attributes& options, span<const tenso
 
 }  // namespace detail
 
-/// Computes the results of `op`; a `compute_function`. Fast kernels are compiled for the element
-/// types `Ts` only.
 template <class... Ts>
-void compute(const op_info& op, const attributes& options, span<const tensor_ref> in,
-             span<const tensor_ref> out) {
+void backend::compute(const op_info& op, const attributes& options, span<const tensor_ref> in,
+                      span<const tensor_ref> out) {
   const dtype element = out[0].type.element;
   const bool done =
       (... || (element == dtype_of<Ts> && detail::compute_fast<Ts>(op, options, in, out[0])));

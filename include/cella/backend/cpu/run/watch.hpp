@@ -1,10 +1,9 @@
 // CELLA_DEBUG=nan for programs: a table of what each step writes, and a run that looks at it.
 #pragma once
 
-#include <cella/backend/cpu/plan/blocked.hpp>
 #include <cella/backend/cpu/run/kernel_calls.hpp>
 #include <cella/backend/finite.hpp>
-#include <cella/plan/planner.hpp>
+#include <cella/plan/options.hpp>
 
 namespace cella::cpu {
 
@@ -60,13 +59,8 @@ namespace detail {
 /// Makes the table of a program whose first region is the main region of `g`.
 class watch_maker {
  public:
-  constexpr watch_maker(const graph& g, span<const plan_step> steps, span<const buffer_ref> links,
-                        int lanes)
-      : g_(g),
-        links_(links),
-        batched_(batched_values(g)),
-        blocked_(blocked_values(g, lanes)),
-        seen_(g.nodes.size(), 0) {
+  constexpr watch_maker(const graph& g, span<const plan_step> steps, span<const buffer_ref> links)
+      : g_(g), links_(links), seen_(g.nodes.size(), 0) {
     add_inputs();
     for (std::size_t i = 0; i < steps.size(); ++i) {
       watched_step w;
@@ -117,7 +111,7 @@ class watch_maker {
       if (o.value < 0) continue;
       watched_value* const v = add(table.outputs, o.value, o.at);
       if (!v) continue;
-      v->arrangement = arrangement_of(s, k, o.value);
+      v->arrangement = o.form;
       if (o.summed) v->type.shape = {s.as<rows_step>().units(), s.as<rows_step>().width};
       if (!o.part) continue;
       for (int i = 0; i < s.loops; ++i) {
@@ -127,10 +121,6 @@ class watch_maker {
       }
       v->first = o.first;
     }
-  }
-  constexpr layout arrangement_of(const plan_step& s, int k, node_id value) const {
-    if (s.arrangement == layout::blocked && blocked_[std::size_t(value)]) return layout::blocked;
-    return writes_lanes(batched_, s, k) ? layout::lanes : layout::plain;
   }
   constexpr watched_value* add(list<watched_value>& to, node_id n, buffer_ref at) {
     if (!is_floating(g_.type(n).element)) return nullptr;
@@ -208,7 +198,7 @@ class watch_maker {
 
   const graph& g_;
   span<const buffer_ref> links_;
-  flags batched_, blocked_, seen_;
+  flags seen_;
   ids members_;
 };
 
@@ -218,7 +208,7 @@ constexpr auto make_watch_table() {
   // Twice: once for the sizes.
   constexpr auto make = [] {
     const graph g = P::planned();
-    return watch_maker(g, P::plan.steps, P::plan.links, lanes<element<P::element_type>>).table;
+    return watch_maker(g, P::plan.steps, P::plan.links).table;
   };
   constexpr auto sizes = [make] {
     const growing_watch w = make();

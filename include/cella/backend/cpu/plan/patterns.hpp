@@ -1,0 +1,152 @@
+// Groups that only the CPU's kernels know: convolutions, products and pooling in its formats.
+#pragma once
+
+#include <cella/backend/cpu/plan/blocked.hpp>
+#include <cella/ops/activation.hpp>
+#include <cella/ops/pooling.hpp>
+#include <cella/plan/fusion_groups.hpp>
+
+namespace cella::cpu {
+
+/// Tries to start a group with node `n`. `Fuser` is that of plan/fuser.hpp.
+template <class Fuser>
+class patterns {
+ public:
+  constexpr explicit patterns(Fuser& f) : f_(f), c_(f.groups()), g(c_.g) {}
+
+  constexpr bool match(node_id n) {
+    return pooled_convolution(n) || convolution(n) || product(n) || unpooling(n) ||
+           blocked_pooling(n) || (in_blocks(n) && f_.batch_norm(n, layout::blocked));
+  }
+
+ private:
+  constexpr bool in_lanes(node_id n) const { return c_.forms.of(n) == layout::lanes; }
+  constexpr bool in_blocks(node_id n) const { return c_.forms.of(n) == layout::blocked; }
+
+  static constexpr bool simple_window(const window& w) {
+    return w.groups == 1 && w.dilation == std::array<std::int32_t, 2>{1, 1} && w.before == w.after;
+  }
+  constexpr window window_of(node_id n) const {
+    return c_.at(n).attributes.template as<convolution_options>().window;
+  }
+  /// conv2d whose only use is 2x2 max pooling with stride 2.
+  constexpr bool pooled_convolution(node_id n) {
+    const node& x = c_.at(n);
+    if (!is<convolution_op>(x) || !simple_window(window_of(n)) || in_blocks(n)) return false;
+    const node_id pool = c_.only_user(n);
+    if (pool < 0 || !is<max_pool_op>(c_.at(pool)) || !halves(pool)) return false;
+    const bool lanes = in_lanes(n);
+    const node_id pool_argmax = c_.get_of(pool, 1);
+    // Outside the lanes that kernel serves inference of one sample: it keeps no positions.
+    if (!lanes && pool_argmax >= 0) return false;
+    if (!lanes && (window_of(n).stride != std::array<std::int32_t, 2>{1, 1} || x.type[0] != 1))
+      return false;
+    // The positions are bits here, which only the kernels of the lanes read.
+    if (pool_argmax >= 0) {
+      for (node_id u : c_.users(pool_argmax)) {
+        if (!is<unpool_op>(c_.at(u)) || !in_lanes(u)) return false;
+      }
+    }
+    const node_id value = c_.get_of(pool, 0);
+    if (value < 0) return false;
+    fusion_group& s =
+        c_.start(step_kind::convolution_pool, n, value, lanes ? layout::lanes : layout::plain);
+    c_.claim(s, pool);
+    if (pool_argmax >= 0) c_.claim(s, pool_argmax);
+    s.pool_argmax = pool_argmax;
+    s.operands = {g.operand(n, 0), g.operand(n, 1), no_node, no_node};
+    s.row_axis = 1;
+    s.order = c_.position(pool);
+    f_.grow(s);
+    return true;
+  }
+  constexpr bool halves(node_id pool) const {
+    const auto o = c_.at(pool).attributes.template as<pooling_options>();
+    return o.kernel == std::array<std::int32_t, 2>{2, 2} &&
+           o.window == window{{2, 2}, {0, 0}, {0, 0}, {1, 1}, 1};
+  }
+
+  constexpr bool convolution(node_id n) {
+    const node& x = c_.at(n);
+    if (!is_convolution(x)) return false;
+    const bool simple = simple_window(window_of(n));
+    if (is<convolution_weight_gradient_op>(x)) {
+      constexpr auto kind = step_kind::convolution_weight_gradient;
+      // What does not lie in blocks is packed.
+      if (c_.forms.program == layout::blocked &&
+          detail::has_blocked_kernel(g, n, c_.machine.lanes(x.type.element)))
+        return f_.convolution(n, kind, layout::blocked);
+      return simple && in_lanes(g.operand(n, 0)) && in_lanes(g.operand(n, 1)) &&
+             f_.convolution(n, kind, layout::lanes);
+    }
+    const step_kind kind =
+        is<convolution_op>(x) ? step_kind::convolution : step_kind::convolution_input_gradient;
+    const layout f = c_.forms.of(n);
+    return (f == layout::blocked || (f == layout::lanes && simple)) && f_.convolution(n, kind, f);
+  }
+
+  /// Products of features in the lanes and weights.
+  constexpr bool product(node_id n) {
+    if (!is<matmul_op>(c_.at(n)) || c_.forms.program != layout::lanes) return false;
+    const auto o = c_.at(n).attributes.template as<matmul_op::options>();
+    const node_id a = g.operand(n, 0);
+    const node_id b = g.operand(n, 1);
+    if (g.type(a).rank() != 2 || g.type(b).rank() != 2 || g.type(n).rank() != 2 || !in_lanes(a))
+      return false;
+    if (in_lanes(b) && !in_lanes(n) && o.a[0] == o.b[0]) {
+      // dW[o][i] = sum over the batch of dy[n][o] x[n][i]
+      fusion_group& s = c_.start(step_kind::product_weights, n, n, layout::lanes);
+      const bool left_first = o.result[0] == o.a[1];
+      s.operands = {left_first ? a : b, left_first ? b : a, no_node, no_node};
+      f_.grow(s);
+      return true;
+    }
+    if (!in_lanes(n) || in_lanes(b)) return false;
+    fusion_group& s = c_.start(step_kind::product, n, n, layout::lanes);
+    s.operands = {a, b, no_node, no_node};
+    s.row_axis = 1;
+    f_.grow(s);
+    return true;
+  }
+
+  constexpr bool unpooling(node_id n) {
+    if (!is<unpool_op>(c_.at(n)) || !in_lanes(n)) return false;
+    const node_id pool_argmax = g.operand(n, 1);
+    const int o = c_.owner[std::size_t(pool_argmax)];
+    if (o < 0 || c_.groups[std::size_t(o)].kind != step_kind::convolution_pool) return false;
+    // A convolution that only wants its weight gradient un-pools on the fly.
+    const node_id u = c_.only_user(n);
+    if (u >= 0 && is<convolution_weight_gradient_op>(c_.at(u)) && g.operand(u, 1) == n &&
+        in_lanes(g.operand(u, 0)) && simple_window(window_of(u)) &&
+        window_of(u).stride == std::array<std::int32_t, 2>{1, 1}) {
+      fusion_group& s = c_.start(step_kind::convolution_pool_weight_gradient, u, u, layout::lanes);
+      c_.claim(s, n);
+      s.operands = {g.operand(u, 0), g.operand(n, 0), pool_argmax, no_node};
+      f_.grow(s);
+      return true;
+    }
+    fusion_group& s = c_.start(step_kind::max_unpool_2x2, n, n, layout::lanes);
+    s.operands = {g.operand(n, 0), pool_argmax, no_node, no_node};
+    return true;
+  }
+
+  constexpr bool blocked_pooling(node_id n) {
+    const node& x = c_.at(n);
+    if (!in_blocks(n)) return false;
+    if (is<max_pool_op>(x)) {
+      c_.start(step_kind::max_pool, n, n, layout::blocked).operands[0] = g.operand(n, 0);
+      for (node_id u : c_.users(n)) c_.claim(c_.groups.back(), u);
+      return true;
+    }
+    if (!is<unpool_op>(x)) return false;
+    c_.start(step_kind::max_unpool, n, n, layout::blocked).operands = {
+        g.operand(n, 0), g.operand(n, 1), no_node, no_node};
+    return true;
+  }
+
+  Fuser& f_;
+  fusion_groups& c_;
+  const graph& g;
+};
+
+}  // namespace cella::cpu

@@ -1,0 +1,83 @@
+// Who uses which value of a graph, and which values are computed at all.
+#pragma once
+
+#include <cella/graph/graph.hpp>
+#include <cella/ops/array.hpp>
+#include <cella/ops/broadcast.hpp>
+#include <cella/ops/op.hpp>
+
+namespace cella {
+
+/// Answers for the main region of a graph.
+class value_uses {
+ public:
+  const graph& g;
+
+  constexpr explicit value_uses(const graph& source)
+      : g(source), live_(source.nodes.size(), 0), output_(source.nodes.size(), 0) {
+    const auto& order = g.regions[0].nodes;
+    for (node_id n : g.regions[0].outputs) live_[std::size_t(n)] = output_[std::size_t(n)] = 1;
+    list<int> count(g.nodes.size() + 1, 0);
+    for (std::size_t i = order.size(); i-- > 0;) {
+      if (!live_[std::size_t(order[i])]) continue;
+      for (node_id o : g.operands(order[i])) {
+        live_[std::size_t(o)] = 1;
+        ++count[std::size_t(o)];
+      }
+    }
+    first_user_.assign(g.nodes.size() + 1, 0);
+    for (std::size_t n = 0; n < g.nodes.size(); ++n) first_user_[n + 1] = first_user_[n] + count[n];
+    users_.assign(std::size_t(first_user_.back()), no_node);
+    list<int> next(first_user_.begin(), first_user_.end());
+    for (node_id n : order) {
+      if (!live_[std::size_t(n)]) continue;
+      for (node_id o : g.operands(n)) users_[std::size_t(next[std::size_t(o)]++)] = n;
+    }
+  }
+
+  constexpr span<const node_id> users(node_id n) const {
+    return {users_.data() + first_user_[std::size_t(n)],
+            std::size_t(first_user_[std::size_t(n) + 1] - first_user_[std::size_t(n)])};
+  }
+  constexpr node_id only_user(node_id n) const {
+    return users(n).size() == 1 && !is_output(n) ? users(n)[0] : no_node;
+  }
+  /// The first `get` that reads result `k` of node `n`, or no_node.
+  constexpr node_id get_of(node_id n, int k) const {
+    for (node_id u : users(n)) {
+      if (at(u).attributes.as<get_attributes>().result == k) return u;
+    }
+    return no_node;
+  }
+  constexpr bool is_output(node_id n) const { return output_[std::size_t(n)] != 0; }
+  constexpr bool live(node_id n) const { return live_[std::size_t(n)] != 0; }
+  /// Nobody computes `n`: a kernel does without it.
+  constexpr void drop(node_id n) { live_[std::size_t(n)] = 0; }
+
+  constexpr const node& at(node_id n) const { return g.nodes[std::size_t(n)]; }
+  constexpr int position(node_id n) const { return at(n).position; }
+  constexpr bool is_input(node_id n) const { return at(n).op == &input_info_of; }
+  constexpr bool is_constant(node_id n) const { return is<constant_op>(at(n)); }
+  constexpr bool is_leaf(node_id n) const { return is_input(n) || is_constant(n); }
+  constexpr bool is_broadcast(node_id n) const { return is<broadcast_op>(at(n)); }
+  constexpr bool is_alias(node_id n) const {
+    const node& x = at(n);
+    return is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x);
+  }
+  /// Through reshapes, which share their operand's memory.
+  constexpr node_id source(node_id n) const {
+    while (is_alias(n)) n = g.operand(n, 0);
+    return n;
+  }
+  /// The type of a node, or of its first result if it has several.
+  constexpr tensor_type value_type(node_id n) const {
+    return at(n).result_count ? g.result_type(n, 0) : at(n).type;
+  }
+
+ private:
+  flags live_, output_;
+  list<int> first_user_;
+  list<node_id> users_;
+};
+
+}  // namespace cella
