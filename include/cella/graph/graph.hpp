@@ -10,6 +10,9 @@
 
 namespace cella {
 
+using ids = list<node_id>;
+using flags = list<char>;  ///< one for each node, or for each of something else
+
 /// A run of characters in `graph::characters`.
 struct name_ref {
   std::int32_t first{};

@@ -15,9 +15,6 @@
 
 namespace cella {
 
-using ids = list<node_id>;
-using flags = list<char>;
-
 /// `input` and `get` are the leaves that the graph itself knows: a region's input, and one result
 /// of a node that has several.
 struct get_attributes {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cella/ops/control.hpp>
+#include <cella/ops/random.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/plan/attention_pattern.hpp>
-#include <cella/plan/default_kernel.hpp>
 #include <cella/plan/formats.hpp>
 #include <cella/plan/product_form.hpp>
 #include <cella/plan/step.hpp>
@@ -151,7 +151,8 @@ class fusion_groups : public value_uses {
   constexpr node_id placed_in(node_id n) const { return placed_in_[std::size_t(n)]; }
   /// What runs an operation that no group has taken.
   constexpr step_kind kernel_alone(node_id n) const {
-    return default_kernel(g, n, element, machine);
+    const step_kind k = machine.kernel_alone(g, n, element);
+    return k == step_kind::control || machine.kernels.has(k) ? k : step_kind::generic;
   }
 
   // ---- what registers hold
@@ -235,10 +236,7 @@ class fusion_groups : public value_uses {
     const node_id value = source(o);
     if (!claimed(value) || is_output(value) || placed_in(value) >= 0) return false;
     const fusion_group& s = groups[std::size_t(owner[std::size_t(value)])];
-    const bool writes = s.kind == step_kind::elementwise || s.kind == step_kind::reduce ||
-                        s.kind == step_kind::product || s.kind == step_kind::softmax ||
-                        s.kind == step_kind::permute;
-    if (!writes || s.arrangement != layout::plain) return false;
+    if (!traits(s.kind).places || s.arrangement != layout::plain) return false;
     const auto operands = g.operands(n);
     return std::ranges::count_if(operands, [&](node_id k) { return source(k) == value; }) == 1;
   }

@@ -64,7 +64,7 @@ class step_operands {
       case step_kind::control:
         return link_operands(s, t);
       default:
-        if (runs_alone(s.kind)) operands_of_operation(s, t);
+        if (traits(s.kind).alone) operands_of_operation(s, t);
     }
   }
   constexpr void plain(const fusion_group& s, plan_step& t, std::size_t count) {

@@ -238,7 +238,7 @@ class places {
   /// region has no call before which that could be done.
   constexpr bool is_constant(const plan_step& s) const {
     if (options.region || s.arrangement != layout::plain || s.carried || s.side >= 0) return false;
-    if (!runs_alone(s.kind) && s.kind != step_kind::elementwise && s.kind != step_kind::copy)
+    if (!traits(s.kind).alone && s.kind != step_kind::elementwise && s.kind != step_kind::copy)
       return false;
     if (s.kind == step_kind::generic && is<print_op>(g.nodes[std::size_t(s.anchor)])) return false;
     bool constant = true, parameters = false;

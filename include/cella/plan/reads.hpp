@@ -22,9 +22,7 @@ class step_reads {
     if (loops) loop_domain(s, t);
     if (s.kind == step_kind::reduce && !c.member(s, s.operands[0])) read(s, t, s.operands[0], true);
     if (s.kind == step_kind::rows) return row_leaves(s, t);
-    if (s.kind == step_kind::cross_entropy || runs_alone(s.kind) || s.kind == step_kind::control ||
-        s.pattern >= 0)
-      return;
+    if (!traits(s.kind).fuses) return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
       if (!c.in_registers(m) || c.is_alias(m)) continue;

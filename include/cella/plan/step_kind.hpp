@@ -14,7 +14,7 @@ constexpr std::string_view name(layout a) {
   return a == layout::plain ? "plain" : a == layout::lanes ? "lanes" : "blocks";
 }
 
-/// What a step runs. Operands are described by `step::in`.
+/// What a step runs. Operands are described by `plan_step::in`.
 enum class step_kind : std::uint8_t {
   elementwise,                       ///< a fused group alone
   reduce,                            ///< a sum with its prologue and epilogue
@@ -24,8 +24,8 @@ enum class step_kind : std::uint8_t {
   convolution_pool,                  ///< the same, 2x2 max pooling in registers
   convolution_input_gradient,        ///< dy, filter
   convolution_weight_gradient,       ///< image, dy
-  convolution_pool_weight_gradient,  ///< image, pooled dy, pool_argmax: un-pools on the fly
-  max_unpool_2x2,                    ///< pooled values, pool_argmax as bits
+  convolution_pool_weight_gradient,  ///< image, pooled dy, positions: un-pools on the fly
+  max_unpool_2x2,                    ///< pooled values, positions as bits
   max_pool,                          ///< largest elements of windows and their positions
   max_unpool,                        ///< pooled values, positions in their windows
   batch_norm,                        ///< image, gamma, beta -> result, mean, variance
@@ -50,48 +50,60 @@ enum class step_kind : std::uint8_t {
   best_position,   ///< where the largest or smallest elements along an axis are
   generic          ///< the operation's own computation on plain tensors
 };
-/// Whether a step is one operation on plain tensors of any type, whose results are whole tensors.
-constexpr bool runs_alone(step_kind k) {
-  return k == step_kind::softmax || k == step_kind::permute || k == step_kind::random_uniform ||
-         k == step_kind::gather || k == step_kind::scatter || k == step_kind::best_position ||
-         k == step_kind::generic;
+
+/// What planning may assume of a kind of steps.
+struct step_kind_traits {
+  std::string_view name;
+  /// One operation on plain tensors of any type, whose results are whole tensors.
+  bool alone{};
+  /// Computes further operations on its results in registers.
+  bool fuses{};
+  /// May overwrite an input with the value that replaces it.
+  bool in_place{};
+  /// Its result may be a contiguous part of a larger tensor.
+  bool places{};
+};
+constexpr step_kind_traits traits(step_kind k) {
+  constexpr bool alone = true, fuses = true, in_place = true, places = true;
+  constexpr std::array all{
+      step_kind_traits{"elementwise", {}, fuses, in_place, places},
+      step_kind_traits{"reduce", {}, fuses, in_place, places},
+      step_kind_traits{"product", {}, fuses, in_place, places},
+      step_kind_traits{"product_weights", {}, fuses, in_place},
+      step_kind_traits{"convolution", {}, fuses, in_place},
+      step_kind_traits{"convolution_pool", {}, fuses, in_place},
+      step_kind_traits{"convolution_input_gradient", {}, fuses, in_place},
+      step_kind_traits{"convolution_weight_gradient", {}, fuses, in_place},
+      step_kind_traits{"convolution_pool_weight_gradient", {}, fuses, in_place},
+      step_kind_traits{"max_unpool_2x2", {}, fuses, in_place},
+      step_kind_traits{"max_pool", {}, {}, in_place},
+      step_kind_traits{"max_unpool", {}, fuses, in_place},
+      step_kind_traits{"batch_norm", {}, fuses},
+      step_kind_traits{"batch_norm_gradient", {}, fuses},
+      step_kind_traits{"cross_entropy", {}, {}, in_place},
+      step_kind_traits{"attention", {}, {}, in_place},
+      step_kind_traits{"attention_gradient", {}, {}, in_place},
+      step_kind_traits{"pack"},
+      step_kind_traits{"unpack"},
+      step_kind_traits{"pack_blocks"},
+      step_kind_traits{"unpack_blocks"},
+      step_kind_traits{"border"},
+      step_kind_traits{"copy"},
+      step_kind_traits{"control"},
+      step_kind_traits{"rows", {}, fuses},
+      step_kind_traits{"softmax", alone, {}, {}, places},
+      step_kind_traits{"transpose", alone, {}, {}, places},
+      step_kind_traits{"random_stream"},
+      step_kind_traits{"random_uniform", alone},
+      step_kind_traits{"gather", alone},
+      step_kind_traits{"scatter", alone},
+      step_kind_traits{"best_position", alone},
+      step_kind_traits{"generic", alone},
+  };
+  static_assert(all.size() == std::size_t(step_kind::generic) + 1, "each kind has its traits");
+  return all[std::size_t(k)];
 }
-constexpr std::string_view name(step_kind k) {
-  constexpr std::array<std::string_view, 33> names{"elementwise",
-                                                   "reduce",
-                                                   "product",
-                                                   "product_weights",
-                                                   "convolution",
-                                                   "convolution_pool",
-                                                   "convolution_input_gradient",
-                                                   "convolution_weight_gradient",
-                                                   "convolution_pool_weight_gradient",
-                                                   "max_unpool_2x2",
-                                                   "max_pool",
-                                                   "max_unpool",
-                                                   "batch_norm",
-                                                   "batch_norm_gradient",
-                                                   "cross_entropy",
-                                                   "attention",
-                                                   "attention_gradient",
-                                                   "pack",
-                                                   "unpack",
-                                                   "pack_blocks",
-                                                   "unpack_blocks",
-                                                   "border",
-                                                   "copy",
-                                                   "control",
-                                                   "rows",
-                                                   "softmax",
-                                                   "transpose",
-                                                   "random_stream",
-                                                   "random_uniform",
-                                                   "gather",
-                                                   "scatter",
-                                                   "best_position",
-                                                   "generic"};
-  return names[static_cast<std::size_t>(k)];
-}
+constexpr std::string_view name(step_kind k) { return traits(k).name; }
 
 /// The step that brings a plain tensor into a format, and the one that brings it back.
 constexpr step_kind packing(layout a) {

@@ -1,7 +1,7 @@
 // What plans are made for: the few facts of a processor that general planning asks about.
 #pragma once
 
-#include <cella/graph/dtype.hpp>
+#include <cella/graph/graph.hpp>
 #include <cella/plan/step_kind.hpp>
 #include <cstdint>
 #include <initializer_list>
@@ -28,6 +28,14 @@ struct target {
   /// What runs as a step of plain tensors, besides `generic`, `copy` and `control`. The rest is
   /// left to the operations' own computation.
   step_kinds kernels;
+  /// The kernel that computes node `n` alone in a program of element type `element`, be it among
+  /// `kernels` or not.
+  step_kind (*kernel_alone)(const graph& g, node_id n, dtype element) = only_generic;
+
+  static constexpr step_kind only_generic(const graph& g, node_id n, dtype) {
+    return g.nodes[std::size_t(n)].op->kind == op_kind::control ? step_kind::control
+                                                                : step_kind::generic;
+  }
 
   /// Elements of a vector.
   constexpr int lanes(dtype t) const { return vector_bytes / int(size_of(t)); }

@@ -4,6 +4,7 @@
 #include <cella/graph/graph.hpp>
 #include <cella/ops/array.hpp>
 #include <cella/ops/broadcast.hpp>
+#include <cella/ops/elementwise.hpp>
 #include <cella/ops/op.hpp>
 
 namespace cella {

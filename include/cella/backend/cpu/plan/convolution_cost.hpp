@@ -8,6 +8,7 @@
 #include <cella/backend/cpu/plan/winograd.hpp>
 #include <cella/graph/graph.hpp>
 #include <cella/ops/convolution.hpp>
+#include <cella/plan/options.hpp>
 
 namespace cella {
 
@@ -19,6 +20,10 @@ enum class convolution_algorithm : std::uint8_t {
   modelled  ///< whichever the model finds fastest
 };
 inline constexpr int convolution_algorithms = 4;
+/// What a plan is asked for.
+constexpr convolution_algorithm algorithm_of(const plan_options& o) {
+  return o.algorithm < 0 ? convolution_algorithm::modelled : convolution_algorithm(o.algorithm);
+}
 constexpr std::string_view name(convolution_algorithm a) {
   constexpr std::array<std::string_view, 5> names{"plain", "lanes", "direct", "Winograd",
                                                   "modelled"};

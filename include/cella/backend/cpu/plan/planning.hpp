@@ -1,9 +1,12 @@
 // What the planner must know of the CPU: its formats, and what its kernels work on in them.
 #pragma once
 
+#include <cella/backend/cpu/plan/blocked_steps.hpp>
+#include <cella/backend/cpu/plan/default_kernel.hpp>
+#include <cella/backend/cpu/plan/lanes_steps.hpp>
 #include <cella/backend/cpu/plan/layout.hpp>
-#include <cella/backend/cpu/plan/operands.hpp>
 #include <cella/backend/cpu/plan/patterns.hpp>
+#include <cella/backend/cpu/plan/plain_steps.hpp>
 #include <cella/backend/cpu/plan/side_sums.hpp>
 #include <cella/backend/cpu/plan/vector_unit.hpp>
 #include <cella/plan/planner.hpp>
@@ -11,6 +14,11 @@
 namespace cella::cpu {
 
 struct planning : plain_planning {
+  /// How the steps of single kernels are planned.
+  using rules = step_rules<lanes_convolution_rule, lanes_product_rule, lanes_weights_rule,
+                           lanes_unpool_rule, blocked_convolution_rule, blocked_pooling_rule,
+                           pooled_sample_rule, packed_product_rule, norm_rule, plain_loss_rule>;
+
   /// The processor that is compiled for.
   static constexpr target machine{
       .vector_bytes = register_bytes,
@@ -21,13 +29,14 @@ struct planning : plain_planning {
                   step_kind::batch_norm_gradient, step_kind::cross_entropy, step_kind::attention,
                   step_kind::attention_gradient, step_kind::rows, step_kind::softmax,
                   step_kind::permute, step_kind::random_uniform, step_kind::gather,
-                  step_kind::scatter, step_kind::best_position}};
+                  step_kind::scatter, step_kind::best_position},
+      .kernel_alone = default_kernel};
 
   static constexpr formats choose_formats(const graph& g, const plan_options& o, const target& t) {
     formats f(g);
     const int lanes = t.lanes(o.element);
-    const auto forced = o.algorithm < 0 ? convolution_algorithm::modelled
-                                        : convolution_algorithm(o.algorithm);
+    const auto forced =
+        o.algorithm < 0 ? convolution_algorithm::modelled : convolution_algorithm(o.algorithm);
     if (!o.region) f.program = choose_layout(g, o.element, lanes, forced);
     if (f.program == layout::lanes) f.keep(batched_values(g));
     if (f.program == layout::blocked) f.keep(blocked_values(g, lanes));
@@ -75,13 +84,11 @@ struct planning : plain_planning {
     if (a == layout::blocked) s[1] /= lanes;
     return s;
   }
-  template <class Places>
-  static constexpr bool operands(Places& p, const fusion_group& s, plan_step& t) {
-    return step_operands<Places>(p).find(s, t);
+  static constexpr bool operands(auto& p, const fusion_group& s, plan_step& t) {
+    return rules::operands(p, s, t);
   }
-  template <class Places>
-  static constexpr void scratch(Places& p, const fusion_group& s, plan_step& t) {
-    step_operands<Places>(p).scratch(s, t);
+  static constexpr void scratch(auto& p, const fusion_group& s, plan_step& t) {
+    rules::scratch(p, s, t);
   }
   template <class Places>
   static constexpr void read_in_loops(Places& p, layout a, const plan_step& t, operand_read& l) {

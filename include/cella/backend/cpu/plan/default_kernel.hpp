@@ -1,4 +1,4 @@
-// What runs an operation that no group has taken.
+// Which kernels the CPU has for operations that no group has taken.
 #pragma once
 
 #include <cella/graph/graph.hpp>
@@ -8,16 +8,13 @@
 #include <cella/ops/softmax.hpp>
 #include <cella/plan/target.hpp>
 
-namespace cella {
+namespace cella::cpu {
 
-namespace detail {
-
-/// The kernel that would compute node `n`, whether a back end has it or not.
-constexpr step_kind kernel_of_operation(const graph& g, node_id n, dtype element) {
+/// A `target::kernel_alone`.
+constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   const node& x = g.nodes[std::size_t(n)];
-  if (x.op->kind == op_kind::control) return step_kind::control;
   if (is<transpose_op>(x) && size_of(x.type.element) > 0) return step_kind::permute;
-  if (element != dtype::f32 && element != dtype::f64) return step_kind::generic;
+  if (element != dtype::f32 && element != dtype::f64) return target::only_generic(g, n, element);
   const bool own_type = x.type.element == element;
   if ((is<softmax_op>(x) || is<log_softmax_op>(x)) && own_type) return step_kind::softmax;
   // With one key, not one for each index of leading axes.
@@ -38,15 +35,7 @@ constexpr step_kind kernel_of_operation(const graph& g, node_id n, dtype element
     if (in.element == element && in[x.attributes.as<detail::axis_options>().axis] <= most)
       return step_kind::best_position;
   }
-  return step_kind::generic;
+  return target::only_generic(g, n, element);
 }
 
-}  // namespace detail
-
-/// The step that computes node `n` alone, in a program of element type `element`.
-constexpr step_kind default_kernel(const graph& g, node_id n, dtype element, const target& t) {
-  const step_kind k = detail::kernel_of_operation(g, n, element);
-  return k == step_kind::control || t.kernels.has(k) ? k : step_kind::generic;
-}
-
-}  // namespace cella
+}  // namespace cella::cpu
