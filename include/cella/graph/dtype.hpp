@@ -13,6 +13,7 @@ namespace cella {
 /// unknown length stores for its backward pass); `tuple` is the type of a node with several
 /// results.
 enum class dtype : std::uint8_t { f32, f64, f16, bf16, i8, u8, i32, i64, boolean, record, tuple };
+inline constexpr int dtype_count = 11;
 
 /// IEEE 754 binary16, storage only: convert to float to compute.
 struct float16 {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cella/graph/attributes.hpp>
+#include <cella/graph/options.hpp>
 #include <cella/graph/shape.hpp>
 #include <cella/graph/span.hpp>
 #include <cstdint>
@@ -79,6 +80,8 @@ struct op_info {
   unsigned linear_in{};
   /// The derivative by operands that no rule covers is zero, rather than missing.
   bool zero_derivative{};
+  /// The fields of its options; null if it has none.
+  const option_schema* options{};
   /// Name of the ONNX operator with the same meaning; empty if there is none.
   std::string_view onnx{};
 

@@ -1,74 +1,15 @@
-// The options of operations as text: their fields are known by the operation's name.
+// The options of a node as text and as JSON.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cella/graph/graph.hpp>
-#include <cella/graph/list.hpp>
+#include <cella/graph/options.hpp>
 #include <charconv>
 #include <string>
-#include <string_view>
+#include <vector>
 
 namespace cella::detail {
-
-/// The fields of each operation's options, in order: `name:kind*count=default`. Kinds: f64, i32,
-/// `dtype` (i32); `shape`; `axes` (one factor or axis per dimension, -1 ends); `mask` (u32, a
-/// set of axes). A field named `-` is not printed, since the result type shows it; neither is one
-/// that has its default, nor what lies beyond the rank in lists of eight.
-struct option_fields {
-  std::string_view op;
-  std::string_view fields;
-};
-// clang-format off
-inline constexpr std::string_view pooling_fields =
-    "stride:i32*2=1 before:i32*2=0 after:i32*2=0 dilation:i32*2=1 groups:i32=1 kernel:i32*2 extents:i32*2=0 count_padding:i32=1";
-inline constexpr std::string_view convolution_fields =
-    "stride:i32*2=1 before:i32*2=0 after:i32*2=0 dilation:i32*2=1 groups:i32=1 extents:i32*2=0";
-inline constexpr std::array option_table{
-    option_fields{"constant",                "value:f64 -:shape -:dtype"},
-    option_fields{"iota",                    "-:shape -:dtype axis:i32"},
-    option_fields{"broadcast",               "-:shape axes:axes"},
-    option_fields{"reshape",                 "-:shape"},
-    option_fields{"transpose",               "permutation:axes"},
-    option_fields{"slice",                   "-:shape start:i32*8=0 step:i32*8=1"},
-    option_fields{"scatter_slice",                   "-:shape start:i32*8=0 step:i32*8=1"},
-    option_fields{"concat",                  "axis:i32"},
-    option_fields{"cast",                    "-:dtype"},
-    option_fields{"one_hot",                 "depth:i32 -:dtype"},
-    option_fields{"clamp",                   "low:f64 high:f64"},
-    option_fields{"matmul",                  "a:axes b:axes result:axes"},
-    option_fields{"conv2d",                  convolution_fields},
-    option_fields{"conv2d_input_gradient",   convolution_fields},
-    option_fields{"conv2d_weight_gradient",  convolution_fields},
-    option_fields{"max_pool",                pooling_fields},
-    option_fields{"unpool",                  pooling_fields},
-    option_fields{"pool_gather",             pooling_fields},
-    option_fields{"average_pool",            pooling_fields},
-    option_fields{"average_spread",          pooling_fields},
-    option_fields{"sum",                     "axes:mask"},
-    option_fields{"max",                     "axes:mask"},
-    option_fields{"prod",                    "axes:mask"},
-    option_fields{"argmax",                  "axis:i32"},
-    option_fields{"cumsum",                  "axis:i32 reverse:i32=0 exclusive:i32=0"},
-    option_fields{"softmax",                 "axis:i32"},
-    option_fields{"log_softmax",             "axis:i32"},
-    option_fields{"random_key",              "stream:i32 step:i32=0 count:i32=0"},
-    option_fields{"random_uniform",          "-:shape -:dtype stream:i32"},
-    option_fields{"min",                     "axes:mask"},
-    option_fields{"argmin",                  "axis:i32"},
-    option_fields{"linear_recurrence",       "axis:i32 reverse:i32=0"},
-    option_fields{"gather",                  "axis:i32 -:i32 -:i32"},
-    option_fields{"scatter",                 "axis:i32 -:i32 -:i32"},
-    option_fields{"gather_elements",         "axis:i32 -:i32 -:i32"},
-    option_fields{"scatter_elements",        "-:shape axis:i32"},
-    option_fields{"get",                     "result:i32"},
-    option_fields{"scan",                    "carries:i32 xs:i32 length:i32 reverse:i32=0 recompute:i32=0"},
-    option_fields{"while_loop",              "carries:i32 max_steps:i32=0"},
-    option_fields{"call",                    "recompute:i32=0"},
-    option_fields{"pack",                    "-:shape"},
-    option_fields{"unpack",                  "-:shape"},
-};
-// clang-format on
 
 inline std::string number(double v) {
   std::array<char, 32> s{};
@@ -76,115 +17,98 @@ inline std::string number(double v) {
   return {s.data(), end};
 }
 
-using option_bytes = std::array<signed char, sizeof(attribute_words)>;
+using option_bytes = std::array<char, sizeof(attribute_words)>;
 
-/// Reads the values of a node's options, field by field.
-class option_reader {
- public:
-  struct field {
-    std::string name;
-    std::string values;  ///< `3`, `[1,2]` or a word; valid JSON unless it is a word
-    bool is_word{};
-  };
+template <class T>
+T option_at(const option_bytes& bytes, int offset) {
+  T v{};
+  std::copy_n(bytes.data() + offset, sizeof(T), reinterpret_cast<char*>(&v));
+  return v;
+}
 
-  explicit option_reader(const node& n)
-      : bytes_(n.attributes.as<option_bytes>()), rank_(n.type.rank()) {
-    for (const option_fields& o : option_table) {
-      if (o.op != n.op->name) continue;
-      read_all(o.fields);
-      return;
+/// The values of a field, each as it is printed.
+inline std::vector<std::string> option_values(const option_bytes& from, const option_field& f) {
+  std::vector<std::string> all;
+  switch (f.kind) {
+    case option_kind::number:
+      all.push_back(number(option_at<double>(from, f.offset)));
+      break;
+    case option_kind::integer:
+      for (int i = 0; i < f.count; ++i)
+        all.push_back(std::to_string(option_at<std::int32_t>(from, f.offset + 4 * i)));
+      break;
+    case option_kind::element:
+      all.emplace_back(name(option_at<stored_dtype>(from, f.offset)));
+      break;
+    case option_kind::extents: {
+      const auto s = option_at<shape>(from, f.offset);
+      for (std::int32_t e : s) all.push_back(std::to_string(e));
+      break;
     }
-    read_unknown();
+    case option_kind::axes:
+      for (std::int8_t a : option_at<std::array<std::int8_t, max_rank>>(from, f.offset))
+        if (a >= 0) all.push_back(std::to_string(int(a)));
+      break;
+    case option_kind::axis_set:
+      for (int i = 0; i < max_rank; ++i)
+        if (option_at<std::uint32_t>(from, f.offset) >> i & 1) all.push_back(std::to_string(i));
+      break;
+    case option_kind::characters:
+      all.emplace_back(from.data() + f.offset);
+      break;
   }
-  const list<field>& fields() const { return fields_; }
+  return all;
+}
 
- private:
-  template <class T>
-  T next() {
-    T v{};
-    std::copy_n(bytes_.begin() + at_, sizeof(T), reinterpret_cast<char*>(&v));
-    at_ += std::ptrdiff_t(sizeof(T));
-    return v;
-  }
-  static std::string_view cut(std::string_view& s, char at) {
-    const std::size_t n = s.find(at);
-    const std::string_view head = s.substr(0, n);
-    s = n == s.npos ? std::string_view() : s.substr(n + 1);
-    return head;
-  }
-  void read_all(std::string_view list) {
-    while (!list.empty()) {
-      std::string_view f = cut(list, ' ');
-      const std::string_view label = cut(f, ':');
-      std::string_view kind = cut(f, '=');
-      const std::string_view one = cut(kind, '*');
-      read(label, one, kind.empty() ? 1 : kind[0] - '0', f);
-    }
-  }
-  void read(std::string_view label, std::string_view kind, int count, std::string_view standard) {
-    list<std::string> values;
-    if (kind == "shape") {
-      rank_ = next<std::int32_t>();
-      for (int i = 0; i < max_rank; ++i) values.push_back(std::to_string(next<std::int32_t>()));
-    } else if (kind == "axes") {
-      for (int i = 0; i < max_rank; ++i) {
-        const auto axis = next<std::int8_t>();
-        if (axis >= 0) values.push_back(std::to_string(int(axis)));
-      }
-      count = 0;
-    } else if (kind == "mask") {
-      const auto mask = next<std::uint32_t>();
-      for (int i = 0; i < max_rank; ++i) {
-        if (mask >> i & 1) values.push_back(std::to_string(i));
-      }
-      count = 0;
-    } else {
-      for (int i = 0; i < count; ++i) {
-        values.push_back(kind == "f64" ? number(next<double>())
-                                       : std::to_string(next<std::int32_t>()));
-      }
-      if (count == max_rank) values.resize(std::size_t(rank_));
-    }
-    if (label == "-") return;
-    bool is_standard = !standard.empty();
-    for (const std::string& v : values) is_standard &= v == standard;
-    if (is_standard) return;
-    if (count == 1) return fields_.push_back({std::string(label), values[0], false});
-    std::string list = "[";
-    for (const std::string& v : values) list += (list.size() > 1 ? "," : "") + v;
-    fields_.push_back({std::string(label), list + "]", false});
-  }
-  /// Options of an operation that the table does not know, as words in hexadecimal.
-  void read_unknown() {
-    attribute_words words{};
-    for (std::int32_t& w : words) w = next<std::int32_t>();
-    std::size_t used = words.size();
-    while (used && words[used - 1] == 0) --used;
-    if (used == 0) return;
-    std::string s;
-    for (std::size_t i = 0; i < used; ++i) {
-      std::array<char, 12> hex{};
-      std::snprintf(hex.data(), hex.size(), "%s%08x", i ? " " : "", unsigned(words[i]));
-      s += hex.data();
-    }
-    fields_.push_back({"words", s, true});
-  }
-
-  option_bytes bytes_;
-  std::ptrdiff_t at_{};
-  int rank_{};
-  list<field> fields_;
+/// An option that is worth telling: `[1,2]` or a word.
+struct told_option {
+  std::string_view name;
+  std::string value;
+  bool quoted{};  ///< JSON lacks infinities and NaN, and strings have quotes
 };
 
-/// `ij,kj->ik` for the three lists of factors of a contraction.
+/// Not told are types and extents, which the node's type shows, what has its default (an axis has
+/// none), and what lies beyond the tensor's rank in lists of an entry for each axis.
+inline std::vector<told_option> told_options(const node& n) {
+  std::vector<told_option> told;
+  if (!n.op->options) return told;
+  const auto bytes = n.attributes.as<option_bytes>();
+  const auto defaults = n.op->options->defaults.as<option_bytes>();
+  int rank = n.type.rank();
+  for (const option_field& f : n.op->options->fields) {
+    if (f.kind == option_kind::extents) rank = option_at<shape>(bytes, f.offset).rank;
+    if (f.kind == option_kind::extents || f.kind == option_kind::element) continue;
+    auto values = option_values(bytes, f);
+    const bool has_default =
+        (f.kind == option_kind::integer && f.name != "axis" && f.name != "result") ||
+        f.kind == option_kind::characters;
+    if (has_default && values == option_values(defaults, f)) continue;
+    if (f.count == max_rank) values.resize(std::size_t(rank));
+    const bool word = f.kind == option_kind::characters ||
+                      (f.kind == option_kind::number && values[0].find('n') != std::string::npos);
+    const bool single = f.kind == option_kind::number || f.kind == option_kind::characters ||
+                        (f.kind == option_kind::integer && f.count == 1);
+    std::string list = single ? values[0] : "[";
+    for (std::size_t i = 0; !single && i < values.size(); ++i) list += (i ? "," : "") + values[i];
+    told.push_back({f.name, single ? list : list + "]", word});
+  }
+  return told;
+}
+
+/// Whether options are the three lists of factors of a contraction.
+inline bool is_contraction(const node& n) {
+  return n.op->options && n.op->options->fields.size() == 3 &&
+         std::ranges::all_of(n.op->options->fields,
+                             [](const option_field& f) { return f.kind == option_kind::axes; });
+}
+/// `ij,kj->ik`
 inline std::string contraction_letters(const node& n) {
   const auto bytes = n.attributes.as<option_bytes>();
   std::string s;
   for (std::size_t k = 0; k < 3; ++k) {
-    for (std::size_t i = 0; i < std::size_t(max_rank); ++i) {
-      const int f = bytes[k * std::size_t(max_rank) + i];
+    for (int f :
+         option_at<std::array<std::int8_t, max_rank>>(bytes, n.op->options->fields[k].offset))
       if (f >= 0) s += char('i' + f);
-    }
     if (k < 2) s += k == 0 ? "," : "->";
   }
   return s;
@@ -192,13 +116,10 @@ inline std::string contraction_letters(const node& n) {
 
 /// Options behind a node: ` {axis=1}`, empty if there are none to tell.
 inline std::string options_text(const node& n) {
-  if (n.op->name == "matmul") return " {" + contraction_letters(n) + "}";
-  const option_reader options(n);
+  if (is_contraction(n)) return " {" + contraction_letters(n) + "}";
   std::string s;
-  for (const auto& f : options.fields()) {
-    s += s.empty() ? " {" : ", ";
-    s += f.name + "=" + f.values;
-  }
+  for (const told_option& o : told_options(n))
+    s += (s.empty() ? " {" : ", ") + std::string(o.name) + "=" + o.value;
   return s.empty() ? s : s + "}";
 }
 

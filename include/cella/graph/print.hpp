@@ -162,11 +162,6 @@ inline std::string json_type(const tensor_type& t) {
   return "{\"element\":" + in_quotes(name(t.element)) + ",\"shape\":[" +
          joined(t.shape, [](std::int32_t e) { return std::to_string(e); }) + "]}";
 }
-/// Infinities and NaN, which JSON lacks, become strings.
-inline std::string json_value(const option_reader::field& f) {
-  const bool plain = !f.is_word && f.values.find_first_of("in") == std::string::npos;
-  return plain ? f.values : in_quotes(f.values);
-}
 
 }  // namespace detail
 
@@ -265,10 +260,9 @@ inline void print_json(std::ostream& out, const graph& g) {
       } else {
         out << ",\"type\":" << json_type(n.type);
       }
-      const detail::option_reader options(n);
-      if (!options.fields().empty()) {
-        out << ",\"options\":{" << detail::joined(options.fields(), [](const auto& f) {
-          return in_quotes(f.name) + ":" + detail::json_value(f);
+      if (const auto options = detail::told_options(n); !options.empty()) {
+        out << ",\"options\":{" << detail::joined(options, [](const auto& o) {
+          return in_quotes(o.name) + ":" + (o.quoted ? in_quotes(o.value) : o.value);
         }) << "}";
       }
       if (n.regions[0] >= 0) {

@@ -21,7 +21,8 @@ struct get_attributes {
   std::int32_t result{};
 };
 inline constexpr op_info input_info_of{.name = "input", .kind = op_kind::leaf};
-inline constexpr op_info get_info_of{.name = "get", .kind = op_kind::leaf, .cheap = true};
+inline constexpr op_info get_info_of{
+    .name = "get", .kind = op_kind::leaf, .cheap = true, .options = &schema_of<get_attributes>};
 
 /// The regions of a graph while they are filled, each from its opening to its end. What the user's
 /// functions see is the `builder`.

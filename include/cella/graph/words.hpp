@@ -60,8 +60,8 @@ joined_words<words_of<Text, I>()...> join_words(std::index_sequence<I...>);
 
 /// The words of a constant: `joined_words<>` if it is empty.
 template <const text& Text>
-using sentence_of = decltype(join_words<Text>(
-    std::make_index_sequence<count_pieces(Text.view())>{}));
+using sentence_of =
+    decltype(join_words<Text>(std::make_index_sequence<count_pieces(Text.view())>{}));
 
 }  // namespace detail
 

@@ -19,7 +19,7 @@ struct constant_op : leaf<constant_op> {
   struct options {
     double value{};
     cella::shape shape{};
-    std::int32_t element{};
+    stored_dtype element{};
   };
   static constexpr std::string_view onnx = "Constant";
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
@@ -34,7 +34,7 @@ struct iota_op : leaf<iota_op> {
   static constexpr std::string_view name = "iota";
   struct options {
     cella::shape shape{};
-    std::int32_t element{};
+    stored_dtype element{};
     std::int32_t axis{};
   };
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
@@ -115,7 +115,7 @@ struct cast_op : linear<cast_op> {
   static constexpr std::string_view name = "cast";
   static constexpr std::string_view onnx = "Cast";
   struct options {
-    std::int32_t element{};
+    stored_dtype element{};
   };
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {dtype(o.as<options>().element), in[0].shape};

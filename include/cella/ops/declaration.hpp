@@ -132,8 +132,10 @@ constexpr declaration declare() {
              "span<const tensor_ref> out)");
 #undef CELLA_RULE
   if constexpr (requires { typename Op::options; }) {
-    if (!attribute_struct<typename Op::options>)
+    if constexpr (!attribute_struct<typename Op::options>)
       d.wrong = "options are not a trivially copyable struct of whole words, at most 100 bytes";
+    else
+      i.options = &schema_of<typename Op::options>;
   }
   if constexpr (!requires { &rule_probe<Op>::apply; }) {
     if (i.compute) d.wrong = "of apply and compute an operation has one";

@@ -21,7 +21,7 @@ struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
   static constexpr std::string_view onnx = "OneHot";
   struct options {
     std::int32_t depth{};
-    std::int32_t element{};
+    stored_dtype element{};
   };
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();

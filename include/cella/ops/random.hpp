@@ -32,7 +32,7 @@ struct random_uniform_op : opaque<random_uniform_op>, zero_derivative {
   static constexpr std::string_view name = "random_uniform";
   struct options {
     cella::shape shape{};
-    std::int32_t element{};
+    stored_dtype element{};
     std::int32_t stream{};
   };
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {

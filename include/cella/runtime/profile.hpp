@@ -188,9 +188,9 @@ struct step_labels {
   /// The step of each call of a back end's runner.
   template <class Runner>
   static constexpr auto of_calls = [] {
-    std::array<int, Runner::calls> steps{};
-    for (std::size_t k = 0; k < steps.size(); ++k) steps[k] = Runner::step_of(k);
-    return steps;
+    std::array<int, Runner::calls> all{};
+    for (std::size_t k = 0; k < all.size(); ++k) all[k] = Runner::step_of(k);
+    return all;
   }();
 };
 

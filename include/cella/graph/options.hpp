@@ -1,0 +1,117 @@
+// The fields of an operation's options, read from their struct by reflection: what prints options,
+// compares them or puts them into files needs no more.
+#pragma once
+
+#include <array>
+#include <cella/graph/attributes.hpp>
+#include <cella/graph/dtype.hpp>
+#include <cella/graph/reflection.hpp>
+#include <cella/graph/shape.hpp>
+#include <cella/graph/span.hpp>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace cella {
+
+/// An element type among options, which are whole words.
+struct stored_dtype {
+  std::int32_t code{};
+  constexpr operator dtype() const { return dtype(code); }
+};
+
+/// What a field of options is, by its C++ type.
+enum class option_kind : std::uint8_t {
+  number,      ///< double
+  integer,     ///< std::int32_t, or an array of them
+  element,     ///< stored_dtype
+  extents,     ///< shape
+  axes,        ///< std::array<std::int8_t, max_rank>: an axis or factor each; -1 ends the list
+  axis_set,    ///< std::uint32_t: a set of axes, one bit each
+  characters,  ///< std::array<char, N>: a string that ends at the first zero
+};
+
+struct option_field {
+  std::string_view name;
+  option_kind kind{};
+  std::int16_t offset{};  ///< bytes from the beginning of the options
+  std::int16_t count = 1;
+};
+
+/// All fields, nested structs flattened, and the options of which nothing was said.
+struct option_schema {
+  span<const option_field> fields;
+  attributes defaults;
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_integers = false;
+template <std::size_t N>
+inline constexpr bool is_integers<std::array<std::int32_t, N>> = true;
+template <class T>
+inline constexpr bool is_characters = false;
+template <std::size_t N>
+inline constexpr bool is_characters<std::array<char, N>> = true;
+
+/// Calls f(field) for each field of `x`, whose first byte has this offset; returns the offset
+/// behind it.
+template <class T, class F>
+constexpr int for_each_option(const T& x, std::string_view name, int offset, F& f) {
+  auto field = [&](option_kind kind, std::size_t count = 1) {
+    f(option_field{name, kind, std::int16_t(offset), std::int16_t(count)});
+    return offset + int(sizeof(T));
+  };
+  if constexpr (std::is_same_v<T, double>) {
+    return field(option_kind::number);
+  } else if constexpr (std::is_same_v<T, std::int32_t>) {
+    return field(option_kind::integer);
+  } else if constexpr (std::is_same_v<T, std::uint32_t>) {
+    return field(option_kind::axis_set);
+  } else if constexpr (std::is_same_v<T, stored_dtype>) {
+    return field(option_kind::element);
+  } else if constexpr (std::is_same_v<T, shape>) {
+    return field(option_kind::extents);
+  } else if constexpr (std::is_same_v<T, std::array<std::int8_t, max_rank>>) {
+    return field(option_kind::axes);
+  } else if constexpr (is_integers<T>) {
+    return field(option_kind::integer, std::tuple_size_v<T>);
+  } else if constexpr (is_characters<T>) {
+    return field(option_kind::characters, std::tuple_size_v<T>);
+  } else {
+    static_assert(std::is_aggregate_v<T>,
+                  "cella: options are made of double, int32_t, uint32_t (a set of axes), shape, "
+                  "stored_dtype, and arrays of int32_t, int8_t[8] (axes) or char");
+    for_each_member(x, [&](std::string_view member, const auto& value) {
+      offset = for_each_option(value, member, offset, f);
+    });
+    return offset;
+  }
+}
+
+template <class Options>
+inline constexpr auto fields_of = [] {
+  constexpr auto counted = [] {
+    std::size_t n = 0;
+    auto add = [&](const option_field&) { ++n; };
+    const int size = for_each_option(Options{}, {}, 0, add);
+    return std::array{n, std::size_t(size)};
+  }();
+  constexpr std::size_t count = counted[0];
+  static_assert(counted[1] == sizeof(Options) || std::is_empty_v<Options>,
+                "cella: options have no padding");
+  std::array<option_field, count> all{};
+  std::size_t n = 0;
+  auto add = [&](const option_field& f) { all[n++] = f; };
+  for_each_option(Options{}, {}, 0, add);
+  return all;
+}();
+
+}  // namespace detail
+
+/// The fields of an operation's `options`.
+template <class Options>
+inline constexpr option_schema schema_of{detail::fields_of<Options>, Options{}};
+
+}  // namespace cella
