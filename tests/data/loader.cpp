@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/child.hpp"
+
 using namespace cella;
 using namespace cella::data;
 
@@ -98,6 +100,32 @@ TEST_CASE("prefetching changes nothing but the thread, whatever the depth") {
     const auto ahead = loader.prefetch(depth);
     for (int e = 0; e < 3; ++e) CHECK(all_of(ahead, e) == all_of(loader, e));
   }
+}
+
+TEST_CASE("a forked child has no loader's thread: it is told so, and ends") {
+  const auto loader = numbers(8).batch(2);
+  const auto ahead = loader.prefetch(1);
+  auto range = ahead.epoch(0);
+  auto at = range.begin();
+  const auto child = test::in_child([&] {
+    std::string said;
+    try {
+      ++at;
+    } catch (const error& e) { said = e.what(); }
+    std::int64_t batches = 0;
+    for (const auto& b : ahead.epoch(0)) batches += b.size() > 0;
+    return said + " - " + std::to_string(batches);
+  });
+  CHECK(child.status == 0);
+  CHECK(child.text ==
+        "this range of batches was begun before a fork, and its thread is in the other process; "
+        "begin an epoch here - 4");
+  const auto leaving = test::in_child([&] {
+    { auto moved = ahead.epoch(0); }
+    std::destroy_at(&range);  // would wait for the thread
+    return std::string("left");
+  });
+  CHECK(leaving.text == "left");
 }
 
 TEST_CASE("prefetching uses another thread and no more than depth batches ahead") {

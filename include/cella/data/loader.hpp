@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/backend/process_generation.hpp>
 #include <cella/data/batch.hpp>
 #include <cella/data/sample.hpp>
 #include <condition_variable>
@@ -208,20 +209,32 @@ class prefetching_loader {
                     std::int64_t first)
         : loader_(from), epoch_(epoch), first_(first) {
       for (std::int64_t i = 0; i <= depth; ++i) ring_.push_back(loader_.take());
-      thread_ = std::thread([this] { produce(); });
+      generation_ = process_generation::watched();
+      thread_ = std::make_unique<std::thread>([this] { produce(); });
     }
     threaded_source(const threaded_source&) = delete;
     ~threaded_source() {
+      if (!has_thread()) {
+        // It cannot be joined or detached, and may have held a lock: what it had is left alone.
+        static_cast<void>(thread_.release());
+        for (auto& i : ring_) static_cast<void>(i.release());
+        return;
+      }
       {
         std::lock_guard lock(mutex_);
         stop_ = true;
       }
       space_.notify_one();
-      thread_.join();
+      thread_->join();
       for (auto& i : ring_) loader_.pool_->give_back(std::move(i));
     }
 
     batch_type* next() {
+      if (!has_thread()) {
+        throw error(
+            "this range of batches was begun before a fork, and its thread is in the other "
+            "process; begin an epoch here");
+      }
       std::unique_lock lock(mutex_);
       if (holding_) {
         holding_ = false;
@@ -238,6 +251,8 @@ class prefetching_loader {
     }
 
    private:
+    /// A child of `fork` has the thread that called it, and no other.
+    bool has_thread() const { return generation_ == process_generation::now(); }
     void produce() {
       try {
         for (std::int64_t i = first_; i < loader_.batches(); ++i) {
@@ -279,7 +294,8 @@ class prefetching_loader {
     bool finished_{};
     bool stop_{};
     std::exception_ptr failure_;
-    std::thread thread_;
+    unsigned generation_{};
+    std::unique_ptr<std::thread> thread_;
   };
 
   loader<D> loader_;
