@@ -207,25 +207,28 @@ class prefetching_loader {
 
     threaded_source(const loader<D>& from, std::int64_t depth, std::int64_t epoch,
                     std::int64_t first)
-        : loader_(from), epoch_(epoch), first_(first) {
+        : loader_(from),
+          epoch_(epoch),
+          first_(first),
+          generation_(process_generation::watched()),
+          producer_(std::make_unique<producer>()) {
       for (std::int64_t i = 0; i <= depth; ++i) ring_.push_back(loader_.take());
-      generation_ = process_generation::watched();
-      thread_ = std::make_unique<std::thread>([this] { produce(); });
+      producer_->thread = std::thread([this] { produce(); });
     }
     threaded_source(const threaded_source&) = delete;
     ~threaded_source() {
       if (!has_thread()) {
-        // It cannot be joined or detached, and may have held a lock: what it had is left alone.
-        static_cast<void>(thread_.release());
+        // It can be neither joined nor detached, and waits for ever: what it had is left alone.
+        static_cast<void>(producer_.release());
         for (auto& i : ring_) static_cast<void>(i.release());
         return;
       }
       {
-        std::lock_guard lock(mutex_);
+        std::lock_guard lock(producer_->mutex);
         stop_ = true;
       }
-      space_.notify_one();
-      thread_->join();
+      producer_->space.notify_one();
+      producer_->thread.join();
       for (auto& i : ring_) loader_.pool_->give_back(std::move(i));
     }
 
@@ -235,13 +238,13 @@ class prefetching_loader {
             "this range of batches was begun before a fork, and its thread is in the other "
             "process; begin an epoch here");
       }
-      std::unique_lock lock(mutex_);
+      std::unique_lock lock(producer_->mutex);
       if (holding_) {
         holding_ = false;
         ++released_;
-        space_.notify_one();
+        producer_->space.notify_one();
       }
-      ready_.wait(lock, [&] { return filled_ > released_ || finished_; });
+      producer_->ready.wait(lock, [&] { return filled_ > released_ || finished_; });
       if (filled_ > released_) {
         holding_ = true;
         return &ring_[released_ % ring_.size()]->batch;
@@ -251,6 +254,12 @@ class prefetching_loader {
     }
 
    private:
+    struct producer {
+      std::mutex mutex;
+      std::condition_variable space, ready;
+      std::thread thread;
+    };
+
     /// A child of `fork` has the thread that called it, and no other.
     bool has_thread() const { return generation_ == process_generation::now(); }
     void produce() {
@@ -258,44 +267,42 @@ class prefetching_loader {
         for (std::int64_t i = first_; i < loader_.batches(); ++i) {
           std::size_t slot{};
           {
-            std::unique_lock lock(mutex_);
-            space_.wait(lock, [&] { return stop_ || filled_ - released_ < ring_.size(); });
+            std::unique_lock lock(producer_->mutex);
+            producer_->space.wait(lock,
+                                  [&] { return stop_ || filled_ - released_ < ring_.size(); });
             if (stop_) return;
             slot = filled_ % ring_.size();
           }
           loader_.fill(*ring_[slot], epoch_, i);
           {
-            std::lock_guard lock(mutex_);
+            std::lock_guard lock(producer_->mutex);
             ++filled_;
           }
-          ready_.notify_one();
+          producer_->ready.notify_one();
         }
       } catch (...) {
-        std::lock_guard lock(mutex_);
+        std::lock_guard lock(producer_->mutex);
         failure_ = std::current_exception();
       }
       {
-        std::lock_guard lock(mutex_);
+        std::lock_guard lock(producer_->mutex);
         finished_ = true;
       }
-      ready_.notify_one();
+      producer_->ready.notify_one();
     }
 
     loader<D> loader_;
     std::int64_t epoch_;
     std::int64_t first_;
     std::vector<std::unique_ptr<typename loader<D>::item>> ring_;
-    std::mutex mutex_;
-    std::condition_variable space_;
-    std::condition_variable ready_;
     std::size_t filled_{};
     std::size_t released_{};
     bool holding_{};
     bool finished_{};
     bool stop_{};
     std::exception_ptr failure_;
-    unsigned generation_{};
-    std::unique_ptr<std::thread> thread_;
+    unsigned generation_;
+    std::unique_ptr<producer> producer_;
   };
 
   loader<D> loader_;
