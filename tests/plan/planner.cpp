@@ -17,7 +17,7 @@ template <class Cell, std::size_t N>
 plan plan_of(const std::array<tensor_type, N>& arguments, bool training, int lanes = 16) {
   Cell cell{};
   const graph g = optimize(trace(cell, arguments, {.training = training}));
-  target machine = cpu::planning::machine;
+  plan_target machine = cpu::planning::machine;
   machine.vector_bytes = lanes * int(sizeof(float));
   const planner<cpu::planning> p(g, {dtype::f32}, machine);
   REQUIRE(p.fault().empty());

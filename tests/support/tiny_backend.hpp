@@ -37,7 +37,7 @@ class buffer {
 // ---- plans
 
 struct planning : plain_planning {
-  static constexpr target machine{
+  static constexpr plan_target machine{
       .vector_bytes = 8,
       .vector_registers = 4,
       .nearest_cache = 0,
@@ -91,8 +91,7 @@ class step_kernel {
     const node& x = node_at(n);
     if (const int k = s_.find_read(n); k >= 0) return read(s_.reads[std::size_t(k)], i);
     if (is<constant_op>(x)) return x.attributes.as<constant_op::options>().value;
-    if (is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x) || is<cast_op>(x))
-      return evaluate(g_.operand(n, 0), i);
+    if (x.op->traits.alias || is<cast_op>(x)) return evaluate(g_.operand(n, 0), i);
     std::array<double, 3> v{};
     for (int k = 0; k < x.operand_count; ++k) v[std::size_t(k)] = evaluate(g_.operand(n, k), i);
     return x.op->scalar(x.attributes, v[0], v[1], v[2]);

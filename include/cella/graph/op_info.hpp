@@ -15,8 +15,8 @@ namespace cella {
 using node_id = std::int32_t;
 inline constexpr node_id no_node = -1;
 
-/// The kind of an operation selects its generic rules (derivatives of both modes, batching,
-/// fusion).
+/// The kind of an operation is that of its derivative: it selects the generic rules of both modes,
+/// and of batching. What the operation does is its `compute_class`.
 enum class op_kind : std::uint8_t {
   leaf,         ///< no operands: inputs and constants; also `get`, which reads one result of a node
   elementwise,  ///< one result element from one element of each operand, all of one shape
@@ -24,6 +24,28 @@ enum class op_kind : std::uint8_t {
   bilinear,     ///< linear in each of its two operands: contractions and convolutions
   opaque,       ///< any other: differentiable through its own `vjp` only, if at all
   control       ///< owns or calls regions, or handles records; derivatives stand in transform/
+};
+
+/// What an operation does with its operands.
+enum class compute_class : std::uint8_t {
+  source,         ///< makes values of nothing
+  pointwise,      ///< one result element from one element of each operand
+  movement,       ///< elements of the operands in other places, and zeros
+  contraction,    ///< sums of products over shared axes
+  reduction,      ///< sums, products or extrema along axes
+  window,         ///< of neighbours: convolution and pooling
+  normalization,  ///< elementwise, with numbers that follow from whole axes
+  sequential,     ///< along an axis, each element from the one before
+  indexed,        ///< in places that the data say
+  random,         ///< numbers from a key
+  control,        ///< runs regions, or handles records
+  other
+};
+
+/// What passes may assume, besides: the tags of ops/kinds.hpp.
+struct op_traits {
+  bool alias{}, rearranges{}, foldable{}, commutative{}, keeps_zero{}, monotone{}, impure{},
+      computed_in_single{};
 };
 
 /// The loops ("factors") that an operation runs over, and which factor each dimension walks along.
@@ -70,6 +92,8 @@ struct tensor_ref {
 struct op_info {
   std::string_view name;
   op_kind kind{};
+  compute_class computes = compute_class::other;
+  op_traits traits{};
   /// Cheaper to compute again in a backward pass than to store.
   bool cheap{};
   /// Has an `apply` from elements to an element, which kernels can fuse.

@@ -6,7 +6,7 @@
 namespace cella {
 
 /// dy where y > 0, else 0: the transpose of relu at the point where its result is y.
-struct relu_gradient_op : elementwise<relu_gradient_op>, zero_derivative {
+struct relu_gradient_op : elementwise<relu_gradient_op>, zero_derivative, foldable, keeps_zero {
   static constexpr std::string_view name = "relu_gradient";
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 1;
@@ -18,7 +18,7 @@ struct relu_gradient_op : elementwise<relu_gradient_op>, zero_derivative {
 
 /// max(x, 0); the derivative at 0 is 0. It selects rather than multiplies, so that an infinite
 /// cotangent does not become NaN.
-struct relu_op : elementwise<relu_op> {
+struct relu_op : elementwise<relu_op>, foldable, monotone {
   static constexpr std::string_view name = "relu";
   static constexpr std::string_view onnx = "Relu";
   static constexpr auto apply(auto x) { return select(x < like(x, 0), like(x, 0), x); }
@@ -29,7 +29,7 @@ struct relu_op : elementwise<relu_op> {
 constexpr var relu(operand x) { return detail::unary<relu_op>(x); }
 
 /// log(1 + e^x), without overflow. d/dx = sigmoid(x)
-struct softplus_op : elementwise<softplus_op> {
+struct softplus_op : elementwise<softplus_op>, monotone {
   static constexpr std::string_view name = "softplus";
   static constexpr std::string_view onnx = "Softplus";
   static constexpr auto apply(auto x) {

@@ -63,7 +63,7 @@ constexpr var iota(builder& b, const tensor_type& t, int axis) {
 // ---- movement
 
 /// The same elements in row-major order under other extents.
-struct reshape_op : linear<reshape_op> {
+struct reshape_op : linear<reshape_op>, alias_of_operand {
   static constexpr std::string_view name = "reshape";
   static constexpr std::string_view onnx = "Reshape";
   static constexpr bool cheap = true;
@@ -85,7 +85,7 @@ struct reshape_op : linear<reshape_op> {
 };
 
 /// Permutes axes: result axis i is operand axis `permutation[i]`.
-struct transpose_op : linear<transpose_op> {
+struct transpose_op : linear<transpose_op>, rearranges {
   static constexpr std::string_view name = "transpose";
   static constexpr std::string_view onnx = "Transpose";
   static constexpr bool cheap = true;
@@ -113,6 +113,7 @@ struct transpose_op : linear<transpose_op> {
 /// Converts the element type; floating to integer truncates.
 struct cast_op : linear<cast_op> {
   static constexpr std::string_view name = "cast";
+  static constexpr compute_class computes = compute_class::pointwise;
   static constexpr std::string_view onnx = "Cast";
   struct options {
     stored_dtype element{};

@@ -30,8 +30,9 @@ void for_each_channel(const shape& s, F f) {
 
 /// x [N,C,...], gamma [C], beta [C] -> (x - mean) / sqrt(variance + epsilon) gamma + beta, and mean
 /// and variance [C] of x; the variance is divided by the count.  Ioffe and Szegedy 2015
-struct batch_norm_op : opaque<batch_norm_op> {
+struct batch_norm_op : opaque<batch_norm_op>, computed_in_single {
   static constexpr std::string_view name = "batch_norm";
+  static constexpr compute_class computes = compute_class::normalization;
   using options = batch_norm_options;
   static constexpr int results(span<const tensor_type> in, const attributes&,
                                span<tensor_type> out) {
@@ -44,8 +45,9 @@ struct batch_norm_op : opaque<batch_norm_op> {
 };
 
 /// dy and x [N,C,...], gamma, mean, variance [C] -> the gradients of x, gamma and beta.
-struct batch_norm_gradient_op : opaque<batch_norm_gradient_op> {
+struct batch_norm_gradient_op : opaque<batch_norm_gradient_op>, computed_in_single {
   static constexpr std::string_view name = "batch_norm_gradient";
+  static constexpr compute_class computes = compute_class::normalization;
   using options = batch_norm_options;
   static constexpr int results(span<const tensor_type> in, const attributes&,
                                span<tensor_type> out) {

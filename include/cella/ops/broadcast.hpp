@@ -63,7 +63,7 @@ void reduce_to(const tensor_ref& x, unsigned axes, double first, const tensor_re
 
 /// Repeats a tensor along new or one-element axes. Operand dimension i lies along result dimension
 /// `axes[i]` (ascending). In the graph broadcasting is always this explicit node.
-struct broadcast_op : linear<broadcast_op> {
+struct broadcast_op : linear<broadcast_op>, rearranges {
   static constexpr std::string_view name = "broadcast";
   static constexpr std::string_view onnx = "Expand";
   static constexpr bool cheap = true;
@@ -101,6 +101,7 @@ struct broadcast_op : linear<broadcast_op> {
 /// Sum over axes. Its transpose repeats the cotangent along them.
 struct sum_op : linear<sum_op> {
   static constexpr std::string_view name = "sum";
+  static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceSum";
   using options = axes_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {

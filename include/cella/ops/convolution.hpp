@@ -62,8 +62,9 @@ void for_each_product(const shape& x, const shape& w, const shape& y, const wind
 
 /// image [N,C,H,W], filter [O,C/groups,KH,KW] -> [N,O,OH,OW]; cross-correlation, as everywhere in
 /// the field.
-struct convolution_op : bilinear<convolution_op> {
+struct convolution_op : bilinear<convolution_op>, computed_in_single {
   static constexpr std::string_view name = "conv2d";
+  static constexpr compute_class computes = compute_class::window;
   static constexpr std::string_view onnx = "Conv";
   using options = convolution_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
@@ -82,8 +83,9 @@ struct convolution_op : bilinear<convolution_op> {
 
 /// dy [N,O,OH,OW], filter -> image gradient [N,C,H,W]; also the forward pass of a transposed
 /// convolution.
-struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op> {
+struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, computed_in_single {
   static constexpr std::string_view name = "conv2d_input_gradient";
+  static constexpr compute_class computes = compute_class::window;
   static constexpr std::string_view onnx = "ConvTranspose";
   using options = convolution_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
@@ -99,8 +101,10 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op> {
 };
 
 /// image, dy -> filter gradient [O,C/groups,KH,KW]
-struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op> {
+struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op>,
+                                        computed_in_single {
   static constexpr std::string_view name = "conv2d_weight_gradient";
+  static constexpr compute_class computes = compute_class::window;
   using options = convolution_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();

@@ -37,8 +37,9 @@ constexpr var shift(var x, int axis, bool on) {
 }  // namespace detail
 
 /// Running sum along an axis; `exclusive` leaves out the element itself.
-struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op> {
+struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op>, computed_in_single {
   static constexpr std::string_view name = "cumsum";
+  static constexpr compute_class computes = compute_class::sequential;
   static constexpr std::string_view onnx = "CumSum";
   struct options {
     std::int32_t axis{};
@@ -69,8 +70,10 @@ struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op> {
 /// a, x -> h with h[k] = a[k] h[k-1] + x[k] along an axis, from h[-1] = 0; `reverse` starts at the
 /// other end. Any order of derivatives is such a recurrence again, without a division.
 struct linear_recurrence_op : opaque<linear_recurrence_op>,
-                              detail::moves_axis<linear_recurrence_op> {
+                              detail::moves_axis<linear_recurrence_op>,
+                              computed_in_single {
   static constexpr std::string_view name = "linear_recurrence";
+  static constexpr compute_class computes = compute_class::sequential;
   struct options {
     std::int32_t axis{};
     std::int32_t reverse{};

@@ -107,6 +107,15 @@ constexpr declaration declare() {
   i.name = Op::name;
   i.kind = Op::kind;
   i.zero_derivative = std::is_base_of_v<zero_derivative, Op>;
+  i.computes = Op::computes;
+  i.traits = {.alias = std::is_base_of_v<alias_of_operand, Op>,
+              .rearranges = std::is_base_of_v<rearranges, Op>,
+              .foldable = std::is_base_of_v<foldable, Op>,
+              .commutative = std::is_base_of_v<commutative, Op>,
+              .keeps_zero = std::is_base_of_v<keeps_zero, Op>,
+              .monotone = std::is_base_of_v<monotone, Op>,
+              .impure = std::is_base_of_v<impure, Op>,
+              .computed_in_single = std::is_base_of_v<computed_in_single, Op>};
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
   if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
   if constexpr (requires { Op::onnx; }) i.onnx = Op::onnx;

@@ -85,21 +85,21 @@ constexpr var binary(operand x, operand y, const attributes& options = {}) {
 
 // ---- arithmetic
 
-struct add_op : elementwise<add_op> {
+struct add_op : elementwise<add_op>, foldable, commutative {
   static constexpr std::string_view name = "add";
   static constexpr std::string_view onnx = "Add";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x + y; }
   static constexpr var partial(node_ref, int) { return one_partial; }
 };
-struct sub_op : elementwise<sub_op> {
+struct sub_op : elementwise<sub_op>, foldable {
   static constexpr std::string_view name = "sub";
   static constexpr std::string_view onnx = "Sub";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x - y; }
   static constexpr var partial(node_ref, int i) { return i ? minus_one_partial : one_partial; }
 };
-struct mul_op : elementwise<mul_op> {
+struct mul_op : elementwise<mul_op>, foldable, commutative {
   static constexpr std::string_view name = "mul";
   static constexpr std::string_view onnx = "Mul";
   static constexpr bool integral = true;
@@ -107,7 +107,7 @@ struct mul_op : elementwise<mul_op> {
   static constexpr var partial(node_ref n, int i) { return n.operand(1 - i); }
 };
 /// Integers: rounded towards zero, and 0 where the divisor is 0.
-struct div_op : elementwise<div_op> {
+struct div_op : elementwise<div_op>, foldable {
   static constexpr std::string_view name = "div";
   static constexpr std::string_view onnx = "Div";
   static constexpr bool integral = true;
@@ -119,7 +119,7 @@ struct div_op : elementwise<div_op> {
   }
   static constexpr var partial(node_ref n, int i);
 };
-struct neg_op : elementwise<neg_op> {
+struct neg_op : elementwise<neg_op>, foldable {
   static constexpr std::string_view name = "neg";
   static constexpr std::string_view onnx = "Neg";
   static constexpr bool integral = true;
@@ -176,7 +176,7 @@ constexpr var div_op::partial(node_ref n, int i) {
 }
 
 /// Passes its operand through; every transform hands its function such a fresh node.
-struct identity_op : elementwise<identity_op> {
+struct identity_op : elementwise<identity_op>, alias_of_operand {
   static constexpr std::string_view name = "identity";
   static constexpr std::string_view onnx = "Identity";
   static constexpr bool integral = true;
@@ -184,7 +184,7 @@ struct identity_op : elementwise<identity_op> {
   static constexpr var partial(node_ref, int) { return one_partial; }
 };
 /// The value of x, whose derivative is taken to be zero.
-struct stop_gradient_op : elementwise<stop_gradient_op>, zero_derivative {
+struct stop_gradient_op : elementwise<stop_gradient_op>, zero_derivative, alias_of_operand {
   static constexpr std::string_view name = "stop_gradient";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) { return x; }
@@ -193,37 +193,37 @@ constexpr var stop_gradient(operand x) { return detail::unary<stop_gradient_op>(
 
 // ---- comparison and choice
 
-struct equal_op : predicate<equal_op> {
+struct equal_op : predicate<equal_op>, foldable, commutative {
   static constexpr std::string_view name = "equal";
   static constexpr std::string_view onnx = "Equal";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x == y; }
 };
-struct not_equal_op : predicate<not_equal_op> {
+struct not_equal_op : predicate<not_equal_op>, foldable, commutative {
   static constexpr std::string_view name = "not_equal";
   static constexpr bool integral = true;
   // Not x != y: in AVX-512 xsimd's is false for NaN.
   static constexpr auto apply(auto x, auto y) { return !(x == y); }
 };
-struct less_op : predicate<less_op> {
+struct less_op : predicate<less_op>, foldable {
   static constexpr std::string_view name = "less";
   static constexpr std::string_view onnx = "Less";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x < y; }
 };
-struct less_equal_op : predicate<less_equal_op> {
+struct less_equal_op : predicate<less_equal_op>, foldable {
   static constexpr std::string_view name = "less_equal";
   static constexpr std::string_view onnx = "LessOrEqual";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x <= y; }
 };
-struct greater_op : predicate<greater_op> {
+struct greater_op : predicate<greater_op>, foldable {
   static constexpr std::string_view name = "greater";
   static constexpr std::string_view onnx = "Greater";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x > y; }
 };
-struct greater_equal_op : predicate<greater_equal_op> {
+struct greater_equal_op : predicate<greater_equal_op>, foldable {
   static constexpr std::string_view name = "greater_equal";
   static constexpr std::string_view onnx = "GreaterOrEqual";
   static constexpr bool integral = true;
@@ -268,17 +268,17 @@ constexpr auto truth(T x) {
 }
 }  // namespace detail
 
-struct logical_and_op : predicate<logical_and_op> {
+struct logical_and_op : predicate<logical_and_op>, foldable, commutative {
   static constexpr std::string_view name = "logical_and";
   static constexpr std::string_view onnx = "And";
   static constexpr auto apply(auto x, auto y) { return detail::truth(x) && detail::truth(y); }
 };
-struct logical_or_op : predicate<logical_or_op> {
+struct logical_or_op : predicate<logical_or_op>, foldable, commutative {
   static constexpr std::string_view name = "logical_or";
   static constexpr std::string_view onnx = "Or";
   static constexpr auto apply(auto x, auto y) { return detail::truth(x) || detail::truth(y); }
 };
-struct logical_not_op : predicate<logical_not_op> {
+struct logical_not_op : predicate<logical_not_op>, foldable {
   static constexpr std::string_view name = "logical_not";
   static constexpr std::string_view onnx = "Not";
   static constexpr auto apply(auto x) { return !detail::truth(x); }
@@ -290,7 +290,7 @@ constexpr var logical_xor(operand x, operand y) { return not_equal(x, y); }
 
 /// x where the condition holds, else y. Linear in x and y; the branch not taken gets a zero
 /// derivative, even where it is infinite or NaN.
-struct select_op : elementwise<select_op> {
+struct select_op : elementwise<select_op>, keeps_zero {
   static constexpr std::string_view name = "select";
   static constexpr std::string_view onnx = "Where";
   static constexpr op_kind kind = op_kind::linear;
@@ -341,7 +341,7 @@ constexpr var select(var condition, operand x, operand y) {
 
 /// The larger of two, NaN if one is; where they are equal each gets half the derivative, as in
 /// PyTorch.
-struct maximum_op : elementwise<maximum_op> {
+struct maximum_op : elementwise<maximum_op>, foldable {
   static constexpr std::string_view name = "maximum";
   static constexpr std::string_view onnx = "Max";
   static constexpr bool integral = true;
@@ -352,7 +352,7 @@ struct maximum_op : elementwise<maximum_op> {
     return select(x > y, 1, select(equal(x, y), full_like(x, 0.5), 0));
   }
 };
-struct minimum_op : elementwise<minimum_op> {
+struct minimum_op : elementwise<minimum_op>, foldable {
   static constexpr std::string_view name = "minimum";
   static constexpr std::string_view onnx = "Min";
   static constexpr bool integral = true;

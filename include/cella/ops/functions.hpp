@@ -38,7 +38,7 @@ constexpr var trunc(operand x);
 constexpr var sigmoid(operand x);
 
 /// x^2.  d/dx = 2x
-struct square_op : elementwise<square_op> {
+struct square_op : elementwise<square_op>, foldable {
   static constexpr std::string_view name = "square";
   static constexpr auto apply(auto x) { return x * x; }
   static constexpr var partial(node_ref n, int) { return 2 * n.operand(0); }
@@ -63,7 +63,7 @@ struct rsqrt_op : elementwise<rsqrt_op> {
   static constexpr var partial(node_ref n, int) { return -0.5 * n.output() / n.operand(0); }
 };
 /// e^x.  d/dx = y
-struct exp_op : elementwise<exp_op> {
+struct exp_op : elementwise<exp_op>, monotone {
   static constexpr std::string_view name = "exp";
   static constexpr std::string_view onnx = "Exp";
   static constexpr auto apply(auto x) {
@@ -190,7 +190,7 @@ struct cosh_op : elementwise<cosh_op> {
   static constexpr var partial(node_ref n, int) { return sinh(n.operand(0)); }
 };
 /// Hyperbolic tangent.  d/dx = 1 - y^2
-struct tanh_op : elementwise<tanh_op> {
+struct tanh_op : elementwise<tanh_op>, monotone {
   static constexpr std::string_view name = "tanh";
   static constexpr std::string_view onnx = "Tanh";
   static constexpr auto apply(auto x) {
@@ -306,7 +306,7 @@ struct trunc_op : elementwise<trunc_op>, zero_derivative {
   }
 };
 /// 1 / (1 + e^-x).  d/dx = y - y^2
-struct sigmoid_op : elementwise<sigmoid_op> {
+struct sigmoid_op : elementwise<sigmoid_op>, monotone {
   static constexpr std::string_view name = "sigmoid";
   static constexpr std::string_view onnx = "Sigmoid";
   static constexpr auto apply(auto x) {

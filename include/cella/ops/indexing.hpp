@@ -18,6 +18,7 @@ struct indexing_options {
 /// 1 where the index equals the position along a new last axis, else 0.
 struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
   static constexpr std::string_view name = "one_hot";
+  static constexpr compute_class computes = compute_class::indexed;
   static constexpr std::string_view onnx = "OneHot";
   struct options {
     std::int32_t depth{};
@@ -36,6 +37,7 @@ struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
 /// the table reads NaN (integers: 0) rather than foreign memory.
 struct gather_op : linear<gather_op> {
   static constexpr std::string_view name = "gather";
+  static constexpr compute_class computes = compute_class::indexed;
   static constexpr std::string_view onnx = "Gather";
   using options = detail::indexing_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
@@ -52,8 +54,9 @@ struct gather_op : linear<gather_op> {
 
 /// values, indices -> zeros of the table's type, to which each value is added where its index
 /// points: the transpose of `gather`. What an index outside the table names is dropped.
-struct scatter_op : linear<scatter_op> {
+struct scatter_op : linear<scatter_op>, computed_in_single {
   static constexpr std::string_view name = "scatter";
+  static constexpr compute_class computes = compute_class::indexed;
   using options = detail::indexing_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
@@ -71,6 +74,7 @@ struct scatter_op : linear<scatter_op> {
 /// points; along the others, from its own place.
 struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gather_elements_op> {
   static constexpr std::string_view name = "gather_elements";
+  static constexpr compute_class computes = compute_class::indexed;
   static constexpr std::string_view onnx = "GatherElements";
   using options = detail::indexing_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
@@ -82,8 +86,9 @@ struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gathe
 
 /// values, indices of the same shape -> each value added to zeros where its index points: the
 /// transpose of `gather_elements`.
-struct scatter_elements_op : linear<scatter_elements_op> {
+struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single {
   static constexpr std::string_view name = "scatter_elements";
+  static constexpr compute_class computes = compute_class::indexed;
   struct options {
     cella::shape shape{};
     std::int32_t axis{};

@@ -16,6 +16,7 @@ struct no_options {
 template <class Op>
 struct elementwise {
   static constexpr op_kind kind = op_kind::elementwise;
+  static constexpr compute_class computes = compute_class::pointwise;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
@@ -26,6 +27,7 @@ struct elementwise {
 template <class Op>
 struct linear {
   static constexpr op_kind kind = op_kind::linear;
+  static constexpr compute_class computes = compute_class::movement;
   static constexpr unsigned linear_in = 1;
 };
 
@@ -33,6 +35,7 @@ struct linear {
 template <class Op>
 struct bilinear {
   static constexpr op_kind kind = op_kind::bilinear;
+  static constexpr compute_class computes = compute_class::contraction;
   static constexpr unsigned linear_in = 3;
 };
 
@@ -41,12 +44,14 @@ struct bilinear {
 template <class Op>
 struct opaque {
   static constexpr op_kind kind = op_kind::opaque;
+  static constexpr compute_class computes = compute_class::other;
 };
 
 /// Base of operations without operands. `Op` gives `name`, `infer` and `compute`.
 template <class Op>
 struct leaf {
   static constexpr op_kind kind = op_kind::leaf;
+  static constexpr compute_class computes = compute_class::source;
   static constexpr bool cheap = true;
 };
 
@@ -54,6 +59,7 @@ struct leaf {
 template <class Op>
 struct control {
   static constexpr op_kind kind = op_kind::control;
+  static constexpr compute_class computes = compute_class::control;
 };
 
 // A derivative that no rule computes is said, so that none is forgotten.
@@ -65,6 +71,29 @@ struct zero_derivative {};
 /// Second base of operations that have no derivative, or whose derivative nobody has written: it is
 /// a fault to ask for one.
 struct not_differentiable {};
+
+// What passes may assume of an operation is said by further bases.
+
+/// Each element of the result is one of the operands'.
+struct rearranges {};
+/// The result is the operand, under another shape or name: it shares the memory.
+struct alias_of_operand : rearranges {};
+/// Any compiler can call `apply` in constant evaluation (std::exp and its kin cannot be).
+struct foldable {};
+/// f(x, y) = f(y, x), bit for bit. `maximum` is not: it returns its second operand when the
+/// comparison fails, NaN included.
+struct commutative {};
+/// The result is 0 if all operands are 0 that the operation is linear in. `gather` is not: it reads
+/// NaN where an index is wrong.
+struct keeps_zero {};
+/// f(x) never falls as x grows, and has the same derivative wherever it has the same value: f of
+/// the largest element is the largest f, and either element may have its gradient.
+struct monotone {};
+/// Does something besides its result: whoever leaves it out, or runs it once for twice, is seen.
+struct impure {};
+/// Computes numbers of 16 bits in single precision, between casts. Others convert what they load
+/// and store.
+struct computed_in_single {};
 
 /// Base of elementwise operations with a truth value as result.
 template <class Op>

@@ -64,8 +64,8 @@ constexpr var binary_cross_entropy(operand probabilities, operand target,
   builder& b = owner_of(probabilities, target);
   const var p = probabilities.in(b);
   const var t = target.in(b);
-  const var loss = t * operand(maximum(log(p), -100), target.at()) +
-                   (1 - t) * maximum(log1p(-p), -100);
+  const var loss =
+      t * operand(maximum(log(p), -100), target.at()) + (1 - t) * maximum(log1p(-p), -100);
   return detail::reduce_loss(-loss, r, probabilities.at());
 }
 /// Binary cross-entropy of sigmoid(logits), without overflow.

@@ -40,8 +40,9 @@ void for_each_tap(const shape& image, const pooling_options& o, const multi_inde
 /// image [N,C,H,W] -> largest element of each window, and where in its window it lies (u8,
 /// row-major from 0; the first of equal ones). Windows have at most 256 elements; padding never
 /// wins.
-struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op> {
+struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op>, computed_in_single {
   static constexpr std::string_view name = "max_pool";
+  static constexpr compute_class computes = compute_class::window;
   static constexpr std::string_view onnx = "MaxPool";
   using options = pooling_options;
   static constexpr int results(span<const tensor_type> in, const attributes& o,
@@ -56,8 +57,12 @@ struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op> {
 
 /// values [N,C,PH,PW], positions u8 -> image [N,C,H,W]: each value is added where its position
 /// points.
-struct unpool_op : linear<unpool_op>, detail::merges_batches<unpool_op> {
+struct unpool_op : linear<unpool_op>,
+                   detail::merges_batches<unpool_op>,
+                   keeps_zero,
+                   computed_in_single {
   static constexpr std::string_view name = "unpool";
+  static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto e = o.as<options>().extents;
@@ -68,8 +73,11 @@ struct unpool_op : linear<unpool_op>, detail::merges_batches<unpool_op> {
 };
 
 /// image, positions u8 -> the image's elements at those positions: the transpose of `unpool`.
-struct pool_gather_op : linear<pool_gather_op>, detail::merges_batches<pool_gather_op> {
+struct pool_gather_op : linear<pool_gather_op>,
+                        detail::merges_batches<pool_gather_op>,
+                        computed_in_single {
   static constexpr std::string_view name = "pool_gather";
+  static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, in[1].shape};
@@ -79,8 +87,12 @@ struct pool_gather_op : linear<pool_gather_op>, detail::merges_batches<pool_gath
 };
 
 /// Mean of each window.
-struct average_pool_op : linear<average_pool_op>, detail::merges_batches<average_pool_op> {
+struct average_pool_op : linear<average_pool_op>,
+                         detail::merges_batches<average_pool_op>,
+                         keeps_zero,
+                         computed_in_single {
   static constexpr std::string_view name = "average_pool";
+  static constexpr compute_class computes = compute_class::window;
   static constexpr std::string_view onnx = "AveragePool";
   using options = pooling_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
@@ -91,8 +103,12 @@ struct average_pool_op : linear<average_pool_op>, detail::merges_batches<average
 };
 
 /// Spreads each value evenly over its window: the transpose of `average_pool`.
-struct average_spread_op : linear<average_spread_op>, detail::merges_batches<average_spread_op> {
+struct average_spread_op : linear<average_spread_op>,
+                           detail::merges_batches<average_spread_op>,
+                           keeps_zero,
+                           computed_in_single {
   static constexpr std::string_view name = "average_spread";
+  static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto e = o.as<options>().extents;

@@ -52,7 +52,7 @@ inline std::string to_string(const tensor_ref& t) {
 }
 
 /// Its operand, which is printed when it is computed.
-struct print_op : linear<print_op> {
+struct print_op : linear<print_op>, impure {
   static constexpr std::string_view name = "print";
   struct options {
     std::array<char, 64> label{};

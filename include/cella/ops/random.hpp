@@ -12,6 +12,7 @@ namespace cella {
 /// index.
 struct random_key_op : opaque<random_key_op>, zero_derivative {
   static constexpr std::string_view name = "random_key";
+  static constexpr compute_class computes = compute_class::random;
   struct options {
     std::int32_t stream{};
     std::int32_t step{};
@@ -30,6 +31,7 @@ struct random_key_op : opaque<random_key_op>, zero_derivative {
 /// (seed, step, s, i) only. A key per index of leading axes draws for the results at that index.
 struct random_uniform_op : opaque<random_uniform_op>, zero_derivative {
   static constexpr std::string_view name = "random_uniform";
+  static constexpr compute_class computes = compute_class::random;
   struct options {
     cella::shape shape{};
     stored_dtype element{};

@@ -49,6 +49,7 @@ struct search : opaque<Op>, zero_derivative, moves_axis<Op> {
 /// Largest element over axes, NaN if one is; ties share the derivative evenly.
 struct max_op : detail::folding<max_op> {
   static constexpr std::string_view name = "max";
+  static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceMax";
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
@@ -60,6 +61,7 @@ struct max_op : detail::folding<max_op> {
 /// Smallest element over axes, NaN if one is; ties share the derivative evenly.
 struct min_op : detail::folding<min_op> {
   static constexpr std::string_view name = "min";
+  static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceMin";
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
@@ -69,8 +71,9 @@ struct min_op : detail::folding<min_op> {
 };
 
 /// Product over axes. The derivative multiplies the other elements, so zeros do no harm.
-struct prod_op : detail::folding<prod_op> {
+struct prod_op : detail::folding<prod_op>, computed_in_single {
   static constexpr std::string_view name = "prod";
+  static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceProd";
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
@@ -80,8 +83,9 @@ struct prod_op : detail::folding<prod_op> {
 };
 
 /// Position of the first largest element (or NaN) along one axis, as i64.
-struct argmax_op : detail::search<argmax_op> {
+struct argmax_op : detail::search<argmax_op>, computed_in_single {
   static constexpr std::string_view name = "argmax";
+  static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ArgMax";
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::best_positions(in[0], o.as<options>().axis, out[0],
@@ -90,8 +94,9 @@ struct argmax_op : detail::search<argmax_op> {
 };
 
 /// Position of the first smallest element (or NaN) along one axis, as i64.
-struct argmin_op : detail::search<argmin_op> {
+struct argmin_op : detail::search<argmin_op>, computed_in_single {
   static constexpr std::string_view name = "argmin";
+  static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ArgMin";
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::best_positions(in[0], o.as<options>().axis, out[0],

@@ -10,7 +10,7 @@ namespace cella {
 
 /// A regular sub-grid: result index i reads operand index `start + i * step` on each axis. Steps
 /// may be negative (reversal).
-struct slice_op : linear<slice_op> {
+struct slice_op : linear<slice_op>, rearranges {
   static constexpr std::string_view name = "slice";
   static constexpr std::string_view onnx = "Slice";
   struct options {
@@ -27,7 +27,7 @@ struct slice_op : linear<slice_op> {
 };
 
 /// The transpose of `slice`: zeros, but operand index i lies at result index `start + i * step`.
-struct scatter_slice_op : linear<scatter_slice_op> {
+struct scatter_slice_op : linear<scatter_slice_op>, keeps_zero {
   static constexpr std::string_view name = "scatter_slice";
   using options = slice_op::options;  // `shape` is the result's
   static constexpr attributes batch_options(node_ref n, int size, unsigned batched) {
@@ -41,7 +41,7 @@ struct scatter_slice_op : linear<scatter_slice_op> {
 };
 
 /// Tensors one after the other along an axis; any number of operands.
-struct concat_op : linear<concat_op>, detail::moves_axis<concat_op> {
+struct concat_op : linear<concat_op>, detail::moves_axis<concat_op>, rearranges, keeps_zero {
   static constexpr std::string_view name = "concat";
   static constexpr std::string_view onnx = "Concat";
   static constexpr unsigned linear_in = ~0u;

@@ -31,8 +31,9 @@ inline void softmax_line(const tensor_ref& x, const tensor_ref& y, std::int64_t 
 }  // namespace detail
 
 /// e^x / sum(e^x) along an axis.
-struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op> {
+struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed_in_single {
   static constexpr std::string_view name = "softmax";
+  static constexpr compute_class computes = compute_class::normalization;
   static constexpr std::string_view onnx = "Softmax";
   using options = detail::axis_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
@@ -53,8 +54,11 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op> {
 };
 
 /// log(softmax(x)) without overflow.
-struct log_softmax_op : opaque<log_softmax_op>, detail::moves_axis<log_softmax_op> {
+struct log_softmax_op : opaque<log_softmax_op>,
+                        detail::moves_axis<log_softmax_op>,
+                        computed_in_single {
   static constexpr std::string_view name = "log_softmax";
+  static constexpr compute_class computes = compute_class::normalization;
   static constexpr std::string_view onnx = "LogSoftmax";
   using options = detail::axis_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
@@ -76,8 +80,11 @@ struct log_softmax_op : opaque<log_softmax_op>, detail::moves_axis<log_softmax_o
 };
 
 /// logits [N,C], labels (integers) [N] -> -log softmax(logits)[label], per sample [N].
-struct cross_entropy_op : opaque<cross_entropy_op>, detail::merges_batches<cross_entropy_op> {
+struct cross_entropy_op : opaque<cross_entropy_op>,
+                          detail::merges_batches<cross_entropy_op>,
+                          computed_in_single {
   static constexpr std::string_view name = "cross_entropy";
+  static constexpr compute_class computes = compute_class::normalization;
   static constexpr std::string_view onnx = "SoftmaxCrossEntropyLoss";
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, {in[0][0]}};

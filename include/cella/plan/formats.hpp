@@ -9,11 +9,11 @@ namespace cella {
 
 /// What a back end has decided before anything is fused. A value in the program's format is packed
 /// where a step wants it so and has it plain.
-struct formats {
+struct value_formats {
   layout program{};
   list<layout> of_value;  ///< by node
 
-  constexpr explicit formats(const graph& g) : of_value(g.nodes.size(), layout::plain) {}
+  constexpr explicit value_formats(const graph& g) : of_value(g.nodes.size(), layout::plain) {}
   /// Keeps the values that are marked, by node, in the program's format.
   constexpr void keep(const flags& marked) {
     for (std::size_t n = 0; n < marked.size(); ++n) {

@@ -37,8 +37,8 @@ class fusion_groups : public value_uses {
  public:
   static constexpr int unclaimed = -1;
 
-  constexpr fusion_groups(const graph& source, dtype program_element, const target& made_for,
-                          const formats& kept)
+  constexpr fusion_groups(const graph& source, dtype program_element, const plan_target& made_for,
+                          const value_formats& kept)
       : value_uses(source),
         element(program_element),
         machine(made_for),
@@ -53,8 +53,8 @@ class fusion_groups : public value_uses {
   }
 
   dtype element;
-  const target& machine;
-  const formats& forms;
+  const plan_target& machine;
+  const value_formats& forms;
   list<fusion_group> groups;
   list<attention_pattern> patterns;
   list<int> owner;  ///< group of a node
@@ -236,7 +236,7 @@ class fusion_groups : public value_uses {
     const node_id value = source(o);
     if (!claimed(value) || is_output(value) || placed_in(value) >= 0) return false;
     const fusion_group& s = groups[std::size_t(owner[std::size_t(value)])];
-    if (!traits(s.kind).places || s.arrangement != layout::plain) return false;
+    if (!step_traits(s.kind).places || s.arrangement != layout::plain) return false;
     const auto operands = g.operands(n);
     return std::ranges::count_if(operands, [&](node_id k) { return source(k) == value; }) == 1;
   }

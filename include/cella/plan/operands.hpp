@@ -33,7 +33,8 @@ constexpr convolution_step extents_of_convolution(const fusion_groups& c, const 
 template <class Planning>
 class step_operands {
  public:
-  constexpr explicit step_operands(places<Planning>& where) : p(where), c(where.c), g(where.g) {}
+  constexpr explicit step_operands(value_places<Planning>& where)
+      : p(where), c(where.c), g(where.g) {}
 
   constexpr void find(const fusion_group& s, plan_step& t) {
     if (!Planning::operands(p, s, t)) find_plain(s, t);
@@ -64,7 +65,7 @@ class step_operands {
       case step_kind::control:
         return link_operands(s, t);
       default:
-        if (traits(s.kind).alone) operands_of_operation(s, t);
+        if (step_traits(s.kind).alone) operands_of_operation(s, t);
     }
   }
   constexpr void plain(const fusion_group& s, plan_step& t, std::size_t count) {
@@ -125,7 +126,7 @@ class step_operands {
     }
   }
 
-  places<Planning>& p;
+  value_places<Planning>& p;
   const fusion_groups& c;
   const graph& g;
 };

@@ -57,7 +57,7 @@ class group_sorter {
       const node_id value = g.regions[0].outputs[i];
       if (input < 0 || c_.owner[std::size_t(value)] < 0) continue;
       const int writer = c_.owner[std::size_t(value)];
-      if (!traits(c_.groups[std::size_t(writer)].kind).in_place) continue;
+      if (!step_traits(c_.groups[std::size_t(writer)].kind).in_place) continue;
       // Readers of the old value come first; the writer may move behind them if nobody waits for
       // it.
       int last_reader = -1;

@@ -11,7 +11,8 @@ namespace cella {
 template <class Planning>
 class step_outputs {
  public:
-  constexpr explicit step_outputs(places<Planning>& where) : p(where), c(where.c), g(where.g) {}
+  constexpr explicit step_outputs(value_places<Planning>& where)
+      : p(where), c(where.c), g(where.g) {}
 
   /// Why a step cannot write all that it must; empty if it can.
   constexpr const text& fault() const { return fault_; }
@@ -29,7 +30,7 @@ class step_outputs {
         fault_ = text() << "a fused group writes more than " << t.outputs.size() << " values";
         return;
       }
-      const layout a = traits(s.kind).alone ? layout::plain : c.value_format(s);
+      const layout a = step_traits(s.kind).alone ? layout::plain : c.value_format(s);
       buffer_ref at =
           a == layout::plain || p.replaced_input(n) >= 0 ? p.destination(n) : buffer_ref{};
       if (at == buffer_ref{}) at = p.arena.fresh(p.bytes_of(n, a));
@@ -37,7 +38,7 @@ class step_outputs {
       t.outputs[std::size_t(t.output_count++)] = {.value = n, .at = at, .form = a};
     };
     if (Planning::outputs(p, s, t)) return;
-    if (traits(s.kind).alone || s.kind == step_kind::control) {
+    if (step_traits(s.kind).alone || s.kind == step_kind::control) {
       const node& x = c.at(s.anchor);
       if (!x.result_count) {
         put(s.anchor);
@@ -111,7 +112,7 @@ class step_outputs {
       // What a sum is of is among its reads, or computed on the way.
       if (o >= 0 && s.kind != step_kind::reduce) t.bytes += g.type(o).bytes();
     }
-    if (traits(s.kind).alone) {
+    if (step_traits(s.kind).alone) {
       // Of a table only the rows are read that the result has.
       const bool picks = is<gather_op>(x);
       for (node_id o : g.operands(s.anchor))
@@ -156,7 +157,7 @@ class step_outputs {
     ++t.link_count;
   }
 
-  places<Planning>& p;
+  value_places<Planning>& p;
   const fusion_groups& c;
   const graph& g;
   text fault_;

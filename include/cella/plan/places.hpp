@@ -1,7 +1,6 @@
 // Where the values of a plan lie: homes in several formats, and the steps that bring values there.
 #pragma once
 
-#include <cella/ops/print.hpp>
 #include <cella/plan/arena.hpp>
 #include <cella/plan/options.hpp>
 #include <cella/plan/order.hpp>
@@ -10,7 +9,7 @@ namespace cella {
 
 /// A plan that grows by steps. `Planning` is the back end's: see planner.hpp.
 template <class Planning>
-class places {
+class value_places {
   /// A value in memory in one format.
   struct home {
     node_id value;
@@ -35,8 +34,8 @@ class places {
     buffer_ref at;
   };
 
-  constexpr places(const fusion_groups& groups, const group_order& order,
-                   const plan_options& wanted)
+  constexpr value_places(const fusion_groups& groups, const group_order& order,
+                         const plan_options& wanted)
       : c(groups),
         g(groups.g),
         options(wanted),
@@ -238,9 +237,9 @@ class places {
   /// region has no call before which that could be done.
   constexpr bool is_constant(const plan_step& s) const {
     if (options.region || s.arrangement != layout::plain || s.carried || s.side >= 0) return false;
-    if (!traits(s.kind).alone && s.kind != step_kind::elementwise && s.kind != step_kind::copy)
+    if (!step_traits(s.kind).alone && s.kind != step_kind::elementwise && s.kind != step_kind::copy)
       return false;
-    if (s.kind == step_kind::generic && is<print_op>(g.nodes[std::size_t(s.anchor)])) return false;
+    if (c.at(s.anchor).op->traits.impure) return false;
     bool constant = true, parameters = false;
     auto read = [&](const buffer_ref& r) {
       if (r == buffer_ref{}) return;

@@ -15,8 +15,9 @@ namespace cella {
 struct plain_planning {
   // ---- before groups are formed
 
-  static constexpr formats choose_formats(const graph& g, const plan_options&, const target&) {
-    return formats(g);
+  static constexpr value_formats choose_formats(const graph& g, const plan_options&,
+                                                const plan_target&) {
+    return value_formats(g);
   }
   // ---- groups
 
@@ -38,7 +39,7 @@ struct plain_planning {
 
   /// Bytes of a tensor in a format other than plain, with a zero border round each image.
   static constexpr std::int64_t bytes(const tensor_type& t, layout, std::array<int, 2> /*border*/,
-                                      const target&, dtype /*element*/) {
+                                      const plan_target&, dtype /*element*/) {
     return t.bytes();
   }
   /// How many vectors of `lanes` elements there are in a format other than plain, axis by axis.
@@ -61,7 +62,7 @@ template <class Planning>
 class planner {
  public:
   constexpr planner(const graph& g, const plan_options& options,
-                    const target& machine = Planning::machine)
+                    const plan_target& machine = Planning::machine)
       : options_(options),
         machine_(machine),
         formats_(Planning::choose_formats(g, options, machine)),
@@ -112,11 +113,11 @@ class planner {
   }
 
   plan_options options_;
-  target machine_;
-  formats formats_;
+  plan_target machine_;
+  value_formats formats_;
   fusion_groups groups_;
   group_order order_;
-  places<Planning> places_;
+  value_places<Planning> places_;
   step_operands<Planning> operands_;
   step_reads<Planning> reads_;
   step_outputs<Planning> outputs_;

@@ -11,7 +11,7 @@ namespace cella {
 template <class Planning>
 class step_reads {
  public:
-  constexpr explicit step_reads(places<Planning>& where) : p(where), c(where.c), g(where.g) {}
+  constexpr explicit step_reads(value_places<Planning>& where) : p(where), c(where.c), g(where.g) {}
 
   /// Why a step cannot read all that it must; empty if it can.
   constexpr const text& fault() const { return fault_; }
@@ -22,7 +22,7 @@ class step_reads {
     if (loops) loop_domain(s, t);
     if (s.kind == step_kind::reduce && !c.member(s, s.operands[0])) read(s, t, s.operands[0], true);
     if (s.kind == step_kind::rows) return row_leaves(s, t);
-    if (!traits(s.kind).fuses) return;
+    if (!step_traits(s.kind).fuses) return;
     for (node_id m : s.members) {
       if (m == s.anchor && s.kind != step_kind::elementwise) continue;
       if (!c.in_registers(m) || c.is_alias(m)) continue;
@@ -185,7 +185,7 @@ class step_reads {
     }
   }
 
-  places<Planning>& p;
+  value_places<Planning>& p;
   const fusion_groups& c;
   const graph& g;
   text fault_;

@@ -63,7 +63,7 @@ struct step_kind_traits {
   /// Its result may be a contiguous part of a larger tensor.
   bool places{};
 };
-constexpr step_kind_traits traits(step_kind k) {
+constexpr step_kind_traits step_traits(step_kind k) {
   constexpr bool alone = true, fuses = true, in_place = true, places = true;
   constexpr std::array all{
       step_kind_traits{"elementwise", {}, fuses, in_place, places},
@@ -103,7 +103,7 @@ constexpr step_kind_traits traits(step_kind k) {
   static_assert(all.size() == std::size_t(step_kind::generic) + 1, "each kind has its traits");
   return all[std::size_t(k)];
 }
-constexpr std::string_view name(step_kind k) { return traits(k).name; }
+constexpr std::string_view name(step_kind k) { return step_traits(k).name; }
 
 /// The step that brings a plain tensor into a format, and the one that brings it back.
 constexpr step_kind packing(layout a) {

@@ -19,7 +19,7 @@ struct step_kinds {
   constexpr bool has(step_kind k) const { return bits >> int(k) & 1; }
 };
 
-struct target {
+struct plan_target {
   int vector_bytes = 16;
   int vector_registers = 16;
   std::int64_t nearest_cache = 32 << 10;  ///< bytes

@@ -4,7 +4,6 @@
 #include <cella/graph/graph.hpp>
 #include <cella/ops/array.hpp>
 #include <cella/ops/broadcast.hpp>
-#include <cella/ops/elementwise.hpp>
 #include <cella/ops/op.hpp>
 
 namespace cella {
@@ -61,10 +60,7 @@ class value_uses {
   constexpr bool is_constant(node_id n) const { return is<constant_op>(at(n)); }
   constexpr bool is_leaf(node_id n) const { return is_input(n) || is_constant(n); }
   constexpr bool is_broadcast(node_id n) const { return is<broadcast_op>(at(n)); }
-  constexpr bool is_alias(node_id n) const {
-    const node& x = at(n);
-    return is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x);
-  }
+  constexpr bool is_alias(node_id n) const { return at(n).op->traits.alias; }
   /// Through reshapes, which share their operand's memory.
   constexpr node_id source(node_id n) const {
     while (is_alias(n)) n = g.operand(n, 0);

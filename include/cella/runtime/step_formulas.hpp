@@ -96,8 +96,7 @@ class formulas {
   /// Through reshapes, which share their operand's memory; of several nodes that read one result,
   /// the first.
   node_id source(node_id n) const {
-    while (is<reshape_op>(at(n)) || is<identity_op>(at(n)) || is<stop_gradient_op>(at(n)))
-      n = g_.operand(n, 0);
+    while (at(n).op->traits.alias) n = g_.operand(n, 0);
     if (at(n).op != &get_info_of) return n;
     const node_id first = result_of(g_.operand(n, 0), at(n).attributes.as<get_attributes>().result);
     return first < 0 ? n : first;

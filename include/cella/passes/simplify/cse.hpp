@@ -9,19 +9,6 @@ namespace cella {
 
 namespace detail {
 
-/// Operations whose operands may be exchanged, bit for bit. `maximum` is not one of them: it
-/// returns its second operand when the comparison fails, NaN included.
-inline constexpr std::array<const op_info*, 6> commutative_ops{
-    &info_of<add_op>,       &info_of<mul_op>,         &info_of<equal_op>,
-    &info_of<not_equal_op>, &info_of<logical_and_op>, &info_of<logical_or_op>};
-
-constexpr bool commutes(const op_info* op) {
-  for (const op_info* c : commutative_ops) {
-    if (c == op) return true;
-  }
-  return false;
-}
-
 /// A hash table of the applications seen so far: open addressing, no entry is ever removed.
 class application_table {
  public:
@@ -70,7 +57,8 @@ class application_table {
     const auto b = g_.operands(j);
     bool equal = true;
     for (std::size_t k = 0; k < a.size(); ++k) equal &= a[k] == b[k];
-    if (!equal && !(a.size() == 2 && a[0] == b[1] && a[1] == b[0] && commutes(x.op))) return false;
+    if (!equal && !(a.size() == 2 && a[0] == b[1] && a[1] == b[0] && x.op->traits.commutative))
+      return false;
     return x.attributes == y.attributes && x.type == y.type;
   }
 

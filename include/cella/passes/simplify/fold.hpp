@@ -65,24 +65,11 @@ constexpr bool constant_value(const rewriter& r, node_id n, double& v) {
   return true;
 }
 
-/// Operations that any compiler can call in constant evaluation (std::exp and its kin cannot).
-inline constexpr std::array<const op_info*, 19> foldable{
-    &info_of<add_op>,          &info_of<sub_op>,        &info_of<mul_op>,
-    &info_of<div_op>,          &info_of<neg_op>,        &info_of<square_op>,
-    &info_of<equal_op>,        &info_of<not_equal_op>,  &info_of<less_op>,
-    &info_of<less_equal_op>,   &info_of<greater_op>,    &info_of<greater_equal_op>,
-    &info_of<logical_and_op>,  &info_of<logical_or_op>, &info_of<logical_not_op>,
-    &info_of<maximum_op>,      &info_of<minimum_op>,    &info_of<relu_op>,
-    &info_of<relu_gradient_op>};
-
 /// f(c1, c2, ...) = c for arithmetic on constants
 constexpr node_id all_constant(rewriter& r, node_id n) {
-  const int count = r.operand_count(n);
-  if (count == 0 || count > 3 || !r.is_constant(r.operand(n, 0))) return no_node;
   const op_info& op = r.op(n);
-  bool known = false;
-  for (const op_info* f : foldable) known |= f == &op;
-  if (!known) return no_node;
+  const int count = r.operand_count(n);
+  if (!op.traits.foldable || count > 3 || !r.is_constant(r.operand(n, 0))) return no_node;
   std::array<double, 3> x{};
   for (int i = 0; i < count; ++i) {
     double& v = x[std::size_t(i)];
@@ -96,6 +83,7 @@ constexpr node_id all_constant(rewriter& r, node_id n) {
 
 /// move(c) = c for an operation that moves elements
 constexpr node_id moved_constant(rewriter& r, node_id n) {
+  if (!r.op(n).traits.rearranges || r.operand_count(n) != 1) return no_node;
   const node_id x = r.operand(n, 0);
   return r.is_constant(x) ? r.constant(r.value(x), r.type(n)) : no_node;
 }
@@ -110,9 +98,9 @@ constexpr node_id cast_constant(rewriter& r, node_id n) {
   }
   return fits(t.element, v) ? r.constant(stored(t.element, v), t) : no_node;
 }
-/// linear(0) = 0, when all operands that the operation is linear in are 0. Not for `gather`, which
-/// reads NaN where an index is wrong.
+/// linear(0) = 0, when all operands that the operation is linear in are 0
 constexpr node_id linear_of_zero(rewriter& r, node_id n) {
+  if (!r.op(n).traits.keeps_zero) return no_node;
   for (int i = 0; i < r.operand_count(n); ++i) {
     const bool linear = r.op(n).linear_in >> (i < 31 ? i : 31) & 1;
     if (linear && !r.is_constant(r.operand(n, i), 0)) return no_node;
@@ -129,6 +117,7 @@ constexpr node_id sum_of_constant(rewriter& r, node_id n) {
 }
 /// Brings a constant operand to the right, where the rules below look for it: c + x = x + c
 constexpr node_id constant_to_the_right(rewriter& r, node_id n) {
+  if (!r.op(n).traits.commutative) return no_node;
   if (r.is_constant(r.operand(n, 0)) && !r.is_constant(r.operand(n, 1))) r.swap_operands(n);
   return no_node;
 }
@@ -334,10 +323,11 @@ constexpr node_id operand_itself(rewriter& r, node_id n) { return r.operand(n, 0
 // clang-format off
 inline constexpr std::array rules{
     rule{"all_constant",            nullptr,                   all_constant},
+    rule{"moved_constant",          nullptr,                   moved_constant},
+    rule{"linear_of_zero",          nullptr,                   linear_of_zero},
+    rule{"constant_to_the_right",   nullptr,                   constant_to_the_right},
     rule{"identity",                &info_of<identity_op>,      operand_itself},
     rule{"stop_gradient",           &info_of<stop_gradient_op>, operand_itself},
-    rule{"constant_to_the_right",   &info_of<add_op>,           constant_to_the_right},
-    rule{"constant_to_the_right",   &info_of<mul_op>,           constant_to_the_right},
     rule{"plus_zero",               &info_of<add_op>,           plus_zero},
     rule{"joined_parts",            &info_of<add_op>,           joined_parts},
     rule{"plus_negated",            &info_of<add_op>,           plus_negated},
@@ -361,7 +351,6 @@ inline constexpr std::array rules{
     rule{"constant_choice",         &info_of<select_op>,        constant_choice},
     rule{"same_choice",             &info_of<select_op>,        same_choice},
     rule{"relu_twice",              &info_of<relu_op>,          relu_twice},
-    rule{"broadcast_constant",      &info_of<broadcast_op>,     moved_constant},
     rule{"broadcast_twice",         &info_of<broadcast_op>,     broadcast_twice},
     rule{"broadcast_later",         nullptr,                    late_broadcasts::elementwise},
     rule{"broadcast_later",         &info_of<concat_op>,        late_broadcasts::concatenation},
@@ -370,23 +359,13 @@ inline constexpr std::array rules{
     rule{"broadcast_later",         &info_of<slice_op>,         late_broadcasts::sliced},
     rule{"outer_product",           &info_of<matmul_op>,        outer_product},
     rule{"broadcast_later",         &info_of<matmul_op>,        late_broadcasts::multiplied},
-    rule{"reshape_constant",        &info_of<reshape_op>,       moved_constant},
     rule{"reshape_same",            &info_of<reshape_op>,       same_shape},
     rule{"reshape_twice",           &info_of<reshape_op>,       reshape_twice},
-    rule{"transpose_constant",      &info_of<transpose_op>,     moved_constant},
     rule{"transpose_nothing",       &info_of<transpose_op>,     no_permutation},
     rule{"transpose_twice",         &info_of<transpose_op>,     transpose_twice},
-    rule{"slice_constant",          &info_of<slice_op>,         moved_constant},
     rule{"slice_whole",             &info_of<slice_op>,         whole_slice},
     rule{"slice_twice",             &info_of<slice_op>,         slice_twice},
     rule{"cast_constant",           &info_of<cast_op>,          cast_constant},
-    rule{"embedded_zero",           &info_of<scatter_slice_op>,         linear_of_zero},
-    rule{"joined_zeros",            &info_of<concat_op>,        linear_of_zero},
-    rule{"gated_zero",              &info_of<relu_gradient_op>,          linear_of_zero},
-    rule{"chosen_zero",             &info_of<select_op>,        linear_of_zero},
-    rule{"unpooled_zero",           &info_of<unpool_op>,        linear_of_zero},
-    rule{"average_of_zero",         &info_of<average_pool_op>,  linear_of_zero},
-    rule{"spread_zero",             &info_of<average_spread_op>, linear_of_zero},
     rule{"sum_of_constant",         &info_of<sum_op>,           sum_of_constant},
     rule{"sum_of_broadcast",        &info_of<sum_op>,           sum_of_broadcast},
 };

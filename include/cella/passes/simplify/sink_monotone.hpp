@@ -19,15 +19,18 @@ constexpr node_id pool_again(rewriter& r, node_id pool, node_id image) {
   return r.get(r.emit<max_pool_op>({image}, r.as<pooling_options>(pool)), 0);
 }
 
-/// max_pool(relu(x)) = relu(max_pool(x))
+/// max_pool(f(x)) = f(max_pool(x)) for a monotone f
 ///
-/// The gradient is the same, too. Where a window has a positive element, relu changes neither the
-/// largest nor those that equal it, so the position stays. Where it has none the position may
-/// differ, but relu's gate passes nothing.
-constexpr node_id relu_behind_pooling(rewriter& r, node_id n) {
+/// The gradient is the same, too. Where a window's largest f is that of one element only, the
+/// position stays. Where several elements have it the position may differ, but then they have the
+/// same derivative of f, too (all zeros of relu: none).
+constexpr node_id monotone_behind_pooling(rewriter& r, node_id n) {
   const node_id pool = pooled_values(r, n);
-  const node_id y = pool < 0 ? no_node : r.operand_if<relu_op>(pool, 0);
-  return y < 0 ? no_node : r.emit<relu_op>({pool_again(r, pool, r.operand(y, 0))});
+  if (pool < 0) return no_node;
+  const node_id y = r.operand(pool, 0);
+  if (!r.op(y).traits.monotone || r.operand_count(y) != 1) return no_node;
+  const std::array pooled{pool_again(r, pool, r.operand(y, 0))};
+  return r.emit(r.op(y), pooled, r.g().nodes[std::size_t(y)].attributes);
 }
 
 /// max_pool(x + c) = max_pool(x) + c, for a c that is the same all over an image's channel
@@ -54,7 +57,7 @@ constexpr node_id bias_behind_pooling(rewriter& r, node_id n) {
 }
 
 inline constexpr std::array rules{
-    rule{"relu_behind_pooling", &get_info_of, relu_behind_pooling},
+    rule{"monotone_behind_pooling", &get_info_of, monotone_behind_pooling},
     rule{"bias_behind_pooling", &get_info_of, bias_behind_pooling},
 };
 inline constexpr rule_table table(rules);

@@ -1,13 +1,7 @@
 // Computes in single precision what has no kernel for numbers of 16 bits.
 #pragma once
 
-#include <cella/ops/batch_norm.hpp>
-#include <cella/ops/convolution.hpp>
-#include <cella/ops/cumulative.hpp>
-#include <cella/ops/indexing.hpp>
-#include <cella/ops/pooling.hpp>
-#include <cella/ops/reduction.hpp>
-#include <cella/ops/softmax.hpp>
+#include <cella/ops/array.hpp>
 #include <cella/passes/rewrite.hpp>
 
 namespace cella {
@@ -36,6 +30,7 @@ constexpr node_id on_wide_operands(rewriter& r, node_id n) {
 
 /// f(x) = round(f(widened x)) for an operation with one result
 constexpr node_id one_result(rewriter& r, node_id n) {
+  if (!r.op(n).traits.computed_in_single || r.type(n).element == dtype::tuple) return no_node;
   const dtype element = r.type(n).element;
   const node_id y = on_wide_operands(r, n);
   return y < 0 || !is_storage_only(element) ? y : converted(r, y, element);
@@ -43,8 +38,7 @@ constexpr node_id one_result(rewriter& r, node_id n) {
 /// The same for a result of an operation that has several.
 constexpr node_id of_several(rewriter& r, node_id n) {
   const node_id from = r.operand(n, 0);
-  if (!r.is<max_pool_op>(from) && !r.is<batch_norm_op>(from) && !r.is<batch_norm_gradient_op>(from))
-    return no_node;
+  if (!r.op(from).traits.computed_in_single) return no_node;
   const dtype element = r.type(n).element;
   const node_id y = on_wide_operands(r, from);
   if (y < 0) return no_node;
@@ -52,14 +46,8 @@ constexpr node_id of_several(rewriter& r, node_id n) {
   return is_storage_only(element) ? converted(r, k, element) : k;
 }
 
-template <class... Ops>
-inline constexpr std::array rules_of{rule{"widen", &info_of<Ops>, one_result}...,
-                                     rule{"widen", &get_info_of, of_several}};
-inline constexpr auto rules =
-    rules_of<convolution_op, convolution_input_gradient_op, convolution_weight_gradient_op,
-             average_pool_op, average_spread_op, unpool_op, pool_gather_op, softmax_op,
-             log_softmax_op, cross_entropy_op, cumsum_op, linear_recurrence_op, scatter_op,
-             scatter_elements_op, prod_op, argmax_op, argmin_op>;
+inline constexpr std::array rules{rule{"widen", nullptr, one_result},
+                                  rule{"widen", &get_info_of, of_several}};
 inline constexpr rule_table table(rules);
 
 }  // namespace widen_rules

@@ -56,7 +56,7 @@ class block_finder {
       return image && is_blocked(from);
     }
     if (is<unpool_op>(x)) return is_blocked(g_.operand(n, 0)) && is_blocked(g_.operand(n, 1));
-    if (is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x))
+    if (x.op->traits.alias)
       return is_blocked(g_.operand(n, 0)) && g_.type(g_.operand(n, 0)).shape == x.type.shape;
     if (!x.op->pointwise || x.operand_count == 0) return false;
     bool any = false;

@@ -10,11 +10,12 @@
 
 namespace cella::cpu {
 
-/// A `target::kernel_alone`.
+/// A `plan_target::kernel_alone`.
 constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   const node& x = g.nodes[std::size_t(n)];
   if (is<transpose_op>(x) && size_of(x.type.element) > 0) return step_kind::permute;
-  if (element != dtype::f32 && element != dtype::f64) return target::only_generic(g, n, element);
+  if (element != dtype::f32 && element != dtype::f64)
+    return plan_target::only_generic(g, n, element);
   const bool own_type = x.type.element == element;
   if ((is<softmax_op>(x) || is<log_softmax_op>(x)) && own_type) return step_kind::softmax;
   // With one key, not one for each index of leading axes.
@@ -35,7 +36,7 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
     if (in.element == element && in[x.attributes.as<detail::axis_options>().axis] <= most)
       return step_kind::best_position;
   }
-  return target::only_generic(g, n, element);
+  return plan_target::only_generic(g, n, element);
 }
 
 }  // namespace cella::cpu

@@ -21,9 +21,7 @@ struct element_source {
 /// Whether `element_map` knows the operation: each element of the result is one of an operand's, or
 /// zero.
 constexpr bool moves_elements(const node& n) {
-  return is<reshape_op>(n) || is<identity_op>(n) || is<stop_gradient_op>(n) ||
-         is<broadcast_op>(n) || is<transpose_op>(n) || is<slice_op>(n) || is<scatter_slice_op>(n) ||
-         is<concat_op>(n);
+  return n.op->traits.rearranges || is<scatter_slice_op>(n);
 }
 
 namespace detail {

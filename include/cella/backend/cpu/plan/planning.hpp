@@ -20,7 +20,7 @@ struct planning : plain_planning {
                            pooled_sample_rule, packed_product_rule, norm_rule, plain_loss_rule>;
 
   /// The processor that is compiled for.
-  static constexpr target machine{
+  static constexpr plan_target machine{
       .vector_bytes = register_bytes,
       .vector_registers = vector_registers_of(register_bytes),
       .kernels = {step_kind::elementwise, step_kind::reduce, step_kind::product,
@@ -32,8 +32,9 @@ struct planning : plain_planning {
                   step_kind::scatter, step_kind::best_position},
       .kernel_alone = default_kernel};
 
-  static constexpr formats choose_formats(const graph& g, const plan_options& o, const target& t) {
-    formats f(g);
+  static constexpr value_formats choose_formats(const graph& g, const plan_options& o,
+                                                const plan_target& t) {
+    value_formats f(g);
     const int lanes = t.lanes(o.element);
     const auto forced =
         o.algorithm < 0 ? convolution_algorithm::modelled : convolution_algorithm(o.algorithm);
@@ -69,7 +70,7 @@ struct planning : plain_planning {
   }
 
   static constexpr std::int64_t bytes(const tensor_type& t, layout a, std::array<int, 2> border,
-                                      const target& machine, dtype element) {
+                                      const plan_target& machine, dtype element) {
     // Positions of maxima are kept as numbers of the program's type.
     if (a == layout::blocked) return t.size() * std::int64_t(size_of(element));
     const int lanes = machine.lanes(element);

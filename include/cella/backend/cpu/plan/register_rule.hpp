@@ -63,9 +63,7 @@ class register_rule {
     --depth_;
     return true;
   }
-  static constexpr bool same_places(const node& x) {
-    return is<reshape_op>(x) || is<identity_op>(x) || is<stop_gradient_op>(x);
-  }
+  static constexpr bool same_places(const node& x) { return x.op->traits.alias; }
   /// Held as its type says.
   constexpr bool plain(node_id n) const {
     if (repeated_truth(n) || !type_fits(g_.type(n))) return false;

@@ -152,7 +152,7 @@ class register_region {
     auto& y = at<N>(f);
     if constexpr (register_rule(g, P::element_type).repeated_truth(N))
       y.u[0] = (at<g.operand(N, int(K))>(f), ...).u[0];
-    else if constexpr (is<reshape_op>(n) || is<identity_op>(n) || is<stop_gradient_op>(n))
+    else if constexpr (n.op->traits.alias)
       y = (at<g.operand(N, int(K))>(f), ...);
     else if constexpr (moves_elements(n))
       rearrange<movement_table<P, N>>(y, at<g.operand(N, int(K))>(f)...);
