@@ -106,8 +106,10 @@ struct op_info {
   bool zero_derivative{};
   /// The fields of its options; null if it has none.
   const option_schema* options{};
-  /// Name of the ONNX operator with the same meaning; empty if there is none.
-  std::string_view onnx{};
+  /// What it computes, in a line.
+  std::string_view formula{};
+  /// What has the same meaning in ONNX, NumPy and PyTorch; empty if there is nothing.
+  std::string_view onnx{}, numpy{}, torch{};
 
   /// The type of the result, given operand types that the public function has checked. Operations
   /// with several results write their types into the last argument of `results` instead, and return

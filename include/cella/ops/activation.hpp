@@ -8,6 +8,7 @@ namespace cella {
 /// dy where y > 0, else 0: the transpose of relu at the point where its result is y.
 struct relu_gradient_op : elementwise<relu_gradient_op>, zero_derivative, foldable, keeps_zero {
   static constexpr std::string_view name = "relu_gradient";
+  static constexpr std::string_view formula = "dx = dy where y > 0, else 0";
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 1;
   static constexpr auto apply(auto dy, auto y) { return select(y > like(y, 0), dy, like(dy, 0)); }
@@ -20,6 +21,8 @@ struct relu_gradient_op : elementwise<relu_gradient_op>, zero_derivative, foldab
 /// cotangent does not become NaN.
 struct relu_op : elementwise<relu_op>, foldable, monotone {
   static constexpr std::string_view name = "relu";
+  static constexpr std::string_view torch = "torch.relu";
+  static constexpr std::string_view formula = "y = max(x, 0)";
   static constexpr std::string_view onnx = "Relu";
   static constexpr auto apply(auto x) { return select(x < like(x, 0), like(x, 0), x); }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
@@ -31,6 +34,8 @@ constexpr var relu(operand x) { return detail::unary<relu_op>(x); }
 /// log(1 + e^x), without overflow. d/dx = sigmoid(x)
 struct softplus_op : elementwise<softplus_op>, monotone {
   static constexpr std::string_view name = "softplus";
+  static constexpr std::string_view torch = "F.softplus";
+  static constexpr std::string_view formula = "y = ln(1 + e^x)";
   static constexpr std::string_view onnx = "Softplus";
   static constexpr auto apply(auto x) {
     using std::abs;
@@ -100,6 +105,7 @@ constexpr auto gelu_argument(auto x) {
 /// The derivative of `gelu_tanh`: s + x s (1 - s) w' with s = sigmoid(w).
 struct gelu_tanh_slope_op : elementwise<gelu_tanh_slope_op> {
   static constexpr std::string_view name = "gelu_tanh_slope";
+  static constexpr std::string_view formula = "the derivative of gelu_tanh";
   static constexpr auto apply(auto x) {
     using std::tanh;
     const auto t = tanh(detail::gelu_argument(x));
@@ -120,6 +126,9 @@ struct gelu_tanh_slope_op : elementwise<gelu_tanh_slope_op> {
 /// x (1 + tanh(...)) / 2, which one kernel computes without storing what is between.
 struct gelu_tanh_op : elementwise<gelu_tanh_op> {
   static constexpr std::string_view name = "gelu_tanh";
+  static constexpr std::string_view torch = "F.gelu(approximate=\"tanh\")";
+  static constexpr std::string_view formula =
+      "y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2";
   static constexpr auto apply(auto x) {
     using std::tanh;
     return like(x, 0.5) * x * (like(x, 1) + tanh(detail::gelu_argument(x)));

@@ -16,6 +16,9 @@ namespace cella {
 /// A tensor of one repeated value.
 struct constant_op : leaf<constant_op> {
   static constexpr std::string_view name = "constant";
+  static constexpr std::string_view numpy = "np.full";
+  static constexpr std::string_view torch = "torch.full";
+  static constexpr std::string_view formula = "y = value";
   struct options {
     double value{};
     cella::shape shape{};
@@ -32,6 +35,9 @@ struct constant_op : leaf<constant_op> {
 /// Consecutive numbers 0, 1, ... along one axis.
 struct iota_op : leaf<iota_op> {
   static constexpr std::string_view name = "iota";
+  static constexpr std::string_view numpy = "np.arange";
+  static constexpr std::string_view torch = "torch.arange";
+  static constexpr std::string_view formula = "y[i] = i along an axis";
   struct options {
     cella::shape shape{};
     stored_dtype element{};
@@ -65,6 +71,10 @@ constexpr var iota(builder& b, const tensor_type& t, int axis) {
 /// The same elements in row-major order under other extents.
 struct reshape_op : linear<reshape_op>, alias_of_operand {
   static constexpr std::string_view name = "reshape";
+  static constexpr std::string_view numpy = "np.reshape";
+  static constexpr std::string_view torch = "torch.reshape";
+  static constexpr std::string_view formula =
+      "the same elements in row-major order under another shape";
   static constexpr std::string_view onnx = "Reshape";
   static constexpr bool cheap = true;
   struct options {
@@ -87,6 +97,9 @@ struct reshape_op : linear<reshape_op>, alias_of_operand {
 /// Permutes axes: result axis i is operand axis `permutation[i]`.
 struct transpose_op : linear<transpose_op>, rearranges {
   static constexpr std::string_view name = "transpose";
+  static constexpr std::string_view numpy = "np.transpose";
+  static constexpr std::string_view torch = "torch.permute";
+  static constexpr std::string_view formula = "y[i_p(0), i_p(1), ...] = x[i_0, i_1, ...]";
   static constexpr std::string_view onnx = "Transpose";
   static constexpr bool cheap = true;
   struct options {
@@ -113,6 +126,9 @@ struct transpose_op : linear<transpose_op>, rearranges {
 /// Converts the element type; floating to integer truncates.
 struct cast_op : linear<cast_op> {
   static constexpr std::string_view name = "cast";
+  static constexpr std::string_view numpy = "ndarray.astype";
+  static constexpr std::string_view torch = "Tensor.to";
+  static constexpr std::string_view formula = "y = x as another element type";
   static constexpr compute_class computes = compute_class::pointwise;
   static constexpr std::string_view onnx = "Cast";
   struct options {

@@ -32,6 +32,9 @@ void for_each_channel(const shape& s, F f) {
 /// and variance [C] of x; the variance is divided by the count.  Ioffe and Szegedy 2015
 struct batch_norm_op : opaque<batch_norm_op>, computed_in_single {
   static constexpr std::string_view name = "batch_norm";
+  static constexpr std::string_view torch = "F.batch_norm";
+  static constexpr std::string_view formula =
+      "y = (x - mean) / sqrt(variance + epsilon) gamma + beta by channel, with mean and variance";
   static constexpr compute_class computes = compute_class::normalization;
   using options = batch_norm_options;
   static constexpr int results(span<const tensor_type> in, const attributes&,
@@ -47,6 +50,7 @@ struct batch_norm_op : opaque<batch_norm_op>, computed_in_single {
 /// dy and x [N,C,...], gamma, mean, variance [C] -> the gradients of x, gamma and beta.
 struct batch_norm_gradient_op : opaque<batch_norm_gradient_op>, computed_in_single {
   static constexpr std::string_view name = "batch_norm_gradient";
+  static constexpr std::string_view formula = "dx, dgamma, dbeta of batch_norm";
   static constexpr compute_class computes = compute_class::normalization;
   using options = batch_norm_options;
   static constexpr int results(span<const tensor_type> in, const attributes&,

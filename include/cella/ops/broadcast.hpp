@@ -65,6 +65,9 @@ void reduce_to(const tensor_ref& x, unsigned axes, double first, const tensor_re
 /// `axes[i]` (ascending). In the graph broadcasting is always this explicit node.
 struct broadcast_op : linear<broadcast_op>, rearranges {
   static constexpr std::string_view name = "broadcast";
+  static constexpr std::string_view numpy = "np.broadcast_to";
+  static constexpr std::string_view torch = "Tensor.expand";
+  static constexpr std::string_view formula = "x repeated along axes that it lacks";
   static constexpr std::string_view onnx = "Expand";
   static constexpr bool cheap = true;
   struct options {
@@ -101,6 +104,9 @@ struct broadcast_op : linear<broadcast_op>, rearranges {
 /// Sum over axes. Its transpose repeats the cotangent along them.
 struct sum_op : linear<sum_op> {
   static constexpr std::string_view name = "sum";
+  static constexpr std::string_view numpy = "np.sum";
+  static constexpr std::string_view torch = "torch.sum";
+  static constexpr std::string_view formula = "y = sum of x along axes";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceSum";
   using options = axes_options;

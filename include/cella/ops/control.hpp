@@ -14,6 +14,9 @@ namespace cella {
 /// The results are the outputs of the region that the predicate chooses.
 struct cond_op : control<cond_op> {
   static constexpr std::string_view name = "cond";
+  static constexpr std::string_view torch = "torch.cond";
+  static constexpr std::string_view formula =
+      "region 0 or region 1, by the truth of the first operand";
   static constexpr text validate(const graph& g, node_id n);
 };
 
@@ -32,6 +35,9 @@ struct scan_options {
 };
 struct scan_op : control<scan_op> {
   static constexpr std::string_view name = "scan";
+  static constexpr std::string_view torch = "torch.scan";
+  static constexpr std::string_view formula =
+      "a region for each slice, with carries from one to the next";
   using options = scan_options;
   static constexpr text validate(const graph& g, node_id n);
 };
@@ -44,6 +50,8 @@ struct while_options {
 };
 struct while_op : control<while_op> {
   static constexpr std::string_view name = "while_loop";
+  static constexpr std::string_view torch = "torch.while_loop";
+  static constexpr std::string_view formula = "region 1 as long as region 0 yields true";
   using options = while_options;
   static constexpr text validate(const graph& g, node_id n);
 };
@@ -54,6 +62,7 @@ struct call_options {
 };
 struct call_op : control<call_op> {
   static constexpr std::string_view name = "call";
+  static constexpr std::string_view formula = "a region, which other nodes may call, too";
   using options = call_options;
   static constexpr text validate(const graph& g, node_id n);
 };
@@ -66,6 +75,8 @@ struct custom_options {
 };
 struct custom_op : control<custom_op> {
   static constexpr std::string_view name = "custom";
+  static constexpr std::string_view torch = "torch.autograd.Function";
+  static constexpr std::string_view formula = "a region, with another one as its derivative";
   using options = custom_options;
 };
 
@@ -76,6 +87,7 @@ struct record_options {
 };
 struct pack_op : control<pack_op> {
   static constexpr std::string_view name = "pack";
+  static constexpr std::string_view formula = "a record that holds the operands";
   using options = record_options;
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     return {dtype::record, o.as<options>().shape};
@@ -84,6 +96,7 @@ struct pack_op : control<pack_op> {
 /// A record -> the tensors that it holds. A constant record holds zeros of whatever type is asked.
 struct unpack_op : control<unpack_op> {
   static constexpr std::string_view name = "unpack";
+  static constexpr std::string_view formula = "what a record holds";
   using options = record_options;
 };
 

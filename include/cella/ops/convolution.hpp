@@ -64,6 +64,9 @@ void for_each_product(const shape& x, const shape& w, const shape& y, const wind
 /// the field.
 struct convolution_op : bilinear<convolution_op>, computed_in_single {
   static constexpr std::string_view name = "conv2d";
+  static constexpr std::string_view torch = "F.conv2d";
+  static constexpr std::string_view formula =
+      "y[n,o,i,j] = sum over c, k, l of x[n, c, s i + d k - p, s j + d l - p] w[o,c,k,l]";
   static constexpr compute_class computes = compute_class::window;
   static constexpr std::string_view onnx = "Conv";
   using options = convolution_options;
@@ -85,6 +88,8 @@ struct convolution_op : bilinear<convolution_op>, computed_in_single {
 /// convolution.
 struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, computed_in_single {
   static constexpr std::string_view name = "conv2d_input_gradient";
+  static constexpr std::string_view torch = "torch.nn.grad.conv2d_input";
+  static constexpr std::string_view formula = "dx of conv2d, from dy and w";
   static constexpr compute_class computes = compute_class::window;
   static constexpr std::string_view onnx = "ConvTranspose";
   using options = convolution_options;
@@ -104,6 +109,8 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, 
 struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op>,
                                         computed_in_single {
   static constexpr std::string_view name = "conv2d_weight_gradient";
+  static constexpr std::string_view torch = "torch.nn.grad.conv2d_weight";
+  static constexpr std::string_view formula = "dw of conv2d, from x and dy";
   static constexpr compute_class computes = compute_class::window;
   using options = convolution_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {

@@ -39,6 +39,9 @@ constexpr var shift(var x, int axis, bool on) {
 /// Running sum along an axis; `exclusive` leaves out the element itself.
 struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op>, computed_in_single {
   static constexpr std::string_view name = "cumsum";
+  static constexpr std::string_view numpy = "np.cumsum";
+  static constexpr std::string_view torch = "torch.cumsum";
+  static constexpr std::string_view formula = "y_i = sum of x_j, j <= i, along an axis";
   static constexpr compute_class computes = compute_class::sequential;
   static constexpr std::string_view onnx = "CumSum";
   struct options {
@@ -73,6 +76,7 @@ struct linear_recurrence_op : opaque<linear_recurrence_op>,
                               detail::moves_axis<linear_recurrence_op>,
                               computed_in_single {
   static constexpr std::string_view name = "linear_recurrence";
+  static constexpr std::string_view formula = "y_i = a_i y_(i-1) + x_i along an axis";
   static constexpr compute_class computes = compute_class::sequential;
   struct options {
     std::int32_t axis{};

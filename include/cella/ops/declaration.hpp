@@ -118,7 +118,10 @@ constexpr declaration declare() {
               .computed_in_single = std::is_base_of_v<computed_in_single, Op>};
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
   if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
+  if constexpr (requires { Op::formula; }) i.formula = Op::formula;
   if constexpr (requires { Op::onnx; }) i.onnx = Op::onnx;
+  if constexpr (requires { Op::numpy; }) i.numpy = Op::numpy;
+  if constexpr (requires { Op::torch; }) i.torch = Op::torch;
 #define CELLA_RULE(rule, signature)                        \
   if constexpr (requires { i.rule = &Op::rule; })          \
     i.rule = &Op::rule;                                    \

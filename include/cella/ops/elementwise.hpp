@@ -87,6 +87,9 @@ constexpr var binary(operand x, operand y, const attributes& options = {}) {
 
 struct add_op : elementwise<add_op>, foldable, commutative {
   static constexpr std::string_view name = "add";
+  static constexpr std::string_view numpy = "np.add";
+  static constexpr std::string_view torch = "torch.add";
+  static constexpr std::string_view formula = "y = a + b";
   static constexpr std::string_view onnx = "Add";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x + y; }
@@ -94,6 +97,9 @@ struct add_op : elementwise<add_op>, foldable, commutative {
 };
 struct sub_op : elementwise<sub_op>, foldable {
   static constexpr std::string_view name = "sub";
+  static constexpr std::string_view numpy = "np.subtract";
+  static constexpr std::string_view torch = "torch.sub";
+  static constexpr std::string_view formula = "y = a - b";
   static constexpr std::string_view onnx = "Sub";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x - y; }
@@ -101,6 +107,9 @@ struct sub_op : elementwise<sub_op>, foldable {
 };
 struct mul_op : elementwise<mul_op>, foldable, commutative {
   static constexpr std::string_view name = "mul";
+  static constexpr std::string_view numpy = "np.multiply";
+  static constexpr std::string_view torch = "torch.mul";
+  static constexpr std::string_view formula = "y = a b";
   static constexpr std::string_view onnx = "Mul";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x * y; }
@@ -109,6 +118,9 @@ struct mul_op : elementwise<mul_op>, foldable, commutative {
 /// Integers: rounded towards zero, and 0 where the divisor is 0.
 struct div_op : elementwise<div_op>, foldable {
   static constexpr std::string_view name = "div";
+  static constexpr std::string_view numpy = "np.divide";
+  static constexpr std::string_view torch = "torch.div";
+  static constexpr std::string_view formula = "y = a / b";
   static constexpr std::string_view onnx = "Div";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) {
@@ -121,6 +133,9 @@ struct div_op : elementwise<div_op>, foldable {
 };
 struct neg_op : elementwise<neg_op>, foldable {
   static constexpr std::string_view name = "neg";
+  static constexpr std::string_view numpy = "np.negative";
+  static constexpr std::string_view torch = "torch.neg";
+  static constexpr std::string_view formula = "y = -x";
   static constexpr std::string_view onnx = "Neg";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) { return -x; }
@@ -178,6 +193,9 @@ constexpr var div_op::partial(node_ref n, int i) {
 /// Passes its operand through; every transform hands its function such a fresh node.
 struct identity_op : elementwise<identity_op>, alias_of_operand {
   static constexpr std::string_view name = "identity";
+  static constexpr std::string_view numpy = "np.copy";
+  static constexpr std::string_view torch = "torch.clone";
+  static constexpr std::string_view formula = "y = x";
   static constexpr std::string_view onnx = "Identity";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) { return x; }
@@ -186,6 +204,8 @@ struct identity_op : elementwise<identity_op>, alias_of_operand {
 /// The value of x, whose derivative is taken to be zero.
 struct stop_gradient_op : elementwise<stop_gradient_op>, zero_derivative, alias_of_operand {
   static constexpr std::string_view name = "stop_gradient";
+  static constexpr std::string_view torch = "Tensor.detach";
+  static constexpr std::string_view formula = "y = x, of derivative zero";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) { return x; }
 };
@@ -195,36 +215,54 @@ constexpr var stop_gradient(operand x) { return detail::unary<stop_gradient_op>(
 
 struct equal_op : predicate<equal_op>, foldable, commutative {
   static constexpr std::string_view name = "equal";
+  static constexpr std::string_view numpy = "np.equal";
+  static constexpr std::string_view torch = "torch.eq";
+  static constexpr std::string_view formula = "y = a == b";
   static constexpr std::string_view onnx = "Equal";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x == y; }
 };
 struct not_equal_op : predicate<not_equal_op>, foldable, commutative {
   static constexpr std::string_view name = "not_equal";
+  static constexpr std::string_view numpy = "np.not_equal";
+  static constexpr std::string_view torch = "torch.ne";
+  static constexpr std::string_view formula = "y = a != b";
   static constexpr bool integral = true;
   // Not x != y: in AVX-512 xsimd's is false for NaN.
   static constexpr auto apply(auto x, auto y) { return !(x == y); }
 };
 struct less_op : predicate<less_op>, foldable {
   static constexpr std::string_view name = "less";
+  static constexpr std::string_view numpy = "np.less";
+  static constexpr std::string_view torch = "torch.lt";
+  static constexpr std::string_view formula = "y = a < b";
   static constexpr std::string_view onnx = "Less";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x < y; }
 };
 struct less_equal_op : predicate<less_equal_op>, foldable {
   static constexpr std::string_view name = "less_equal";
+  static constexpr std::string_view numpy = "np.less_equal";
+  static constexpr std::string_view torch = "torch.le";
+  static constexpr std::string_view formula = "y = a <= b";
   static constexpr std::string_view onnx = "LessOrEqual";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x <= y; }
 };
 struct greater_op : predicate<greater_op>, foldable {
   static constexpr std::string_view name = "greater";
+  static constexpr std::string_view numpy = "np.greater";
+  static constexpr std::string_view torch = "torch.gt";
+  static constexpr std::string_view formula = "y = a > b";
   static constexpr std::string_view onnx = "Greater";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x > y; }
 };
 struct greater_equal_op : predicate<greater_equal_op>, foldable {
   static constexpr std::string_view name = "greater_equal";
+  static constexpr std::string_view numpy = "np.greater_equal";
+  static constexpr std::string_view torch = "torch.ge";
+  static constexpr std::string_view formula = "y = a >= b";
   static constexpr std::string_view onnx = "GreaterOrEqual";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x >= y; }
@@ -270,16 +308,25 @@ constexpr auto truth(T x) {
 
 struct logical_and_op : predicate<logical_and_op>, foldable, commutative {
   static constexpr std::string_view name = "logical_and";
+  static constexpr std::string_view numpy = "np.logical_and";
+  static constexpr std::string_view torch = "torch.logical_and";
+  static constexpr std::string_view formula = "y = a and b";
   static constexpr std::string_view onnx = "And";
   static constexpr auto apply(auto x, auto y) { return detail::truth(x) && detail::truth(y); }
 };
 struct logical_or_op : predicate<logical_or_op>, foldable, commutative {
   static constexpr std::string_view name = "logical_or";
+  static constexpr std::string_view numpy = "np.logical_or";
+  static constexpr std::string_view torch = "torch.logical_or";
+  static constexpr std::string_view formula = "y = a or b";
   static constexpr std::string_view onnx = "Or";
   static constexpr auto apply(auto x, auto y) { return detail::truth(x) || detail::truth(y); }
 };
 struct logical_not_op : predicate<logical_not_op>, foldable {
   static constexpr std::string_view name = "logical_not";
+  static constexpr std::string_view numpy = "np.logical_not";
+  static constexpr std::string_view torch = "torch.logical_not";
+  static constexpr std::string_view formula = "y = not x";
   static constexpr std::string_view onnx = "Not";
   static constexpr auto apply(auto x) { return !detail::truth(x); }
 };
@@ -292,6 +339,9 @@ constexpr var logical_xor(operand x, operand y) { return not_equal(x, y); }
 /// derivative, even where it is infinite or NaN.
 struct select_op : elementwise<select_op>, keeps_zero {
   static constexpr std::string_view name = "select";
+  static constexpr std::string_view numpy = "np.where";
+  static constexpr std::string_view torch = "torch.where";
+  static constexpr std::string_view formula = "y = a where c, else b";
   static constexpr std::string_view onnx = "Where";
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 0b110;
@@ -343,6 +393,9 @@ constexpr var select(var condition, operand x, operand y) {
 /// PyTorch.
 struct maximum_op : elementwise<maximum_op>, foldable {
   static constexpr std::string_view name = "maximum";
+  static constexpr std::string_view numpy = "np.maximum";
+  static constexpr std::string_view torch = "torch.maximum";
+  static constexpr std::string_view formula = "y = max(a, b)";
   static constexpr std::string_view onnx = "Max";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return select(x > y || !(x == x), x, y); }
@@ -354,6 +407,9 @@ struct maximum_op : elementwise<maximum_op>, foldable {
 };
 struct minimum_op : elementwise<minimum_op>, foldable {
   static constexpr std::string_view name = "minimum";
+  static constexpr std::string_view numpy = "np.minimum";
+  static constexpr std::string_view torch = "torch.minimum";
+  static constexpr std::string_view formula = "y = min(a, b)";
   static constexpr std::string_view onnx = "Min";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return select(x < y || !(x == x), x, y); }
@@ -369,6 +425,9 @@ constexpr var minimum(operand x, operand y) { return detail::binary<minimum_op>(
 /// x limited to [low, high]; derivative 1 inside, bounds included.
 struct clamp_op : elementwise<clamp_op> {
   static constexpr std::string_view name = "clamp";
+  static constexpr std::string_view numpy = "np.clip";
+  static constexpr std::string_view torch = "torch.clamp";
+  static constexpr std::string_view formula = "y = min(max(x, low), high)";
   static constexpr std::string_view onnx = "Clip";
   struct options {
     double low{};

@@ -40,12 +40,18 @@ constexpr var sigmoid(operand x);
 /// x^2.  d/dx = 2x
 struct square_op : elementwise<square_op>, foldable {
   static constexpr std::string_view name = "square";
+  static constexpr std::string_view numpy = "np.square";
+  static constexpr std::string_view torch = "torch.square";
+  static constexpr std::string_view formula = "y = x^2";
   static constexpr auto apply(auto x) { return x * x; }
   static constexpr var partial(node_ref n, int) { return 2 * n.operand(0); }
 };
 /// Square root.  d/dx = 1 / (2y)
 struct sqrt_op : elementwise<sqrt_op> {
   static constexpr std::string_view name = "sqrt";
+  static constexpr std::string_view numpy = "np.sqrt";
+  static constexpr std::string_view torch = "torch.sqrt";
+  static constexpr std::string_view formula = "y = x^(1/2)";
   static constexpr std::string_view onnx = "Sqrt";
   static constexpr auto apply(auto x) {
     using std::sqrt;
@@ -56,6 +62,8 @@ struct sqrt_op : elementwise<sqrt_op> {
 /// 1 / sqrt(x).  d/dx = -y / (2x)
 struct rsqrt_op : elementwise<rsqrt_op> {
   static constexpr std::string_view name = "rsqrt";
+  static constexpr std::string_view torch = "torch.rsqrt";
+  static constexpr std::string_view formula = "y = x^(-1/2)";
   static constexpr auto apply(auto x) {
     using std::sqrt;
     return like(x, 1) / sqrt(x);
@@ -65,6 +73,9 @@ struct rsqrt_op : elementwise<rsqrt_op> {
 /// e^x.  d/dx = y
 struct exp_op : elementwise<exp_op>, monotone {
   static constexpr std::string_view name = "exp";
+  static constexpr std::string_view numpy = "np.exp";
+  static constexpr std::string_view torch = "torch.exp";
+  static constexpr std::string_view formula = "y = e^x";
   static constexpr std::string_view onnx = "Exp";
   static constexpr auto apply(auto x) {
     using std::exp;
@@ -75,6 +86,9 @@ struct exp_op : elementwise<exp_op>, monotone {
 /// e^x - 1, exact near 0.  d/dx = y + 1
 struct expm1_op : elementwise<expm1_op> {
   static constexpr std::string_view name = "expm1";
+  static constexpr std::string_view numpy = "np.expm1";
+  static constexpr std::string_view torch = "torch.expm1";
+  static constexpr std::string_view formula = "y = e^x - 1";
   static constexpr auto apply(auto x) {
     using std::expm1;
     return expm1(x);
@@ -84,6 +98,9 @@ struct expm1_op : elementwise<expm1_op> {
 /// Natural logarithm.  d/dx = 1 / x
 struct log_op : elementwise<log_op> {
   static constexpr std::string_view name = "log";
+  static constexpr std::string_view numpy = "np.log";
+  static constexpr std::string_view torch = "torch.log";
+  static constexpr std::string_view formula = "y = ln x";
   static constexpr std::string_view onnx = "Log";
   static constexpr auto apply(auto x) {
     using std::log;
@@ -94,6 +111,9 @@ struct log_op : elementwise<log_op> {
 /// log(1 + x), exact near 0.  d/dx = 1 / (1 + x)
 struct log1p_op : elementwise<log1p_op> {
   static constexpr std::string_view name = "log1p";
+  static constexpr std::string_view numpy = "np.log1p";
+  static constexpr std::string_view torch = "torch.log1p";
+  static constexpr std::string_view formula = "y = ln(1 + x)";
   static constexpr auto apply(auto x) {
     using std::log1p;
     return log1p(x);
@@ -103,6 +123,9 @@ struct log1p_op : elementwise<log1p_op> {
 /// Logarithm to base 2.  d/dx = 1 / (x ln 2)
 struct log2_op : elementwise<log2_op> {
   static constexpr std::string_view name = "log2";
+  static constexpr std::string_view numpy = "np.log2";
+  static constexpr std::string_view torch = "torch.log2";
+  static constexpr std::string_view formula = "y = ln x / ln 2";
   static constexpr auto apply(auto x) {
     using std::log2;
     return log2(x);
@@ -112,6 +135,9 @@ struct log2_op : elementwise<log2_op> {
 /// Sine.  d/dx = cos x
 struct sin_op : elementwise<sin_op> {
   static constexpr std::string_view name = "sin";
+  static constexpr std::string_view numpy = "np.sin";
+  static constexpr std::string_view torch = "torch.sin";
+  static constexpr std::string_view formula = "y = sin x";
   static constexpr std::string_view onnx = "Sin";
   static constexpr auto apply(auto x) {
     using std::sin;
@@ -122,6 +148,9 @@ struct sin_op : elementwise<sin_op> {
 /// Cosine.  d/dx = -sin x
 struct cos_op : elementwise<cos_op> {
   static constexpr std::string_view name = "cos";
+  static constexpr std::string_view numpy = "np.cos";
+  static constexpr std::string_view torch = "torch.cos";
+  static constexpr std::string_view formula = "y = cos x";
   static constexpr std::string_view onnx = "Cos";
   static constexpr auto apply(auto x) {
     using std::cos;
@@ -132,6 +161,9 @@ struct cos_op : elementwise<cos_op> {
 /// Tangent.  d/dx = 1 + y^2
 struct tan_op : elementwise<tan_op> {
   static constexpr std::string_view name = "tan";
+  static constexpr std::string_view numpy = "np.tan";
+  static constexpr std::string_view torch = "torch.tan";
+  static constexpr std::string_view formula = "y = tan x";
   static constexpr std::string_view onnx = "Tan";
   static constexpr auto apply(auto x) {
     using std::tan;
@@ -142,6 +174,9 @@ struct tan_op : elementwise<tan_op> {
 /// Arc sine.  d/dx = 1 / sqrt(1 - x^2)
 struct asin_op : elementwise<asin_op> {
   static constexpr std::string_view name = "asin";
+  static constexpr std::string_view numpy = "np.arcsin";
+  static constexpr std::string_view torch = "torch.asin";
+  static constexpr std::string_view formula = "y = arcsin x";
   static constexpr std::string_view onnx = "Asin";
   static constexpr auto apply(auto x) {
     using std::asin;
@@ -152,6 +187,9 @@ struct asin_op : elementwise<asin_op> {
 /// Arc cosine.  d/dx = -1 / sqrt(1 - x^2)
 struct acos_op : elementwise<acos_op> {
   static constexpr std::string_view name = "acos";
+  static constexpr std::string_view numpy = "np.arccos";
+  static constexpr std::string_view torch = "torch.acos";
+  static constexpr std::string_view formula = "y = arccos x";
   static constexpr std::string_view onnx = "Acos";
   static constexpr auto apply(auto x) {
     using std::acos;
@@ -162,6 +200,9 @@ struct acos_op : elementwise<acos_op> {
 /// Arc tangent.  d/dx = 1 / (1 + x^2)
 struct atan_op : elementwise<atan_op> {
   static constexpr std::string_view name = "atan";
+  static constexpr std::string_view numpy = "np.arctan";
+  static constexpr std::string_view torch = "torch.atan";
+  static constexpr std::string_view formula = "y = arctan x";
   static constexpr std::string_view onnx = "Atan";
   static constexpr auto apply(auto x) {
     using std::atan;
@@ -172,6 +213,9 @@ struct atan_op : elementwise<atan_op> {
 /// Hyperbolic sine.  d/dx = cosh x
 struct sinh_op : elementwise<sinh_op> {
   static constexpr std::string_view name = "sinh";
+  static constexpr std::string_view numpy = "np.sinh";
+  static constexpr std::string_view torch = "torch.sinh";
+  static constexpr std::string_view formula = "y = (e^x - e^-x) / 2";
   static constexpr std::string_view onnx = "Sinh";
   static constexpr auto apply(auto x) {
     using std::sinh;
@@ -182,6 +226,9 @@ struct sinh_op : elementwise<sinh_op> {
 /// Hyperbolic cosine.  d/dx = sinh x
 struct cosh_op : elementwise<cosh_op> {
   static constexpr std::string_view name = "cosh";
+  static constexpr std::string_view numpy = "np.cosh";
+  static constexpr std::string_view torch = "torch.cosh";
+  static constexpr std::string_view formula = "y = (e^x + e^-x) / 2";
   static constexpr std::string_view onnx = "Cosh";
   static constexpr auto apply(auto x) {
     using std::cosh;
@@ -192,6 +239,9 @@ struct cosh_op : elementwise<cosh_op> {
 /// Hyperbolic tangent.  d/dx = 1 - y^2
 struct tanh_op : elementwise<tanh_op>, monotone {
   static constexpr std::string_view name = "tanh";
+  static constexpr std::string_view numpy = "np.tanh";
+  static constexpr std::string_view torch = "torch.tanh";
+  static constexpr std::string_view formula = "y = (e^x - e^-x) / (e^x + e^-x)";
   static constexpr std::string_view onnx = "Tanh";
   static constexpr auto apply(auto x) {
     using std::tanh;
@@ -202,6 +252,9 @@ struct tanh_op : elementwise<tanh_op>, monotone {
 /// d/dx = 1 / sqrt(x^2 + 1)
 struct asinh_op : elementwise<asinh_op> {
   static constexpr std::string_view name = "asinh";
+  static constexpr std::string_view numpy = "np.arcsinh";
+  static constexpr std::string_view torch = "torch.asinh";
+  static constexpr std::string_view formula = "y = ln(x + sqrt(x^2 + 1))";
   static constexpr std::string_view onnx = "Asinh";
   static constexpr auto apply(auto x) {
     using std::asinh;
@@ -212,6 +265,9 @@ struct asinh_op : elementwise<asinh_op> {
 /// d/dx = 1 / sqrt(x^2 - 1)
 struct acosh_op : elementwise<acosh_op> {
   static constexpr std::string_view name = "acosh";
+  static constexpr std::string_view numpy = "np.arccosh";
+  static constexpr std::string_view torch = "torch.acosh";
+  static constexpr std::string_view formula = "y = ln(x + sqrt(x^2 - 1))";
   static constexpr std::string_view onnx = "Acosh";
   static constexpr auto apply(auto x) {
     using std::acosh;
@@ -222,6 +278,9 @@ struct acosh_op : elementwise<acosh_op> {
 /// d/dx = 1 / (1 - x^2)
 struct atanh_op : elementwise<atanh_op> {
   static constexpr std::string_view name = "atanh";
+  static constexpr std::string_view numpy = "np.arctanh";
+  static constexpr std::string_view torch = "torch.atanh";
+  static constexpr std::string_view formula = "y = ln((1 + x) / (1 - x)) / 2";
   static constexpr std::string_view onnx = "Atanh";
   static constexpr auto apply(auto x) {
     using std::atanh;
@@ -232,6 +291,9 @@ struct atanh_op : elementwise<atanh_op> {
 /// Error function.  d/dx = 2 / sqrt(pi) e^(-x^2)
 struct erf_op : elementwise<erf_op> {
   static constexpr std::string_view name = "erf";
+  static constexpr std::string_view numpy = "scipy.special.erf";
+  static constexpr std::string_view torch = "torch.erf";
+  static constexpr std::string_view formula = "y = 2 / sqrt(pi) integral from 0 to x of e^(-t^2)";
   static constexpr std::string_view onnx = "Erf";
   static constexpr auto apply(auto x) {
     using std::erf;
@@ -244,6 +306,9 @@ struct erf_op : elementwise<erf_op> {
 /// 1 - erf(x), exact for large x.
 struct erfc_op : elementwise<erfc_op> {
   static constexpr std::string_view name = "erfc";
+  static constexpr std::string_view numpy = "scipy.special.erfc";
+  static constexpr std::string_view torch = "torch.erfc";
+  static constexpr std::string_view formula = "y = 1 - erf x";
   static constexpr auto apply(auto x) {
     using std::erfc;
     return erfc(x);
@@ -255,6 +320,9 @@ struct erfc_op : elementwise<erfc_op> {
 /// |x|; the derivative at 0 is 0.
 struct abs_op : elementwise<abs_op> {
   static constexpr std::string_view name = "abs";
+  static constexpr std::string_view numpy = "np.abs";
+  static constexpr std::string_view torch = "torch.abs";
+  static constexpr std::string_view formula = "y = the larger of x and -x";
   static constexpr std::string_view onnx = "Abs";
   static constexpr auto apply(auto x) {
     using std::abs;
@@ -265,6 +333,9 @@ struct abs_op : elementwise<abs_op> {
 /// -1, 0 or 1.  Derivative zero.
 struct sign_op : elementwise<sign_op>, zero_derivative {
   static constexpr std::string_view name = "sign";
+  static constexpr std::string_view numpy = "np.sign";
+  static constexpr std::string_view torch = "torch.sign";
+  static constexpr std::string_view formula = "y = -1, 0 or 1";
   static constexpr std::string_view onnx = "Sign";
   static constexpr auto apply(auto x) {
     return select(x > like(x, 0), like(x, 1), select(x < like(x, 0), like(x, -1), like(x, 0)));
@@ -273,6 +344,9 @@ struct sign_op : elementwise<sign_op>, zero_derivative {
 /// Rounds down.  Derivative zero.
 struct floor_op : elementwise<floor_op>, zero_derivative {
   static constexpr std::string_view name = "floor";
+  static constexpr std::string_view numpy = "np.floor";
+  static constexpr std::string_view torch = "torch.floor";
+  static constexpr std::string_view formula = "y = the largest integer that is not above x";
   static constexpr std::string_view onnx = "Floor";
   static constexpr auto apply(auto x) {
     using std::floor;
@@ -282,6 +356,9 @@ struct floor_op : elementwise<floor_op>, zero_derivative {
 /// Rounds up.  Derivative zero.
 struct ceil_op : elementwise<ceil_op>, zero_derivative {
   static constexpr std::string_view name = "ceil";
+  static constexpr std::string_view numpy = "np.ceil";
+  static constexpr std::string_view torch = "torch.ceil";
+  static constexpr std::string_view formula = "y = the smallest integer that is not below x";
   static constexpr std::string_view onnx = "Ceil";
   static constexpr auto apply(auto x) {
     using std::ceil;
@@ -291,6 +368,9 @@ struct ceil_op : elementwise<ceil_op>, zero_derivative {
 /// To the nearest integer, ties to even.  Derivative zero.
 struct round_op : elementwise<round_op>, zero_derivative {
   static constexpr std::string_view name = "round";
+  static constexpr std::string_view numpy = "np.round";
+  static constexpr std::string_view torch = "torch.round";
+  static constexpr std::string_view formula = "y = the nearest integer, of two the even one";
   static constexpr std::string_view onnx = "Round";
   static constexpr auto apply(auto x) {
     using std::nearbyint;
@@ -300,6 +380,9 @@ struct round_op : elementwise<round_op>, zero_derivative {
 /// Rounds towards zero.  Derivative zero.
 struct trunc_op : elementwise<trunc_op>, zero_derivative {
   static constexpr std::string_view name = "trunc";
+  static constexpr std::string_view numpy = "np.trunc";
+  static constexpr std::string_view torch = "torch.trunc";
+  static constexpr std::string_view formula = "y = x without its fraction";
   static constexpr auto apply(auto x) {
     using std::trunc;
     return trunc(x);
@@ -308,6 +391,9 @@ struct trunc_op : elementwise<trunc_op>, zero_derivative {
 /// 1 / (1 + e^-x).  d/dx = y - y^2
 struct sigmoid_op : elementwise<sigmoid_op>, monotone {
   static constexpr std::string_view name = "sigmoid";
+  static constexpr std::string_view numpy = "scipy.special.expit";
+  static constexpr std::string_view torch = "torch.sigmoid";
+  static constexpr std::string_view formula = "y = 1 / (1 + e^-x)";
   static constexpr std::string_view onnx = "Sigmoid";
   static constexpr auto apply(auto x) {
     using std::exp;
@@ -350,6 +436,9 @@ constexpr var reciprocal(operand x) { return detail::binary<div_op>(1, x); }
 
 struct pow_op : elementwise<pow_op> {
   static constexpr std::string_view name = "pow";
+  static constexpr std::string_view numpy = "np.power";
+  static constexpr std::string_view torch = "torch.pow";
+  static constexpr std::string_view formula = "y = a^b";
   static constexpr std::string_view onnx = "Pow";
   static constexpr auto apply(auto x, auto y) {
     using std::pow;
@@ -379,6 +468,9 @@ constexpr var pow_op::partial(node_ref n, int i) {
 }
 struct atan2_op : elementwise<atan2_op> {
   static constexpr std::string_view name = "atan2";
+  static constexpr std::string_view numpy = "np.arctan2";
+  static constexpr std::string_view torch = "torch.atan2";
+  static constexpr std::string_view formula = "y = the angle of the point (b, a)";
   static constexpr auto apply(auto y, auto x) {
     using std::atan2;
     return atan2(y, x);
@@ -396,6 +488,9 @@ constexpr var atan2(operand y, operand x) { return detail::binary<atan2_op>(y, x
 /// Quotient rounded down. Derivative zero. Integers: 0 where the divisor is 0.
 struct floor_div_op : elementwise<floor_div_op>, zero_derivative {
   static constexpr std::string_view name = "floor_div";
+  static constexpr std::string_view numpy = "np.floor_divide";
+  static constexpr std::string_view torch = "torch.floor_divide";
+  static constexpr std::string_view formula = "y = floor(a / b)";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) {
     if constexpr (std::is_integral_v<decltype(x)>) {

@@ -18,6 +18,8 @@ struct indexing_options {
 /// 1 where the index equals the position along a new last axis, else 0.
 struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
   static constexpr std::string_view name = "one_hot";
+  static constexpr std::string_view torch = "F.one_hot";
+  static constexpr std::string_view formula = "y[..., k] = 1 where the index is k, else 0";
   static constexpr compute_class computes = compute_class::indexed;
   static constexpr std::string_view onnx = "OneHot";
   struct options {
@@ -37,6 +39,9 @@ struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
 /// the table reads NaN (integers: 0) rather than foreign memory.
 struct gather_op : linear<gather_op> {
   static constexpr std::string_view name = "gather";
+  static constexpr std::string_view numpy = "np.take";
+  static constexpr std::string_view torch = "torch.index_select";
+  static constexpr std::string_view formula = "y[..., i, ...] = table[..., index[i], ...]";
   static constexpr compute_class computes = compute_class::indexed;
   static constexpr std::string_view onnx = "Gather";
   using options = detail::indexing_options;
@@ -56,6 +61,8 @@ struct gather_op : linear<gather_op> {
 /// points: the transpose of `gather`. What an index outside the table names is dropped.
 struct scatter_op : linear<scatter_op>, computed_in_single {
   static constexpr std::string_view name = "scatter";
+  static constexpr std::string_view torch = "Tensor.index_add_";
+  static constexpr std::string_view formula = "zeros, to which rows are added at their indices";
   static constexpr compute_class computes = compute_class::indexed;
   using options = detail::indexing_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
@@ -74,6 +81,9 @@ struct scatter_op : linear<scatter_op>, computed_in_single {
 /// points; along the others, from its own place.
 struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gather_elements_op> {
   static constexpr std::string_view name = "gather_elements";
+  static constexpr std::string_view numpy = "np.take_along_axis";
+  static constexpr std::string_view torch = "torch.gather";
+  static constexpr std::string_view formula = "y[i,j] = x[index[i,j], j] along an axis";
   static constexpr compute_class computes = compute_class::indexed;
   static constexpr std::string_view onnx = "GatherElements";
   using options = detail::indexing_options;
@@ -88,6 +98,8 @@ struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gathe
 /// transpose of `gather_elements`.
 struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single {
   static constexpr std::string_view name = "scatter_elements";
+  static constexpr std::string_view torch = "Tensor.scatter_add_";
+  static constexpr std::string_view formula = "zeros, to which elements are added at their indices";
   static constexpr compute_class computes = compute_class::indexed;
   struct options {
     cella::shape shape{};

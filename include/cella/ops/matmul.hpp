@@ -12,6 +12,9 @@ namespace cella {
 /// operand.
 struct matmul_op : bilinear<matmul_op> {
   static constexpr std::string_view name = "matmul";
+  static constexpr std::string_view numpy = "np.einsum";
+  static constexpr std::string_view torch = "torch.einsum";
+  static constexpr std::string_view formula = "y = sum over factors that the result lacks of a b";
   static constexpr std::string_view onnx = "MatMul";
   struct options {
     iteration_space::axes a = iteration_space::no_axes;

@@ -42,6 +42,9 @@ void for_each_tap(const shape& image, const pooling_options& o, const multi_inde
 /// wins.
 struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op>, computed_in_single {
   static constexpr std::string_view name = "max_pool";
+  static constexpr std::string_view torch = "F.max_pool2d(return_indices=True)";
+  static constexpr std::string_view formula =
+      "y = the largest element of each window, and where it is";
   static constexpr compute_class computes = compute_class::window;
   static constexpr std::string_view onnx = "MaxPool";
   using options = pooling_options;
@@ -62,6 +65,8 @@ struct unpool_op : linear<unpool_op>,
                    keeps_zero,
                    computed_in_single {
   static constexpr std::string_view name = "unpool";
+  static constexpr std::string_view formula =
+      "dx of max_pool: each dy where the largest element was";
   static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
@@ -77,6 +82,7 @@ struct pool_gather_op : linear<pool_gather_op>,
                         detail::merges_batches<pool_gather_op>,
                         computed_in_single {
   static constexpr std::string_view name = "pool_gather";
+  static constexpr std::string_view formula = "x at the places of the largest elements";
   static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
@@ -92,6 +98,8 @@ struct average_pool_op : linear<average_pool_op>,
                          keeps_zero,
                          computed_in_single {
   static constexpr std::string_view name = "average_pool";
+  static constexpr std::string_view torch = "F.avg_pool2d";
+  static constexpr std::string_view formula = "y = the mean of each window";
   static constexpr compute_class computes = compute_class::window;
   static constexpr std::string_view onnx = "AveragePool";
   using options = pooling_options;
@@ -108,6 +116,7 @@ struct average_spread_op : linear<average_spread_op>,
                            keeps_zero,
                            computed_in_single {
   static constexpr std::string_view name = "average_spread";
+  static constexpr std::string_view formula = "dx of average_pool: each dy spread over its window";
   static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {

@@ -54,6 +54,9 @@ inline std::string to_string(const tensor_ref& t) {
 /// Its operand, which is printed when it is computed.
 struct print_op : linear<print_op>, impure {
   static constexpr std::string_view name = "print";
+  static constexpr std::string_view numpy = "print";
+  static constexpr std::string_view torch = "print";
+  static constexpr std::string_view formula = "y = x, which is printed when it is computed";
   struct options {
     std::array<char, 64> label{};
   };

@@ -12,6 +12,8 @@ namespace cella {
 /// index.
 struct random_key_op : opaque<random_key_op>, zero_derivative {
   static constexpr std::string_view name = "random_key";
+  static constexpr std::string_view formula =
+      "the key from which a stream of random numbers is drawn";
   static constexpr compute_class computes = compute_class::random;
   struct options {
     std::int32_t stream{};
@@ -31,6 +33,9 @@ struct random_key_op : opaque<random_key_op>, zero_derivative {
 /// (seed, step, s, i) only. A key per index of leading axes draws for the results at that index.
 struct random_uniform_op : opaque<random_uniform_op>, zero_derivative {
   static constexpr std::string_view name = "random_uniform";
+  static constexpr std::string_view numpy = "np.random.uniform";
+  static constexpr std::string_view torch = "torch.rand";
+  static constexpr std::string_view formula = "y uniform in [0, 1), from key, stream and place";
   static constexpr compute_class computes = compute_class::random;
   struct options {
     cella::shape shape{};

@@ -49,6 +49,9 @@ struct search : opaque<Op>, zero_derivative, moves_axis<Op> {
 /// Largest element over axes, NaN if one is; ties share the derivative evenly.
 struct max_op : detail::folding<max_op> {
   static constexpr std::string_view name = "max";
+  static constexpr std::string_view numpy = "np.max";
+  static constexpr std::string_view torch = "torch.amax";
+  static constexpr std::string_view formula = "y = the largest x along axes";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceMax";
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
@@ -61,6 +64,9 @@ struct max_op : detail::folding<max_op> {
 /// Smallest element over axes, NaN if one is; ties share the derivative evenly.
 struct min_op : detail::folding<min_op> {
   static constexpr std::string_view name = "min";
+  static constexpr std::string_view numpy = "np.min";
+  static constexpr std::string_view torch = "torch.amin";
+  static constexpr std::string_view formula = "y = the least x along axes";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceMin";
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
@@ -73,6 +79,9 @@ struct min_op : detail::folding<min_op> {
 /// Product over axes. The derivative multiplies the other elements, so zeros do no harm.
 struct prod_op : detail::folding<prod_op>, computed_in_single {
   static constexpr std::string_view name = "prod";
+  static constexpr std::string_view numpy = "np.prod";
+  static constexpr std::string_view torch = "torch.prod";
+  static constexpr std::string_view formula = "y = product of x along axes";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceProd";
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
@@ -85,6 +94,10 @@ struct prod_op : detail::folding<prod_op>, computed_in_single {
 /// Position of the first largest element (or NaN) along one axis, as i64.
 struct argmax_op : detail::search<argmax_op>, computed_in_single {
   static constexpr std::string_view name = "argmax";
+  static constexpr std::string_view numpy = "np.argmax";
+  static constexpr std::string_view torch = "torch.argmax";
+  static constexpr std::string_view formula =
+      "y = where the first of the largest x is along an axis";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ArgMax";
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
@@ -96,6 +109,9 @@ struct argmax_op : detail::search<argmax_op>, computed_in_single {
 /// Position of the first smallest element (or NaN) along one axis, as i64.
 struct argmin_op : detail::search<argmin_op>, computed_in_single {
   static constexpr std::string_view name = "argmin";
+  static constexpr std::string_view numpy = "np.argmin";
+  static constexpr std::string_view torch = "torch.argmin";
+  static constexpr std::string_view formula = "y = where the first of the least x is along an axis";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ArgMin";
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {

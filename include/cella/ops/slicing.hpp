@@ -12,6 +12,9 @@ namespace cella {
 /// may be negative (reversal).
 struct slice_op : linear<slice_op>, rearranges {
   static constexpr std::string_view name = "slice";
+  static constexpr std::string_view numpy = "x[start:stop:step]";
+  static constexpr std::string_view torch = "x[start:stop:step]";
+  static constexpr std::string_view formula = "y[i] = x[start + i step]";
   static constexpr std::string_view onnx = "Slice";
   struct options {
     cella::shape shape{};
@@ -29,6 +32,7 @@ struct slice_op : linear<slice_op>, rearranges {
 /// The transpose of `slice`: zeros, but operand index i lies at result index `start + i * step`.
 struct scatter_slice_op : linear<scatter_slice_op>, keeps_zero {
   static constexpr std::string_view name = "scatter_slice";
+  static constexpr std::string_view formula = "zeros, but y[start + i step] = x[i]";
   using options = slice_op::options;  // `shape` is the result's
   static constexpr attributes batch_options(node_ref n, int size, unsigned batched) {
     return slice_op::batch_options(n, size, batched);
@@ -43,6 +47,9 @@ struct scatter_slice_op : linear<scatter_slice_op>, keeps_zero {
 /// Tensors one after the other along an axis; any number of operands.
 struct concat_op : linear<concat_op>, detail::moves_axis<concat_op>, rearranges, keeps_zero {
   static constexpr std::string_view name = "concat";
+  static constexpr std::string_view numpy = "np.concatenate";
+  static constexpr std::string_view torch = "torch.cat";
+  static constexpr std::string_view formula = "operands one behind the other along an axis";
   static constexpr std::string_view onnx = "Concat";
   static constexpr unsigned linear_in = ~0u;
   struct options {

@@ -33,6 +33,9 @@ inline void softmax_line(const tensor_ref& x, const tensor_ref& y, std::int64_t 
 /// e^x / sum(e^x) along an axis.
 struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed_in_single {
   static constexpr std::string_view name = "softmax";
+  static constexpr std::string_view numpy = "scipy.special.softmax";
+  static constexpr std::string_view torch = "F.softmax";
+  static constexpr std::string_view formula = "y = e^x / sum of e^x along an axis";
   static constexpr compute_class computes = compute_class::normalization;
   static constexpr std::string_view onnx = "Softmax";
   using options = detail::axis_options;
@@ -58,6 +61,9 @@ struct log_softmax_op : opaque<log_softmax_op>,
                         detail::moves_axis<log_softmax_op>,
                         computed_in_single {
   static constexpr std::string_view name = "log_softmax";
+  static constexpr std::string_view numpy = "scipy.special.log_softmax";
+  static constexpr std::string_view torch = "F.log_softmax";
+  static constexpr std::string_view formula = "y = x - ln(sum of e^x along an axis)";
   static constexpr compute_class computes = compute_class::normalization;
   static constexpr std::string_view onnx = "LogSoftmax";
   using options = detail::axis_options;
@@ -84,6 +90,8 @@ struct cross_entropy_op : opaque<cross_entropy_op>,
                           detail::merges_batches<cross_entropy_op>,
                           computed_in_single {
   static constexpr std::string_view name = "cross_entropy";
+  static constexpr std::string_view torch = "F.cross_entropy(reduction=\"none\")";
+  static constexpr std::string_view formula = "y = ln(sum of e^z) - z[label]";
   static constexpr compute_class computes = compute_class::normalization;
   static constexpr std::string_view onnx = "SoftmaxCrossEntropyLoss";
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
