@@ -1,7 +1,7 @@
 #include <cella/ops/attention.hpp>
 #include <cmath>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -32,7 +32,7 @@ constexpr gradient_case cases[] = {
 }  // namespace
 
 TEST_CASE("attention: values, traces and derivatives of both orders agree") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("the scale is that of the library's square root to the last bit but one") {

@@ -1,6 +1,6 @@
 #include <cella/ops/broadcast.hpp>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -44,7 +44,7 @@ constexpr gradient_case cases[] = {
 }  // namespace
 
 TEST_CASE("repeating and its transpose: values, traces and derivatives of both orders agree") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("broadcast_to aligns axes from the last one") {

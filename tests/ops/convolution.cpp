@@ -1,6 +1,6 @@
 #include <cella/ops/convolution.hpp>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -51,7 +51,7 @@ constexpr tensor_type f(const shape& s) { return {dtype::f64, s}; }
 }  // namespace
 
 TEST_CASE("convolutions and their gradients: values, traces and derivatives of both orders agree") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("conv2d is a cross-correlation: the filter is not turned round") {

@@ -1,6 +1,6 @@
 #include <cella/ops/cumulative.hpp>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -36,7 +36,7 @@ reals along(reals x, bool reverse, bool exclusive, var (*f)(operand, int, bool, 
 }  // namespace
 
 TEST_CASE("running results: values, traces and derivatives of both orders agree") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("sums and products run from either end, with or without the element itself") {

@@ -7,7 +7,7 @@
 #include "errors/operations/forgotten_partial.hpp"
 #include "errors/operations/misspelled_vjp.hpp"
 #include "errors/operations/rule_signature.hpp"
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 namespace declaration_test {
 
@@ -198,14 +198,14 @@ using namespace declaration_test;
 using namespace cella::test;
 
 TEST_CASE("the mended operations of the documents have the derivatives of their functions") {
-  constexpr gradient_case cases[] = {
+  static constexpr gradient_case cases[] = {
       {"a partial", [](var x) { return apply<forgotten_partial::cube_op>(x); }, {{.extents = {3}}}},
       {"a signature", [](var x) { return apply<rule_signature::cube_op>(x); }, {{.extents = {3}}}},
       {"a vjp",
        [](var x) { return apply<misspelled_vjp::direction_op>(x); },
        {{.extents = {3}, .low = 0.5}}},
   };
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("where a derivative is zero almost everywhere it is zero in both modes") {

@@ -1,6 +1,6 @@
 #include <cella/ops/diagonal.hpp>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -21,7 +21,7 @@ constexpr tensor_type f(const shape& s) { return {dtype::f64, s}; }
 }  // namespace
 
 TEST_CASE("diagonals and triangles: values, traces and derivatives of both orders agree") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("triangles keep their diagonal and the sign of k counts upwards") {

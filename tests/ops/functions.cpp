@@ -1,7 +1,7 @@
 #include <cella/ops/functions.hpp>
 #include <cmath>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -62,7 +62,7 @@ constexpr gradient_case cases[] = {
 }  // namespace
 
 TEST_CASE("functions: values, traces and derivatives of both orders agree") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("functions of one operand equal those of the C++ library") {

@@ -1,6 +1,6 @@
 #include <cella/ops/indexing.hpp>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -56,7 +56,7 @@ constexpr tensor_type n(const shape& s) { return {dtype::i32, s}; }
 }  // namespace
 
 TEST_CASE("reading and writing by index: values, traces and derivatives of both orders agree") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("one_hot marks the index and nothing for one outside") {

@@ -1,6 +1,6 @@
 #include <cella/ops/matmul.hpp>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -59,7 +59,7 @@ constexpr tensor_type f(const shape& s) { return {dtype::f64, s}; }
 }  // namespace
 
 TEST_CASE("contractions: values, traces and derivatives of both orders agree") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("a product of small integers is what one computes by hand") {

@@ -1,6 +1,6 @@
 #include <cella/ops/normalization.hpp>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -44,7 +44,7 @@ constexpr tensor_type f(const shape& s) { return {dtype::f64, s}; }
 
 TEST_CASE("normalizations: values, traces and derivatives of both orders agree") {
   // A difference quotient of a quotient of small spreads needs a larger step.
-  check_gradients(cases, {.first = 1e-6, .second = 2e-6, .step = 3e-5});
+  check_gradients<cases>({.first = 1e-6, .second = 2e-6, .step = 3e-5});
 }
 
 TEST_CASE("normalized values have mean 0 and variance 1 per channel, group or sample") {

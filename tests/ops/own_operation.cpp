@@ -3,7 +3,7 @@
 #include <cella/ops/functions.hpp>
 #include <cella/runtime/executable.hpp>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 namespace own_operation_test {
 
@@ -131,5 +131,5 @@ TEST_CASE("an own operation is computed and differentiated twice in eager mode")
 }
 
 TEST_CASE("derivatives of an own operation agree with differences in every mode") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }

@@ -1,6 +1,6 @@
 #include <cella/ops/padding.hpp>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -49,7 +49,7 @@ reals line(F g) {
 }  // namespace
 
 TEST_CASE("making larger: values, traces and derivatives of both orders agree") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("each kind of padding fills with its own elements") {

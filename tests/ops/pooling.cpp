@@ -1,7 +1,7 @@
 #include <cella/ops/pooling.hpp>
 #include <cmath>
 
-#include "support/gradient_check.hpp"
+#include "support/compiled_cases.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -26,7 +26,7 @@ constexpr tensor_type f(const shape& s) { return {dtype::f64, s}; }
 }  // namespace
 
 TEST_CASE("pooling: values, traces and derivatives of both orders agree") {
-  check_gradients(cases);
+  check_gradients<cases>();
 }
 
 TEST_CASE("of equal elements in a window the first gets the whole derivative") {

@@ -104,9 +104,4 @@ void check_gradient(const gradient_case& c, const tolerances& limit, std::source
   }
 }
 
-void check_gradients(std::span<const gradient_case> cases, const tolerances& limit,
-                     std::source_location at) {
-  for (const gradient_case& c : cases) check_gradient(c, limit, at);
-}
-
 }  // namespace cella::test

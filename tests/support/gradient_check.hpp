@@ -6,7 +6,7 @@
 //       2},
 //                                                        {.extents = {3}}}},
 //   };
-//   TEST_CASE("...") { check_gradients(cases); }
+//   TEST_CASE("...") { check_gradients<cases>(); }  // compiled_cases.hpp
 #pragma once
 
 #include <array>
@@ -168,9 +168,5 @@ std::vector<double> differences(const std::function<double(const std::vector<ten
 /// Checks one case; every failure names it.
 void check_gradient(const gradient_case& c, const tolerances& limit = {},
                     std::source_location at = std::source_location::current());
-
-/// Checks every case of a list.
-void check_gradients(std::span<const gradient_case> cases, const tolerances& limit = {},
-                     std::source_location at = std::source_location::current());
 
 }  // namespace cella::test

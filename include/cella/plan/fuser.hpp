@@ -123,6 +123,7 @@ class fuser {
 
   /// Attention, and its gradient, as one kernel each.
   constexpr bool attention(node_id n) {
+    if (!has(step_kind::attention) || !has(step_kind::attention_gradient)) return false;
     const attention_pattern p = attention_finder(c_).find(n);
     if (!p.found) return false;
     for (node_id m : p.members) {
@@ -211,6 +212,7 @@ class fuser {
     const bool extremum = is<max_op>(r) || is<min_op>(r);
     if ((!is<sum_op>(r) && !extremum) || !has(step_kind::reduce)) return false;
     const node_id x = g.operand(n, 0);
+    if (c_.has_many_axes(x)) return false;
     const layout f = extremum ? layout::plain : Planning::sum_format(c_, n);
     fusion_group& s = c_.start(step_kind::reduce, n, n, f);
     s.operands = {x, no_node, no_node, no_node};

@@ -95,12 +95,17 @@ class fusion_groups : public value_uses {
     return s.arrangement == layout::plain ? layout::plain : forms.of(s.value());
   }
 
+  /// Tensors of more axes than loops: these go over all elements as one axis, and what would be
+  /// read in another order is brought into memory before.
+  constexpr bool has_many_axes(node_id n) const { return g.type(n).rank() > max_loops; }
+
   // ---- views: not computed on their own, since loops read the operands in another way
 
   /// A slice that loops can read in its place: rows of its operand.
   constexpr bool is_strided_view(node_id n) const {
     const node& x = at(n);
-    if (!is<slice_op>(x) || forms.program != layout::plain || x.type.element != element)
+    if (!is<slice_op>(x) || forms.program != layout::plain || x.type.element != element ||
+        has_many_axes(n))
       return false;
     const auto o = x.attributes.as<slice_op::options>();
     for (int d = 0; d < x.type.rank(); ++d) {
@@ -134,7 +139,7 @@ class fusion_groups : public value_uses {
   }
   /// Uniform numbers that kernels make as they need them: the same ones wherever they are drawn.
   constexpr bool is_draw(node_id n) const {
-    return is<random_uniform_op>(at(n)) && forms.program == layout::plain &&
+    return is<random_uniform_op>(at(n)) && forms.program == layout::plain && !has_many_axes(n) &&
            kernel_alone(n) == step_kind::random_uniform;
   }
   /// A product of few summands that one elementwise operation reads: loops sum it up as they go.
@@ -216,6 +221,7 @@ class fusion_groups : public value_uses {
            w.repeated * std::int64_t(size_of(element)) <= machine.nearest_cache / 2;
   }
   constexpr bool written_by_rows(node_id o, node_id n) const {
+    if (has_many_axes(n)) return false;
     const auto strides = row_major_strides(g.type(n).shape);
     int inner = g.type(n).rank() - 1;
     while (inner > 0 && g.type(o)[inner] == 1) --inner;

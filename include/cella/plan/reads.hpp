@@ -98,12 +98,10 @@ class step_reads {
     if (sums) d = {int(sums->units), int(sums->width)};
     if (s.arrangement != layout::plain)
       d = Planning::vectors(d, s.arrangement, c.machine.lanes(c.element));
-    t.loops = d.rank ? d.rank : 1;
-    if (t.loops > max_loops) {
-      // Leading axes are one loop as long as no operand is broadcast along them; checked in `read`.
-      t.loops = max_loops;
-    }
-    for (int i = 0; i < t.loops; ++i) t.loop[std::size_t(i)] = d.rank ? d[i] : 1;
+    const bool flat = d.rank == 0 || c.has_many_axes(n);
+    t.loops = flat ? 1 : d.rank;
+    t.loop[0] = d.size();
+    for (int i = 0; !flat && i < t.loops; ++i) t.loop[std::size_t(i)] = d[i];
     if (s.kind == step_kind::reduce) {
       t.folded = c.at(s.anchor).attributes.template as<axes_options>().axes;
       if (sums) t.folded = t.folded == (1u << g.type(n).rank()) - 1 ? 3 : 1;
@@ -134,6 +132,11 @@ class step_reads {
       l.how = row_access(t, n, from);
     } else if (in_loops && s.arrangement != layout::plain) {
       Planning::read_in_loops(p, s.arrangement, t, l);
+    } else if (in_loops && c.has_many_axes(n)) {
+      const bool single = broadcast && t_from.size() == 1;
+      l.at = p.locate(single ? from : n, layout::plain);
+      l.strides[0] = !single;
+      l.how = access::moving;
     } else if (in_loops) {
       l.at = p.locate(from, layout::plain);
       const shape& stored = t_from.shape;
