@@ -88,9 +88,11 @@ void check_close(const A& actual, const B& expected, double tolerance,
 
 /// The largest difference of two lists, relative to the largest element that is expected: the norm
 /// of a tensor tells what its sums may have lost, single elements that cancelled do not. Infinite
-/// where one is not finite and the other differs.
-inline double relative_difference(std::span<const double> found, std::span<const double> expected) {
-  double most = 0, apart = 0;
+/// where one is not finite and the other differs. `least` stands for the norm where that is smaller:
+/// a tensor may be zero, but for what sums of larger numbers leave.
+inline double relative_difference(std::span<const double> found, std::span<const double> expected,
+                                  double least = 0) {
+  double most = least, apart = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const bool same = found[i] == expected[i] || (std::isnan(found[i]) && std::isnan(expected[i]));
     if (same && !std::isfinite(expected[i])) continue;

@@ -13,16 +13,16 @@
 
 namespace cella {
 
-/// Runs program P on its back end, or on another one. Not copyable: it owns its arena. Calls
+/// Runs a program on its back end, or on another one. Not copyable: it owns its arena. Calls
 /// allocate nothing, take no lock and make no virtual call. With CELLA_DEBUG=nan in the environment
 /// when it is made, a call throws `number_error` at the first operation that makes a NaN or an
 /// infinity. With CELLA_PROFILE=1 every kernel call is timed: see profile.hpp. Serves one thread at
 /// a time: what calls it while another thread's call is running gets a `concurrency_error`.
-template <class Program, class Backend = typename Program::backend>
+template <class Program, class Backend = void>  // void: that of the program
 class executable {
  public:
-  using program = std::conditional_t<std::is_same_v<Backend, typename Program::backend>, Program,
-                                     with_backend<Program, Backend>>;
+  using program =
+      std::conditional_t<std::is_void_v<Backend>, Program, with_backend<Program, Backend>>;
   using element_type = element<program::element_type>;
 
   /// `store` holds the parameters and outlives the executable; several executables may share it.
@@ -56,7 +56,7 @@ class executable {
                                    "each thread over the same parameter_store");
     int i = 0;
     (memory_.argument(i++, arguments), ...);
-    const typename Backend::arithmetic guard;
+    const typename program::backend::arithmetic guard;
     const bool changed = prepared_ != store_->version();
     memory_.begin(changed);
     runner_.begin();
@@ -96,7 +96,7 @@ class executable {
   std::byte* slots() const { return memory_.slots(); }
 
  private:
-  using runner = typename Backend::template runner<program>;
+  using runner = typename program::backend::template runner<program>;
 
   template <int K>
   static constexpr tensor_type result_type() {

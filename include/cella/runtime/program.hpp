@@ -50,6 +50,8 @@ struct make_stand_in {
   }
 };
 
+namespace detail {
+
 /// The plan of program P; of a refused one, that it has as many results.
 template <class P>
 consteval auto plan_of() {
@@ -62,6 +64,8 @@ consteval auto plan_of() {
     return p;
   }
 }
+
+}  // namespace detail
 
 /// A compiled cell. `graph` is what is computed, `plan` how; both are compile-time constants, so
 /// the size of the arena can be asserted.
@@ -111,7 +115,7 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
   }();
 
   static constexpr auto planned = [] { return thaw(graph); };
-  static constexpr auto plan = plan_of<program>();
+  static constexpr auto plan = detail::plan_of<program>();
 };
 
 /// Program P with its functions (exp, log, tanh, sigmoid, gelu) in a lower precision, about 1e-5
@@ -132,7 +136,7 @@ struct with_bound_results : P {
     o.results_bound = true;
     return o;
   }();
-  static constexpr auto plan = plan_of<with_bound_results>();
+  static constexpr auto plan = detail::plan_of<with_bound_results>();
 };
 
 /// Program P with one algorithm of its back end wherever that has a kernel for it, instead of the
@@ -146,7 +150,7 @@ struct with_algorithm : P {
     o.algorithm = int(Algorithm);
     return o;
   }();
-  static constexpr auto plan = plan_of<with_algorithm>();
+  static constexpr auto plan = detail::plan_of<with_algorithm>();
 };
 
 /// Program P for another back end.
@@ -154,7 +158,7 @@ template <class P, class Backend>
 struct with_backend : P {
   using root = with_backend;
   using backend = Backend;
-  static constexpr auto plan = plan_of<with_backend>();
+  static constexpr auto plan = detail::plan_of<with_backend>();
 };
 
 /// Programs by purpose.
