@@ -52,7 +52,7 @@ struct iota_op : leaf<iota_op> {
 
 /// A tensor of type `t` filled with `value`, in the graph of `b`.
 constexpr var constant(builder& b, double value, const tensor_type& t) {
-  constant_op::options o{value, t.shape, std::int32_t(t.element)};
+  constant_op::options o{value, t.shape, {std::int32_t(t.element)}};
   return {&b, b.emit(bound<constant_op>(), span<const node_id>{}, o)};
 }
 constexpr var full_like(operand x, double value) {
@@ -62,7 +62,7 @@ constexpr var zeros_like(operand x) { return full_like(x, 0); }
 constexpr var ones_like(operand x) { return full_like(x, 1); }
 /// 0, 1, 2 ... along `axis` of a tensor of type `t`. Precondition: 0 <= axis < t.rank().
 constexpr var iota(builder& b, const tensor_type& t, int axis) {
-  iota_op::options o{t.shape, std::int32_t(t.element), axis};
+  iota_op::options o{t.shape, {std::int32_t(t.element)}, axis};
   return {&b, b.emit(bound<iota_op>(), span<const node_id>{}, o)};
 }
 

@@ -140,7 +140,7 @@ constexpr var one_hot(operand indices, int depth, dtype element) {
                   << " cannot get a new last axis of " << depth << " positions");
     return v;
   }
-  return emit<one_hot_op>(one_hot_op::options{depth, std::int32_t(element)}, indices.at(), v);
+  return emit<one_hot_op>(one_hot_op::options{depth, {std::int32_t(element)}}, indices.at(), v);
 }
 
 /// The slices of `table` along `axis` that integer `indices` of any rank name: `axis` is replaced

@@ -91,8 +91,8 @@ constexpr var random_uniform(operand like) {
   const var x = like.in(b);
   const node_id key = detail::random_key(b);
   return {&b, b.emit(bound<random_uniform_op>(), {key},
-                     random_uniform_op::options{x.shape(), std::int32_t(x.element()),
-                                                b.next_random_stream()},
+                     random_uniform_op::options{
+                         x.shape(), {std::int32_t(x.element())}, b.next_random_stream()},
                      like.at())};
 }
 

@@ -116,7 +116,7 @@ class rewriter {
         g_.append_like(from, get_info_of, {&from, 1}, get_attributes{k}, g_.result_type(from, k)));
   }
   constexpr node_id constant(double value, const tensor_type& t) {
-    return emit<constant_op>({}, constant_op::options{value, t.shape, std::int32_t(t.element)});
+    return emit<constant_op>({}, constant_op::options{value, t.shape, {std::int32_t(t.element)}});
   }
   /// Exchanges the first two operands of a commutative operation.
   constexpr void swap_operands(node_id n) {

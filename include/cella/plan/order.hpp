@@ -48,6 +48,16 @@ class group_sorter {
   constexpr const group_order& result() const { return o_; }
 
  private:
+  /// Groups that read `n`, also through reshapes and broadcasts. (It stands before its uses: clang
+  /// needs its body where they are evaluated.)
+  template <class F>
+  constexpr void for_each_reader(node_id n, F f) const {
+    for (node_id u : c_.users(n)) {
+      const int o = c_.owner[std::size_t(u)];
+      if (o >= 0) f(o);
+      if (c_.is_alias(u) || c_.is_view(u) || c_.is_assembled(u)) for_each_reader(u, f);
+    }
+  }
   constexpr void sort() {
     o_.in_place.assign(g.outputs.size(), 0);
     list<int> when;
@@ -86,15 +96,6 @@ class group_sorter {
                  ? when[std::size_t(a)] < when[std::size_t(b)]
                  : a < b;
     });
-  }
-  /// Groups that read `n`, also through reshapes and broadcasts.
-  template <class F>
-  constexpr void for_each_reader(node_id n, F f) const {
-    for (node_id u : c_.users(n)) {
-      const int o = c_.owner[std::size_t(u)];
-      if (o >= 0) f(o);
-      if (c_.is_alias(u) || c_.is_view(u) || c_.is_assembled(u)) for_each_reader(u, f);
-    }
   }
   /// The kernel reads the value that it overwrites other than at the element that it writes.
   constexpr bool reads_old_value_elsewhere(int writer, node_id input) const {

@@ -231,7 +231,7 @@ constexpr void while_vjp(builder& b, node_id n, const ids& dy, const flags& need
   const tensor_type list_type{dtype::record, {}};
   auto early = [&](const tensor_type& t) {
     return b.emit_early(bound<constant_op>(),
-                        constant_op::options{0, t.shape, std::int32_t(t.element)}, s.region);
+                        constant_op::options{0, t.shape, {std::int32_t(t.element)}}, s.region);
   };
   const node_id no_steps = early(count_type);
   const node_id empty_list = early(list_type);

@@ -193,7 +193,7 @@ class narrower {
     const box known = common(v.at, w);
     if (known.empty)
       return append(bound<constant_op>(), {},
-                    constant_op::options{0, t.shape, std::int32_t(t.element)}, t, like);
+                    constant_op::options{0, t.shape, {std::int32_t(t.element)}}, t, like);
     auto o = whole(known.extents());
     node_id n = v.id;
     if (known != v.at) {

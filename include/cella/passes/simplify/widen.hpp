@@ -10,7 +10,7 @@ namespace widen_rules {
 
 constexpr node_id converted(rewriter& r, node_id n, dtype element) {
   if (r.type(n).element == element) return n;
-  return r.emit<cast_op>({n}, cast_op::options{std::int32_t(element)});
+  return r.emit<cast_op>({n}, cast_op::options{{std::int32_t(element)}});
 }
 /// Node `n` on operands in single precision; no_node if it has none of 16 bits.
 constexpr node_id on_wide_operands(rewriter& r, node_id n) {
