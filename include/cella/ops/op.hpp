@@ -2,9 +2,7 @@
 //
 //   struct square_op : elementwise<square_op> {              // the kind selects generic rules
 //     static constexpr std::string_view name = "square";
-static constexpr std::string_view numpy = "np.square";
-static constexpr std::string_view torch = "torch.square";
-static constexpr std::string_view formula = "y = x^2";
+//     static constexpr std::string_view formula = "y = x^2";
 //     static constexpr auto apply(auto x) { return x * x; }  // float, double, SIMD vector
 //     static constexpr var partial(node_ref n, int) { return 2 * n.operand(0); }
 //   };
