@@ -25,9 +25,10 @@ struct secret_options {
   std::int32_t a{};
   std::int32_t b{};
 };
-constexpr op_info secret{.name = "secret", .kind = op_kind::control};
+constexpr op_info secret{
+    .name = "secret", .kind = op_kind::control, .options = &schema_of<secret_options>};
 
-/// A layer, an update, a region and an operation that the printer does not know.
+/// A layer, an update, a region and an operation that only its struct describes.
 graph sample() {
   builder b;
   const var x{&b, b.input({dtype::f32, {4, 3}}, input_role::argument, "x")};
@@ -73,7 +74,7 @@ TEST_CASE("a graph prints inputs, nodes, regions and outputs, one a line") {
         "    %6: f32[4,2] = exp(%5)\n"
         "    yield %6\n"
         "  region 1 (above)\n"
-        "%8: f32[4,2] = secret(%7) {words=00000000 000000ff}\n"
+        "%8: f32[4,2] = secret(%7) {b=255}\n"
         "output prediction = %8\n"
         "output %4 updates %fc.weight\n");
 }
