@@ -26,14 +26,14 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   if (moves || (is<scatter_op>(x) && own_type)) {
     const dtype index = g.type(g.operand(n, 1)).element;
     if ((index == dtype::i32 || index == dtype::i64) &&
-        x.attributes.as<detail::indexing_options>().axis == 0)
+        x.attributes.as<cella::detail::indexing_options>().axis == 0)
       return moves ? step_kind::gather : step_kind::scatter;
   }
   // Positions are counted in numbers of the program's type, which hold them up to here.
   const std::int64_t most = std::int64_t{1} << (element == dtype::f32 ? 24 : 53);
   if (is<argmax_op>(x) || is<argmin_op>(x)) {
     const tensor_type in = g.type(g.operand(n, 0));
-    if (in.element == element && in[x.attributes.as<detail::axis_options>().axis] <= most)
+    if (in.element == element && in[x.attributes.as<cella::detail::axis_options>().axis] <= most)
       return step_kind::best_position;
   }
   return plan_target::only_generic(g, n, element);

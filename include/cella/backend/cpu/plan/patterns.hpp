@@ -74,7 +74,7 @@ class patterns {
       constexpr auto kind = step_kind::convolution_weight_gradient;
       // What does not lie in blocks is packed.
       if (c_.forms.program == layout::blocked &&
-          detail::has_blocked_kernel(g, n, c_.machine.lanes(x.type.element)))
+          cella::detail::has_blocked_kernel(g, n, c_.machine.lanes(x.type.element)))
         return f_.convolution(n, kind, layout::blocked);
       return simple && in_lanes(g.operand(n, 0)) && in_lanes(g.operand(n, 1)) &&
              f_.convolution(n, kind, layout::lanes);
