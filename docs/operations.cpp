@@ -48,7 +48,7 @@ std::string traits(const op_info& op) {
   add(t.rearranges && !t.alias, "rearranges");
   add(t.foldable, "foldable");
   add(t.commutative, "commutative");
-  add(t.keeps_zero, "keeps zero");
+  add(op.zero_of || op.zero_where, "keeps zero");
   add(t.monotone, "monotone");
   add(t.impure, "impure");
   add(t.computed_in_single, "16 bits in f32");

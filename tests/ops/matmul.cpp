@@ -101,7 +101,7 @@ TEST_CASE("the iteration space of a product tells its multiplications") {
   const std::array types{x.type(), y.type()};
   const iteration_space s = n.op->space(types, n.attributes);
   CHECK(s.points() == 5 * 2 * 3 * 7);
-  CHECK(s.factors == 4);
+  CHECK(s.factors.size() == 4);
   const var row{&b, b.input(f({3}), input_role::argument, "row")};
   const node m = b.g.nodes[std::size_t(matmul(row, y).id)];
   const std::array with_row{row.type(), y.type()};

@@ -164,4 +164,12 @@ struct graph {
   }
 };
 
+/// The loops of node `n`. Precondition: its operation has some.
+constexpr iteration_space loops_of(const graph& g, node_id n) {
+  list<tensor_type> in;
+  for (node_id o : g.operands(n)) in.push_back(g.type(o));
+  const node& x = g.nodes[std::size_t(n)];
+  return x.op->space(in, x.attributes);
+}
+
 }  // namespace cella

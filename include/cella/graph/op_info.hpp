@@ -1,8 +1,8 @@
 // The description of an operation: what passes and transforms may ask without knowing its type.
 #pragma once
 
-#include <array>
 #include <cella/graph/attributes.hpp>
+#include <cella/graph/iteration_space.hpp>
 #include <cella/graph/options.hpp>
 #include <cella/graph/shape.hpp>
 #include <cella/graph/span.hpp>
@@ -44,36 +44,7 @@ enum class compute_class : std::uint8_t {
 
 /// What passes may assume, besides: the tags of ops/kinds.hpp.
 struct op_traits {
-  bool alias{}, rearranges{}, foldable{}, commutative{}, keeps_zero{}, monotone{}, impure{},
-      computed_in_single{};
-};
-
-/// The loops ("factors") that an operation runs over, and which factor each dimension walks along.
-/// The number of its floating-point operations follows from it, and which part of an operand a part
-/// of the result needs (passes/simplify/boxes.hpp). A factor that the result lacks is summed over;
-/// `none` marks a dimension no factor walks.
-struct iteration_space {
-  static constexpr std::int8_t none = -1;
-  using axes = std::array<std::int8_t, max_rank>;
-  static constexpr axes no_axes{none, none, none, none, none, none, none, none};
-
-  /// One more dimension behind the others, which walks along `factor`.
-  static constexpr void append(axes& a, std::int8_t factor) {
-    std::size_t rank = 0;
-    while (a[rank] >= 0) ++rank;
-    a[rank] = factor;
-  }
-
-  int factors{};
-  std::array<std::int64_t, 12> extents{};
-  std::array<axes, 3> operands{no_axes, no_axes, no_axes};
-  axes result = no_axes;
-
-  constexpr std::int64_t points() const {
-    std::int64_t n = 1;
-    for (int f = 0; f < factors; ++f) n *= extents[std::size_t(f)];
-    return n;
-  }
+  bool alias{}, rearranges{}, foldable{}, commutative{}, monotone{}, impure{}, computed_in_single{};
 };
 
 class builder;
@@ -100,8 +71,14 @@ struct op_info {
   bool pointwise{};
   /// Pointwise operations that also have exact integer semantics.
   bool integral{};
+  /// Floating-point operations at each point of the loops.
+  int operations_per_point{};
   /// Bit i: linear (jointly, or on its own when bilinear) in operand i.
   unsigned linear_in{};
+  /// Bit i: the result is zero wherever operand i is, with its last bit for all operands behind.
+  unsigned zero_where{};
+  /// The result is zero where all of these operands are; none if there is no such set.
+  unsigned zero_of{};
   /// The derivative by operands that no rule covers is zero, rather than missing.
   bool zero_derivative{};
   /// The fields of its options; null if it has none.
@@ -123,7 +100,7 @@ struct op_info {
   var (*partial)(node_ref, int operand){};
   var (*transpose)(node_ref, int operand, var dy){};
   void (*vjp)(node_ref, span<const var> dy, span<const char> needed, span<var> dx){};
-  /// Contractions and reductions: the loops.
+  /// The loops, if there are any to tell: all but control operations have them.
   iteration_space (*space)(span<const tensor_type>, const attributes&){};
 
   /// Batching: the options with which the operation does the same for each of `size` samples that
@@ -133,6 +110,13 @@ struct op_info {
   /// those in `batched` have the leading axis, as must all of `out`. Leaves `out` alone if there is
   /// no rule for this combination: then the operation runs sample by sample.
   void (*batch)(node_ref, span<const var> in, unsigned batched, span<var> out){};
+
+  /// The options with which the operation computes a part of this shape of its result, from those
+  /// parts of its operands that its loops name.
+  attributes (*part_options)(const attributes&, const shape& part){};
+  /// The options with which it does the same for each of `size` directions that lie along a last
+  /// axis, behind `rank` others, of the operands in `marked` (of all, if it is not bilinear).
+  attributes (*direction_options)(const attributes&, int rank, int size, unsigned marked){};
 
   /// Control operations: what is wrong between a node and its regions; empty if nothing is.
   text (*validate)(const graph&, node_id){};

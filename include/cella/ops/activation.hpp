@@ -11,6 +11,7 @@ struct relu_gradient_op : elementwise<relu_gradient_op>, zero_derivative, foldab
   static constexpr std::string_view formula = "dx = dy where y > 0, else 0";
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 1;
+  static constexpr unsigned zero_where = 0b11;
   static constexpr auto apply(auto dy, auto y) { return select(y > like(y, 0), dy, like(dy, 0)); }
   static constexpr var transpose(node_ref n, int, var dy) {
     return emit<relu_gradient_op>({}, std::source_location::current(), dy, n.operand(1));
@@ -19,7 +20,7 @@ struct relu_gradient_op : elementwise<relu_gradient_op>, zero_derivative, foldab
 
 /// max(x, 0); the derivative at 0 is 0. It selects rather than multiplies, so that an infinite
 /// cotangent does not become NaN.
-struct relu_op : elementwise<relu_op>, foldable, monotone {
+struct relu_op : elementwise<relu_op>, keeps_zero, foldable, monotone {
   static constexpr std::string_view name = "relu";
   static constexpr std::string_view torch = "torch.relu";
   static constexpr std::string_view formula = "y = max(x, 0)";
@@ -124,7 +125,7 @@ struct gelu_tanh_slope_op : elementwise<gelu_tanh_slope_op> {
   }
 };
 /// x (1 + tanh(...)) / 2, which one kernel computes without storing what is between.
-struct gelu_tanh_op : elementwise<gelu_tanh_op> {
+struct gelu_tanh_op : elementwise<gelu_tanh_op>, keeps_zero {
   static constexpr std::string_view name = "gelu_tanh";
   static constexpr std::string_view torch = "F.gelu(approximate=\"tanh\")";
   static constexpr std::string_view formula =

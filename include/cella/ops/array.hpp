@@ -29,6 +29,14 @@ struct constant_op : leaf<constant_op> {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
   }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return pointwise_space(infer(in, o).shape, 0);
+  }
+  static constexpr attributes part_options(const attributes& o, const shape& part) {
+    auto a = o.as<options>();
+    a.shape = part;
+    return a;
+  }
   static void compute(const attributes& o, span<const tensor_ref>, span<const tensor_ref> out);
 };
 
@@ -46,6 +54,9 @@ struct iota_op : leaf<iota_op> {
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return pointwise_space(infer(in, o).shape, 0);
   }
   static void compute(const attributes& o, span<const tensor_ref>, span<const tensor_ref> out);
 };
@@ -76,6 +87,7 @@ struct reshape_op : linear<reshape_op>, alias_of_operand {
   static constexpr std::string_view formula =
       "the same elements in row-major order under another shape";
   static constexpr std::string_view onnx = "Reshape";
+  static constexpr compute_class computes = compute_class::movement;
   static constexpr bool cheap = true;
   struct options {
     cella::shape shape{};
@@ -89,6 +101,12 @@ struct reshape_op : linear<reshape_op>, alias_of_operand {
     o.shape.insert(0, size);
     return o;
   }
+  static constexpr attributes direction_options(const attributes& o, int, int size, unsigned) {
+    auto a = o.as<options>();
+    a.shape.push_back(size);
+    return a;
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o);
   static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
     if (out[0].type.bytes()) std::memcpy(out[0].data, in[0].data, std::size_t(out[0].type.bytes()));
   }
@@ -101,6 +119,7 @@ struct transpose_op : linear<transpose_op>, rearranges {
   static constexpr std::string_view torch = "torch.permute";
   static constexpr std::string_view formula = "y[i_p(0), i_p(1), ...] = x[i_0, i_1, ...]";
   static constexpr std::string_view onnx = "Transpose";
+  static constexpr compute_class computes = compute_class::movement;
   static constexpr bool cheap = true;
   struct options {
     iteration_space::axes permutation = iteration_space::no_axes;
@@ -120,6 +139,20 @@ struct transpose_op : linear<transpose_op>, rearranges {
       batched.permutation[i + 1] = std::int8_t(o.permutation[i] + 1);
     return batched;
   }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    iteration_space s(1);
+    s.add(in[0].shape);
+    s.along_all(0, 0, in[0].rank());
+    for (int i = 0; i < in[0].rank(); ++i)
+      s.along(s.result(), i, o.as<options>().permutation[std::size_t(i)]);
+    return s;
+  }
+  static constexpr attributes part_options(const attributes& o, const shape&) { return o; }
+  static constexpr attributes direction_options(const attributes& o, int rank, int, unsigned) {
+    auto a = o.as<options>();
+    iteration_space::append(a.permutation, std::int8_t(rank));
+    return a;
+  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
@@ -137,8 +170,16 @@ struct cast_op : linear<cast_op> {
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {dtype(o.as<options>().element), in[0].shape};
   }
+  static constexpr unsigned zero_where = 1;
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
+    return pointwise_space(in[0].shape, 1);
+  }
+  static constexpr attributes part_options(const attributes& o, const shape&) { return o; }
+  static constexpr attributes direction_options(const attributes& o, int, int, unsigned) {
+    return o;
+  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
@@ -259,6 +300,40 @@ constexpr var cast(operand x, dtype to) {
 
 // ---- rules
 
+/// Runs of axes whose products of extents agree hold the same elements. Within such a run the loops
+/// are the finest cut of both: each axis is a number whose digits are some of the loops' places.
+/// Where the extents do not divide each other the run is one loop that neither side can name.
+constexpr iteration_space reshape_op::space(span<const tensor_type> in, const attributes& o) {
+  const shape from = in[0].shape, to = o.as<options>().shape;
+  iteration_space s(1);
+  // From the last axis to the first: `x` and `y` elements of the axes at hand are still uncut.
+  int i = from.rank, j = to.rank;
+  std::int64_t x = 1, y = 1, step_x = 1, step_y = 1;
+  while (i > 0 || j > 0 || x > 1 || y > 1) {
+    if (x == 1 && y == 1 && i > 0 && j > 0 && from[i - 1] == 1 && to[j - 1] == 1) {
+      // Axes of one element that stand opposite each other have a loop, as all others have.
+      const int f = s.add(1);
+      s.along(0, --i, f);
+      s.along(s.result(), --j, f);
+      continue;
+    }
+    while (x == 1 && i > 0) x = from[--i], step_x = 1;
+    while (y == 1 && j > 0) y = to[--j], step_y = 1;
+    const std::int64_t least = std::min(x, y);
+    if (least == 0 || x % least || y % least) {
+      // An empty tensor, or extents as 6 and 4: what is left is read and written as a whole.
+      s.add(from.size(0, i) * x, true);
+      break;
+    }
+    if (least == 1 && x == y) break;
+    const int f = s.add(least);
+    s.along(0, i, f, int(step_x));
+    s.along(s.result(), j, f, int(step_y));
+    step_x *= least, step_y *= least;
+    x /= least, y /= least;
+  }
+  return s;
+}
 constexpr var reshape_op::transpose(node_ref n, int, var dy) {
   return reshape(dy, n.operand(0).shape());
 }

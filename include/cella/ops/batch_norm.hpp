@@ -20,6 +20,20 @@ constexpr var along_channels(var v, const shape& full) {
 constexpr var sum_to_channels(var v) {
   return sum_axes(v, all_but_channels(v.rank()), std::source_location::current());
 }
+/// The first `images` operands and the first result are images, the others hold a number for each
+/// channel. The statistics need all elements of a channel.
+constexpr iteration_space batch_norm_space(const shape& s, int operands, int images) {
+  iteration_space space{std::size_t(operands)};
+  space.add(s);
+  for (int d = 0; d < s.rank; ++d) space.factors[std::size_t(d)].whole = d != 1;
+  for (int t = 0; t < operands + 3; ++t) {
+    if (t < images || t == operands)
+      space.along_all(t, 0, s.rank);
+    else
+      space.along(t, 0, 1);
+  }
+  return space;
+}
 /// Calls f(element, channel) for each element.
 template <class F>
 void for_each_channel(const shape& s, F f) {
@@ -36,12 +50,16 @@ struct batch_norm_op : opaque<batch_norm_op>, computed_in_single {
   static constexpr std::string_view formula =
       "y = (x - mean) / sqrt(variance + epsilon) gamma + beta by channel, with mean and variance";
   static constexpr compute_class computes = compute_class::normalization;
+  static constexpr int operations_per_point = 6;
   using options = batch_norm_options;
   static constexpr int results(span<const tensor_type> in, const attributes&,
                                span<tensor_type> out) {
     out[0] = in[0];
     out[1] = out[2] = in[1];
     return 3;
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
+    return detail::batch_norm_space(in[0].shape, 3, 1);
   }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
@@ -52,12 +70,16 @@ struct batch_norm_gradient_op : opaque<batch_norm_gradient_op>, computed_in_sing
   static constexpr std::string_view name = "batch_norm_gradient";
   static constexpr std::string_view formula = "dx, dgamma, dbeta of batch_norm";
   static constexpr compute_class computes = compute_class::normalization;
+  static constexpr int operations_per_point = 10;
   using options = batch_norm_options;
   static constexpr int results(span<const tensor_type> in, const attributes&,
                                span<tensor_type> out) {
     out[0] = in[0];
     out[1] = out[2] = in[2];
     return 3;
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
+    return detail::batch_norm_space(in[0].shape, 5, 2);
   }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);

@@ -26,16 +26,16 @@ constexpr tensor_type without_axes(const tensor_type& t, unsigned axes) {
   return r;
 }
 
-/// Every factor of the operand; the result walks the kept ones.
-constexpr iteration_space reduction_space(const tensor_type& t, unsigned axes) {
-  iteration_space s;
-  s.factors = t.rank();
-  std::size_t kept = 0;
+/// Every axis of the operand is a factor; the result walks the kept ones.
+constexpr iteration_space reduction_space(const tensor_type& t, unsigned axes, combination over) {
+  iteration_space s(1);
+  s.add(t.shape);
+  s.along_all(0, 0, t.rank());
+  int kept = 0;
   for (int i = 0; i < t.rank(); ++i) {
-    s.extents[std::size_t(i)] = t[i];
-    s.operands[0][std::size_t(i)] = std::int8_t(i);
-    if (!(axes >> i & 1)) s.result[kept++] = std::int8_t(i);
+    if (!(axes >> i & 1)) s.along(s.result(), kept++, i);
   }
+  s.over = over;
   return s;
 }
 
@@ -69,6 +69,7 @@ struct broadcast_op : linear<broadcast_op>, rearranges {
   static constexpr std::string_view torch = "Tensor.expand";
   static constexpr std::string_view formula = "x repeated along axes that it lacks";
   static constexpr std::string_view onnx = "Expand";
+  static constexpr compute_class computes = compute_class::movement;
   static constexpr bool cheap = true;
   struct options {
     cella::shape shape{};
@@ -89,20 +90,29 @@ struct broadcast_op : linear<broadcast_op>, rearranges {
   }
   static constexpr iteration_space space(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
-    iteration_space s;
-    s.factors = a.shape.rank;
-    for (int i = 0; i < a.shape.rank; ++i) {
-      s.extents[std::size_t(i)] = a.shape[i];
-      s.result[std::size_t(i)] = std::int8_t(i);
-    }
-    s.operands[0] = a.axes;
+    iteration_space s(1);
+    s.add(a.shape);
+    for (int i = 0; i < a.shape.rank && a.axes[std::size_t(i)] >= 0; ++i)
+      s.along(0, i, a.axes[std::size_t(i)]);
+    s.along_all(s.result(), 0, a.shape.rank);
     return s;
+  }
+  static constexpr attributes part_options(const attributes& o, const shape& part) {
+    auto a = o.as<options>();
+    a.shape = part;
+    return a;
+  }
+  static constexpr attributes direction_options(const attributes& o, int rank, int size, unsigned) {
+    auto a = o.as<options>();
+    a.shape.push_back(size);
+    iteration_space::append(a.axes, std::int8_t(rank));
+    return a;
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Sum over axes. Its transpose repeats the cotangent along them.
-struct sum_op : linear<sum_op> {
+struct sum_op : linear<sum_op>, keeps_zero {
   static constexpr std::string_view name = "sum";
   static constexpr std::string_view numpy = "np.sum";
   static constexpr std::string_view torch = "torch.sum";
@@ -114,16 +124,22 @@ struct sum_op : linear<sum_op> {
     return detail::without_axes(in[0], o.as<options>().axes);
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return detail::reduction_space(in[0], o.as<options>().axes);
+    return detail::reduction_space(in[0], o.as<options>().axes, combination::sum);
   }
   static constexpr var transpose(node_ref n, int, var dy) {
-    const tensor_type x = n.operand(0).type();
-    const auto s = space({&x, 1}, n.b->g.nodes[std::size_t(n.id)].attributes);
-    return emit<broadcast_op>(broadcast_op::options{x.shape, s.result},
-                              std::source_location::current(), dy);
+    broadcast_op::options o{n.operand(0).shape(), iteration_space::no_axes};
+    int kept = 0;
+    for (int i = 0; i < o.shape.rank; ++i) {
+      if (!(n.as<options>().axes >> i & 1)) o.axes[std::size_t(kept++)] = std::int8_t(i);
+    }
+    return emit<broadcast_op>(o, std::source_location::current(), dy);
   }
   static constexpr attributes batch_options(node_ref n, int, unsigned) {
     return options{n.as<options>().axes << 1};
+  }
+  static constexpr attributes part_options(const attributes& o, const shape&) { return o; }
+  static constexpr attributes direction_options(const attributes& o, int, int, unsigned) {
+    return o;
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, 0, out[0],

@@ -40,19 +40,43 @@ struct convolution_options {
 };
 
 namespace detail {
-/// Factors: 0 image, 1 filter, 2 row, 3 column of the result, 4 channel, 5 and 6 filter taps. Image
-/// rows and columns walk along the result's (with a halo of taps).
-constexpr iteration_space convolution_space(const tensor_type& image, const tensor_type& filter,
-                                            const tensor_type& result, int role) {
-  iteration_space s;
-  s.factors = 7;
-  s.extents = {image[0], filter[0], result[2], result[3], filter[1], filter[2], filter[3]};
-  const iteration_space::axes x{0, 4, 2, 3, -1, -1, -1, -1};
-  const iteration_space::axes w{1, 4, 5, 6, -1, -1, -1, -1};
-  const iteration_space::axes y{0, 1, 2, 3, -1, -1, -1, -1};
-  if (role == 0) s.operands[0] = x, s.operands[1] = w, s.result = y;
-  if (role == 1) s.operands[0] = y, s.operands[1] = w, s.result = x;
-  if (role == 2) s.operands[0] = x, s.operands[1] = y, s.result = w;
+/// The tensors of a convolution by their places among operands and result.
+struct convolution_roles {
+  int image{}, filter{}, result{};
+};
+/// Where along axis `axis` of an image the taps of a window lie, factor `tap`, at positions of
+/// factor `place`.
+constexpr void walk_window(iteration_space& s, const window& o, std::size_t d, int image, int place,
+                           int tap) {
+  s.along(image, int(d) + 2, place, o.stride[d]);
+  s.along(image, int(d) + 2, tap, o.dilation[d]);
+  s.offset(image, int(d) + 2, -o.before[d]);
+}
+/// Factors: image, group, filter of a group, row and column of the result, channel of a group, row
+/// and column of the filter's taps. Without groups there is no factor for them.
+constexpr iteration_space convolution_space(const tensor_type& filter, const tensor_type& result,
+                                            const window& o, convolution_roles t) {
+  iteration_space s(2);
+  const int n = s.add(result[0]);
+  const int g = o.groups > 1 ? s.add(o.groups) : iteration_space::none;
+  const int f = s.add(filter[0] / o.groups);
+  const int y = s.add(result[2]), x = s.add(result[3]);
+  const int c = s.add(filter[1]);
+  const int p = s.add(filter[2]), q = s.add(filter[3]);
+  s.along(t.image, 0, n);
+  s.along(t.image, 1, g, filter[1]);
+  s.along(t.image, 1, c);
+  walk_window(s, o, 0, t.image, y, p);
+  walk_window(s, o, 1, t.image, x, q);
+  for (int tensor : {t.filter, t.result}) {
+    const int axis = tensor == t.filter ? 0 : 1;
+    s.along(tensor, axis, g, filter[0] / o.groups);
+    s.along(tensor, axis, f);
+  }
+  s.along_all(t.filter, c, 3, 1);
+  s.along(t.result, 0, n);
+  s.along_all(t.result, y, 2, 2);
+  s.over = combination::sum;
   return s;
 }
 /// Calls f(image element, filter element, result element) for every product.
@@ -77,7 +101,7 @@ struct convolution_op : bilinear<convolution_op>, computed_in_single {
              w.positions(in[0][3], in[1][3], 1)}};
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return detail::convolution_space(in[0], in[1], infer(in, o), 0);
+    return detail::convolution_space(in[1], infer(in, o), o.as<options>().window, {0, 1, 2});
   }
   static constexpr var transpose(node_ref n, int i, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
@@ -98,7 +122,7 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, 
     return {in[0].element, {in[0][0], in[1][1] * a.window.groups, a.extents[0], a.extents[1]}};
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return detail::convolution_space(infer(in, o), in[1], in[0], 1);
+    return detail::convolution_space(in[1], in[0], o.as<options>().window, {2, 1, 0});
   }
   static constexpr var transpose(node_ref n, int i, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
@@ -118,7 +142,7 @@ struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op>
     return {in[0].element, {in[1][1], in[0][1] / a.window.groups, a.extents[0], a.extents[1]}};
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return detail::convolution_space(in[0], infer(in, o), in[1], 2);
+    return detail::convolution_space(infer(in, o), in[1], o.as<options>().window, {0, 2, 1});
   }
   static constexpr var transpose(node_ref n, int i, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);

@@ -52,6 +52,9 @@ struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op>, computed_in
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
+  }
   static constexpr var transpose(node_ref n, int, var dy) {
     auto o = n.as<options>();
     o.reverse = !o.reverse;
@@ -78,12 +81,16 @@ struct linear_recurrence_op : opaque<linear_recurrence_op>,
   static constexpr std::string_view name = "linear_recurrence";
   static constexpr std::string_view formula = "y_i = a_i y_(i-1) + x_i along an axis";
   static constexpr compute_class computes = compute_class::sequential;
+  static constexpr int operations_per_point = 2;
   struct options {
     std::int32_t axis{};
     std::int32_t reverse{};
   };
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return pointwise_but_along(o.as<options>().axis, in[0].shape, 2);
   }
   /// dx = g and da[k] = g[k] h[k-1], where g[k] = a[k+1] g[k+1] + dh[k].
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char> needed, span<var> dx) {

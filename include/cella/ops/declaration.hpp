@@ -51,7 +51,7 @@ constexpr auto apply_scalar(const attributes& options, T x, T y, T z) {
 /// and so not at all, if the operation has it in whatever form.
 struct rule_names {
   int apply, compute, infer, results, partial, transpose, vjp, space, batch, batch_options,
-      validate;
+      part_options, direction_options, validate;
 };
 template <class Op>
 struct rule_probe : Op, rule_names {};
@@ -94,6 +94,24 @@ constexpr std::string_view fault_of_rules(const op_info& i, bool not_differentia
                    : "";
 }
 
+/// Floating-point operations at each point, where the struct does not say: a multiplication and an
+/// addition of contractions and convolutions, none of what moves elements.
+constexpr int default_operations(const op_info& i) {
+  if (i.kind == op_kind::bilinear) return 2;
+  switch (i.computes) {
+    case compute_class::pointwise:
+      return i.pointwise && !i.traits.alias;
+    case compute_class::source:
+    case compute_class::movement:
+    case compute_class::indexed:
+    case compute_class::random:
+    case compute_class::control:
+      return 0;
+    default:
+      return 1;
+  }
+}
+
 /// What an operation's struct says, and what is wrong with it: empty if nothing is.
 struct declaration {
   op_info info;
@@ -112,12 +130,17 @@ constexpr declaration declare() {
               .rearranges = std::is_base_of_v<rearranges, Op>,
               .foldable = std::is_base_of_v<foldable, Op>,
               .commutative = std::is_base_of_v<commutative, Op>,
-              .keeps_zero = std::is_base_of_v<keeps_zero, Op>,
               .monotone = std::is_base_of_v<monotone, Op>,
               .impure = std::is_base_of_v<impure, Op>,
               .computed_in_single = std::is_base_of_v<computed_in_single, Op>};
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
   if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
+  if constexpr (requires { Op::zero_where; })
+    i.zero_where = Op::zero_where;
+  else if (i.kind == op_kind::bilinear)
+    i.zero_where = i.linear_in;
+  if (i.zero_where == 0 && (std::is_base_of_v<keeps_zero, Op> || i.traits.rearranges))
+    i.zero_of = i.linear_in ? i.linear_in : ~0u;
   if constexpr (requires { Op::formula; }) i.formula = Op::formula;
   if constexpr (requires { Op::onnx; }) i.onnx = Op::onnx;
   if constexpr (requires { Op::numpy; }) i.numpy = Op::numpy;
@@ -138,6 +161,10 @@ constexpr declaration declare() {
   CELLA_RULE(space, "iteration_space space(span<const tensor_type> in, const attributes& options)");
   CELLA_RULE(batch_options, "attributes batch_options(node_ref n, int size, unsigned batched)");
   CELLA_RULE(batch, "void batch(node_ref n, span<const var> in, unsigned batched, span<var> out)");
+  CELLA_RULE(part_options, "attributes part_options(const attributes& options, const shape& part)");
+  CELLA_RULE(direction_options,
+             "attributes direction_options(const attributes& options, int rank, int size, unsigned "
+             "marked)");
   CELLA_RULE(validate, "text validate(const graph& g, node_id n)");
   CELLA_RULE(compute,
              "void compute(const attributes& options, span<const tensor_ref> in, "
@@ -166,6 +193,10 @@ constexpr declaration declare() {
       }
     }
   }
+  if constexpr (requires { Op::operations_per_point; })
+    i.operations_per_point = Op::operations_per_point;
+  else
+    i.operations_per_point = default_operations(i);
   if (d.wrong.empty()) d.wrong = fault_of_rules(i, std::is_base_of_v<not_differentiable, Op>);
   return d;
 }

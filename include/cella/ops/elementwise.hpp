@@ -85,7 +85,7 @@ constexpr var binary(operand x, operand y, const attributes& options = {}) {
 
 // ---- arithmetic
 
-struct add_op : elementwise<add_op>, foldable, commutative {
+struct add_op : elementwise<add_op>, keeps_zero, foldable, commutative {
   static constexpr std::string_view name = "add";
   static constexpr std::string_view numpy = "np.add";
   static constexpr std::string_view torch = "torch.add";
@@ -95,7 +95,7 @@ struct add_op : elementwise<add_op>, foldable, commutative {
   static constexpr auto apply(auto x, auto y) { return x + y; }
   static constexpr var partial(node_ref, int) { return one_partial; }
 };
-struct sub_op : elementwise<sub_op>, foldable {
+struct sub_op : elementwise<sub_op>, keeps_zero, foldable {
   static constexpr std::string_view name = "sub";
   static constexpr std::string_view numpy = "np.subtract";
   static constexpr std::string_view torch = "torch.sub";
@@ -112,6 +112,7 @@ struct mul_op : elementwise<mul_op>, foldable, commutative {
   static constexpr std::string_view formula = "y = a b";
   static constexpr std::string_view onnx = "Mul";
   static constexpr bool integral = true;
+  static constexpr unsigned zero_where = 0b11;
   static constexpr auto apply(auto x, auto y) { return x * y; }
   static constexpr var partial(node_ref n, int i) { return n.operand(1 - i); }
 };
@@ -123,6 +124,7 @@ struct div_op : elementwise<div_op>, foldable {
   static constexpr std::string_view formula = "y = a / b";
   static constexpr std::string_view onnx = "Div";
   static constexpr bool integral = true;
+  static constexpr unsigned zero_where = 0b01;
   static constexpr auto apply(auto x, auto y) {
     if constexpr (std::is_integral_v<decltype(x)>)
       return y == 0 ? 0 : y == -1 ? decltype(x)(0u - std::make_unsigned_t<decltype(x)>(x)) : x / y;
@@ -131,7 +133,7 @@ struct div_op : elementwise<div_op>, foldable {
   }
   static constexpr var partial(node_ref n, int i);
 };
-struct neg_op : elementwise<neg_op>, foldable {
+struct neg_op : elementwise<neg_op>, keeps_zero, foldable {
   static constexpr std::string_view name = "neg";
   static constexpr std::string_view numpy = "np.negative";
   static constexpr std::string_view torch = "torch.neg";
@@ -191,7 +193,7 @@ constexpr var div_op::partial(node_ref n, int i) {
 }
 
 /// Passes its operand through; every transform hands its function such a fresh node.
-struct identity_op : elementwise<identity_op>, alias_of_operand {
+struct identity_op : elementwise<identity_op>, keeps_zero, alias_of_operand {
   static constexpr std::string_view name = "identity";
   static constexpr std::string_view numpy = "np.copy";
   static constexpr std::string_view torch = "torch.clone";
@@ -222,7 +224,7 @@ struct equal_op : predicate<equal_op>, foldable, commutative {
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x == y; }
 };
-struct not_equal_op : predicate<not_equal_op>, foldable, commutative {
+struct not_equal_op : predicate<not_equal_op>, keeps_zero, foldable, commutative {
   static constexpr std::string_view name = "not_equal";
   static constexpr std::string_view numpy = "np.not_equal";
   static constexpr std::string_view torch = "torch.ne";
@@ -231,7 +233,7 @@ struct not_equal_op : predicate<not_equal_op>, foldable, commutative {
   // Not x != y: in AVX-512 xsimd's is false for NaN.
   static constexpr auto apply(auto x, auto y) { return !(x == y); }
 };
-struct less_op : predicate<less_op>, foldable {
+struct less_op : predicate<less_op>, keeps_zero, foldable {
   static constexpr std::string_view name = "less";
   static constexpr std::string_view numpy = "np.less";
   static constexpr std::string_view torch = "torch.lt";
@@ -249,7 +251,7 @@ struct less_equal_op : predicate<less_equal_op>, foldable {
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x <= y; }
 };
-struct greater_op : predicate<greater_op>, foldable {
+struct greater_op : predicate<greater_op>, keeps_zero, foldable {
   static constexpr std::string_view name = "greater";
   static constexpr std::string_view numpy = "np.greater";
   static constexpr std::string_view torch = "torch.gt";
@@ -312,9 +314,10 @@ struct logical_and_op : predicate<logical_and_op>, foldable, commutative {
   static constexpr std::string_view torch = "torch.logical_and";
   static constexpr std::string_view formula = "y = a and b";
   static constexpr std::string_view onnx = "And";
+  static constexpr unsigned zero_where = 0b11;
   static constexpr auto apply(auto x, auto y) { return detail::truth(x) && detail::truth(y); }
 };
-struct logical_or_op : predicate<logical_or_op>, foldable, commutative {
+struct logical_or_op : predicate<logical_or_op>, keeps_zero, foldable, commutative {
   static constexpr std::string_view name = "logical_or";
   static constexpr std::string_view numpy = "np.logical_or";
   static constexpr std::string_view torch = "torch.logical_or";
@@ -391,7 +394,7 @@ constexpr var select(var condition, operand x, operand y) {
 
 /// The larger of two, NaN if one is; where they are equal each gets half the derivative, as in
 /// PyTorch.
-struct maximum_op : elementwise<maximum_op>, foldable {
+struct maximum_op : elementwise<maximum_op>, keeps_zero, foldable {
   static constexpr std::string_view name = "maximum";
   static constexpr std::string_view numpy = "np.maximum";
   static constexpr std::string_view torch = "torch.maximum";
@@ -405,7 +408,7 @@ struct maximum_op : elementwise<maximum_op>, foldable {
     return select(x > y, 1, select(equal(x, y), full_like(x, 0.5), 0));
   }
 };
-struct minimum_op : elementwise<minimum_op>, foldable {
+struct minimum_op : elementwise<minimum_op>, keeps_zero, foldable {
   static constexpr std::string_view name = "minimum";
   static constexpr std::string_view numpy = "np.minimum";
   static constexpr std::string_view torch = "torch.minimum";

@@ -38,7 +38,7 @@ constexpr var trunc(operand x);
 constexpr var sigmoid(operand x);
 
 /// x^2.  d/dx = 2x
-struct square_op : elementwise<square_op>, foldable {
+struct square_op : elementwise<square_op>, keeps_zero, foldable {
   static constexpr std::string_view name = "square";
   static constexpr std::string_view numpy = "np.square";
   static constexpr std::string_view torch = "torch.square";
@@ -47,7 +47,7 @@ struct square_op : elementwise<square_op>, foldable {
   static constexpr var partial(node_ref n, int) { return 2 * n.operand(0); }
 };
 /// Square root.  d/dx = 1 / (2y)
-struct sqrt_op : elementwise<sqrt_op> {
+struct sqrt_op : elementwise<sqrt_op>, keeps_zero {
   static constexpr std::string_view name = "sqrt";
   static constexpr std::string_view numpy = "np.sqrt";
   static constexpr std::string_view torch = "torch.sqrt";
@@ -84,7 +84,7 @@ struct exp_op : elementwise<exp_op>, monotone {
   static constexpr var partial(node_ref n, int) { return n.output(); }
 };
 /// e^x - 1, exact near 0.  d/dx = y + 1
-struct expm1_op : elementwise<expm1_op> {
+struct expm1_op : elementwise<expm1_op>, keeps_zero {
   static constexpr std::string_view name = "expm1";
   static constexpr std::string_view numpy = "np.expm1";
   static constexpr std::string_view torch = "torch.expm1";
@@ -109,7 +109,7 @@ struct log_op : elementwise<log_op> {
   static constexpr var partial(node_ref n, int) { return 1 / n.operand(0); }
 };
 /// log(1 + x), exact near 0.  d/dx = 1 / (1 + x)
-struct log1p_op : elementwise<log1p_op> {
+struct log1p_op : elementwise<log1p_op>, keeps_zero {
   static constexpr std::string_view name = "log1p";
   static constexpr std::string_view numpy = "np.log1p";
   static constexpr std::string_view torch = "torch.log1p";
@@ -133,7 +133,7 @@ struct log2_op : elementwise<log2_op> {
   static constexpr var partial(node_ref n, int) { return (1 / std::numbers::ln2) / n.operand(0); }
 };
 /// Sine.  d/dx = cos x
-struct sin_op : elementwise<sin_op> {
+struct sin_op : elementwise<sin_op>, keeps_zero {
   static constexpr std::string_view name = "sin";
   static constexpr std::string_view numpy = "np.sin";
   static constexpr std::string_view torch = "torch.sin";
@@ -159,7 +159,7 @@ struct cos_op : elementwise<cos_op> {
   static constexpr var partial(node_ref n, int) { return -sin(n.operand(0)); }
 };
 /// Tangent.  d/dx = 1 + y^2
-struct tan_op : elementwise<tan_op> {
+struct tan_op : elementwise<tan_op>, keeps_zero {
   static constexpr std::string_view name = "tan";
   static constexpr std::string_view numpy = "np.tan";
   static constexpr std::string_view torch = "torch.tan";
@@ -172,7 +172,7 @@ struct tan_op : elementwise<tan_op> {
   static constexpr var partial(node_ref n, int) { return 1 + square(n.output()); }
 };
 /// Arc sine.  d/dx = 1 / sqrt(1 - x^2)
-struct asin_op : elementwise<asin_op> {
+struct asin_op : elementwise<asin_op>, keeps_zero {
   static constexpr std::string_view name = "asin";
   static constexpr std::string_view numpy = "np.arcsin";
   static constexpr std::string_view torch = "torch.asin";
@@ -198,7 +198,7 @@ struct acos_op : elementwise<acos_op> {
   static constexpr var partial(node_ref n, int) { return -1 / sqrt(1 - square(n.operand(0))); }
 };
 /// Arc tangent.  d/dx = 1 / (1 + x^2)
-struct atan_op : elementwise<atan_op> {
+struct atan_op : elementwise<atan_op>, keeps_zero {
   static constexpr std::string_view name = "atan";
   static constexpr std::string_view numpy = "np.arctan";
   static constexpr std::string_view torch = "torch.atan";
@@ -211,7 +211,7 @@ struct atan_op : elementwise<atan_op> {
   static constexpr var partial(node_ref n, int) { return 1 / (1 + square(n.operand(0))); }
 };
 /// Hyperbolic sine.  d/dx = cosh x
-struct sinh_op : elementwise<sinh_op> {
+struct sinh_op : elementwise<sinh_op>, keeps_zero {
   static constexpr std::string_view name = "sinh";
   static constexpr std::string_view numpy = "np.sinh";
   static constexpr std::string_view torch = "torch.sinh";
@@ -237,7 +237,7 @@ struct cosh_op : elementwise<cosh_op> {
   static constexpr var partial(node_ref n, int) { return sinh(n.operand(0)); }
 };
 /// Hyperbolic tangent.  d/dx = 1 - y^2
-struct tanh_op : elementwise<tanh_op>, monotone {
+struct tanh_op : elementwise<tanh_op>, keeps_zero, monotone {
   static constexpr std::string_view name = "tanh";
   static constexpr std::string_view numpy = "np.tanh";
   static constexpr std::string_view torch = "torch.tanh";
@@ -250,7 +250,7 @@ struct tanh_op : elementwise<tanh_op>, monotone {
   static constexpr var partial(node_ref n, int) { return 1 - square(n.output()); }
 };
 /// d/dx = 1 / sqrt(x^2 + 1)
-struct asinh_op : elementwise<asinh_op> {
+struct asinh_op : elementwise<asinh_op>, keeps_zero {
   static constexpr std::string_view name = "asinh";
   static constexpr std::string_view numpy = "np.arcsinh";
   static constexpr std::string_view torch = "torch.asinh";
@@ -276,7 +276,7 @@ struct acosh_op : elementwise<acosh_op> {
   static constexpr var partial(node_ref n, int) { return 1 / sqrt(square(n.operand(0)) - 1); }
 };
 /// d/dx = 1 / (1 - x^2)
-struct atanh_op : elementwise<atanh_op> {
+struct atanh_op : elementwise<atanh_op>, keeps_zero {
   static constexpr std::string_view name = "atanh";
   static constexpr std::string_view numpy = "np.arctanh";
   static constexpr std::string_view torch = "torch.atanh";
@@ -289,7 +289,7 @@ struct atanh_op : elementwise<atanh_op> {
   static constexpr var partial(node_ref n, int) { return 1 / (1 - square(n.operand(0))); }
 };
 /// Error function.  d/dx = 2 / sqrt(pi) e^(-x^2)
-struct erf_op : elementwise<erf_op> {
+struct erf_op : elementwise<erf_op>, keeps_zero {
   static constexpr std::string_view name = "erf";
   static constexpr std::string_view numpy = "scipy.special.erf";
   static constexpr std::string_view torch = "torch.erf";
@@ -318,7 +318,7 @@ struct erfc_op : elementwise<erfc_op> {
   }
 };
 /// |x|; the derivative at 0 is 0.
-struct abs_op : elementwise<abs_op> {
+struct abs_op : elementwise<abs_op>, keeps_zero {
   static constexpr std::string_view name = "abs";
   static constexpr std::string_view numpy = "np.abs";
   static constexpr std::string_view torch = "torch.abs";
@@ -331,7 +331,7 @@ struct abs_op : elementwise<abs_op> {
   static constexpr var partial(node_ref n, int) { return sign(n.operand(0)); }
 };
 /// -1, 0 or 1.  Derivative zero.
-struct sign_op : elementwise<sign_op>, zero_derivative {
+struct sign_op : elementwise<sign_op>, keeps_zero, zero_derivative {
   static constexpr std::string_view name = "sign";
   static constexpr std::string_view numpy = "np.sign";
   static constexpr std::string_view torch = "torch.sign";

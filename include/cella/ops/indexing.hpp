@@ -13,6 +13,32 @@ struct indexing_options {
   std::int32_t extent{};   ///< of the table along the axis, where the operands do not tell
   std::int32_t indices{};  ///< rank of the indices, where the operands do not tell
 };
+/// The loops over the rows that indices of `rank` axes, operand 1, name along an axis of tensor
+/// `table`: tensor `rows`, of shape `s`, has one for each index.
+constexpr iteration_space rows_space(const shape& s, int axis, int rank, int table, int rows) {
+  iteration_space space(2);
+  space.add(s);
+  space.along_all(rows, 0, s.rank);
+  space.along_all(1, axis, rank);
+  space.by_data(table, axis);
+  for (int d = 0; d < s.rank; ++d) {
+    if (d < axis || d >= axis + rank) space.along(table, d < axis ? d : d - rank + 1, d);
+  }
+  return space;
+}
+/// The loops over elements, each of which has an index of its own along an axis of tensor `table`.
+constexpr iteration_space picked_space(const shape& s, int axis, int table, int picked) {
+  iteration_space space(2);
+  space.add(s);
+  space.along_all(picked, 0, s.rank);
+  space.along_all(1, 0, s.rank);
+  space.by_data(table, axis);
+  for (int d = 0; d < s.rank; ++d) {
+    if (d != axis) space.along(table, d, d);
+  }
+  return space;
+}
+
 }  // namespace detail
 
 /// 1 where the index equals the position along a new last axis, else 0.
@@ -31,6 +57,13 @@ struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
     tensor_type t{dtype(a.element), in[0].shape};
     t.shape.push_back(a.depth);
     return t;
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    iteration_space s(1);
+    s.add(infer(in, o).shape);
+    s.along_all(0, 0, in[0].rank());
+    s.along_all(s.result(), 0, in[0].rank() + 1);
+    return s;
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
@@ -52,6 +85,9 @@ struct gather_op : linear<gather_op> {
     for (int i = 0; i < in[1].rank(); ++i) t.shape.insert(axis + i, in[1][i]);
     return t;
   }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return detail::rows_space(infer(in, o).shape, o.as<options>().axis, in[1].rank(), 0, 2);
+  }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
@@ -64,6 +100,7 @@ struct scatter_op : linear<scatter_op>, computed_in_single {
   static constexpr std::string_view torch = "Tensor.index_add_";
   static constexpr std::string_view formula = "zeros, to which rows are added at their indices";
   static constexpr compute_class computes = compute_class::indexed;
+  static constexpr int operations_per_point = 1;
   using options = detail::indexing_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
@@ -71,6 +108,11 @@ struct scatter_op : linear<scatter_op>, computed_in_single {
     for (int i = 0; i < a.indices; ++i) t.shape.erase(a.axis);
     t.shape.insert(a.axis, a.extent);
     return t;
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    auto s = detail::rows_space(in[0].shape, o.as<options>().axis, in[1].rank(), 2, 0);
+    s.over = combination::sum;
+    return s;
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
@@ -90,6 +132,9 @@ struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gathe
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, in[1].shape};
   }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return detail::picked_space(in[1].shape, o.as<options>().axis, 0, 2);
+  }
   static constexpr var transpose(node_ref n, int, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
@@ -101,12 +146,18 @@ struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single {
   static constexpr std::string_view torch = "Tensor.scatter_add_";
   static constexpr std::string_view formula = "zeros, to which elements are added at their indices";
   static constexpr compute_class computes = compute_class::indexed;
+  static constexpr int operations_per_point = 1;
   struct options {
     cella::shape shape{};
     std::int32_t axis{};
   };
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    auto s = detail::picked_space(in[1].shape, o.as<options>().axis, 2, 0);
+    s.over = combination::sum;
+    return s;
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int size, unsigned) {

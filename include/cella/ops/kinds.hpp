@@ -20,6 +20,13 @@ struct elementwise {
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
+    return pointwise_space(in[0].shape, in.size());
+  }
+  static constexpr attributes part_options(const attributes& o, const shape&) { return o; }
+  static constexpr attributes direction_options(const attributes& o, int, int, unsigned) {
+    return o;
+  }
 };
 
 /// Base of operations that are linear in the operands of `linear_in`. `Op` gives `name`, `infer`,
@@ -27,7 +34,7 @@ struct elementwise {
 template <class Op>
 struct linear {
   static constexpr op_kind kind = op_kind::linear;
-  static constexpr compute_class computes = compute_class::movement;
+  static constexpr compute_class computes = compute_class::other;
   static constexpr unsigned linear_in = 1;
 };
 
@@ -83,8 +90,9 @@ struct foldable {};
 /// f(x, y) = f(y, x), bit for bit. `maximum` is not: it returns its second operand when the
 /// comparison fails, NaN included.
 struct commutative {};
-/// The result is 0 if all operands are 0 that the operation is linear in. `gather` is not: it reads
-/// NaN where an index is wrong.
+/// The result is 0 where all operands are; those of indices and conditions do not count. `gather` is
+/// not: it reads NaN where an index is wrong. Operations that have an operand whose zeros alone make
+/// zeros say which (`zero_where`, one bit each); what a zero multiplies counts as zero.
 struct keeps_zero {};
 /// f(x) never falls as x grows, and has the same derivative wherever it has the same value: f of
 /// the largest element is the largest f, and either element may have its gradient.

@@ -23,23 +23,35 @@ struct matmul_op : bilinear<matmul_op> {
   };
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     const auto x = o.as<options>();
-    iteration_space s;
-    s.operands = {x.a, x.b, iteration_space::no_axes};
-    s.result = x.result;
-    for (std::size_t k = 0; k < 2; ++k) {
-      for (int d = 0; d < in[k].rank(); ++d) {
-        const int f = s.operands[k][std::size_t(d)];
-        s.extents[std::size_t(f)] = in[k][d];
-        if (f >= s.factors) s.factors = f + 1;
+    iteration_space s(2);
+    auto walk = [&](int tensor, const iteration_space::axes& axes) {
+      for (int d = 0; d < max_rank && axes[std::size_t(d)] >= 0; ++d) {
+        const auto f = std::size_t(axes[std::size_t(d)]);
+        if (f >= s.factors.size()) s.factors.resize(f + 1);
+        if (tensor < 2) s.factors[f].extent = in[std::size_t(tensor)][d];
+        s.along(tensor, d, int(f));
       }
-    }
+    };
+    walk(0, x.a);
+    walk(1, x.b);
+    walk(2, x.result);
+    s.over = combination::sum;
     return s;
   }
+  static constexpr attributes part_options(const attributes& o, const shape&) { return o; }
+  static constexpr attributes direction_options(const attributes& o, int, int, unsigned marked) {
+    return with_trailing_factor(o.as<options>(), marked & 1, marked & 2, true);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
-    const iteration_space s = space(in, o);
+    const auto x = o.as<options>();
+    std::array<int, 2 * max_rank> extent{};
+    for (std::size_t d = 0; d < std::size_t(in[0].rank()); ++d)
+      extent[std::size_t(x.a[d])] = in[0][int(d)];
+    for (std::size_t d = 0; d < std::size_t(in[1].rank()); ++d)
+      extent[std::size_t(x.b[d])] = in[1][int(d)];
     tensor_type t{in[0].element, {}};
-    for (std::int8_t f : s.result) {
-      if (f >= 0) t.shape.push_back(int(s.extents[std::size_t(f)]));
+    for (std::int8_t f : x.result) {
+      if (f >= 0) t.shape.push_back(extent[std::size_t(f)]);
     }
     return t;
   }
@@ -202,25 +214,27 @@ inline void matmul_op::compute(const attributes& o, span<const tensor_ref> in,
                                span<const tensor_ref> out) {
   const std::array types{in[0].type, in[1].type};
   const iteration_space s = space(types, o);
-  std::array<std::array<std::int64_t, 12>, 2> step{};  // of each operand along each factor
-  for (std::size_t k = 0; k < 2; ++k) {
-    const auto own = row_major_strides(in[k].type.shape);
-    for (int d = 0; d < in[k].type.rank(); ++d)
-      step[k][std::size_t(s.operands[k][std::size_t(d)])] += own[std::size_t(d)];
+  const auto result = o.as<options>().result;
+  std::array<std::array<std::int64_t, 2 * max_rank>, 2> step{};  // of each operand by factor
+  for (const iteration_space::walk& w : s.walks) {
+    if (w.tensor >= s.operands) continue;
+    const auto x = std::size_t(w.tensor);
+    const auto own = row_major_strides(in[x].type.shape);
+    step[x][std::size_t(w.factor)] += own[std::size_t(w.axis)];
   }
   // Two nested loops, since all the factors together may be more than a tensor has axes.
   multi_index summed{};
   shape inner;
-  for (int f = 0; f < s.factors; ++f) {
-    if (std::find(s.result.begin(), s.result.end(), f) != s.result.end()) continue;
+  for (int f = 0; f < int(s.factors.size()); ++f) {
+    if (s.walks_along(s.result(), f)) continue;
     summed[std::size_t(inner.rank)] = f;
-    inner.push_back(int(s.extents[std::size_t(f)]));
+    inner.push_back(int(s.factors[std::size_t(f)].extent));
   }
   for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
     std::array<std::int64_t, 2> first{};
     for (int d = 0; d < out[0].type.rank(); ++d) {
       for (std::size_t x = 0; x < 2; ++x)
-        first[x] += step[x][std::size_t(s.result[std::size_t(d)])] * i[std::size_t(d)];
+        first[x] += step[x][std::size_t(result[std::size_t(d)])] * i[std::size_t(d)];
     }
     double sum = 0;
     for_each_index(inner, [&](std::int64_t, const multi_index& j) {

@@ -20,6 +20,22 @@ constexpr tensor_type pooled(const tensor_type& x, const pooling_options& o) {
           {x[0], x[1], o.window.positions(x[2], o.kernel[0], 0),
            o.window.positions(x[3], o.kernel[1], 1)}};
 }
+/// Factors: image, channel, row and column of the result, row and column in the window. Of `tensors`
+/// tensors, `operands` of them operands, all but the image have an element for each window.
+constexpr iteration_space pooling_space(const tensor_type& windows, const pooling_options& o,
+                                        int image, int operands, int tensors, combination over) {
+  iteration_space s{std::size_t(operands)};
+  s.add(windows.shape);
+  s.add(o.kernel[0]);
+  s.add(o.kernel[1]);
+  for (int t = 0; t < tensors; ++t) {
+    s.along_all(t, 0, t == image ? 2 : 4);
+    for (std::size_t d = 0; t == image && d < 2; ++d)
+      walk_window(s, o.window, d, t, int(d) + 2, int(d) + 4);
+  }
+  s.over = over;
+  return s;
+}
 /// Calls f(image element, position in the window) for the taps of a pooled element inside the
 /// image.
 template <class F>
@@ -54,6 +70,9 @@ struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op>, c
     out[1].element = dtype::u8;
     return 2;
   }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return detail::pooling_space(detail::pooled(in[0], o.as<options>()), o.as<options>(), 0, 1, 3, combination::maximum);
+  }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
@@ -73,6 +92,9 @@ struct unpool_op : linear<unpool_op>,
     const auto e = o.as<options>().extents;
     return {in[0].element, {in[0][0], in[0][1], e[0], e[1]}};
   }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return detail::pooling_space(in[0], o.as<options>(), 2, 2, 3, combination::sum);
+  }
   static constexpr var transpose(node_ref n, int i, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
@@ -87,6 +109,9 @@ struct pool_gather_op : linear<pool_gather_op>,
   using options = pooling_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, in[1].shape};
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return detail::pooling_space(in[1], o.as<options>(), 0, 2, 3, combination::sum);
   }
   static constexpr var transpose(node_ref n, int i, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
@@ -106,6 +131,9 @@ struct average_pool_op : linear<average_pool_op>,
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return detail::pooled(in[0], o.as<options>());
   }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return detail::pooling_space(infer(in, o), o.as<options>(), 0, 1, 2, combination::sum);
+  }
   static constexpr var transpose(node_ref n, int i, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
@@ -122,6 +150,9 @@ struct average_spread_op : linear<average_spread_op>,
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto e = o.as<options>().extents;
     return {in[0].element, {in[0][0], in[0][1], e[0], e[1]}};
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return detail::pooling_space(in[0], o.as<options>(), 1, 1, 2, combination::sum);
   }
   static constexpr var transpose(node_ref n, int i, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);

@@ -63,6 +63,12 @@ struct print_op : linear<print_op>, impure {
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
+  /// One print for all elements.
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
+    iteration_space s = pointwise_space(in[0].shape, 1);
+    for (iteration_space::factor& f : s.factors) f.whole = true;
+    return s;
+  }
   static constexpr var transpose(node_ref, int, var dy) { return dy; }
   static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {

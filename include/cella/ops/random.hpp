@@ -25,6 +25,16 @@ struct random_key_op : opaque<random_key_op>, zero_derivative {
     if (const int count = a.as<options>().count) t.shape.insert(t.rank() - 1, count);
     return t;
   }
+  /// The last axis is the key, which is read and written as a whole.
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    const shape keys = infer(in, o).shape;
+    iteration_space s(1);
+    s.add(keys);
+    s.factors[std::size_t(keys.rank) - 1].whole = true;
+    s.along_all(0, 0, in[0].rank() - 1);
+    s.along_all(s.result(), 0, keys.rank);
+    return s;
+  }
   static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
@@ -45,6 +55,14 @@ struct random_uniform_op : opaque<random_uniform_op>, zero_derivative {
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
+  }
+  /// One key serves all that its leading axes do not tell apart.
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    iteration_space s(1);
+    s.add(o.as<options>().shape);
+    s.along_all(0, 0, in[0].rank() - 1);
+    s.along_all(s.result(), 0, o.as<options>().shape.rank);
+    return s;
   }
   static constexpr attributes batch_options(node_ref n, int size, unsigned) {
     auto o = n.as<options>();

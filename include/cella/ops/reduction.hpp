@@ -17,7 +17,7 @@ struct folding : opaque<Op>, moves_axes {
     return without_axes(in[0], o.as<options>().axes);
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return reduction_space(in[0], o.as<options>().axes);
+    return reduction_space(in[0], o.as<options>().axes, Op::over);
   }
 };
 
@@ -42,6 +42,12 @@ struct search : opaque<Op>, zero_derivative, moves_axis<Op> {
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {dtype::i64, without_axes(in[0], 1u << o.as<options>().axis).shape};
   }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    const int axis = o.as<options>().axis;
+    iteration_space s = reduction_space(in[0], 1u << axis, combination::none);
+    s.factors[std::size_t(axis)].whole = true;
+    return s;
+  }
 };
 
 }  // namespace detail
@@ -54,6 +60,7 @@ struct max_op : detail::folding<max_op> {
   static constexpr std::string_view formula = "y = the largest x along axes";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceMax";
+  static constexpr combination over = combination::maximum;
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, -std::numeric_limits<double>::infinity(), out[0],
@@ -69,6 +76,7 @@ struct min_op : detail::folding<min_op> {
   static constexpr std::string_view formula = "y = the least x along axes";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceMin";
+  static constexpr combination over = combination::minimum;
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, std::numeric_limits<double>::infinity(), out[0],
@@ -84,6 +92,7 @@ struct prod_op : detail::folding<prod_op>, computed_in_single {
   static constexpr std::string_view formula = "y = product of x along axes";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr std::string_view onnx = "ReduceProd";
+  static constexpr combination over = combination::product;
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, 1, out[0],

@@ -16,6 +16,7 @@ struct slice_op : linear<slice_op>, rearranges {
   static constexpr std::string_view torch = "x[start:stop:step]";
   static constexpr std::string_view formula = "y[i] = x[start + i step]";
   static constexpr std::string_view onnx = "Slice";
+  static constexpr compute_class computes = compute_class::movement;
   struct options {
     cella::shape shape{};
     std::array<std::int32_t, max_rank> start{};
@@ -26,6 +27,26 @@ struct slice_op : linear<slice_op>, rearranges {
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int size, unsigned);
+  static constexpr attributes direction_options(const attributes& o, int, int size, unsigned) {
+    auto a = o.as<options>();
+    a.shape.push_back(size);
+    return a;
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return grid(o.as<options>(), in[0].rank(), o.as<options>().shape, 0, 1);
+  }
+  /// The loops over the elements of a grid: tensor `whole` has it at `start + i step`.
+  static constexpr iteration_space grid(const options& o, int rank, const shape& elements,
+                                        int whole, int part) {
+    iteration_space s(1);
+    s.add(elements);
+    s.along_all(part, 0, rank);
+    for (int d = 0; d < rank; ++d) {
+      s.along(whole, d, d, o.step[std::size_t(d)]);
+      s.offset(whole, d, o.start[std::size_t(d)]);
+    }
+    return s;
+  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
@@ -34,8 +55,17 @@ struct scatter_slice_op : linear<scatter_slice_op>, keeps_zero {
   static constexpr std::string_view name = "scatter_slice";
   static constexpr std::string_view formula = "zeros, but y[start + i step] = x[i]";
   using options = slice_op::options;  // `shape` is the result's
+  static constexpr compute_class computes = compute_class::movement;
   static constexpr attributes batch_options(node_ref n, int size, unsigned batched) {
     return slice_op::batch_options(n, size, batched);
+  }
+  static constexpr attributes direction_options(const attributes& o, int, int size, unsigned) {
+    auto a = o.as<options>();
+    a.shape.push_back(size);
+    return a;
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return slice_op::grid(o.as<options>(), in[0].rank(), in[0].shape, 1, 0);
   }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
@@ -51,6 +81,7 @@ struct concat_op : linear<concat_op>, detail::moves_axis<concat_op>, rearranges,
   static constexpr std::string_view torch = "torch.cat";
   static constexpr std::string_view formula = "operands one behind the other along an axis";
   static constexpr std::string_view onnx = "Concat";
+  static constexpr compute_class computes = compute_class::movement;
   static constexpr unsigned linear_in = ~0u;
   struct options {
     std::int32_t axis{};
@@ -60,6 +91,20 @@ struct concat_op : linear<concat_op>, detail::moves_axis<concat_op>, rearranges,
     const int axis = o.as<options>().axis;
     for (const auto& x : in.subspan(1)) t.shape[axis] += x[axis];
     return t;
+  }
+  /// Each operand has a stretch of the result; the rest of its axis is padding.
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    const int axis = o.as<options>().axis;
+    iteration_space s = pointwise_space(infer(in, o).shape, in.size());
+    int begin = 0;
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      s.offset(int(k), axis, -begin);
+      begin += in[k][axis];
+    }
+    return s;
+  }
+  static constexpr attributes direction_options(const attributes& o, int, int, unsigned) {
+    return o;
   }
   static constexpr var transpose(node_ref n, int operand, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);

@@ -37,10 +37,14 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed
   static constexpr std::string_view torch = "F.softmax";
   static constexpr std::string_view formula = "y = e^x / sum of e^x along an axis";
   static constexpr compute_class computes = compute_class::normalization;
+  static constexpr int operations_per_point = 5;
   static constexpr std::string_view onnx = "Softmax";
   using options = detail::axis_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
   }
   /// dx = y (dy - sum(dy y))
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
@@ -65,10 +69,14 @@ struct log_softmax_op : opaque<log_softmax_op>,
   static constexpr std::string_view torch = "F.log_softmax";
   static constexpr std::string_view formula = "y = x - ln(sum of e^x along an axis)";
   static constexpr compute_class computes = compute_class::normalization;
+  static constexpr int operations_per_point = 5;
   static constexpr std::string_view onnx = "LogSoftmax";
   using options = detail::axis_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
   }
   /// dx = dy - softmax(x) sum(dy)
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
@@ -93,9 +101,19 @@ struct cross_entropy_op : opaque<cross_entropy_op>,
   static constexpr std::string_view torch = "F.cross_entropy(reduction=\"none\")";
   static constexpr std::string_view formula = "y = ln(sum of e^z) - z[label]";
   static constexpr compute_class computes = compute_class::normalization;
+  static constexpr int operations_per_point = 4;
   static constexpr std::string_view onnx = "SoftmaxCrossEntropyLoss";
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, {in[0][0]}};
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
+    iteration_space s(2);
+    s.add(in[0].shape);
+    s.factors[1].whole = true;
+    s.along_all(0, 0, 2);
+    s.along(1, 0, 0);
+    s.along(s.result(), 0, 0);
+    return s;
   }
   /// dx = (softmax(x) - one_hot(label)) dy
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {

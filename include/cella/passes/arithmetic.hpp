@@ -1,15 +1,20 @@
 // What a graph computes, counted in floating-point operations.
 #pragma once
 
-#include <cella/ops/broadcast.hpp>
 #include <cella/ops/control.hpp>
-#include <cella/ops/elementwise.hpp>
 
 namespace cella {
 
-/// Operations that node `id` takes by itself, without its regions: a multiplication and an addition
-/// are two, other elementwise functions and each element of a reduction one, moving data none.
+/// Operations that node `id` takes by itself, without its regions: as many as its operation says for
+/// each point of its loops. A multiplication and an addition are two, other elementwise functions
+/// and each element of a reduction one, moving data none.
 constexpr std::int64_t operations_of_node(const graph& g, node_id id);
+
+/// What a node reads and writes if nothing is fused: of a table only the rows that indices name.
+struct node_bytes {
+  std::int64_t read{}, written{};
+};
+constexpr node_bytes bytes_of_node(const graph& g, node_id id);
 
 /// Operations of region `r` and all regions in it. A loop counts as often as it runs, if that is
 /// known, else once; of two branches both count, recursion once.
@@ -27,23 +32,24 @@ constexpr std::int64_t runs_of_regions(const node& n) {
 
 constexpr std::int64_t operations_of_node(const graph& g, node_id id) {
   const node& n = g.nodes[std::size_t(id)];
-  if (n.result_count || n.operand_count == 0 || n.op == &get_info_of) return 0;
-  const tensor_type first = g.type(g.operand(id, 0));
-  switch (n.op->kind) {
-    case op_kind::bilinear: {
-      if (!n.op->space) return n.type.size();
-      const std::array types{first, g.type(g.operand(id, 1))};
-      return 2 * n.op->space(types, n.attributes).points();
-    }
-    case op_kind::elementwise:
-      return is<identity_op>(n) || is<stop_gradient_op>(n) ? 0 : n.type.size();
-    case op_kind::linear:
-      return is<sum_op>(n) ? first.size() : 0;
-    case op_kind::opaque:
-      return first.size();
-    default:
-      return 0;
+  const int each = n.op->operations_per_point;
+  if (each == 0 || n.op == &get_info_of) return 0;
+  return each * (n.op->pointwise || !n.op->space ? n.type.size() : loops_of(g, id).points());
+}
+
+constexpr node_bytes bytes_of_node(const graph& g, node_id id) {
+  const node& n = g.nodes[std::size_t(id)];
+  node_bytes b;
+  const bool picks = n.op->computes == compute_class::indexed && n.op->space;
+  const auto in = g.operands(id);
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    const tensor_type t = g.type(in[k]);
+    const std::int64_t read = picks ? loops_of(g, id).elements_of(int(k), t) : t.size();
+    b.read += read * std::int64_t(size_of(t.element));
   }
+  for (int k = 0; k < n.result_count; ++k) b.written += g.result_type(id, k).bytes();
+  if (n.result_count == 0) b.written = n.type.bytes();
+  return b;
 }
 
 constexpr std::int64_t operations_of_region(const graph& g, int r) {

@@ -99,9 +99,8 @@ class step_outputs {
       const std::int64_t widths = s.kind == step_kind::attention ? a.width + a.value_width
                                                                  : 3 * a.width + 2 * a.value_width;
       t.flops = 2 * a.batch * a.heads * pairs * widths;
-    } else if (x.op->kind == op_kind::bilinear && x.op->space) {
-      const std::array types{g.type(g.operand(s.anchor, 0)), g.type(g.operand(s.anchor, 1))};
-      t.flops = 2 * x.op->space(types, x.attributes).points();
+    } else if (x.op->kind == op_kind::bilinear) {
+      t.flops = operations_of_node(g, s.anchor);
     } else if (s.kind == step_kind::control) {
       t.flops = operations_of_regions(g, x);
     } else {
@@ -112,12 +111,7 @@ class step_outputs {
       // What a sum is of is among its reads, or computed on the way.
       if (o >= 0 && s.kind != step_kind::reduce) t.bytes += g.type(o).bytes();
     }
-    if (step_traits(s.kind).alone) {
-      // Of a table only the rows are read that the result has.
-      const bool picks = is<gather_op>(x);
-      for (node_id o : g.operands(s.anchor))
-        t.bytes += picks ? std::min(g.type(o).bytes(), x.type.bytes()) : g.type(o).bytes();
-    }
+    if (step_traits(s.kind).alone) t.bytes += bytes_of_node(g, s.anchor).read;
     for (int k = 0; k < t.read_count; ++k) {
       const operand_read& r = t.reads[std::size_t(k)];
       const bool broadcast = c.is_broadcast(r.value);

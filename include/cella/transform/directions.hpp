@@ -3,8 +3,6 @@
 // tangents of a Jacobian; samples have their axis in front (transform/batch.hpp).
 #pragma once
 
-#include <cella/ops/matmul.hpp>
-#include <cella/ops/slicing.hpp>
 #include <cella/transform/batch.hpp>
 #include <optional>
 
@@ -21,38 +19,6 @@ constexpr node_id repeat_trailing(builder& b, node_id x, int size) {
   return b.emit(bound<broadcast_op>(), {x}, o);
 }
 
-/// What an operation is told when the operands in `mask` have one more axis behind the others;
-/// nothing if it cannot have that.
-constexpr std::optional<attributes> trailing_options(const node& n, int size, unsigned mask) {
-  const attributes& a = n.attributes;
-  const auto last = std::int8_t(n.type.rank());
-  if (n.op->pointwise || is<cast_op>(n) || is<sum_op>(n) || is<concat_op>(n)) return a;
-  if (is<reshape_op>(n)) {
-    auto o = a.as<reshape_op::options>();
-    o.shape.push_back(size);
-    return o;
-  }
-  if (is<transpose_op>(n)) {
-    auto o = a.as<transpose_op::options>();
-    iteration_space::append(o.permutation, last);
-    return o;
-  }
-  if (is<broadcast_op>(n)) {
-    auto o = a.as<broadcast_op::options>();
-    o.shape.push_back(size);
-    iteration_space::append(o.axes, last);
-    return o;
-  }
-  if (is<slice_op>(n) || is<scatter_slice_op>(n)) {
-    auto o = a.as<slice_op::options>();
-    o.shape.push_back(size);
-    return o;
-  }
-  if (is<matmul_op>(n))
-    return matmul_op::with_trailing_factor(a.as<matmul_op::options>(), mask & 1, mask & 2, true);
-  return {};
-}
-
 /// Which values of a region depend on the marked inputs; nothing if an operation on them cannot
 /// have a last axis.
 constexpr std::optional<flags> trailing_values(builder& b, int r, const flags& inputs) {
@@ -65,7 +31,7 @@ constexpr std::optional<flags> trailing_values(builder& b, int r, const flags& i
     const node& n = b.g.nodes[std::size_t(nodes[i])];
     if (n.op == &input_info_of) continue;
     for (node_id o : b.g.operands(nodes[i])) marked[i] |= marked[place(o)];
-    if (marked[i] && (n.type.rank() == max_rank || !trailing_options(n, 1, 0))) return {};
+    if (marked[i] && (n.type.rank() == max_rank || !n.op->direction_options)) return {};
   }
   return marked;
 }
@@ -96,7 +62,7 @@ constexpr ids replay_directions(builder& b, int r, const ids& in, const flags& m
           operands[k] = repeat_trailing(b, operands[k], size);
       }
     }
-    value[i] = b.copy(nodes[i], operands, *trailing_options(n, size, mask));
+    value[i] = b.copy(nodes[i], operands, n.op->direction_options(n.attributes, n.type.rank(), size, mask));
   }
   ids out;
   for (node_id n : outputs_of(b, r)) {

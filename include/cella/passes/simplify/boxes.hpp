@@ -3,100 +3,11 @@
 // leaves most of the others out.
 #pragma once
 
-#include <algorithm>
-#include <cella/ops/activation.hpp>
 #include <cella/ops/control.hpp>
-#include <cella/ops/elementwise.hpp>
-#include <cella/ops/matmul.hpp>
-#include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
+#include <cella/passes/simplify/box.hpp>
 
 namespace cella {
-
-/// Elements [first, last) along each axis; or none at all.
-struct box {
-  bool empty = true;
-  int rank{};
-  std::array<std::int32_t, max_rank> first{}, last{};
-
-  static constexpr box whole(const shape& s) {
-    box w;
-    w.empty = s.size() == 0;
-    w.rank = s.rank;
-    for (int d = 0; d < s.rank; ++d) w.last[std::size_t(d)] = s[d];
-    return w;
-  }
-  constexpr shape extents() const {
-    shape s;
-    for (int d = 0; d < rank; ++d) s.push_back(last[std::size_t(d)] - first[std::size_t(d)]);
-    return s;
-  }
-  constexpr std::int64_t size() const { return empty ? 0 : extents().size(); }
-  /// Gives one axis another range.
-  constexpr void set(int axis, std::int32_t from, std::int32_t to) {
-    first[std::size_t(axis)] = from;
-    last[std::size_t(axis)] = to;
-    empty = empty || to <= from;
-  }
-  constexpr box moved(const std::array<std::int32_t, max_rank>& by, int sign) const {
-    box w = *this;
-    for (int d = 0; d < rank; ++d)
-      w.set(d, first[std::size_t(d)] + sign * by[std::size_t(d)],
-            last[std::size_t(d)] + sign * by[std::size_t(d)]);
-    return w;
-  }
-  /// With one more leading axis of so many elements, or without the leading axis.
-  constexpr box with_leading(int extent) const {
-    box w;
-    w.empty = empty;
-    w.rank = rank + 1;
-    w.set(0, 0, extent);
-    for (int d = 0; d < rank; ++d) w.set(d + 1, first[std::size_t(d)], last[std::size_t(d)]);
-    return w;
-  }
-  constexpr box without_leading() const {
-    box w;
-    w.empty = empty;
-    w.rank = rank - 1;
-    for (int d = 1; d < rank; ++d) w.set(d - 1, first[std::size_t(d)], last[std::size_t(d)]);
-    return w;
-  }
-
-  friend constexpr box common(const box& a, const box& b) {
-    box w = a;
-    w.empty = a.empty || b.empty;
-    for (int d = 0; d < a.rank && !w.empty; ++d) {
-      const auto i = std::size_t(d);
-      w.set(d, std::max(a.first[i], b.first[i]), std::min(a.last[i], b.last[i]));
-    }
-    return w;
-  }
-  /// The smallest box round both.
-  friend constexpr box hull(const box& a, const box& b) {
-    if (a.empty) return b;
-    if (b.empty) return a;
-    box w = a;
-    for (int d = 0; d < a.rank; ++d) {
-      const auto i = std::size_t(d);
-      w.set(d, std::min(a.first[i], b.first[i]), std::max(a.last[i], b.last[i]));
-    }
-    return w;
-  }
-  friend constexpr bool operator==(const box& a, const box& b) {
-    return a.empty == b.empty && (a.empty || (a.first == b.first && a.last == b.last));
-  }
-};
-
-/// Pointwise operations that make zero of zeros.
-inline constexpr std::array<const op_info*, 29> zero_of_zeros{
-    &info_of<add_op>,     &info_of<sub_op>,     &info_of<neg_op>,         &info_of<identity_op>,
-    &info_of<abs_op>,     &info_of<sign_op>,    &info_of<square_op>,      &info_of<sqrt_op>,
-    &info_of<maximum_op>, &info_of<minimum_op>, &info_of<relu_op>,        &info_of<gelu_tanh_op>,
-    &info_of<expm1_op>,   &info_of<log1p_op>,   &info_of<sin_op>,         &info_of<tan_op>,
-    &info_of<asin_op>,    &info_of<atan_op>,    &info_of<sinh_op>,        &info_of<tanh_op>,
-    &info_of<asinh_op>,   &info_of<atanh_op>,   &info_of<erf_op>,         &info_of<not_equal_op>,
-    &info_of<less_op>,    &info_of<greater_op>, &info_of<logical_and_op>, &info_of<logical_or_op>,
-    &info_of<select_op>};
 
 /// Finds the boxes of a graph that is pruned. Elements outside of one are zero, or nobody reads
 /// them. What a zero multiplies counts as zero, infinite and NaN factors included: zeros that the
@@ -139,13 +50,7 @@ class box_finder {
   constexpr bool has_parts(node_id n) const {
     const node& x = g_.nodes[std::size_t(n)];
     if (x.op == &get_info_of) return owns_body(g_.operand(n, 0));
-    return x.op->pointwise || is<constant_op>(x) || is<cast_op>(x) || is<concat_op>(x) ||
-           is<broadcast_op>(x) || is<transpose_op>(x) || sums(n) || moves(n);
-  }
-  /// Whether a node is a sum or a product.
-  constexpr bool sums(node_id n) const {
-    const node& x = g_.nodes[std::size_t(n)];
-    return is<sum_op>(x) || (is<matmul_op>(x) && space_of(n).factors <= max_rank);
+    return x.op->part_options || is<concat_op>(x) || moves(n);
   }
   /// Whether a node is a slice, or an embed, without steps.
   constexpr bool moves(node_id n) const {
@@ -157,39 +62,14 @@ class box_finder {
     }
     return true;
   }
-  /// What operand k of a node that has parts must hold for box `w` of the result.
+  /// What operand k of a node that has parts must hold for box `w` of the result: where the result
+  /// walks, what is wanted; where it sums, what is not zero.
   constexpr box operand_box(node_id n, int k, const box& w) const {
-    const node& x = g_.nodes[std::size_t(n)];
-    const shape s = shape_of(g_.operand(n, k));
-    if (moves(n)) {
-      const auto by = x.attributes.as<slice_op::options>().start;
-      return is<slice_op>(x) ? w.moved(by, 1) : common(w.moved(by, -1), box::whole(s));
-    }
-    if (is<concat_op>(x)) return common(w.moved(place_in_concat(n, k), -1), box::whole(s));
-    box in = box::whole(s);
-    in.empty = in.empty || w.empty;
-    if (is<broadcast_op>(x)) {
-      const auto axes = x.attributes.as<broadcast_op::options>().axes;
-      for (int d = 0; d < s.rank; ++d) take(in, d, w, axes[std::size_t(d)]);
-      return in;
-    }
-    if (is<transpose_op>(x)) {
-      const auto p = x.attributes.as<transpose_op::options>().permutation;
-      for (int d = 0; d < s.rank; ++d) take(in, p[std::size_t(d)], w, d);
-      return in;
-    }
-    if (!sums(n)) return w;
-    // Where the result walks, what is wanted; where it sums, what is not zero.
-    const iteration_space loops = space_of(n);
-    box points = points_of(n, loops);
-    for (int d = 0; d < w.rank; ++d) {
-      const auto i = std::size_t(d);
-      points.set(loops.result[i], w.first[i], w.last[i]);
-    }
-    for (int d = 0; d < s.rank; ++d)
-      take(in, d, points, loops.operands[std::size_t(k)][std::size_t(d)]);
-    in.empty = in.empty || points.empty;
-    return in;
+    const iteration_space loops = loops_of(g_, n);
+    loop_part part(loops);
+    if (loops.over == combination::sum) keep_not_zero(part, n);
+    part.set_to(loops.result(), w);
+    return part.of(k, shape_of(g_.operand(n, k)));
   }
   /// Where operand k begins in a concatenation.
   constexpr std::array<std::int32_t, max_rank> place_in_concat(node_id n, int k) const {
@@ -214,27 +94,10 @@ class box_finder {
     to.set(axis, std::max(to.first[std::size_t(axis)], from.first[std::size_t(other)]),
            std::min(to.last[std::size_t(axis)], from.last[std::size_t(other)]));
   }
-  constexpr iteration_space space_of(node_id n) const {
-    list<tensor_type> types;
-    for (node_id o : g_.operands(n)) types.push_back(g_.type(o));
-    const node& x = g_.nodes[std::size_t(n)];
-    return x.op->space(types, x.attributes);
-  }
-  /// The loops of a sum or a product, where no operand is zero; as a box whose axes are loops.
-  constexpr box points_of(node_id n, const iteration_space& loops) const {
-    box points;
-    points.empty = false;
-    for (int f = 0; f < loops.factors; ++f) {
-      ++points.rank;
-      points.set(f, 0, std::int32_t(loops.extents[std::size_t(f)]));
-    }
+  /// Leaves the points at which no operand is zero.
+  constexpr void keep_not_zero(loop_part& part, node_id n) const {
     const auto in = g_.operands(n);
-    for (std::size_t k = 0; k < in.size(); ++k) {
-      const box& w = holds_[std::size_t(in[k])];
-      points.empty = points.empty || w.empty;
-      for (int d = 0; d < w.rank; ++d) take(points, loops.operands[k][std::size_t(d)], w, d);
-    }
-    return points;
+    for (std::size_t k = 0; k < in.size(); ++k) part.keep_within(int(k), holds_[std::size_t(in[k])]);
   }
 
   // ---- what is not zero
@@ -257,46 +120,28 @@ class box_finder {
     if (x.op == &get_info_of)
       return result_holds_[result(g_.operand(n, 0), x.attributes.as<get_attributes>().result)];
     if (is<constant_op>(x)) return x.attributes.as<constant_op::options>().value == 0 ? box() : all;
-    if (is<mul_op>(x) || is<relu_gradient_op>(x)) return common(in(0), in(1));
-    if (is<div_op>(x) || is<cast_op>(x)) return in(0);
-    if (x.op->pointwise) {
-      const bool keeps =
-          std::find(zero_of_zeros.begin(), zero_of_zeros.end(), x.op) != zero_of_zeros.end();
-      return keeps ? hull_of_operands(n) : all;
-    }
-    if (moves(n)) {
-      const auto by = x.attributes.as<slice_op::options>().start;
-      return common(in(0).moved(by, is<slice_op>(x) ? -1 : 1), all);
-    }
-    if (is<concat_op>(x)) {
-      box w;
-      for (int k = 0; k < x.operand_count; ++k) w = hull(w, in(k).moved(place_in_concat(n, k), 1));
-      return w;
-    }
-    box w = all;
-    if (is<broadcast_op>(x)) {
-      const auto axes = x.attributes.as<broadcast_op::options>().axes;
-      for (int d = 0; d < in(0).rank; ++d) take(w, axes[std::size_t(d)], in(0), d);
-      w.empty = w.empty || in(0).empty;
-    } else if (is<transpose_op>(x)) {
-      const auto p = x.attributes.as<transpose_op::options>().permutation;
-      for (int d = 0; d < w.rank; ++d) take(w, d, in(0), p[std::size_t(d)]);
-      w.empty = w.empty || in(0).empty;
-    } else if (sums(n)) {
-      const iteration_space loops = space_of(n);
-      const box points = points_of(n, loops);
-      for (int d = 0; d < w.rank; ++d) take(w, d, points, loops.result[std::size_t(d)]);
-      w.empty = w.empty || points.empty;
-    } else if (is<reshape_op>(x)) {
-      w.empty = w.empty || in(0).empty;
-    }
-    return w;
-  }
-  constexpr box hull_of_operands(node_id n) const {
+    const unsigned alone = x.op->zero_where, together = x.op->zero_of;
+    if (!x.op->space || (!alone && !together)) return all;
+    // Elements to which a point belongs where an operand is not zero.
+    const iteration_space loops = loops_of(g_, n);
     box w;
-    for (node_id o : g_.operands(n)) w = hull(w, holds_[std::size_t(o)]);
+    if (alone) {
+      loop_part part(loops);
+      for (int k = 0; k < x.operand_count; ++k)
+        if (counts(alone, k)) part.keep_within(k, in(k));
+      w = part.of(loops.result(), x.type.shape);
+    } else {
+      for (int k = 0; k < x.operand_count; ++k) {
+        if (!counts(together, k)) continue;
+        loop_part part(loops);
+        part.keep_within(k, in(k));
+        w = hull(w, part.of(loops.result(), x.type.shape));
+      }
+    }
     return w;
   }
+  /// Whether a mask of operands has the k-th; its last bit stands for all behind.
+  static constexpr bool counts(unsigned mask, int k) { return mask >> std::min(k, 31) & 1; }
   /// Carries hold what they held before any turn.
   constexpr void values_of_loop(node_id n) {
     const node& x = g_.nodes[std::size_t(n)];

@@ -98,12 +98,12 @@ constexpr node_id cast_constant(rewriter& r, node_id n) {
   }
   return fits(t.element, v) ? r.constant(stored(t.element, v), t) : no_node;
 }
-/// linear(0) = 0, when all operands that the operation is linear in are 0
-constexpr node_id linear_of_zero(rewriter& r, node_id n) {
-  if (!r.op(n).traits.keeps_zero) return no_node;
+/// f(0) = 0
+constexpr node_id zero_of_zeros(rewriter& r, node_id n) {
+  const unsigned of = r.op(n).zero_of;
+  if (!of) return no_node;
   for (int i = 0; i < r.operand_count(n); ++i) {
-    const bool linear = r.op(n).linear_in >> (i < 31 ? i : 31) & 1;
-    if (linear && !r.is_constant(r.operand(n, i), 0)) return no_node;
+    if (of >> std::min(i, 31) & 1 && !r.is_constant(r.operand(n, i), 0)) return no_node;
   }
   return r.constant(0, r.type(n));
 }
@@ -324,7 +324,7 @@ constexpr node_id operand_itself(rewriter& r, node_id n) { return r.operand(n, 0
 inline constexpr std::array rules{
     rule{"all_constant",            nullptr,                   all_constant},
     rule{"moved_constant",          nullptr,                   moved_constant},
-    rule{"linear_of_zero",          nullptr,                   linear_of_zero},
+    rule{"zero_of_zeros",           nullptr,                   zero_of_zeros},
     rule{"constant_to_the_right",   nullptr,                   constant_to_the_right},
     rule{"identity",                &info_of<identity_op>,      operand_itself},
     rule{"stop_gradient",           &info_of<stop_gradient_op>, operand_itself},

@@ -176,12 +176,7 @@ class narrower {
     node& x = g_.nodes[std::size_t(n)];
     values_[std::size_t(n)] = {n, w};
     x.type.shape = w.extents();
-    const auto resize = [&](auto options) {
-      options.shape = x.type.shape;
-      x.attributes = options;
-    };
-    if (is<constant_op>(x)) resize(x.attributes.as<constant_op::options>());
-    if (is<broadcast_op>(x)) resize(x.attributes.as<broadcast_op::options>());
+    if (x.op->part_options) x.attributes = x.op->part_options(x.attributes, x.type.shape);
   }
 
   /// Box `w` of an old node's value: cut, and with zeros where the value is not known. There it is

@@ -24,46 +24,35 @@ constexpr int batch_of(const graph& g) {
 
 namespace detail {
 
-/// Whether `n` keeps samples apart along its first axis, given that for its operands.
+/// Whether all samples have the same value: a constant, or what is repeated along the first axis.
+constexpr bool same_for_samples(const graph& g, node_id n) {
+  const node& x = g.nodes[std::size_t(n)];
+  if (is<constant_op>(x)) return true;
+  if (!is<broadcast_op>(x)) return false;
+  const iteration_space loops = loops_of(g, n);
+  return !loops.walks_along(0, loops.factor_along(loops.result(), 0));
+}
+
+/// Whether `n` keeps samples apart along its first axis, given that for its operands: one loop walks
+/// along the samples of the result and of all operands that have them.
 constexpr bool keeps_samples(const graph& g, node_id n, const flags& batched) {
   const node& x = g.nodes[std::size_t(n)];
   auto is_batched = [&](int i) { return batched[std::size_t(g.operand(n, i))] != 0; };
-  const attributes& o = x.attributes;
   if (x.op == &get_info_of) return is_batched(0);
-  if (x.op->pointwise) {
-    bool any = false;
-    for (int i = 0; i < x.operand_count; ++i) {
-      const node& operand = g.nodes[std::size_t(g.operand(n, i))];
-      if (is_batched(i))
-        any = true;
-      else if (is<constant_op>(operand))
-        continue;
-      else if (!is<broadcast_op>(operand) ||
-               operand.attributes.as<broadcast_op::options>().axes[0] == 0)
-        return false;
-    }
-    return any;
+  if (!x.op->space || x.operand_count == 0) return false;
+  // The weight gradient and dy W have their batched operand first; x W^T with a batched right
+  // operand does not occur in the lanes.
+  if (!x.op->pointwise && !is_batched(0)) return false;
+  const iteration_space loops = loops_of(g, n);
+  const int sample = loops.factor_along(loops.result(), 0);
+  if (sample < 0 || loops.factors[std::size_t(sample)].whole) return false;
+  bool any = false;
+  for (int k = 0; k < x.operand_count; ++k) {
+    const bool same = !loops.walks_along(k, sample) || same_for_samples(g, g.operand(n, k));
+    if (is_batched(k) ? loops.factor_along(k, 0) != sample : !same) return false;
+    any |= is_batched(k);
   }
-  if (x.operand_count == 0 || !is_batched(0)) {
-    // The weight gradient and dy W have their batched operand first; x W^T with a batched right
-    // operand does not occur in the lanes.
-    return false;
-  }
-  if (is<broadcast_op>(x)) return o.as<broadcast_op::options>().axes[0] == 0;
-  if (is<sum_op>(x) || is<max_op>(x) || is<prod_op>(x)) return (o.as<axes_options>().axes & 1) == 0;
-  if (is<matmul_op>(x)) {
-    const auto m = o.as<matmul_op::options>();
-    return m.result[0] == m.a[0] && (!is_batched(1) || m.b[0] == m.a[0]);
-  }
-  if (is<convolution_op>(x) || is<convolution_input_gradient_op>(x)) return !is_batched(1);
-  if (is<convolution_weight_gradient_op>(x)) return false;
-  if (is<transpose_op>(x)) return o.as<transpose_op::options>().permutation[0] == 0;
-  if (is<softmax_op>(x) || is<log_softmax_op>(x)) return o.as<axis_options>().axis != 0;
-  if (is<argmax_op>(x)) return o.as<argmax_op::options>().axis != 0;
-  if (is<cumsum_op>(x)) return o.as<cumsum_op::options>().axis != 0;
-  if (is<concat_op>(x)) return o.as<concat_op::options>().axis != 0;
-  return true;  // reshape, slices, pooling, cross_entropy, one_hot, cast: checked by the extent
-                // below
+  return any;
 }
 
 }  // namespace detail
