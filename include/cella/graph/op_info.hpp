@@ -42,6 +42,18 @@ enum class compute_class : std::uint8_t {
   other
 };
 
+/// What a control operation does with its regions. Transforms and back ends have a case for each.
+enum class control_form : std::uint8_t {
+  none,
+  branch,  ///< one of two regions
+  scan,    ///< a region for each slice
+  loop,    ///< as long as a condition holds
+  call,    ///< a region that others may call
+  custom,  ///< a region with a derivative of its own
+  pack,    ///< a record of tensors
+  unpack   ///< the tensors of a record
+};
+
 /// What passes may assume, besides: the tags of ops/kinds.hpp.
 struct op_traits {
   bool alias{}, rearranges{}, foldable{}, commutative{}, monotone{}, impure{}, computed_in_single{};
@@ -65,6 +77,7 @@ struct op_info {
   op_kind kind{};
   compute_class computes = compute_class::other;
   op_traits traits{};
+  control_form form{};
   /// Cheaper to compute again in a backward pass than to store.
   bool cheap{};
   /// Has an `apply` from elements to an element, which kernels can fuse.
@@ -83,6 +96,9 @@ struct op_info {
   bool zero_derivative{};
   /// The fields of its options; null if it has none.
   const option_schema* options{};
+  /// How it is written between two operands, ` + `, and how strongly it binds: products 3.
+  std::string_view infix{};
+  int precedence{};
   /// What it computes, in a line.
   std::string_view formula{};
   /// What has the same meaning in ONNX, NumPy and PyTorch; empty if there is nothing.

@@ -13,6 +13,7 @@ namespace cella {
 /// Operands: a predicate (bool[]), arguments. Regions: {then, otherwise}, both of the arguments.
 /// The results are the outputs of the region that the predicate chooses.
 struct cond_op : control<cond_op> {
+  static constexpr control_form form = control_form::branch;
   static constexpr std::string_view name = "cond";
   static constexpr std::string_view torch = "torch.cond";
   static constexpr std::string_view formula =
@@ -34,6 +35,7 @@ struct scan_options {
   constexpr int place(int turn) const { return reverse ? length - 1 - turn : turn; }
 };
 struct scan_op : control<scan_op> {
+  static constexpr control_form form = control_form::scan;
   static constexpr std::string_view name = "scan";
   static constexpr std::string_view torch = "torch.scan";
   static constexpr std::string_view formula =
@@ -49,6 +51,7 @@ struct while_options {
   std::int32_t max_steps{};  ///< the loop ends after so many; 0: it need not end
 };
 struct while_op : control<while_op> {
+  static constexpr control_form form = control_form::loop;
   static constexpr std::string_view name = "while_loop";
   static constexpr std::string_view torch = "torch.while_loop";
   static constexpr std::string_view formula = "region 1 as long as region 0 yields true";
@@ -61,6 +64,7 @@ struct call_options {
   std::int32_t recompute{};  ///< the backward pass calls the function again rather than store
 };
 struct call_op : control<call_op> {
+  static constexpr control_form form = control_form::call;
   static constexpr std::string_view name = "call";
   static constexpr std::string_view formula = "a region, which other nodes may call, too";
   using options = call_options;
@@ -74,6 +78,7 @@ struct custom_options {
   std::int32_t arguments{};
 };
 struct custom_op : control<custom_op> {
+  static constexpr control_form form = control_form::custom;
   static constexpr std::string_view name = "custom";
   static constexpr std::string_view torch = "torch.autograd.Function";
   static constexpr std::string_view formula = "a region, with another one as its derivative";
@@ -86,6 +91,7 @@ struct record_options {
   cella::shape shape{};
 };
 struct pack_op : control<pack_op> {
+  static constexpr control_form form = control_form::pack;
   static constexpr std::string_view name = "pack";
   static constexpr std::string_view formula = "a record that holds the operands";
   using options = record_options;
@@ -95,6 +101,7 @@ struct pack_op : control<pack_op> {
 };
 /// A record -> the tensors that it holds. A constant record holds zeros of whatever type is asked.
 struct unpack_op : control<unpack_op> {
+  static constexpr control_form form = control_form::unpack;
   static constexpr std::string_view name = "unpack";
   static constexpr std::string_view formula = "what a record holds";
   using options = record_options;

@@ -59,6 +59,7 @@ struct rule_probe : Op, rule_names {};
 /// What is wrong with the rules that an operation has and lacks; empty if nothing is.
 constexpr std::string_view fault_of_rules(const op_info& i, bool not_differentiable) {
   if (i.kind == op_kind::control) {
+    if (i.form == control_form::none) return "a control operation says its form";
     return i.partial || i.transpose || i.vjp
                ? "derivatives of control operations stand in transform/, not in the struct"
                : "";
@@ -133,6 +134,8 @@ constexpr declaration declare() {
               .monotone = std::is_base_of_v<monotone, Op>,
               .impure = std::is_base_of_v<impure, Op>,
               .computed_in_single = std::is_base_of_v<computed_in_single, Op>};
+  if constexpr (requires { Op::form; }) i.form = Op::form;
+  if constexpr (requires { Op::infix; }) i.infix = Op::infix, i.precedence = Op::precedence;
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
   if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
   if constexpr (requires { Op::zero_where; })

@@ -87,6 +87,8 @@ constexpr var binary(operand x, operand y, const attributes& options = {}) {
 
 struct add_op : elementwise<add_op>, keeps_zero, foldable, commutative {
   static constexpr std::string_view name = "add";
+  static constexpr std::string_view infix = " + ";
+  static constexpr int precedence = 2;
   static constexpr std::string_view numpy = "np.add";
   static constexpr std::string_view torch = "torch.add";
   static constexpr std::string_view formula = "y = a + b";
@@ -97,6 +99,8 @@ struct add_op : elementwise<add_op>, keeps_zero, foldable, commutative {
 };
 struct sub_op : elementwise<sub_op>, keeps_zero, foldable {
   static constexpr std::string_view name = "sub";
+  static constexpr std::string_view infix = " - ";
+  static constexpr int precedence = 2;
   static constexpr std::string_view numpy = "np.subtract";
   static constexpr std::string_view torch = "torch.sub";
   static constexpr std::string_view formula = "y = a - b";
@@ -107,6 +111,8 @@ struct sub_op : elementwise<sub_op>, keeps_zero, foldable {
 };
 struct mul_op : elementwise<mul_op>, foldable, commutative {
   static constexpr std::string_view name = "mul";
+  static constexpr std::string_view infix = " * ";
+  static constexpr int precedence = 3;
   static constexpr std::string_view numpy = "np.multiply";
   static constexpr std::string_view torch = "torch.mul";
   static constexpr std::string_view formula = "y = a b";
@@ -119,6 +125,8 @@ struct mul_op : elementwise<mul_op>, foldable, commutative {
 /// Integers: rounded towards zero, and 0 where the divisor is 0.
 struct div_op : elementwise<div_op>, foldable {
   static constexpr std::string_view name = "div";
+  static constexpr std::string_view infix = " / ";
+  static constexpr int precedence = 3;
   static constexpr std::string_view numpy = "np.divide";
   static constexpr std::string_view torch = "torch.div";
   static constexpr std::string_view formula = "y = a / b";
@@ -217,6 +225,8 @@ constexpr var stop_gradient(operand x) { return detail::unary<stop_gradient_op>(
 
 struct equal_op : predicate<equal_op>, foldable, commutative {
   static constexpr std::string_view name = "equal";
+  static constexpr std::string_view infix = " == ";
+  static constexpr int precedence = 1;
   static constexpr std::string_view numpy = "np.equal";
   static constexpr std::string_view torch = "torch.eq";
   static constexpr std::string_view formula = "y = a == b";
@@ -226,6 +236,8 @@ struct equal_op : predicate<equal_op>, foldable, commutative {
 };
 struct not_equal_op : predicate<not_equal_op>, keeps_zero, foldable, commutative {
   static constexpr std::string_view name = "not_equal";
+  static constexpr std::string_view infix = " != ";
+  static constexpr int precedence = 1;
   static constexpr std::string_view numpy = "np.not_equal";
   static constexpr std::string_view torch = "torch.ne";
   static constexpr std::string_view formula = "y = a != b";
@@ -235,6 +247,8 @@ struct not_equal_op : predicate<not_equal_op>, keeps_zero, foldable, commutative
 };
 struct less_op : predicate<less_op>, keeps_zero, foldable {
   static constexpr std::string_view name = "less";
+  static constexpr std::string_view infix = " < ";
+  static constexpr int precedence = 1;
   static constexpr std::string_view numpy = "np.less";
   static constexpr std::string_view torch = "torch.lt";
   static constexpr std::string_view formula = "y = a < b";
@@ -244,6 +258,8 @@ struct less_op : predicate<less_op>, keeps_zero, foldable {
 };
 struct less_equal_op : predicate<less_equal_op>, foldable {
   static constexpr std::string_view name = "less_equal";
+  static constexpr std::string_view infix = " <= ";
+  static constexpr int precedence = 1;
   static constexpr std::string_view numpy = "np.less_equal";
   static constexpr std::string_view torch = "torch.le";
   static constexpr std::string_view formula = "y = a <= b";
@@ -253,6 +269,8 @@ struct less_equal_op : predicate<less_equal_op>, foldable {
 };
 struct greater_op : predicate<greater_op>, keeps_zero, foldable {
   static constexpr std::string_view name = "greater";
+  static constexpr std::string_view infix = " > ";
+  static constexpr int precedence = 1;
   static constexpr std::string_view numpy = "np.greater";
   static constexpr std::string_view torch = "torch.gt";
   static constexpr std::string_view formula = "y = a > b";
@@ -262,6 +280,8 @@ struct greater_op : predicate<greater_op>, keeps_zero, foldable {
 };
 struct greater_equal_op : predicate<greater_equal_op>, foldable {
   static constexpr std::string_view name = "greater_equal";
+  static constexpr std::string_view infix = " >= ";
+  static constexpr int precedence = 1;
   static constexpr std::string_view numpy = "np.greater_equal";
   static constexpr std::string_view torch = "torch.ge";
   static constexpr std::string_view formula = "y = a >= b";

@@ -90,9 +90,9 @@ struct foldable {};
 /// f(x, y) = f(y, x), bit for bit. `maximum` is not: it returns its second operand when the
 /// comparison fails, NaN included.
 struct commutative {};
-/// The result is 0 where all operands are; those of indices and conditions do not count. `gather` is
-/// not: it reads NaN where an index is wrong. Operations that have an operand whose zeros alone make
-/// zeros say which (`zero_where`, one bit each); what a zero multiplies counts as zero.
+/// The result is 0 where all operands are; those of indices and conditions do not count. `gather`
+/// is not: it reads NaN where an index is wrong. Operations that have an operand whose zeros alone
+/// make zeros say which (`zero_where`, one bit each); what a zero multiplies counts as zero.
 struct keeps_zero {};
 /// f(x) never falls as x grows, and has the same derivative wherever it has the same value: f of
 /// the largest element is the largest f, and either element may have its gradient.

@@ -20,8 +20,9 @@ constexpr tensor_type pooled(const tensor_type& x, const pooling_options& o) {
           {x[0], x[1], o.window.positions(x[2], o.kernel[0], 0),
            o.window.positions(x[3], o.kernel[1], 1)}};
 }
-/// Factors: image, channel, row and column of the result, row and column in the window. Of `tensors`
-/// tensors, `operands` of them operands, all but the image have an element for each window.
+/// Factors: image, channel, row and column of the result, row and column in the window. Of
+/// `tensors` tensors, `operands` of them operands, all but the image have an element for each
+/// window.
 constexpr iteration_space pooling_space(const tensor_type& windows, const pooling_options& o,
                                         int image, int operands, int tensors, combination over) {
   iteration_space s{std::size_t(operands)};
@@ -71,7 +72,8 @@ struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op>, c
     return 2;
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return detail::pooling_space(detail::pooled(in[0], o.as<options>()), o.as<options>(), 0, 1, 3, combination::maximum);
+    return detail::pooling_space(detail::pooled(in[0], o.as<options>()), o.as<options>(), 0, 1, 3,
+                                 combination::maximum);
   }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);

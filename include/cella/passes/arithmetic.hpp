@@ -5,9 +5,9 @@
 
 namespace cella {
 
-/// Operations that node `id` takes by itself, without its regions: as many as its operation says for
-/// each point of its loops. A multiplication and an addition are two, other elementwise functions
-/// and each element of a reduction one, moving data none.
+/// Operations that node `id` takes by itself, without its regions: as many as its operation says
+/// for each point of its loops. A multiplication and an addition are two, other elementwise
+/// functions and each element of a reduction one, moving data none.
 constexpr std::int64_t operations_of_node(const graph& g, node_id id);
 
 /// What a node reads and writes if nothing is fused: of a table only the rows that indices name.

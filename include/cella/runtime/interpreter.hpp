@@ -57,13 +57,23 @@ class node_interpreter {
  private:
   held_list compute_value(node_id id, const held_list& in) {
     const node& n = g_.nodes[std::size_t(id)];
-    if (is<cond_op>(n))
-      return run_region(n.regions[is_true(in[0]) ? 0 : 1], {in.begin() + 1, in.end()});
-    if (is<call_op>(n) || is<custom_op>(n)) return run_region(n.regions[0], in);
-    if (is<while_op>(n)) return repeat(n, in);
-    if (is<scan_op>(n)) return scan(id, in);
-    if (is<pack_op>(n)) return {pack(n, in)};
-    if (is<unpack_op>(n)) return unpack(id, in[0]);
+    switch (n.op->form) {
+      case control_form::branch:
+        return run_region(n.regions[is_true(in[0]) ? 0 : 1], {in.begin() + 1, in.end()});
+      case control_form::call:
+      case control_form::custom:
+        return run_region(n.regions[0], in);
+      case control_form::loop:
+        return repeat(n, in);
+      case control_form::scan:
+        return scan(id, in);
+      case control_form::pack:
+        return {pack(n, in)};
+      case control_form::unpack:
+        return unpack(id, in[0]);
+      case control_form::none:
+        break;
+    }
     if (n.type.element == dtype::record && is<add_op>(n)) return {add(in[0], in[1])};
     if (n.type.element == dtype::record && is<sum_op>(n)) return {sum(n, in[0])};
     return compute_node(id, in);

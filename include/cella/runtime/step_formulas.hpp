@@ -40,18 +40,6 @@ program_facts facts_of() {
           P::training};
 }
 
-/// Binary operators as they are written, by precedence.
-struct infix {
-  std::string_view op, sign;
-  int precedence;
-};
-inline constexpr std::array infix_operators{
-    infix{"equal", " == ", 1},  infix{"not_equal", " != ", 1},
-    infix{"less", " < ", 1},    infix{"less_equal", " <= ", 1},
-    infix{"greater", " > ", 1}, infix{"greater_equal", " >= ", 1},
-    infix{"add", " + ", 2},     infix{"sub", " - ", 2},
-    infix{"mul", " * ", 3},     infix{"div", " / ", 3}};
-
 /// Writes what a step computes as formulas over the values that lie in memory.
 class formulas {
  public:
@@ -136,11 +124,10 @@ class formulas {
       return apply(g_.operand(n, 0), precedence) + (result ? "." + std::to_string(result) : "");
     }
     if (x.op->name == "neg") return "-" + term(g_.operand(n, 0), 4);
-    for (const infix& i : infix_operators) {
-      if (i.op != x.op->name) continue;
-      const std::string s = term(g_.operand(n, 0), i.precedence) + std::string(i.sign) +
-                            term(g_.operand(n, 1), i.precedence + 1);
-      return i.precedence < precedence ? "(" + s + ")" : s;
+    if (const int binds = x.op->precedence) {
+      const std::string s = term(g_.operand(n, 0), binds) + std::string(x.op->infix) +
+                            term(g_.operand(n, 1), binds + 1);
+      return binds < precedence ? "(" + s + ")" : s;
     }
     std::string s(x.op->name);
     s += "(";

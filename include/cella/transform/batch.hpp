@@ -323,13 +323,24 @@ constexpr batched_list record_batch(builder& b, node_id n, const batched_list& i
 }
 
 constexpr batched_list control_batch(builder& b, node_id n, const batched_list& in, int size) {
-  const node s = b.g.nodes[std::size_t(n)];
-  if (is<cond_op>(s)) return cond_batch(b, n, in, size);
-  if (is<scan_op>(s)) return scan_batch(b, n, in, size);
-  if (is<while_op>(s)) return while_batch(b, n, in, size);
-  if (is<call_op>(s)) return call_batch(b, n, in, size);
-  if (is<custom_op>(s)) return custom_batch(b, n, in, size);
-  return record_batch(b, n, in, size);
+  switch (b.g.nodes[std::size_t(n)].op->form) {
+    case control_form::branch:
+      return cond_batch(b, n, in, size);
+    case control_form::scan:
+      return scan_batch(b, n, in, size);
+    case control_form::loop:
+      return while_batch(b, n, in, size);
+    case control_form::call:
+      return call_batch(b, n, in, size);
+    case control_form::custom:
+      return custom_batch(b, n, in, size);
+    case control_form::pack:
+    case control_form::unpack:
+      return record_batch(b, n, in, size);
+    case control_form::none:
+      break;
+  }
+  return {};
 }
 
 }  // namespace cella::detail

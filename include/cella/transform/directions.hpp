@@ -62,7 +62,8 @@ constexpr ids replay_directions(builder& b, int r, const ids& in, const flags& m
           operands[k] = repeat_trailing(b, operands[k], size);
       }
     }
-    value[i] = b.copy(nodes[i], operands, n.op->direction_options(n.attributes, n.type.rank(), size, mask));
+    value[i] = b.copy(nodes[i], operands,
+                      n.op->direction_options(n.attributes, n.type.rank(), size, mask));
   }
   ids out;
   for (node_id n : outputs_of(b, r)) {

@@ -174,14 +174,25 @@ constexpr dual_values unpack_jvp(builder& b, node_id n, const ids& in, const ids
 }
 
 constexpr dual_values control_jvp(builder& b, node_id n, const ids& in, const ids& tangents) {
-  const node s = b.g.nodes[std::size_t(n)];
-  if (is<cond_op>(s)) return cond_jvp(b, n, in, tangents);
-  if (is<scan_op>(s)) return scan_jvp(b, n, in, tangents);
-  if (is<while_op>(s)) return while_jvp(b, n, in, tangents);
-  if (is<call_op>(s)) return call_jvp(b, n, in, tangents);
-  if (is<custom_op>(s)) return custom_jvp(b, n, in, tangents);
-  if (is<pack_op>(s)) return pack_jvp(b, n, in, tangents);
-  return unpack_jvp(b, n, in, tangents);
+  switch (b.g.nodes[std::size_t(n)].op->form) {
+    case control_form::branch:
+      return cond_jvp(b, n, in, tangents);
+    case control_form::scan:
+      return scan_jvp(b, n, in, tangents);
+    case control_form::loop:
+      return while_jvp(b, n, in, tangents);
+    case control_form::call:
+      return call_jvp(b, n, in, tangents);
+    case control_form::custom:
+      return custom_jvp(b, n, in, tangents);
+    case control_form::pack:
+      return pack_jvp(b, n, in, tangents);
+    case control_form::unpack:
+      return unpack_jvp(b, n, in, tangents);
+    case control_form::none:
+      break;
+  }
+  return {};
 }
 
 }  // namespace cella::detail

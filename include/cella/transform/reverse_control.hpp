@@ -413,14 +413,24 @@ constexpr void unpack_vjp(builder& b, node_id n, const ids& dy, ids& dx) {
 }
 
 constexpr void control_vjp(builder& b, node_id n, const ids& dy, const flags& needed, ids& dx) {
-  const node s = b.g.nodes[std::size_t(n)];
-  if (is<cond_op>(s)) return cond_vjp(b, n, dy, needed, dx);
-  if (is<scan_op>(s)) return scan_vjp(b, n, dy, needed, dx);
-  if (is<while_op>(s)) return while_vjp(b, n, dy, needed, dx);
-  if (is<call_op>(s)) return call_vjp(b, n, dy, needed, dx);
-  if (is<custom_op>(s)) return custom_vjp_rule(b, n, dy, needed, dx);
-  if (is<pack_op>(s)) return pack_vjp(b, n, dy, needed, dx);
-  if (is<unpack_op>(s)) return unpack_vjp(b, n, dy, dx);
+  switch (b.g.nodes[std::size_t(n)].op->form) {
+    case control_form::branch:
+      return cond_vjp(b, n, dy, needed, dx);
+    case control_form::scan:
+      return scan_vjp(b, n, dy, needed, dx);
+    case control_form::loop:
+      return while_vjp(b, n, dy, needed, dx);
+    case control_form::call:
+      return call_vjp(b, n, dy, needed, dx);
+    case control_form::custom:
+      return custom_vjp_rule(b, n, dy, needed, dx);
+    case control_form::pack:
+      return pack_vjp(b, n, dy, needed, dx);
+    case control_form::unpack:
+      return unpack_vjp(b, n, dy, dx);
+    case control_form::none:
+      return;
+  }
 }
 
 }  // namespace cella::detail

@@ -97,7 +97,8 @@ class box_finder {
   /// Leaves the points at which no operand is zero.
   constexpr void keep_not_zero(loop_part& part, node_id n) const {
     const auto in = g_.operands(n);
-    for (std::size_t k = 0; k < in.size(); ++k) part.keep_within(int(k), holds_[std::size_t(in[k])]);
+    for (std::size_t k = 0; k < in.size(); ++k)
+      part.keep_within(int(k), holds_[std::size_t(in[k])]);
   }
 
   // ---- what is not zero

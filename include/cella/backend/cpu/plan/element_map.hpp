@@ -1,6 +1,6 @@
 // Operations that move or add up elements as plain tables, made from their loops: which element of
-// which operand each element of the result is, or is a sum of. For kernels whose shapes are so small
-// that every element has a place of its own.
+// which operand each element of the result is, or is a sum of. For kernels whose shapes are so
+// small that every element has a place of its own.
 #pragma once
 
 #include <array>
@@ -50,8 +50,7 @@ class contraction {
       step_[std::size_t(w.tensor)][std::size_t(w.factor)] += w.step * own[std::size_t(w.axis)];
     }
     for (int d = 0; d < n.type.rank(); ++d)
-      outer_[std::size_t(outer_count_++)] =
-          std::int8_t(loops.factor_along(loops.result(), d));
+      outer_[std::size_t(outer_count_++)] = std::int8_t(loops.factor_along(loops.result(), d));
     for (std::size_t f = 0; f < loops.factors.size(); ++f) {
       extents_[f] = loops.factors[f].extent;
       if (loops.walks_along(loops.result(), int(f))) continue;

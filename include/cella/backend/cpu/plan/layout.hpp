@@ -33,8 +33,8 @@ constexpr bool same_for_samples(const graph& g, node_id n) {
   return !loops.walks_along(0, loops.factor_along(loops.result(), 0));
 }
 
-/// Whether `n` keeps samples apart along its first axis, given that for its operands: one loop walks
-/// along the samples of the result and of all operands that have them.
+/// Whether `n` keeps samples apart along its first axis, given that for its operands: one loop
+/// walks along the samples of the result and of all operands that have them.
 constexpr bool keeps_samples(const graph& g, node_id n, const flags& batched) {
   const node& x = g.nodes[std::size_t(n)];
   auto is_batched = [&](int i) { return batched[std::size_t(g.operand(n, i))] != 0; };
