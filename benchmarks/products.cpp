@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/gemm/gemm.hpp>
 #include <cella/backend/cpu/run/peak.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cella/graph/random.hpp>
 #include <chrono>
 #include <cmath>

@@ -1,6 +1,5 @@
 #include "candidates.hpp"
 
-#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/blocked/convolution.hpp>
 #include <cella/backend/cpu/blocked/depthwise.hpp>
 #include <cella/backend/cpu/blocked/stem.hpp>
@@ -9,6 +8,7 @@
 #include <cella/backend/cpu/convolution/input_gradient.hpp>
 #include <cella/backend/cpu/convolution/weight_gradient.hpp>
 #include <cella/backend/cpu/lanes/convolution_weights.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <chrono>
 #include <random>
 

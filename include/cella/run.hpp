@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cella/backend/default_kernels.hpp>
-#include <cella/backend/threads.hpp>
+#include <cella/backend/host/threads.hpp>
 #include <cella/ops/list.hpp>
 #include <cella/runtime/compile.hpp>
 #include <cella/runtime/executable.hpp>

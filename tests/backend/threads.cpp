@@ -8,7 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cella/backend/cpu/gemm/gemm.hpp>
-#include <cella/backend/threads.hpp>
+#include <cella/backend/host/threads.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

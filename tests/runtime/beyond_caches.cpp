@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cella/backend/threads.hpp>
+#include <cella/backend/host/threads.hpp>
 #include <cella/nn/layers.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/transform/gradient.hpp>

@@ -1,5 +1,5 @@
 // One image at a time: a convolution with the maxima of its result, whose image may need a border.
-#include <cella/backend/threads.hpp>
+#include <cella/backend/host/threads.hpp>
 #include <cella/models/lenet.hpp>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/convolution.hpp>

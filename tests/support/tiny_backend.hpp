@@ -3,8 +3,8 @@
 // ends, and shows what a new one has to bring (docs/adding_a_back_end.md).
 #pragma once
 
-#include <cella/backend/buffer.hpp>
-#include <cella/backend/threads.hpp>
+#include <cella/backend/host/buffer.hpp>
+#include <cella/backend/host/threads.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/plan/planner.hpp>
 #include <cella/plan/product_form.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cella/backend/process_generation.hpp>
+#include <cella/backend/host/process_generation.hpp>
 #include <cella/data/batch.hpp>
 #include <cella/data/sample.hpp>
 #include <condition_variable>

@@ -1,7 +1,7 @@
 // Plain tensors of the data pipeline: views, columns of samples, buffers.
 #pragma once
 
-#include <cella/backend/buffer.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/graph/shape.hpp>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // What a step writes, and what it costs.
 #pragma once
 
+#include <cella/ops/cost.hpp>
 #include <cella/ops/reduction.hpp>
-#include <cella/passes/arithmetic.hpp>
 #include <cella/plan/places.hpp>
 
 namespace cella {

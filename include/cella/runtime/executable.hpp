@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cella/backend/default_kernels.hpp>
-#include <cella/backend/single_caller.hpp>
-#include <cella/backend/threads.hpp>
+#include <cella/backend/host/single_caller.hpp>
+#include <cella/backend/host/threads.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/runtime/profile.hpp>
 #include <cella/runtime/program_memory.hpp>

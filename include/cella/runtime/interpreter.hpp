@@ -2,8 +2,8 @@
 // graphs (loaded from a file, or traced for a batch size that no program was compiled for).
 #pragma once
 
-#include <cella/backend/buffer.hpp>
-#include <cella/backend/finite.hpp>
+#include <cella/backend/host/buffer.hpp>
+#include <cella/backend/host/finite.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/control.hpp>

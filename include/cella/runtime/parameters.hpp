@@ -3,7 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cella/backend/buffer.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cella/backend/random.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/graph/op_info.hpp>

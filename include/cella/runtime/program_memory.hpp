@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <cella/backend/buffer.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/runtime/program.hpp>
 #include <span>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cella/passes/arithmetic.hpp>
+#include <cella/ops/cost.hpp>
 #include <cella/runtime/columns.hpp>
 #include <cella/transform/trace.hpp>
 #include <ostream>

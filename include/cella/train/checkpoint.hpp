@@ -2,7 +2,7 @@
 // anything is copied, so that a bad one changes nothing.
 #pragma once
 
-#include <cella/backend/finite.hpp>
+#include <cella/backend/host/finite.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/interop/safetensors.hpp>
 #include <cella/train/state.hpp>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cella/backend/single_caller.hpp>
+#include <cella/backend/host/single_caller.hpp>
 #include <cella/train/engine.hpp>
 #include <cella/train/predictions.hpp>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The memory of an optimizer's state: one block, laid out as programs expect it, by name.
 #pragma once
 
-#include <cella/backend/buffer.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cella/graph/graph.hpp>
 #include <cella/plan/memory.hpp>
 #include <string>

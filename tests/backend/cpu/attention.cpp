@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/rows/attention.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cmath>
 #include <limits>
 #include <random>

@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/blocked/layout.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cmath>
 #include <limits>
 #include <random>

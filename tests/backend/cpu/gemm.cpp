@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/gemm/gemm.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstring>

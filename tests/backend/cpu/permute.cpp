@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/rows/permute.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <vector>
 
 using namespace cella;

@@ -2,8 +2,8 @@
 // vectors, all element types, against sums that xtensor takes in double precision.
 #include <doctest/doctest.h>
 
-#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/gemm/product_of.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cella/graph/random.hpp>
 #include <cmath>
 #include <cstdint>

@@ -2,8 +2,8 @@
 // operations one by one in run/eager.hpp.
 #pragma once
 
-#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/plan/planning.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cella/graph/op_info.hpp>
 
 namespace cella::cpu {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cella/ops/array.hpp>
-#include <cella/passes/order/move_first.hpp>
+#include <cella/passes/rewriting/move_first.hpp>
 #include <cella/passes/simplify/fold.hpp>
 
 namespace cella {

@@ -3,7 +3,7 @@
 
 #include <bit>
 #include <cella/ops/elementwise.hpp>
-#include <cella/passes/rewrite.hpp>
+#include <cella/passes/rewriting/rewrite.hpp>
 
 namespace cella {
 

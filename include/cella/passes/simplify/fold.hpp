@@ -6,7 +6,7 @@
 
 #include <cella/ops/activation.hpp>
 #include <cella/ops/pooling.hpp>
-#include <cella/passes/rewrite.hpp>
+#include <cella/passes/rewriting/rewrite.hpp>
 #include <cella/passes/simplify/fold_movement.hpp>
 #include <cella/passes/simplify/late_broadcasts.hpp>
 

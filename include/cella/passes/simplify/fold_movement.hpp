@@ -7,7 +7,7 @@
 #include <cella/ops/broadcast.hpp>
 #include <cella/ops/elementwise.hpp>
 #include <cella/ops/slicing.hpp>
-#include <cella/passes/rewrite.hpp>
+#include <cella/passes/rewriting/rewrite.hpp>
 
 namespace cella {
 

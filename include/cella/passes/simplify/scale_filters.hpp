@@ -5,8 +5,8 @@
 
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/elementwise.hpp>
-#include <cella/passes/order/move_first.hpp>
-#include <cella/passes/rewrite.hpp>
+#include <cella/passes/rewriting/move_first.hpp>
+#include <cella/passes/rewriting/rewrite.hpp>
 
 namespace cella {
 

@@ -3,7 +3,7 @@
 
 #include <cella/ops/activation.hpp>
 #include <cella/ops/pooling.hpp>
-#include <cella/passes/rewrite.hpp>
+#include <cella/passes/rewriting/rewrite.hpp>
 
 namespace cella {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cella/ops/array.hpp>
-#include <cella/passes/rewrite.hpp>
+#include <cella/passes/rewriting/rewrite.hpp>
 
 namespace cella {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <cella/backend/cpu/loops/sink.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cstdint>
 #include <cstring>
 

@@ -11,7 +11,7 @@
 #include <cella/backend/cpu/gemm/driver.hpp>
 #include <cella/backend/cpu/loops/sink.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cstddef>
 #include <cstdint>
 

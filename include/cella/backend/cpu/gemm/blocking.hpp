@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/gemm/tile.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cstdint>
 
 namespace cella::cpu::detail {

@@ -22,7 +22,7 @@
 #include <array>
 #include <cella/backend/cpu/gemm/blocking.hpp>
 #include <cella/backend/cpu/loops/sink.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

@@ -8,7 +8,7 @@
 #include <array>
 #include <bit>
 #include <cella/backend/cpu/simd/simd.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cstdint>
 #include <cstring>
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/loops/expression.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 
 namespace cella::cpu {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cella/backend/cpu/lower/record.hpp>
-#include <cella/backend/cpu/run/records.hpp>
+#include <cella/backend/cpu/memory/records.hpp>
 #include <cella/backend/cpu/simd/random_numbers.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/random.hpp>

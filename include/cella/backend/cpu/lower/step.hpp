@@ -5,7 +5,7 @@
 #include <cella/backend/cpu/lanes/layout.hpp>
 #include <cella/backend/cpu/loops/expression.hpp>
 #include <cella/backend/cpu/loops/loops.hpp>
-#include <cella/backend/cpu/run/run_context.hpp>
+#include <cella/backend/cpu/memory/run_context.hpp>
 
 namespace cella::cpu {
 

@@ -2,9 +2,9 @@
 // A step of a loop then costs what its arithmetic costs.
 #pragma once
 
+#include <cella/backend/cpu/memory/records.hpp>
 #include <cella/backend/cpu/plan/register_rule.hpp>
 #include <cella/backend/cpu/registers/packed.hpp>
-#include <cella/backend/cpu/run/records.hpp>
 #include <cella/backend/cpu/simd/math.hpp>
 
 namespace cella::cpu {

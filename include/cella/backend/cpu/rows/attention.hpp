@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cella/backend/cpu/gemm/tile.hpp>
 #include <cella/backend/cpu/simd/math.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cstddef>
 #include <cstdint>
 

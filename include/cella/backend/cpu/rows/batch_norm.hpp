@@ -7,7 +7,7 @@
 #include <array>
 #include <cella/backend/cpu/plan/sample_slices.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cmath>
 #include <cstdint>
 

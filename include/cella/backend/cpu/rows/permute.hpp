@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/simd/simd.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cella/graph/shape.hpp>
 #include <cstdint>
 #include <cstring>

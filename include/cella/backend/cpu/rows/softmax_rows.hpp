@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/simd/math.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cmath>
 #include <cstdint>
 

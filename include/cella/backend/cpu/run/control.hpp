@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/backend/cpu/memory/records.hpp>
 #include <cella/backend/cpu/plan/planning.hpp>
 #include <cella/backend/cpu/registers/register_region.hpp>
 #include <cella/backend/cpu/run/kernel_calls.hpp>
-#include <cella/backend/cpu/run/records.hpp>
 #include <cella/backend/cpu/run/watch.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/plan/make_plan.hpp>

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/convolution/implicit_gemm.hpp>
 #include <cella/backend/cpu/convolution/input_gradient.hpp>
 #include <cella/backend/cpu/convolution/weight_gradient.hpp>
 #include <cella/backend/cpu/gemm/product_of.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/convolution.hpp>
 

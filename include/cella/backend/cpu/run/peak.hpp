@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cella/backend/buffer.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
+#include <cella/backend/host/buffer.hpp>
 #include <chrono>
 #include <cstring>
 

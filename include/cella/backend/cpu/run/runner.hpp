@@ -4,7 +4,7 @@
 #include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/run/control.hpp>
 #include <cella/backend/cpu/run/peak.hpp>
-#include <cella/backend/finite.hpp>
+#include <cella/backend/host/finite.hpp>
 
 namespace cella::cpu {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cella/backend/cpu/run/kernel_calls.hpp>
-#include <cella/backend/finite.hpp>
+#include <cella/backend/host/finite.hpp>
 #include <cella/plan/options.hpp>
 
 namespace cella::cpu {

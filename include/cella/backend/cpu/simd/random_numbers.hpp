@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/simd/trigonometry.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cella/graph/random.hpp>
 #include <cstdint>
 #include <cstring>

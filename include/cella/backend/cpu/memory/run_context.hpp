@@ -3,8 +3,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cella/backend/buffer.hpp>
-#include <cella/backend/threads.hpp>
+#include <cella/backend/host/buffer.hpp>
+#include <cella/backend/host/threads.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/plan/memory.hpp>
 #include <cstdint>

@@ -19,9 +19,9 @@
 #include <xmmintrin.h>
 #endif
 
-#include <cella/backend/process_generation.hpp>
-#include <cella/backend/thread_count.hpp>
-#include <cella/backend/work_range.hpp>
+#include <cella/backend/host/process_generation.hpp>
+#include <cella/backend/host/thread_count.hpp>
+#include <cella/backend/host/work_range.hpp>
 
 namespace cella {
 

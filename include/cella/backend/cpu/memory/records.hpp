@@ -2,7 +2,7 @@
 // function, keep for their backward pass.
 #pragma once
 
-#include <cella/backend/cpu/run/run_context.hpp>
+#include <cella/backend/cpu/memory/run_context.hpp>
 #include <cella/graph/span.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/strided.hpp>

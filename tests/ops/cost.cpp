@@ -1,8 +1,8 @@
+#include <cella/ops/cost.hpp>
 #include <cella/ops/matmul.hpp>
-#include <cella/passes/arithmetic.hpp>
 #include <cella/transform/control.hpp>
 
-#include "expression.hpp"
+#include "passes/expression.hpp"
 
 using namespace cella;
 using namespace cella::test;
