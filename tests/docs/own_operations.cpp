@@ -19,6 +19,10 @@ struct rotate_op : linear<rotate_op> {
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
+  /// The loops: elements of a row go to other places in it.
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
+    return pointwise_but_along(in[0].rank() - 1, in[0].shape, 1);
+  }
   /// The transpose of a rotation is the rotation back.
   static constexpr var transpose(node_ref n, int, var dy) {
     return emit<rotate_op>(options{-n.as<options>().by}, std::source_location::current(), dy);
