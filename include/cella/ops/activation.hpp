@@ -33,7 +33,7 @@ struct relu_op : elementwise<relu_op>, keeps_zero, foldable, monotone {
 constexpr var relu(operand x) { return detail::unary<relu_op>(x); }
 
 /// log(1 + e^x), without overflow. d/dx = sigmoid(x)
-struct softplus_op : elementwise<softplus_op>, monotone {
+struct softplus_op : elementwise<softplus_op>, transcendental, monotone {
   static constexpr std::string_view name = "softplus";
   static constexpr std::string_view torch = "F.softplus";
   static constexpr std::string_view formula = "y = ln(1 + e^x)";
@@ -104,7 +104,7 @@ constexpr auto gelu_argument(auto x) {
 }  // namespace detail
 
 /// The derivative of `gelu_tanh`: s + x s (1 - s) w' with s = sigmoid(w).
-struct gelu_tanh_slope_op : elementwise<gelu_tanh_slope_op> {
+struct gelu_tanh_slope_op : elementwise<gelu_tanh_slope_op>, transcendental {
   static constexpr std::string_view name = "gelu_tanh_slope";
   static constexpr std::string_view formula = "the derivative of gelu_tanh";
   static constexpr auto apply(auto x) {
@@ -125,7 +125,7 @@ struct gelu_tanh_slope_op : elementwise<gelu_tanh_slope_op> {
   }
 };
 /// x (1 + tanh(...)) / 2, which one kernel computes without storing what is between.
-struct gelu_tanh_op : elementwise<gelu_tanh_op>, keeps_zero {
+struct gelu_tanh_op : elementwise<gelu_tanh_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "gelu_tanh";
   static constexpr std::string_view torch = "F.gelu(approximate=\"tanh\")";
   static constexpr std::string_view formula =

@@ -71,7 +71,7 @@ struct rsqrt_op : elementwise<rsqrt_op> {
   static constexpr var partial(node_ref n, int) { return -0.5 * n.output() / n.operand(0); }
 };
 /// e^x.  d/dx = y
-struct exp_op : elementwise<exp_op>, monotone {
+struct exp_op : elementwise<exp_op>, transcendental, monotone {
   static constexpr std::string_view name = "exp";
   static constexpr std::string_view numpy = "np.exp";
   static constexpr std::string_view torch = "torch.exp";
@@ -84,7 +84,7 @@ struct exp_op : elementwise<exp_op>, monotone {
   static constexpr var partial(node_ref n, int) { return n.output(); }
 };
 /// e^x - 1, exact near 0.  d/dx = y + 1
-struct expm1_op : elementwise<expm1_op>, keeps_zero {
+struct expm1_op : elementwise<expm1_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "expm1";
   static constexpr std::string_view numpy = "np.expm1";
   static constexpr std::string_view torch = "torch.expm1";
@@ -96,7 +96,7 @@ struct expm1_op : elementwise<expm1_op>, keeps_zero {
   static constexpr var partial(node_ref n, int) { return n.output() + 1; }
 };
 /// Natural logarithm.  d/dx = 1 / x
-struct log_op : elementwise<log_op> {
+struct log_op : elementwise<log_op>, transcendental {
   static constexpr std::string_view name = "log";
   static constexpr std::string_view numpy = "np.log";
   static constexpr std::string_view torch = "torch.log";
@@ -109,7 +109,7 @@ struct log_op : elementwise<log_op> {
   static constexpr var partial(node_ref n, int) { return 1 / n.operand(0); }
 };
 /// log(1 + x), exact near 0.  d/dx = 1 / (1 + x)
-struct log1p_op : elementwise<log1p_op>, keeps_zero {
+struct log1p_op : elementwise<log1p_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "log1p";
   static constexpr std::string_view numpy = "np.log1p";
   static constexpr std::string_view torch = "torch.log1p";
@@ -121,7 +121,7 @@ struct log1p_op : elementwise<log1p_op>, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 / (n.operand(0) + 1); }
 };
 /// Logarithm to base 2.  d/dx = 1 / (x ln 2)
-struct log2_op : elementwise<log2_op> {
+struct log2_op : elementwise<log2_op>, transcendental {
   static constexpr std::string_view name = "log2";
   static constexpr std::string_view numpy = "np.log2";
   static constexpr std::string_view torch = "torch.log2";
@@ -133,7 +133,7 @@ struct log2_op : elementwise<log2_op> {
   static constexpr var partial(node_ref n, int) { return (1 / std::numbers::ln2) / n.operand(0); }
 };
 /// Sine.  d/dx = cos x
-struct sin_op : elementwise<sin_op>, keeps_zero {
+struct sin_op : elementwise<sin_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "sin";
   static constexpr std::string_view numpy = "np.sin";
   static constexpr std::string_view torch = "torch.sin";
@@ -146,7 +146,7 @@ struct sin_op : elementwise<sin_op>, keeps_zero {
   static constexpr var partial(node_ref n, int) { return cos(n.operand(0)); }
 };
 /// Cosine.  d/dx = -sin x
-struct cos_op : elementwise<cos_op> {
+struct cos_op : elementwise<cos_op>, transcendental {
   static constexpr std::string_view name = "cos";
   static constexpr std::string_view numpy = "np.cos";
   static constexpr std::string_view torch = "torch.cos";
@@ -159,7 +159,7 @@ struct cos_op : elementwise<cos_op> {
   static constexpr var partial(node_ref n, int) { return -sin(n.operand(0)); }
 };
 /// Tangent.  d/dx = 1 + y^2
-struct tan_op : elementwise<tan_op>, keeps_zero {
+struct tan_op : elementwise<tan_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "tan";
   static constexpr std::string_view numpy = "np.tan";
   static constexpr std::string_view torch = "torch.tan";
@@ -172,7 +172,7 @@ struct tan_op : elementwise<tan_op>, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 + square(n.output()); }
 };
 /// Arc sine.  d/dx = 1 / sqrt(1 - x^2)
-struct asin_op : elementwise<asin_op>, keeps_zero {
+struct asin_op : elementwise<asin_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "asin";
   static constexpr std::string_view numpy = "np.arcsin";
   static constexpr std::string_view torch = "torch.asin";
@@ -185,7 +185,7 @@ struct asin_op : elementwise<asin_op>, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 / sqrt(1 - square(n.operand(0))); }
 };
 /// Arc cosine.  d/dx = -1 / sqrt(1 - x^2)
-struct acos_op : elementwise<acos_op> {
+struct acos_op : elementwise<acos_op>, transcendental {
   static constexpr std::string_view name = "acos";
   static constexpr std::string_view numpy = "np.arccos";
   static constexpr std::string_view torch = "torch.acos";
@@ -198,7 +198,7 @@ struct acos_op : elementwise<acos_op> {
   static constexpr var partial(node_ref n, int) { return -1 / sqrt(1 - square(n.operand(0))); }
 };
 /// Arc tangent.  d/dx = 1 / (1 + x^2)
-struct atan_op : elementwise<atan_op>, keeps_zero {
+struct atan_op : elementwise<atan_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "atan";
   static constexpr std::string_view numpy = "np.arctan";
   static constexpr std::string_view torch = "torch.atan";
@@ -211,7 +211,7 @@ struct atan_op : elementwise<atan_op>, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 / (1 + square(n.operand(0))); }
 };
 /// Hyperbolic sine.  d/dx = cosh x
-struct sinh_op : elementwise<sinh_op>, keeps_zero {
+struct sinh_op : elementwise<sinh_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "sinh";
   static constexpr std::string_view numpy = "np.sinh";
   static constexpr std::string_view torch = "torch.sinh";
@@ -224,7 +224,7 @@ struct sinh_op : elementwise<sinh_op>, keeps_zero {
   static constexpr var partial(node_ref n, int) { return cosh(n.operand(0)); }
 };
 /// Hyperbolic cosine.  d/dx = sinh x
-struct cosh_op : elementwise<cosh_op> {
+struct cosh_op : elementwise<cosh_op>, transcendental {
   static constexpr std::string_view name = "cosh";
   static constexpr std::string_view numpy = "np.cosh";
   static constexpr std::string_view torch = "torch.cosh";
@@ -237,7 +237,7 @@ struct cosh_op : elementwise<cosh_op> {
   static constexpr var partial(node_ref n, int) { return sinh(n.operand(0)); }
 };
 /// Hyperbolic tangent.  d/dx = 1 - y^2
-struct tanh_op : elementwise<tanh_op>, keeps_zero, monotone {
+struct tanh_op : elementwise<tanh_op>, transcendental, keeps_zero, monotone {
   static constexpr std::string_view name = "tanh";
   static constexpr std::string_view numpy = "np.tanh";
   static constexpr std::string_view torch = "torch.tanh";
@@ -250,7 +250,7 @@ struct tanh_op : elementwise<tanh_op>, keeps_zero, monotone {
   static constexpr var partial(node_ref n, int) { return 1 - square(n.output()); }
 };
 /// d/dx = 1 / sqrt(x^2 + 1)
-struct asinh_op : elementwise<asinh_op>, keeps_zero {
+struct asinh_op : elementwise<asinh_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "asinh";
   static constexpr std::string_view numpy = "np.arcsinh";
   static constexpr std::string_view torch = "torch.asinh";
@@ -263,7 +263,7 @@ struct asinh_op : elementwise<asinh_op>, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 / sqrt(square(n.operand(0)) + 1); }
 };
 /// d/dx = 1 / sqrt(x^2 - 1)
-struct acosh_op : elementwise<acosh_op> {
+struct acosh_op : elementwise<acosh_op>, transcendental {
   static constexpr std::string_view name = "acosh";
   static constexpr std::string_view numpy = "np.arccosh";
   static constexpr std::string_view torch = "torch.acosh";
@@ -276,7 +276,7 @@ struct acosh_op : elementwise<acosh_op> {
   static constexpr var partial(node_ref n, int) { return 1 / sqrt(square(n.operand(0)) - 1); }
 };
 /// d/dx = 1 / (1 - x^2)
-struct atanh_op : elementwise<atanh_op>, keeps_zero {
+struct atanh_op : elementwise<atanh_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "atanh";
   static constexpr std::string_view numpy = "np.arctanh";
   static constexpr std::string_view torch = "torch.atanh";
@@ -289,7 +289,7 @@ struct atanh_op : elementwise<atanh_op>, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 / (1 - square(n.operand(0))); }
 };
 /// Error function.  d/dx = 2 / sqrt(pi) e^(-x^2)
-struct erf_op : elementwise<erf_op>, keeps_zero {
+struct erf_op : elementwise<erf_op>, transcendental, keeps_zero {
   static constexpr std::string_view name = "erf";
   static constexpr std::string_view numpy = "scipy.special.erf";
   static constexpr std::string_view torch = "torch.erf";
@@ -304,7 +304,7 @@ struct erf_op : elementwise<erf_op>, keeps_zero {
   }
 };
 /// 1 - erf(x), exact for large x.
-struct erfc_op : elementwise<erfc_op> {
+struct erfc_op : elementwise<erfc_op>, transcendental {
   static constexpr std::string_view name = "erfc";
   static constexpr std::string_view numpy = "scipy.special.erfc";
   static constexpr std::string_view torch = "torch.erfc";
@@ -389,7 +389,7 @@ struct trunc_op : elementwise<trunc_op>, zero_derivative {
   }
 };
 /// 1 / (1 + e^-x).  d/dx = y - y^2
-struct sigmoid_op : elementwise<sigmoid_op>, monotone {
+struct sigmoid_op : elementwise<sigmoid_op>, transcendental, monotone {
   static constexpr std::string_view name = "sigmoid";
   static constexpr std::string_view numpy = "scipy.special.expit";
   static constexpr std::string_view torch = "torch.sigmoid";
@@ -434,7 +434,7 @@ constexpr var sigmoid(operand x) { return detail::unary<sigmoid_op>(x); }
 
 constexpr var reciprocal(operand x) { return detail::binary<div_op>(1, x); }
 
-struct pow_op : elementwise<pow_op> {
+struct pow_op : elementwise<pow_op>, transcendental {
   static constexpr std::string_view name = "pow";
   static constexpr std::string_view numpy = "np.power";
   static constexpr std::string_view torch = "torch.pow";
@@ -466,7 +466,7 @@ constexpr var pow_op::partial(node_ref n, int i) {
   const var zero = equal(x, 0);
   return select(zero, zeros_like(x), n.output() * log(select(zero, ones_like(x), x)));
 }
-struct atan2_op : elementwise<atan2_op> {
+struct atan2_op : elementwise<atan2_op>, transcendental {
   static constexpr std::string_view name = "atan2";
   static constexpr std::string_view numpy = "np.arctan2";
   static constexpr std::string_view torch = "torch.atan2";

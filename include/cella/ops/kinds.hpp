@@ -99,6 +99,8 @@ struct keeps_zero {};
 struct monotone {};
 /// Does something besides its result: whoever leaves it out, or runs it once for twice, is seen.
 struct impure {};
+/// `apply` takes as long as tens of multiplications: one vector for a few elements is worth it.
+struct transcendental {};
 /// Computes numbers of 16 bits in single precision, between casts. Others convert what they load
 /// and store.
 struct computed_in_single {};

@@ -124,16 +124,6 @@ struct result_table {
 
 // ---- one operation
 
-/// Operations worth a vector even for a few single elements: the vector's price is that of one.
-template <class Op>
-inline constexpr bool is_costly =
-    std::is_same_v<Op, exp_op> || std::is_same_v<Op, expm1_op> || std::is_same_v<Op, log_op> ||
-    std::is_same_v<Op, log1p_op> || std::is_same_v<Op, log2_op> || std::is_same_v<Op, sin_op> ||
-    std::is_same_v<Op, cos_op> || std::is_same_v<Op, tan_op> || std::is_same_v<Op, tanh_op> ||
-    std::is_same_v<Op, sinh_op> || std::is_same_v<Op, cosh_op> || std::is_same_v<Op, erf_op> ||
-    std::is_same_v<Op, erfc_op> || std::is_same_v<Op, sigmoid_op> ||
-    std::is_same_v<Op, softplus_op> || std::is_same_v<Op, pow_op>;
-
 /// Node N of program P, elementwise, on registers.
 template <class P, node_id N>
 struct register_operation {
@@ -194,7 +184,7 @@ struct register_operation {
   template <class Y, class... X>
   [[gnu::always_inline]] static void run(Y& y, const X&... x) {
     using number = typename Y::number;
-    if constexpr (is_costly<op> && Y::width == 1 && Y::size > 1 &&
+    if constexpr (std::is_base_of_v<transcendental, op> && Y::width == 1 && Y::size > 1 &&
                   Y::size <= narrow_width<number>) {
       using vector = typename detail::lanes_type<number, narrow_width<number>>::type;
       constexpr auto lanes_of_vector = std::make_index_sequence<vector::size>{};
