@@ -3,6 +3,7 @@
 #include <cella/graph/error.hpp>
 #include <cella/graph/text.hpp>
 #include <limits>
+#include <sstream>
 
 using namespace cella;
 
@@ -16,6 +17,20 @@ static_assert(text().empty() && !text("a").empty());
 TEST_CASE("integers print in full range") {
   CHECK((text() << std::numeric_limits<std::int64_t>::min()).view() == "-9223372036854775808");
   CHECK((text() << std::numeric_limits<std::int64_t>::max()).view() == "9223372036854775807");
+}
+
+TEST_CASE("numbers print with six digits") {
+  static_assert((text() << -0.9).view() == "-0.9");
+  for (double v : {0.0, 1.0, 10.0, 0.1, 0.999, 123456.0, 0.00012345, 1234.56, 99999.9, 3.14159}) {
+    std::ostringstream wanted;
+    wanted << v;
+    CHECK((text() << v).view() == wanted.str());
+  }
+  CHECK((text() << 1e-8).view() == "1e-8");
+  CHECK((text() << 2.5e20).view() == "2.5e+20");
+  CHECK((text() << 999999.9).view() == "1e+6");
+  CHECK((text() << std::numeric_limits<double>::infinity()).view() == "inf");
+  CHECK((text() << -std::numeric_limits<double>::quiet_NaN()).view() == "nan");
 }
 
 TEST_CASE("what does not fit is dropped") {

@@ -101,3 +101,15 @@ TEST_CASE("the loss of tokens takes labels in the shape of the places or in a ro
   CHECK(nn::token_cross_entropy::target(logits) == tensor_type{dtype::i32, {2, 3}});
   CHECK(nn::token_cross_entropy::classes(logits) == 4);
 }
+
+TEST_CASE("a layer of nothing is refused by the name of its parameter") {
+  struct net {
+    nn::dense<8, 0> head;
+    constexpr var operator()(var x) const { return head(x); }
+  };
+  net n;
+  CHECK_THROWS_WITH_AS(
+      trace(n, std::array{tensor_type{dtype::f32, {4, 8}}}),
+      "head.weight is f32[0,8]; the extents of parameters and states must be positive",
+      model_error);
+}

@@ -98,6 +98,10 @@ TEST_CASE("the faults of convolutions name both operands and what does not fit")
         "conv2d: stride and dilation must be positive" + both);
   CHECK(fault(convolve({.dilation = {-1, 1}}), fit) ==
         "conv2d: stride and dilation must be positive" + both);
+  CHECK(fault(convolve({.before = {-1, 0}}), fit) ==
+        "conv2d: padding must not be negative (slice() cuts an image)" + both);
+  CHECK(fault(convolve({.after = {0, -2}}), fit) ==
+        "conv2d: padding must not be negative (slice() cuts an image)" + both);
   CHECK(fault(convolve({.dilation = {2, 1}}), fit) ==
         "conv2d: the filter is larger than the padded image" + both);
   CHECK(fault(convolve({.dilation = {1, 2147483647}}), fit) ==

@@ -5,6 +5,7 @@
 #include <cella/graph/shape.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <source_location>
 #include <string_view>
 
@@ -46,6 +47,27 @@ class text {
   }
   constexpr text& operator<<(int value) { return *this << std::int64_t{value}; }
   constexpr text& operator<<(std::size_t value) { return *this << std::int64_t(value); }
+  /// Six digits: `-0.9`, `1e-8`.
+  constexpr text& operator<<(double value) {
+    if (value != value) return *this << "nan";
+    if (value < 0) *this << "-", value = -value;
+    if (value > std::numeric_limits<double>::max()) return *this << "inf";
+    int exponent = 0;
+    while (value >= 10) value /= 10, ++exponent;
+    while (value != 0 && value < 1) value *= 10, --exponent;
+    auto digits = std::int64_t(value * 1e5 + 0.5);  // d.ddddd times 10^5
+    if (digits >= 1000000) digits /= 10, ++exponent;
+    const bool scientific = exponent < -4 || exponent > 5;
+    int behind = 5 - (scientific ? 0 : exponent);  // digits behind the point
+    while (behind > 0 && digits % 10 == 0) digits /= 10, --behind;
+    std::int64_t unit = 1;
+    for (int i = 0; i < behind; ++i) unit *= 10;
+    *this << digits / unit;
+    if (behind > 0) *this << ".";
+    for (std::int64_t rest = digits % unit; unit > 1; rest %= unit) *this << rest / (unit /= 10);
+    if (scientific) *this << (exponent < 0 ? "e-" : "e+") << (exponent < 0 ? -exponent : exponent);
+    return *this;
+  }
   constexpr text& operator<<(dtype t) { return *this << name(t); }
   /// `[32,400]`; a scalar is `[]`.
   constexpr text& operator<<(const shape& s) {

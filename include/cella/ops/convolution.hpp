@@ -170,6 +170,8 @@ constexpr bool walks(std::string_view op, var x, var w, const window& walk,
     why = "the groups do not divide the filters";
   else if (std::min({walk.stride[0], walk.stride[1], walk.dilation[0], walk.dilation[1]}) < 1)
     why = "stride and dilation must be positive";
+  else if (std::min({walk.before[0], walk.before[1], walk.after[0], walk.after[1]}) < 0)
+    why = "padding must not be negative (slice() cuts an image)";
   if (!why.empty()) refuse_walk(op, why, x, w, at);
   return why.empty();
 }

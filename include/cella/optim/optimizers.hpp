@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cella/ops/functions.hpp>
+#include <initializer_list>
+#include <limits>
 
 namespace cella::optim {
 
@@ -51,6 +53,32 @@ class context {
   std::int32_t last_slot_ = -1;
 };
 
+namespace detail {
+
+/// An option of a rule, and what it may be: from `least` on, less than `below`.
+struct ranged_option {
+  std::string_view name;
+  double value{}, least = 0, below = std::numeric_limits<double>::infinity();
+};
+/// Whether all options are what they may be; a fault names the first that is not. NaN never is.
+constexpr bool fit(const context& c, std::string_view rule,
+                   std::initializer_list<ranged_option> options) {
+  for (const ranged_option& o : options) {
+    if (o.value >= o.least && o.value < o.below) continue;
+    text sentence;
+    sentence << "optim::" << rule << ": " << o.name << " is " << o.value << "; it must ";
+    if (o.below < std::numeric_limits<double>::infinity())
+      sentence << "lie in [" << o.least << ", " << o.below << ")";
+    else
+      sentence << "be at least " << o.least << ", and finite";
+    c.parameter().b->fail(sentence);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace detail
+
 /// w -= rate g.  With momentum: v = momentum v + (1 - dampening) g, w -= rate v (PyTorch's
 /// convention; the first step takes v = g). Nesterov: w -= rate (g + momentum v).
 struct sgd {
@@ -60,6 +88,17 @@ struct sgd {
   bool nesterov = false;
 
   constexpr void operator()(context& c, var g) const {
+    if (!detail::fit(c, "sgd",
+                     {{"momentum", momentum, 0, 1},
+                      {"dampening", dampening, 0, 1},
+                      {"weight_decay", weight_decay}}))
+      return;
+    if (momentum == 0 && (nesterov || dampening != 0)) {
+      c.parameter().b->fail(text() << "optim::sgd: " << (nesterov ? "nesterov" : "dampening")
+                                   << " does nothing without momentum; give momentum, or leave it "
+                                      "out");
+      return;
+    }
     const var w = c.parameter();
     if (weight_decay != 0) g = g + weight_decay * w;
     var step = g;
@@ -113,6 +152,12 @@ struct adam {
   bool amsgrad = false;
 
   constexpr void operator()(context& c, var g) const {
+    if (!detail::fit(c, "adam",
+                     {{"beta1", beta1, 0, 1},
+                      {"beta2", beta2, 0, 1},
+                      {"epsilon", epsilon},
+                      {"weight_decay", weight_decay}}))
+      return;
     var w = c.parameter();
     const var rate = c.learning_rate();
     if (decoupled && weight_decay != 0) w = w - w * (rate * weight_decay);
@@ -143,6 +188,12 @@ struct adamax {
   double weight_decay = 0;
 
   constexpr void operator()(context& c, var g) const {
+    if (!detail::fit(c, "adamax",
+                     {{"beta1", beta1, 0, 1},
+                      {"beta2", beta2, 0, 1},
+                      {"epsilon", epsilon},
+                      {"weight_decay", weight_decay}}))
+      return;
     g = detail::with_decay(c, g, weight_decay);
     const var m = detail::decayed_slot(c, "adamax_m", beta1, g * (1 - beta1));
     const var u = c.slot("adamax_u");
@@ -163,6 +214,13 @@ struct nadam {
   double momentum_decay = 4e-3;
 
   constexpr void operator()(context& c, var g) const {
+    if (!detail::fit(c, "nadam",
+                     {{"beta1", beta1, 0, 1},
+                      {"beta2", beta2, 0, 1},
+                      {"epsilon", epsilon},
+                      {"weight_decay", weight_decay},
+                      {"momentum_decay", momentum_decay}}))
+      return;
     g = detail::with_decay(c, g, weight_decay);
     const var t = c.step();
     const var one = full_like(t, 1);
@@ -194,6 +252,12 @@ struct radam {
   double weight_decay = 0;
 
   constexpr void operator()(context& c, var g) const {
+    if (!detail::fit(c, "radam",
+                     {{"beta1", beta1, 0, 1},
+                      {"beta2", beta2, 0, 1},
+                      {"epsilon", epsilon},
+                      {"weight_decay", weight_decay}}))
+      return;
     g = detail::with_decay(c, g, weight_decay);
     const var m = detail::decayed_slot(c, "radam_m", beta1, g * (1 - beta1));
     const var v = detail::decayed_slot(c, "radam_v", beta2, square(g) * (1 - beta2));
@@ -221,6 +285,12 @@ struct rmsprop {
   bool centered = false;
 
   constexpr void operator()(context& c, var g) const {
+    if (!detail::fit(c, "rmsprop",
+                     {{"decay", decay, 0, 1},
+                      {"epsilon", epsilon},
+                      {"weight_decay", weight_decay},
+                      {"momentum", momentum, 0, 1}}))
+      return;
     g = detail::with_decay(c, g, weight_decay);
     var v = detail::decayed_slot(c, "rms_v", decay, square(g) * (1 - decay));
     if (centered) {
@@ -240,6 +310,11 @@ struct adagrad {
   double weight_decay = 0;
 
   constexpr void operator()(context& c, var g) const {
+    if (!detail::fit(c, "adagrad",
+                     {{"learning_rate_decay", learning_rate_decay},
+                      {"epsilon", epsilon},
+                      {"weight_decay", weight_decay}}))
+      return;
     g = detail::with_decay(c, g, weight_decay);
     const var sum = detail::decayed_slot(c, "adagrad_sum", 1, square(g));
     var rate = c.learning_rate();
@@ -255,6 +330,10 @@ struct adadelta {
   double weight_decay = 0;
 
   constexpr void operator()(context& c, var g) const {
+    if (!detail::fit(
+            c, "adadelta",
+            {{"decay", decay, 0, 1}, {"epsilon", epsilon}, {"weight_decay", weight_decay}}))
+      return;
     g = detail::with_decay(c, g, weight_decay);
     const var v = detail::decayed_slot(c, "adadelta_v", decay, square(g) * (1 - decay));
     const var u = c.slot("adadelta_u");

@@ -63,6 +63,9 @@ constexpr void bind_cell(builder& b, Cell& cell) {
         cell,
         [&](std::string_view path, const parameter_base& p) {
           if (others && b.find(&p) >= 0) return;
+          if (p.extents.size() < 1)
+            b.fail(text() << path << " is " << tensor_type{b.precision, p.extents}
+                          << "; the extents of parameters and states must be positive");
           const auto role = p.trainable ? input_role::parameter : input_role::state;
           b.bind(&p, b.input({b.precision, p.extents}, role, path));
         },
