@@ -45,7 +45,7 @@ enum class compute_class : std::uint8_t {
 /// What passes may assume, besides: the tags of ops/kinds.hpp.
 struct op_traits {
   bool alias{}, rearranges{}, foldable{}, commutative{}, keeps_zero{}, monotone{}, impure{},
-      computed_in_single{};
+      computed_in_single{}, stored{};
 };
 
 /// The loops ("factors") that an operation runs over, and which factor each dimension walks along.

@@ -64,7 +64,7 @@ constexpr std::string_view fault_of_rules(const op_info& i, bool not_differentia
                : "";
   }
   if (!i.infer && !i.results) return "infer is missing (or results, if there are several)";
-  if (i.pointwise ? !i.scalar : !i.compute)
+  if (i.pointwise ? !i.scalar : !i.compute && !i.traits.stored)
     return i.kind == op_kind::elementwise ? "apply is missing" : "compute is missing";
   const int tags = i.zero_derivative + not_differentiable;
   const int rules = (i.partial != nullptr) + (i.vjp != nullptr) + tags;
@@ -115,7 +115,8 @@ constexpr declaration declare() {
               .keeps_zero = std::is_base_of_v<keeps_zero, Op>,
               .monotone = std::is_base_of_v<monotone, Op>,
               .impure = std::is_base_of_v<impure, Op>,
-              .computed_in_single = std::is_base_of_v<computed_in_single, Op>};
+              .computed_in_single = std::is_base_of_v<computed_in_single, Op>,
+              .stored = std::is_base_of_v<stored_in_graph, Op>};
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
   if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
   if constexpr (requires { Op::formula; }) i.formula = Op::formula;

@@ -95,6 +95,9 @@ struct impure {};
 /// and store.
 struct computed_in_single {};
 
+/// Computes nothing: the result is a constant tensor of the graph. Options are `values_options`.
+struct stored_in_graph {};
+
 /// Base of elementwise operations with a truth value as result.
 template <class Op>
 struct predicate : elementwise<Op>, zero_derivative {
