@@ -62,6 +62,15 @@ constexpr gradient_case loops[] = {
            constant(x, {1., 2., 3.}), x);
      },
      {square}},
+    {"a product in a loop",
+     [](var x) {
+       return scan(
+           [](var s, var u) {
+             return tanh(matmul(constant(s, {0.5, 1., -0.3, 0.2}, {2, 2}), s) + u);
+           },
+           constant(x, {1., 2.}), x);
+     },
+     {{.extents = {4, 2}}}},
     {"in a branch",
      [](var x) {
        return cond(

@@ -133,6 +133,14 @@ struct recurrent {
         constant(x, weights[0]), reshape(x, {wide, wide}));
   }
 };
+/// A constant that both ways of a native branch read.
+struct chosen {
+  constexpr var operator()(var x) const {
+    const var t = constant(x, scale);
+    if (sum(x) > 0) return x * t;
+    return x + t;
+  }
+};
 /// The constant itself as a result, and as what a state begins with.
 struct given {
   constexpr std::array<var, 2> operator()(var x) const {
@@ -202,6 +210,8 @@ TEST_CASE("a constant may be a result") {
 TEST_CASE("constants in products, loops, branches and convolutions, and their gradients") {
   run_compiled<product, wide * wide>(some_numbers(wide * wide));
   run_compiled<recurrent, wide * wide>(some_numbers(wide * wide));
+  check_close(run_compiled<chosen, 3>({1, 2, 3}), {0.5, -2.5, 6});
+  check_close(run_compiled<chosen, 3>({-1, -2, -3}), {-0.5, -3.25, -1});
   run_compiled<filtered, 288>(some_numbers(288));
   run_compiled<gradient_of<filtered>, 288>(some_numbers(288));
 }

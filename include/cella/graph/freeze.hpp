@@ -247,7 +247,7 @@ struct roomy_graph {
   slots<input_info, Nodes / 4> inputs;
   slots<output_info, Nodes / 4> outputs;
   slots<pooled_tensor, Nodes / 8> pooled;
-  slots<std::uint64_t, Nodes * 4> words;
+  slots<std::uint64_t, Nodes> words;
   text fault{};
 
   constexpr void node(const cella::node& x) { nodes.push_back(x); }

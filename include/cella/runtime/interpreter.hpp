@@ -75,7 +75,9 @@ class node_interpreter {
 
   held_list apply(node_id id, const held_list& in) {
     held_list out = compute_value(id, in);
-    if (stop_at_nan_) look_at(id, in, out);
+    const node& n = g_.nodes[std::size_t(id)];
+    const bool given = is<constant_op>(n) || is<values_op>(n);  // as the user wrote it
+    if (stop_at_nan_ && !given) look_at(id, in, out);
     return out;
   }
 
