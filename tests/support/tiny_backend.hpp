@@ -6,8 +6,8 @@
 #include <cella/backend/buffer.hpp>
 #include <cella/backend/threads.hpp>
 #include <cella/ops/compute.hpp>
+#include <cella/passes/product_form.hpp>
 #include <cella/plan/planner.hpp>
-#include <cella/plan/product_form.hpp>
 #include <cstring>
 #include <vector>
 

@@ -5,9 +5,9 @@
 #include <cella/ops/batch_norm.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/passes/product_form.hpp>
 #include <cella/plan/fuse_rows.hpp>
 #include <cella/plan/growth.hpp>
-#include <cella/plan/product_form.hpp>
 
 namespace cella {
 

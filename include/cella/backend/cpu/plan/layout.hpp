@@ -7,7 +7,7 @@
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
-#include <cella/plan/product_form.hpp>
+#include <cella/passes/product_form.hpp>
 #include <cella/plan/step_kind.hpp>
 
 namespace cella {
