@@ -63,6 +63,7 @@ std::string on_the_cpu(const op_info& op) {
   if (op.pointwise || &op == &info_of<cast_op>) return "fused";
   switch (op.computes) {
     case compute_class::source:
+      if (op.traits.stored) return "read in its place";
       return &op == &info_of<constant_op> ? "fused" : "once, when prepared";
     case compute_class::contraction:
       return "`product`";

@@ -15,6 +15,7 @@
 #include "errors/cells/branch_shapes.hpp"
 #include "errors/cells/channel_count.hpp"
 #include "errors/cells/condition_type.hpp"
+#include "errors/cells/constant_count.hpp"
 #include "errors/cells/convolution_groups.hpp"
 #include "errors/cells/dropout_rate.hpp"
 #include "errors/cells/element_count.hpp"
@@ -107,6 +108,7 @@ std::vector<fault> all_faults() {
       of<branch_shapes::program_of<branch_shapes::Wrong>, branch_shapes::program_of<branch_shapes::Mended>>("branch_shapes"),
       of<channel_count::program_of<channel_count::Wrong>, channel_count::program_of<channel_count::Mended>>("channel_count"),
       of<condition_type::program_of<condition_type::Wrong>, condition_type::program_of<condition_type::Mended>>("condition_type"),
+      of<constant_count::program_of<constant_count::Wrong>, constant_count::program_of<constant_count::Mended>>("constant_count"),
       of<convolution_groups::program_of<convolution_groups::Wrong>, convolution_groups::program_of<convolution_groups::Mended>>("convolution_groups"),
       of<dropout_rate::program_of<dropout_rate::Wrong>, dropout_rate::program_of<dropout_rate::Mended>>("dropout_rate"),
       of<element_count::program_of<element_count::Wrong>, element_count::program_of<element_count::Mended>>("element_count"),

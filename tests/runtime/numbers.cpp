@@ -61,6 +61,13 @@ struct masked {
   }
 };
 
+struct masked_by_values {
+  constexpr var operator()(var x) const {
+    constexpr float none = std::numeric_limits<float>::infinity();
+    return softmax(x + constant(x, {0.f, -none}), 1);
+  }
+};
+
 template <class Cell>
 void run_in_eager_mode(Cell cell, std::vector<float> x, const tensor_type& t) {
   eager_evaluator e;
@@ -116,6 +123,15 @@ TEST_SUITE("runtime/numbers") {
     const auto y = run(std::array{1.f, -1.f, 2.f, 2.f});
     CHECK(y[0] == 1.f);
     CHECK(y[1] == 0.f);
+    compiled<masked_by_values, tensor<dtype::f32, 2, 2>> other;
+    CHECK(other(std::array{1.f, -1.f, 2.f, 2.f})[1] == 0.f);
+    const auto eagerly = [](auto cell) {
+      return sentence_of([&] {
+        run_in_eager_mode(cell, {1.f, -1.f, 2.f, 2.f}, {dtype::f32, {2, 2}});
+      });
+    };
+    CHECK(eagerly(masked{}).empty());
+    CHECK(eagerly(masked_by_values{}).empty());
   }
   TEST_CASE("an operation inside a loop is named") {
     const debugging on("nan");

@@ -6,8 +6,8 @@
 #include <cella/backend/host/buffer.hpp>
 #include <cella/backend/host/threads.hpp>
 #include <cella/ops/compute.hpp>
+#include <cella/ops/product_form.hpp>
 #include <cella/plan/planner.hpp>
-#include <cella/plan/product_form.hpp>
 #include <cstring>
 #include <vector>
 

@@ -68,7 +68,8 @@ class builder : public body_builder {
   /// The same for many nodes of another graph: `regions` remembers which of its regions were copied
   /// and where they are now. It has one entry per region, -1 at first.
   constexpr node_id copy(const graph& from, node_id n, span<const node_id> in, list<int>& regions) {
-    const node& x = from.nodes[std::size_t(n)];
+    node x = from.nodes[std::size_t(n)];
+    g.adopt_values(x, from.constants);
     std::array<std::int32_t, 2> own = x.regions;
     for (std::int32_t& r : own) {
       if (r >= 0) r = import(from, r, regions);
@@ -283,6 +284,7 @@ class builder : public body_builder {
         g.set_results(n, list<tensor_type>(first, first + n.result_count));
       }
       n.cell = g.intern(from.view(n.cell));
+      g.adopt_values(n, from.constants);
       for (std::int32_t& s : n.regions) {
         if (s >= 0) s = import(from, s, regions);
       }

@@ -2,6 +2,7 @@
 // size, so that a program can hold it as a compile-time constant.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cella/graph/builder.hpp>
 #include <concepts>
@@ -17,6 +18,8 @@ struct graph_sizes {
   std::int32_t characters{};
   std::int32_t inputs{};
   std::int32_t outputs{};
+  std::int32_t constants{};
+  std::int32_t constant_words{};
 
   friend constexpr bool operator==(const graph_sizes&, const graph_sizes&) = default;
 };
@@ -46,6 +49,8 @@ struct frozen_graph {
   std::array<char, std::size_t(Sizes.characters)> characters{};
   std::array<input_info, std::size_t(Sizes.inputs)> inputs{};
   std::array<output_info, std::size_t(Sizes.outputs)> outputs{};
+  std::array<pooled_tensor, std::size_t(Sizes.constants)> constants{};
+  std::array<std::uint64_t, std::size_t(Sizes.constant_words)> constant_words{};
 
   constexpr span<const node_id> operands(node_id n) const {
     const node& x = nodes[std::size_t(n)];
@@ -58,6 +63,11 @@ struct frozen_graph {
   }
   constexpr std::string_view view(name_ref n) const {
     return {characters.data() + n.first, std::size_t(n.size)};
+  }
+  /// The words of the constant tensor that node `n` is.
+  constexpr span<const std::uint64_t> values_of(node_id n) const {
+    const auto o = nodes[std::size_t(n)].attributes.template as<values_options>();
+    return constants[std::size_t(o.index)].in(constant_words.data());
   }
   /// The main region's input `i` as a node.
   constexpr node_id input(int i) const { return regions[0].first_node + i; }
@@ -142,6 +152,8 @@ constexpr void write_live(const graph& g, Out& out) {
   const live_order l = live_nodes(g);
   std::int32_t pool = 0;
   std::int32_t results = 0;
+  constant_pool constants;  // those of live nodes
+  list<std::int32_t> place_of_constant(g.constants.tensors.size(), -1);
   auto put_all = [&](const ids& all) {
     for (node_id n : all) out.operand(l.renamed[std::size_t(n)]);
     pool += std::int32_t(all.size());
@@ -164,6 +176,13 @@ constexpr void write_live(const graph& g, Out& out) {
       for (std::int32_t& s : n.regions) {
         if (s >= 0) s = l.renumbered[std::size_t(s)];
       }
+      if (n.op->traits.stored) {
+        auto o = n.attributes.as<values_options>();
+        std::int32_t& place = place_of_constant[std::size_t(o.index)];
+        if (place < 0) place = constants.add(g.constants, o.index);
+        o.index = place;
+        n.attributes = o;
+      }
       n.region = std::int32_t(q);
       n.position = id - first;
       out.node(n);
@@ -182,6 +201,7 @@ constexpr void write_live(const graph& g, Out& out) {
   out.names(g.characters);
   for (const input_info& i : g.inputs) out.input(i);
   for (const output_info& o : g.outputs) out.output(o);
+  out.constants(constants);
 }
 
 /// An array of fixed room whose unused places cost nothing to initialize.
@@ -199,10 +219,20 @@ struct slots {
     if (std::size_t(size) < Room) std::construct_at(&data[std::size_t(size)].value, value);
     ++size;
   }
+  /// Many numbers at once, without a call for each.
+  constexpr void append(span<const T> values) {
+    slot* const to = data.data() + size;
+    const std::size_t count = values.size();
+    size += std::int32_t(count);
+    if (!fits()) return;
+    for (std::size_t i = 0; i < count; ++i) to[i].value = values.data()[i];
+  }
   constexpr bool fits() const { return std::size_t(size) <= Room; }
   template <std::size_t N>
   constexpr void copy_to(std::array<T, N>& to) const {
-    for (std::size_t i = 0; i < N; ++i) to[i] = data[i].value;
+    T* const out = to.data();
+    const slot* const in = data.data();
+    for (std::size_t i = 0; i < N; ++i) out[i] = in[i].value;
   }
 };
 
@@ -216,6 +246,8 @@ struct roomy_graph {
   slots<char, Nodes * 8> characters;
   slots<input_info, Nodes / 4> inputs;
   slots<output_info, Nodes / 4> outputs;
+  slots<pooled_tensor, Nodes / 8> pooled;
+  slots<std::uint64_t, Nodes> words;
   text fault{};
 
   constexpr void node(const cella::node& x) { nodes.push_back(x); }
@@ -227,14 +259,18 @@ struct roomy_graph {
   }
   constexpr void input(const input_info& x) { inputs.push_back(x); }
   constexpr void output(const output_info& x) { outputs.push_back(x); }
+  constexpr void constants(const constant_pool& x) {
+    for (const pooled_tensor& t : x.tensors) pooled.push_back(t);
+    words.append(x.words);
+  }
 
   constexpr graph_sizes sizes() const {
-    return {nodes.size,      operands.size, results.size, regions.size,
-            characters.size, inputs.size,   outputs.size};
+    return {nodes.size,  operands.size, results.size, regions.size, characters.size,
+            inputs.size, outputs.size,  pooled.size,  words.size};
   }
   constexpr bool fits() const {
     return nodes.fits() && operands.fits() && results.fits() && regions.fits() &&
-           characters.fits() && inputs.fits() && outputs.fits();
+           characters.fits() && inputs.fits() && outputs.fits() && pooled.fits() && words.fits();
   }
   template <graph_sizes Sizes>
   constexpr frozen_graph<Sizes> shrink() const {
@@ -246,6 +282,8 @@ struct roomy_graph {
     characters.copy_to(f.characters);
     inputs.copy_to(f.inputs);
     outputs.copy_to(f.outputs);
+    pooled.copy_to(f.constants);
+    words.copy_to(f.constant_words);
     return f;
   }
 };
@@ -266,6 +304,10 @@ struct exact_graph {
   }
   constexpr void input(const input_info& x) { frozen.inputs[std::size_t(at.inputs++)] = x; }
   constexpr void output(const output_info& x) { frozen.outputs[std::size_t(at.outputs++)] = x; }
+  constexpr void constants(const constant_pool& x) {
+    std::copy(x.tensors.begin(), x.tensors.end(), frozen.constants.begin());
+    std::copy(x.words.begin(), x.words.end(), frozen.constant_words.begin());
+  }
 };
 
 template <class Make, class Out>
@@ -329,6 +371,7 @@ constexpr graph live_part(const graph& g) {
     constexpr void names(span<const char> x) { to.characters.assign(x.begin(), x.end()); }
     constexpr void input(const input_info& x) { to.inputs.push_back(x); }
     constexpr void output(const output_info& x) { to.outputs.push_back(x); }
+    constexpr void constants(const constant_pool& x) { to.constants = x; }
   } out;
   out.to.nodes.reserve(g.nodes.size());
   out.to.operand_pool.reserve(g.operand_pool.size());
@@ -346,6 +389,8 @@ constexpr graph thaw(const frozen_graph<Sizes>& f) {
   g.characters.assign(f.characters.begin(), f.characters.end());
   g.inputs.assign(f.inputs.begin(), f.inputs.end());
   g.outputs.assign(f.outputs.begin(), f.outputs.end());
+  g.constants.tensors.assign(f.constants.begin(), f.constants.end());
+  g.constants.words.assign(f.constant_words.begin(), f.constant_words.end());
   for (int r = 0; r < Sizes.regions; ++r) {
     const frozen_region& from = f.regions[std::size_t(r)];
     region& to = g.regions.emplace_back();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/constants.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/graph/span.hpp>
@@ -84,6 +85,7 @@ struct graph {
   list<char> characters;
   list<input_info> inputs;
   list<output_info> outputs;
+  constant_pool constants;
 
   constexpr span<const node_id> operands(node_id n) const {
     const node& x = nodes[std::size_t(n)];
@@ -94,6 +96,17 @@ struct graph {
   constexpr tensor_type type(node_id n) const { return nodes[std::size_t(n)].type; }
   constexpr tensor_type result_type(node_id n, int k) const {
     return results[std::size_t(nodes[std::size_t(n)].first_result + k)];
+  }
+  /// The words of the constant tensor that node `n` is.
+  constexpr span<const std::uint64_t> values_of(node_id n) const {
+    return constants.words_of(nodes[std::size_t(n)].attributes.as<values_options>().index);
+  }
+  /// Takes over the constant tensor that `n`, a node of another graph, is; others stay as they are.
+  constexpr void adopt_values(node& n, const constant_pool& from) {
+    if (!n.op->traits.stored) return;
+    auto o = n.attributes.as<values_options>();
+    o.index = constants.add(from, o.index);
+    n.attributes = o;
   }
   constexpr std::string_view view(name_ref n) const {
     return {characters.data() + n.first, std::size_t(n.size)};

@@ -159,7 +159,13 @@ class list {
   template <class Value>
   constexpr void append(const Value* values, std::size_t count) {
     if (size_ + count > capacity_) reallocate(std::max(size_ + count, 2 * capacity_));
-    for (std::size_t i = 0; i < count; ++i) put(data_ + size_++, values[i]);
+    if constexpr (trivial && std::is_same_v<T, Value>) {
+      T* const to = data_ + size_;
+      for (std::size_t i = 0; i < count; ++i) to[i] = values[i];
+      size_ += count;
+    } else {
+      for (std::size_t i = 0; i < count; ++i) put(data_ + size_++, values[i]);
+    }
   }
   constexpr void grow() { reallocate(capacity_ ? 2 * capacity_ : 8); }
   constexpr void reallocate(std::size_t capacity) {

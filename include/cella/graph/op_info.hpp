@@ -56,7 +56,8 @@ enum class control_form : std::uint8_t {
 
 /// What passes may assume, besides: the tags of ops/kinds.hpp.
 struct op_traits {
-  bool alias{}, rearranges{}, foldable{}, commutative{}, monotone{}, impure{}, computed_in_single{};
+  bool alias{}, rearranges{}, foldable{}, commutative{}, monotone{}, impure{}, computed_in_single{},
+      stored{};
 };
 
 class builder;

@@ -11,7 +11,9 @@
 
 namespace cella::detail {
 
-inline std::string number(double v) {
+/// The shortest text that reads as the same number of this type.
+template <class T>
+std::string number(T v) {
   std::array<char, 32> s{};
   const auto end = std::to_chars(s.data(), s.data() + s.size(), v).ptr;
   return {s.data(), end};
@@ -71,7 +73,7 @@ struct told_option {
 /// none), and what lies beyond the tensor's rank in lists of an entry for each axis.
 inline std::vector<told_option> told_options(const node& n) {
   std::vector<told_option> told;
-  if (!n.op->options) return told;
+  if (!n.op->options || n.op->traits.stored) return told;
   const auto bytes = n.attributes.as<option_bytes>();
   const auto defaults = n.op->options->defaults.as<option_bytes>();
   int rank = n.type.rank();
@@ -93,6 +95,34 @@ inline std::vector<told_option> told_options(const node& n) {
     told.push_back({f.name, single ? list : list + "]", word});
   }
   return told;
+}
+
+/// A constant tensor's first values, as many as are worth telling.
+inline std::vector<std::string> first_values(const graph& g, node_id id) {
+  constexpr std::size_t most = 8;
+  const tensor_type t = g.type(id);
+  std::vector<std::string> all;
+  with_element(t.element, [&]<class T>() {
+    for_each_element<T>(
+        g.values_of(id), std::min(most, std::size_t(t.size())), [&](std::size_t, T x) {
+          if constexpr (std::is_integral_v<T>)
+            all.push_back(std::to_string(x));
+          else
+            all.push_back(number(std::conditional_t<sizeof(T) == 8, double, float>(x)));
+        });
+  });
+  return all;
+}
+/// What a constant tensor holds: ` {0.5, 1, 2}`; of many values the first and how many there are:
+/// ` {0, 1, 2, 3, 4, 5, 6, 7, ... 4096 values}`. Empty for other nodes.
+inline std::string values_text(const graph& g, node_id id) {
+  if (!g.nodes[std::size_t(id)].op->traits.stored) return {};
+  const auto first = first_values(g, id);
+  std::string s;
+  for (const std::string& v : first) s += (s.empty() ? " {" : ", ") + v;
+  const auto count = std::size_t(g.type(id).size());
+  if (count > first.size()) s += ", ... " + std::to_string(count) + " values";
+  return s + "}";
 }
 
 /// Whether options are the three lists of factors of a contraction.

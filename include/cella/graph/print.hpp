@@ -91,7 +91,7 @@ class graph_printer {
     line += names_[id] + ": " + type_text(g_, id) + " = " + std::string(n.op->name) + "(";
     const auto in = g_.operands(id);
     for (std::size_t k = 0; k < in.size(); ++k) line += (k ? ", " : "") + names_[in[k]];
-    line += ")" + options_text(n);
+    line += ")" + options_text(n) + values_text(g_, id);
     std::string where;
     if (options_.cells && n.cell.size) where = g_.view(n.cell);
     if (options_.source && n.line > 0)
@@ -209,7 +209,8 @@ inline void print_dot(std::ostream& out, const graph& g) {
       const node& x = g.nodes[std::size_t(n)];
       const bool input = x.op == &input_info_of;
       const std::string label =
-          input ? names[n] : std::string(x.op->name) + detail::options_text(x);
+          input ? names[n]
+                : std::string(x.op->name) + detail::options_text(x) + detail::values_text(g, n);
       out << (cluster ? "    n" : "  n") << n << " [label=" << detail::in_quotes(label)
           << (input ? ", shape=ellipse" : "") << "];\n";
     }
@@ -264,6 +265,14 @@ inline void print_json(std::ostream& out, const graph& g) {
         out << ",\"options\":{" << detail::joined(options, [](const auto& o) {
           return in_quotes(o.name) + ":" + (o.quoted ? in_quotes(o.value) : o.value);
         }) << "}";
+      }
+      if (n.op->traits.stored) {
+        out << ",\"count\":" << n.type.size() << ",\"first_values\":["
+            << detail::joined(detail::first_values(g, id),
+                              [](const std::string& v) {
+                                return v.find('n') == std::string::npos ? v : in_quotes(v);
+                              })
+            << "]";
       }
       if (n.regions[0] >= 0) {
         out << ",\"regions\":[" << n.regions[0];

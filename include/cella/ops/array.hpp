@@ -1,10 +1,11 @@
-// Operations that make tensors or re-interpret their elements: constant, iota, reshape, transpose,
-// cast.
+// Operations that make tensors or re-interpret their elements: iota, reshape, transpose, cast (and,
+// in constant.hpp, constants).
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cella/ops/axis_list.hpp>
+#include <cella/ops/constant.hpp>
 #include <cella/ops/op.hpp>
 #include <cella/ops/strided.hpp>
 #include <cstring>
@@ -12,33 +13,6 @@
 namespace cella {
 
 // ---- leaves
-
-/// A tensor of one repeated value.
-struct constant_op : leaf<constant_op> {
-  static constexpr std::string_view name = "constant";
-  static constexpr std::string_view numpy = "np.full";
-  static constexpr std::string_view torch = "torch.full";
-  static constexpr std::string_view formula = "y = value";
-  struct options {
-    double value{};
-    cella::shape shape{};
-    stored_dtype element{};
-  };
-  static constexpr std::string_view onnx = "Constant";
-  static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
-    const auto a = o.as<options>();
-    return {dtype(a.element), a.shape};
-  }
-  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return pointwise_space(infer(in, o).shape, 0);
-  }
-  static constexpr attributes part_options(const attributes& o, const shape& part) {
-    auto a = o.as<options>();
-    a.shape = part;
-    return a;
-  }
-  static void compute(const attributes& o, span<const tensor_ref>, span<const tensor_ref> out);
-};
 
 /// Consecutive numbers 0, 1, ... along one axis.
 struct iota_op : leaf<iota_op> {
@@ -55,22 +29,9 @@ struct iota_op : leaf<iota_op> {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
   }
-  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return pointwise_space(infer(in, o).shape, 0);
-  }
   static void compute(const attributes& o, span<const tensor_ref>, span<const tensor_ref> out);
 };
 
-/// A tensor of type `t` filled with `value`, in the graph of `b`.
-constexpr var constant(builder& b, double value, const tensor_type& t) {
-  constant_op::options o{value, t.shape, {std::int32_t(t.element)}};
-  return {&b, b.emit(bound<constant_op>(), span<const node_id>{}, o)};
-}
-constexpr var full_like(operand x, double value) {
-  return constant(*x.owner(), value, x.in(*x.owner()).type());
-}
-constexpr var zeros_like(operand x) { return full_like(x, 0); }
-constexpr var ones_like(operand x) { return full_like(x, 1); }
 /// 0, 1, 2 ... along `axis` of a tensor of type `t`. Precondition: 0 <= axis < t.rank().
 constexpr var iota(builder& b, const tensor_type& t, int axis) {
   iota_op::options o{t.shape, {std::int32_t(t.element)}, axis};
@@ -351,14 +312,6 @@ constexpr var cast_op::transpose(node_ref n, int, var dy) {
 
 // ---- computation at run time
 
-inline void constant_op::compute(const attributes& o, span<const tensor_ref>,
-                                 span<const tensor_ref> out) {
-  const double value = o.as<options>().value;
-  with_element(out[0].type.element, [&]<class T>() {
-    T* y = reinterpret_cast<T*>(out[0].data);
-    std::fill(y, y + out[0].type.size(), from_double<T>(value));
-  });
-}
 inline void iota_op::compute(const attributes& o, span<const tensor_ref>,
                              span<const tensor_ref> out) {
   const int axis = o.as<options>().axis;

@@ -65,7 +65,7 @@ constexpr std::string_view fault_of_rules(const op_info& i, bool not_differentia
                : "";
   }
   if (!i.infer && !i.results) return "infer is missing (or results, if there are several)";
-  if (i.pointwise ? !i.scalar : !i.compute)
+  if (i.pointwise ? !i.scalar : !i.compute && !i.traits.stored)
     return i.kind == op_kind::elementwise ? "apply is missing" : "compute is missing";
   const int tags = i.zero_derivative + not_differentiable;
   const int rules = (i.partial != nullptr) + (i.vjp != nullptr) + tags;
@@ -133,7 +133,8 @@ constexpr declaration declare() {
               .commutative = std::is_base_of_v<commutative, Op>,
               .monotone = std::is_base_of_v<monotone, Op>,
               .impure = std::is_base_of_v<impure, Op>,
-              .computed_in_single = std::is_base_of_v<computed_in_single, Op>};
+              .computed_in_single = std::is_base_of_v<computed_in_single, Op>,
+              .stored = std::is_base_of_v<stored_in_graph, Op>};
   if constexpr (requires { Op::form; }) i.form = Op::form;
   if constexpr (requires { Op::infix; }) i.infix = Op::infix, i.precedence = Op::precedence;
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;

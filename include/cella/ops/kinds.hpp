@@ -60,6 +60,9 @@ struct leaf {
   static constexpr op_kind kind = op_kind::leaf;
   static constexpr compute_class computes = compute_class::source;
   static constexpr bool cheap = true;
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return pointwise_space(Op::infer(in, o).shape, 0);
+  }
 };
 
 /// Base of operations that own regions or handle records. Their derivatives stand in transform/.
@@ -104,6 +107,9 @@ struct transcendental {};
 /// Computes numbers of 16 bits in single precision, between casts. Others convert what they load
 /// and store.
 struct computed_in_single {};
+
+/// Computes nothing: the result is a constant tensor of the graph. Options are `values_options`.
+struct stored_in_graph {};
 
 /// Base of elementwise operations with a truth value as result.
 template <class Op>

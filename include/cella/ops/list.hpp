@@ -5,6 +5,7 @@
 #include <cella/ops/array.hpp>
 #include <cella/ops/batch_norm.hpp>
 #include <cella/ops/broadcast.hpp>
+#include <cella/ops/constant.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/cumulative.hpp>
@@ -36,8 +37,10 @@ struct operation_list {
 
 // clang-format off
 using all_operations = operation_list<
-    // array
+    // constant
     constant_op,
+    values_op,
+    // array
     iota_op,
     reshape_op,
     transpose_op,

@@ -4,10 +4,10 @@
 
 #include <cella/ops/batch_norm.hpp>
 #include <cella/ops/convolution.hpp>
+#include <cella/ops/product_form.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/fuse_rows.hpp>
 #include <cella/plan/growth.hpp>
-#include <cella/plan/product_form.hpp>
 
 namespace cella {
 

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cella/ops/control.hpp>
+#include <cella/ops/product_form.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/plan/attention_pattern.hpp>
 #include <cella/plan/formats.hpp>
-#include <cella/plan/product_form.hpp>
 #include <cella/plan/step.hpp>
 #include <cella/plan/target.hpp>
 #include <cella/plan/uses.hpp>

@@ -16,9 +16,13 @@ struct plan_options {
   /// The plan of a region, which the kernel of a control node runs: nothing is prepared before.
   bool region{};
   /// Inputs from this index on keep their values from call to call: the constants of a loop.
-  int first_constant = 1 << 30;
+  int first_constant = no_constants;
   /// An algorithm that the back end uses wherever it can, by a number of its own; -1: it chooses.
   int algorithm = -1;
+
+  static constexpr int no_constants = 1 << 30;
+  /// Whether what follows from constants alone can be made before the steps run.
+  constexpr bool is_prepared() const { return !region || first_constant != no_constants; }
 };
 
 /// Byte offsets of inputs of some roles in the memory that they share, in the order of the graph's

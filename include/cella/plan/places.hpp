@@ -89,6 +89,10 @@ class value_places {
     return a == layout::plain ? t.bytes() : Planning::bytes(t, a, border, c.machine, c.element);
   }
   constexpr buffer_ref input_home(node_id n) const {
+    if (c.is_constant_tensor(n)) {
+      const auto o = c.at(n).attributes.template as<values_options>();
+      return {constant_space, g.constants.tensors[std::size_t(o.index)].offset};
+    }
     const int i = input_at_[std::size_t(n)];
     if (i < 0) return {};
     const input_info& in = g.inputs[std::size_t(i)];
@@ -225,6 +229,7 @@ class value_places {
   constexpr bool keeps_its_value(node_id n) const {
     n = c.whole(n);
     const int i = input_at_[std::size_t(n)];
+    if (c.is_constant_tensor(n)) return options.is_prepared();
     if (options.region) return i >= options.first_constant;
     if (i < 0) {
       const home* h = find(n, layout::plain, {0, 0});
@@ -242,7 +247,7 @@ class value_places {
     if (c.at(s.anchor).op->traits.impure) return false;
     bool constant = true, parameters = false;
     auto read = [&](const buffer_ref& r) {
-      if (r == buffer_ref{}) return;
+      if (r == buffer_ref{} || r.space == constant_space) return;
       if (r.space == parameter_space && !changes_inputs_)
         parameters = true;
       else

@@ -15,6 +15,7 @@ enum memory_space : std::int32_t {
   parameter_space,
   slot_space,
   scalar_space,
+  constant_space,
   first_argument
 };
 

@@ -56,7 +56,12 @@ class value_uses {
 
   constexpr const node& at(node_id n) const { return g.nodes[std::size_t(n)]; }
   constexpr int position(node_id n) const { return at(n).position; }
-  constexpr bool is_input(node_id n) const { return at(n).op == &input_info_of; }
+  /// In memory before the first step: an input, or a constant tensor.
+  constexpr bool is_input(node_id n) const {
+    return at(n).op == &input_info_of || is_constant_tensor(n);
+  }
+  constexpr bool is_constant_tensor(node_id n) const { return at(n).op->traits.stored; }
+  /// One number, which kernels have as a literal.
   constexpr bool is_constant(node_id n) const { return is<constant_op>(at(n)); }
   constexpr bool is_leaf(node_id n) const { return is_input(n) || is_constant(n); }
   constexpr bool is_broadcast(node_id n) const { return is<broadcast_op>(at(n)); }

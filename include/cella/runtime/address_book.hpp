@@ -24,8 +24,7 @@ struct arena_value {
 /// Follows a program step by step: what lies at an address when a step reads it.
 class address_book {
  public:
-  address_book(const program_facts& p, const formulas& f)
-      : p_(p), f_(f) {
+  address_book(const program_facts& p, const formulas& f) : p_(p), f_(f) {
     const input_offsets parameters = offsets_of(p.g, {input_role::parameter, input_role::state});
     const input_offsets slots = offsets_of(p.g, {input_role::slot});
     for (std::size_t i = 0; i < p.g.inputs.size(); ++i) {
@@ -37,10 +36,17 @@ class address_book {
         lies_at_[{scalar_space, in.index * std::int64_t{8}}] = name;
       if (in.role == input_role::argument) lies_at_[{first_argument + in.index, 0}] = name;
     }
+    for (node_id n : p.g.regions[0].nodes) {
+      const node& x = p.g.nodes[std::size_t(n)];
+      if (!is<values_op>(x)) continue;
+      const auto index = std::size_t(x.attributes.as<values_options>().index);
+      lies_at_[{constant_space, p.g.constants.tensors[index].offset}] = f.name(n);
+    }
   }
 
   static std::string address(const buffer_ref& r) {
-    constexpr std::array<std::string_view, 4> spaces{"arena", "parameters", "slots", "scalars"};
+    constexpr std::array<std::string_view, 5> spaces{"arena", "parameters", "slots", "scalars",
+                                                     "constants"};
     const bool argument = r.space >= first_argument;
     if (argument && r.offset == 0) return "argument";
     return std::string(argument ? "argument" : spaces[std::size_t(r.space)]) + "+" +

@@ -172,6 +172,10 @@ inline void print_memory(std::ostream& out, const program_facts& p, const explai
   row("  lower bound", p.live, "the largest set of values alive at once");
   row("parameters and states", p.parameters, tensors({input_role::parameter, input_role::state}));
   row("optimizer slots", p.slots, tensors({input_role::slot}));
+  const constant_pool& constants = p.g.constants;
+  if (!constants.tensors.empty())
+    row("constants", std::int64_t(constants.words.size() * 8),
+        "in the executable file, " + grouped(std::int64_t(constants.tensors.size())) + " tensors");
 
   const formulas f(p);
   address_book book(p, f);

@@ -6,9 +6,13 @@
 #include <cella/backend/host/finite.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/ops/compute.hpp>
+#include <cella/ops/constant.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/elementwise.hpp>
+#include <cstring>
+#include <map>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace cella {
@@ -42,21 +46,45 @@ class record_pool {
   list<held_list> records_;
 };
 
+/// The constant tensors of a graph in memory, each since it was first asked for. (The graph's own
+/// words move while it grows.)
+class constant_memory {
+ public:
+  const held_tensor& of(const graph& g, node_id n) {
+    const std::span<const std::uint64_t> words = g.values_of(n);
+    const tensor_type t = g.type(n);
+    held_tensor& x = tensors_[g.nodes[std::size_t(n)].attributes.as<values_options>().index];
+    if (!x.owner) {
+      x.owner = std::make_shared<aligned_buffer>(words.size_bytes());
+      x.value = {x.owner->data(), t};
+      std::memcpy(x.value.data, words.data(), words.size_bytes());
+    }
+    return x;
+  }
+
+ private:
+  std::map<std::int32_t, held_tensor> tensors_;
+};
+
 /// Computes nodes from the values of their operands, regions included.
 class node_interpreter {
  public:
-  node_interpreter(const graph& g, compute_function run, record_pool& records, bool stop_at_nan)
-      : g_(g), run_(run), records_(records), stop_at_nan_(stop_at_nan) {}
+  node_interpreter(const graph& g, compute_function run, record_pool& records,
+                   constant_memory& constants, bool stop_at_nan)
+      : g_(g), run_(run), records_(records), constants_(constants), stop_at_nan_(stop_at_nan) {}
 
   held_list apply(node_id id, const held_list& in) {
     held_list out = compute_value(id, in);
-    if (stop_at_nan_) look_at(id, in, out);
+    const node& n = g_.nodes[std::size_t(id)];
+    const bool given = is<constant_op>(n) || is<values_op>(n);  // as the user wrote it
+    if (stop_at_nan_ && !given) look_at(id, in, out);
     return out;
   }
 
  private:
   held_list compute_value(node_id id, const held_list& in) {
     const node& n = g_.nodes[std::size_t(id)];
+    if (is<values_op>(n)) return {constants_.of(g_, id)};
     switch (n.op->form) {
       case control_form::branch:
         return run_region(n.regions[is_true(in[0]) ? 0 : 1], {in.begin() + 1, in.end()});
@@ -295,6 +323,7 @@ class node_interpreter {
   const graph& g_;
   compute_function run_;
   record_pool& records_;
+  constant_memory& constants_;
   bool stop_at_nan_;
   list<flags> live_;
 };
@@ -326,7 +355,7 @@ class value_store {
     }
     detail::held_list in;
     for (node_id o : g.operands(n)) in.push_back(values_[std::size_t(o)][0]);
-    at(n) = detail::node_interpreter(g, run, records_, stop_at_nan_).apply(n, in);
+    at(n) = detail::node_interpreter(g, run, records_, constants_, stop_at_nan_).apply(n, in);
   }
 
  private:
@@ -337,6 +366,7 @@ class value_store {
 
   list<detail::held_list> values_;
   detail::record_pool records_;
+  detail::constant_memory constants_;
   bool stop_at_nan_ = stops_at_nan();
 };
 

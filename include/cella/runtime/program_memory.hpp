@@ -11,6 +11,11 @@
 
 namespace cella {
 
+/// The constant tensors of program P, where kernels read them: a part of the executable file. A
+/// copy of the graph's own, so that the rest of the graph need not be there.
+template <class P>
+alignas(arena_alignment) inline constexpr auto constant_words = P::graph.constant_words;
+
 /// `P::backend` gives the buffers and, if they are not the host's, the copies.
 template <class P>
 class program_memory {
@@ -30,10 +35,14 @@ class program_memory {
       spaces_[parameter_space] = store.data();
       spaces_[slot_space] = slots_;
       spaces_[scalar_space] = scalars_.data();
+      // Nobody writes there: no step has a constant as its result.
+      spaces_[constant_space] =
+          const_cast<std::byte*>(reinterpret_cast<const std::byte*>(constant_words<P>.data()));
     } else {
       copies_.make();
       for (std::size_t s = parameter_space; s < spaces_.size(); ++s)
         spaces_[s] = copies_.of[s].data();
+      device::upload(spaces_[constant_space], constant_words<P>.data(), sizes[constant_space]);
     }
   }
   program_memory(const program_memory&) = delete;
@@ -105,6 +114,7 @@ class program_memory {
     all[parameter_space] = std::size_t(P::plan.parameter_bytes);
     all[slot_space] = std::size_t(P::plan.slot_bytes);
     all[scalar_space] = std::size_t(P::count(input_role::scalar)) * 8;
+    all[constant_space] = sizeof(std::uint64_t) * std::size_t(P::graph.sizes.constant_words);
     for (std::size_t i = 0; i < P::graph.inputs.size(); ++i) {
       const input_info& in = P::graph.inputs[i];
       if (in.role == input_role::argument)

@@ -45,6 +45,7 @@ class formulas {
  public:
   explicit formulas(const program_facts& p) : g_(p.g), stored_(g_.nodes.size(), 0), names_(g_) {
     for (std::size_t i = 0; i < g_.inputs.size(); ++i) stored_[std::size_t(g_.input(int(i)))] = 1;
+    for (node_id n : g_.regions[0].nodes) stored_[std::size_t(n)] |= at(n).op->traits.stored;
     for (const plan_step& s : p.steps) {
       for (int k = 0; k < s.output_count; ++k) {
         if (s.outputs[std::size_t(k)].value >= 0)

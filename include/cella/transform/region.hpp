@@ -36,6 +36,13 @@ constexpr ids pick(const ids& all, const list<int>& places) {
   return r;
 }
 
+/// first, first + 1, ... `count` numbers.
+constexpr list<int> numbers(int first, int count) {
+  list<int> r;
+  for (int k = 0; k < count; ++k) r.push_back(first + k);
+  return r;
+}
+
 /// Takes lists off the front of a list, one after the other.
 class list_reader {
  public:
@@ -109,6 +116,16 @@ constexpr ids outputs_of(const builder& b, int r) { return b.g.regions[std::size
 /// The inputs of the open region.
 constexpr ids own_inputs(const builder& b) { return inputs_of(b, b.here()); }
 
+/// Appends a control node that is attributed to the place of another.
+constexpr node_id emit_like(builder& b, const node& n, const op_info& op, const ids& in,
+                            const type_list& results, std::array<std::int32_t, 2> regions,
+                            const attributes& options = {}) {
+  const node_id r = b.emit_control(op, in, results, regions, options);
+  if (b.failed()) return r;
+  b.g.nodes[std::size_t(r)].file = n.file;
+  b.g.nodes[std::size_t(r)].line = n.line;
+  return r;
+}
 constexpr node_id zeros(builder& b, const tensor_type& t) { return constant(b, 0, t).id; }
 constexpr node_id or_zeros(builder& b, node_id n, const tensor_type& t) {
   return n < 0 ? zeros(b, t) : n;

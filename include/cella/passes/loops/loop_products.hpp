@@ -6,7 +6,7 @@
 #include <cella/ops/control.hpp>
 #include <cella/ops/elementwise.hpp>
 #include <cella/ops/matmul.hpp>
-#include <cella/plan/product_form.hpp>
+#include <cella/ops/product_form.hpp>
 
 namespace cella {
 
@@ -281,7 +281,7 @@ class loop_product_mover {
     for (int q = 0; q < 2; ++q) {
       const node_id o = g_.operand(m, q);
       const int at = input_index(o);
-      if (at >= 0 && is_loop_constant(at)) return no_node;
+      if (at >= 0 ? is_loop_constant(at) : is<values_op>(g_.nodes[std::size_t(o)])) return no_node;
       types[std::size_t(q)] = with_leading(options().length, g_.type(o));
       if (at < 0 || !is_slice(at)) stored += types[std::size_t(q)].bytes();
     }

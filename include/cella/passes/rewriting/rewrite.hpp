@@ -118,6 +118,11 @@ class rewriter {
   constexpr node_id constant(double value, const tensor_type& t) {
     return emit<constant_op>({}, constant_op::options{value, t.shape, {std::int32_t(t.element)}});
   }
+  /// The tensor of type `t` that these words hold.
+  constexpr node_id values(const tensor_type& t, const word_list& words) {
+    const detail::constant_application a = detail::apply_constant(g_, t, words);
+    return emit(*a.op, span<const node_id>{}, a.options);
+  }
   /// Exchanges the first two operands of a commutative operation.
   constexpr void swap_operands(node_id n) {
     const auto p = std::size_t(g_.nodes[std::size_t(n)].first_operand);

@@ -8,6 +8,7 @@
 #include <cella/ops/pooling.hpp>
 #include <cella/passes/rewriting/rewrite.hpp>
 #include <cella/passes/simplify/fold_movement.hpp>
+#include <cella/passes/simplify/fold_values.hpp>
 #include <cella/passes/simplify/late_broadcasts.hpp>
 
 namespace cella {
@@ -16,45 +17,6 @@ namespace fold_rules {
 
 // ---- constants
 
-/// Folding stays within these magnitudes, so that no intermediate result overflows or vanishes.
-constexpr bool is_moderate(double v) {
-  const double m = v < 0 ? -v : v;
-  return m == 0 || (m >= 1e-100 && m <= 1e100);
-}
-
-/// Whether a tensor of type `t` can hold `v`, other than as an infinity or a subnormal number.
-constexpr bool fits(dtype t, double v) {
-  const double m = v < 0 ? -v : v;
-  switch (t) {
-    case dtype::f64:
-      return is_moderate(v);
-    case dtype::f32:
-    case dtype::bf16:
-      return m == 0 || (m >= 1.2e-38 && m <= 3.3e38);
-    case dtype::f16:
-      return m == 0 || (m >= 6.2e-5 && m <= 65504);
-    case dtype::boolean:
-      return v == 0 || v == 1;
-    default: {
-      const double limit = t == dtype::i8 ? 127 : t == dtype::u8 ? 255 : 2147483647.0;
-      return v <= limit && v >= (t == dtype::u8 ? 0 : -limit) && double(std::int64_t(v)) == v;
-    }
-  }
-}
-
-/// What reading an element of type `t` yields after `v` was written. Precondition: it fits.
-constexpr double stored(dtype t, double v) {
-  switch (t) {
-    case dtype::f32:
-      return double(float(v));
-    case dtype::f16:
-      return double(float(float16(float(v))));
-    case dtype::bf16:
-      return double(float(bfloat16(float(v))));
-    default:
-      return v;
-  }
-}
 /// The value of a constant, as kernels see it.
 constexpr bool constant_value(const rewriter& r, node_id n, double& v) {
   if (!r.is_constant(n)) return false;
@@ -91,12 +53,8 @@ constexpr node_id moved_constant(rewriter& r, node_id n) {
 constexpr node_id cast_constant(rewriter& r, node_id n) {
   double v{};
   const tensor_type t = r.type(n);
-  if (!constant_value(r, r.operand(n, 0), v) || !is_moderate(v)) return no_node;
-  if (!is_floating(t.element)) {
-    if (v > 2147483647.0 || v < -2147483647.0) return no_node;
-    v = t.element == dtype::boolean ? double(v != 0) : double(std::int64_t(v));
-  }
-  return fits(t.element, v) ? r.constant(stored(t.element, v), t) : no_node;
+  if (!constant_value(r, r.operand(n, 0), v) || !converts(v, t.element)) return no_node;
+  return r.constant(stored(t.element, v), t);
 }
 /// f(0) = 0
 constexpr node_id zero_of_zeros(rewriter& r, node_id n) {
@@ -324,6 +282,7 @@ constexpr node_id operand_itself(rewriter& r, node_id n) { return r.operand(n, 0
 inline constexpr std::array rules{
     rule{"all_constant",            nullptr,                   all_constant},
     rule{"moved_constant",          nullptr,                   moved_constant},
+    rule{"all_values",              nullptr,                   all_values},
     rule{"zero_of_zeros",           nullptr,                   zero_of_zeros},
     rule{"constant_to_the_right",   nullptr,                   constant_to_the_right},
     rule{"identity",                &info_of<identity_op>,      operand_itself},
@@ -365,6 +324,10 @@ inline constexpr std::array rules{
     rule{"transpose_twice",         &info_of<transpose_op>,     transpose_twice},
     rule{"slice_whole",             &info_of<slice_op>,         whole_slice},
     rule{"slice_twice",             &info_of<slice_op>,         slice_twice},
+    rule{"reshaped_values",         &info_of<reshape_op>,       reshaped_values},
+    rule{"transposed_values",       &info_of<transpose_op>,     transposed_values},
+    rule{"sliced_values",           &info_of<slice_op>,         sliced_values},
+    rule{"cast_values",             &info_of<cast_op>,          cast_values},
     rule{"cast_constant",           &info_of<cast_op>,          cast_constant},
     rule{"sum_of_constant",         &info_of<sum_op>,           sum_of_constant},
     rule{"sum_of_broadcast",        &info_of<sum_op>,           sum_of_broadcast},

@@ -16,6 +16,7 @@ class pruner {
     to_.characters = g.characters;
     to_.inputs = g.inputs;
     to_.outputs = g.outputs;
+    to_.constants = g.constants;
   }
 
   constexpr graph run() {

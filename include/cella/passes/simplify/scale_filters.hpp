@@ -25,6 +25,7 @@ constexpr bool is_parameter(const graph& g, node_id n) {
   }
   return false;
 }
+constexpr bool is_given(const node& x) { return is<constant_op>(x) || is<values_op>(x); }
 /// Operations that turn parameters into filters, scales and biases.
 constexpr bool makes_constants(const node& x) {
   return x.op->pointwise || is<broadcast_op>(x) || is<reshape_op>(x);
@@ -35,9 +36,8 @@ constexpr void parameters_first(graph& g) {
   flags known(g.nodes.size(), 0);
   for (node_id n : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(n)];
-    bool all = x.op == &input_info_of
-                   ? is_parameter(g, n)
-                   : x.type.rank() <= 1 && (is<constant_op>(x) || makes_constants(x));
+    bool all = x.op == &input_info_of ? is_parameter(g, n)
+                                      : x.type.rank() <= 1 && (is_given(x) || makes_constants(x));
     for (node_id o : g.operands(n)) all = all && known[std::size_t(o)];
     known[std::size_t(n)] = all;
   }
@@ -130,7 +130,7 @@ class filter_scaler {
     const graph& g = r_.g();
     const node& x = g.nodes[std::size_t(n)];
     if (x.op == &input_info_of) return is_parameter(g, n);
-    if (is<constant_op>(x)) return true;
+    if (is_given(x)) return true;
     if (!makes_constants(x) || depth == 8) return false;
     for (node_id o : g.operands(n)) {
       if (!keeps_its_value(o, depth + 1)) return false;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cella/backend/cpu/gemm/gemm.hpp>
-#include <cella/plan/product_form.hpp>
+#include <cella/ops/product_form.hpp>
 
 namespace cella::cpu {
 

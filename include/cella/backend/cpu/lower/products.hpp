@@ -5,7 +5,7 @@
 #include <cella/backend/cpu/gemm/product_of.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
 #include <cella/backend/cpu/rows/attention.hpp>
-#include <cella/plan/product_form.hpp>
+#include <cella/ops/product_form.hpp>
 
 namespace cella::cpu {
 

@@ -5,9 +5,9 @@
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/pooling.hpp>
+#include <cella/ops/product_form.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
-#include <cella/plan/product_form.hpp>
 #include <cella/plan/step_kind.hpp>
 
 namespace cella {

@@ -3,7 +3,7 @@
 
 #include <cella/backend/cpu/plan/sample_slices.hpp>
 #include <cella/backend/cpu/plan/step_rule.hpp>
-#include <cella/plan/product_form.hpp>
+#include <cella/ops/product_form.hpp>
 
 namespace cella::cpu {
 

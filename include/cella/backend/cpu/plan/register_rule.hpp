@@ -98,7 +98,7 @@ class register_rule {
     if (x.op == &input_info_of) return plain(n);
     if (x.op == &get_info_of) return plain(n);
     const bool mask = mask_of(n) != dtype::tuple;
-    if (is<constant_op>(x) || is<iota_op>(x)) return plain(n);
+    if (is<constant_op>(x) || is<values_op>(x) || is<iota_op>(x)) return plain(n);
     if (mask && same_places(x)) return true;
     if (x.op->kind == op_kind::control) return control(n);
     if (x.op->pointwise && !same_places(x)) return pointwise(n);

@@ -128,6 +128,8 @@ class register_region {
       at<N>(f) = result<g.operand(N, 0), n.attributes.template as<get_attributes>().result>(f);
     } else if constexpr (is<constant_op>(n)) {
       fill_constant<N>(at<N>(f));
+    } else if constexpr (is<values_op>(n)) {
+      load_packed(at<N>(f), given_values<N>.data());
     } else if constexpr (is<iota_op>(n)) {
       load_packed(at<N>(f), places<N>.data());
     } else if constexpr (is<cond_op>(n)) {
@@ -209,6 +211,14 @@ class register_region {
       fill_constant<N, U + 1>(y);
     }
   }
+  template <node_id N>
+  static constexpr auto given_values = [] {
+    constexpr tensor_type t = g.type(N);
+    using T = element<t.element>;
+    std::array<T, std::size_t(t.size())> x{};
+    for_each_element<T>(g.values_of(N), x.size(), [&](std::size_t i, T v) { x[i] = v; });
+    return x;
+  }();
   template <node_id N>
   static constexpr auto places = [] {
     constexpr tensor_type t = g.type(N);

@@ -82,7 +82,7 @@ class region_frame {
       : frames_(outer.context->frames), before_(frames_.top()) {
     const int threads = outer.context->threads ? outer.context->threads->capacity() : 1;
     spaces_[arena_space] = frames_.take(arena_bytes + scratch_bytes * threads);
-    for (int s : {parameter_space, slot_space, scalar_space})
+    for (int s : {parameter_space, slot_space, scalar_space, constant_space})
       spaces_[std::size_t(s)] = outer.base[s];
     memory_ = {spaces_.data(), outer.context};
   }
@@ -153,7 +153,7 @@ class control_step {
   static constexpr auto& g = P::graph;
   static constexpr const node& n = g.nodes[std::size_t(s.anchor)];
   static constexpr int operands = n.operand_count;
-  template <int Region, int Carries, int FirstConstant = 1 << 30>
+  template <int Region, int Carries, int FirstConstant = plan_options::no_constants>
   using region = region_program<typename P::root, n.regions[Region], Carries, FirstConstant>;
   template <int Region>
   using small_region = register_region<typename P::root, n.regions[Region]>;

@@ -27,7 +27,7 @@ consteval std::int64_t frame_bytes_of_step() {
         return align_up(body::plan.arena_bytes) + frame_bytes<body, R, Outer...>();
       }
     };
-    constexpr int none = 1 << 30;
+    constexpr int none = plan_options::no_constants;
     if constexpr (is<scan_op>(n)) {
       constexpr auto o = n.attributes.template as<scan_options>();
       return of_region.template operator()<n.regions[0], o.carries, o.carries + o.xs>();

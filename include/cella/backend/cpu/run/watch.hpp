@@ -149,6 +149,10 @@ class watch_maker {
       w.infinite |= !(value >= -largest && value <= largest);
       return;
     }
+    if (is<values_op>(x)) {
+      if (is_floating(x.type.element)) w.infinite |= holds_infinity(n);
+      return;
+    }
     if (seen_[std::size_t(n)]) {
       table.sources.push_back(n);
       return;
@@ -156,6 +160,18 @@ class watch_maker {
     seen_[std::size_t(n)] = 1;
     for (node_id o : g_.operands(n)) collect(o, w);
     members_.push_back(n);
+  }
+  /// Whether a constant tensor holds what is not finite.
+  constexpr bool holds_infinity(node_id n) const {
+    constexpr double largest = std::numeric_limits<double>::max();
+    bool infinite = false;
+    const tensor_type t = g_.type(n);
+    with_element(t.element, [&]<class T>() {
+      for_each_element<T>(g_.values_of(n), std::size_t(t.size()), [&](std::size_t, T x) {
+        infinite |= !(double(x) >= -largest && double(x) <= largest);
+      });
+    });
+    return infinite;
   }
   /// `log at net.cpp:12 in head`; of several: `exp at net.cpp:12 in head or log at net.cpp:13`
   constexpr void put_words(const plan_step& s) {

@@ -1,0 +1,121 @@
+// Constant tensors: values that belong to a graph, beside its nodes. They are kept as words of
+// eight bytes, since in constant evaluation each access counts: words are copied, hashed and
+// compared as they are, whatever elements they hold.
+#pragma once
+
+#include <bit>
+#include <cella/graph/list.hpp>
+#include <cella/graph/options.hpp>
+#include <cella/graph/shape.hpp>
+#include <cella/graph/span.hpp>
+#include <cstdint>
+
+namespace cella {
+
+/// The options of a node whose result is a constant tensor: its place in the graph's pool, and its
+/// type.
+struct values_options {
+  std::int32_t index{};
+  cella::shape shape{};
+  stored_dtype element{};
+};
+
+using word_list = list<std::uint64_t>;
+
+namespace detail {
+
+template <class T>
+struct word_of_elements {
+  static constexpr std::size_t size = sizeof(std::uint64_t) / sizeof(T);
+  T at[size];
+};
+
+}  // namespace detail
+
+/// The words that hold `count` elements in the order of memory. The last one is filled up with the
+/// first element, so that equal elements make equal words.
+template <class T>
+constexpr word_list packed(const T* elements, std::size_t count) {
+  using word = detail::word_of_elements<T>;
+  word_list words;
+  words.reserve((count + word::size - 1) / word::size);
+  for (std::size_t i = 0; i < count; i += word::size) {
+    word w{};
+    for (std::size_t k = 0; k < word::size; ++k) w.at[k] = elements[i + k < count ? i + k : 0];
+    words.push_back(std::bit_cast<std::uint64_t>(w));
+  }
+  return words;
+}
+/// Calls f(i, element) for each of `count` elements that these words hold.
+template <class T, class F>
+constexpr void for_each_element(span<const std::uint64_t> words, std::size_t count, F f) {
+  using word = detail::word_of_elements<T>;
+  for (std::size_t i = 0; i < count; i += word::size) {
+    const auto w = std::bit_cast<word>(words[i / word::size]);
+    for (std::size_t k = 0; k < word::size && i + k < count; ++k) f(i + k, w.at[k]);
+  }
+}
+
+/// An entry of a pool.
+struct pooled_tensor {
+  tensor_type type{};
+  std::uint64_t hash{};   ///< of its words
+  std::int64_t offset{};  ///< in bytes, from the beginning of the pool's words
+
+  constexpr std::size_t word_count() const { return std::size_t((type.bytes() + 7) / 8); }
+  /// Its words among all of the pool.
+  constexpr span<const std::uint64_t> in(const std::uint64_t* words) const {
+    return {words + offset / 8, word_count()};
+  }
+};
+
+/// The constant tensors of a graph: tensors of one type with the same bytes are one entry. Each
+/// begins at a multiple of 64 bytes.
+struct constant_pool {
+  list<pooled_tensor> tensors;
+  word_list words;
+
+  constexpr span<const std::uint64_t> words_of(std::int32_t index) const {
+    return tensors[std::size_t(index)].in(words.data());
+  }
+  /// The index of the tensor of this type that has these words.
+  constexpr std::int32_t add(const tensor_type& t, span<const std::uint64_t> values) {
+    return add(t, values, hash_of(values));
+  }
+  /// The same for a tensor of another pool.
+  constexpr std::int32_t add(const constant_pool& from, std::int32_t index) {
+    const pooled_tensor& x = from.tensors[std::size_t(index)];
+    return add(x.type, from.words_of(index), x.hash);
+  }
+
+ private:
+  constexpr std::int32_t add(const tensor_type& t, span<const std::uint64_t> values,
+                             std::uint64_t hash) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i].hash == hash && tensors[i].type == t && same(words_of(int(i)), values))
+        return std::int32_t(i);
+    }
+    tensors.push_back({t, hash, std::int64_t(words.size() * 8)});
+    words.insert(words.end(), values.begin(), values.end());
+    while (words.size() % 8) words.push_back(0);
+    return std::int32_t(tensors.size()) - 1;
+  }
+  static constexpr std::uint64_t hash_of(span<const std::uint64_t> values) {
+    const std::uint64_t* const w = values.data();
+    std::uint64_t h = values.size();
+    for (std::size_t i = 0, n = values.size(); i < n; ++i) {
+      h = (h ^ w[i]) * 0x9e3779b97f4a7c15u;
+      h ^= h >> 32;
+    }
+    return h;
+  }
+  static constexpr bool same(span<const std::uint64_t> a, span<const std::uint64_t> b) {
+    const std::uint64_t *const x = a.data(), *const y = b.data();
+    for (std::size_t i = 0, n = a.size(); i < n; ++i) {
+      if (x[i] != y[i]) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace cella

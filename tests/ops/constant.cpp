@@ -1,0 +1,187 @@
+#include <cella/ops/constant.hpp>
+#include <cella/ops/indexing.hpp>
+#include <cella/ops/matmul.hpp>
+#include <cella/transform/control.hpp>
+#include <cella/transform/vmap.hpp>
+#include <vector>
+
+#include "support/compiled_cases.hpp"
+
+using namespace cella;
+using namespace cella::test;
+
+namespace {
+
+constexpr std::array<std::array<double, 3>, 4> table{
+    {{0.1, 0.2, 0.3}, {1.1, 1.2, 1.3}, {2.1, 2.2, 2.3}, {3.1, 3.2, 3.3}}};
+
+constexpr case_input square{.extents = {3, 3}};
+constexpr gradient_case cases[] = {
+    {"a scale for each channel",
+     [](var x) {
+       return x * constant(x, {0.5, 1., -2.}, {3, 1, 1});
+     },
+     {{.extents = {2, 3, 2, 2}}}},
+    {"a shift of single numbers",
+     [](var x) {
+       return sin(x) + constant(x, {0.5f, 1.f, -2.f}, x.element());
+     },
+     {square}},
+    {"a table of weights", [](var x) { return matmul(constant(x, table), x); }, {square}},
+    {"rows of a table",
+     [](var x) {
+       const var words = constant(x, {3, 0, 3});
+       return x * gather(constant(x, table), words);
+     },
+     {square}},
+    {"truth values",
+     [](var x) {
+       return select(constant(x, {true, false, true}), sin(x), x * x);
+     },
+     {{.extents = {3}}}},
+    {"for each sample",
+     [](var x) {
+       return vmap([](var row) { return exp(row * constant(row, {0.5, 1., -2.})); })(x);
+     },
+     {square}},
+    {"itself for each sample",
+     [](var x) { return x * vmap([](var row) {
+                          return constant(row, {0.5, 1., -2.});
+                        })(x); },
+     {square}},
+};
+
+/// Loops, which the tiny back end does not have.
+constexpr gradient_case loops[] = {
+    {"in the body of a loop",
+     [](var x) {
+       return scan(
+           [](var s, var u) {
+             return tanh(s * constant(s, {0.5, 1., -2.}) + u);
+           },
+           constant(x, {1., 2., 3.}), x);
+     },
+     {square}},
+    {"a product in a loop",
+     [](var x) {
+       return scan(
+           [](var s, var u) {
+             return tanh(matmul(constant(s, {0.5, 1., -0.3, 0.2}, {2, 2}), s) + u);
+           },
+           constant(x, {1., 2.}), x);
+     },
+     {{.extents = {4, 2}}}},
+    {"in a branch",
+     [](var x) {
+       return cond(
+           sum(x) > 0,
+           [&] {
+             return x * constant(x, {0.5, 1., -2.});
+           },
+           [&] {
+             return x * constant(x, {0.5, 1., 3.});
+           });
+     },
+     {square}},
+};
+
+/// The elements of a constant, as eager mode reads them.
+template <class Make>
+std::vector<double> values_of(Make make) {
+  builder b;
+  eager_evaluator evaluator;
+  b.eager = &evaluator;
+  const var x{&b, b.input({dtype::f32, {}}, input_role::argument, "x")};
+  const var y = make(x);
+  std::vector<double> all;
+  for (std::int64_t i = 0; i < y.type().size(); ++i) all.push_back(y.read(i));
+  return all;
+}
+/// The type of a constant, and whether it is one repeated value.
+struct made {
+  tensor_type type;
+  bool repeats;
+  friend constexpr bool operator==(const made&, const made&) = default;
+};
+template <class Make>
+constexpr made type_of(Make make) {
+  builder b;
+  const var x{&b, b.input({dtype::f32, {}}, input_role::argument, "x")};
+  const var y = make(x);
+  return {y.type(), is<constant_op>(b.g.nodes[std::size_t(y.id)])};
+}
+
+// Types and shapes follow from the values, or are given.
+// clang-format off
+static_assert(type_of([](var x) { return constant(x, std::array{1.f, 2.f}); }) == made{{dtype::f32, {2}}, false});
+static_assert(type_of([](var x) { return constant(x, {1., 2.}); }) == made{{dtype::f64, {2}}, false});
+static_assert(type_of([](var x) { return constant(x, {1, 2}); }) == made{{dtype::i32, {2}}, false});
+static_assert(type_of([](var x) { return constant(x, {true, false}); }) == made{{dtype::boolean, {2}}, false});
+static_assert(type_of([](var x) { return constant(x, std::array<std::int64_t, 2>{1, 2}); }) == made{{dtype::i64, {2}}, false});
+static_assert(type_of([](var x) { return constant(x, table); }) == made{{dtype::f64, {4, 3}}, false});
+static_assert(type_of([](var x) { return constant(x, table, {2, 6}); }) == made{{dtype::f64, {2, 6}}, false});
+static_assert(type_of([](var x) { return constant(x, table, dtype::bf16); }) == made{{dtype::bf16, {4, 3}}, false});
+static_assert(type_of([](var x) { return constant(x, std::vector{1.f, 2.f, 3.f, 4.f}, {2, 2}); }) == made{{dtype::f32, {2, 2}}, false});
+static_assert(type_of([](var x) { const int grid[2][2]{{1, 2}, {3, 4}}; return constant(x, grid); }) == made{{dtype::i32, {2, 2}}, false});
+// Equal elements are one value.
+static_assert(type_of([](var x) { return constant(x, {2.f, 2.f, 2.f}); }) == made{{dtype::f32, {3}}, true});
+static_assert(type_of([](var x) { return constant(x, {7}); }) == made{{dtype::i32, {1}}, true});
+static_assert(type_of([](var x) { return constant(x, std::array<std::array<bool, 3>, 3>{}); }) == made{{dtype::boolean, {3, 3}}, true});
+static_assert(type_of([](var x) { return constant(x, std::vector<float>(), {0, 3}); }) == made{{dtype::f32, {0, 3}}, true});
+// Not so if they differ in a bit, or if a double cannot tell them.
+static_assert(type_of([](var x) { return constant(x, {0., -0.}); }) == made{{dtype::f64, {2}}, false});
+static_assert(type_of([](var x) { return constant(x, {(std::int64_t{1} << 53) + 1}); }) == made{{dtype::i64, {1}}, false});
+static_assert(type_of([](var x) { return constant(x, {2.f, 2.f, 3.f}); }) == made{{dtype::f32, {3}}, false});
+// clang-format on
+
+}  // namespace
+
+TEST_CASE("constant tensors and derivatives beside them in all ways") { check_gradients<cases>(); }
+TEST_CASE("constant tensors in regions, and derivatives of loops over them") {
+  for (const gradient_case& c : loops) check_gradient(c);
+  check_compiled<cpu::backend, loops, 0, std::size(loops)>();
+}
+
+TEST_CASE("elements are those that were given, in the order of memory") {
+  using numbers = std::vector<double>;
+  CHECK(values_of([](var x) { return constant(x, {0.5f, 1.f, 2.f}); }) == numbers{0.5, 1, 2});
+  CHECK(values_of([](var x) { return constant(x, {1, -2, 3, 4, 5}); }) == numbers{1, -2, 3, 4, 5});
+  CHECK(values_of([](var x) { return constant(x, {true, false, true}); }) == numbers{1, 0, 1});
+  CHECK(values_of([](var x) {
+          return constant(x, std::vector<std::uint8_t>{255, 0, 3}, {3});
+        }) == numbers{255, 0, 3});
+  CHECK(values_of([](var x) {
+          return constant(x, std::array{1.f, 2.f}, dtype::f64);
+        }) == numbers{1, 2});
+  CHECK(values_of([](var x) { return constant(x, {2.f, 2.f}); }) == numbers{2, 2});
+  const auto rows = values_of([](var x) { return constant(x, table); });
+  REQUIRE(rows.size() == 12);
+  for (std::size_t i = 0; i < 12; ++i) CHECK(rows[i] == table[i / 3][i % 3]);
+}
+TEST_CASE("conversions round and saturate as a cast does") {
+  using numbers = std::vector<double>;
+  CHECK(values_of([](var x) {
+          return constant(x, {0.1, 0.2}, dtype::f32);
+        }) == numbers{double(0.1f), double(0.2f)});
+  CHECK(values_of([](var x) {
+          return constant(x, {1.7, -1.7, 300.}, dtype::i8);
+        }) == numbers{1, -1, 127});
+  CHECK(values_of([](var x) { return constant(x, {0, 2}, dtype::boolean); }) == numbers{0, 1});
+  CHECK(values_of([](var x) { return constant(x, {1., 1.001}, dtype::bf16); }) == numbers{1, 1});
+  CHECK(values_of([](var x) {
+          return constant(x, {1., 65504.}, dtype::f16);
+        }) == numbers{1, 65504});
+}
+TEST_CASE("a wrong number of values is one sentence with both numbers") {
+  auto refused = [](auto make) {
+    try {
+      values_of(make);
+    } catch (const model_error& e) { return std::string(e.what()); }
+    return std::string();
+  };
+  const std::string array = refused([](var x) { return constant(x, table, {3, 3}); });
+  CHECK(array.find(": constant: 12 values do not fit [3,3] (9 elements)") != std::string::npos);
+  const std::string list = refused([](var x) { return constant(x, std::vector<int>(5), {2, 3}); });
+  CHECK(list.find(": constant: 5 values do not fit [2,3] (6 elements)") != std::string::npos);
+  CHECK(list.find("constant.cpp:") == 0);
+}
