@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/compiled_cases.hpp"
+#include "support/transform_check.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -140,6 +141,16 @@ TEST_CASE("constant tensors and derivatives beside them in all ways") { check_gr
 TEST_CASE("constant tensors in regions, and derivatives of loops over them") {
   for (const gradient_case& c : loops) check_gradient(c);
   check_compiled<cpu::backend, loops, 0, std::size(loops)>();
+}
+
+TEST_CASE("both modes of differentiation, batching and their compositions") {
+  check_transforms(
+      [](const vars& v) {
+        const var x = v[0];
+        const var rows = gather(constant(x, table), constant(x, {2, 0}));  // [2,3]
+        return tanh(matmul(rows, x) + constant(x, {0.5, -1.})) * constant(x, {3., 2.});
+      },
+      {f64({3}, {0.3, -0.2, 0.8})});
 }
 
 TEST_CASE("elements are those that were given, in the order of memory") {

@@ -2,17 +2,10 @@
 // of them. Each becomes one kernel.
 #pragma once
 
-#include <cella/ops/attention.hpp>
-#include <cella/ops/slicing.hpp>
+#include <cella/plan/heads_walk.hpp>
+#include <cella/plan/pattern_questions.hpp>
 
 namespace cella {
-
-/// How a kernel walks a tensor of heads: elements from the start of the value, and between
-/// neighbouring samples, heads and places. The last factor is contiguous.
-struct heads_walk {
-  node_id value = no_node;  ///< the node whose memory is walked: behind slices and reshapes
-  std::int64_t offset{}, batch{}, head{}, place{};
-};
 
 /// Attention, and its gradient if the graph has one.
 struct attention_pattern {
@@ -31,9 +24,18 @@ struct attention_pattern {
 
 /// Looks at graphs through `Cut`, which knows the users of nodes.
 template <class Cut>
-class attention_finder {
+class attention_finder : pattern_questions<Cut> {
+  using questions = pattern_questions<Cut>;
+  using questions::at, questions::axes, questions::constant_of, questions::cut_, questions::g,
+      questions::is_causal, questions::only_leads_to, questions::options, questions::other,
+      questions::same, questions::scaled;
+  template <class Op>
+  constexpr node_id then(node_id n) const {
+    return questions::template then<Op>(n);
+  }
+
  public:
-  constexpr explicit attention_finder(const Cut& cut) : cut_(cut), g(cut.g) {}
+  constexpr explicit attention_finder(const Cut& cut) : questions(cut) {}
 
   /// The attention whose scores are node `n`.
   constexpr attention_pattern find(node_id n) {
@@ -50,40 +52,6 @@ class attention_finder {
   }
 
  private:
-  constexpr const node& at(node_id n) const { return g.nodes[std::size_t(n)]; }
-  constexpr bool constant_of(node_id n, double& v) const {
-    if (!is<constant_op>(at(n))) return false;
-    v = at(n).attributes.template as<constant_op::options>().value;
-    return true;
-  }
-  /// The only user of `n` if it is an `Op`.
-  template <class Op>
-  constexpr node_id then(node_id n) const {
-    const node_id u = n < 0 ? no_node : cut_.only_user(n);
-    return u >= 0 && is<Op>(at(u)) ? u : no_node;
-  }
-  constexpr node_id scaled(node_id n, double& factor) const {
-    const node_id u = then<mul_op>(n);
-    return u >= 0 && constant_of(g.operand(u, 1), factor) ? u : no_node;
-  }
-  /// Operand of `n` that is not `x`.
-  constexpr node_id other(node_id n, node_id x) const {
-    return g.operand(n, g.operand(n, 0) == x ? 1 : 0);
-  }
-  /// column - row <= 0, for the last two axes.
-  constexpr bool is_causal(node_id mask) const {
-    double zero = 1;
-    if (!is<less_equal_op>(at(mask)) || !constant_of(g.operand(mask, 1), zero) || zero != 0)
-      return false;
-    node_id d = g.operand(mask, 0);
-    if (is<broadcast_op>(at(d))) d = g.operand(d, 0);
-    if (!is<sub_op>(at(d)) || at(d).type.rank() != 2) return false;
-    return counts_along(g.operand(d, 0), 1) && counts_along(g.operand(d, 1), 0);
-  }
-  constexpr bool counts_along(node_id n, int axis) const {
-    return is<iota_op>(at(n)) && at(n).attributes.template as<iota_op::options>().axis == axis;
-  }
-
   // ---- forward: scores -> [mul] -> [select] -> softmax -> matmul
 
   constexpr bool forward() {
@@ -136,12 +104,6 @@ class attention_finder {
       if (f == factor) return false;
     }
     return true;
-  }
-  constexpr matmul_op::options options(node_id m) const {
-    return at(m).attributes.template as<matmul_op::options>();
-  }
-  static constexpr const iteration_space::axes& axes(const matmul_op::options& o, int side) {
-    return side == 0 ? o.a : side == 1 ? o.b : o.result;
   }
   /// Which operand of `m` has the weights' shape and is one of them.
   constexpr int side_of_weights(node_id m) const {
@@ -232,8 +194,9 @@ class attention_finder {
     // A slice of an input stays: the input may be replaced in place, by readers' order.
     if (!is<slice_op>(at(s)) || at(cut_.source(g.operand(s, 0))).op == &input_info_of) return true;
     heads_walk wide = w;
-    if (!widen(wide, g.type(g.operand(s, 0)).shape, g.type(s).shape,
-               at(s).attributes.template as<slice_op::options>(), width, places))
+    if (!wide.widen(g.type(g.operand(s, 0)).shape, g.type(s).shape,
+                    at(s).attributes.template as<slice_op::options>(),
+                    {p_.batch, p_.heads, places, width}))
       return true;
     for (node_id i = n; i != s; i = g.operand(i, 0)) p_.unread.push_back(i);
     p_.unread.push_back(s);
@@ -241,24 +204,6 @@ class attention_finder {
     w = wide;
     return true;
   }
-  /// From the strides of a slice along the last axis to those of the whole.
-  constexpr bool widen(heads_walk& w, const shape& whole, const shape& part,
-                       const slice_op::options& o, int width, int places) const {
-    const int last = whole.rank - 1;
-    for (int d = 0; d <= last; ++d) {
-      if (o.step[std::size_t(d)] != 1 || (d < last && whole[d] != part[d])) return false;
-    }
-    auto map = [&](std::int64_t& stride, std::int64_t count) {
-      if (stride % part[last] == 0)
-        stride = stride / part[last] * whole[last];
-      else
-        return stride * (count - 1) + width <= part[last];
-      return true;
-    };
-    w.offset = o.start[std::size_t(last)];
-    return map(w.batch, p_.batch) && map(w.head, p_.heads) && map(w.place, places);
-  }
-
   // ---- backward, for weights P and scores S: dP = dy v^T, dS = P (dP - sum(P dP)), masked and
   // scaled; dq = dS k, dk = dS^T q, dv = P^T dy
 
@@ -310,7 +255,6 @@ class attention_finder {
     join();
     return true;
   }
-  constexpr bool same(node_id a, node_id b) const { return cut_.source(a) == cut_.source(b); }
   /// The operand of dP = dy v^T that has the weights' rows (dy), or their columns (v).
   constexpr node_id weight_operand(bool rows) const {
     const auto o = options(weight_gradient_);
@@ -342,14 +286,6 @@ class attention_finder {
     }
     return false;
   }
-  constexpr bool only_leads_to(node_id n, node_id end) const {
-    while (n != end) {
-      n = cut_.only_user(n);
-      if (n < 0 || (n != end && !cut_.is_alias(n))) return false;
-    }
-    return true;
-  }
-
   /// Gradients that are only put side by side along the last axis: by a concatenation, or as the
   /// sum of each among zeros.
   constexpr void join() {
@@ -380,7 +316,8 @@ class attention_finder {
       } else {
         return;
       }
-      if (!widen(all[i], g.type(u).shape, part, place, p_.width, p_.queries)) return;
+      if (!all[i].widen(g.type(u).shape, part, place, {p_.batch, p_.heads, p_.queries, p_.width}))
+        return;
       if (all[i].offset % part[part.rank - 1]) return;
       for (std::size_t k = 0; k < i; ++k) {
         if (all[k].offset == all[i].offset) return;
@@ -412,8 +349,6 @@ class attention_finder {
     p_.gradient_members.insert(p_.gradient_members.end(), passed.begin(), passed.end());
   }
 
-  const Cut& cut_;
-  const graph& g;
   attention_pattern p_;
   int rank_{};
   int query_side_{};
