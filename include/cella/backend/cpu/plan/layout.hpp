@@ -7,7 +7,6 @@
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/product_form.hpp>
 #include <cella/ops/slicing.hpp>
-#include <cella/ops/softmax.hpp>
 #include <cella/plan/step_kind.hpp>
 
 namespace cella {
@@ -45,7 +44,10 @@ constexpr bool keeps_samples(const graph& g, node_id n, const flags& batched) {
   if (!x.op->pointwise && !is_batched(0)) return false;
   const iteration_space loops = loops_of(g, n);
   const int sample = loops.factor_along(loops.result(), 0);
-  if (sample < 0 || loops.factors[std::size_t(sample)].whole) return false;
+  if (sample < 0) return false;
+  // The samples of batch norm meet in its statistics; its kernels know lanes all the same.
+  const bool norm = is<batch_norm_op>(x) || is<batch_norm_gradient_op>(x);
+  if (loops.factors[std::size_t(sample)].whole && !norm) return false;
   bool any = false;
   for (int k = 0; k < x.operand_count; ++k) {
     const bool same = !loops.walks_along(k, sample) || same_for_samples(g, g.operand(n, k));
