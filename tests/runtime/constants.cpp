@@ -133,6 +133,35 @@ struct recurrent {
         constant(x, weights[0]), reshape(x, {wide, wide}));
   }
 };
+/// A matrix that a kernel packs: before the calls, before a loop, and in a branch each time.
+constexpr int large = 72, rows = 16;
+constexpr auto large_weights = [] {
+  std::array<std::array<double, large>, large> w{};
+  for (int i = 0; i < large; ++i) {
+    for (int j = 0; j < large; ++j)
+      w[std::size_t(i)][std::size_t(j)] = double((5 * i + 3 * j) % 13) / 64 - 0.1;
+  }
+  return w;
+}();
+struct packed_product {
+  constexpr var operator()(var x) const {
+    return tanh(matmul(reshape(x, {rows, large}), constant(x, large_weights)));
+  }
+};
+struct packed_in_a_loop {
+  constexpr var operator()(var x) const {
+    return for_i(
+        3, [](var, var h) { return tanh(matmul(h, constant(h, large_weights))); },
+        reshape(x, {rows, large}));
+  }
+};
+struct packed_in_a_branch {
+  constexpr var operator()(var x) const {
+    const var h = reshape(x, {rows, large});
+    return cond(
+        sum(x) > 0, [&] { return matmul(h, constant(h, large_weights)); }, [&] { return h; });
+  }
+};
 /// A constant that both ways of a native branch read.
 struct chosen {
   constexpr var operator()(var x) const {
@@ -214,6 +243,13 @@ TEST_CASE("constants in products, loops, branches and convolutions, and their gr
   check_close(run_compiled<chosen, 3>({-1, -2, -3}), {-0.5, -3.25, -1});
   run_compiled<filtered, 288>(some_numbers(288));
   run_compiled<gradient_of<filtered>, 288>(some_numbers(288));
+}
+TEST_CASE("a large matrix of constants is packed when a program or a loop is prepared") {
+  using P = program<packed_product, false, dtype::f64, tensor<dtype::f64, rows * large>>;
+  static_assert(P::plan.steps[0].in[3].valid());
+  run_compiled<packed_product, rows * large>(some_numbers(rows * large));
+  run_compiled<packed_in_a_loop, rows * large>(some_numbers(rows * large));
+  run_compiled<packed_in_a_branch, rows * large>(some_numbers(rows * large));
 }
 TEST_CASE("numbers for each channel go into the filters before them") {
   using P = inference_program<folded_filters, tensor<dtype::f32, 2, 3, 9, 9>>;
