@@ -98,7 +98,7 @@ struct op_info {
   bool cheap{};
   /// Has an `apply` from elements to an element, which kernels can fuse.
   bool pointwise{};
-  /// Pointwise operations that also have exact integer semantics.
+  /// Pointwise operations that also have exact integer semantics: modulo 2^n in n bits.
   bool integral{};
   /// Bit i: linear (jointly, or on its own when bilinear) in operand i.
   unsigned linear_in{};
@@ -137,9 +137,11 @@ struct op_info {
   /// Control operations: what is wrong between a node and its regions; empty if nothing is.
   text (*validate)(const graph&, node_id){};
 
-  /// Pointwise operations: the function itself, for eager mode and folding.
+  /// Pointwise operations: the function itself, for eager mode and folding; of those with integer
+  /// semantics also on integers with a sign and without.
   double (*scalar)(const attributes&, double, double, double){};
   std::int64_t (*integer)(const attributes&, std::int64_t, std::int64_t, std::int64_t){};
+  std::uint64_t (*without_sign)(const attributes&, std::uint64_t, std::uint64_t, std::uint64_t){};
   /// Others: computes the results from the operands, all plain row-major, none overlapping.
   void (*compute)(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out){};
 };

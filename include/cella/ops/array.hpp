@@ -50,8 +50,16 @@ struct iota_op : leaf<iota_op> {
   static void compute(const attributes& o, span<const tensor_ref>, span<const tensor_ref> out);
 };
 
-/// A tensor of type `t` filled with `value`, in the graph of `b`.
+namespace detail {
+/// What an integer type holds of a number, as `from_double` says it.
+constexpr double nearest_integer(dtype t, double value) {
+  return with_element(t, [&]<class T>() { return static_cast<double>(from_double<T>(value)); });
+}
+}  // namespace detail
+
+/// A tensor of type `t` filled with `value`, in the graph of `b`; integers take the nearest.
 constexpr var constant(builder& b, double value, const tensor_type& t) {
+  if (is_integer(t.element)) value = detail::nearest_integer(t.element, value);
   constant_op::options o{value, t.shape, {std::int32_t(t.element)}};
   return {&b, b.emit(bound<constant_op>(), span<const node_id>{}, o)};
 }
@@ -123,7 +131,8 @@ struct transpose_op : linear<transpose_op>, rearranges {
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
-/// Converts the element type; floating to integer truncates.
+/// Converts the element type. Floating point to an integer truncates, and takes the nearest that
+/// there is (0 for NaN); an integer to a shorter one keeps its low bits.
 struct cast_op : linear<cast_op> {
   static constexpr std::string_view name = "cast";
   static constexpr std::string_view numpy = "ndarray.astype";
@@ -251,7 +260,8 @@ constexpr var squeeze(operand x, int axis) {
   return reshape(x, s);
 }
 
-/// Converts the element type.
+/// Converts the element type. Floating point to an integer: cut towards zero, then the nearest that
+/// there is (0 for NaN). An integer to another keeps its low bits, as in C++.
 constexpr var cast(operand x, dtype to) {
   const var v = x.in(*x.owner());
   return v.element() == to ? v : emit<cast_op>(cast_op::options{std::int32_t(to)}, x.at(), v);
@@ -278,17 +288,13 @@ constexpr var cast_op::transpose(node_ref n, int, var dy) {
 
 inline void constant_op::compute(const attributes& o, span<const tensor_ref>,
                                  span<const tensor_ref> out) {
-  const double value = o.as<options>().value;
-  with_element(out[0].type.element, [&]<class T>() {
-    T* y = reinterpret_cast<T*>(out[0].data);
-    std::fill(y, y + out[0].type.size(), from_double<T>(value));
-  });
+  fill(out[0], o.as<options>().value);
 }
 inline void iota_op::compute(const attributes& o, span<const tensor_ref>,
                              span<const tensor_ref> out) {
   const int axis = o.as<options>().axis;
   for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
-    write_element(out[0], k, double(i[std::size_t(axis)]));
+    write_number(out[0], k, std::int64_t{i[std::size_t(axis)]});
   });
 }
 inline void transpose_op::compute(const attributes& o, span<const tensor_ref> in,
@@ -302,7 +308,9 @@ inline void transpose_op::compute(const attributes& o, span<const tensor_ref> in
 }
 inline void cast_op::compute(const attributes&, span<const tensor_ref> in,
                              span<const tensor_ref> out) {
-  for (std::int64_t i = 0; i < out[0].type.size(); ++i)
-    write_element(out[0], i, read_element(in[0], i));
+  with_wide_number(in[0].type.element, [&]<class N>() {
+    for (std::int64_t i = 0; i < out[0].type.size(); ++i)
+      write_number(out[0], i, read_number<N>(in[0], i));
+  });
 }
 }  // namespace cella

@@ -39,24 +39,29 @@ constexpr iteration_space reduction_space(const tensor_type& t, unsigned axes) {
   return s;
 }
 
-/// Calls f(accumulator, element, its index) for each element.
-template <class F>
-void fold_axes(const tensor_ref& x, unsigned axes, double* accumulators, F f) {
+/// Calls f(accumulator, element, its index) for each element; N is x's `with_wide_number`.
+template <class N, class F>
+void fold_axes(const tensor_ref& x, unsigned axes, N* accumulators, F f) {
   const auto kept = row_major_strides(without_axes(x.type, axes).shape);
   for_each_index(x.type.shape, [&](std::int64_t k, const multi_index& i) {
     std::int64_t p = 0;
     for (int d = 0, e = 0; d < x.type.rank(); ++d) {
       if (!(axes >> d & 1)) p += kept[std::size_t(e++)] * i[std::size_t(d)];
     }
-    f(accumulators[p], read_element(x, k), i);
+    f(accumulators[p], read_number<N>(x, k), i);
   });
 }
 
+/// From `first`, as near as y's type comes to it.
 template <class F>
 void reduce_to(const tensor_ref& x, unsigned axes, double first, const tensor_ref& y, F f) {
-  list<double> sums(std::size_t(y.type.size()), first);
-  fold_axes(x, axes, sums.data(), [&](double& a, double v, const multi_index&) { a = f(a, v); });
-  for (std::size_t i = 0; i < sums.size(); ++i) write_element(y, std::int64_t(i), sums[i]);
+  fill(y, first);
+  with_wide_number(x.type.element, [&]<class N>() {
+    list<N> sums;
+    for (std::int64_t i = 0; i < y.type.size(); ++i) sums.push_back(read_number<N>(y, i));
+    fold_axes(x, axes, sums.data(), [&](N& a, N v, const multi_index&) { a = f(a, v); });
+    for (std::size_t i = 0; i < sums.size(); ++i) write_number(y, std::int64_t(i), sums[i]);
+  });
 }
 
 }  // namespace detail
@@ -127,7 +132,7 @@ struct sum_op : linear<sum_op> {
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, 0, out[0],
-                      [](double a, double v) { return a + v; });
+                      [](auto a, auto v) { return detail::wrapping_sum(a, v); });
   }
 };
 

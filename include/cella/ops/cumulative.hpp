@@ -59,14 +59,16 @@ struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op>, computed_in
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
-    double sum = 0;
-    detail::for_each_in_order(
-        in[0].type.shape, a.axis, a.reverse, [&] { sum = 0; },
-        [&](std::int64_t i) {
-          const double v = read_element(in[0], i);
-          write_element(out[0], i, a.exclusive ? sum : sum + v);
-          sum += v;
-        });
+    with_wide_number(in[0].type.element, [&]<class N>() {
+      N sum{};
+      detail::for_each_in_order(
+          in[0].type.shape, a.axis, a.reverse, [&] { sum = 0; },
+          [&](std::int64_t i) {
+            const N next = detail::wrapping_sum(sum, read_number<N>(in[0], i));
+            write_number(out[0], i, a.exclusive ? sum : next);
+            sum = next;
+          });
+    });
   }
 };
 
@@ -97,16 +99,19 @@ struct linear_recurrence_op : opaque<linear_recurrence_op>,
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
-    double h = 0;
-    bool first = true;
-    detail::for_each_in_order(
-        in[0].type.shape, a.axis, a.reverse, [&] { first = true; },
-        [&](std::int64_t i) {
-          const double x = read_element(in[1], i);
-          h = first ? x : read_element(in[0], i) * h + x;
-          first = false;
-          write_element(out[0], i, h);
-        });
+    with_wide_number(in[0].type.element, [&]<class N>() {
+      N h{};
+      bool first = true;
+      detail::for_each_in_order(
+          in[0].type.shape, a.axis, a.reverse, [&] { first = true; },
+          [&](std::int64_t i) {
+            const N x = read_number<N>(in[1], i);
+            const N before = detail::wrapping_product(read_number<N>(in[0], i), h);
+            h = first ? x : detail::wrapping_sum(before, x);
+            first = false;
+            write_number(out[0], i, h);
+          });
+    });
   }
 };
 

@@ -163,6 +163,10 @@ constexpr declaration declare() {
         i.integer = [](const attributes& o, std::int64_t x, std::int64_t y, std::int64_t z) {
           return static_cast<std::int64_t>(apply_scalar<Op, std::int64_t>(o, x, y, z));
         };
+        i.without_sign = [](const attributes& o, std::uint64_t x, std::uint64_t y,
+                            std::uint64_t z) {
+          return static_cast<std::uint64_t>(apply_scalar<Op, std::uint64_t>(o, x, y, z));
+        };
       }
     }
   }

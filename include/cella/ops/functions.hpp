@@ -43,7 +43,8 @@ struct square_op : elementwise<square_op>, foldable {
   static constexpr std::string_view numpy = "np.square";
   static constexpr std::string_view torch = "torch.square";
   static constexpr std::string_view formula = "y = x^2";
-  static constexpr auto apply(auto x) { return x * x; }
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) { return mul_op::apply(x, x); }
   static constexpr var partial(node_ref n, int) { return 2 * n.operand(0); }
 };
 /// Square root.  d/dx = 1 / (2y)
@@ -324,9 +325,15 @@ struct abs_op : elementwise<abs_op> {
   static constexpr std::string_view torch = "torch.abs";
   static constexpr std::string_view formula = "y = the larger of x and -x";
   static constexpr std::string_view onnx = "Abs";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::abs;
-    return abs(x);
+    if constexpr (std::is_unsigned_v<decltype(x)>)
+      return x;
+    else if constexpr (detail::is_whole<decltype(x)>)
+      return x < 0 ? neg_op::apply(x) : x;
+    else
+      return abs(x);
   }
   static constexpr var partial(node_ref n, int) { return sign(n.operand(0)); }
 };
@@ -337,6 +344,7 @@ struct sign_op : elementwise<sign_op>, zero_derivative {
   static constexpr std::string_view torch = "torch.sign";
   static constexpr std::string_view formula = "y = -1, 0 or 1";
   static constexpr std::string_view onnx = "Sign";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     return select(x > like(x, 0), like(x, 1), select(x < like(x, 0), like(x, -1), like(x, 0)));
   }
@@ -348,9 +356,13 @@ struct floor_op : elementwise<floor_op>, zero_derivative {
   static constexpr std::string_view torch = "torch.floor";
   static constexpr std::string_view formula = "y = the largest integer that is not above x";
   static constexpr std::string_view onnx = "Floor";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::floor;
-    return floor(x);
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return floor(x);
   }
 };
 /// Rounds up.  Derivative zero.
@@ -360,9 +372,13 @@ struct ceil_op : elementwise<ceil_op>, zero_derivative {
   static constexpr std::string_view torch = "torch.ceil";
   static constexpr std::string_view formula = "y = the smallest integer that is not below x";
   static constexpr std::string_view onnx = "Ceil";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::ceil;
-    return ceil(x);
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return ceil(x);
   }
 };
 /// To the nearest integer, ties to even.  Derivative zero.
@@ -372,9 +388,13 @@ struct round_op : elementwise<round_op>, zero_derivative {
   static constexpr std::string_view torch = "torch.round";
   static constexpr std::string_view formula = "y = the nearest integer, of two the even one";
   static constexpr std::string_view onnx = "Round";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::nearbyint;
-    return nearbyint(x);
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return nearbyint(x);
   }
 };
 /// Rounds towards zero.  Derivative zero.
@@ -383,9 +403,13 @@ struct trunc_op : elementwise<trunc_op>, zero_derivative {
   static constexpr std::string_view numpy = "np.trunc";
   static constexpr std::string_view torch = "torch.trunc";
   static constexpr std::string_view formula = "y = x without its fraction";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::trunc;
-    return trunc(x);
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return trunc(x);
   }
 };
 /// 1 / (1 + e^-x).  d/dx = y - y^2
@@ -440,9 +464,13 @@ struct pow_op : elementwise<pow_op> {
   static constexpr std::string_view torch = "torch.pow";
   static constexpr std::string_view formula = "y = a^b";
   static constexpr std::string_view onnx = "Pow";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) {
     using std::pow;
-    return pow(x, y);
+    if constexpr (detail::is_whole<decltype(x)>)
+      return detail::wrapping_power(x, y);
+    else
+      return pow(x, y);
   }
   static constexpr var partial(node_ref n, int i);
 };
@@ -493,9 +521,11 @@ struct floor_div_op : elementwise<floor_div_op>, zero_derivative {
   static constexpr std::string_view formula = "y = floor(a / b)";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) {
-    if constexpr (std::is_integral_v<decltype(x)>) {
+    if constexpr (std::is_unsigned_v<decltype(x)>) {
+      return div_op::apply(x, y);
+    } else if constexpr (std::is_integral_v<decltype(x)>) {
       const auto q = div_op::apply(x, y);
-      return y != 0 && (x < 0) != (y < 0) && q * y != x ? q - 1 : q;
+      return y != 0 && (x < 0) != (y < 0) && mul_op::apply(q, y) != x ? q - 1 : q;
     } else {
       using std::floor;
       return floor(x / y);

@@ -318,7 +318,7 @@ void for_each_gathered(const tensor_ref& indices, const shape& table, int axis, 
   const std::int64_t count = indices.type.size();
   for (std::int64_t outer = 0; outer < table.size(0, axis); ++outer) {
     for (std::int64_t k = 0; k < count; ++k) {
-      const auto i = std::int64_t(read_element(indices, k));
+      const std::int64_t i = read_position(indices, k);
       const bool inside = i >= 0 && i < table[axis];
       for (std::int64_t q = 0; q < inner; ++q) {
         f(inside ? (outer * table[axis] + i) * inner + q : -1, (outer * count + k) * inner + q);
@@ -331,49 +331,49 @@ template <class F>
 void for_each_gathered_element(const tensor_ref& indices, const shape& table, int axis, F f) {
   const auto stride = row_major_strides(table);
   for_each_index(indices.type.shape, [&](std::int64_t k, const multi_index& at) {
-    const auto i = std::int64_t(read_element(indices, k));
+    const std::int64_t i = read_position(indices, k);
     std::int64_t p = 0;
     for (int d = 0; d < table.rank; ++d)
       p += stride[std::size_t(d)] * (d == axis ? i : at[std::size_t(d)]);
     f(i >= 0 && i < table[axis] ? p : -1, k);
   });
 }
-inline double read_or_nan(const tensor_ref& t, std::int64_t i) {
-  return i >= 0 ? read_element(t, i) : std::numeric_limits<double>::quiet_NaN();
-}
-inline void add_element(const tensor_ref& t, std::int64_t i, double value) {
-  if (i >= 0) write_element(t, i, read_element(t, i) + value);
+/// y[to] = x[from]; NaN (0 among integers) if there is no such element.
+inline void copy_or_nan(const tensor_ref& x, std::int64_t from, const tensor_ref& y,
+                        std::int64_t to) {
+  if (from >= 0)
+    copy_element(x, from, y, to);
+  else
+    write_element(y, to, std::numeric_limits<double>::quiet_NaN());
 }
 }  // namespace detail
 
 inline void gather_op::compute(const attributes& o, span<const tensor_ref> in,
                                span<const tensor_ref> out) {
-  detail::for_each_gathered(in[1], in[0].type.shape, o.as<options>().axis,
-                            [&](std::int64_t from, std::int64_t to) {
-                              write_element(out[0], to, detail::read_or_nan(in[0], from));
-                            });
+  detail::for_each_gathered(
+      in[1], in[0].type.shape, o.as<options>().axis,
+      [&](std::int64_t from, std::int64_t to) { detail::copy_or_nan(in[0], from, out[0], to); });
 }
 inline void scatter_op::compute(const attributes& o, span<const tensor_ref> in,
                                 span<const tensor_ref> out) {
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   detail::for_each_gathered(in[1], out[0].type.shape, o.as<options>().axis,
                             [&](std::int64_t to, std::int64_t from) {
-                              detail::add_element(out[0], to, read_element(in[0], from));
+                              if (to >= 0) add_element(in[0], from, out[0], to);
                             });
 }
 inline void gather_elements_op::compute(const attributes& o, span<const tensor_ref> in,
                                         span<const tensor_ref> out) {
-  detail::for_each_gathered_element(in[1], in[0].type.shape, o.as<options>().axis,
-                                    [&](std::int64_t from, std::int64_t to) {
-                                      write_element(out[0], to, detail::read_or_nan(in[0], from));
-                                    });
+  detail::for_each_gathered_element(
+      in[1], in[0].type.shape, o.as<options>().axis,
+      [&](std::int64_t from, std::int64_t to) { detail::copy_or_nan(in[0], from, out[0], to); });
 }
 inline void scatter_elements_op::compute(const attributes& o, span<const tensor_ref> in,
                                          span<const tensor_ref> out) {
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   detail::for_each_gathered_element(in[1], out[0].type.shape, o.as<options>().axis,
                                     [&](std::int64_t to, std::int64_t from) {
-                                      detail::add_element(out[0], to, read_element(in[0], from));
+                                      if (to >= 0) add_element(in[0], from, out[0], to);
                                     });
 }
 

@@ -216,23 +216,27 @@ inline void matmul_op::compute(const attributes& o, span<const tensor_ref> in,
     summed[std::size_t(inner.rank)] = f;
     inner.push_back(int(s.extents[std::size_t(f)]));
   }
-  for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
-    std::array<std::int64_t, 2> first{};
-    for (int d = 0; d < out[0].type.rank(); ++d) {
-      for (std::size_t x = 0; x < 2; ++x)
-        first[x] += step[x][std::size_t(s.result[std::size_t(d)])] * i[std::size_t(d)];
-    }
-    double sum = 0;
-    for_each_index(inner, [&](std::int64_t, const multi_index& j) {
-      std::array<std::int64_t, 2> p = first;
-      for (int d = 0; d < inner.rank; ++d) {
+  const auto sum_products = [&]<class N>() {
+    for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
+      std::array<std::int64_t, 2> first{};
+      for (int d = 0; d < out[0].type.rank(); ++d) {
         for (std::size_t x = 0; x < 2; ++x)
-          p[x] += step[x][std::size_t(summed[std::size_t(d)])] * j[std::size_t(d)];
+          first[x] += step[x][std::size_t(s.result[std::size_t(d)])] * i[std::size_t(d)];
       }
-      sum += read_element(in[0], p[0]) * read_element(in[1], p[1]);
+      N sum{};
+      for_each_index(inner, [&](std::int64_t, const multi_index& j) {
+        std::array<std::int64_t, 2> p = first;
+        for (int d = 0; d < inner.rank; ++d) {
+          for (std::size_t x = 0; x < 2; ++x)
+            p[x] += step[x][std::size_t(summed[std::size_t(d)])] * j[std::size_t(d)];
+        }
+        sum = detail::wrapping_sum(sum, detail::wrapping_product(read_number<N>(in[0], p[0]),
+                                                                 read_number<N>(in[1], p[1])));
+      });
+      write_number(out[0], k, sum);
     });
-    write_element(out[0], k, sum);
-  });
+  };
+  with_wide_number(out[0].type.element, sum_products);
 }
 
 }  // namespace cella

@@ -12,6 +12,7 @@
 #include <cella/graph/span.hpp>
 #include <cella/graph/var.hpp>
 #include <cella/ops/declaration.hpp>
+#include <cella/ops/numbers.hpp>
 #include <type_traits>
 
 namespace cella {
@@ -65,11 +66,11 @@ constexpr bool is(const node& n) {
 
 // Helpers for `apply`, which is written once for numbers and for SIMD vectors.
 
-/// `value` as the type of `x`, be that a number or a SIMD vector.
+/// `value` as the type of `x`, be that a number or a SIMD vector; an integer takes the nearest.
 template <class T>
 constexpr T like(const T&, double value) {
   if constexpr (std::is_arithmetic_v<T>)
-    return static_cast<T>(value);
+    return from_double<T>(value);
   else
     return T(static_cast<typename T::value_type>(value));
 }

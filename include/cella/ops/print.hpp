@@ -13,14 +13,18 @@ namespace detail {
 /// Appends the part of `t` that begins at `first`, from axis `d` on; long axes show their ends.
 inline void append_numbers(std::string& s, const tensor_ref& t, int d, std::int64_t first) {
   if (d == t.type.rank()) {
-    const double v = read_element(t, first);
-    if (t.type.element == dtype::boolean) {
-      s += v != 0 ? "true" : "false";
-      return;
-    }
-    char digits[32];
-    std::snprintf(digits, sizeof digits, is_floating(t.type.element) ? "%.6g" : "%.0f", v);
-    s += digits;
+    with_wide_number(t.type.element, [&]<class N>() {
+      const N v = read_number<N>(t, first);
+      if constexpr (std::is_same_v<N, double>) {
+        char digits[32];
+        std::snprintf(digits, sizeof digits, "%.6g", v);
+        s += digits;
+      } else if (t.type.element == dtype::boolean) {
+        s += v != 0 ? "true" : "false";
+      } else {
+        s += std::to_string(v);
+      }
+    });
     return;
   }
   constexpr int most = 12;

@@ -24,15 +24,17 @@ struct folding : opaque<Op>, moves_axes {
 /// Positions of the best elements along an axis, the first of equal ones; the first NaN is best.
 template <class Better>
 void best_positions(const tensor_ref& x, int axis, const tensor_ref& y, Better better) {
-  list<double> best(std::size_t(y.type.size()), 0.0);
-  list<std::int64_t> at(best.size(), -1);
-  fold_axes(x, 1u << axis, best.data(), [&](double& a, double v, const multi_index& i) {
-    std::int64_t& position = at[std::size_t(&a - best.data())];
-    if (position >= 0 && !better(v, a) && !(v != v && a == a)) return;
-    position = i[std::size_t(axis)];
-    a = v;
+  list<std::int64_t> at(std::size_t(y.type.size()), -1);
+  with_wide_number(x.type.element, [&]<class N>() {
+    list<N> best(at.size(), N(0));
+    fold_axes(x, 1u << axis, best.data(), [&](N& a, N v, const multi_index& i) {
+      std::int64_t& position = at[std::size_t(&a - best.data())];
+      if (position >= 0 && !better(v, a) && !(v != v && a == a)) return;
+      position = i[std::size_t(axis)];
+      a = v;
+    });
   });
-  for (std::size_t i = 0; i < at.size(); ++i) write_element(y, std::int64_t(i), double(at[i]));
+  for (std::size_t i = 0; i < at.size(); ++i) write_number(y, std::int64_t(i), at[i]);
 }
 
 /// What argmax and argmin have in common.
@@ -57,7 +59,7 @@ struct max_op : detail::folding<max_op> {
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, -std::numeric_limits<double>::infinity(), out[0],
-                      [](double a, double v) { return v > a || v != v ? v : a; });
+                      [](auto a, auto v) { return v > a || v != v ? v : a; });
   }
 };
 
@@ -72,7 +74,7 @@ struct min_op : detail::folding<min_op> {
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, std::numeric_limits<double>::infinity(), out[0],
-                      [](double a, double v) { return v < a || v != v ? v : a; });
+                      [](auto a, auto v) { return v < a || v != v ? v : a; });
   }
 };
 
@@ -87,7 +89,7 @@ struct prod_op : detail::folding<prod_op>, computed_in_single {
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, 1, out[0],
-                      [](double a, double v) { return a * v; });
+                      [](auto a, auto v) { return detail::wrapping_product(a, v); });
   }
 };
 
@@ -102,7 +104,7 @@ struct argmax_op : detail::search<argmax_op>, computed_in_single {
   static constexpr std::string_view onnx = "ArgMax";
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::best_positions(in[0], o.as<options>().axis, out[0],
-                           [](double v, double a) { return v > a; });
+                           [](auto v, auto a) { return v > a; });
   }
 };
 
@@ -116,7 +118,7 @@ struct argmin_op : detail::search<argmin_op>, computed_in_single {
   static constexpr std::string_view onnx = "ArgMin";
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::best_positions(in[0], o.as<options>().axis, out[0],
-                           [](double v, double a) { return v < a; });
+                           [](auto v, auto a) { return v < a; });
   }
 };
 

@@ -22,7 +22,8 @@ constexpr bool is_moderate(double v) {
   return m == 0 || (m >= 1e-100 && m <= 1e100);
 }
 
-/// Whether a tensor of type `t` can hold `v`, other than as an infinity or a subnormal number.
+/// Whether a tensor of type `t` can hold `v`, other than as an infinity or a subnormal number. Of
+/// integers those that doubles hold, which folding computes in, and their neighbours.
 constexpr bool fits(dtype t, double v) {
   const double m = v < 0 ? -v : v;
   switch (t) {
@@ -35,10 +36,9 @@ constexpr bool fits(dtype t, double v) {
       return m == 0 || (m >= 6.2e-5 && m <= 65504);
     case dtype::boolean:
       return v == 0 || v == 1;
-    default: {
-      const double limit = t == dtype::i8 ? 127 : t == dtype::u8 ? 255 : 2147483647.0;
-      return v <= limit && v >= (t == dtype::u8 ? 0 : -limit) && double(std::int64_t(v)) == v;
-    }
+    default:
+      return is_integer(t) && m < 0x1p53 && v >= least_integer(t) && v < beyond_integers(t) &&
+             double(std::int64_t(v)) == v;
   }
 }
 
@@ -92,10 +92,10 @@ constexpr node_id cast_constant(rewriter& r, node_id n) {
   double v{};
   const tensor_type t = r.type(n);
   if (!constant_value(r, r.operand(n, 0), v) || !is_moderate(v)) return no_node;
-  if (!is_floating(t.element)) {
-    if (v > 2147483647.0 || v < -2147483647.0) return no_node;
-    v = t.element == dtype::boolean ? double(v != 0) : double(std::int64_t(v));
-  }
+  if (t.element == dtype::boolean)
+    v = double(v != 0);
+  else if (is_integer(t.element) && (v < 0 ? -v : v) < 0x1p53)
+    v = double(std::int64_t(v));
   return fits(t.element, v) ? r.constant(stored(t.element, v), t) : no_node;
 }
 /// linear(0) = 0, when all operands that the operation is linear in are 0

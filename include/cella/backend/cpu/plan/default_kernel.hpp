@@ -25,8 +25,7 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   const bool moves = is<gather_op>(x) && (own_type || is_storage_only(x.type.element));
   if (moves || (is<scatter_op>(x) && own_type)) {
     const dtype index = g.type(g.operand(n, 1)).element;
-    if ((index == dtype::i32 || index == dtype::i64) &&
-        x.attributes.as<cella::detail::indexing_options>().axis == 0)
+    if (is_integer(index) && x.attributes.as<cella::detail::indexing_options>().axis == 0)
       return moves ? step_kind::gather : step_kind::scatter;
   }
   // Positions are counted in numbers of the program's type, which hold them up to here.

@@ -56,7 +56,7 @@ inline record add(frame_stack& memory, record x, record y) {
         for (std::int64_t i = 0; i < size; ++i) {
           if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
             reinterpret_cast<T*>(c)[i] =
-                static_cast<T>(reinterpret_cast<T*>(a)[i] + reinterpret_cast<T*>(b)[i]);
+                cella::detail::wrapping_sum(reinterpret_cast<T*>(a)[i], reinterpret_cast<T*>(b)[i]);
           else
             reinterpret_cast<T*>(c)[i] = reinterpret_cast<T*>(a)[i];
         }
