@@ -186,7 +186,7 @@ TEST_CASE("shapes that lie are refused") {
 }
 
 TEST_CASE("the written bytes are those of NumPy, and are read again") {
-  // numpy.save of the least and the greatest number of each type, by NumPy 2.
+  // numpy.save of the least and the greatest integer of each type, by NumPy 2.
   struct golden {
     dtype element;
     std::string_view descr, data;
@@ -198,6 +198,10 @@ TEST_CASE("the written bytes are those of NumPy, and are read again") {
       {dtype::u32, "<u4", "\x00\x00\x00\x00\xff\xff\xff\xff"sv},
       {dtype::u64, "<u8", "\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"sv},
       {dtype::i64, "<i8", "\x00\x00\x00\x00\x00\x00\x00\x80\xff\xff\xff\xff\xff\xff\xff\x7f"sv},
+      // 1 - 2i and 0.5i
+      {dtype::c64, "<c8", "\0\0\x80\x3f\0\0\0\xc0\0\0\0\0\0\0\0\x3f"sv},
+      {dtype::c128, "<c16",
+       "\0\0\0\0\0\0\xf0\x3f\0\0\0\0\0\0\0\xc0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xe0\x3f"sv},
   };
   temporary_folder folder;
   for (const golden& g : files) {
@@ -221,7 +225,7 @@ TEST_CASE("types that cella lacks are refused by name with a remedy") {
     return file_of(dictionary(descr, "()"), "12345678");
   };
   refused(typed(">f8"), {"big-endian", "\">f8\"", "newbyteorder"});
-  refused(typed("<c8"), {"\"<c8\"", "save it as one of <f4, <f8"});
+  refused(typed("<c32"), {"\"<c32\"", "save it as one of <f4, <f8"});
   refused(typed("|O"), {"\"|O\""});
   refused(typed("<f16"), {"\"<f16\""});
   refused(typed("=f8"), {"\"=f8\""});

@@ -11,7 +11,7 @@ using namespace cella::test;
 namespace {
 
 /// The element types, in the order of the results below.
-constexpr int type_count = int(dtype::boolean) + 1;
+constexpr int type_count = int(dtype::record);
 
 struct to_all_types {
   constexpr auto operator()(var x) const {
@@ -31,6 +31,8 @@ To converted(From v) {
     return converted<To>(float(v));
   } else if constexpr (is_half<To>) {
     return To(float(v));
+  } else if constexpr (is_complex(dtype_of<To>)) {
+    return To(static_cast<typename To::value_type>(v));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> &&
                        !std::is_same_v<To, bool>) {
     using limits = std::numeric_limits<To>;
@@ -98,6 +100,9 @@ void check_casts() {
             CHECK((found == expected || (std::isnan(found) && std::isnan(expected))));
           else if constexpr (is_half<To>)
             CHECK((found == expected || (std::isnan(float(found)) && std::isnan(float(expected)))));
+          else if constexpr (is_complex(dtype_of<To>))
+            CHECK((found == expected ||
+                   (std::isnan(found.real()) && found.imag() == 0 && std::isnan(expected.real()))));
           else
             CHECK(found == expected);
         }

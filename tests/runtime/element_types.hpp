@@ -52,25 +52,31 @@ typed_results run_compiled(Cell cell, const std::vector<std::vector<std::byte>>&
   return r;
 }
 
-/// The results of `cell` for arguments of the types `Arguments`, whose bytes are given.
+/// The results of `cell` in eager mode, for arguments of the types `Arguments`, whose bytes are
+/// given.
+template <class... Arguments, class Cell>
+typed_results run_in_eager_mode(Cell cell, std::vector<std::vector<std::byte>> in) {
+  constexpr std::array<tensor_type, sizeof...(Arguments)> types{Arguments::type...};
+  eager_evaluator evaluator;
+  builder b;
+  b.eager = &evaluator;
+  std::array<var, sizeof...(Arguments)> x{};
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = {&b, b.input(types[i], input_role::argument, "x")};
+    evaluator.values.bind(x[i].id, {in[i].data(), types[i]});
+  }
+  list<var> y;
+  cella::detail::flatten_results(std::apply(cell, x), y);
+  typed_results r{"eager", {}};
+  for (const var& v : y) r.bytes.push_back(bytes_of(evaluator.values.value(v.id)));
+  return r;
+}
+
+/// And in all ways.
 template <class... Arguments, class Cell>
 std::vector<typed_results> run_all_ways(Cell cell, std::vector<std::vector<std::byte>> in) {
   constexpr std::array<tensor_type, sizeof...(Arguments)> types{Arguments::type...};
-  std::vector<typed_results> all;
-  {
-    eager_evaluator evaluator;
-    builder b;
-    b.eager = &evaluator;
-    std::array<var, sizeof...(Arguments)> x{};
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      x[i] = {&b, b.input(types[i], input_role::argument, "x")};
-      evaluator.values.bind(x[i].id, {in[i].data(), types[i]});
-    }
-    list<var> y;
-    cella::detail::flatten_results(std::apply(cell, x), y);
-    all.push_back({"eager", {}});
-    for (const var& v : y) all.back().bytes.push_back(bytes_of(evaluator.values.value(v.id)));
-  }
+  std::vector<typed_results> all{run_in_eager_mode<Arguments...>(cell, in)};
   {
     const graph g = trace(cell, types);
     value_store values;
@@ -80,7 +86,8 @@ std::vector<typed_results> run_all_ways(Cell cell, std::vector<std::vector<std::
     all.push_back({"traced", {}});
     for (node_id n : g.regions[0].outputs) all.back().bytes.push_back(bytes_of(values.value(n)));
   }
-  using P = program<Cell, false, dtype::f32, Arguments...>;
+  constexpr bool in_double = (... || (Arguments::type.element == dtype::c128));
+  using P = program<Cell, false, in_double ? dtype::f64 : dtype::f32, Arguments...>;
   all.push_back(run_compiled<P, cpu::backend>(cell, in));
   // It has no control flow.
   if constexpr (P::graph.regions.size() == 1)

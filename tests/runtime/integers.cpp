@@ -6,6 +6,7 @@
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/transform/control.hpp>
+#include <cella/transform/gradient.hpp>
 #include <limits>
 
 #include "element_types.hpp"
@@ -278,6 +279,32 @@ void check_loop() {
   }
 }
 
+struct rows_of_a_table {
+  constexpr auto operator()(var x, var at) const {
+    return std::array{gather(x, at), grad([at](var t) { return sum(square(gather(t, at))); })(x)};
+  }
+};
+
+template <class T>
+void check_indices() {
+  const std::vector<float> x{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const std::vector<T> at{3, 0, std::numeric_limits<T>::max(), 3};
+  for (const typed_results& r : run_all_ways<tensor<dtype::f32, 4, 3>, tensor<dtype_of<T>, 4>>(
+           rows_of_a_table{}, {bytes_of(x), bytes_of(at)})) {
+    INFO(name(dtype_of<T>), ", ", r.way);
+    const auto y = r.as<float>(0), dx = r.as<float>(1);
+    for (std::size_t k = 0; k < 3; ++k) {
+      CHECK(y[k] == x[9 + k]);
+      CHECK(y[3 + k] == x[k]);
+      CHECK(y[6 + k] != y[6 + k]);  // there is no such row
+      CHECK(y[9 + k] == x[9 + k]);
+      CHECK(dx[k] == 2 * x[k]);
+      CHECK(dx[3 + k] == 0);
+      CHECK(dx[9 + k] == 4 * x[9 + k]);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_SUITE("runtime/integers") {
@@ -291,6 +318,10 @@ TEST_SUITE("runtime/integers") {
                      std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
                      std::uint32_t, std::uint64_t) {
     check_several<T>();
+  }
+  TEST_CASE_TEMPLATE("indices may be integers of any type", T, std::int8_t, std::uint8_t,
+                     std::int16_t, std::uint16_t, std::uint32_t, std::uint64_t) {
+    check_indices<T>();
   }
   TEST_CASE_TEMPLATE("so is the body of a loop", T, std::int8_t, std::int16_t, std::int32_t,
                      std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -10,7 +11,14 @@
 namespace cella {
 
 /// What kind of numbers an element type holds; `none` has no flat storage.
-enum class number_kind : std::uint8_t { none, floating, signed_integer, unsigned_integer, boolean };
+enum class number_kind : std::uint8_t {
+  none,
+  floating,
+  signed_integer,
+  unsigned_integer,
+  boolean,
+  complex
+};
 
 // The element types, a line each: the enumerator and name in the library, the C++ type, the kind of
 // number, the type's code in .npy files (bfloat16, which NumPy lacks, is what ml_dtypes stores) and
@@ -18,31 +26,32 @@ enum class number_kind : std::uint8_t { none, floating, signed_integer, unsigned
 // implementation, by which writers order tensors. f32 comes first: it is the default.
 // clang-format off
 #define CELLA_ELEMENT_TYPES(TYPE)                                                   \
-  TYPE(f32,     "f32",  float,         floating,         "<f4", "F32",  15) \
-  TYPE(f64,     "f64",  double,        floating,         "<f8", "F64",  17) \
-  TYPE(f16,     "f16",  float16,       floating,         "<f2", "F16",  11) \
-  TYPE(bf16,    "bf16", bfloat16,      floating,         "<V2", "BF16", 12) \
-  TYPE(i8,      "i8",   std::int8_t,   signed_integer,   "|i1", "I8",   5)  \
-  TYPE(i16,     "i16",  std::int16_t,  signed_integer,   "<i2", "I16",  9)  \
-  TYPE(i32,     "i32",  std::int32_t,  signed_integer,   "<i4", "I32",  13) \
-  TYPE(i64,     "i64",  std::int64_t,  signed_integer,   "<i8", "I64",  18) \
-  TYPE(u8,      "u8",   std::uint8_t,  unsigned_integer, "|u1", "U8",   4)  \
-  TYPE(u16,     "u16",  std::uint16_t, unsigned_integer, "<u2", "U16",  10) \
-  TYPE(u32,     "u32",  std::uint32_t, unsigned_integer, "<u4", "U32",  14) \
-  TYPE(u64,     "u64",  std::uint64_t, unsigned_integer, "<u8", "U64",  19) \
-  TYPE(boolean, "bool", bool,          boolean,          "|b1", "BOOL", 0)
-// clang-format on
+  TYPE(f32,     "f32",  float,                floating,         "<f4",  "F32",  15) \
+  TYPE(f64,     "f64",  double,               floating,         "<f8",  "F64",  17) \
+  TYPE(f16,     "f16",  float16,              floating,         "<f2",  "F16",  11) \
+  TYPE(bf16,    "bf16", bfloat16,             floating,         "<V2",  "BF16", 12) \
+  TYPE(i8,      "i8",   std::int8_t,          signed_integer,   "|i1",  "I8",   5)  \
+  TYPE(i16,     "i16",  std::int16_t,         signed_integer,   "<i2",  "I16",  9)  \
+  TYPE(i32,     "i32",  std::int32_t,         signed_integer,   "<i4",  "I32",  13) \
+  TYPE(i64,     "i64",  std::int64_t,         signed_integer,   "<i8",  "I64",  18) \
+  TYPE(u8,      "u8",   std::uint8_t,         unsigned_integer, "|u1",  "U8",   4)  \
+  TYPE(u16,     "u16",  std::uint16_t,        unsigned_integer, "<u2",  "U16",  10) \
+  TYPE(u32,     "u32",  std::uint32_t,        unsigned_integer, "<u4",  "U32",  14) \
+  TYPE(u64,     "u64",  std::uint64_t,        unsigned_integer, "<u8",  "U64",  19) \
+  TYPE(boolean, "bool", bool,                 boolean,          "|b1",  "BOOL", 0)  \
+  TYPE(c64,     "c64",  std::complex<float>,  complex,          "<c8",  "C64",  16) \
+  TYPE(c128,    "c128", std::complex<double>, complex,          "<c16", "",     0)
 
-/// Element type of a tensor. `record` is an element that holds a list of tensors (what a loop of
-/// unknown length stores for its backward pass); `tuple` is the type of a node with several
-/// results.
+/// Element type of a tensor. `c64` and `c128` are complex numbers of two f32 or f64. `record` is an
+/// element that holds a list of tensors (what a loop of unknown length stores for its backward
+/// pass); `tuple` is the type of a node with several results.
 enum class dtype : std::uint8_t {
 #define CELLA_TYPE(enumerator, ...) enumerator,
   CELLA_ELEMENT_TYPES(CELLA_TYPE)
 #undef CELLA_TYPE
-      record,
-  tuple
+  record, tuple
 };
+// clang-format on
 inline constexpr int dtype_count = int(dtype::tuple) + 1;
 
 /// IEEE 754 binary16, storage only: convert to float to compute.
@@ -76,14 +85,15 @@ struct dtype_facts {
   std::string_view npy{}, safetensors{};  ///< what files call it; empty: they have no such type
   int safetensors_rank{};
 };
+// clang-format off
 inline constexpr std::array<dtype_facts, std::size_t(dtype_count)> dtype_table{{
 #define CELLA_TYPE(enumerator, name, type, kind, npy, safetensors, rank) \
   {name, sizeof(type), number_kind::kind, npy, safetensors, rank},
-    CELLA_ELEMENT_TYPES(CELLA_TYPE)
+  CELLA_ELEMENT_TYPES(CELLA_TYPE)
 #undef CELLA_TYPE
-        {"record"},
-    {"tuple"},
+  {"record"}, {"tuple"}
 }};
+// clang-format on
 constexpr const dtype_facts& facts_of(dtype t) { return dtype_table[static_cast<std::size_t>(t)]; }
 
 /// Lower-case name, as printed in graphs and messages: `f32`, `bool`.
@@ -98,13 +108,20 @@ constexpr bool is_unsigned(dtype t) { return facts_of(t).kind == number_kind::un
 constexpr bool is_integer(dtype t) {
   return facts_of(t).kind == number_kind::signed_integer || is_unsigned(t);
 }
+constexpr bool is_complex(dtype t) { return facts_of(t).kind == number_kind::complex; }
+/// The complex type of a floating-point type, and the type of a complex number's parts.
+/// Preconditions: f32 or f64; is_complex(t).
+constexpr dtype complex_of(dtype t) { return t == dtype::f64 ? dtype::c128 : dtype::c64; }
+constexpr dtype part_of(dtype t) { return t == dtype::c128 ? dtype::f64 : dtype::f32; }
 
 /// Types of 16 bits, which memory holds and registers do not: their values are computed in f32, and
 /// each result is rounded.
 constexpr bool is_storage_only(dtype t) { return is_floating(t) && size_of(t) < sizeof(float); }
 
 /// Whether derivatives flow through values of this type.
-constexpr bool is_differentiable(dtype t) { return is_floating(t) || t == dtype::record; }
+constexpr bool is_differentiable(dtype t) {
+  return is_floating(t) || is_complex(t) || t == dtype::record;
+}
 
 /// The least and the first too large number of an integer type; both are exact as doubles.
 /// Precondition: is_integer(t).

@@ -6,6 +6,7 @@
 #include <cella/graph/options.hpp>
 #include <cella/graph/shape.hpp>
 #include <cella/graph/span.hpp>
+#include <complex>
 #include <cstdint>
 #include <string_view>
 
@@ -45,7 +46,7 @@ enum class compute_class : std::uint8_t {
 /// What passes may assume, besides: the tags of ops/kinds.hpp.
 struct op_traits {
   bool alias{}, rearranges{}, foldable{}, commutative{}, keeps_zero{}, monotone{}, impure{},
-      computed_in_single{};
+      computed_in_single{}, takes_complex{};
 };
 
 /// The loops ("factors") that an operation runs over, and which factor each dimension walks along.
@@ -138,10 +139,13 @@ struct op_info {
   text (*validate)(const graph&, node_id){};
 
   /// Pointwise operations: the function itself, for eager mode and folding; of those with integer
-  /// semantics also on integers with a sign and without.
+  /// semantics also on integers with a sign and without, and of those that take them on complex
+  /// numbers.
   double (*scalar)(const attributes&, double, double, double){};
   std::int64_t (*integer)(const attributes&, std::int64_t, std::int64_t, std::int64_t){};
   std::uint64_t (*without_sign)(const attributes&, std::uint64_t, std::uint64_t, std::uint64_t){};
+  std::complex<double> (*complex)(const attributes&, std::complex<double>, std::complex<double>,
+                                  std::complex<double>){};
   /// Others: computes the results from the operands, all plain row-major, none overlapping.
   void (*compute)(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out){};
 };

@@ -53,7 +53,7 @@ struct iota_op : leaf<iota_op> {
 namespace detail {
 /// What an integer type holds of a number, as `from_double` says it.
 constexpr double nearest_integer(dtype t, double value) {
-  return with_element(t, [&]<class T>() { return static_cast<double>(from_double<T>(value)); });
+  return with_element(t, [&]<class T>() { return to_number<double>(from_double<T>(value)); });
 }
 }  // namespace detail
 
@@ -133,7 +133,7 @@ struct transpose_op : linear<transpose_op>, rearranges {
 
 /// Converts the element type. Floating point to an integer truncates, and takes the nearest that
 /// there is (0 for NaN); an integer to a shorter one keeps its low bits.
-struct cast_op : linear<cast_op> {
+struct cast_op : linear<cast_op>, takes_complex {
   static constexpr std::string_view name = "cast";
   static constexpr std::string_view numpy = "ndarray.astype";
   static constexpr std::string_view torch = "Tensor.to";
@@ -264,6 +264,11 @@ constexpr var squeeze(operand x, int axis) {
 /// there is (0 for NaN). An integer to another keeps its low bits, as in C++.
 constexpr var cast(operand x, dtype to) {
   const var v = x.in(*x.owner());
+  if (is_complex(v.element()) && !is_complex(to)) {
+    v.b->fail(text() << x.at() << ": cast: " << v.b->describe(v.id) << " is " << v.type()
+                     << ", which " << to << " cannot hold; take real(), imag() or abs() of it");
+    return v;
+  }
   return v.element() == to ? v : emit<cast_op>(cast_op::options{std::int32_t(to)}, x.at(), v);
 }
 
@@ -278,10 +283,6 @@ constexpr var transpose_op::transpose(node_ref n, int, var dy) {
   for (int i = 0; i < dy.rank(); ++i)
     inverse.permutation[std::size_t(o.permutation[std::size_t(i)])] = std::int8_t(i);
   return emit<transpose_op>(inverse, std::source_location::current(), dy);
-}
-constexpr var cast_op::transpose(node_ref n, int, var dy) {
-  const dtype from = n.operand(0).element();
-  return is_floating(from) ? cast(dy, from) : zero_partial;
 }
 
 // ---- computation at run time
@@ -308,9 +309,11 @@ inline void transpose_op::compute(const attributes& o, span<const tensor_ref> in
 }
 inline void cast_op::compute(const attributes&, span<const tensor_ref> in,
                              span<const tensor_ref> out) {
-  with_wide_number(in[0].type.element, [&]<class N>() {
+  with_any_number(in[0].type.element, [&]<class N>() {
     for (std::int64_t i = 0; i < out[0].type.size(); ++i)
       write_number(out[0], i, read_number<N>(in[0], i));
   });
 }
 }  // namespace cella
+
+#include <cella/ops/complex.hpp>

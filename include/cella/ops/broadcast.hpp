@@ -39,7 +39,7 @@ constexpr iteration_space reduction_space(const tensor_type& t, unsigned axes) {
   return s;
 }
 
-/// Calls f(accumulator, element, its index) for each element; N is x's `with_wide_number`.
+/// Calls f(accumulator, element, its index) for each element; N is what x is computed in.
 template <class N, class F>
 void fold_axes(const tensor_ref& x, unsigned axes, N* accumulators, F f) {
   const auto kept = row_major_strides(without_axes(x.type, axes).shape);
@@ -52,16 +52,20 @@ void fold_axes(const tensor_ref& x, unsigned axes, N* accumulators, F f) {
   });
 }
 
-/// From `first`, as near as y's type comes to it.
+/// Folds the elements of x into those of y.
+template <class N, class F>
+void reduce_into(const tensor_ref& x, unsigned axes, const tensor_ref& y, F f) {
+  list<N> sums;
+  for (std::int64_t i = 0; i < y.type.size(); ++i) sums.push_back(read_number<N>(y, i));
+  fold_axes(x, axes, sums.data(), [&](N& a, N v, const multi_index&) { a = f(a, v); });
+  for (std::size_t i = 0; i < sums.size(); ++i) write_number(y, std::int64_t(i), sums[i]);
+}
+/// The same from `first`, as near as y's type comes to it. Complex numbers have their own way: f
+/// may ask for an order.
 template <class F>
 void reduce_to(const tensor_ref& x, unsigned axes, double first, const tensor_ref& y, F f) {
-  fill(y, first);
-  with_wide_number(x.type.element, [&]<class N>() {
-    list<N> sums;
-    for (std::int64_t i = 0; i < y.type.size(); ++i) sums.push_back(read_number<N>(y, i));
-    fold_axes(x, axes, sums.data(), [&](N& a, N v, const multi_index&) { a = f(a, v); });
-    for (std::size_t i = 0; i < sums.size(); ++i) write_number(y, std::int64_t(i), sums[i]);
-  });
+  fill(y, y.type.element == dtype::boolean ? double(first > 0) : first);
+  with_wide_number(x.type.element, [&]<class N>() { reduce_into<N>(x, axes, y, f); });
 }
 
 }  // namespace detail
@@ -107,7 +111,7 @@ struct broadcast_op : linear<broadcast_op>, rearranges {
 };
 
 /// Sum over axes. Its transpose repeats the cotangent along them.
-struct sum_op : linear<sum_op> {
+struct sum_op : linear<sum_op>, takes_complex {
   static constexpr std::string_view name = "sum";
   static constexpr std::string_view numpy = "np.sum";
   static constexpr std::string_view torch = "torch.sum";
@@ -131,8 +135,11 @@ struct sum_op : linear<sum_op> {
     return options{n.as<options>().axes << 1};
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::reduce_to(in[0], o.as<options>().axes, 0, out[0],
-                      [](auto a, auto v) { return detail::wrapping_sum(a, v); });
+    fill(out[0], 0);
+    with_any_number(in[0].type.element, [&]<class N>() {
+      detail::reduce_into<N>(in[0], o.as<options>().axes, out[0],
+                             [](N a, N v) { return detail::wrapping_sum(a, v); });
+    });
   }
 };
 

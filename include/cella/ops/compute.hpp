@@ -21,7 +21,7 @@ void compute_blocks(Function f, const attributes& options, span<const tensor_ref
     for (std::size_t k = 0; k < in.size(); ++k) {
       with_element(in[k].type.element, [&]<class T>() {
         const T* p = reinterpret_cast<const T*>(in[k].data) + first;
-        for (std::int64_t i = 0; i < count; ++i) x[k][std::size_t(i)] = static_cast<Number>(p[i]);
+        for (std::int64_t i = 0; i < count; ++i) x[k][std::size_t(i)] = to_number<Number>(p[i]);
       });
     }
     with_element(out.type.element, [&]<class T>() {
@@ -43,11 +43,15 @@ inline void compute(const op_info& op, const attributes& options, span<const ten
   if (op.compute) return op.compute(options, in, out);
   bool integers = op.integral && !is_floating(out[0].type.element);
   bool without_sign = is_unsigned(out[0].type.element);
+  bool complex = is_complex(out[0].type.element);
   for (const tensor_ref& x : in) {
     integers &= !is_floating(x.type.element);
     without_sign |= is_unsigned(x.type.element);
+    complex |= is_complex(x.type.element);
   }
-  if (integers && without_sign)
+  if (complex && op.complex)
+    detail::compute_blocks<std::complex<double>>(op.complex, options, in, out[0]);
+  else if (integers && without_sign)
     detail::compute_blocks<std::uint64_t>(op.without_sign, options, in, out[0]);
   else if (integers)
     detail::compute_blocks<std::int64_t>(op.integer, options, in, out[0]);

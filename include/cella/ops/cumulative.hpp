@@ -37,7 +37,10 @@ constexpr var shift(var x, int axis, bool on) {
 }  // namespace detail
 
 /// Running sum along an axis; `exclusive` leaves out the element itself.
-struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op>, computed_in_single {
+struct cumsum_op : linear<cumsum_op>,
+                   detail::moves_axis<cumsum_op>,
+                   computed_in_single,
+                   takes_complex {
   static constexpr std::string_view name = "cumsum";
   static constexpr std::string_view numpy = "np.cumsum";
   static constexpr std::string_view torch = "torch.cumsum";
@@ -59,7 +62,7 @@ struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op>, computed_in
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
-    with_wide_number(in[0].type.element, [&]<class N>() {
+    with_any_number(in[0].type.element, [&]<class N>() {
       N sum{};
       detail::for_each_in_order(
           in[0].type.shape, a.axis, a.reverse, [&] { sum = 0; },

@@ -115,7 +115,8 @@ constexpr declaration declare() {
               .keeps_zero = std::is_base_of_v<keeps_zero, Op>,
               .monotone = std::is_base_of_v<monotone, Op>,
               .impure = std::is_base_of_v<impure, Op>,
-              .computed_in_single = std::is_base_of_v<computed_in_single, Op>};
+              .computed_in_single = std::is_base_of_v<computed_in_single, Op>,
+              .takes_complex = std::is_base_of_v<takes_complex, Op>};
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
   if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
   if constexpr (requires { Op::formula; }) i.formula = Op::formula;
@@ -158,6 +159,12 @@ constexpr declaration declare() {
       i.scalar = [](const attributes& o, double x, double y, double z) {
         return static_cast<double>(apply_scalar<Op, double>(o, x, y, z));
       };
+      if constexpr (std::is_base_of_v<takes_complex, Op>) {
+        using number = std::complex<double>;
+        i.complex = [](const attributes& o, number x, number y, number z) {
+          return static_cast<number>(apply_scalar<Op, number>(o, x, y, z));
+        };
+      }
       if constexpr (requires { requires Op::integral; }) {
         i.integral = true;
         i.integer = [](const attributes& o, std::int64_t x, std::int64_t y, std::int64_t z) {

@@ -42,16 +42,16 @@ constexpr shape broadcast_shape(builder& b, std::string_view op, var x, var y,
 /// A number as a constant of the type of `v`, or a fault if an integer tensor would change it.
 constexpr var literal(std::string_view op, var v, const operand& x, std::source_location at) {
   const double number = x.number();
-  if (is_floating(v.element())) return constant(*v.b, number, v.type());
+  if (is_floating(v.element()) || is_complex(v.element())) return constant(*v.b, number, v.type());
   // From 2^53 on all are whole; beyond 2^63 the conversion would overflow.
   const bool large = number <= -0x1p53 || number >= 0x1p53;
   const bool whole = large ? number >= -0x1p63 && number < 0x1p64
                            : number == number && double(std::int64_t(number)) == number;
   text fault;
-  if (!whole)
-    fault << "the number beside it is not an integer; convert the tensor with cast()";
-  else if (!x.is_exact())
+  if (!x.is_exact())
     fault << "the number beside it has more than 53 binary digits; make it an argument";
+  else if (!whole)
+    fault << "the number beside it is not an integer; convert the tensor with cast()";
   else if (is_integer(v.element()) &&
            (number < least_integer(v.element()) || number >= beyond_integers(v.element())))
     fault << "the number beside it is none of this type; convert the tensor with cast()";
@@ -95,7 +95,7 @@ constexpr var binary(operand x, operand y, const attributes& options = {}) {
 
 // ---- arithmetic
 
-struct add_op : elementwise<add_op>, foldable, commutative {
+struct add_op : elementwise<add_op>, foldable, commutative, takes_complex {
   static constexpr std::string_view name = "add";
   static constexpr std::string_view numpy = "np.add";
   static constexpr std::string_view torch = "torch.add";
@@ -110,7 +110,7 @@ struct add_op : elementwise<add_op>, foldable, commutative {
   }
   static constexpr var partial(node_ref, int) { return one_partial; }
 };
-struct sub_op : elementwise<sub_op>, foldable {
+struct sub_op : elementwise<sub_op>, foldable, takes_complex {
   static constexpr std::string_view name = "sub";
   static constexpr std::string_view numpy = "np.subtract";
   static constexpr std::string_view torch = "torch.sub";
@@ -125,7 +125,7 @@ struct sub_op : elementwise<sub_op>, foldable {
   }
   static constexpr var partial(node_ref, int i) { return i ? minus_one_partial : one_partial; }
 };
-struct mul_op : elementwise<mul_op>, foldable, commutative {
+struct mul_op : elementwise<mul_op>, foldable, commutative, takes_complex {
   static constexpr std::string_view name = "mul";
   static constexpr std::string_view numpy = "np.multiply";
   static constexpr std::string_view torch = "torch.mul";
@@ -141,7 +141,7 @@ struct mul_op : elementwise<mul_op>, foldable, commutative {
   static constexpr var partial(node_ref n, int i) { return n.operand(1 - i); }
 };
 /// Integers: rounded towards zero, and 0 where the divisor is 0.
-struct div_op : elementwise<div_op>, foldable {
+struct div_op : elementwise<div_op>, foldable, takes_complex {
   static constexpr std::string_view name = "div";
   static constexpr std::string_view numpy = "np.divide";
   static constexpr std::string_view torch = "torch.div";
@@ -156,7 +156,7 @@ struct div_op : elementwise<div_op>, foldable {
   }
   static constexpr var partial(node_ref n, int i);
 };
-struct neg_op : elementwise<neg_op>, foldable {
+struct neg_op : elementwise<neg_op>, foldable, takes_complex {
   static constexpr std::string_view name = "neg";
   static constexpr std::string_view numpy = "np.negative";
   static constexpr std::string_view torch = "torch.neg";
@@ -243,7 +243,7 @@ constexpr var stop_gradient(operand x) { return detail::unary<stop_gradient_op>(
 
 // ---- comparison and choice
 
-struct equal_op : predicate<equal_op>, foldable, commutative {
+struct equal_op : predicate<equal_op>, foldable, commutative, takes_complex {
   static constexpr std::string_view name = "equal";
   static constexpr std::string_view numpy = "np.equal";
   static constexpr std::string_view torch = "torch.eq";
@@ -252,7 +252,7 @@ struct equal_op : predicate<equal_op>, foldable, commutative {
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x == y; }
 };
-struct not_equal_op : predicate<not_equal_op>, foldable, commutative {
+struct not_equal_op : predicate<not_equal_op>, foldable, commutative, takes_complex {
   static constexpr std::string_view name = "not_equal";
   static constexpr std::string_view numpy = "np.not_equal";
   static constexpr std::string_view torch = "torch.ne";
@@ -370,7 +370,7 @@ constexpr var logical_xor(operand x, operand y) { return not_equal(x, y); }
 
 /// x where the condition holds, else y. Linear in x and y; the branch not taken gets a zero
 /// derivative, even where it is infinite or NaN.
-struct select_op : elementwise<select_op>, keeps_zero {
+struct select_op : elementwise<select_op>, keeps_zero, takes_complex {
   static constexpr std::string_view name = "select";
   static constexpr std::string_view numpy = "np.where";
   static constexpr std::string_view torch = "torch.where";

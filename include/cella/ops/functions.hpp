@@ -7,6 +7,11 @@
 
 namespace cella {
 
+namespace detail {
+/// abs of complex numbers.
+constexpr var magnitude(operand x, var v);
+}  // namespace detail
+
 constexpr var square(operand x);
 constexpr var sqrt(operand x);
 constexpr var rsqrt(operand x);
@@ -38,7 +43,7 @@ constexpr var trunc(operand x);
 constexpr var sigmoid(operand x);
 
 /// x^2.  d/dx = 2x
-struct square_op : elementwise<square_op>, foldable {
+struct square_op : elementwise<square_op>, foldable, takes_complex {
   static constexpr std::string_view name = "square";
   static constexpr std::string_view numpy = "np.square";
   static constexpr std::string_view torch = "torch.square";
@@ -48,7 +53,7 @@ struct square_op : elementwise<square_op>, foldable {
   static constexpr var partial(node_ref n, int) { return 2 * n.operand(0); }
 };
 /// Square root.  d/dx = 1 / (2y)
-struct sqrt_op : elementwise<sqrt_op> {
+struct sqrt_op : elementwise<sqrt_op>, takes_complex {
   static constexpr std::string_view name = "sqrt";
   static constexpr std::string_view numpy = "np.sqrt";
   static constexpr std::string_view torch = "torch.sqrt";
@@ -72,7 +77,7 @@ struct rsqrt_op : elementwise<rsqrt_op> {
   static constexpr var partial(node_ref n, int) { return -0.5 * n.output() / n.operand(0); }
 };
 /// e^x.  d/dx = y
-struct exp_op : elementwise<exp_op>, monotone {
+struct exp_op : elementwise<exp_op>, monotone, takes_complex {
   static constexpr std::string_view name = "exp";
   static constexpr std::string_view numpy = "np.exp";
   static constexpr std::string_view torch = "torch.exp";
@@ -97,7 +102,7 @@ struct expm1_op : elementwise<expm1_op> {
   static constexpr var partial(node_ref n, int) { return n.output() + 1; }
 };
 /// Natural logarithm.  d/dx = 1 / x
-struct log_op : elementwise<log_op> {
+struct log_op : elementwise<log_op>, takes_complex {
   static constexpr std::string_view name = "log";
   static constexpr std::string_view numpy = "np.log";
   static constexpr std::string_view torch = "torch.log";
@@ -134,7 +139,7 @@ struct log2_op : elementwise<log2_op> {
   static constexpr var partial(node_ref n, int) { return (1 / std::numbers::ln2) / n.operand(0); }
 };
 /// Sine.  d/dx = cos x
-struct sin_op : elementwise<sin_op> {
+struct sin_op : elementwise<sin_op>, takes_complex {
   static constexpr std::string_view name = "sin";
   static constexpr std::string_view numpy = "np.sin";
   static constexpr std::string_view torch = "torch.sin";
@@ -147,7 +152,7 @@ struct sin_op : elementwise<sin_op> {
   static constexpr var partial(node_ref n, int) { return cos(n.operand(0)); }
 };
 /// Cosine.  d/dx = -sin x
-struct cos_op : elementwise<cos_op> {
+struct cos_op : elementwise<cos_op>, takes_complex {
   static constexpr std::string_view name = "cos";
   static constexpr std::string_view numpy = "np.cos";
   static constexpr std::string_view torch = "torch.cos";
@@ -160,7 +165,7 @@ struct cos_op : elementwise<cos_op> {
   static constexpr var partial(node_ref n, int) { return -sin(n.operand(0)); }
 };
 /// Tangent.  d/dx = 1 + y^2
-struct tan_op : elementwise<tan_op> {
+struct tan_op : elementwise<tan_op>, takes_complex {
   static constexpr std::string_view name = "tan";
   static constexpr std::string_view numpy = "np.tan";
   static constexpr std::string_view torch = "torch.tan";
@@ -212,7 +217,7 @@ struct atan_op : elementwise<atan_op> {
   static constexpr var partial(node_ref n, int) { return 1 / (1 + square(n.operand(0))); }
 };
 /// Hyperbolic sine.  d/dx = cosh x
-struct sinh_op : elementwise<sinh_op> {
+struct sinh_op : elementwise<sinh_op>, takes_complex {
   static constexpr std::string_view name = "sinh";
   static constexpr std::string_view numpy = "np.sinh";
   static constexpr std::string_view torch = "torch.sinh";
@@ -225,7 +230,7 @@ struct sinh_op : elementwise<sinh_op> {
   static constexpr var partial(node_ref n, int) { return cosh(n.operand(0)); }
 };
 /// Hyperbolic cosine.  d/dx = sinh x
-struct cosh_op : elementwise<cosh_op> {
+struct cosh_op : elementwise<cosh_op>, takes_complex {
   static constexpr std::string_view name = "cosh";
   static constexpr std::string_view numpy = "np.cosh";
   static constexpr std::string_view torch = "torch.cosh";
@@ -238,7 +243,7 @@ struct cosh_op : elementwise<cosh_op> {
   static constexpr var partial(node_ref n, int) { return sinh(n.operand(0)); }
 };
 /// Hyperbolic tangent.  d/dx = 1 - y^2
-struct tanh_op : elementwise<tanh_op>, monotone {
+struct tanh_op : elementwise<tanh_op>, monotone, takes_complex {
   static constexpr std::string_view name = "tanh";
   static constexpr std::string_view numpy = "np.tanh";
   static constexpr std::string_view torch = "torch.tanh";
@@ -448,7 +453,10 @@ constexpr var acosh(operand x) { return detail::unary<acosh_op>(x); }
 constexpr var atanh(operand x) { return detail::unary<atanh_op>(x); }
 constexpr var erf(operand x) { return detail::unary<erf_op>(x); }
 constexpr var erfc(operand x) { return detail::unary<erfc_op>(x); }
-constexpr var abs(operand x) { return detail::unary<abs_op>(x); }
+constexpr var abs(operand x) {
+  const var v = x.in(*x.owner());
+  return is_complex(v.element()) ? detail::magnitude(x, v) : emit<abs_op>({}, x.at(), v);
+}
 constexpr var sign(operand x) { return detail::unary<sign_op>(x); }
 constexpr var floor(operand x) { return detail::unary<floor_op>(x); }
 constexpr var ceil(operand x) { return detail::unary<ceil_op>(x); }
@@ -550,3 +558,5 @@ constexpr var lerp(operand x, operand y, operand t) {
 }
 
 }  // namespace cella
+
+#include <cella/ops/polar.hpp>

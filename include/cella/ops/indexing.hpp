@@ -37,7 +37,7 @@ struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
 
 /// table, indices -> the table with `axis` replaced by the axes of the indices. An index outside
 /// the table reads NaN (integers: 0) rather than foreign memory.
-struct gather_op : linear<gather_op> {
+struct gather_op : linear<gather_op>, takes_complex {
   static constexpr std::string_view name = "gather";
   static constexpr std::string_view numpy = "np.take";
   static constexpr std::string_view torch = "torch.index_select";
@@ -59,7 +59,7 @@ struct gather_op : linear<gather_op> {
 
 /// values, indices -> zeros of the table's type, to which each value is added where its index
 /// points: the transpose of `gather`. What an index outside the table names is dropped.
-struct scatter_op : linear<scatter_op>, computed_in_single {
+struct scatter_op : linear<scatter_op>, computed_in_single, takes_complex {
   static constexpr std::string_view name = "scatter";
   static constexpr std::string_view torch = "Tensor.index_add_";
   static constexpr std::string_view formula = "zeros, to which rows are added at their indices";
@@ -79,7 +79,9 @@ struct scatter_op : linear<scatter_op>, computed_in_single {
 
 /// table, indices of the result's shape -> along `axis`, each element from where its own index
 /// points; along the others, from its own place.
-struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gather_elements_op> {
+struct gather_elements_op : linear<gather_elements_op>,
+                            detail::moves_axis<gather_elements_op>,
+                            takes_complex {
   static constexpr std::string_view name = "gather_elements";
   static constexpr std::string_view numpy = "np.take_along_axis";
   static constexpr std::string_view torch = "torch.gather";
@@ -96,7 +98,7 @@ struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gathe
 
 /// values, indices of the same shape -> each value added to zeros where its index points: the
 /// transpose of `gather_elements`.
-struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single {
+struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single, takes_complex {
   static constexpr std::string_view name = "scatter_elements";
   static constexpr std::string_view torch = "Tensor.scatter_add_";
   static constexpr std::string_view formula = "zeros, to which elements are added at their indices";

@@ -42,6 +42,11 @@ using all_operations = operation_list<
     reshape_op,
     transpose_op,
     cast_op,
+    // complex
+    complex_op,
+    real_op,
+    imag_op,
+    conj_op,
     // elementwise
     add_op,
     sub_op,
@@ -96,6 +101,9 @@ using all_operations = operation_list<
     pow_op,
     atan2_op,
     floor_div_op,
+    // polar
+    magnitude_op,
+    angle_op,
     // activation
     relu_gradient_op,
     relu_op,

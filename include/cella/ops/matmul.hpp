@@ -10,7 +10,7 @@ namespace cella {
 /// y[result] = sum over the factors that the result lacks of a[...] * b[...]. Each dimension of the
 /// operands and of the result walks along one factor; every factor of the result occurs in an
 /// operand.
-struct matmul_op : bilinear<matmul_op> {
+struct matmul_op : bilinear<matmul_op>, takes_complex {
   static constexpr std::string_view name = "matmul";
   static constexpr std::string_view numpy = "np.einsum";
   static constexpr std::string_view torch = "torch.einsum";
@@ -46,9 +46,9 @@ struct matmul_op : bilinear<matmul_op> {
   static constexpr var transpose(node_ref n, int i, var dy) {
     const auto o = n.as<options>();
     return i == 0 ? emit<matmul_op>(options{o.result, o.b, o.a}, std::source_location::current(),
-                                    dy, n.operand(1))
+                                    dy, conj(n.operand(1)))
                   : emit<matmul_op>(options{o.a, o.result, o.b}, std::source_location::current(),
-                                    n.operand(0), dy);
+                                    conj(n.operand(0)), dy);
   }
   /// The same with one more factor, which the chosen tensors walk first.
   static constexpr options with_leading_factor(options o, bool in_a, bool in_b, bool in_result) {
@@ -236,7 +236,7 @@ inline void matmul_op::compute(const attributes& o, span<const tensor_ref> in,
       write_number(out[0], k, sum);
     });
   };
-  with_wide_number(out[0].type.element, sum_products);
+  with_any_number(out[0].type.element, sum_products);
 }
 
 }  // namespace cella

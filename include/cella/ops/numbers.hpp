@@ -3,11 +3,17 @@
 #pragma once
 
 #include <cella/graph/dtype.hpp>
+#include <complex>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
 namespace cella {
+
+template <class T>
+inline constexpr bool is_complex_number = false;
+template <class T>
+inline constexpr bool is_complex_number<std::complex<T>> = true;
 
 /// Converts to an element type; the half types go through float. What an integer type cannot hold
 /// becomes its nearest value, and NaN becomes 0.
@@ -20,30 +26,57 @@ constexpr T from_double(double value) {
     // The largest 64-bit integer has no double: the next one is its successor.
     if (value >= double(limits::max())) return limits::max();
     return static_cast<T>(value);
-  } else if constexpr (std::is_arithmetic_v<T>)
-    return static_cast<T>(value);
-  else
-    return T(static_cast<float>(value));
-}
-
-/// The same from any number that was computed: an integer in an integer type keeps its low bits.
-template <class T, class N>
-constexpr T from_number(N value) {
-  if constexpr (std::is_floating_point_v<N>)
-    return from_double<T>(value);
+  } else if constexpr (is_complex_number<T>)
+    return T(static_cast<typename T::value_type>(value));
   else if constexpr (std::is_arithmetic_v<T>)
     return static_cast<T>(value);
   else
     return T(static_cast<float>(value));
 }
 
+/// The same from any number that was computed: an integer in an integer type keeps its low bits, a
+/// complex number in another type its real part.
+template <class T, class N>
+constexpr T from_number(N value) {
+  if constexpr (is_complex_number<N> && is_complex_number<T>)
+    return static_cast<T>(value);
+  else if constexpr (is_complex_number<N>)
+    return from_double<T>(double(value.real()));
+  else if constexpr (std::is_floating_point_v<N>)
+    return from_double<T>(value);
+  else if constexpr (is_complex_number<T>)
+    return T(static_cast<typename T::value_type>(value));
+  else if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<T>(value);
+  else
+    return T(static_cast<float>(value));
+}
+/// And an element's number as one that is computed with.
+template <class N, class T>
+constexpr N to_number(T value) {
+  if constexpr (is_complex_number<T> && !is_complex_number<N>)
+    return static_cast<N>(value.real());
+  else if constexpr (is_complex_number<N> && !is_complex_number<T>)
+    return N(static_cast<double>(value));
+  else
+    return static_cast<N>(value);
+}
+
 /// Calls `f.template operator()<N>()` with the type in which reference computations compute numbers
 /// of type `t`, without losing a digit: double, std::int64_t (truth values, too) or std::uint64_t.
+/// They have an order. Precondition: !is_complex(t).
 template <class F>
 constexpr decltype(auto) with_wide_number(dtype t, F&& f) {
   if (is_floating(t)) return f.template operator()<double>();
   if (is_unsigned(t)) return f.template operator()<std::uint64_t>();
   return f.template operator()<std::int64_t>();
+}
+
+/// The same for sums and products, which std::complex<double> has, too.
+template <class F>
+constexpr decltype(auto) with_any_number(dtype t, F&& f) {
+  if (is_complex(t)) return f.template operator()<std::complex<double>>();
+  return with_wide_number(t, f);
 }
 
 namespace detail {

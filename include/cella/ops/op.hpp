@@ -76,7 +76,9 @@ constexpr T like(const T&, double value) {
 }
 /// The scalar counterpart of the SIMD library's select, found beside it by overload resolution.
 template <class T>
-requires std::is_arithmetic_v<T>
-constexpr T select(bool condition, T yes, T no) { return condition ? yes : no; }
+requires(std::is_arithmetic_v<T> || is_complex_number<T>) constexpr T
+    select(bool condition, T yes, T no) {
+  return condition ? yes : no;
+}
 
 }  // namespace cella

@@ -13,11 +13,14 @@ namespace detail {
 /// Appends the part of `t` that begins at `first`, from axis `d` on; long axes show their ends.
 inline void append_numbers(std::string& s, const tensor_ref& t, int d, std::int64_t first) {
   if (d == t.type.rank()) {
-    with_wide_number(t.type.element, [&]<class N>() {
+    with_any_number(t.type.element, [&]<class N>() {
       const N v = read_number<N>(t, first);
+      char digits[64];
       if constexpr (std::is_same_v<N, double>) {
-        char digits[32];
         std::snprintf(digits, sizeof digits, "%.6g", v);
+        s += digits;
+      } else if constexpr (is_complex_number<N>) {
+        std::snprintf(digits, sizeof digits, "%.6g%+.6gi", v.real(), v.imag());
         s += digits;
       } else if (t.type.element == dtype::boolean) {
         s += v != 0 ? "true" : "false";
@@ -56,7 +59,7 @@ inline std::string to_string(const tensor_ref& t) {
 }
 
 /// Its operand, which is printed when it is computed.
-struct print_op : linear<print_op>, impure {
+struct print_op : linear<print_op>, impure, takes_complex {
   static constexpr std::string_view name = "print";
   static constexpr std::string_view numpy = "print";
   static constexpr std::string_view torch = "print";

@@ -178,7 +178,7 @@ constexpr var sum(operand x, const axis_list& axes = {}, bool keep_dims = false)
 }
 constexpr var mean(operand x, const axis_list& axes = {}, bool keep_dims = false) {
   const var v = x.in(*x.owner());
-  if (!is_floating(v.element()))
+  if (!is_floating(v.element()) && !is_complex(v.element()))
     return detail::refuse_type("mean", v, "convert it to floating point with cast()", x.at());
   if (detail::axis_mask("mean", v, axes, x.at()) == 0) return v;
   const var s = sum(x, axes, keep_dims);
@@ -208,10 +208,14 @@ constexpr var all(operand x, const axis_list& axes = {}, bool keep_dims = false)
     return detail::refuse_type("all", v, "it must be bool (compare with >, ==, ...)", x.at());
   return detail::reduce<min_op>(x, axes, keep_dims);
 }
+namespace detail {
+/// The squares that norms and variances sum up.
+constexpr var square_of_size(var x) { return is_complex(x.element()) ? square(abs(x)) : square(x); }
+}  // namespace detail
 /// Mean of the squared deviations (divided by the count, not by the count less one).
 constexpr var variance(operand x, const axis_list& axes = {}, bool keep_dims = false) {
   const var v = x.in(*x.owner());
-  return mean({square(v - mean(x, axes, true)), x.at()}, axes, keep_dims);
+  return mean({detail::square_of_size(v - mean(x, axes, true)), x.at()}, axes, keep_dims);
 }
 /// log(sum(exp(x))) without overflow.
 constexpr var logsumexp(operand x, const axis_list& axes = {}, bool keep_dims = false) {
@@ -227,7 +231,8 @@ constexpr var logsumexp(operand x, const axis_list& axes = {}, bool keep_dims = 
 }
 /// Euclidean norm over `axes` (none: all).
 constexpr var l2_norm(operand x, const axis_list& axes = {}, bool keep_dims = false) {
-  return sqrt(sum({square(x), x.at()}, axes, keep_dims));
+  const var v = x.in(*x.owner());
+  return sqrt(sum({detail::square_of_size(v), x.at()}, axes, keep_dims));
 }
 /// x divided by its norm over `axes`, which counts as at least `epsilon`.
 constexpr var l2_normalize(operand x, const axis_list& axes = {}, double epsilon = 1e-12) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cella/graph/op_info.hpp>
 #include <cella/ops/numbers.hpp>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -29,11 +30,12 @@ constexpr void for_each_index(const shape& s, F f) {
   }
 }
 
-/// Element `i` of a tensor of any type as an N, and back.
+/// Element `i` of a tensor of any type as an N (of a complex number in others its real part), and
+/// back.
 template <class N>
 N read_number(const tensor_ref& t, std::int64_t i) {
   return with_element(t.type.element, [&]<class T>() {
-    return static_cast<N>(reinterpret_cast<const T*>(t.data)[i]);
+    return to_number<N>(reinterpret_cast<const T*>(t.data)[i]);
   });
 }
 template <class N>
@@ -59,7 +61,7 @@ inline void copy_element(const tensor_ref& x, std::int64_t from, const tensor_re
 }
 inline void add_element(const tensor_ref& x, std::int64_t from, const tensor_ref& y,
                         std::int64_t to) {
-  with_wide_number(x.type.element, [&]<class N>() {
+  with_any_number(x.type.element, [&]<class N>() {
     write_number(y, to, detail::wrapping_sum(read_number<N>(y, to), read_number<N>(x, from)));
   });
 }
@@ -111,6 +113,9 @@ inline void copy_strided(const tensor_ref& from, std::int64_t origin, const stri
       y += unit * std::size_t(row);
     } else {
       switch (unit) {
+        case 16:
+          detail::copy_apart<std::complex<double>>(x, inner, y, row);
+          break;
         case 8:
           detail::copy_apart<std::int64_t>(x, inner, y, row);
           break;

@@ -13,7 +13,8 @@ namespace cella::cpu {
 /// A `plan_target::kernel_alone`.
 constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   const node& x = g.nodes[std::size_t(n)];
-  if (is<transpose_op>(x) && size_of(x.type.element) > 0) return step_kind::permute;
+  const std::size_t bytes = size_of(x.type.element);
+  if (is<transpose_op>(x) && bytes > 0 && bytes <= 8) return step_kind::permute;
   if (element != dtype::f32 && element != dtype::f64)
     return plan_target::only_generic(g, n, element);
   const bool own_type = x.type.element == element;

@@ -100,7 +100,7 @@ class watch_maker {
       const node& n = g_.nodes[std::size_t(s.anchor)];
       for (int k = 0; k < n.result_count; ++k) {
         const tensor_type t = g_.result_type(s.anchor, k);
-        if (!is_floating(t.element)) continue;
+        if (!may_be_infinite(t.element)) continue;
         table.outputs.push_back(
             {s.anchor, t, links_[std::size_t(s.first_link + n.operand_count + k)]});
       }
@@ -123,7 +123,7 @@ class watch_maker {
     }
   }
   constexpr watched_value* add(list<watched_value>& to, node_id n, buffer_ref at) {
-    if (!is_floating(g_.type(n).element)) return nullptr;
+    if (!may_be_infinite(g_.type(n).element)) return nullptr;
     to.push_back({n, g_.type(n), at});
     return &to.back();
   }
@@ -238,7 +238,7 @@ template <int Lanes>
     for (std::int64_t i = 0; i < v.type.size(); ++i) {
       const std::int64_t sample = i / each;
       const std::int64_t block = sample / Lanes * each + i % each;
-      found.look_at(read_element(all, block * Lanes + sample % Lanes), i);
+      found.look_at(least_finite_part(all, block * Lanes + sample % Lanes), i);
     }
     return found;
   }
@@ -247,7 +247,7 @@ template <int Lanes>
     for (std::int64_t i = 0; i < v.type.size(); ++i) {
       const std::int64_t channel = i / pixels;
       const std::int64_t at = (channel / Lanes * pixels + i % pixels) * Lanes + channel % Lanes;
-      found.look_at(read_element(all, at), i);
+      found.look_at(least_finite_part(all, at), i);
     }
     return found;
   }
@@ -255,7 +255,7 @@ template <int Lanes>
   for (std::int64_t n = 0;; ++n) {
     std::int64_t at = v.first;
     for (std::size_t d = 0; d < max_loops; ++d) at += i[d] * v.strides[d];
-    found.look_at(read_element(all, at), n);
+    found.look_at(least_finite_part(all, at), n);
     int d = v.loops;
     while (d-- > 0) {
       if (++i[std::size_t(d)] < v.loop[std::size_t(d)]) break;
