@@ -53,6 +53,7 @@ std::string traits(const op_info& op) {
   add(t.impure, "impure");
   add(t.computed_in_single, "16 bits in f32");
   add(op.integral, "exact on integers");
+  add(t.takes_complex, "complex");
   return s;
 }
 

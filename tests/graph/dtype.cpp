@@ -140,7 +140,8 @@ TEST_CASE("every bfloat16 round-trips, and a float goes to the nearest, ties to 
 
 TEST_CASE("element types and their dtypes map to each other") {
   for (dtype t : {dtype::f32, dtype::f64, dtype::f16, dtype::bf16, dtype::i8, dtype::u8, dtype::i32,
-                  dtype::i64, dtype::boolean}) {
+                  dtype::i64, dtype::boolean, dtype::i16, dtype::u16, dtype::u32, dtype::u64,
+                  dtype::c64, dtype::c128}) {
     with_element(t, [&]<class T>() {
       CHECK(dtype_of<T> == t);
       CHECK(sizeof(T) == size_of(t));

@@ -1,8 +1,10 @@
+#include <cella/ops/complex.hpp>
 #include <cella/ops/constant.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/vmap.hpp>
+#include <complex>
 #include <vector>
 
 #include "support/compiled_cases.hpp"
@@ -195,4 +197,28 @@ TEST_CASE("a wrong number of values is one sentence with both numbers") {
   const std::string list = refused([](var x) { return constant(x, std::vector<int>(5), {2, 3}); });
   CHECK(list.find(": constant: 5 values do not fit [2,3] (6 elements)") != std::string::npos);
   CHECK(list.find("constant.cpp:") == 0);
+}
+
+TEST_CASE("complex numbers and integers of 64 bits are constants, too") {
+  using namespace std::complex_literals;
+  constexpr std::array numbers{1.0 + 2.0i, -0.5i, 3.0 + 0.0i};
+  constexpr std::array<std::uint64_t, 2> large{~std::uint64_t{0}, ~std::uint64_t{0}};
+  const auto f = [&](const vars& x) {
+    const var c = constant(x[0], numbers);
+    return vars{real(c * c), imag(c * c),
+                cast(equal(constant(x[0], large), constant(x[0], large)), dtype::f64)};
+  };
+  const auto y = run_eagerly(f, {tensor{{dtype::f64, {1}}, {0}}});
+  CHECK(y[0].values == reals{-3, -0.25, 9});
+  CHECK(y[1].values == reals{4, 0, 0});
+  CHECK(y[2].values == reals{1, 1});
+  builder b;
+  const var x{&b, b.input({dtype::f64, {1}}, input_role::argument, "x")};
+  CHECK(constant(x, numbers).element() == dtype::c128);
+  CHECK(constant(x, std::array{1.0f + 1.0if}).element() == dtype::c64);
+  // No double holds 2^64 - 1: it is no repeated number, but values.
+  CHECK(is<values_op>(b.g.nodes[std::size_t(constant(x, large).id)]));
+  CHECK_THROWS_WITH_AS(constant(x, numbers, dtype::f32),
+                       doctest::Contains("constant: the values are c128, which f32 does not hold"),
+                       model_error);
 }

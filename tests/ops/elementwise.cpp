@@ -165,3 +165,25 @@ TEST_CASE("the faults of arithmetic and choice name the operands, their types an
               {{dtype::boolean, {4}}, f({2}), f({})}) ==
         "select: shapes do not broadcast: the condition is [4], x1 is [2], x2 is []");
 }
+
+TEST_CASE("a number that the tensor's type has not is a fault") {
+  const auto refusal = [](dtype t, auto number) {
+    return fault([&](const vars& v) { return v[0] + number; }, {{t, {2}}});
+  };
+  const std::string beyond =
+      " and the number beside it is none of this type; convert the tensor "
+      "with cast()";
+  CHECK(refusal(dtype::u8, 256) == "add: x0 is u8[2]" + beyond);
+  CHECK(refusal(dtype::u16, -1) == "add: x0 is u16[2]" + beyond);
+  CHECK(refusal(dtype::i8, -129) == "add: x0 is i8[2]" + beyond);
+  CHECK(refusal(dtype::i64, 9223372036854775808.0) == "add: x0 is i64[2]" + beyond);
+  CHECK(refusal(dtype::u64, -1) == "add: x0 is u64[2]" + beyond);
+  CHECK(refusal(dtype::u64, std::numeric_limits<std::uint64_t>::max()) ==
+        "add: x0 is u64[2] and the number beside it has more than 53 binary digits; make it an "
+        "argument");
+  for (auto [t, number] :
+       {std::pair(dtype::u8, 255.0), std::pair(dtype::i8, -128.0), std::pair(dtype::i64, -0x1p63),
+        std::pair(dtype::u64, 0x1p63), std::pair(dtype::f16, 0.5)})
+    CHECK(refusal(t, number) == "no fault");
+  CHECK(refusal(dtype::i64, std::numeric_limits<std::int64_t>::min()) == "no fault");
+}

@@ -160,6 +160,8 @@ void build(builder& b) {
   const auto normal = detail::normalize_batch(image, scale, scale, 1e-5);
   emit<batch_norm_gradient_op>(batch_norm_options{}, here(), image, image, scale, normal.mean,
                                normal.variance);
+  const var z = complex(m, m);
+  real(z), imag(z), conj(z), abs(z), angle(z);
   softmax(m, 1), log_softmax(m, 0), cross_entropy_per_sample(m, indices);
   cumsum(m, 0), cumsum(m, 1, true, true), linear_recurrence(m, m, 1);
   one_hot(indices, 3, dtype::f64);

@@ -27,14 +27,16 @@ golden_tensor widen(const interop::named_tensor& t) {
     for (std::size_t i = 0; i < t.bytes.size(); i += sizeof(T)) {
       T value{};
       std::memcpy(&value, t.bytes.data() + i, sizeof value);
-      if constexpr (std::is_same_v<T, std::int64_t>) {
-        constexpr std::int64_t exact = std::int64_t{1} << 53;
-        if (value > exact || value < -exact) {
+      if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+        constexpr T exact = T{1} << 53;
+        if (value > exact || (std::is_signed_v<T> && value < T{} - exact)) {
           throw file_error("golden tensor " + interop::in_quotes(t.name) + " holds " +
                            std::to_string(value) + ", which no double holds; choose a smaller one");
         }
       }
-      if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
+      if constexpr (is_complex(dtype_of<T>)) {
+        throw file_error("golden tensor " + interop::in_quotes(t.name) + " is complex");
+      } else if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
         result.values.push_back(double{static_cast<float>(value)});
       } else {
         result.values.push_back(static_cast<double>(value));

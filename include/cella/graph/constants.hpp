@@ -3,11 +3,13 @@
 // compared as they are, whatever elements they hold.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cella/graph/list.hpp>
 #include <cella/graph/options.hpp>
 #include <cella/graph/shape.hpp>
 #include <cella/graph/span.hpp>
+#include <complex>
 #include <cstdint>
 
 namespace cella {
@@ -24,11 +26,26 @@ using word_list = list<std::uint64_t>;
 
 namespace detail {
 
+/// As many elements as fill whole words. Complex numbers are two parts: compilers do not convert
+/// their bits in constant evaluation.
 template <class T>
-struct word_of_elements {
-  static constexpr std::size_t size = sizeof(std::uint64_t) / sizeof(T);
-  T at[size];
+struct word_block {
+  static constexpr std::size_t elements = sizeof(T) < 8 ? 8 / sizeof(T) : 1;
+  T at[elements]{};
+
+  constexpr void set(std::size_t k, T x) { at[k] = x; }
+  constexpr T get(std::size_t k) const { return at[k]; }
 };
+template <class P>
+struct word_block<std::complex<P>> {
+  static constexpr std::size_t elements = 1;
+  P re{}, im{};
+
+  constexpr void set(std::size_t, std::complex<P> x) { re = x.real(), im = x.imag(); }
+  constexpr std::complex<P> get(std::size_t) const { return {re, im}; }
+};
+template <class T>
+using block_words = std::array<std::uint64_t, sizeof(word_block<T>) / 8>;
 
 }  // namespace detail
 
@@ -36,23 +53,25 @@ struct word_of_elements {
 /// first element, so that equal elements make equal words.
 template <class T>
 constexpr word_list packed(const T* elements, std::size_t count) {
-  using word = detail::word_of_elements<T>;
+  using block = detail::word_block<T>;
   word_list words;
-  words.reserve((count + word::size - 1) / word::size);
-  for (std::size_t i = 0; i < count; i += word::size) {
-    word w{};
-    for (std::size_t k = 0; k < word::size; ++k) w.at[k] = elements[i + k < count ? i + k : 0];
-    words.push_back(std::bit_cast<std::uint64_t>(w));
+  words.reserve((count + block::elements - 1) / block::elements * sizeof(block) / 8);
+  for (std::size_t i = 0; i < count; i += block::elements) {
+    block b{};
+    for (std::size_t k = 0; k < block::elements; ++k) b.set(k, elements[i + k < count ? i + k : 0]);
+    for (std::uint64_t w : std::bit_cast<detail::block_words<T>>(b)) words.push_back(w);
   }
   return words;
 }
 /// Calls f(i, element) for each of `count` elements that these words hold.
 template <class T, class F>
 constexpr void for_each_element(span<const std::uint64_t> words, std::size_t count, F f) {
-  using word = detail::word_of_elements<T>;
-  for (std::size_t i = 0; i < count; i += word::size) {
-    const auto w = std::bit_cast<word>(words[i / word::size]);
-    for (std::size_t k = 0; k < word::size && i + k < count; ++k) f(i + k, w.at[k]);
+  using block = detail::word_block<T>;
+  detail::block_words<T> own{};
+  for (std::size_t i = 0, w = 0; i < count; i += block::elements) {
+    for (std::uint64_t& x : own) x = words[w++];
+    const auto b = std::bit_cast<block>(own);
+    for (std::size_t k = 0; k < block::elements && i + k < count; ++k) f(i + k, b.get(k));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cella/graph/options.hpp>
 #include <cella/graph/shape.hpp>
 #include <cella/graph/span.hpp>
+#include <complex>
 #include <cstdint>
 #include <string_view>
 
@@ -57,7 +58,7 @@ enum class control_form : std::uint8_t {
 /// What passes may assume, besides: the tags of ops/kinds.hpp.
 struct op_traits {
   bool alias{}, rearranges{}, foldable{}, commutative{}, monotone{}, impure{}, computed_in_single{},
-      stored{};
+      stored{}, takes_complex{};
 };
 
 class builder;
@@ -83,7 +84,7 @@ struct op_info {
   bool cheap{};
   /// Has an `apply` from elements to an element, which kernels can fuse.
   bool pointwise{};
-  /// Pointwise operations that also have exact integer semantics.
+  /// Pointwise operations that also have exact integer semantics: modulo 2^n in n bits.
   bool integral{};
   /// Floating-point operations at each point of the loops.
   int operations_per_point{};
@@ -138,9 +139,14 @@ struct op_info {
   /// Control operations: what is wrong between a node and its regions; empty if nothing is.
   text (*validate)(const graph&, node_id){};
 
-  /// Pointwise operations: the function itself, for eager mode and folding.
+  /// Pointwise operations: the function itself, for eager mode and folding; of those with integer
+  /// semantics also on integers with a sign and without, and of those that take them on complex
+  /// numbers.
   double (*scalar)(const attributes&, double, double, double){};
   std::int64_t (*integer)(const attributes&, std::int64_t, std::int64_t, std::int64_t){};
+  std::uint64_t (*without_sign)(const attributes&, std::uint64_t, std::uint64_t, std::uint64_t){};
+  std::complex<double> (*complex)(const attributes&, std::complex<double>, std::complex<double>,
+                                  std::complex<double>){};
   /// Others: computes the results from the operands, all plain row-major, none overlapping.
   void (*compute)(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out){};
 };

@@ -107,6 +107,8 @@ inline std::vector<std::string> first_values(const graph& g, node_id id) {
         g.values_of(id), std::min(most, std::size_t(t.size())), [&](std::size_t, T x) {
           if constexpr (std::is_integral_v<T>)
             all.push_back(std::to_string(x));
+          else if constexpr (is_complex(dtype_of<T>))
+            all.push_back("(" + number(x.real()) + "," + number(x.imag()) + ")");
           else
             all.push_back(number(std::conditional_t<sizeof(T) == 8, double, float>(x)));
         });

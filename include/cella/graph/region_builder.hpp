@@ -76,11 +76,16 @@ class region_builder {
       many.assign(in.size(), tensor_type{});
       types = many;
     }
-    for (std::size_t i = 0; i < in.size(); ++i) types[i] = g.type(in[i]);
-
+    bool complex = false;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      types[i] = g.type(in[i]);
+      complex |= is_complex(types[i].element);
+    }
     node n{};
     n.op = &op;
     set_place(n, at);
+    if (complex && !op.traits.takes_complex && op.kind != op_kind::control)
+      return refuse_complex(n, in);
     n.cell = cell_;
     n.attributes = options;
     if (op.results) {
@@ -325,6 +330,21 @@ class region_builder {
   constexpr void set_place(node& n, const std::source_location& at) const {
     n.file = written_.file ? written_.file : at.file_name();
     n.line = written_.file ? written_.line : std::int32_t(at.line());
+  }
+  /// The fault of an operation without a meaning for complex numbers.
+  constexpr node_id refuse_complex(const node& n, span<const node_id> in) {
+    node_id x = no_node;  // the first that is not a number of the user's
+    for (node_id i : in) {
+      const node& o = g.nodes[std::size_t(i)];
+      const bool named = o.operand_count > 0 || o.op == &input_info_of;
+      if (is_complex(o.type.element) && (named || x < 0)) x = i;
+      if (x == i && named) break;
+    }
+    const std::string_view file = n.file;
+    fail(text() << file.substr(file.rfind('/') + 1) << ":" << n.line << ": " << n.op->name << ": "
+                << describe(x) << " is " << g.type(x)
+                << "; complex numbers have no such operation: take abs(), real() or imag() of it");
+    return in[0];
   }
   /// Operands by the names that the open region has for them; `storage` holds them if they differ.
   constexpr span<const node_id> local(span<const node_id> in, ids& storage) {

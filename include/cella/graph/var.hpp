@@ -1,9 +1,11 @@
 // The handle that a traced function computes with, and what may stand beside it in an expression.
 #pragma once
 
+#include <bit>
 #include <cella/graph/builder.hpp>
 #include <cella/graph/parameter.hpp>
 #include <concepts>
+#include <cstdint>
 #include <source_location>
 #include <type_traits>
 
@@ -64,6 +66,20 @@ inline void a_parameter_is_used_outside_its_cell(std::source_location at) {
       << ": a parameter is used outside its cell: it is not a member of a model that is traced");
 }
 
+namespace detail {
+/// Whether a double holds the number: 64-bit integers may have more than its 53 binary digits.
+template <class S>
+constexpr bool is_exact_as_double(S number) {
+  if constexpr (std::is_integral_v<S> && sizeof(S) == 8) {
+    const auto bits = std::uint64_t(number);
+    const std::uint64_t size = std::is_signed_v<S> && bits >> 63 ? 0 - bits : bits;
+    return size == 0 || size >> std::countr_zero(size) >> 53 == 0;
+  } else {
+    return true;
+  }
+}
+}  // namespace detail
+
 /// An operand as it was written: a var, a number, or a cell's parameter, with the place in the
 /// user's source. Taken by value by every public operation, so that a message can name that place.
 class operand {
@@ -73,7 +89,7 @@ class operand {
   template <class S>
   requires std::is_arithmetic_v<S>
   constexpr operand(S number, std::source_location at = std::source_location::current())
-      : number_(double(number)), at_(at) {}
+      : number_(double(number)), exact_(detail::is_exact_as_double(number)), at_(at) {}
   constexpr operand(const parameter_base& p,
                     std::source_location at = std::source_location::current())
       : parameter_(&p), at_(at) {}
@@ -87,6 +103,8 @@ class operand {
   constexpr bool is_var() const { return value_.b != nullptr; }
   constexpr bool is_number() const { return !value_.b && !parameter_; }
   constexpr double number() const { return number_; }
+  /// Whether `number` is what was written, to the last digit.
+  constexpr bool is_exact() const { return exact_; }
   constexpr std::source_location at() const { return at_; }
 
   /// The var that stands for a var or a parameter in the graph of `b`.
@@ -103,6 +121,7 @@ class operand {
   var value_{};
   const parameter_base* parameter_{};
   double number_{};
+  bool exact_ = true;
   std::source_location at_;
 };
 

@@ -68,6 +68,15 @@ inline tensor_type checked_type(const std::string& where, dtype element,
   return type;
 }
 
+/// What files call the element types that cella has, for messages.
+inline std::string names_of_types(std::string_view dtype_facts::*name) {
+  std::string all;
+  for (const dtype_facts& t : dtype_table) {
+    if (!(t.*name).empty()) all.append(all.empty() ? "" : ", ").append(t.*name);
+  }
+  return all;
+}
+
 /// Throws `file_error` that begins with `where` if a boolean is stored as anything but 0 or 1: such
 /// a byte copied into a `bool` would be undefined behaviour.
 inline void check_booleans(const std::string& where, dtype element,

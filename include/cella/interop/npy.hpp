@@ -51,20 +51,6 @@ inline constexpr std::string_view npy_magic = "\x93NUMPY";
 // NumPy's own limit; a header for one of these types takes about 100 bytes.
 inline constexpr std::uint32_t max_npy_header = 10'000;
 
-struct npy_dtype {
-  std::string_view name;
-  dtype type;
-};
-inline constexpr std::array<npy_dtype, 9> npy_dtypes{{{"|b1", dtype::boolean},
-                                                      {"|u1", dtype::u8},
-                                                      {"|i1", dtype::i8},
-                                                      {"<f2", dtype::f16},
-                                                      {"<V2", dtype::bf16},
-                                                      {"<i4", dtype::i32},
-                                                      {"<f4", dtype::f32},
-                                                      {"<f8", dtype::f64},
-                                                      {"<i8", dtype::i64}}};
-
 /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`: keys in any order, either
 /// kind of quotes, spaces anywhere, and nothing else of Python.
 class npy_header {
@@ -100,18 +86,19 @@ class npy_header {
       throw file_error(label_ + " holds big-endian numbers, " + in_quotes(*descr_) +
                        "; save it with a.astype(a.dtype.newbyteorder(\"<\"))");
     }
-    for (const auto& known : npy_dtypes) {
+    for (int t = 0; t < dtype_count; ++t) {
+      const std::string_view known = facts_of(dtype(t)).npy;
+      if (known.empty()) continue;
       // The byte order of a single byte, and of raw bytes, carries no meaning.
-      const bool any_order = known.name[0] == '|' || known.name[1] == 'V';
+      const bool any_order = known[0] == '|' || known[1] == 'V';
       const bool same_order =
-          descr_->starts_with(known.name[0]) || (any_order && descr_->find_first_of("|<=") == 0);
-      if (same_order && std::string_view(*descr_).substr(1) == known.name.substr(1)) {
-        return checked_type(label_ + ": the array", known.type, *extents_);
+          descr_->starts_with(known[0]) || (any_order && descr_->find_first_of("|<=") == 0);
+      if (same_order && std::string_view(*descr_).substr(1) == known.substr(1)) {
+        return checked_type(label_ + ": the array", dtype(t), *extents_);
       }
     }
     throw file_error(label_ + " holds numbers of type " + in_quotes(*descr_) +
-                     ", which cella lacks; save it as one of float64, float32, float16, int64, "
-                     "int32, int8, uint8, bool");
+                     ", which cella lacks; save it as one of " + names_of_types(&dtype_facts::npy));
   }
 
  private:
@@ -262,8 +249,8 @@ inline npy_array parse_npy(std::span<const std::byte> file, std::string_view lab
 inline void write_npy(const std::filesystem::path& path, const tensor_type& type,
                       std::span<const std::byte> bytes) {
   const std::string where = "cannot write " + in_quotes(path.native(), 4096) + ": the array";
-  const auto known = std::ranges::find(detail::npy_dtypes, type.element, &detail::npy_dtype::type);
-  if (known == detail::npy_dtypes.end()) {
+  const std::string_view code = facts_of(type.element).npy;
+  if (code.empty()) {
     throw file_error(where + " is of dtype " + std::string(name(type.element)) +
                      ", which NumPy lacks; write its parts");
   }
@@ -276,8 +263,7 @@ inline void write_npy(const std::filesystem::path& path, const tensor_type& type
                      " were given; pass all of it");
   }
   check_booleans(where, type.element, bytes);
-  std::string header =
-      "{'descr': '" + std::string(known->name) + "', 'fortran_order': False, 'shape': (";
+  std::string header = "{'descr': '" + std::string(code) + "', 'fortran_order': False, 'shape': (";
   for (auto extent : extents) header += std::to_string(extent) + (extents.size() > 1 ? ", " : ",");
   if (extents.size() > 1) header.resize(header.size() - 2);
   header += "), }";

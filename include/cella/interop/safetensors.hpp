@@ -79,12 +79,10 @@ void write_safetensors(const std::filesystem::path& path, std::span<const named_
 
 namespace detail {
 
-/// Checks what a user wants to write; returns where the dtype stands in `safetensors_dtypes`.
-inline std::size_t check_writable(const named_tensor& t) {
+/// Checks what a user wants to write.
+inline void check_writable(const named_tensor& t) {
   const std::string where = "cannot write tensor " + in_quotes(t.name);
-  const auto known =
-      std::ranges::find(safetensors_dtypes, t.type.element, &safetensors_dtype::type);
-  if (known == safetensors_dtypes.end()) {
+  if (facts_of(t.type.element).safetensors.empty()) {
     throw file_error(where + " of dtype " + std::string(name(t.type.element)) +
                      ": safetensors has none like it; write its parts");
   }
@@ -99,7 +97,6 @@ inline std::size_t check_writable(const named_tensor& t) {
                             << t.bytes.size() << " were given; pass all of it");
   }
   check_booleans(where + ": it", t.type.element, t.bytes);
-  return static_cast<std::size_t>(known - safetensors_dtypes.begin());
 }
 
 }  // namespace detail
@@ -167,8 +164,11 @@ inline safetensors_file safetensors_file::parse(std::span<const std::byte> file,
 inline void write_safetensors(const std::filesystem::path& path,
                               std::span<const named_tensor> tensors,
                               const safetensors_metadata& metadata) {
-  std::vector<std::pair<std::size_t, const named_tensor*>> order;
-  for (const auto& t : tensors) order.emplace_back(detail::check_writable(t), &t);
+  std::vector<std::pair<int, const named_tensor*>> order;
+  for (const auto& t : tensors) {
+    detail::check_writable(t);
+    order.emplace_back(facts_of(t.type.element).safetensors_rank, &t);
+  }
   std::ranges::sort(order, [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second->name < b.second->name;
   });
@@ -184,7 +184,7 @@ inline void write_safetensors(const std::filesystem::path& path,
       }
       const std::uint64_t end = begin + t->bytes.size();
       header += nlohmann::json(t->name).dump();
-      header.append(":{\"dtype\":\"").append(detail::safetensors_dtypes[rank].name);
+      header.append(":{\"dtype\":\"").append(facts_of(t->type.element).safetensors);
       header.append("\",\"shape\":").append((text() << t->type.shape).view());
       header.append(",\"data_offsets\":[").append(std::to_string(begin));
       header.append(",").append(std::to_string(end)).append("]},");

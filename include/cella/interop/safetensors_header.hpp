@@ -25,20 +25,14 @@ namespace detail {
 // What the reference implementation writes and reads at most.
 inline constexpr std::uint64_t most_safetensors_header = 100'000'000;
 
-struct safetensors_dtype {
-  std::string_view name;
-  dtype type;
-};
-// In the order of the reference implementation's enumeration: files list the last one first.
-inline constexpr std::array<safetensors_dtype, 9> safetensors_dtypes{{{"BOOL", dtype::boolean},
-                                                                      {"U8", dtype::u8},
-                                                                      {"I8", dtype::i8},
-                                                                      {"F16", dtype::f16},
-                                                                      {"BF16", dtype::bf16},
-                                                                      {"I32", dtype::i32},
-                                                                      {"F32", dtype::f32},
-                                                                      {"F64", dtype::f64},
-                                                                      {"I64", dtype::i64}}};
+/// The element type that a safetensors file calls `wanted`; `tuple` if there is none.
+inline dtype safetensors_type(std::string_view wanted) {
+  for (int t = 0; t < dtype_count; ++t) {
+    const std::string_view known = facts_of(dtype(t)).safetensors;
+    if (!known.empty() && known == wanted) return dtype(t);
+  }
+  return dtype::tuple;
+}
 
 struct safetensors_record {
   std::string_view name;  // lives in the index
@@ -90,13 +84,13 @@ class safetensors_header {
         refuse(label_ + " has the metadata " + in_quotes(key_) + " twice");
       }
     } else if (place_ == place::tensor && key_ == "dtype") {
-      const auto known = std::ranges::find(safetensors_dtypes, value, &safetensors_dtype::name);
-      if (known == safetensors_dtypes.end()) {
+      const dtype known = safetensors_type(value);
+      if (known == dtype::tuple) {
         throw file_error(where() + " has the dtype " + in_quotes(value) +
-                         ", which cella lacks; save it as one of F64, F32, F16, BF16, I64, I32, "
-                         "I8, U8, BOOL");
+                         ", which cella lacks; save it as one of " +
+                         names_of_types(&dtype_facts::safetensors));
       }
-      element_ = known->type;
+      element_ = known;
     } else {
       misplaced("a string");
     }

@@ -1,5 +1,5 @@
-// Operations that make tensors or re-interpret their elements: iota, reshape, transpose, cast (and,
-// in constant.hpp, constants).
+// Operations that make tensors or re-interpret their elements: iota, reshape, transpose (and, in
+// constant.hpp, constants).
 #pragma once
 
 #include <algorithm>
@@ -117,32 +117,6 @@ struct transpose_op : linear<transpose_op>, rearranges {
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
-/// Converts the element type; floating to integer truncates.
-struct cast_op : linear<cast_op> {
-  static constexpr std::string_view name = "cast";
-  static constexpr std::string_view numpy = "ndarray.astype";
-  static constexpr std::string_view torch = "Tensor.to";
-  static constexpr std::string_view formula = "y = x as another element type";
-  static constexpr compute_class computes = compute_class::pointwise;
-  static constexpr std::string_view onnx = "Cast";
-  struct options {
-    stored_dtype element{};
-  };
-  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
-    return {dtype(o.as<options>().element), in[0].shape};
-  }
-  static constexpr unsigned zero_where = 1;
-  static constexpr var transpose(node_ref n, int, var dy);
-  static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
-  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
-    return pointwise_space(in[0].shape, 1);
-  }
-  static constexpr attributes part_options(const attributes& o, const shape&) { return o; }
-  static constexpr attributes direction_options(const attributes& o, int, int, unsigned) {
-    return o;
-  }
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
-};
 
 // ---- public functions
 
@@ -253,12 +227,6 @@ constexpr var squeeze(operand x, int axis) {
   return reshape(x, s);
 }
 
-/// Converts the element type.
-constexpr var cast(operand x, dtype to) {
-  const var v = x.in(*x.owner());
-  return v.element() == to ? v : emit<cast_op>(cast_op::options{std::int32_t(to)}, x.at(), v);
-}
-
 // ---- rules
 
 /// Runs of axes whose products of extents agree hold the same elements. Within such a run the loops
@@ -305,10 +273,6 @@ constexpr var transpose_op::transpose(node_ref n, int, var dy) {
     inverse.permutation[std::size_t(o.permutation[std::size_t(i)])] = std::int8_t(i);
   return emit<transpose_op>(inverse, std::source_location::current(), dy);
 }
-constexpr var cast_op::transpose(node_ref n, int, var dy) {
-  const dtype from = n.operand(0).element();
-  return is_floating(from) ? cast(dy, from) : zero_partial;
-}
 
 // ---- computation at run time
 
@@ -316,7 +280,7 @@ inline void iota_op::compute(const attributes& o, span<const tensor_ref>,
                              span<const tensor_ref> out) {
   const int axis = o.as<options>().axis;
   for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
-    write_element(out[0], k, double(i[std::size_t(axis)]));
+    write_number(out[0], k, std::int64_t{i[std::size_t(axis)]});
   });
 }
 inline void transpose_op::compute(const attributes& o, span<const tensor_ref> in,
@@ -327,10 +291,5 @@ inline void transpose_op::compute(const attributes& o, span<const tensor_ref> in
   for (int i = 0; i < in[0].type.rank(); ++i)
     step[std::size_t(i)] = from[std::size_t(p[std::size_t(i)])];
   copy_strided(in[0], 0, step, out[0]);
-}
-inline void cast_op::compute(const attributes&, span<const tensor_ref> in,
-                             span<const tensor_ref> out) {
-  for (std::int64_t i = 0; i < out[0].type.size(); ++i)
-    write_element(out[0], i, read_element(in[0], i));
 }
 }  // namespace cella

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cella/graph/list.hpp>
-#include <cella/ops/array.hpp>
+#include <cella/ops/cast.hpp>
 
 namespace cella {
 
@@ -39,24 +39,33 @@ constexpr iteration_space reduction_space(const tensor_type& t, unsigned axes, c
   return s;
 }
 
-/// Calls f(accumulator, element, its index) for each element.
-template <class F>
-void fold_axes(const tensor_ref& x, unsigned axes, double* accumulators, F f) {
+/// Calls f(accumulator, element, its index) for each element; N is what x is computed in.
+template <class N, class F>
+void fold_axes(const tensor_ref& x, unsigned axes, N* accumulators, F f) {
   const auto kept = row_major_strides(without_axes(x.type, axes).shape);
   for_each_index(x.type.shape, [&](std::int64_t k, const multi_index& i) {
     std::int64_t p = 0;
     for (int d = 0, e = 0; d < x.type.rank(); ++d) {
       if (!(axes >> d & 1)) p += kept[std::size_t(e++)] * i[std::size_t(d)];
     }
-    f(accumulators[p], read_element(x, k), i);
+    f(accumulators[p], read_number<N>(x, k), i);
   });
 }
 
+/// Folds the elements of x into those of y.
+template <class N, class F>
+void reduce_into(const tensor_ref& x, unsigned axes, const tensor_ref& y, F f) {
+  list<N> sums;
+  for (std::int64_t i = 0; i < y.type.size(); ++i) sums.push_back(read_number<N>(y, i));
+  fold_axes(x, axes, sums.data(), [&](N& a, N v, const multi_index&) { a = f(a, v); });
+  for (std::size_t i = 0; i < sums.size(); ++i) write_number(y, std::int64_t(i), sums[i]);
+}
+/// The same from `first`, as near as y's type comes to it. Complex numbers have their own way: f
+/// may ask for an order.
 template <class F>
 void reduce_to(const tensor_ref& x, unsigned axes, double first, const tensor_ref& y, F f) {
-  list<double> sums(std::size_t(y.type.size()), first);
-  fold_axes(x, axes, sums.data(), [&](double& a, double v, const multi_index&) { a = f(a, v); });
-  for (std::size_t i = 0; i < sums.size(); ++i) write_element(y, std::int64_t(i), sums[i]);
+  fill(y, y.type.element == dtype::boolean ? double(first > 0) : first);
+  with_wide_number(x.type.element, [&]<class N>() { reduce_into<N>(x, axes, y, f); });
 }
 
 }  // namespace detail
@@ -112,7 +121,7 @@ struct broadcast_op : linear<broadcast_op>, rearranges {
 };
 
 /// Sum over axes. Its transpose repeats the cotangent along them.
-struct sum_op : linear<sum_op>, keeps_zero {
+struct sum_op : linear<sum_op>, keeps_zero, takes_complex {
   static constexpr std::string_view name = "sum";
   static constexpr std::string_view numpy = "np.sum";
   static constexpr std::string_view torch = "torch.sum";
@@ -142,8 +151,11 @@ struct sum_op : linear<sum_op>, keeps_zero {
     return o;
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::reduce_to(in[0], o.as<options>().axes, 0, out[0],
-                      [](double a, double v) { return a + v; });
+    fill(out[0], 0);
+    with_any_number(in[0].type.element, [&]<class N>() {
+      detail::reduce_into<N>(in[0], o.as<options>().axes, out[0],
+                             [](N a, N v) { return detail::wrapping_sum(a, v); });
+    });
   }
 };
 

@@ -9,8 +9,7 @@ namespace cella {
 
 namespace detail {
 
-/// Elementwise operations, in blocks: convert to double, apply, convert back. 64-bit integers stay
-/// exact where the operation has integer semantics.
+/// Elementwise operations, in blocks: convert to `Number`, apply, convert back.
 template <class Number, class Function>
 void compute_blocks(Function f, const attributes& options, span<const tensor_ref> in,
                     const tensor_ref& out) {
@@ -22,18 +21,14 @@ void compute_blocks(Function f, const attributes& options, span<const tensor_ref
     for (std::size_t k = 0; k < in.size(); ++k) {
       with_element(in[k].type.element, [&]<class T>() {
         const T* p = reinterpret_cast<const T*>(in[k].data) + first;
-        for (std::int64_t i = 0; i < count; ++i) x[k][std::size_t(i)] = static_cast<Number>(p[i]);
+        for (std::int64_t i = 0; i < count; ++i) x[k][std::size_t(i)] = to_number<Number>(p[i]);
       });
     }
     with_element(out.type.element, [&]<class T>() {
       T* y = reinterpret_cast<T*>(out.data) + first;
       for (std::int64_t i = 0; i < count; ++i) {
         const auto j = std::size_t(i);
-        const Number v = f(options, x[0][j], x[1][j], x[2][j]);
-        if constexpr (std::is_same_v<Number, double>)
-          y[i] = from_double<T>(v);
-        else if constexpr (std::is_arithmetic_v<T>)
-          y[i] = static_cast<T>(v);
+        y[i] = from_number<T>(f(options, x[0][j], x[1][j], x[2][j]));
       }
     });
   }
@@ -42,12 +37,23 @@ void compute_blocks(Function f, const attributes& options, span<const tensor_ref
 }  // namespace detail
 
 /// Computes the results of `op`. All tensors are plain row-major; results do not overlap operands.
+/// Integers stay integers where the operation has integer semantics.
 inline void compute(const op_info& op, const attributes& options, span<const tensor_ref> in,
                     span<const tensor_ref> out) {
   if (op.compute) return op.compute(options, in, out);
-  bool integers = op.integer && !is_floating(out[0].type.element);
-  for (const tensor_ref& x : in) integers &= !is_floating(x.type.element);
-  if (integers)
+  bool integers = op.integral && !is_floating(out[0].type.element);
+  bool without_sign = is_unsigned(out[0].type.element);
+  bool complex = is_complex(out[0].type.element);
+  for (const tensor_ref& x : in) {
+    integers &= !is_floating(x.type.element);
+    without_sign |= is_unsigned(x.type.element);
+    complex |= is_complex(x.type.element);
+  }
+  if (complex && op.complex)
+    detail::compute_blocks<std::complex<double>>(op.complex, options, in, out[0]);
+  else if (integers && without_sign)
+    detail::compute_blocks<std::uint64_t>(op.without_sign, options, in, out[0]);
+  else if (integers)
     detail::compute_blocks<std::int64_t>(op.integer, options, in, out[0]);
   else if (op.scalar)
     detail::compute_blocks<double>(op.scalar, options, in, out[0]);

@@ -62,8 +62,16 @@ struct values_op : leaf<values_op>, stored_in_graph {
   }
 };
 
-/// A tensor of type `t` filled with `value`, in the graph of `b`.
+namespace detail {
+/// What an integer type holds of a number, as `from_double` says it.
+constexpr double nearest_integer(dtype t, double value) {
+  return with_element(t, [&]<class T>() { return to_number<double>(from_double<T>(value)); });
+}
+}  // namespace detail
+
+/// A tensor of type `t` filled with `value`, in the graph of `b`; integers take the nearest.
 constexpr var constant(builder& b, double value, const tensor_type& t) {
+  if (is_integer(t.element)) value = detail::nearest_integer(t.element, value);
   constant_op::options o{value, t.shape, {std::int32_t(t.element)}};
   return {&b, b.emit(bound<constant_op>(), span<const node_id>{}, o)};
 }
@@ -134,7 +142,7 @@ constexpr word_list converted_words(const From* from, std::size_t count, dtype t
     } else {
       list<T> all;
       all.reserve(count);
-      for (std::size_t i = 0; i < count; ++i) all.push_back(from_double<T>(double(from[i])));
+      for (std::size_t i = 0; i < count; ++i) all.push_back(from_number<T>(from[i]));
       return packed(all.data(), count);
     }
   });
@@ -163,15 +171,16 @@ constexpr word_list words_of_array(const V& values, dtype to) {
 /// Whether all elements of a tensor have the same bits, and one number tells them.
 constexpr bool is_one_value(const tensor_type& t, span<const std::uint64_t> words, double& value) {
   value = 0;
+  if (is_complex(t.element) && !words.empty()) return false;
   for (std::uint64_t w : words) {
     if (w != words[0]) return false;
   }
   return words.empty() || with_element(t.element, [&]<class T>() {
            T first{};
            for_each_element<T>(words.first(1), 1, [&](std::size_t, T x) { first = x; });
-           value = double(first);
-           if constexpr (std::is_same_v<T, std::int64_t>) {
-             if (value >= 0x1p63 || std::int64_t(value) != first) return false;
+           value = to_number<double>(first);
+           if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+             if (value >= beyond_integers(t.element) || T(value) != first) return false;
            }
            return packed(&first, 1)[0] == words[0];
          });
@@ -191,9 +200,14 @@ constexpr constant_application apply_constant(graph& g, const tensor_type& t,
   return {&bound<values_op>(), values_op::options{g.constants.add(t, words), t.shape, element}};
 }
 
-constexpr var constant_of_words(operand x, const tensor_type& t, std::size_t count,
+constexpr var constant_of_words(operand x, const tensor_type& t, dtype from, std::size_t count,
                                 const word_list& words) {
   builder& b = *x.owner();
+  if (is_complex(from) && !is_complex(t.element)) {
+    b.fail(text() << x.at() << ": constant: the values are " << from << ", which " << t.element
+                  << " does not hold");
+    return {&b, 0};
+  }
   if (std::int64_t(count) != t.size()) {
     b.fail(text() << x.at() << ": constant: " << count << " values do not fit " << t.shape << " ("
                   << t.size() << " elements)");
@@ -211,7 +225,7 @@ constexpr var constant_of_words(operand x, const tensor_type& t, std::size_t cou
 template <detail::array_of_values V>
 constexpr var constant(operand x, const V& values, dtype element = detail::element_of_values<V>) {
   constexpr shape s = detail::nested_array<V>::shape;
-  return detail::constant_of_words(x, {element, s}, std::size_t(s.size()),
+  return detail::constant_of_words(x, {element, s}, detail::element_of_values<V>, std::size_t(s.size()),
                                    detail::words_of_array(values, element));
 }
 /// The same in row-major order of a shape that is given: of arrays, a std::vector or a std::span.
@@ -225,7 +239,7 @@ constexpr var constant(operand x, const V& values, const shape& s,
 template <detail::list_of_values V>
 constexpr var constant(operand x, const V& values, const shape& s,
                        dtype element = detail::element_of_values<V>) {
-  return detail::constant_of_words(x, {element, s}, values.size(),
+  return detail::constant_of_words(x, {element, s}, detail::element_of_values<V>, values.size(),
                                    detail::converted_words(values.data(), values.size(), element));
 }
 /// The same for values in braces: `constant(x, {1.f, 2.f})`.
@@ -243,10 +257,6 @@ constexpr var constant(operand x, const T (&values)[N], const shape& s,
 
 inline void constant_op::compute(const attributes& o, span<const tensor_ref>,
                                  span<const tensor_ref> out) {
-  const double value = o.as<options>().value;
-  with_element(out[0].type.element, [&]<class T>() {
-    T* y = reinterpret_cast<T*>(out[0].data);
-    std::fill(y, y + out[0].type.size(), from_double<T>(value));
-  });
+  fill(out[0], o.as<options>().value);
 }
 }  // namespace cella

@@ -82,6 +82,10 @@ constexpr iteration_space convolution_space(const tensor_type& filter, const ten
 /// Calls f(image element, filter element, result element) for every product.
 template <class F>
 void for_each_product(const shape& x, const shape& w, const shape& y, const window& o, F f);
+/// out[c] = sum of in[0][a] in[1][b] over these places, where places(x, w, y) is {a, b, c}.
+template <class Places>
+void sum_products(const shape& x, const shape& w, const shape& y, const window& o,
+                  span<const tensor_ref> in, const tensor_ref& out, Places places);
 }  // namespace detail
 
 /// image [N,C,H,W], filter [O,C/groups,KH,KW] -> [N,O,OH,OW]; cross-correlation, as everywhere in
@@ -346,35 +350,41 @@ void detail::for_each_product(const shape& x, const shape& w, const shape& y, co
   });
 }
 
+template <class Places>
+void detail::sum_products(const shape& x, const shape& w, const shape& y, const window& o,
+                          span<const tensor_ref> in, const tensor_ref& out, Places places) {
+  with_wide_number(out.type.element, [&]<class N>() {
+    list<N> sums(std::size_t(out.type.size()), N(0));
+    for_each_product(x, w, y, o, [&](std::int64_t at_x, std::int64_t at_w, std::int64_t at_y) {
+      const std::array<std::int64_t, 3> at = places(at_x, at_w, at_y);
+      N& sum = sums[std::size_t(at[2])];
+      sum = wrapping_sum(
+          sum, wrapping_product(read_number<N>(in[0], at[0]), read_number<N>(in[1], at[1])));
+    });
+    for (std::size_t i = 0; i < sums.size(); ++i) write_number(out, std::int64_t(i), sums[i]);
+  });
+}
+
 inline void convolution_op::compute(const attributes& o, span<const tensor_ref> in,
                                     span<const tensor_ref> out) {
-  list<double> sums(std::size_t(out[0].type.size()), 0.0);
-  detail::for_each_product(
-      in[0].type.shape, in[1].type.shape, out[0].type.shape, o.as<options>().window,
-      [&](std::int64_t x, std::int64_t w, std::int64_t y) {
-        sums[std::size_t(y)] += read_element(in[0], x) * read_element(in[1], w);
-      });
-  for (std::size_t i = 0; i < sums.size(); ++i) write_element(out[0], std::int64_t(i), sums[i]);
+  detail::sum_products(in[0].type.shape, in[1].type.shape, out[0].type.shape,
+                       o.as<options>().window, in, out[0], [](auto x, auto w, auto y) {
+                         return std::array{x, w, y};
+                       });
 }
 inline void convolution_input_gradient_op::compute(const attributes& o, span<const tensor_ref> in,
                                                    span<const tensor_ref> out) {
-  list<double> sums(std::size_t(out[0].type.size()), 0.0);
-  detail::for_each_product(
-      out[0].type.shape, in[1].type.shape, in[0].type.shape, o.as<options>().window,
-      [&](std::int64_t x, std::int64_t w, std::int64_t y) {
-        sums[std::size_t(x)] += read_element(in[0], y) * read_element(in[1], w);
-      });
-  for (std::size_t i = 0; i < sums.size(); ++i) write_element(out[0], std::int64_t(i), sums[i]);
+  detail::sum_products(out[0].type.shape, in[1].type.shape, in[0].type.shape,
+                       o.as<options>().window, in, out[0], [](auto x, auto w, auto y) {
+                         return std::array{y, w, x};
+                       });
 }
 inline void convolution_weight_gradient_op::compute(const attributes& o, span<const tensor_ref> in,
                                                     span<const tensor_ref> out) {
-  list<double> sums(std::size_t(out[0].type.size()), 0.0);
-  detail::for_each_product(
-      in[0].type.shape, out[0].type.shape, in[1].type.shape, o.as<options>().window,
-      [&](std::int64_t x, std::int64_t w, std::int64_t y) {
-        sums[std::size_t(w)] += read_element(in[0], x) * read_element(in[1], y);
-      });
-  for (std::size_t i = 0; i < sums.size(); ++i) write_element(out[0], std::int64_t(i), sums[i]);
+  detail::sum_products(in[0].type.shape, out[0].type.shape, in[1].type.shape,
+                       o.as<options>().window, in, out[0], [](auto x, auto w, auto y) {
+                         return std::array{x, y, w};
+                       });
 }
 
 }  // namespace cella

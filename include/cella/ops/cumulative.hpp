@@ -37,7 +37,10 @@ constexpr var shift(var x, int axis, bool on) {
 }  // namespace detail
 
 /// Running sum along an axis; `exclusive` leaves out the element itself.
-struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op>, computed_in_single {
+struct cumsum_op : linear<cumsum_op>,
+                   detail::moves_axis<cumsum_op>,
+                   computed_in_single,
+                   takes_complex {
   static constexpr std::string_view name = "cumsum";
   static constexpr std::string_view numpy = "np.cumsum";
   static constexpr std::string_view torch = "torch.cumsum";
@@ -62,14 +65,16 @@ struct cumsum_op : linear<cumsum_op>, detail::moves_axis<cumsum_op>, computed_in
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
-    double sum = 0;
-    detail::for_each_in_order(
-        in[0].type.shape, a.axis, a.reverse, [&] { sum = 0; },
-        [&](std::int64_t i) {
-          const double v = read_element(in[0], i);
-          write_element(out[0], i, a.exclusive ? sum : sum + v);
-          sum += v;
-        });
+    with_any_number(in[0].type.element, [&]<class N>() {
+      N sum{};
+      detail::for_each_in_order(
+          in[0].type.shape, a.axis, a.reverse, [&] { sum = 0; },
+          [&](std::int64_t i) {
+            const N next = detail::wrapping_sum(sum, read_number<N>(in[0], i));
+            write_number(out[0], i, a.exclusive ? sum : next);
+            sum = next;
+          });
+    });
   }
 };
 
@@ -104,16 +109,19 @@ struct linear_recurrence_op : opaque<linear_recurrence_op>,
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
-    double h = 0;
-    bool first = true;
-    detail::for_each_in_order(
-        in[0].type.shape, a.axis, a.reverse, [&] { first = true; },
-        [&](std::int64_t i) {
-          const double x = read_element(in[1], i);
-          h = first ? x : read_element(in[0], i) * h + x;
-          first = false;
-          write_element(out[0], i, h);
-        });
+    with_wide_number(in[0].type.element, [&]<class N>() {
+      N h{};
+      bool first = true;
+      detail::for_each_in_order(
+          in[0].type.shape, a.axis, a.reverse, [&] { first = true; },
+          [&](std::int64_t i) {
+            const N x = read_number<N>(in[1], i);
+            const N before = detail::wrapping_product(read_number<N>(in[0], i), h);
+            h = first ? x : detail::wrapping_sum(before, x);
+            first = false;
+            write_number(out[0], i, h);
+          });
+    });
   }
 };
 

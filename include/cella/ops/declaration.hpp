@@ -134,7 +134,8 @@ constexpr declaration declare() {
               .monotone = std::is_base_of_v<monotone, Op>,
               .impure = std::is_base_of_v<impure, Op>,
               .computed_in_single = std::is_base_of_v<computed_in_single, Op>,
-              .stored = std::is_base_of_v<stored_in_graph, Op>};
+              .stored = std::is_base_of_v<stored_in_graph, Op>,
+              .takes_complex = std::is_base_of_v<takes_complex, Op>};
   if constexpr (requires { Op::form; }) i.form = Op::form;
   if constexpr (requires { Op::infix; }) i.infix = Op::infix, i.precedence = Op::precedence;
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
@@ -189,10 +190,20 @@ constexpr declaration declare() {
       i.scalar = [](const attributes& o, double x, double y, double z) {
         return static_cast<double>(apply_scalar<Op, double>(o, x, y, z));
       };
+      if constexpr (std::is_base_of_v<takes_complex, Op>) {
+        using number = std::complex<double>;
+        i.complex = [](const attributes& o, number x, number y, number z) {
+          return static_cast<number>(apply_scalar<Op, number>(o, x, y, z));
+        };
+      }
       if constexpr (requires { requires Op::integral; }) {
         i.integral = true;
         i.integer = [](const attributes& o, std::int64_t x, std::int64_t y, std::int64_t z) {
           return static_cast<std::int64_t>(apply_scalar<Op, std::int64_t>(o, x, y, z));
+        };
+        i.without_sign = [](const attributes& o, std::uint64_t x, std::uint64_t y,
+                            std::uint64_t z) {
+          return static_cast<std::uint64_t>(apply_scalar<Op, std::uint64_t>(o, x, y, z));
         };
       }
     }

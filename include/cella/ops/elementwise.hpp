@@ -39,15 +39,25 @@ constexpr shape broadcast_shape(builder& b, std::string_view op, var x, var y,
   return x.shape();
 }
 
-/// A number as a constant of the type of `v`, or a fault if an integer tensor would cut it.
-constexpr var literal(std::string_view op, var v, double number, std::source_location at) {
-  // Beyond 2^62 the conversion below would overflow.
-  const bool whole = number > -0x1p62 && number < 0x1p62 && double(std::int64_t(number)) == number;
-  if (!is_floating(v.element()) && !whole) {
+/// A number as a constant of the type of `v`, or a fault if an integer tensor would change it.
+constexpr var literal(std::string_view op, var v, const operand& x, std::source_location at) {
+  const double number = x.number();
+  if (is_floating(v.element()) || is_complex(v.element())) return constant(*v.b, number, v.type());
+  // From 2^53 on all are whole; beyond 2^63 the conversion would overflow.
+  const bool large = number <= -0x1p53 || number >= 0x1p53;
+  const bool whole = large ? number >= -0x1p63 && number < 0x1p64
+                           : number == number && double(std::int64_t(number)) == number;
+  text fault;
+  if (!x.is_exact())
+    fault << "the number beside it has more than 53 binary digits; make it an argument";
+  else if (!whole)
+    fault << "the number beside it is not an integer; convert the tensor with cast()";
+  else if (is_integer(v.element()) &&
+           (number < least_integer(v.element()) || number >= beyond_integers(v.element())))
+    fault << "the number beside it is none of this type; convert the tensor with cast()";
+  if (!fault.view().empty()) {
     v.b->fail(text() << at << ": " << op << ": " << v.b->describe(v.id) << " is " << v.type()
-                     << " and the number beside it is not an integer; convert "
-                        "the tensor with "
-                        "cast()");
+                     << " and " << fault);
   }
   return constant(*v.b, number, v.type());
 }
@@ -62,11 +72,11 @@ constexpr var binary(operand x, operand y, const attributes& options = {}) {
   builder& b = owner_of(x, y);
   if (y.is_number()) {
     const var v = x.in(b);
-    return emit<Op>(options, y.at(), v, literal(Op::name, v, y.number(), y.at()));
+    return emit<Op>(options, y.at(), v, literal(Op::name, v, y, y.at()));
   }
   if (x.is_number()) {
     const var v = y.in(b);
-    return emit<Op>(options, y.at(), literal(Op::name, v, x.number(), y.at()), v);
+    return emit<Op>(options, y.at(), literal(Op::name, v, x, y.at()), v);
   }
   const var v = x.in(b);
   const var w = y.in(b);
@@ -85,7 +95,7 @@ constexpr var binary(operand x, operand y, const attributes& options = {}) {
 
 // ---- arithmetic
 
-struct add_op : elementwise<add_op>, keeps_zero, foldable, commutative {
+struct add_op : elementwise<add_op>, keeps_zero, foldable, commutative, takes_complex {
   static constexpr std::string_view name = "add";
   static constexpr std::string_view infix = " + ";
   static constexpr int precedence = 2;
@@ -94,10 +104,15 @@ struct add_op : elementwise<add_op>, keeps_zero, foldable, commutative {
   static constexpr std::string_view formula = "y = a + b";
   static constexpr std::string_view onnx = "Add";
   static constexpr bool integral = true;
-  static constexpr auto apply(auto x, auto y) { return x + y; }
+  static constexpr auto apply(auto x, auto y) {
+    if constexpr (detail::is_whole<decltype(x)>)
+      return detail::wrapping_sum(x, y);
+    else
+      return x + y;
+  }
   static constexpr var partial(node_ref, int) { return one_partial; }
 };
-struct sub_op : elementwise<sub_op>, keeps_zero, foldable {
+struct sub_op : elementwise<sub_op>, keeps_zero, foldable, takes_complex {
   static constexpr std::string_view name = "sub";
   static constexpr std::string_view infix = " - ";
   static constexpr int precedence = 2;
@@ -106,10 +121,15 @@ struct sub_op : elementwise<sub_op>, keeps_zero, foldable {
   static constexpr std::string_view formula = "y = a - b";
   static constexpr std::string_view onnx = "Sub";
   static constexpr bool integral = true;
-  static constexpr auto apply(auto x, auto y) { return x - y; }
+  static constexpr auto apply(auto x, auto y) {
+    if constexpr (detail::is_whole<decltype(x)>)
+      return detail::wrapping_difference(x, y);
+    else
+      return x - y;
+  }
   static constexpr var partial(node_ref, int i) { return i ? minus_one_partial : one_partial; }
 };
-struct mul_op : elementwise<mul_op>, foldable, commutative {
+struct mul_op : elementwise<mul_op>, foldable, commutative, takes_complex {
   static constexpr std::string_view name = "mul";
   static constexpr std::string_view infix = " * ";
   static constexpr int precedence = 3;
@@ -119,11 +139,16 @@ struct mul_op : elementwise<mul_op>, foldable, commutative {
   static constexpr std::string_view onnx = "Mul";
   static constexpr bool integral = true;
   static constexpr unsigned zero_where = 0b11;
-  static constexpr auto apply(auto x, auto y) { return x * y; }
+  static constexpr auto apply(auto x, auto y) {
+    if constexpr (detail::is_whole<decltype(x)>)
+      return detail::wrapping_product(x, y);
+    else
+      return x * y;
+  }
   static constexpr var partial(node_ref n, int i) { return n.operand(1 - i); }
 };
 /// Integers: rounded towards zero, and 0 where the divisor is 0.
-struct div_op : elementwise<div_op>, foldable {
+struct div_op : elementwise<div_op>, foldable, takes_complex {
   static constexpr std::string_view name = "div";
   static constexpr std::string_view infix = " / ";
   static constexpr int precedence = 3;
@@ -135,20 +160,25 @@ struct div_op : elementwise<div_op>, foldable {
   static constexpr unsigned zero_where = 0b01;
   static constexpr auto apply(auto x, auto y) {
     if constexpr (std::is_integral_v<decltype(x)>)
-      return y == 0 ? 0 : y == -1 ? decltype(x)(0u - std::make_unsigned_t<decltype(x)>(x)) : x / y;
+      return detail::wrapping_quotient(x, y);
     else
       return x / y;
   }
   static constexpr var partial(node_ref n, int i);
 };
-struct neg_op : elementwise<neg_op>, keeps_zero, foldable {
+struct neg_op : elementwise<neg_op>, keeps_zero, foldable, takes_complex {
   static constexpr std::string_view name = "neg";
   static constexpr std::string_view numpy = "np.negative";
   static constexpr std::string_view torch = "torch.neg";
   static constexpr std::string_view formula = "y = -x";
   static constexpr std::string_view onnx = "Neg";
   static constexpr bool integral = true;
-  static constexpr auto apply(auto x) { return -x; }
+  static constexpr auto apply(auto x) {
+    if constexpr (detail::is_whole<decltype(x)>)
+      return detail::wrapping_difference(decltype(x)(0), x);
+    else
+      return -x;
+  }
   static constexpr var partial(node_ref, int) { return minus_one_partial; }
 };
 
@@ -223,7 +253,7 @@ constexpr var stop_gradient(operand x) { return detail::unary<stop_gradient_op>(
 
 // ---- comparison and choice
 
-struct equal_op : predicate<equal_op>, foldable, commutative {
+struct equal_op : predicate<equal_op>, foldable, commutative, takes_complex {
   static constexpr std::string_view name = "equal";
   static constexpr std::string_view infix = " == ";
   static constexpr int precedence = 1;
@@ -234,7 +264,7 @@ struct equal_op : predicate<equal_op>, foldable, commutative {
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x == y; }
 };
-struct not_equal_op : predicate<not_equal_op>, keeps_zero, foldable, commutative {
+struct not_equal_op : predicate<not_equal_op>, keeps_zero, foldable, commutative, takes_complex {
   static constexpr std::string_view name = "not_equal";
   static constexpr std::string_view infix = " != ";
   static constexpr int precedence = 1;
@@ -335,6 +365,7 @@ struct logical_and_op : predicate<logical_and_op>, foldable, commutative {
   static constexpr std::string_view formula = "y = a and b";
   static constexpr std::string_view onnx = "And";
   static constexpr unsigned zero_where = 0b11;
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return detail::truth(x) && detail::truth(y); }
 };
 struct logical_or_op : predicate<logical_or_op>, keeps_zero, foldable, commutative {
@@ -343,6 +374,7 @@ struct logical_or_op : predicate<logical_or_op>, keeps_zero, foldable, commutati
   static constexpr std::string_view torch = "torch.logical_or";
   static constexpr std::string_view formula = "y = a or b";
   static constexpr std::string_view onnx = "Or";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return detail::truth(x) || detail::truth(y); }
 };
 struct logical_not_op : predicate<logical_not_op>, foldable {
@@ -351,6 +383,7 @@ struct logical_not_op : predicate<logical_not_op>, foldable {
   static constexpr std::string_view torch = "torch.logical_not";
   static constexpr std::string_view formula = "y = not x";
   static constexpr std::string_view onnx = "Not";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) { return !detail::truth(x); }
 };
 constexpr var logical_and(operand x, operand y) { return detail::binary<logical_and_op>(x, y); }
@@ -360,7 +393,7 @@ constexpr var logical_xor(operand x, operand y) { return not_equal(x, y); }
 
 /// x where the condition holds, else y. Linear in x and y; the branch not taken gets a zero
 /// derivative, even where it is infinite or NaN.
-struct select_op : elementwise<select_op>, keeps_zero {
+struct select_op : elementwise<select_op>, keeps_zero, takes_complex {
   static constexpr std::string_view name = "select";
   static constexpr std::string_view numpy = "np.where";
   static constexpr std::string_view torch = "torch.where";
@@ -368,6 +401,7 @@ struct select_op : elementwise<select_op>, keeps_zero {
   static constexpr std::string_view onnx = "Where";
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 0b110;
+  static constexpr bool integral = true;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[1];
   }
@@ -393,8 +427,8 @@ constexpr var select(var condition, operand x, operand y) {
                            constant(b, y.number(), t));
   }
   const var like = x.is_number() ? y.in(b) : x.in(b);
-  const var v = x.is_number() ? detail::literal("select", like, x.number(), x.at()) : x.in(b);
-  const var w = y.is_number() ? detail::literal("select", like, y.number(), y.at()) : y.in(b);
+  const var v = x.is_number() ? detail::literal("select", like, x, x.at()) : x.in(b);
+  const var w = y.is_number() ? detail::literal("select", like, y, y.at()) : y.in(b);
   if (v.element() != w.element()) {
     b.fail(text() << x.at() << ": select: element types differ: " << b.describe(v.id) << " is "
                   << v.type() << ", " << b.describe(w.id) << " is " << w.type()
@@ -452,6 +486,7 @@ struct clamp_op : elementwise<clamp_op> {
   static constexpr std::string_view torch = "torch.clamp";
   static constexpr std::string_view formula = "y = min(max(x, low), high)";
   static constexpr std::string_view onnx = "Clip";
+  static constexpr bool integral = true;
   struct options {
     double low{};
     double high{};

@@ -7,6 +7,11 @@
 
 namespace cella {
 
+namespace detail {
+/// abs of complex numbers.
+constexpr var magnitude(operand x, var v);
+}  // namespace detail
+
 constexpr var square(operand x);
 constexpr var sqrt(operand x);
 constexpr var rsqrt(operand x);
@@ -38,16 +43,17 @@ constexpr var trunc(operand x);
 constexpr var sigmoid(operand x);
 
 /// x^2.  d/dx = 2x
-struct square_op : elementwise<square_op>, keeps_zero, foldable {
+struct square_op : elementwise<square_op>, keeps_zero, foldable, takes_complex {
   static constexpr std::string_view name = "square";
   static constexpr std::string_view numpy = "np.square";
   static constexpr std::string_view torch = "torch.square";
   static constexpr std::string_view formula = "y = x^2";
-  static constexpr auto apply(auto x) { return x * x; }
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) { return mul_op::apply(x, x); }
   static constexpr var partial(node_ref n, int) { return 2 * n.operand(0); }
 };
 /// Square root.  d/dx = 1 / (2y)
-struct sqrt_op : elementwise<sqrt_op>, keeps_zero {
+struct sqrt_op : elementwise<sqrt_op>, keeps_zero, takes_complex {
   static constexpr std::string_view name = "sqrt";
   static constexpr std::string_view numpy = "np.sqrt";
   static constexpr std::string_view torch = "torch.sqrt";
@@ -71,7 +77,7 @@ struct rsqrt_op : elementwise<rsqrt_op> {
   static constexpr var partial(node_ref n, int) { return -0.5 * n.output() / n.operand(0); }
 };
 /// e^x.  d/dx = y
-struct exp_op : elementwise<exp_op>, transcendental, monotone {
+struct exp_op : elementwise<exp_op>, transcendental, monotone, takes_complex {
   static constexpr std::string_view name = "exp";
   static constexpr std::string_view numpy = "np.exp";
   static constexpr std::string_view torch = "torch.exp";
@@ -96,7 +102,7 @@ struct expm1_op : elementwise<expm1_op>, transcendental, keeps_zero {
   static constexpr var partial(node_ref n, int) { return n.output() + 1; }
 };
 /// Natural logarithm.  d/dx = 1 / x
-struct log_op : elementwise<log_op>, transcendental {
+struct log_op : elementwise<log_op>, transcendental, takes_complex {
   static constexpr std::string_view name = "log";
   static constexpr std::string_view numpy = "np.log";
   static constexpr std::string_view torch = "torch.log";
@@ -133,7 +139,7 @@ struct log2_op : elementwise<log2_op>, transcendental {
   static constexpr var partial(node_ref n, int) { return (1 / std::numbers::ln2) / n.operand(0); }
 };
 /// Sine.  d/dx = cos x
-struct sin_op : elementwise<sin_op>, transcendental, keeps_zero {
+struct sin_op : elementwise<sin_op>, transcendental, keeps_zero, takes_complex {
   static constexpr std::string_view name = "sin";
   static constexpr std::string_view numpy = "np.sin";
   static constexpr std::string_view torch = "torch.sin";
@@ -146,7 +152,7 @@ struct sin_op : elementwise<sin_op>, transcendental, keeps_zero {
   static constexpr var partial(node_ref n, int) { return cos(n.operand(0)); }
 };
 /// Cosine.  d/dx = -sin x
-struct cos_op : elementwise<cos_op>, transcendental {
+struct cos_op : elementwise<cos_op>, transcendental, takes_complex {
   static constexpr std::string_view name = "cos";
   static constexpr std::string_view numpy = "np.cos";
   static constexpr std::string_view torch = "torch.cos";
@@ -159,7 +165,7 @@ struct cos_op : elementwise<cos_op>, transcendental {
   static constexpr var partial(node_ref n, int) { return -sin(n.operand(0)); }
 };
 /// Tangent.  d/dx = 1 + y^2
-struct tan_op : elementwise<tan_op>, transcendental, keeps_zero {
+struct tan_op : elementwise<tan_op>, transcendental, keeps_zero, takes_complex {
   static constexpr std::string_view name = "tan";
   static constexpr std::string_view numpy = "np.tan";
   static constexpr std::string_view torch = "torch.tan";
@@ -211,7 +217,7 @@ struct atan_op : elementwise<atan_op>, transcendental, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 / (1 + square(n.operand(0))); }
 };
 /// Hyperbolic sine.  d/dx = cosh x
-struct sinh_op : elementwise<sinh_op>, transcendental, keeps_zero {
+struct sinh_op : elementwise<sinh_op>, transcendental, keeps_zero, takes_complex {
   static constexpr std::string_view name = "sinh";
   static constexpr std::string_view numpy = "np.sinh";
   static constexpr std::string_view torch = "torch.sinh";
@@ -224,7 +230,7 @@ struct sinh_op : elementwise<sinh_op>, transcendental, keeps_zero {
   static constexpr var partial(node_ref n, int) { return cosh(n.operand(0)); }
 };
 /// Hyperbolic cosine.  d/dx = sinh x
-struct cosh_op : elementwise<cosh_op>, transcendental {
+struct cosh_op : elementwise<cosh_op>, transcendental, takes_complex {
   static constexpr std::string_view name = "cosh";
   static constexpr std::string_view numpy = "np.cosh";
   static constexpr std::string_view torch = "torch.cosh";
@@ -237,7 +243,7 @@ struct cosh_op : elementwise<cosh_op>, transcendental {
   static constexpr var partial(node_ref n, int) { return sinh(n.operand(0)); }
 };
 /// Hyperbolic tangent.  d/dx = 1 - y^2
-struct tanh_op : elementwise<tanh_op>, transcendental, keeps_zero, monotone {
+struct tanh_op : elementwise<tanh_op>, transcendental, keeps_zero, monotone, takes_complex {
   static constexpr std::string_view name = "tanh";
   static constexpr std::string_view numpy = "np.tanh";
   static constexpr std::string_view torch = "torch.tanh";
@@ -324,9 +330,15 @@ struct abs_op : elementwise<abs_op>, keeps_zero {
   static constexpr std::string_view torch = "torch.abs";
   static constexpr std::string_view formula = "y = the larger of x and -x";
   static constexpr std::string_view onnx = "Abs";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::abs;
-    return abs(x);
+    if constexpr (std::is_unsigned_v<decltype(x)>)
+      return x;
+    else if constexpr (detail::is_whole<decltype(x)>)
+      return x < 0 ? neg_op::apply(x) : x;
+    else
+      return abs(x);
   }
   static constexpr var partial(node_ref n, int) { return sign(n.operand(0)); }
 };
@@ -337,6 +349,7 @@ struct sign_op : elementwise<sign_op>, keeps_zero, zero_derivative {
   static constexpr std::string_view torch = "torch.sign";
   static constexpr std::string_view formula = "y = -1, 0 or 1";
   static constexpr std::string_view onnx = "Sign";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     return select(x > like(x, 0), like(x, 1), select(x < like(x, 0), like(x, -1), like(x, 0)));
   }
@@ -348,9 +361,13 @@ struct floor_op : elementwise<floor_op>, zero_derivative {
   static constexpr std::string_view torch = "torch.floor";
   static constexpr std::string_view formula = "y = the largest integer that is not above x";
   static constexpr std::string_view onnx = "Floor";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::floor;
-    return floor(x);
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return floor(x);
   }
 };
 /// Rounds up.  Derivative zero.
@@ -360,9 +377,13 @@ struct ceil_op : elementwise<ceil_op>, zero_derivative {
   static constexpr std::string_view torch = "torch.ceil";
   static constexpr std::string_view formula = "y = the smallest integer that is not below x";
   static constexpr std::string_view onnx = "Ceil";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::ceil;
-    return ceil(x);
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return ceil(x);
   }
 };
 /// To the nearest integer, ties to even.  Derivative zero.
@@ -372,9 +393,13 @@ struct round_op : elementwise<round_op>, zero_derivative {
   static constexpr std::string_view torch = "torch.round";
   static constexpr std::string_view formula = "y = the nearest integer, of two the even one";
   static constexpr std::string_view onnx = "Round";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::nearbyint;
-    return nearbyint(x);
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return nearbyint(x);
   }
 };
 /// Rounds towards zero.  Derivative zero.
@@ -383,9 +408,13 @@ struct trunc_op : elementwise<trunc_op>, zero_derivative {
   static constexpr std::string_view numpy = "np.trunc";
   static constexpr std::string_view torch = "torch.trunc";
   static constexpr std::string_view formula = "y = x without its fraction";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::trunc;
-    return trunc(x);
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return trunc(x);
   }
 };
 /// 1 / (1 + e^-x).  d/dx = y - y^2
@@ -424,7 +453,10 @@ constexpr var acosh(operand x) { return detail::unary<acosh_op>(x); }
 constexpr var atanh(operand x) { return detail::unary<atanh_op>(x); }
 constexpr var erf(operand x) { return detail::unary<erf_op>(x); }
 constexpr var erfc(operand x) { return detail::unary<erfc_op>(x); }
-constexpr var abs(operand x) { return detail::unary<abs_op>(x); }
+constexpr var abs(operand x) {
+  const var v = x.in(*x.owner());
+  return is_complex(v.element()) ? detail::magnitude(x, v) : emit<abs_op>({}, x.at(), v);
+}
 constexpr var sign(operand x) { return detail::unary<sign_op>(x); }
 constexpr var floor(operand x) { return detail::unary<floor_op>(x); }
 constexpr var ceil(operand x) { return detail::unary<ceil_op>(x); }
@@ -440,9 +472,13 @@ struct pow_op : elementwise<pow_op>, transcendental {
   static constexpr std::string_view torch = "torch.pow";
   static constexpr std::string_view formula = "y = a^b";
   static constexpr std::string_view onnx = "Pow";
+  static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) {
     using std::pow;
-    return pow(x, y);
+    if constexpr (detail::is_whole<decltype(x)>)
+      return detail::wrapping_power(x, y);
+    else
+      return pow(x, y);
   }
   static constexpr var partial(node_ref n, int i);
 };
@@ -493,9 +529,11 @@ struct floor_div_op : elementwise<floor_div_op>, zero_derivative {
   static constexpr std::string_view formula = "y = floor(a / b)";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) {
-    if constexpr (std::is_integral_v<decltype(x)>) {
+    if constexpr (std::is_unsigned_v<decltype(x)>) {
+      return div_op::apply(x, y);
+    } else if constexpr (std::is_integral_v<decltype(x)>) {
       const auto q = div_op::apply(x, y);
-      return y != 0 && (x < 0) != (y < 0) && q * y != x ? q - 1 : q;
+      return y != 0 && (x < 0) != (y < 0) && mul_op::apply(q, y) != x ? q - 1 : q;
     } else {
       using std::floor;
       return floor(x / y);
@@ -520,3 +558,5 @@ constexpr var lerp(operand x, operand y, operand t) {
 }
 
 }  // namespace cella
+
+#include <cella/ops/polar.hpp>

@@ -70,7 +70,7 @@ struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
 
 /// table, indices -> the table with `axis` replaced by the axes of the indices. An index outside
 /// the table reads NaN (integers: 0) rather than foreign memory.
-struct gather_op : linear<gather_op> {
+struct gather_op : linear<gather_op>, takes_complex {
   static constexpr std::string_view name = "gather";
   static constexpr std::string_view numpy = "np.take";
   static constexpr std::string_view torch = "torch.index_select";
@@ -95,7 +95,7 @@ struct gather_op : linear<gather_op> {
 
 /// values, indices -> zeros of the table's type, to which each value is added where its index
 /// points: the transpose of `gather`. What an index outside the table names is dropped.
-struct scatter_op : linear<scatter_op>, computed_in_single {
+struct scatter_op : linear<scatter_op>, computed_in_single, takes_complex {
   static constexpr std::string_view name = "scatter";
   static constexpr std::string_view torch = "Tensor.index_add_";
   static constexpr std::string_view formula = "zeros, to which rows are added at their indices";
@@ -121,7 +121,9 @@ struct scatter_op : linear<scatter_op>, computed_in_single {
 
 /// table, indices of the result's shape -> along `axis`, each element from where its own index
 /// points; along the others, from its own place.
-struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gather_elements_op> {
+struct gather_elements_op : linear<gather_elements_op>,
+                            detail::moves_axis<gather_elements_op>,
+                            takes_complex {
   static constexpr std::string_view name = "gather_elements";
   static constexpr std::string_view numpy = "np.take_along_axis";
   static constexpr std::string_view torch = "torch.gather";
@@ -141,7 +143,7 @@ struct gather_elements_op : linear<gather_elements_op>, detail::moves_axis<gathe
 
 /// values, indices of the same shape -> each value added to zeros where its index points: the
 /// transpose of `gather_elements`.
-struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single {
+struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single, takes_complex {
   static constexpr std::string_view name = "scatter_elements";
   static constexpr std::string_view torch = "Tensor.scatter_add_";
   static constexpr std::string_view formula = "zeros, to which elements are added at their indices";
@@ -369,7 +371,7 @@ void for_each_gathered(const tensor_ref& indices, const shape& table, int axis, 
   const std::int64_t count = indices.type.size();
   for (std::int64_t outer = 0; outer < table.size(0, axis); ++outer) {
     for (std::int64_t k = 0; k < count; ++k) {
-      const auto i = std::int64_t(read_element(indices, k));
+      const std::int64_t i = read_position(indices, k);
       const bool inside = i >= 0 && i < table[axis];
       for (std::int64_t q = 0; q < inner; ++q) {
         f(inside ? (outer * table[axis] + i) * inner + q : -1, (outer * count + k) * inner + q);
@@ -382,49 +384,49 @@ template <class F>
 void for_each_gathered_element(const tensor_ref& indices, const shape& table, int axis, F f) {
   const auto stride = row_major_strides(table);
   for_each_index(indices.type.shape, [&](std::int64_t k, const multi_index& at) {
-    const auto i = std::int64_t(read_element(indices, k));
+    const std::int64_t i = read_position(indices, k);
     std::int64_t p = 0;
     for (int d = 0; d < table.rank; ++d)
       p += stride[std::size_t(d)] * (d == axis ? i : at[std::size_t(d)]);
     f(i >= 0 && i < table[axis] ? p : -1, k);
   });
 }
-inline double read_or_nan(const tensor_ref& t, std::int64_t i) {
-  return i >= 0 ? read_element(t, i) : std::numeric_limits<double>::quiet_NaN();
-}
-inline void add_element(const tensor_ref& t, std::int64_t i, double value) {
-  if (i >= 0) write_element(t, i, read_element(t, i) + value);
+/// y[to] = x[from]; NaN (0 among integers) if there is no such element.
+inline void copy_or_nan(const tensor_ref& x, std::int64_t from, const tensor_ref& y,
+                        std::int64_t to) {
+  if (from >= 0)
+    copy_element(x, from, y, to);
+  else
+    write_element(y, to, std::numeric_limits<double>::quiet_NaN());
 }
 }  // namespace detail
 
 inline void gather_op::compute(const attributes& o, span<const tensor_ref> in,
                                span<const tensor_ref> out) {
-  detail::for_each_gathered(in[1], in[0].type.shape, o.as<options>().axis,
-                            [&](std::int64_t from, std::int64_t to) {
-                              write_element(out[0], to, detail::read_or_nan(in[0], from));
-                            });
+  detail::for_each_gathered(
+      in[1], in[0].type.shape, o.as<options>().axis,
+      [&](std::int64_t from, std::int64_t to) { detail::copy_or_nan(in[0], from, out[0], to); });
 }
 inline void scatter_op::compute(const attributes& o, span<const tensor_ref> in,
                                 span<const tensor_ref> out) {
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   detail::for_each_gathered(in[1], out[0].type.shape, o.as<options>().axis,
                             [&](std::int64_t to, std::int64_t from) {
-                              detail::add_element(out[0], to, read_element(in[0], from));
+                              if (to >= 0) add_element(in[0], from, out[0], to);
                             });
 }
 inline void gather_elements_op::compute(const attributes& o, span<const tensor_ref> in,
                                         span<const tensor_ref> out) {
-  detail::for_each_gathered_element(in[1], in[0].type.shape, o.as<options>().axis,
-                                    [&](std::int64_t from, std::int64_t to) {
-                                      write_element(out[0], to, detail::read_or_nan(in[0], from));
-                                    });
+  detail::for_each_gathered_element(
+      in[1], in[0].type.shape, o.as<options>().axis,
+      [&](std::int64_t from, std::int64_t to) { detail::copy_or_nan(in[0], from, out[0], to); });
 }
 inline void scatter_elements_op::compute(const attributes& o, span<const tensor_ref> in,
                                          span<const tensor_ref> out) {
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   detail::for_each_gathered_element(in[1], out[0].type.shape, o.as<options>().axis,
                                     [&](std::int64_t to, std::int64_t from) {
-                                      detail::add_element(out[0], to, read_element(in[0], from));
+                                      if (to >= 0) add_element(in[0], from, out[0], to);
                                     });
 }
 

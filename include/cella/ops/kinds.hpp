@@ -84,8 +84,10 @@ struct not_differentiable {};
 
 // What passes may assume of an operation is said by further bases.
 
+/// Has a meaning for complex numbers, too. Where others get one, that is a fault.
+struct takes_complex {};
 /// Each element of the result is one of the operands'.
-struct rearranges {};
+struct rearranges : takes_complex {};
 /// The result is the operand, under another shape or name: it shares the memory.
 struct alias_of_operand : rearranges {};
 /// Any compiler can call `apply` in constant evaluation (std::exp and its kin cannot be).

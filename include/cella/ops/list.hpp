@@ -5,6 +5,7 @@
 #include <cella/ops/array.hpp>
 #include <cella/ops/batch_norm.hpp>
 #include <cella/ops/broadcast.hpp>
+#include <cella/ops/cast.hpp>
 #include <cella/ops/constant.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/convolution.hpp>
@@ -45,6 +46,11 @@ using all_operations = operation_list<
     reshape_op,
     transpose_op,
     cast_op,
+    // complex
+    complex_op,
+    real_op,
+    imag_op,
+    conj_op,
     // elementwise
     add_op,
     sub_op,
@@ -99,6 +105,9 @@ using all_operations = operation_list<
     pow_op,
     atan2_op,
     floor_div_op,
+    // polar
+    magnitude_op,
+    angle_op,
     // activation
     relu_gradient_op,
     relu_op,

@@ -10,7 +10,7 @@ namespace cella {
 /// y[result] = sum over the factors that the result lacks of a[...] * b[...]. Each dimension of the
 /// operands and of the result walks along one factor; every factor of the result occurs in an
 /// operand.
-struct matmul_op : bilinear<matmul_op> {
+struct matmul_op : bilinear<matmul_op>, takes_complex {
   static constexpr std::string_view name = "matmul";
   static constexpr std::string_view numpy = "np.einsum";
   static constexpr std::string_view torch = "torch.einsum";
@@ -58,9 +58,9 @@ struct matmul_op : bilinear<matmul_op> {
   static constexpr var transpose(node_ref n, int i, var dy) {
     const auto o = n.as<options>();
     return i == 0 ? emit<matmul_op>(options{o.result, o.b, o.a}, std::source_location::current(),
-                                    dy, n.operand(1))
+                                    dy, conj(n.operand(1)))
                   : emit<matmul_op>(options{o.a, o.result, o.b}, std::source_location::current(),
-                                    n.operand(0), dy);
+                                    conj(n.operand(0)), dy);
   }
   /// The same with one more factor, which the chosen tensors walk first.
   static constexpr options with_leading_factor(options o, bool in_a, bool in_b, bool in_result) {
@@ -230,23 +230,27 @@ inline void matmul_op::compute(const attributes& o, span<const tensor_ref> in,
     summed[std::size_t(inner.rank)] = f;
     inner.push_back(int(s.factors[std::size_t(f)].extent));
   }
-  for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
-    std::array<std::int64_t, 2> first{};
-    for (int d = 0; d < out[0].type.rank(); ++d) {
-      for (std::size_t x = 0; x < 2; ++x)
-        first[x] += step[x][std::size_t(result[std::size_t(d)])] * i[std::size_t(d)];
-    }
-    double sum = 0;
-    for_each_index(inner, [&](std::int64_t, const multi_index& j) {
-      std::array<std::int64_t, 2> p = first;
-      for (int d = 0; d < inner.rank; ++d) {
+  const auto sum_products = [&]<class N>() {
+    for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
+      std::array<std::int64_t, 2> first{};
+      for (int d = 0; d < out[0].type.rank(); ++d) {
         for (std::size_t x = 0; x < 2; ++x)
-          p[x] += step[x][std::size_t(summed[std::size_t(d)])] * j[std::size_t(d)];
+          first[x] += step[x][std::size_t(result[std::size_t(d)])] * i[std::size_t(d)];
       }
-      sum += read_element(in[0], p[0]) * read_element(in[1], p[1]);
+      N sum{};
+      for_each_index(inner, [&](std::int64_t, const multi_index& j) {
+        std::array<std::int64_t, 2> p = first;
+        for (int d = 0; d < inner.rank; ++d) {
+          for (std::size_t x = 0; x < 2; ++x)
+            p[x] += step[x][std::size_t(summed[std::size_t(d)])] * j[std::size_t(d)];
+        }
+        sum = detail::wrapping_sum(sum, detail::wrapping_product(read_number<N>(in[0], p[0]),
+                                                                 read_number<N>(in[1], p[1])));
+      });
+      write_number(out[0], k, sum);
     });
-    write_element(out[0], k, sum);
-  });
+  };
+  with_any_number(out[0].type.element, sum_products);
 }
 
 }  // namespace cella

@@ -12,6 +12,7 @@
 #include <cella/graph/span.hpp>
 #include <cella/graph/var.hpp>
 #include <cella/ops/declaration.hpp>
+#include <cella/ops/numbers.hpp>
 #include <type_traits>
 
 namespace cella {
@@ -65,17 +66,19 @@ constexpr bool is(const node& n) {
 
 // Helpers for `apply`, which is written once for numbers and for SIMD vectors.
 
-/// `value` as the type of `x`, be that a number or a SIMD vector.
+/// `value` as the type of `x`, be that a number or a SIMD vector; an integer takes the nearest.
 template <class T>
 constexpr T like(const T&, double value) {
   if constexpr (std::is_arithmetic_v<T>)
-    return static_cast<T>(value);
+    return from_double<T>(value);
   else
     return T(static_cast<typename T::value_type>(value));
 }
 /// The scalar counterpart of the SIMD library's select, found beside it by overload resolution.
 template <class T>
-requires std::is_arithmetic_v<T>
-constexpr T select(bool condition, T yes, T no) { return condition ? yes : no; }
+requires(std::is_arithmetic_v<T> || is_complex_number<T>) constexpr T
+    select(bool condition, T yes, T no) {
+  return condition ? yes : no;
+}
 
 }  // namespace cella

@@ -255,20 +255,23 @@ constexpr var average_spread_op::transpose(node_ref n, int, var dy) {
 inline void max_pool_op::compute(const attributes& o, span<const tensor_ref> in,
                                  span<const tensor_ref> out) {
   const auto a = o.as<options>();
-  for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
-    double best = -std::numeric_limits<double>::infinity();
-    int at = 0;
-    bool first = true;
-    detail::for_each_tap(in[0].type.shape, a, i, [&](std::int64_t x, int position) {
-      const double v = read_element(in[0], x);
-      if (first || v > best || v != v) {
-        best = v;
-        at = position;
-        first = false;
-      }
+  fill(out[0], -std::numeric_limits<double>::infinity());
+  with_wide_number(in[0].type.element, [&]<class N>() {
+    for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
+      N best = read_number<N>(out[0], k);
+      int at = 0;
+      bool first = true;
+      detail::for_each_tap(in[0].type.shape, a, i, [&](std::int64_t x, int position) {
+        const N v = read_number<N>(in[0], x);
+        if (first || v > best || v != v) {
+          best = v;
+          at = position;
+          first = false;
+        }
+      });
+      write_number(out[0], k, best);
+      write_element(out[1], k, at);
     });
-    write_element(out[0], k, best);
-    write_element(out[1], k, at);
   });
 }
 inline void unpool_op::compute(const attributes& o, span<const tensor_ref> in,
@@ -277,8 +280,7 @@ inline void unpool_op::compute(const attributes& o, span<const tensor_ref> in,
   std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
   for_each_index(in[0].type.shape, [&](std::int64_t k, const multi_index& i) {
     detail::for_each_tap(out[0].type.shape, a, i, [&](std::int64_t x, int position) {
-      if (position == int(read_element(in[1], k)))
-        write_element(out[0], x, read_element(out[0], x) + read_element(in[0], k));
+      if (position == int(read_element(in[1], k))) add_element(in[0], k, out[0], x);
     });
   });
 }
@@ -287,7 +289,7 @@ inline void pool_gather_op::compute(const attributes& o, span<const tensor_ref> 
   const auto a = o.as<options>();
   for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
     detail::for_each_tap(in[0].type.shape, a, i, [&](std::int64_t x, int position) {
-      if (position == int(read_element(in[1], k))) write_element(out[0], k, read_element(in[0], x));
+      if (position == int(read_element(in[1], k))) copy_element(in[0], x, out[0], k);
     });
   });
 }

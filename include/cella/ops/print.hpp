@@ -13,14 +13,21 @@ namespace detail {
 /// Appends the part of `t` that begins at `first`, from axis `d` on; long axes show their ends.
 inline void append_numbers(std::string& s, const tensor_ref& t, int d, std::int64_t first) {
   if (d == t.type.rank()) {
-    const double v = read_element(t, first);
-    if (t.type.element == dtype::boolean) {
-      s += v != 0 ? "true" : "false";
-      return;
-    }
-    char digits[32];
-    std::snprintf(digits, sizeof digits, is_floating(t.type.element) ? "%.6g" : "%.0f", v);
-    s += digits;
+    with_any_number(t.type.element, [&]<class N>() {
+      const N v = read_number<N>(t, first);
+      char digits[64];
+      if constexpr (std::is_same_v<N, double>) {
+        std::snprintf(digits, sizeof digits, "%.6g", v);
+        s += digits;
+      } else if constexpr (is_complex_number<N>) {
+        std::snprintf(digits, sizeof digits, "%.6g%+.6gi", v.real(), v.imag());
+        s += digits;
+      } else if (t.type.element == dtype::boolean) {
+        s += v != 0 ? "true" : "false";
+      } else {
+        s += std::to_string(v);
+      }
+    });
     return;
   }
   constexpr int most = 12;
@@ -52,7 +59,7 @@ inline std::string to_string(const tensor_ref& t) {
 }
 
 /// Its operand, which is printed when it is computed.
-struct print_op : linear<print_op>, impure {
+struct print_op : linear<print_op>, impure, takes_complex {
   static constexpr std::string_view name = "print";
   static constexpr std::string_view numpy = "print";
   static constexpr std::string_view torch = "print";

@@ -24,15 +24,17 @@ struct folding : opaque<Op>, moves_axes {
 /// Positions of the best elements along an axis, the first of equal ones; the first NaN is best.
 template <class Better>
 void best_positions(const tensor_ref& x, int axis, const tensor_ref& y, Better better) {
-  list<double> best(std::size_t(y.type.size()), 0.0);
-  list<std::int64_t> at(best.size(), -1);
-  fold_axes(x, 1u << axis, best.data(), [&](double& a, double v, const multi_index& i) {
-    std::int64_t& position = at[std::size_t(&a - best.data())];
-    if (position >= 0 && !better(v, a) && !(v != v && a == a)) return;
-    position = i[std::size_t(axis)];
-    a = v;
+  list<std::int64_t> at(std::size_t(y.type.size()), -1);
+  with_wide_number(x.type.element, [&]<class N>() {
+    list<N> best(at.size(), N(0));
+    fold_axes(x, 1u << axis, best.data(), [&](N& a, N v, const multi_index& i) {
+      std::int64_t& position = at[std::size_t(&a - best.data())];
+      if (position >= 0 && !better(v, a) && !(v != v && a == a)) return;
+      position = i[std::size_t(axis)];
+      a = v;
+    });
   });
-  for (std::size_t i = 0; i < at.size(); ++i) write_element(y, std::int64_t(i), double(at[i]));
+  for (std::size_t i = 0; i < at.size(); ++i) write_number(y, std::int64_t(i), at[i]);
 }
 
 /// What argmax and argmin have in common.
@@ -64,7 +66,7 @@ struct max_op : detail::folding<max_op> {
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, -std::numeric_limits<double>::infinity(), out[0],
-                      [](double a, double v) { return v > a || v != v ? v : a; });
+                      [](auto a, auto v) { return v > a || v != v ? v : a; });
   }
 };
 
@@ -80,7 +82,7 @@ struct min_op : detail::folding<min_op> {
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, std::numeric_limits<double>::infinity(), out[0],
-                      [](double a, double v) { return v < a || v != v ? v : a; });
+                      [](auto a, auto v) { return v < a || v != v ? v : a; });
   }
 };
 
@@ -96,7 +98,7 @@ struct prod_op : detail::folding<prod_op>, computed_in_single {
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, 1, out[0],
-                      [](double a, double v) { return a * v; });
+                      [](auto a, auto v) { return detail::wrapping_product(a, v); });
   }
 };
 
@@ -111,7 +113,7 @@ struct argmax_op : detail::search<argmax_op>, computed_in_single {
   static constexpr std::string_view onnx = "ArgMax";
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::best_positions(in[0], o.as<options>().axis, out[0],
-                           [](double v, double a) { return v > a; });
+                           [](auto v, auto a) { return v > a; });
   }
 };
 
@@ -125,7 +127,7 @@ struct argmin_op : detail::search<argmin_op>, computed_in_single {
   static constexpr std::string_view onnx = "ArgMin";
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::best_positions(in[0], o.as<options>().axis, out[0],
-                           [](double v, double a) { return v < a; });
+                           [](auto v, auto a) { return v < a; });
   }
 };
 
@@ -185,7 +187,7 @@ constexpr var sum(operand x, const axis_list& axes = {}, bool keep_dims = false)
 }
 constexpr var mean(operand x, const axis_list& axes = {}, bool keep_dims = false) {
   const var v = x.in(*x.owner());
-  if (!is_floating(v.element()))
+  if (!is_floating(v.element()) && !is_complex(v.element()))
     return detail::refuse_type("mean", v, "convert it to floating point with cast()", x.at());
   if (detail::axis_mask("mean", v, axes, x.at()) == 0) return v;
   const var s = sum(x, axes, keep_dims);
@@ -215,10 +217,14 @@ constexpr var all(operand x, const axis_list& axes = {}, bool keep_dims = false)
     return detail::refuse_type("all", v, "it must be bool (compare with >, ==, ...)", x.at());
   return detail::reduce<min_op>(x, axes, keep_dims);
 }
+namespace detail {
+/// The squares that norms and variances sum up.
+constexpr var square_of_size(var x) { return is_complex(x.element()) ? square(abs(x)) : square(x); }
+}  // namespace detail
 /// Mean of the squared deviations (divided by the count, not by the count less one).
 constexpr var variance(operand x, const axis_list& axes = {}, bool keep_dims = false) {
   const var v = x.in(*x.owner());
-  return mean({square(v - mean(x, axes, true)), x.at()}, axes, keep_dims);
+  return mean({detail::square_of_size(v - mean(x, axes, true)), x.at()}, axes, keep_dims);
 }
 /// log(sum(exp(x))) without overflow.
 constexpr var logsumexp(operand x, const axis_list& axes = {}, bool keep_dims = false) {
@@ -234,7 +240,8 @@ constexpr var logsumexp(operand x, const axis_list& axes = {}, bool keep_dims = 
 }
 /// Euclidean norm over `axes` (none: all).
 constexpr var l2_norm(operand x, const axis_list& axes = {}, bool keep_dims = false) {
-  return sqrt(sum({square(x), x.at()}, axes, keep_dims));
+  const var v = x.in(*x.owner());
+  return sqrt(sum({detail::square_of_size(v), x.at()}, axes, keep_dims));
 }
 /// x divided by its norm over `axes`, which counts as at least `epsilon`.
 constexpr var l2_normalize(operand x, const axis_list& axes = {}, double epsilon = 1e-12) {

@@ -51,7 +51,7 @@ struct slice_op : linear<slice_op>, rearranges {
 };
 
 /// The transpose of `slice`: zeros, but operand index i lies at result index `start + i * step`.
-struct scatter_slice_op : linear<scatter_slice_op>, keeps_zero {
+struct scatter_slice_op : linear<scatter_slice_op>, keeps_zero, takes_complex {
   static constexpr std::string_view name = "scatter_slice";
   static constexpr std::string_view formula = "zeros, but y[start + i step] = x[i]";
   using options = slice_op::options;  // `shape` is the result's

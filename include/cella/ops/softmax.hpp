@@ -129,7 +129,7 @@ struct cross_entropy_op : opaque<cross_entropy_op>,
       for (int c = 0; c < classes; ++c) top = std::max(top, read_element(in[0], r * classes + c));
       double sum = 0;
       for (int c = 0; c < classes; ++c) sum += std::exp(read_element(in[0], r * classes + c) - top);
-      const auto label = std::int64_t(read_element(in[1], r));
+      const std::int64_t label = read_position(in[1], r);
       // A label outside the classes makes the loss NaN rather than reading foreign memory.
       const double z = label >= 0 && label < classes ? read_element(in[0], r * classes + label)
                                                      : std::numeric_limits<double>::quiet_NaN();

@@ -1,12 +1,14 @@
 // Plain loops over tensors in memory, for the reference computation of operations.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cella/graph/op_info.hpp>
+#include <cella/ops/numbers.hpp>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 namespace cella {
@@ -28,32 +30,55 @@ constexpr void for_each_index(const shape& s, F f) {
   }
 }
 
-/// Converts to an element type; the half types go through float. What an integer type cannot hold
-/// becomes its nearest value, and NaN becomes 0.
-template <class T>
-constexpr T from_double(double value) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    using limits = std::numeric_limits<T>;
-    if (value != value) return T(0);
-    if (value <= double(limits::min())) return limits::min();
-    // The largest 64-bit integer has no double: the next one is its successor.
-    if (value >= double(limits::max())) return limits::max();
-    return static_cast<T>(value);
-  } else if constexpr (std::is_arithmetic_v<T>)
-    return static_cast<T>(value);
-  else
-    return T(static_cast<float>(value));
+/// Element `i` of a tensor of any type as an N (of a complex number in others its real part), and
+/// back.
+template <class N>
+N read_number(const tensor_ref& t, std::int64_t i) {
+  return with_element(t.type.element, [&]<class T>() {
+    return to_number<N>(reinterpret_cast<const T*>(t.data)[i]);
+  });
+}
+template <class N>
+void write_number(const tensor_ref& t, std::int64_t i, N value) {
+  with_element(t.type.element,
+               [&]<class T>() { reinterpret_cast<T*>(t.data)[i] = from_number<T>(value); });
+}
+/// Element `i` of a tensor of integers as a position; what is beyond all positions is -1.
+inline std::int64_t read_position(const tensor_ref& t, std::int64_t i) {
+  return with_wide_number(t.type.element, [&]<class N>() -> std::int64_t {
+    const N v = read_number<N>(t, i);
+    if constexpr (std::is_same_v<N, std::uint64_t>)
+      return v >> 63 ? -1 : static_cast<std::int64_t>(v);
+    else
+      return static_cast<std::int64_t>(v);
+  });
+}
+/// y[to] = x[from] and y[to] += x[from], of tensors of one type.
+inline void copy_element(const tensor_ref& x, std::int64_t from, const tensor_ref& y,
+                         std::int64_t to) {
+  const auto bytes = std::int64_t(size_of(x.type.element));
+  std::memcpy(y.data + to * bytes, x.data + from * bytes, std::size_t(bytes));
+}
+inline void add_element(const tensor_ref& x, std::int64_t from, const tensor_ref& y,
+                        std::int64_t to) {
+  with_any_number(x.type.element, [&]<class N>() {
+    write_number(y, to, detail::wrapping_sum(read_number<N>(y, to), read_number<N>(x, from)));
+  });
+}
+/// Sets all elements to one value, which is a double: an integer takes the nearest that there is.
+inline void fill(const tensor_ref& t, double value) {
+  with_element(t.type.element, [&]<class T>() {
+    T* const y = reinterpret_cast<T*>(t.data);
+    std::fill(y, y + t.type.size(), from_double<T>(value));
+  });
 }
 
 /// Element `i` of a tensor of any type as a double (64-bit integers beyond 2^53 lose digits).
 inline double read_element(const tensor_ref& t, std::int64_t i) {
-  return with_element(t.type.element, [&]<class T>() {
-    return static_cast<double>(reinterpret_cast<const T*>(t.data)[i]);
-  });
+  return read_number<double>(t, i);
 }
 inline void write_element(const tensor_ref& t, std::int64_t i, double value) {
-  with_element(t.type.element,
-               [&]<class T>() { reinterpret_cast<T*>(t.data)[i] = from_double<T>(value); });
+  write_number(t, i, value);
 }
 
 namespace detail {
@@ -88,6 +113,9 @@ inline void copy_strided(const tensor_ref& from, std::int64_t origin, const stri
       y += unit * std::size_t(row);
     } else {
       switch (unit) {
+        case 16:
+          detail::copy_apart<std::complex<double>>(x, inner, y, row);
+          break;
         case 8:
           detail::copy_apart<std::int64_t>(x, inner, y, row);
           break;

@@ -3,8 +3,8 @@
 // stays in a cache, so memory is read and written once.
 #pragma once
 
-#include <cella/ops/array.hpp>
 #include <cella/ops/broadcast.hpp>
+#include <cella/ops/cast.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/plan.hpp>
 

@@ -12,7 +12,8 @@ template <class F, class... Arguments>
 class compiled {
   static constexpr dtype precision = [] {
     dtype all = dtype::f32;
-    for (dtype t : {Arguments::type.element...}) all = t == dtype::f64 ? t : all;
+    for (dtype t : {Arguments::type.element...})
+      all = t == dtype::f64 || t == dtype::c128 ? dtype::f64 : all;
     return all;
   }();
 

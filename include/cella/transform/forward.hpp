@@ -61,7 +61,7 @@ constexpr ids tangents_of(builder& b, node_id m, const ids& tangents) {
   if (op.partial) {
     for (std::size_t i = 0; i < in.size(); ++i) {
       if (tangents[i] >= 0)
-        t = accumulate(b, t, times_partial({&b, m}, int(i), {&b, tangents[i]}).id);
+        t = accumulate(b, t, times_partial({&b, m}, int(i), {&b, tangents[i]}, false).id);
     }
     return {t};
   }

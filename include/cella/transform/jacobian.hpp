@@ -52,8 +52,17 @@ constexpr var basis(builder& b, const tensor_type& t, bool last = false) {
   s.insert(last ? s.rank : 0, n);
   return reshape(cast(equal(iota(b, square, 0), iota(b, square, 1)), t.element), s);
 }
-/// A fault if the derivative of a `y` by an `x` has more axes than a tensor may.
+/// A fault unless a type is of real numbers: of complex ones one number for each pair of elements
+/// would not be the derivative.
+constexpr bool is_real(builder& b, std::string_view which, dtype t, std::source_location at) {
+  if (!is_complex(t)) return true;
+  b.fail(text() << at << ": jacobian: the " << which << " is " << t
+                << "; take real() and imag() apart, or use jvp() or vjp()");
+  return false;
+}
+/// A fault if the derivative of a `y` by an `x` has more axes than a tensor may, or x is complex.
 constexpr bool has_jacobian(var x, int rank, std::source_location at) {
+  if (!is_real(*x.b, "argument", x.element(), at)) return false;
   if (x.rank() + rank <= max_rank && x.rank() < max_rank && rank < max_rank) return true;
   x.b->fail(text() << at << ": jacobian: the argument has " << x.rank() << " axes, the result "
                    << rank << "; a tensor has at most " << max_rank);
@@ -127,7 +136,9 @@ constexpr auto jacobian_reverse(F f, std::source_location at = std::source_locat
   return [f, at](var x) {
     builder& b = *x.b;
     const tensor_type y = detail::type_of_result(f, x);
-    if (b.failed() || !detail::has_jacobian(x, y.rank(), at)) return x;
+    if (b.failed() || !detail::has_jacobian(x, y.rank(), at) ||
+        !detail::is_real(b, "result", y.element, at))
+      return x;
     const var rows = detail::batch_function([&](var dy) { return vjp(f, x, dy, at).second; }, true,
                                             at)(detail::basis(b, y));
     if (b.failed()) return x;

@@ -39,13 +39,14 @@ constexpr bool has_derivative(builder& b, node_id n, std::size_t k) {
                        << "; give it a derivative with custom_vjp(), or hand it stop_gradient()");
   return false;
 }
-/// dy times the partial derivative of node n by its operand i; no node if that is zero.
-constexpr var times_partial(node_ref n, int i, var dy) {
+/// dy times the partial derivative of node n by its operand i (reverse mode: times its conjugate);
+/// no node if that is zero.
+constexpr var times_partial(node_ref n, int i, var dy, bool reverse) {
   const var p = n.b->g.nodes[std::size_t(n.id)].op->partial(n, i);
   if (p.id == zero_partial.id) return {};
   if (p.id == one_partial.id) return dy;
   if (p.id == minus_one_partial.id) return -dy;
-  return dy * p;
+  return dy * (reverse ? conj(p) : p);
 }
 
 /// The sum of two values of which either may be absent.
@@ -211,7 +212,7 @@ class backward_sweep {
     for (std::size_t k = 0; k < in_.size(); ++k) {
       if (!want_[k] || !has_derivative(b_, n.id, k)) continue;
       const var dy{&b_, cotangents_[i]};
-      dx_[k] = op.partial ? times_partial(n, int(k), dy).id : op.transpose(n, int(k), dy).id;
+      dx_[k] = op.partial ? times_partial(n, int(k), dy, true).id : op.transpose(n, int(k), dy).id;
     }
   }
 

@@ -39,11 +39,20 @@ struct not_finite {
   }
 };
 
+/// Whether elements of a type may be other than finite.
+constexpr bool may_be_infinite(dtype t) { return is_floating(t) || is_complex(t); }
+
+/// Element `i` as a double, of a complex number a part that is not finite, if there is one.
+inline double least_finite_part(const tensor_ref& x, std::int64_t i) {
+  const auto v = read_number<std::complex<double>>(x, i);
+  return std::isfinite(v.real()) ? v.imag() : v.real();
+}
+
 /// Looks through a dense tensor.
 [[gnu::cold]] inline not_finite find_not_finite(const tensor_ref& x) {
   not_finite found;
-  if (!is_floating(x.type.element)) return found;
-  for (std::int64_t i = 0; i < x.type.size(); ++i) found.look_at(read_element(x, i), i);
+  if (!may_be_infinite(x.type.element)) return found;
+  for (std::int64_t i = 0; i < x.type.size(); ++i) found.look_at(least_finite_part(x, i), i);
   return found;
 }
 
@@ -51,7 +60,7 @@ struct not_finite {
 inline bool all_finite(const tensor_ref& x) {
   return with_element(x.type.element, [&]<class T>() {
     bool finite = true;
-    if constexpr (is_floating(dtype_of<T>)) {
+    if constexpr (may_be_infinite(dtype_of<T>)) {
       const T* const values = reinterpret_cast<const T*>(x.data);
       const std::int64_t n = x.type.size();
       for (std::int64_t i = 0; i < n; ++i) finite &= values[i] - values[i] == T{};

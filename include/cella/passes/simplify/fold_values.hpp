@@ -20,7 +20,8 @@ constexpr bool is_moderate(double v) {
   return m == 0 || (m >= 1e-100 && m <= 1e100);
 }
 
-/// Whether a tensor of type `t` can hold `v`, other than as an infinity or a subnormal number.
+/// Whether a tensor of type `t` can hold `v`, other than as an infinity or a subnormal number. Of
+/// integers those that doubles hold, which folding computes in, and their neighbours.
 constexpr bool fits(dtype t, double v) {
   const double m = v < 0 ? -v : v;
   switch (t) {
@@ -33,10 +34,9 @@ constexpr bool fits(dtype t, double v) {
       return m == 0 || (m >= 6.2e-5 && m <= 65504);
     case dtype::boolean:
       return v == 0 || v == 1;
-    default: {
-      const double limit = t == dtype::i8 ? 127 : t == dtype::u8 ? 255 : 2147483647.0;
-      return v <= limit && v >= (t == dtype::u8 ? 0 : -limit) && double(std::int64_t(v)) == v;
-    }
+    default:
+      return is_integer(t) && m < 0x1p53 && v >= least_integer(t) && v < beyond_integers(t) &&
+             double(std::int64_t(v)) == v;
   }
 }
 
@@ -56,10 +56,10 @@ constexpr double stored(dtype t, double v) {
 /// Converts `v` as a cast to `t` does; false if the result is not exact enough to be folded.
 constexpr bool converts(double& v, dtype t) {
   if (!is_moderate(v)) return false;
-  if (!is_floating(t)) {
-    if (v > 2147483647.0 || v < -2147483647.0) return false;
-    v = t == dtype::boolean ? double(v != 0) : double(std::int64_t(v));
-  }
+  if (t == dtype::boolean)
+    v = double(v != 0);
+  else if (is_integer(t) && (v < 0 ? -v : v) < 0x1p53)
+    v = double(std::int64_t(v));
   return fits(t, v);
 }
 
@@ -90,8 +90,9 @@ constexpr list<double> numbers_of(const rewriter& r, node_id n) {
   bool folds = true;
   with_element(t.element, [&]<class T>() {
     for_each_element<T>(r.g().values_of(x), count, [&](std::size_t, T v) {
-      folds = folds && fits(t.element, double(v));
-      all.push_back(double(v));
+      const auto number = to_number<double>(v);
+      folds = folds && fits(t.element, number);
+      all.push_back(number);
     });
   });
   if (!folds) all.clear();

@@ -1,7 +1,7 @@
 // Computes in single precision what has no kernel for numbers of 16 bits.
 #pragma once
 
-#include <cella/ops/array.hpp>
+#include <cella/ops/cast.hpp>
 #include <cella/passes/rewriting/rewrite.hpp>
 
 namespace cella {

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cella/backend/cpu/registers/straight_line.hpp>
 #include <cella/backend/cpu/simd/random_numbers.hpp>
-#include <cella/ops/array.hpp>
+#include <cella/ops/cast.hpp>
 #include <cstdint>
 #include <cstring>
 

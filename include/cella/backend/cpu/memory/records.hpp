@@ -54,9 +54,10 @@ inline record add(frame_stack& memory, record x, record y) {
     } else {
       with_element(t.element, [&]<class T>() {
         for (std::int64_t i = 0; i < size; ++i) {
-          if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
+          if constexpr ((std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) ||
+                        is_complex_number<T>)
             reinterpret_cast<T*>(c)[i] =
-                static_cast<T>(reinterpret_cast<T*>(a)[i] + reinterpret_cast<T*>(b)[i]);
+                cella::detail::wrapping_sum(reinterpret_cast<T*>(a)[i], reinterpret_cast<T*>(b)[i]);
           else
             reinterpret_cast<T*>(c)[i] = reinterpret_cast<T*>(a)[i];
         }

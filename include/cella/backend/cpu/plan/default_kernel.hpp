@@ -13,7 +13,8 @@ namespace cella::cpu {
 /// A `plan_target::kernel_alone`.
 constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   const node& x = g.nodes[std::size_t(n)];
-  if (is<transpose_op>(x) && size_of(x.type.element) > 0) return step_kind::permute;
+  const std::size_t bytes = size_of(x.type.element);
+  if (is<transpose_op>(x) && bytes > 0 && bytes <= 8) return step_kind::permute;
   if (element != dtype::f32 && element != dtype::f64)
     return plan_target::only_generic(g, n, element);
   const bool own_type = x.type.element == element;
@@ -25,8 +26,7 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   const bool moves = is<gather_op>(x) && (own_type || is_storage_only(x.type.element));
   if (moves || (is<scatter_op>(x) && own_type)) {
     const dtype index = g.type(g.operand(n, 1)).element;
-    if ((index == dtype::i32 || index == dtype::i64) &&
-        x.attributes.as<cella::detail::indexing_options>().axis == 0)
+    if (is_integer(index) && x.attributes.as<cella::detail::indexing_options>().axis == 0)
       return moves ? step_kind::gather : step_kind::scatter;
   }
   // Positions are counted in numbers of the program's type, which hold them up to here.

@@ -71,13 +71,11 @@ class register_rule {
     return !many || mask_of(n) == element_;
   }
   constexpr bool type_fits(const tensor_type& t) const {
+    if (is_integer(t.element)) return t.size() >= 1 && t.size() <= most_integers;
     switch (t.element) {
       case dtype::f32:
       case dtype::f64:
         return t.size() >= 1 && t.size() <= most_elements;
-      case dtype::i32:
-      case dtype::i64:
-        return t.size() >= 1 && t.size() <= most_integers;
       case dtype::boolean:
         return t.size() >= 1 && t.size() <= (is_number(element_) ? most_elements : most_truths);
       case dtype::record:
@@ -87,7 +85,6 @@ class register_rule {
     }
   }
   static constexpr bool is_number(dtype t) { return t == dtype::f32 || t == dtype::f64; }
-  static constexpr bool is_integer(dtype t) { return t == dtype::i32 || t == dtype::i64; }
 
   constexpr bool node_fits(node_id n) {
     const node& x = g_.nodes[std::size_t(n)];
@@ -143,7 +140,7 @@ class register_rule {
       if (!plain(o) || (numbers != dtype::tuple && numbers != e)) return false;
       numbers = e;
     }
-    if (is_integer(numbers) && !x.op->integral && !is<select_op>(x)) return false;
+    if (is_integer(numbers) && !x.op->integral) return false;
     if (!wide) return true;
     if (x.type.element == dtype::boolean)
       return is_number(numbers) && x.type.size() <= most_elements;

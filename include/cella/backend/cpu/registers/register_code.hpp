@@ -131,7 +131,9 @@ struct register_operation {
 
   template <class X>
   [[gnu::always_inline]] static auto widened(X x) {
-    if constexpr (std::is_integral_v<X> && !std::is_same_v<X, bool>)
+    if constexpr (std::is_unsigned_v<X> && !std::is_same_v<X, bool>)
+      return std::uint64_t{x};
+    else if constexpr (std::is_integral_v<X> && !std::is_same_v<X, bool>)
       return std::int64_t{x};
     else
       return x;

@@ -193,7 +193,7 @@ class register_region {
       else if constexpr (zeros<A, U, Y::width>)
         y.u[U] = b.u[U];
       else
-        y.u[U] = static_cast<typename Y::unit>(a.u[U] + b.u[U]);
+        y.u[U] = static_cast<typename Y::unit>(add_op::apply(a.u[U], b.u[U]));
       add<A, B, U + 1>(y, a, b);
     }
   }

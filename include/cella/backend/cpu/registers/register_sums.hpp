@@ -12,8 +12,8 @@ template <int First, int Count, class T, int N, class U>
   if constexpr (Count == 1)
     return x.u[First];
   else
-    return sum_of_elements<First, Count / 2>(x) +
-           sum_of_elements<First + Count / 2, Count - Count / 2>(x);
+    return add_op::apply(sum_of_elements<First, Count / 2>(x),
+                         sum_of_elements<First + Count / 2, Count - Count / 2>(x));
 }
 template <int First, int Count, class P>
 [[gnu::always_inline]] inline auto sum_of_registers(const P& x) {
@@ -69,7 +69,8 @@ struct register_contraction {
   template <class Y>
   [[gnu::always_inline]] static void add(Y& x, const Y& y) {
     each<Y>(
-        [](auto& a, const auto& b) __attribute__((always_inline)) { a = a + b; }, x, y);
+        [](auto& a, const auto& b) __attribute__((always_inline)) { a = add_op::apply(a, b); }, x,
+        y);
   }
   template <class Y, int U = 0, class F>
   [[gnu::always_inline]] static void each(F f, Y& x, const Y& y) {

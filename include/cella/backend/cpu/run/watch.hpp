@@ -100,7 +100,7 @@ class watch_maker {
       const node& n = g_.nodes[std::size_t(s.anchor)];
       for (int k = 0; k < n.result_count; ++k) {
         const tensor_type t = g_.result_type(s.anchor, k);
-        if (!is_floating(t.element)) continue;
+        if (!may_be_infinite(t.element)) continue;
         table.outputs.push_back(
             {s.anchor, t, links_[std::size_t(s.first_link + n.operand_count + k)]});
       }
@@ -123,7 +123,7 @@ class watch_maker {
     }
   }
   constexpr watched_value* add(list<watched_value>& to, node_id n, buffer_ref at) {
-    if (!is_floating(g_.type(n).element)) return nullptr;
+    if (!may_be_infinite(g_.type(n).element)) return nullptr;
     to.push_back({n, g_.type(n), at});
     return &to.back();
   }
@@ -145,12 +145,11 @@ class watch_maker {
     const node& x = g_.nodes[std::size_t(n)];
     if (is<constant_op>(x)) {
       const double value = x.attributes.template as<constant_op::options>().value;
-      constexpr double largest = std::numeric_limits<double>::max();
-      w.infinite |= !(value >= -largest && value <= largest);
+      w.infinite |= !is_finite(value);
       return;
     }
     if (is<values_op>(x)) {
-      if (is_floating(x.type.element)) w.infinite |= holds_infinity(n);
+      if (!is_integer(x.type.element)) w.infinite |= holds_infinity(n);
       return;
     }
     if (seen_[std::size_t(n)]) {
@@ -161,14 +160,21 @@ class watch_maker {
     for (node_id o : g_.operands(n)) collect(o, w);
     members_.push_back(n);
   }
+  /// In constant evaluation, too, where infinities cannot be computed with.
+  static constexpr bool is_finite(double value) {
+    constexpr double largest = std::numeric_limits<double>::max();
+    return value >= -largest && value <= largest;
+  }
   /// Whether a constant tensor holds what is not finite.
   constexpr bool holds_infinity(node_id n) const {
-    constexpr double largest = std::numeric_limits<double>::max();
     bool infinite = false;
     const tensor_type t = g_.type(n);
     with_element(t.element, [&]<class T>() {
       for_each_element<T>(g_.values_of(n), std::size_t(t.size()), [&](std::size_t, T x) {
-        infinite |= !(double(x) >= -largest && double(x) <= largest);
+        if constexpr (is_complex(dtype_of<T>))
+          infinite |= !is_finite(x.real()) || !is_finite(x.imag());
+        else
+          infinite |= !is_finite(double(x));
       });
     });
     return infinite;
@@ -254,7 +260,7 @@ template <int Lanes>
     for (std::int64_t i = 0; i < v.type.size(); ++i) {
       const std::int64_t sample = i / each;
       const std::int64_t block = sample / Lanes * each + i % each;
-      found.look_at(read_element(all, block * Lanes + sample % Lanes), i);
+      found.look_at(least_finite_part(all, block * Lanes + sample % Lanes), i);
     }
     return found;
   }
@@ -263,7 +269,7 @@ template <int Lanes>
     for (std::int64_t i = 0; i < v.type.size(); ++i) {
       const std::int64_t channel = i / pixels;
       const std::int64_t at = (channel / Lanes * pixels + i % pixels) * Lanes + channel % Lanes;
-      found.look_at(read_element(all, at), i);
+      found.look_at(least_finite_part(all, at), i);
     }
     return found;
   }
@@ -271,7 +277,7 @@ template <int Lanes>
   for (std::int64_t n = 0;; ++n) {
     std::int64_t at = v.first;
     for (std::size_t d = 0; d < max_loops; ++d) at += i[d] * v.strides[d];
-    found.look_at(read_element(all, at), n);
+    found.look_at(least_finite_part(all, at), n);
     int d = v.loops;
     while (d-- > 0) {
       if (++i[std::size_t(d)] < v.loop[std::size_t(d)]) break;

@@ -1,0 +1,66 @@
+// Conversion of element types.
+#pragma once
+
+#include <cella/ops/complex.hpp>
+
+namespace cella {
+
+/// Converts the element type. Floating point to an integer truncates, and takes the nearest that
+/// there is (0 for NaN); an integer to a shorter one keeps its low bits.
+struct cast_op : linear<cast_op>, takes_complex {
+  static constexpr std::string_view name = "cast";
+  static constexpr std::string_view numpy = "ndarray.astype";
+  static constexpr std::string_view torch = "Tensor.to";
+  static constexpr std::string_view formula = "y = x as another element type";
+  static constexpr compute_class computes = compute_class::pointwise;
+  static constexpr std::string_view onnx = "Cast";
+  struct options {
+    stored_dtype element{};
+  };
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
+    return {dtype(o.as<options>().element), in[0].shape};
+  }
+  static constexpr unsigned zero_where = 1;
+  static constexpr var transpose(node_ref n, int, var dy);
+  static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
+    return pointwise_space(in[0].shape, 1);
+  }
+  static constexpr attributes part_options(const attributes& o, const shape&) { return o; }
+  static constexpr attributes direction_options(const attributes& o, int, int, unsigned) {
+    return o;
+  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
+};
+
+/// Converts the element type. Floating point to an integer: cut towards zero, then the nearest that
+/// there is (0 for NaN). An integer to another keeps its low bits, as in C++.
+constexpr var cast(operand x, dtype to) {
+  const var v = x.in(*x.owner());
+  if (is_complex(v.element()) && !is_complex(to)) {
+    v.b->fail(text() << x.at() << ": cast: " << v.b->describe(v.id) << " is " << v.type()
+                     << ", which " << to << " cannot hold; take real(), imag() or abs() of it");
+    return v;
+  }
+  return v.element() == to ? v : emit<cast_op>(cast_op::options{std::int32_t(to)}, x.at(), v);
+}
+
+// ---- rules
+
+constexpr var cast_op::transpose(node_ref n, int, var dy) {
+  const dtype from = n.operand(0).element();
+  if (is_complex(from)) return cast(dy, from);
+  return is_floating(from) ? cast(real(dy), from) : zero_partial;
+}
+
+// ---- computation at run time
+
+inline void cast_op::compute(const attributes&, span<const tensor_ref> in,
+                             span<const tensor_ref> out) {
+  with_any_number(in[0].type.element, [&]<class N>() {
+    for (std::int64_t i = 0; i < out[0].type.size(); ++i)
+      write_number(out[0], i, read_number<N>(in[0], i));
+  });
+}
+
+}  // namespace cella

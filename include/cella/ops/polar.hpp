@@ -1,0 +1,76 @@
+// Absolute value and angle of complex numbers. Included by functions.hpp, whose abs takes them.
+#pragma once
+
+#include <cella/ops/functions.hpp>
+
+namespace cella {
+
+namespace detail {
+/// direction * dy / r, and zero where r is.
+constexpr var along_direction(var direction, var dy, var r) {
+  const var share = select(r > 0, dy / r, zeros_like(dy));
+  return direction * cast(share, direction.element());
+}
+
+/// What absolute value and angle have in common.
+template <class Op>
+struct polar_part : opaque<Op>, takes_complex {
+  static constexpr attributes batch_options(node_ref, int, unsigned) { return {}; }
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
+    return {part_of(in[0].element), in[0].shape};
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
+    return pointwise_space(in[0].shape, in.size());
+  }
+};
+}  // namespace detail
+
+/// |z|. The gradient is dy z / |z|, and 0 at 0.
+struct magnitude_op : detail::polar_part<magnitude_op> {
+  static constexpr std::string_view name = "magnitude";
+  static constexpr std::string_view numpy = "np.abs";
+  static constexpr std::string_view torch = "torch.abs";
+  static constexpr std::string_view formula = "y = sqrt(re^2 + im^2) of a complex x";
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
+    dx[0] = detail::along_direction(n.operand(0), dy[0], n.output());
+  }
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
+    detail::from_complex(in[0], out[0], [](auto z) { return std::abs(z); });
+  }
+};
+
+/// The angle of z in (-pi, pi]. The gradient is dy i z / |z|^2, and 0 at 0.
+struct angle_op : detail::polar_part<angle_op> {
+  static constexpr std::string_view name = "angle";
+  static constexpr std::string_view numpy = "np.angle";
+  static constexpr std::string_view torch = "torch.angle";
+  static constexpr std::string_view formula = "y = the angle of the point (re, im) of a complex x";
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
+    const var z = n.operand(0);
+    const var x = real(z), y = imag(z);
+    dx[0] = detail::along_direction(complex(-y, x), dy[0], square(x) + square(y));
+  }
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
+    detail::from_complex(in[0], out[0], [](auto z) { return std::arg(z); });
+  }
+};
+
+/// The angle of complex numbers in (-pi, pi].
+constexpr var angle(operand x) {
+  const var v = x.in(*x.owner());
+  if (is_complex(v.element())) return emit<angle_op>({}, x.at(), v);
+  v.b->fail(text() << x.at() << ": angle: " << v.b->describe(v.id) << " is " << v.type()
+                   << "; only complex numbers have an angle");
+  return v;
+}
+/// r e^(i angle), of two tensors of f32 or f64.
+constexpr var polar(operand r, operand angle) {
+  builder& b = owner_of(r, angle);
+  const var x = r.in(b);
+  const var y = angle.in(b);
+  return complex({x * cos(y), angle.at()}, {x * sin(y), angle.at()});
+}
+
+constexpr var detail::magnitude(operand x, var v) { return emit<magnitude_op>({}, x.at(), v); }
+
+}  // namespace cella
