@@ -117,8 +117,7 @@ TEST_CASE("64-bit integers are exact beyond the reach of double") {
   eager_session s;
   const var x = s(i64({1}, {9007199254740992.0}));  // 2^53
   const var y = x + 1;
-  CHECK(*reinterpret_cast<const std::int64_t*>(s.memory(y.id).data) ==
-        9007199254740993);
+  CHECK(*reinterpret_cast<const std::int64_t*>(s.memory(y.id).data) == 9007199254740993);
   CHECK((y > x).item() == 1);
   CHECK(equal(y, x).item() == 0);
   CHECK((y - x).item() == 1);

@@ -117,7 +117,6 @@ struct transpose_op : linear<transpose_op>, rearranges {
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
-
 // ---- public functions
 
 namespace detail {

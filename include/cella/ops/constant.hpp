@@ -225,8 +225,8 @@ constexpr var constant_of_words(operand x, const tensor_type& t, dtype from, std
 template <detail::array_of_values V>
 constexpr var constant(operand x, const V& values, dtype element = detail::element_of_values<V>) {
   constexpr shape s = detail::nested_array<V>::shape;
-  return detail::constant_of_words(x, {element, s}, detail::element_of_values<V>, std::size_t(s.size()),
-                                   detail::words_of_array(values, element));
+  return detail::constant_of_words(x, {element, s}, detail::element_of_values<V>,
+                                   std::size_t(s.size()), detail::words_of_array(values, element));
 }
 /// The same in row-major order of a shape that is given: of arrays, a std::vector or a std::span.
 template <detail::array_of_values V>
