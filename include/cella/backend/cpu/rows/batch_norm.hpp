@@ -165,22 +165,26 @@ template <class T>
   return count == lanes<T> ? load_unaligned(p) : load_first(p, count);
 }
 
-/// About the mean of each channel: that of four numbers of it, or of four vectors. A single number
-/// may be so far off that the square of its distance swallows the variance.
+/// About the mean of each channel: the median of three numbers of it, or of three vectors. One
+/// number may be so far off that the square of its distance swallows the variance; and so may
+/// those at the border of an image.
 template <class T, bool Blocked>
 [[gnu::always_inline]] inline vec<T> origin(const norm_extents& e, const T* x, int block) {
+  constexpr int L = lanes<T>;
   const std::int64_t plane = norm_plane<T, Blocked>(e);
-  const bool one_image = plane >= 4 * lanes<T>;
+  const bool one_image = plane >= 4 * L;
   const T* const p = x + block * plane;
-  const auto mean = [&](auto value) {
-    return ((value(0) + value(1)) + (value(2) + value(3))) * vec<T>(T(0.25));
-  };
   const auto place = [&](int k) {
-    return one_image ? p + k * lanes<T> : p + std::min(k, e.samples - 1) * e.blocks * plane;
+    if (one_image) return p + std::int64_t{e.pixels} * (k + 1) / 4 * (Blocked ? L : 1);
+    return p + std::int64_t{e.samples} * k / 3 * e.blocks * plane;
   };
-  if (Blocked || !one_image)
-    return mean([&](int k) { return channel_value<T, Blocked>(place(k), 0); });
-  return vec<T>(sum(mean([&](int k) { return load_unaligned(place(k)); })) * (T(1) / lanes<T>));
+  const bool whole = Blocked || one_image;
+  const auto some_of_it = [&](int k) {
+    return whole ? load_unaligned(place(k)) : vec<T>(*place(k));
+  };
+  const vec<T> a = some_of_it(0), b = some_of_it(1), c = some_of_it(2);
+  const vec<T> median = maximum(minimum(a, b), minimum(maximum(a, b), c));
+  return Blocked || !one_image ? median : vec<T>(sum(median) * (T(1) / T(L)));
 }
 
 }  // namespace detail
