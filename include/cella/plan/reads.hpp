@@ -56,10 +56,11 @@ class step_reads {
       }
     }
   }
-  /// Rows that are one unit of work, so that each unit has enough to do, and sums over rows have
-  /// few terms.
+  /// Rows that are one unit of work, so that each unit has enough to do. Sums over the rows of a
+  /// unit are taken one after the other, so that there are few of them.
   static constexpr std::int64_t rows_of_unit(std::int64_t rows, std::int64_t width) {
-    return std::max<std::int64_t>({1, 8192 / width, (rows + 63) / 64});
+    constexpr std::int64_t most = 64;
+    return std::min(most, std::max<std::int64_t>({1, 8192 / width, (rows + 63) / 64}));
   }
   /// How a row-wise group reads `n`, which is (repeated from) `from`.
   constexpr access row_access(const plan_step& t, node_id n, node_id from) const {

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <cella/backend/cpu/loops/loops.hpp>
+#include <cella/backend/cpu/loops/sums.hpp>
 #include <cella/graph/random.hpp>
 #include <cmath>
 #include <vector>

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <cella/backend/cpu/loops/elementwise.hpp>
 #include <cella/backend/cpu/loops/short_rows.hpp>
+#include <cella/backend/cpu/loops/sums.hpp>
 #include <cella/graph/random.hpp>
 #include <cmath>
 #include <vector>

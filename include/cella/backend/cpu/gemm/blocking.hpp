@@ -5,6 +5,7 @@
 #include <cella/backend/cpu/gemm/tile.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstdint>
+#include <type_traits>
 
 namespace cella::cpu::detail {
 
@@ -79,7 +80,7 @@ struct blocking {
   /// Strips of B that are packed together.
   static constexpr int group = 4;
 
-  // What the scratch holds, in elements: A, B, partial sums.
+  // What the scratch holds, in elements: A, B, partial sums, and sums of these.
   constexpr std::int64_t copied_a() const { return copy_a ? block_tiles * panel_of_a() : 0; }
   constexpr std::int64_t packed_b() const {
     const int held = keep_b() ? block_strips : std::min(group, block_strips);
@@ -88,7 +89,15 @@ struct blocking {
   constexpr std::int64_t partial_sums() const {
     return passes > 1 ? std::int64_t{band_tiles} * tile_rows * block_strips * tile_columns : 0;
   }
-  constexpr std::int64_t scratch() const { return copied_a() + packed_b() + partial_sums(); }
+  /// The sums of so many passes are added in their own precision, sums of those in double.
+  static constexpr int passes_of_block = 16;
+  constexpr bool widens() const { return std::is_same_v<T, float> && passes > passes_of_block; }
+  constexpr std::int64_t wide_sums() const {
+    return widens() ? partial_sums() * std::int64_t{sizeof(double) / sizeof(T)} : 0;
+  }
+  constexpr std::int64_t scratch() const {
+    return copied_a() + packed_b() + partial_sums() + wide_sums();
+  }
 };
 
 }  // namespace cella::cpu::detail

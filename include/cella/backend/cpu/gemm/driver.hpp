@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/gemm/blocking.hpp>
+#include <cella/backend/cpu/gemm/wide_tile.hpp>
 #include <cella/backend/cpu/loops/sink.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstddef>
@@ -83,6 +84,7 @@ class tile_loops {
         panels_of_a_(scratch),
         packed_b_(panels_of_a_ + plan.copied_a()),
         partial_(packed_b_ + plan.packed_b()),
+        wide_(reinterpret_cast<double*>(partial_ + plan.partial_sums())),
         asks_for_c_(std::int64_t{plan.rows} * plan.columns * std::int64_t{sizeof(T)} >= far) {}
 
   /// The tiles `rows` x `strips`.
@@ -257,8 +259,11 @@ class tile_loops {
     for (int t = s.of.tiles.first; t < s.of.tiles.last; ++t) {
       const int i = plan_.first_row(t), height = plan_.first_row(t + 1) - i;
       task.a = a + offset_of_a(s.of, t, i, task.a_row);
-      const tile_output<T> output = source_.output(i, s.index * tile_columns);
-      task.accumulate = s.of.pass > 0 || output.add;
+      const bool widens = plan_.widens();
+      const tile_output<T> output =
+          widens ? tile_output<T>{} : source_.output(i, s.index * tile_columns);
+      const int pass_of_block = widens ? s.of.pass % plan_.passes_of_block : s.of.pass;
+      task.accumulate = pass_of_block > 0 || output.add;
       if (output.c) {
         task.c = output.c;
         task.c_row = output.row;
@@ -278,6 +283,12 @@ class tile_loops {
           rows.steps = source_.list_rows(i, height, s.index, listed_.data(), most_rows);
       }
       multiply(height, vectors, task, rows);
+      if constexpr (std::is_same_v<T, float>) {
+        const bool last = s.of.pass + 1 == plan_.passes;
+        if (widens && (last || pass_of_block + 1 == plan_.passes_of_block))
+          add_to_wide(task.c, wide_ + (task.c - partial_), partial_row, height, vectors,
+                      s.of.pass < plan_.passes_of_block, last);
+      }
       if (hands_over) source_.finish(task.c, task.c_row, i, height, s.index);
     }
   }
@@ -304,6 +315,7 @@ class tile_loops {
   T* const panels_of_a_;
   T* const packed_b_;
   T* const partial_;
+  double* const wide_;  // what several blocks of passes come to
   const bool asks_for_c_;
   work_range strips_{}, band_{};
   side_prefetch next_a_, next_b_;  // a block and a strip

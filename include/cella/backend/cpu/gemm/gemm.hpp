@@ -254,6 +254,8 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, bool exchan
   task.b_row = p.b.row;
   // What the epilogue touches is asked for, unless it is so little that it is near anyhow.
   const bool far = std::int64_t{p.rows} * p.columns * std::int64_t{sizeof(T)} > (16 << 10);
+  const bool deep = std::is_same_v<T, float> && p.depth > deepest_piece;
+  if (deep) std::fill(std::begin(tile), std::end(tile), T(0));
   int strip = units.first / plan.row_tiles, t = units.first % plan.row_tiles;
   for (int left = units.size(); left > 0; ++strip, t = 0) {
     const int column = strip * tile_columns, width = plan.width(strip);
@@ -266,7 +268,8 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, bool exchan
       const int row = exchanged ? column : i, first = exchanged ? i : column;
       const int rows_of_c = exchanged ? width : height;
       const std::int64_t at = offset + row * p.c_row + first;
-      const tile_output<T> output = exchanged ? tile_output<T>{} : output_of(sink, at, p.c_row);
+      const tile_output<T> output =
+          exchanged || deep ? tile_output<T>{} : output_of(sink, at, p.c_row);
       task.a = p.a.data + i * p.a.row;
       task.c = output.c ? output.c : tile;
       task.c_row = output.c ? output.row : tile_columns;
@@ -274,10 +277,16 @@ void multiply_in_place(const product<T>& p, const blocking<T>& plan, bool exchan
       side_rows rows{listed.data(), 0};
       if (!output.c && far)
         rows.steps = sink.list_rows(rows_of_c, at, p.c_row, listed.data(), int(listed.size()));
-      if (plan.a_along_rows)
-        multiply_ahead(height, vectors, task, rows);
+      const auto multiply_piece = [&] {
+        if (plan.a_along_rows)
+          multiply_ahead(height, vectors, task, rows);
+        else
+          multiply_beside<tile_form::strided>(height, vectors, task, nothing, rows);
+      };
+      if (deep)
+        multiply_in_pieces(height, vectors, task, multiply_piece);
       else
-        multiply_beside<tile_form::strided>(height, vectors, task, nothing, rows);
+        multiply_piece();
       if (exchanged) {
         pack_panel(height, width, tile, tile_columns, 1, turned, panel_rows);
         sink.hand_over(turned, panel_rows, width, height, at, p.c_row, row, first);

@@ -3,15 +3,21 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/backend/cpu/simd/long_sum.hpp>
 #include <cella/backend/cpu/simd/storage.hpp>
 #include <cstdint>
 
 namespace cella::cpu {
 
-/// y[i] = sum_k w[i * w_row + k] x[k] for `count` (at most lanes<T>) rows, `depth` long.
+namespace detail {
+
+/// Vectors that are added one after the other.
+inline constexpr int longest_chain = 64;
+
+/// dot_rows() of one chain.
 template <class T, class S>
-[[gnu::noinline]] vec<T> dot_rows(const S* w, std::int64_t w_row, const T* x, int count,
-                                  int depth) {
+[[gnu::noinline]] vec<T> dot_chain(const S* w, std::int64_t w_row, const T* x, int count,
+                                   int depth) {
   constexpr int L = lanes<T>, group = L < 8 ? L : 8;
   const int whole = depth / L * L;
   vec<T> rows[L];
@@ -54,11 +60,11 @@ template <class T, class S>
   return sums<T>(rows);
 }
 
-/// y[i] = sum_k w[i + k * w_column] x[k * x_stride] for `count` elements, at most
-/// `Vectors` * lanes<T>; y has room for whole vectors.
+/// sum_columns() of one chain, added to y if it is not the `first`.
 template <class T, int Vectors, class S>
-[[gnu::noinline]] void sum_columns(const S* w, std::int64_t w_column, const S* x,
-                                   std::int64_t x_stride, int count, int depth, T* y) {
+[[gnu::noinline]] void sum_columns_piece(const S* w, std::int64_t w_column, const S* x,
+                                         std::int64_t x_stride, int count, int depth, bool first,
+                                         T* y) {
   constexpr int L = lanes<T>;
   const int last = count - (Vectors - 1) * L;
   vec<T> sum[Vectors];
@@ -75,7 +81,50 @@ template <class T, int Vectors, class S>
         multiply_add(load_stored<T>(p + (Vectors - 1) * L, last), factor, sum[Vectors - 1]);
   }
 #pragma GCC unroll 8
-  for (int j = 0; j < Vectors; ++j) store_unaligned(y + j * L, sum[j]);
+  for (int j = 0; j < Vectors; ++j)
+    store_unaligned(y + j * L, first ? sum[j] : load_unaligned(y + j * L) + sum[j]);
+}
+
+}  // namespace detail
+
+/// y[i] = sum_k w[i * w_row + k] x[k] for `count` (at most lanes<T>) rows, `depth` long.
+template <class T, class S>
+vec<T> dot_rows(const S* w, std::int64_t w_row, const T* x, int count, int depth) {
+  constexpr int piece = detail::longest_chain * lanes<T>;
+  if (depth <= piece) return detail::dot_chain<T>(w, w_row, x, count, depth);
+  wide_sum<T> total(vec<T>(T(0)));
+  for (int k = 0; k < depth; k += std::min(piece, depth - k))
+    total = total + detail::dot_chain<T>(w + k, w_row, x + k, count, std::min(piece, depth - k));
+  return total.by_lanes();
+}
+
+/// y[i] = sum_k w[i + k * w_column] x[k * x_stride] for `count` elements, at most
+/// `Vectors` * lanes<T>; y has room for whole vectors.
+template <class T, int Vectors, class S>
+void sum_columns(const S* w, std::int64_t w_column, const S* x, std::int64_t x_stride, int count,
+                 int depth, T* y) {
+  constexpr int L = lanes<T>;
+  // So many chains are added in their own precision, sums of those in double.
+  constexpr int chains = 16;
+  const auto add_chain = [&](int k, bool first) {
+    const int chain = std::min(detail::longest_chain, depth - k);
+    detail::sum_columns_piece<T, Vectors>(w + k * w_column, w_column, x + k * x_stride, x_stride,
+                                          count, chain, first, y);
+    return k + chain;
+  };
+  if (depth <= chains * detail::longest_chain) {
+    int k = 0;
+    do k = add_chain(k, k == 0);
+    while (k < depth);
+    return;
+  }
+  wide_sum<T> total[Vectors];
+  for (int j = 0; j < Vectors; ++j) total[j] = wide_sum<T>(vec<T>(T(0)));
+  for (int k = 0; k < depth;) {
+    for (int chain = 0; chain < chains && k < depth; ++chain) k = add_chain(k, chain == 0);
+    for (int j = 0; j < Vectors; ++j) total[j] = total[j] + load_unaligned(y + j * L);
+  }
+  for (int j = 0; j < Vectors; ++j) store_unaligned(y + j * L, total[j].by_lanes());
 }
 
 }  // namespace cella::cpu

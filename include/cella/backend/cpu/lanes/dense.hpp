@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cella/backend/cpu/lanes/layout.hpp>
+#include <cella/backend/cpu/loops/folds.hpp>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -268,17 +269,14 @@ template <class T, class Sink>
     const int first = unit * L, n = std::min(L, channels - first);
     alignas(vec<T>) T total[L]{};
     for (int c = 0; c < n; ++c) {
-      vec<T> even(T{0}), odd(T{0});
+      long_sum<T> all;
       for (int block = 0; block < blocks; ++block) {
-        const T* at = x + (std::int64_t{block} * channels + first + c) * pixels * L;
-        std::int64_t i = 0;
-        for (; i + 2 <= pixels; i += 2, at += 2 * L) {
-          even = even + load(at);
-          odd = odd + load(at + L);
-        }
-        if (i < pixels) even = even + load(at);
+        const T* const at = x + (std::int64_t{block} * channels + first + c) * pixels * L;
+        all.add(fold_terms<adding, T>(
+            pixels, 1, [&](std::int64_t i) { return load(at + i * L); },
+            [&](vec<T> run) { all.add(run); }));
       }
-      total[c] = sum(even + odd);
+      total[c] = all.over_lanes();
     }
     sink(load(total), std::int64_t{first}, n);
   }

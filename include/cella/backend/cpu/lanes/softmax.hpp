@@ -5,6 +5,7 @@
 #include <bit>
 #include <cella/backend/cpu/lanes/layout.hpp>
 #include <cella/backend/cpu/simd/exponentials.hpp>
+#include <cella/backend/cpu/simd/long_sum.hpp>
 #include <cstdint>
 
 namespace cella::cpu {
@@ -47,16 +48,18 @@ template <class T>
       hit = (hit & ~better) | (better & right);
       labelled |= right;
     }
-    vec<T> sum_of_exp(T{0}), at_label(T{0});
+    vec<T> at_label(T{0});
+    vector_sum<T> total;
     T* to = dz ? dz + std::int64_t{block} * classes * L : nullptr;
     for (int c = 0; c < classes; ++c) {
       // Dead lanes may hold NaN: they count as zeros.
       const vec<T> shifted = keep(first_bits(n), load(at + std::int64_t{c} * L) - largest);
       const vec<T> power = exponential<T>(shifted);
-      sum_of_exp = sum_of_exp + power;
+      total.add(power);
       at_label = at_label + keep(equal_first<T>(label, n, c), shifted);
       if (to) store(to + std::int64_t{c} * L, power);
     }
+    const vec<T> sum_of_exp = total.by_lanes();
     if (to) {
       const vec<T> share = vec<T>(scale) / sum_of_exp;
       for (int c = 0; c < classes; ++c) {

@@ -2,7 +2,12 @@
 // nest is a constant here, so that extents and strides are numbers in the instructions.
 #pragma once
 
-#include <cella/backend/cpu/loops/loops.hpp>
+#include <algorithm>
+#include <array>
+#include <cella/backend/cpu/loops/folds.hpp>
+#include <cella/backend/cpu/loops/loop_nest.hpp>
+#include <cella/backend/host/work_range.hpp>
+#include <cstdint>
 #include <utility>
 
 namespace cella::cpu {
@@ -19,6 +24,15 @@ constexpr int loop_of_units(const loop_nest<Reads>& n) {
     if (!n.folds(d)) return d;
   }
   return -1;
+}
+/// Rows that are folded into one.
+template <int Reads>
+constexpr std::int64_t folded_turns(const loop_nest<Reads>& n) {
+  std::int64_t turns = 1;
+  for (int d = 0; d < n.loops; ++d) {
+    if (n.folds(d)) turns *= n.size[std::size_t(d)];
+  }
+  return turns;
 }
 
 }  // namespace detail
@@ -150,23 +164,42 @@ template <class T, const auto& Nest, class Line, class Fold, class Sink>
   constexpr auto reads = int(Nest.stride.size());
   static constexpr auto strides = detail::joined_strides(Nest, detail::stride_table<1>{});
   const addresses<T, reads, 1> a = operands;
+  constexpr auto vectors = std::size_t((Nest.inner() + lanes<T> - 1) / lanes<T>);
+  using vectors_of_row = std::array<vec<T>, vectors>;
+  using totals_of_row = std::array<typename Fold::template total<T>, vectors>;
+  // Runs are counted only where there is more than one.
+  constexpr bool one_run = detail::folded_turns(Nest) <= 2 * sum_run;
   const auto row = [&](const auto& kept) __attribute__((always_inline)) {
-    std::array<vec<T>, std::size_t((Nest.inner() + lanes<T> - 1) / lanes<T>)> total;
-    total.fill(vec<T>(Fold::template start<T>));
+    vectors_of_row run;
+    [[maybe_unused]] totals_of_row total;
+    [[maybe_unused]] int rows = 0;
+    run.fill(vec<T>(Fold::template start<T>));
+    const auto end_run = [&]() __attribute__((always_inline)) {
+      for (std::size_t v = 0; v < vectors; ++v) total[v].add(run[v]);
+      run.fill(vec<T>(Fold::template start<T>));
+      rows = 0;
+    };
     std::array<std::int64_t, std::size_t(reads)> from;
     std::copy_n(kept.begin(), reads, from.begin());
     const auto add = [&](const auto& at) __attribute__((always_inline)) {
       const auto one = [&]<int First, int Valid>() __attribute__((always_inline)) {
         const loop_cursor<T, reads, 1, false, Valid == lanes<T>> cursor{
             a, at, detail::steps_of<Nest>, First, Valid};
-        auto& sum = total[std::size_t(First / lanes<T>)];
+        auto& sum = run[std::size_t(First / lanes<T>)];
         sum = Fold::template fold<T>(sum, Line::evaluate(cursor)[0]);
       };
       detail::for_each_vector<T, int(Nest.inner())>(one);
+      if constexpr (!one_run) {
+        if (++rows == sum_run) end_run();
+      }
     };
     detail::for_each_row<Nest, Nest.stride, true, 0>(from, add);
+    if constexpr (!one_run) {
+      end_run();
+      for (std::size_t v = 0; v < vectors; ++v) run[v] = total[v].by_lanes();
+    }
     const auto finish = [&]<int First, int Valid>() __attribute__((always_inline)) {
-      sink(total[std::size_t(First / lanes<T>)], kept.back() + First, Valid);
+      sink(run[std::size_t(First / lanes<T>)], kept.back() + First, Valid);
     };
     detail::for_each_vector<T, int(Nest.inner())>(finish);
   };

@@ -190,9 +190,9 @@ struct lanes_cross_entropy_record : record_in<step_kind::cross_entropy, layout::
     lanes_softmax_cross_entropy({0, lanes_softmax_units<T>(e)}, e, S::in(m, 0),
                                 S::template in<const std::int32_t>(m, 1), scale, gradient,
                                 losses.data());
-    T total{};
-    for (T loss : losses) total += loss;
-    *S::out(m, 0) = total;
+    double total = 0;
+    for (T loss : losses) total += double{loss};
+    *S::out(m, 0) = static_cast<T>(total);
   }
 };
 

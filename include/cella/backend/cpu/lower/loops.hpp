@@ -1,7 +1,9 @@
 // Loops over elements: fused groups, sums, sweeps over rows.
 #pragma once
 
+#include <cella/backend/cpu/loops/elementwise.hpp>
 #include <cella/backend/cpu/loops/short_rows.hpp>
+#include <cella/backend/cpu/loops/sums.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
 #include <cella/backend/cpu/rows/row_loops.hpp>
 #include <cella/ops/reduction.hpp>
@@ -51,10 +53,13 @@ struct reduce_record : record_for<step_kind::reduce> {
     constexpr int lanes_used = e.samples % S::L ? e.samples % S::L : S::L;
     constexpr lanes_of_sum how{S::in_lanes && e.across_lanes,
                                S::in_lanes ? lane_blocks<T>(e.samples) : 1, first_bits(lanes_used)};
+    constexpr bool few = sums_few<T, S::whole_vectors>(loops);
     if constexpr (S::in_blocks) {
-      sum_loops<T, s.read_count, true, term>(units, loops, a, lanes_of_sum{}, S::lanes_epilogue(m));
+      sum_loops<T, s.read_count, true, term, adding, few>(units, loops, a, lanes_of_sum{},
+                                                          S::lanes_epilogue(m));
     } else if constexpr (S::in_lanes && !e.across_lanes) {
-      sum_loops<T, s.read_count, true, term>(units, loops, a, how, S::lanes_epilogue(m));
+      sum_loops<T, s.read_count, true, term, adding, few>(units, loops, a, how,
+                                                          S::lanes_epilogue(m));
     } else {
       using fold =
           std::conditional_t<is<max_op>(S::anchor()), extreme<true>,
@@ -62,8 +67,8 @@ struct reduce_record : record_for<step_kind::reduce> {
       if constexpr (loops_over_short_rows<S>)
         sum_short_rows<T, loops, term, fold>(units, a, S::plain_epilogue(m));
       else
-        sum_loops<T, s.read_count, S::in_lanes, term, fold>(units, loops, a, how,
-                                                            S::plain_epilogue(m));
+        sum_loops<T, s.read_count, S::in_lanes, term, fold, few>(units, loops, a, how,
+                                                                 S::plain_epilogue(m));
     }
   }
 };
@@ -80,10 +85,11 @@ struct rows_record : record_for<step_kind::rows> {
     using P = typename S::program;
     constexpr const plan_step& s = S::s;
     [&]<std::size_t... K, std::size_t... O>(std::index_sequence<K...>, std::index_sequence<O...>) {
-      row_loops(units, extents(step), S::addresses_in(m),
-                row_numbers<row_number_of<line_of_row_number<P, S::index, s.stats[K]>,
-                                          is<sum_op>(S::g.nodes[std::size_t(s.stats[K])])>...>{},
-                row_outputs<line_of_outputs<P, S::index>, written_as(s, O)...>{});
+      row_loops<few_in_row<typename S::T>(extents(step))>(
+          units, extents(step), S::addresses_in(m),
+          row_numbers<row_number_of<line_of_row_number<P, S::index, s.stats[K]>,
+                                    is<sum_op>(S::g.nodes[std::size_t(s.stats[K])])>...>{},
+          row_outputs<line_of_outputs<P, S::index>, written_as(s, O)...>{});
     }
     (std::make_index_sequence<std::size_t(s.stat_count)>{},
      std::make_index_sequence<std::size_t(s.output_count)>{});

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cella/backend/cpu/lanes/layout.hpp>
-#include <cella/backend/cpu/loops/expression.hpp>
-#include <cella/backend/cpu/loops/loops.hpp>
+#include <cella/backend/cpu/loops/epilogue.hpp>
+#include <cella/backend/cpu/loops/lift.hpp>
+#include <cella/backend/cpu/loops/loop_nest.hpp>
 #include <cella/backend/cpu/memory/run_context.hpp>
 
 namespace cella::cpu {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/plan/sample_slices.hpp>
-#include <cella/backend/cpu/simd/simd.hpp>
+#include <cella/backend/cpu/simd/long_sum.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cmath>
 #include <cstdint>
@@ -51,8 +51,7 @@ vec<T> reciprocal_root(vec<T> x) {
   return vec<T>(T{1}) / xsimd::sqrt(x);
 }
 
-/// Calls f(offset of a vector, elements in it) for a plane's vectors, four at a time as
-/// f(offset, accumulator): what is summed is summed in four chains.
+/// Calls f(offset of a vector, elements in it) for a plane's vectors.
 template <class T, bool Blocked, class F>
 [[gnu::always_inline]] inline void for_each_vector(int pixels, F f) {
   constexpr int L = lanes<T>;
@@ -60,10 +59,10 @@ template <class T, bool Blocked, class F>
   std::int64_t i = 0;
   for (; i + 4 * L <= elements; i += 4 * L) {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) f(i + k * L, std::size_t(k), L);
+    for (int k = 0; k < 4; ++k) f(i + k * L, L);
   }
-  for (; i + L <= elements; i += L) f(i, std::size_t(0), L);
-  if (!Blocked && i < elements) f(i, std::size_t(0), int(elements - i));
+  for (; i + L <= elements; i += L) f(i, L);
+  if (!Blocked && i < elements) f(i, int(elements - i));
 }
 
 /// Elements from plane to plane of one block.
@@ -72,15 +71,6 @@ constexpr std::int64_t norm_plane(const norm_extents& e) {
   return std::int64_t{e.pixels} * (Blocked ? lanes<T> : 1);
 }
 
-/// Sums over a channel that were kept in four chains; in all lanes if the image is plain.
-template <class T, bool Blocked>
-vec<T> joined(const std::array<vec<T>, 4>& a) {
-  const vec<T> total = (a[0] + a[1]) + (a[2] + a[3]);
-  if constexpr (Blocked)
-    return total;
-  else
-    return vec<T>(sum(total));
-}
 template <class T, bool Blocked>
 void store_channel(T* p, int block, vec<T> value) {
   if constexpr (Blocked)
@@ -89,32 +79,62 @@ void store_channel(T* p, int block, vec<T> value) {
     store_first(p + block, 1, value);
 }
 
+/// A channel's sum; in all lanes if the image is plain.
+template <class T, bool Blocked>
+[[gnu::always_inline]] inline vec<T> of_channel(const long_sum<T>& s) {
+  if constexpr (Blocked)
+    return s.by_lanes();
+  else
+    return vec<T>(s.over_lanes());
+}
 /// Sums u and v over some samples and all pixels: `term(offset, count)` yields both at a vector.
 template <class T, bool Blocked, class Term>
 [[gnu::always_inline]] inline std::array<vec<T>, 2> channel_sums(const norm_extents& e,
                                                                  work_range samples, int block,
                                                                  Term term) {
-  std::array<vec<T>, 4> u, v, row_u, row_v;
-  u.fill(vec<T>(T{0}));
-  v.fill(vec<T>(T{0}));
+  constexpr int L = lanes<T>;
+  // A run is four chains of at most 16 vectors: of a part of an image, or of several small ones.
+  constexpr std::int64_t longest = 16;
   const std::int64_t plane = norm_plane<T, Blocked>(e);
+  const std::int64_t chain_of_image = plane / (4 * L) + plane / L % 4 + 1;
+  const std::int64_t images_of_run = std::max<std::int64_t>(1, longest / chain_of_image);
+  const vec<T> zero(T{0});
+  std::array<vec<T>, 4> run_u{zero, zero, zero, zero}, run_v = run_u;
+  long_sum<T> u, v;
+  const auto end_run = [&]() __attribute__((always_inline)) {
+    u.add((run_u[0] + run_u[1]) + (run_u[2] + run_u[3]));
+    v.add((run_v[0] + run_v[1]) + (run_v[2] + run_v[3]));
+    run_u.fill(zero);
+    run_v.fill(zero);
+  };
+  std::int64_t images = 0;
   for (int n = samples.first; n < samples.last; ++n) {
     const std::int64_t start = (std::int64_t{n} * e.blocks + block) * plane;
-    // Each image by itself first, which keeps the rounding error small.
-    row_u.fill(vec<T>(T{0}));
-    row_v.fill(vec<T>(T{0}));
-    for_each_vector<T, Blocked>(
-        e.pixels, [&](std::int64_t i, std::size_t k, int count) __attribute__((always_inline)) {
-          const auto [a, b] = term(start + i, count);
-          row_u[k] = row_u[k] + a;
-          row_v[k] = row_v[k] + b;
-        });
-    for (std::size_t k = 0; k < 4; ++k) {
-      u[k] = u[k] + row_u[k];
-      v[k] = v[k] + row_v[k];
+    std::int64_t i = 0;
+    const auto add = [&](std::size_t k, int count) __attribute__((always_inline)) {
+      const auto [a, b] = term(start + i, count);
+      run_u[k] = run_u[k] + a;
+      run_v[k] = run_v[k] + b;
+      i += count;
+    };
+    for (;;) {
+      const std::int64_t end = std::min(plane, i + longest * 4 * L);
+      while (i + 4 * L <= end) {
+#pragma GCC unroll 4
+        for (std::size_t k = 0; k < 4; ++k) add(k, L);
+      }
+      if (plane - i < 4 * L) break;
+      end_run();
     }
+#pragma GCC unroll 1
+    while (i + L <= plane) add(0, L);
+    if (!Blocked && i < plane) add(1, int(plane - i));
+    if (++images < images_of_run) continue;
+    end_run();
+    images = 0;
   }
-  return {joined<T, Blocked>(u), joined<T, Blocked>(v)};
+  end_run();
+  return {of_channel<T, Blocked>(u), of_channel<T, Blocked>(v)};
 }
 
 /// The sums of units [first, last) of slices times blocks: `term(block)` yields the term above.
@@ -131,12 +151,13 @@ template <class T, bool Blocked, class Term>
 /// A block's sums over all slices.
 template <class T, bool Blocked>
 std::array<vec<T>, 2> added(const norm_extents& e, const norm_sums<T>& sums, int block) {
-  vec<T> u = channel_value<T, Blocked>(sums.u, block), v = channel_value<T, Blocked>(sums.v, block);
-  for (int k = 1; k < e.slices(); ++k) {
-    u = u + channel_value<T, Blocked>(sums.u + k * sums.slice, block);
-    v = v + channel_value<T, Blocked>(sums.v + k * sums.slice, block);
-  }
-  return {u, v};
+  const auto total = [&](const T* p) {
+    wide_sum<T> all(channel_value<T, Blocked>(p, block));
+    for (int k = 1; k < e.slices(); ++k)
+      all = all + channel_value<T, Blocked>(p + k * sums.slice, block);
+    return all.by_lanes();
+  };
+  return {total(sums.u), total(sums.v)};
 }
 
 template <class T>
@@ -144,16 +165,37 @@ template <class T>
   return count == lanes<T> ? load_unaligned(p) : load_first(p, count);
 }
 
+/// About the mean of each channel: the median of three numbers of it, or of three vectors. One
+/// number may be so far off that the square of its distance swallows the variance; and so may
+/// those at the border of an image.
+template <class T, bool Blocked>
+[[gnu::always_inline]] inline vec<T> origin(const norm_extents& e, const T* x, int block) {
+  constexpr int L = lanes<T>;
+  const std::int64_t plane = norm_plane<T, Blocked>(e);
+  const bool one_image = plane >= 4 * L;
+  const T* const p = x + block * plane;
+  const auto place = [&](int k) {
+    if (one_image) return p + std::int64_t{e.pixels} * (k + 1) / 4 * (Blocked ? L : 1);
+    return p + std::int64_t{e.samples} * k / 3 * e.blocks * plane;
+  };
+  const bool whole = Blocked || one_image;
+  const auto some_of_it = [&](int k) {
+    return whole ? load_unaligned(place(k)) : vec<T>(*place(k));
+  };
+  const vec<T> a = some_of_it(0), b = some_of_it(1), c = some_of_it(2);
+  const vec<T> median = maximum(minimum(a, b), minimum(maximum(a, b), c));
+  return Blocked || !one_image ? median : vec<T>(sum(median) * (T(1) / T(L)));
+}
+
 }  // namespace detail
 
-/// What mean and variance are computed from, in one pass: sums of differences from the channel's
-/// first pixel, which keeps them small, and of their squares. Units: e.sum_units().
+/// What mean and variance are computed from, in one pass: sums of differences from about the
+/// channel's mean, which keeps them small, and of their squares. Units: e.sum_units().
 template <class T, bool Blocked>
 [[gnu::noinline]] void sum_moments(work_range units, const norm_extents& e, const T* x,
                                    const norm_sums<T>& sums) {
   detail::sum_slices<T, Blocked>(units, e, sums, [&](int b) {
-    const vec<T> origin =
-        detail::channel_value<T, Blocked>(x + b * detail::norm_plane<T, Blocked>(e), 0);
+    const vec<T> origin = detail::origin<T, Blocked>(e, x, b);
     return [=](std::int64_t i, int count) {
       vec<T> d = detail::some(x + i, count) - origin;
       if (count < lanes<T>) d = keep(first_bits(count), d);
@@ -167,8 +209,7 @@ void finish_moments(work_range units, const norm_extents& e, const T* x, const n
                     T* mean, T* variance) {
   const vec<T> share(static_cast<T>(1 / e.count()));
   for (int b = units.first; b < units.last; ++b) {
-    const vec<T> origin =
-        detail::channel_value<T, Blocked>(x + b * detail::norm_plane<T, Blocked>(e), 0);
+    const vec<T> origin = detail::origin<T, Blocked>(e, x, b);
     const auto [s, q] = detail::added<T, Blocked>(e, sums, b);
     const vec<T> m = s * share;
     detail::store_channel<T, Blocked>(mean, b, m + origin);
@@ -191,7 +232,7 @@ template <class T, bool Blocked, class Sink>
     const vec<T> mean = value(f.mean), shift = value(beta);
     const std::int64_t start = u * plane;
     detail::for_each_vector<T, Blocked>(
-        e.pixels, [&](std::int64_t i, std::size_t, int count) __attribute__((always_inline)) {
+        e.pixels, [&](std::int64_t i, int count) __attribute__((always_inline)) {
           const vec<T> y = multiply_add(detail::some(x + start + i, count) - mean, scale, shift);
           if constexpr (Blocked)
             sink(y, (start + i) / lanes<T>, b);
@@ -242,7 +283,7 @@ template <class T, bool Blocked, class Sink>
     const vec<T> of_x = scale * r * value(gamma) * share, constant = scale * value(beta) * share;
     const std::int64_t start = u * plane;
     detail::for_each_vector<T, Blocked>(
-        e.pixels, [&](std::int64_t i, std::size_t, int count) __attribute__((always_inline)) {
+        e.pixels, [&](std::int64_t i, int count) __attribute__((always_inline)) {
           const vec<T> centred = detail::some(x + start + i, count) - mean;
           const vec<T> d =
               detail::some(dy + start + i, count) * scale - multiply_add(centred, of_x, constant);

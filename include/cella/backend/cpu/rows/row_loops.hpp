@@ -3,7 +3,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cella/backend/cpu/loops/expression.hpp>
+#include <cella/backend/cpu/loops/addresses.hpp>
+#include <cella/backend/cpu/loops/folds.hpp>
 #include <cella/backend/host/work_range.hpp>
 
 namespace cella::cpu {
@@ -66,9 +67,16 @@ constexpr int row_units(const row_extents& e) {
   return int((e.rows + e.unit_rows - 1) / e.unit_rows);
 }
 
+/// Whether rows have so few vectors that they can be added one after the other.
+template <class T>
+constexpr bool few_in_row(const row_extents& e) {
+  return e.width <= few_vectors * lanes<T>;
+}
+
 /// Numbers are computed in their order. Sums over rows depend on the extents alone. All outputs of
-/// some elements are computed before the first is stored.
-template <class T, int Reads, int Writes, class... Numbers, class Line, row_form... Forms>
+/// some elements are computed before the first is stored. `Few`: few_in_row() says so.
+template <bool Few = false, class T, int Reads, int Writes, class... Numbers, class Line,
+          row_form... Forms>
 [[gnu::noinline]] void row_loops(work_range units, const row_extents e,
                                  const addresses<T, Reads, Writes> a, row_numbers<Numbers...>,
                                  row_outputs<Line, Forms...>) {
@@ -88,14 +96,23 @@ template <class T, int Reads, int Writes, class... Numbers, class Line, row_form
     const auto find = [&]<class Number>(Number) __attribute__((always_inline)) {
       using line = typename Number::line;
       if constexpr (Number::sums) {
-        vec<T> total(T(0));
-        for (std::int64_t i = 0; i < whole; i += L)
-          total = total + line::evaluate(at.template operator()<true>(i, L))[0];
-        if (rest) {
-          total = total + keep(first_bits(rest),
-                               line::evaluate(at.template operator()<false>(whole, rest))[0]);
+        const auto term = [&](std::int64_t i) __attribute__((always_inline)) {
+          return line::evaluate(at.template operator()<true>(i, L))[0];
+        };
+        long_sum<T> runs;
+        vec<T> last(T(0));
+        if constexpr (Few) {
+          for (std::int64_t i = 0; i < whole; i += L) last = last + term(i);
+        } else {
+          last = fold_terms<adding, T>(whole, L, term, [&](vec<T> run) { runs.add(run); });
         }
-        return vec<T>(sum(total));
+        if (rest) {
+          last = last + keep(first_bits(rest),
+                             line::evaluate(at.template operator()<false>(whole, rest))[0]);
+        }
+        if constexpr (Few) return vec<T>(sum(last));
+        runs.add(last);
+        return vec<T>(runs.over_lanes());
       } else {
         return line::evaluate(at.template operator()<false>(0, 1))[0];
       }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/rows/softmax_rows.hpp>
+#include <cella/backend/cpu/simd/long_sum.hpp>
 
 namespace cella::cpu {
 
@@ -34,11 +35,11 @@ void softmax_row(const T* x, int n, T* powers, T* y) {
   const T top = largest(x, n);
   const vec<T> offset(top);
   if constexpr (!Past) powers = y;
-  vec<T> total(T(0));
+  vector_sum<T> total;
   for (int j = 0; j < whole; j += L) {
     __builtin_prefetch(x + n + j);
     const vec<T> p = exponential<T>(load_unaligned(x + j) - offset);
-    total = total + p;
+    total.add(p);
     if constexpr (!Logarithm)
       store_unaligned(powers + j, p);
     else if constexpr (!Past)
@@ -46,10 +47,10 @@ void softmax_row(const T* x, int n, T* powers, T* y) {
   }
   if (rest) {
     const vec<T> p = keep(first_bits(rest), exponential<T>(load_first(x + whole, rest) - offset));
-    total = total + p;
+    total.add(p);
     if constexpr (!Logarithm) store_first(powers + whole, rest, p);
   }
-  const T power_sum = sum(total);
+  const T power_sum = total.over_lanes();
   const vec<T> factor(T(1) / power_sum), logarithm_of_sum(std::log(power_sum));
   const auto finish = [&](vec<T> v) {
     if constexpr (Logarithm)
@@ -69,11 +70,9 @@ void softmax_columns(const T* x, int extent, std::int64_t stride, int columns, T
   constexpr int L = lanes<T>;
   const int vectors = (columns + L - 1) / L;
   const auto count = [&](int v) { return std::min(L, columns - v * L); };
-  vec<T> top[softmax_vectors], total[softmax_vectors], factor[softmax_vectors];
-  for (int v = 0; v < vectors; ++v) {
-    top[v] = vec<T>(-std::numeric_limits<T>::infinity());
-    total[v] = vec<T>(T(0));
-  }
+  vec<T> top[softmax_vectors], factor[softmax_vectors];
+  vector_sum<T> total[softmax_vectors];
+  for (int v = 0; v < vectors; ++v) top[v] = vec<T>(-std::numeric_limits<T>::infinity());
   for (int i = 0; i < extent; ++i) {
     for (int v = 0; v < vectors; ++v)
       top[v] = maximum(top[v], load_first(x + i * stride + v * L, count(v)));
@@ -82,12 +81,14 @@ void softmax_columns(const T* x, int extent, std::int64_t stride, int columns, T
     for (int v = 0; v < vectors; ++v) {
       const std::int64_t at = i * stride + v * L;
       const vec<T> p = exponential<T>(load_first(x + at, count(v)) - top[v]);
-      total[v] = total[v] + p;
+      total[v].add(p);
       if constexpr (!Logarithm) store_first(y + at, count(v), p);
     }
   }
-  for (int v = 0; v < vectors; ++v)
-    factor[v] = Logarithm ? logarithm<T>(total[v]) : vec<T>(T(1)) / total[v];
+  for (int v = 0; v < vectors; ++v) {
+    const vec<T> powers = total[v].by_lanes();
+    factor[v] = Logarithm ? logarithm<T>(powers) : vec<T>(T(1)) / powers;
+  }
   for (int i = 0; i < extent; ++i) {
     for (int v = 0; v < vectors; ++v) {
       const std::int64_t at = i * stride + v * L;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/backend/cpu/simd/long_sum.hpp>
 #include <cella/backend/cpu/simd/math.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cmath>
@@ -42,19 +43,19 @@ template <class T>
     const T top = largest(row, n);
     const T at_label = row[label] - top;
     const vec<T> offset(top);
-    vec<T> total(T(0));
+    vector_sum<T> total;
     int j = 0;
     for (; j + L <= n; j += L) {
       const vec<T> p = exponential<T>(load_unaligned(row + j) - offset);
-      total = total + p;
+      total.add(p);
       if (to) store_unaligned(to + j, p);
     }
     if (j < n) {
       const vec<T> p = keep(first_bits(n - j), exponential<T>(load_first(row + j, n - j) - offset));
-      total = total + p;
+      total.add(p);
       if (to) store_first(to + j, n - j, p);
     }
-    const T power_sum = sum(total);
+    const T power_sum = total.over_lanes();
     losses[i] = scale * (std::log(power_sum) - at_label);
     if (!to) continue;
     const vec<T> share(scale / power_sum);

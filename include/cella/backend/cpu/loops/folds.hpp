@@ -1,0 +1,82 @@
+// How many values become one: by sums, by the largest, by the smallest.
+#pragma once
+
+#include <cella/backend/cpu/simd/long_sum.hpp>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace cella::cpu {
+
+/// How values are folded into one: from `start` on, in any order, as vectors in runs of at most
+/// `sum_run`, which a `total` takes.
+struct adding {
+  template <class T>
+  static constexpr T start = T(0);
+  template <class T>
+  [[gnu::always_inline]] static vec<T> fold(vec<T> a, vec<T> v) {
+    return a + v;
+  }
+  template <class T>
+  [[gnu::always_inline]] static T over_lanes(vec<T> a) {
+    return sum(a);
+  }
+  template <class T>
+  using total = long_sum<T>;
+};
+/// The largest (or smallest), NaN if one is.
+template <bool Largest>
+struct extreme {
+  template <class T>
+  static constexpr T start = (Largest ? T(-1) : T(1)) * std::numeric_limits<T>::infinity();
+  template <class T>
+  [[gnu::always_inline]] static vec<T> fold(vec<T> a, vec<T> v) {
+    // Not v != v: in AVX-512 xsimd's is false for NaN.
+    return xsimd::select((Largest ? v > a : v < a) || !(v == v), v, a);
+  }
+  template <class T>
+  static T over_lanes(vec<T> a) {
+    alignas(vec<T>) T x[lanes<T>];
+    store(x, a);
+    T y = x[0];
+    for (T v : x) y = (Largest ? v > y : v < y) || v != v ? v : y;
+    return y;
+  }
+  template <class T>
+  class total {
+   public:
+    [[gnu::always_inline]] void add(vec<T> run) { best_ = fold<T>(best_, run); }
+    vec<T> by_lanes() const { return best_; }
+    T over_lanes() const { return extreme::over_lanes<T>(best_); }
+
+   private:
+    vec<T> best_ = vec<T>(start<T>);
+  };
+};
+/// The first `count` lanes of v, and what changes nothing in the others.
+template <class Fold, class T>
+[[gnu::always_inline]] inline vec<T> fold_first(int count, vec<T> v) {
+  if constexpr (std::is_same_v<Fold, adding>)
+    return keep(first_bits(count), v);
+  else
+    return select(first_bits(count), v, vec<T>(Fold::template start<T>));
+}
+
+/// Folds term(i), a vector, for i = 0, `step`, 2 `step` ... below `end`: take(run) gets all runs
+/// but the last, which lacks at least one vector and is returned.
+template <class Fold, class T, class Term, class Take>
+[[gnu::always_inline]] inline vec<T> fold_terms(std::int64_t end, int step, Term term, Take take) {
+  const std::int64_t run_length = std::int64_t{sum_run} * step;
+  std::int64_t i = 0;
+  while (i + run_length <= end) {
+    vec<T> run(Fold::template start<T>);
+    for (const std::int64_t last = i + run_length; i < last; i += step)
+      run = Fold::template fold<T>(run, term(i));
+    take(run);
+  }
+  vec<T> run(Fold::template start<T>);
+  for (; i < end; i += step) run = Fold::template fold<T>(run, term(i));
+  return run;
+}
+
+}  // namespace cella::cpu
