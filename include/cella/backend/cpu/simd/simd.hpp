@@ -217,17 +217,22 @@ struct wide_lanes {
 [[gnu::always_inline]] inline wide_lanes widen(vec<float> a);
 [[gnu::always_inline]] inline vec<float> narrow(wide_lanes a);
 
-/// Loads a vector that several products share. Where a plain `load` would do, g++ 12 reads memory
-/// again for each product, and the loads, not the products, set the pace.
+/// A vector that several products share, held in a register from here on. Without this g++ 12 may
+/// read memory again for each product, and the loads, not the products, set the pace.
 template <class T>
-[[gnu::always_inline]] inline vec<T> load_shared(const T* p) {
+[[gnu::always_inline]] inline vec<T> in_register(vec<T> shared) {
 #if defined(__SSE2__) && !defined(__clang__)
-  typename vec<T>::register_type a = load(p);
+  typename vec<T>::register_type a = shared;
   asm("" : "+v"(a));
   return a;
 #else
-  return load(p);
+  return shared;
 #endif
+}
+/// Loads a vector that several products share.
+template <class T>
+[[gnu::always_inline]] inline vec<T> load_shared(const T* p) {
+  return in_register<T>(load(p));
 }
 
 /// While it lives, this thread treats denormal numbers as zero and rounds denormal results to zero
