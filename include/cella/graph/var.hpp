@@ -30,10 +30,15 @@ struct var {
   constexpr double item(std::source_location at = std::source_location::current()) const {
     return read(0, at);
   }
-  /// Element `i` in row-major order. Eager mode only.
+  /// Element `i` in row-major order. Eager mode only; of complex numbers read the parts.
   constexpr double read(std::int64_t i,
                         std::source_location at = std::source_location::current()) const {
     if (!has_value()) return refuse_reading(text() << at << ": ");
+    if (is_complex(element())) {
+      b->fail(text() << at << ": reading a value: " << b->describe(id) << " is " << type()
+                     << ", and what is read is one real number; read real() or imag() of it");
+      return 0;
+    }
     if (i < 0 || i >= type().size()) {
       b->fail(text() << at << ": element " << i << " of " << type() << " does not exist");
       return 0;
