@@ -1,6 +1,6 @@
 // Complex numbers: operations against std::complex, and gradients of real losses against
 // differences by real and by imaginary parts.
-#include <cella/backend/finite.hpp>
+#include <cella/backend/host/finite.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/print.hpp>
