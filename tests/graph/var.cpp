@@ -159,3 +159,13 @@ TEST_CASE("a cell scope names the cell and restores the outer one") {
   CHECK(b.g.view(b.g.nodes[std::size_t(inside)].cell) == "net.fc1");
   CHECK(b.g.nodes[std::size_t(outside)].cell.size == 0);
 }
+
+TEST_CASE("a var that was never assigned is refused where it is used") {
+  builder b;
+  const var x{&b, b.input({dtype::f32, {3}}, input_role::argument, "x")};
+  const var never{};
+  CHECK_THROWS_WITH_AS(x + never,
+                       doctest::Contains("a var is used that was declared and never assigned"),
+                       model_error);
+  CHECK_THROWS_AS(never * 2, model_error);
+}

@@ -71,6 +71,11 @@ inline void a_parameter_is_used_outside_its_cell(std::source_location at) {
       << ": a parameter is used outside its cell: it is not a member of a model that is traced");
 }
 
+/// The same for a var that was declared and never assigned.
+inline void a_var_is_used_before_it_has_a_value(std::source_location at) {
+  throw model_error(text() << at << ": a var is used that was declared and never assigned");
+}
+
 namespace detail {
 /// Whether a double holds the number: 64-bit integers may have more than its 53 binary digits.
 template <class S>
@@ -90,7 +95,9 @@ constexpr bool is_exact_as_double(S number) {
 class operand {
  public:
   constexpr operand(var v, std::source_location at = std::source_location::current())
-      : value_(v), at_(at) {}
+      : value_(v), at_(at) {
+    if (!v.b && v.id == no_node) a_var_is_used_before_it_has_a_value(at);
+  }
   template <class S>
   requires std::is_arithmetic_v<S>
   constexpr operand(S number, std::source_location at = std::source_location::current())

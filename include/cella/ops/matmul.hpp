@@ -2,7 +2,7 @@
 // iteration space.
 #pragma once
 
-#include <cella/ops/array.hpp>
+#include <cella/ops/complex.hpp>
 #include <vector>
 
 namespace cella {
