@@ -126,7 +126,8 @@ static_assert(type_of([](var x) { return constant(x, table, {2, 6}); }) == made{
 static_assert(type_of([](var x) { return constant(x, table, dtype::bf16); }) == made{{dtype::bf16, {4, 3}}, false});
 static_assert(type_of([](var x) { return constant(x, std::vector{1.f, 2.f, 3.f, 4.f}, {2, 2}); }) == made{{dtype::f32, {2, 2}}, false});
 static_assert(type_of([](var x) { const int grid[2][2]{{1, 2}, {3, 4}}; return constant(x, grid); }) == made{{dtype::i32, {2, 2}}, false});
-// Equal elements are one value.
+// Equal elements are one value, and so is a number.
+static_assert(type_of([](var x) { return constant(x, 2.f); }) == made{{dtype::f32, {}}, true});
 static_assert(type_of([](var x) { return constant(x, {2.f, 2.f, 2.f}); }) == made{{dtype::f32, {3}}, true});
 static_assert(type_of([](var x) { return constant(x, {7}); }) == made{{dtype::i32, {1}}, true});
 static_assert(type_of([](var x) { return constant(x, std::array<std::array<bool, 3>, 3>{}); }) == made{{dtype::boolean, {3, 3}}, true});

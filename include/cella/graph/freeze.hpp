@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cella/graph/builder.hpp>
+#include <cella/graph/slots.hpp>
 #include <concepts>
-#include <memory>
 
 namespace cella {
 
@@ -203,38 +203,6 @@ constexpr void write_live(const graph& g, Out& out) {
   for (const output_info& o : g.outputs) out.output(o);
   out.constants(constants);
 }
-
-/// An array of fixed room whose unused places cost nothing to initialize.
-template <class T, std::size_t Room>
-struct slots {
-  union slot {
-    char unused;
-    T value;
-    constexpr slot() : unused{} {}
-  };
-  std::array<slot, Room> data{};
-  std::int32_t size{};
-
-  constexpr void push_back(const T& value) {
-    if (std::size_t(size) < Room) std::construct_at(&data[std::size_t(size)].value, value);
-    ++size;
-  }
-  /// Many numbers at once, without a call for each.
-  constexpr void append(span<const T> values) {
-    slot* const to = data.data() + size;
-    const std::size_t count = values.size();
-    size += std::int32_t(count);
-    if (!fits()) return;
-    for (std::size_t i = 0; i < count; ++i) to[i].value = values.data()[i];
-  }
-  constexpr bool fits() const { return std::size_t(size) <= Room; }
-  template <std::size_t N>
-  constexpr void copy_to(std::array<T, N>& to) const {
-    T* const out = to.data();
-    const slot* const in = data.data();
-    for (std::size_t i = 0; i < N; ++i) out[i] = in[i].value;
-  }
-};
 
 /// A frozen graph with room to spare: made before the exact sizes are known.
 template <std::size_t Nodes>

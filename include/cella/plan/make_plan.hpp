@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/graph/freeze.hpp>
+#include <cella/graph/slots.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/plan/planner.hpp>
 

@@ -13,6 +13,26 @@ namespace cella::cpu {
 template <class Root, int R>
 inline constexpr bool runs_in_registers = register_rule(Root::graph, Root::element_type).fits(R);
 
+/// The elements of node N of program P, a constant tensor or an iota.
+template <class P, node_id N>
+consteval auto make_known_elements() {
+  constexpr const node& n = P::graph.nodes[std::size_t(N)];
+  constexpr tensor_type t = P::graph.type(N);
+  using T = element<t.element>;
+  std::array<T, std::size_t(t.size())> x{};
+  if constexpr (is<values_op>(n)) {
+    for_each_element<T>(P::graph.values_of(N), x.size(), [&](std::size_t i, T v) { x[i] = v; });
+  } else {
+    const auto axis = std::size_t(n.attributes.template as<iota_op::options>().axis);
+    for_each_index(t.shape, [&](std::int64_t k, const multi_index& i) {
+      x[std::size_t(k)] = static_cast<T>(i[axis]);
+    });
+  }
+  return x;
+}
+template <class P, node_id N>
+inline constexpr auto known_elements = make_known_elements<P, N>();
+
 // ---- how values are held
 
 /// N truth values as a mask over numbers of type T.

@@ -128,10 +128,8 @@ class register_region {
       at<N>(f) = result<g.operand(N, 0), n.attributes.template as<get_attributes>().result>(f);
     } else if constexpr (is<constant_op>(n)) {
       fill_constant<N>(at<N>(f));
-    } else if constexpr (is<values_op>(n)) {
-      load_packed(at<N>(f), given_values<N>.data());
-    } else if constexpr (is<iota_op>(n)) {
-      load_packed(at<N>(f), places<N>.data());
+    } else if constexpr (is<values_op>(n) || is<iota_op>(n)) {
+      load_packed(at<N>(f), known_elements<P, N>.data());
     } else if constexpr (is<cond_op>(n)) {
       branch<N>(f, c);
     } else if constexpr (is<scan_op>(n)) {
@@ -211,25 +209,6 @@ class register_region {
       fill_constant<N, U + 1>(y);
     }
   }
-  template <node_id N>
-  static constexpr auto given_values = [] {
-    constexpr tensor_type t = g.type(N);
-    using T = element<t.element>;
-    std::array<T, std::size_t(t.size())> x{};
-    for_each_element<T>(g.values_of(N), x.size(), [&](std::size_t i, T v) { x[i] = v; });
-    return x;
-  }();
-  template <node_id N>
-  static constexpr auto places = [] {
-    constexpr tensor_type t = g.type(N);
-    std::array<element<t.element>, std::size_t(t.size())> x{};
-    const int axis = g.nodes[std::size_t(N)].attributes.template as<iota_op::options>().axis;
-    for_each_index(t.shape, [&](std::int64_t k, const multi_index& i) {
-      x[std::size_t(k)] = static_cast<element<t.element>>(i[std::size_t(axis)]);
-    });
-    return x;
-  }();
-
   template <int U = 0, class Y, class X>
   [[gnu::always_inline]] static void cast(Y& y, const X& x) {
     using to = typename Y::number;
