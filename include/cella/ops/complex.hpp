@@ -17,7 +17,7 @@ template <class Op>
 struct of_parts : linear<Op>, takes_complex {
   static constexpr compute_class computes = compute_class::other;
   static constexpr attributes batch_options(node_ref, int, unsigned) { return {}; }
-  static constexpr tensor_type part(const tensor_type& t) { return {part_of(t.element), t.shape}; }
+  static constexpr tensor_type part(const tensor_type& t) { return {real_of(t.element), t.shape}; }
 };
 
 /// y[i] = f(x[i]) for complex numbers x.
