@@ -160,7 +160,7 @@ class by_blocks {
   numbers values_;
   Cell cell_;
   parameter_store none_{cell_, 0, dtype::f64};
-  executable<with_bound_results<program<Cell, false, dtype::f64, real<1, quantities * block>>>>
+  executable<with_bound_results<program<Cell, false, dtype::f64, reals<1, quantities * block>>>>
       run_{none_};
 };
 

@@ -74,7 +74,8 @@ class evaluate {
   const numbers& a_;
   expansion tables_{N};
   numbers result_;
-  compiled<Cell<N>, real<1, N * N>, tensor<dtype::i32, N * sets>, real<N, sets>, real<sets>> run_;
+  compiled<Cell<N>, reals<1, N * N>, tensor<dtype::i32, N * sets>, reals<N, sets>, reals<sets>>
+      run_;
 };
 
 }  // namespace

@@ -133,8 +133,8 @@ class program_of {
   const mixture& mix_;
   numbers unit_ = numbers(std::size_t(D) * D, 0.0);
   numbers l_ = numbers(std::size_t(K) * D * D, 0.0);
-  compiled<Cell, real<1, K>, real<K, D>, real<K, D>, real<K, D, D>, real<N, D>, real<D, D>, real<1>,
-           real<1>>
+  compiled<Cell, reals<1, K>, reals<K, D>, reals<K, D>, reals<K, D, D>, reals<N, D>, reals<D, D>,
+           reals<1>, reals<1>>
       run_;
 };
 

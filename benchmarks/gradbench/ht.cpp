@@ -302,9 +302,9 @@ struct problem {
 
 template <class Cell, int Points, int Corners, class... Front>
 using program_of =
-    compiled<Cell, Front..., real<3, Points>, real<2, Points>, real<fingers, 4, 3, 1>,
-             real<2, fingers, 4, 4, 1>, real<3, Points * Corners>,
-             real<3, fingers * 4, Points * Corners>, real<2, 3, 4, 4>, real<1>>;
+    compiled<Cell, Front..., reals<3, Points>, reals<2, Points>, reals<fingers, 4, 3, 1>,
+             reals<2, fingers, 4, 4, 1>, reals<3, Points * Corners>,
+             reals<3, fingers * 4, Points * Corners>, reals<2, 3, 4, 4>, reals<1>>;
 
 template <bool Triangles, int Points>
 class value {
@@ -327,7 +327,7 @@ class value {
 
  private:
   const problem& p_;
-  program_of<value_cell<Triangles>, Points, Triangles ? 3 : 1, real<1, pose_size>> run_;
+  program_of<value_cell<Triangles>, Points, Triangles ? 3 : 1, reals<1, pose_size>> run_;
 };
 
 template <bool Triangles, int Points>
@@ -368,8 +368,8 @@ class derivative {
   }
   const problem& p_;
   numbers identity_ = numbers(std::size_t(place_size * place_size), 0.0);
-  program_of<jacobian_cell<Triangles>, Points, Triangles ? 3 : 1, real<1, pose_size>,
-             real<1, place_size * place_size>>
+  program_of<jacobian_cell<Triangles>, Points, Triangles ? 3 : 1, reals<1, pose_size>,
+             reals<1, place_size * place_size>>
       run_;
 };
 

@@ -104,7 +104,7 @@ class evaluate {
   const clusters& c_;
   numbers blocks_ = numbers(std::size_t(N * (D + 1)), 1.0);
   numbers result_;
-  compiled<Cell, real<K, D>, real<N, D>, real<N / block, D + 1, block>> run_;
+  compiled<Cell, reals<K, D>, reals<N, D>, reals<N / block, D + 1, block>> run_;
 };
 
 }  // namespace

@@ -97,8 +97,8 @@ struct problem {
 };
 
 template <template <int> class Cell, int Layers, int Characters, int Bits>
-using program_of = compiled<Cell<Layers>, real<2 * Layers, 4 * Bits>, real<3, Bits>,
-                            real<2 * Layers, Bits>, real<Characters, Bits>>;
+using program_of = compiled<Cell<Layers>, reals<2 * Layers, 4 * Bits>, reals<3, Bits>,
+                            reals<2 * Layers, Bits>, reals<Characters, Bits>>;
 
 template <int Layers, int Characters, int Bits>
 class value {

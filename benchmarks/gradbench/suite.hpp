@@ -133,7 +133,7 @@ int run(int argc, char** argv, Body body) try {
 
 /// A tensor of doubles as an argument of a program.
 template <int... Extents>
-using real = cella::tensor<cella::dtype::f64, Extents...>;
+using reals = cella::tensor<cella::dtype::f64, Extents...>;
 
 using cella::compiled;
 
@@ -152,7 +152,7 @@ class vector_function {
  private:
   const numbers& x_;
   numbers result_;
-  compiled<Cell, real<1, N>> run_;
+  compiled<Cell, reals<1, N>> run_;
 };
 
 /// The rows of a matrix, one after the other.

@@ -5,6 +5,9 @@
 #include <cella/data/xtensor.hpp>
 #include <cella/nn/layers.hpp>
 #include <cella/runtime/parameters.hpp>
+#include <complex>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 using namespace cella;
@@ -29,6 +32,14 @@ TEST_CASE("batches are seen as xtensor arrays without a copy") {
     x(0, 0) = 9;
     CHECK(b.column<0>()[0] == 9);
   }
+}
+
+TEST_CASE_TEMPLATE("columns of all numbers go there and back", T, std::int16_t, std::uint16_t,
+                   std::uint32_t, std::uint64_t, std::complex<float>, std::complex<double>) {
+  const T least(std::numeric_limits<T>::lowest()), largest(std::numeric_limits<T>::max());
+  const xt::xtensor<T, 2> x{{T(1), least}, {largest, T(7)}};
+  const tensor_dataset d(as_column(x));
+  for (auto& b : d.batch(2).epoch(0)) CHECK(as_xtensor(b.template column<0>()) == x);
 }
 
 TEST_CASE("scalars and expressions of too many axes are refused") {

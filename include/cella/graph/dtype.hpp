@@ -112,7 +112,7 @@ constexpr bool is_complex(dtype t) { return facts_of(t).kind == number_kind::com
 /// The complex type of a floating-point type, and the type of a complex number's parts.
 /// Preconditions: f32 or f64; is_complex(t).
 constexpr dtype complex_of(dtype t) { return t == dtype::f64 ? dtype::c128 : dtype::c64; }
-constexpr dtype part_of(dtype t) { return t == dtype::c128 ? dtype::f64 : dtype::f32; }
+constexpr dtype real_of(dtype t) { return t == dtype::c128 ? dtype::f64 : dtype::f32; }
 
 /// Types of 16 bits, which memory holds and registers do not: their values are computed in f32, and
 /// each result is rounded.

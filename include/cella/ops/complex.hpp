@@ -24,7 +24,7 @@ struct of_parts : linear<Op>, takes_complex {
   static constexpr attributes direction_options(const attributes& o, int, int, unsigned) {
     return o;
   }
-  static constexpr tensor_type part(const tensor_type& t) { return {part_of(t.element), t.shape}; }
+  static constexpr tensor_type part(const tensor_type& t) { return {real_of(t.element), t.shape}; }
 };
 
 /// y[i] = f(x[i]) for complex numbers x.

@@ -17,7 +17,7 @@ template <class Op>
 struct polar_part : opaque<Op>, takes_complex {
   static constexpr attributes batch_options(node_ref, int, unsigned) { return {}; }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
-    return {part_of(in[0].element), in[0].shape};
+    return {real_of(in[0].element), in[0].shape};
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
     return pointwise_space(in[0].shape, in.size());
