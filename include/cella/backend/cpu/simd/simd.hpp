@@ -47,6 +47,10 @@ inline constexpr int lanes = static_cast<int>(vec<T>::size);
 /// Vector registers of the instruction set: kernels choose their register tiles by it.
 inline constexpr int vector_registers = vector_registers_of(register_bytes);
 
+/// With 16 registers g++ folds loads into products that share them (`in_register`); with 32 it
+/// seldom does.
+inline constexpr bool few_vector_registers = vector_registers < 32;
+
 /// The lowest n bits, n <= 16.
 constexpr unsigned first_bits(int n) { return (1u << n) - 1u; }
 
@@ -220,19 +224,23 @@ struct wide_lanes {
 /// A vector that several products share, held in a register from here on. Without this g++ 12 may
 /// read memory again for each product, and the loads, not the products, set the pace.
 template <class T>
-[[gnu::always_inline]] inline vec<T> in_register(vec<T> shared) {
+[[gnu::always_inline]] inline vec<T> in_register(typename vec<T>::register_type shared) {
 #if defined(__SSE2__) && !defined(__clang__)
-  typename vec<T>::register_type a = shared;
+  asm("" : "+v"(shared));
+#endif
+  return shared;
+}
+/// Loads a vector that several products share. Not by `in_register`: g++ then allots registers
+/// otherwise, and code for AVX-512, which is well as it is, would change.
+template <class T>
+[[gnu::always_inline]] inline vec<T> load_shared(const T* p) {
+#if defined(__SSE2__) && !defined(__clang__)
+  typename vec<T>::register_type a = load(p);
   asm("" : "+v"(a));
   return a;
 #else
-  return shared;
+  return load(p);
 #endif
-}
-/// Loads a vector that several products share.
-template <class T>
-[[gnu::always_inline]] inline vec<T> load_shared(const T* p) {
-  return in_register<T>(load(p));
 }
 
 /// While it lives, this thread treats denormal numbers as zero and rounds denormal results to zero
