@@ -144,6 +144,8 @@ template <pooling Pool, int Channels, bool Whole, class T>
           const T* q = p + r * next_row;
           value[2 * r] = Whole ? load_unaligned(q) : load_first(q, n0);
           value[2 * r + 1] = Whole ? load_unaligned(q + L) : load_first(q + L, n1);
+          if constexpr (few_vector_registers) value[2 * r] = in_register<T>(value[2 * r]);
+          if constexpr (few_vector_registers) value[2 * r + 1] = in_register<T>(value[2 * r + 1]);
         }
 #pragma GCC unroll 8
         for (int o = 0; o < Channels; ++o) {

@@ -1,37 +1,22 @@
 // Matrix products of plain tensors: C = A B for operands with any strides, single or in batches.
-// Extents are run-time values; the epilogue is a sink (sink.hpp).
+// Extents are run-time values; the epilogue is a sink (sink.hpp). The product itself is a struct
+// (product.hpp); how it is computed, gemm_plan.hpp decides.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/gemm/driver.hpp>
+#include <cella/backend/cpu/gemm/gemm_plan.hpp>
 #include <cella/backend/cpu/gemm/matvec.hpp>
+#include <cella/backend/cpu/gemm/product.hpp>
 #include <cella/backend/cpu/loops/sink.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 namespace cella::cpu {
-
-/// C[i,j] = sum over k of A[i,k] B[k,j] for i < rows, j < columns, k < depth, for each of `batch`
-/// products. Element (i, j) of C has the offset `i * c_row + j`, and each further product adds
-/// `a_batch`, `b_batch` and `c_batch` elements (0 in A or B: the same matrix for all). It is
-/// computed in T; A and B are stored as S.
-template <class T, class S = T>
-struct product {
-  int rows{}, columns{}, depth{};
-  matrix<S> a{}, b{};
-  std::int64_t c_row{};
-  int batch = 1;
-  std::int64_t a_batch{}, b_batch{}, c_batch{};
-  /// `packed` is what `gemm_pack` made of B, the same for all products of the batch, and `b` does
-  /// not count. More than 4 rows and more than one column.
-  bool packed_b{};
-  const T* packed{};
-};
 
 /// Packs B of a product once, for many uses: strips of columns, each for itself.
 template <class T, class S>
@@ -71,128 +56,6 @@ void gemm(const product<T, S>& p, const Sink& sink, std::byte* scratch) {
 }
 
 namespace detail {
-
-/// The product of which C is the transposed one.
-template <class T, class S>
-constexpr product<T, S> exchange(product<T, S> p) {
-  std::swap(p.rows, p.columns);
-  std::swap(p.a, p.b);
-  std::swap(p.a_batch, p.b_batch);
-  p.a = p.a.transposed();
-  p.b = p.b.transposed();
-  return p;
-}
-
-enum class gemm_method {
-  nothing,      // no element
-  dot_rows,     // one row (or few) times a transposed matrix: dot products
-  sum_rows,     // one row times a matrix: a weighted sum of its rows
-  dot_columns,  // a matrix times one column: dot products
-  tiles
-};
-
-/// How a product is computed: a function of the product alone, so that results are reproducible.
-template <class T>
-struct gemm_plan {
-  gemm_method method{};
-  blocking<T> blocks{};
-  int units{};       // of one product of the batch
-  bool exchanged{};  // C is computed transposed, in place
-
-  static constexpr int L = lanes<T>;
-  static constexpr int wide = 8 * L;  // columns of one unit of `sum_rows`
-  static constexpr int few_rows = 4;
-  static constexpr int few_columns = 28;  // of which a factor is worth reading in place
-
-  template <class S>
-  constexpr explicit gemm_plan(const product<T, S>& p) {
-    if (p.rows <= 0 || p.columns <= 0 || p.batch <= 0) return;
-    if (p.packed_b) {
-      method = gemm_method::tiles;
-      blocks = blocking<T>(p.rows, p.columns);
-      choose_packing(p);
-      units = blocks.units();
-    } else if (p.rows <= few_rows && p.b.row == 1 && (p.b.column != 1 || p.columns == 1)) {
-      method = gemm_method::dot_rows;
-      units = (p.columns + L - 1) / L;
-    } else if (p.rows == 1 && p.b.column == 1) {
-      method = gemm_method::sum_rows;
-      units = (p.columns + wide - 1) / wide;
-    } else if (p.columns == 1 && p.a.column == 1) {
-      method = gemm_method::dot_columns;
-      units = (p.rows + L - 1) / L;
-    } else {
-      method = gemm_method::tiles;
-      if (is_narrow(p)) {
-        const product<T, S> turned = exchange(p);
-        blocks = blocking<T>(turned.rows, turned.columns);
-        choose_packing(turned);
-        exchanged = blocks.in_place();
-      }
-      if (!exchanged) {
-        blocks = blocking<T>(p.rows, p.columns);
-        choose_packing(p);
-      }
-      units = blocks.units();
-    }
-  }
-
- private:
-  /// Long columns side by side times few columns: a tile would read A in short pieces of far rows.
-  /// Transposed, it reads whole rows of it, once.
-  template <class S>
-  static constexpr bool is_narrow(const product<T, S>& p) {
-    return std::is_same_v<S, T> && p.columns <= few_columns && p.rows >= 4 * few_columns &&
-           p.a.row == 1 && p.a.column != 1 && p.b.column == 1 && p.columns > 1;
-  }
-  // Packing pays for an operand that is read often, or that lies badly: far strides cost a cache
-  // line and a page each. The limits were measured.
-  template <class S>
-  constexpr void choose_packing(const product<T, S>& p) {
-    constexpr std::int64_t small_cache = 32 * 1024, page = 4096, size = sizeof(S);
-    constexpr bool converts = !std::is_same_v<S, T>;  // which packing does
-    const auto bytes_of_b = std::int64_t{p.depth} * p.columns * size;
-    const auto bytes_over_a = std::int64_t{p.depth} * p.a.column * size;
-    const bool short_b = bytes_of_b <= small_cache || p.rows <= few_columns ||
-                         (p.rows <= 56 && p.b.row * size <= page);
-    blocks.pack_b = !p.packed_b && (converts || p.b.column != 1 || !short_b);
-    blocks.copy_a = converts || (p.a.column != 1 && p.a.row != 1) ||
-                    (p.a.column != 1 && blocks.strips >= 2 && bytes_over_a > 16 * small_cache) ||
-                    (blocks.strips >= 8 && blocks.row_tiles > 2);
-    blocks.a_along_rows = p.a.column != 1 && p.a.row == 1;
-    blocks.given_b = p.packed_b;
-    blocks.prefetch_b = p.packed_b && bytes_of_b > small_cache;
-    const bool packs = blocks.copy_a || blocks.pack_b || p.packed_b;
-    // One pass up to a depth at which strips of B and a block of A fit the second-level cache:
-    // partial sums cost more than a strip that outgrows the first level. Half of that cache for the
-    // only block of A, a quarter for one of several, beside which strips of B are kept. Where A
-    // lies column by column, a block is a piece of each of `depth` far rows: fewer and longer
-    // pieces are worth another pass.
-    constexpr int cache = 1 << 20;
-    const int deepest = (blocks.a_along_rows ? 2048 : 4096) / int(sizeof(T));
-    const int passes = packs ? std::max(1, (p.depth + deepest - 1) / deepest) : 1;
-    const int depth = (p.depth + passes - 1) / passes;
-    constexpr int block = cache * 9 / 16 / int(sizeof(T));
-    blocks.cut_rows(block, block / 2, depth);
-    blocks.set_passes(passes, depth);
-    // Threads share the larger operand. Where it is A, they also find their part of it near, and
-    // leave theirs of C where it is needed: rows are samples, mostly, and those are always shared
-    // so.
-    blocks.row_by_row = !blocks.in_place() && p.rows >= p.columns;
-    // Without partial sums there is no need to go through A again.
-    if (passes == 1 && !blocks.keep_b()) blocks.block_strips = blocks.strips;
-  }
-};
-
-/// Whether dot products are taken with a copy of the rows of A, or of the column of B: one whose
-/// elements lie apart, or are stored in another type.
-template <class T, class S>
-constexpr bool copies_vectors(const product<T, S>& p) {
-  constexpr bool converts = !std::is_same_v<S, T>;
-  const gemm_method method = gemm_plan<T>(p).method;
-  return (method == gemm_method::dot_rows && (converts || p.a.column != 1)) ||
-         (method == gemm_method::dot_columns && (converts || p.b.row != 1));
-}
 
 /// A product of plain matrices whose C begins at `offset`.
 template <class T, class S>

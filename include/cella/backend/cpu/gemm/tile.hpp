@@ -86,8 +86,7 @@ template <class T, int Rows, int Vectors, bool Whole, tile_form Form, class Side
     for (int j = 0; j < Vectors; ++j) {
       const bool whole = Whole || packed || j + 1 < Vectors;
       y[j] = whole ? load_unaligned(b + j * L) : load_first(b + j * L, last);
-      // With 32 registers g++ does so by itself.
-      if constexpr (!register_tile<T>::many_registers) y[j] = in_register<T>(y[j]);
+      if constexpr (few_vector_registers) y[j] = in_register<T>(y[j]);
       if constexpr (asks_for_b) __builtin_prefetch(b_ahead + j * L);
     }
 #pragma GCC unroll 16

@@ -157,7 +157,10 @@ template <int O, int N, class T>
     for (int column = 0; column < r.columns; ++column, x += r.x_pixel, dz += L) {
       vec<T> d[O];
 #pragma GCC unroll 4
-      for (int o = 0; o < O; ++o) d[o] = load(dz + o * r.dz_channel);
+      for (int o = 0; o < O; ++o) {
+        d[o] = load(dz + o * r.dz_channel);
+        if constexpr (few_vector_registers) d[o] = in_register<T>(d[o]);
+      }
 #pragma GCC unroll 8
       for (int t = 0; t < N; ++t) {
         const vec<T> v = load_shared(x + t * x_tap);

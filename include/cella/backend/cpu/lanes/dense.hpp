@@ -125,7 +125,10 @@ template <int R, int V, class T>
   for (int k = 0; k < n; ++k, x += x_step) {
     vec<T> v[V];
 #pragma GCC unroll 2
-    for (int j = 0; j < V; ++j) v[j] = load(x + j * vector);
+    for (int j = 0; j < V; ++j) {
+      v[j] = load(x + j * vector);
+      if constexpr (few_vector_registers) v[j] = in_register<T>(v[j]);
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const vec<T> weight(r + 1 < R ? bases[r / 3][r % 3 * row] : *bottom);

@@ -1,0 +1,49 @@
+// The vector type of this build, its lanes and its registers.
+#pragma once
+
+#include <cella/backend/cpu/plan/vector_unit.hpp>
+#include <cella/backend/cpu/simd/instruction_sets.hpp>
+#if defined(__GNUC__) && !defined(__clang__)
+// g++ 12 warns of the undefined registers from which its own AVX-512 intrinsics start, wherever
+// they are inlined; what counts is the state where their header is read.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#if defined(__AVX__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include <xsimd/xsimd.hpp>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+namespace cella::cpu {
+
+/// Vector of the best instruction set of this build.
+template <class T>
+using vec = xsimd::batch<T>;
+
+// Plans count on as many lanes as kernels have.
+static_assert(
+    sizeof(vec<float>) == register_bytes && sizeof(vec<double>) == register_bytes,
+    "xsimd and backend/cpu/plan/vector_unit.hpp disagree on the vectors of this instruction set");
+
+/// Elements of a `vec<T>`; at most 16, so that one bit per lane fits `std::uint16_t`.
+template <class T>
+inline constexpr int lanes = static_cast<int>(vec<T>::size);
+
+/// Vector registers of the instruction set: kernels choose their register tiles by it.
+inline constexpr int vector_registers = vector_registers_of(register_bytes);
+
+/// With 16 registers g++ folds loads into products that share them (`in_register`); with 32 it
+/// seldom does.
+inline constexpr bool few_vector_registers = vector_registers < 32;
+
+/// The lowest n bits, n <= 16.
+constexpr unsigned first_bits(int n) { return (1u << n) - 1u; }
+
+}  // namespace cella::cpu
