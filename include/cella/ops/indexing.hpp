@@ -341,8 +341,15 @@ void for_each_gathered_element(const tensor_ref& indices, const shape& table, in
 inline double read_or_nan(const tensor_ref& t, std::int64_t i) {
   return i >= 0 ? read_element(t, i) : std::numeric_limits<double>::quiet_NaN();
 }
-inline void add_element(const tensor_ref& t, std::int64_t i, double value) {
-  if (i >= 0) write_element(t, i, read_element(t, i) + value);
+/// y = 0, then y[to] += x[from] for each pair that `gather` calls its argument with; summed in
+/// double precision.
+template <class Gather>
+void scatter_sums(const tensor_ref& x, const tensor_ref& y, Gather gather) {
+  list<double> sums(std::size_t(y.type.size()), 0.0);
+  gather([&](std::int64_t to, std::int64_t from) {
+    if (to >= 0) sums[std::size_t(to)] += read_element(x, from);
+  });
+  for (std::size_t i = 0; i < sums.size(); ++i) write_element(y, std::int64_t(i), sums[i]);
 }
 }  // namespace detail
 
@@ -355,11 +362,9 @@ inline void gather_op::compute(const attributes& o, span<const tensor_ref> in,
 }
 inline void scatter_op::compute(const attributes& o, span<const tensor_ref> in,
                                 span<const tensor_ref> out) {
-  std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
-  detail::for_each_gathered(in[1], out[0].type.shape, o.as<options>().axis,
-                            [&](std::int64_t to, std::int64_t from) {
-                              detail::add_element(out[0], to, read_element(in[0], from));
-                            });
+  detail::scatter_sums(in[0], out[0], [&](auto add) {
+    detail::for_each_gathered(in[1], out[0].type.shape, o.as<options>().axis, add);
+  });
 }
 inline void gather_elements_op::compute(const attributes& o, span<const tensor_ref> in,
                                         span<const tensor_ref> out) {
@@ -370,11 +375,9 @@ inline void gather_elements_op::compute(const attributes& o, span<const tensor_r
 }
 inline void scatter_elements_op::compute(const attributes& o, span<const tensor_ref> in,
                                          span<const tensor_ref> out) {
-  std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
-  detail::for_each_gathered_element(in[1], out[0].type.shape, o.as<options>().axis,
-                                    [&](std::int64_t to, std::int64_t from) {
-                                      detail::add_element(out[0], to, read_element(in[0], from));
-                                    });
+  detail::scatter_sums(in[0], out[0], [&](auto add) {
+    detail::for_each_gathered_element(in[1], out[0].type.shape, o.as<options>().axis, add);
+  });
 }
 
 }  // namespace cella

@@ -120,3 +120,28 @@ TEST_CASE("sums of long rows, and over samples in the lanes") {
     CHECK(relative_error(sums[std::size_t(c)], expected) < 5e-7);
   }
 }
+
+TEST_CASE("the gradient of a dense layer's weights over many samples in the lanes") {
+  constexpr int L = lanes<float>, blocks = 200'003 / L, outputs = 3, inputs = 5;
+  const lanes_dense_weight_extents e{blocks, outputs, inputs};
+  const auto dy = numbers(std::int64_t{blocks} * outputs * L, 10);
+  const auto x = numbers(std::int64_t{blocks} * inputs * L, 100);
+  aligned<float> xt(lanes_transposed_size<float>(e));
+  lanes_transpose({0, lanes_transpose_units<float>(e)}, e, x.data(), xt.data());
+  std::array<float, std::size_t(outputs * inputs)> dw{};
+  lanes_dense_weight_gradient({0, lanes_dense_weight_gradient_units<float>(e)}, e, dy.data(),
+                              xt.data(), [&](vec<float> v, std::int64_t offset, int count) {
+                                store_first(dw.data() + offset, count, v);
+                              });
+  for (int o = 0; o < outputs; ++o) {
+    for (int i = 0; i < inputs; ++i) {
+      double expected = 0;
+      for (int b = 0; b < blocks; ++b) {
+        for (int lane = 0; lane < L; ++lane)
+          expected += double(dy[(std::int64_t{b} * outputs + o) * L + lane]) *
+                      double(x[(std::int64_t{b} * inputs + i) * L + lane]);
+      }
+      CHECK(relative_error(dw[std::size_t(o * inputs + i)], expected) < 1e-6);
+    }
+  }
+}
