@@ -399,6 +399,19 @@ inline void copy_or_nan(const tensor_ref& x, std::int64_t from, const tensor_ref
   else
     write_element(y, to, std::numeric_limits<double>::quiet_NaN());
 }
+/// y = 0, then y[to] += x[from] for each pair that `gather` calls its argument with; summed as
+/// reference computations sum: in double precision, and integers modulo 2^n.
+template <class Gather>
+void scatter_sums(const tensor_ref& x, const tensor_ref& y, Gather gather) {
+  with_any_number(y.type.element, [&]<class N>() {
+    list<N> sums(std::size_t(y.type.size()), N{});
+    gather([&](std::int64_t to, std::int64_t from) {
+      if (to >= 0)
+        sums[std::size_t(to)] = wrapping_sum(sums[std::size_t(to)], read_number<N>(x, from));
+    });
+    for (std::size_t i = 0; i < sums.size(); ++i) write_number(y, std::int64_t(i), sums[i]);
+  });
+}
 }  // namespace detail
 
 inline void gather_op::compute(const attributes& o, span<const tensor_ref> in,
@@ -409,11 +422,9 @@ inline void gather_op::compute(const attributes& o, span<const tensor_ref> in,
 }
 inline void scatter_op::compute(const attributes& o, span<const tensor_ref> in,
                                 span<const tensor_ref> out) {
-  std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
-  detail::for_each_gathered(in[1], out[0].type.shape, o.as<options>().axis,
-                            [&](std::int64_t to, std::int64_t from) {
-                              if (to >= 0) add_element(in[0], from, out[0], to);
-                            });
+  detail::scatter_sums(in[0], out[0], [&](auto add) {
+    detail::for_each_gathered(in[1], out[0].type.shape, o.as<options>().axis, add);
+  });
 }
 inline void gather_elements_op::compute(const attributes& o, span<const tensor_ref> in,
                                         span<const tensor_ref> out) {
@@ -423,11 +434,9 @@ inline void gather_elements_op::compute(const attributes& o, span<const tensor_r
 }
 inline void scatter_elements_op::compute(const attributes& o, span<const tensor_ref> in,
                                          span<const tensor_ref> out) {
-  std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
-  detail::for_each_gathered_element(in[1], out[0].type.shape, o.as<options>().axis,
-                                    [&](std::int64_t to, std::int64_t from) {
-                                      if (to >= 0) add_element(in[0], from, out[0], to);
-                                    });
+  detail::scatter_sums(in[0], out[0], [&](auto add) {
+    detail::for_each_gathered_element(in[1], out[0].type.shape, o.as<options>().axis, add);
+  });
 }
 
 }  // namespace cella

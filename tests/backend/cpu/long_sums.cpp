@@ -52,10 +52,19 @@ double error_of_sums(const std::vector<float>& x, const std::array<std::int64_t,
   }
   std::vector<float> y(kept);
   const work_range units{0, sum_units<float, false>(nest)};
-  if (sums_few<float, false>(nest))
-    sum_loops<float, 1, false, line, adding, true>(units, nest, a, {}, store_sums{y.data()});
-  else
-    sum_loops<float, 1, false, line>(units, nest, a, {}, store_sums{y.data()});
+  const auto sum_with = [&]<sum_length Length>() {
+    sum_loops<float, 1, false, line, adding, Length>(units, nest, a, {}, store_sums{y.data()});
+  };
+  switch (length_of_sums<float, false>(nest)) {
+    case sum_length::few:
+      sum_with.operator()<sum_length::few>();
+      break;
+    case sum_length::some:
+      sum_with.operator()<sum_length::some>();
+      break;
+    case sum_length::many:
+      sum_with.operator()<sum_length::many>();
+  }
   double worst = 0;
   for (std::size_t i = 0; i < kept; ++i)
     worst = std::max(worst, std::abs(double(y[i]) / expected[i] - 1));

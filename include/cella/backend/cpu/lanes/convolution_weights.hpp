@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/lanes/convolution.hpp>
+#include <cella/backend/cpu/simd/long_sum.hpp>
 #include <cstdint>
 
 namespace cella::cpu {
@@ -115,8 +116,9 @@ namespace detail {
 /// Spreads one row of pooled gradients over two rows of dz; returns its sum.
 template <class T>
 [[gnu::always_inline]] inline vec<T> unpool_row(const T* d, const std::uint16_t* corners, int n,
-                                                T* upper, T* lower, vec<T> sum) {
+                                                T* upper, T* lower) {
   constexpr int L = lanes<T>;
+  vec<T> sum(T{0});
   for (int i = 0; i < n; ++i, d += L, corners += 4, upper += 2 * L, lower += 2 * L) {
     const vec<T> value = load(d);
     const vec<T> a = keep(corners[0], value), b = keep(corners[1], value);
@@ -275,8 +277,7 @@ template <int K, tile_set Tiles, class T, class Sink, class BiasSink>
     const work_range part = part_of(e.out_channels, groups, unit / inputs);
     const int taps = shape.channels > 1 ? std::min(shape.channels, e.in_channels - c) : shape.taps;
     const int n = shape.rows * taps;
-    vec<T> bias[most];
-    for (auto& b : bias) b = vec<T>(T{0});
+    long_sum<T> bias[most];
     std::fill_n(scratch, std::int64_t{part.size()} * n * L, T{0});
     for (int block = 0; block < e.blocks; ++block) {
       for (int h = 0; h < e.pooled_height(); ++h) {
@@ -287,7 +288,7 @@ template <int K, tile_set Tiles, class T, class Sink, class BiasSink>
               (std::int64_t{block} * e.out_channels + part.first + o) * e.pooled_plane() +
               std::int64_t{h} * pooled;
           T* to = rows + o * 2 * row;
-          bias[o] = detail::unpool_row(d + at * L, corners + at * 4, pooled, to, to + row, bias[o]);
+          bias[o].add(detail::unpool_row(d + at * L, corners + at * 4, pooled, to, to + row));
         }
         const detail::weight_rows<T> r{
             x + ((std::int64_t{block} * e.in_channels + c) * e.padded_plane() +
@@ -314,7 +315,7 @@ template <int K, tile_set Tiles, class T, class Sink, class BiasSink>
     if (c == 0) {
       // A tile may have more channels than a vector has lanes.
       alignas(vec<T>) T total[ceil_divide(most, L) * L]{};
-      for (int o = 0; o < part.size(); ++o) total[o] = sum(bias[o]);
+      for (int o = 0; o < part.size(); ++o) total[o] = bias[o].over_lanes();
       for (int o = 0; o < part.size(); o += L) {
         bias_sink(load(total + o), std::int64_t{part.first} + o, std::min(L, part.size() - o));
       }
@@ -329,14 +330,14 @@ template <class T, class BiasSink>
   constexpr int L = lanes<T>;
   const int width = e.out_width(), pooled = e.pooled_width();
   for (int o = units.first; o < units.last; ++o) {
-    vec<T> bias(T{0});
+    long_sum<T> bias;
     for (int block = 0; block < e.blocks; ++block) {
       const std::int64_t plane = std::int64_t{block} * e.out_channels + o;
       T* to = dz + plane * e.out_plane() * L;
       std::int64_t at = plane * e.pooled_plane();
       for (int h = 0; h < e.pooled_height(); ++h, at += pooled, to += std::int64_t{2} * width * L) {
         T* lower = to + std::int64_t{width} * L;
-        bias = detail::unpool_row(d + at * L, corners + at * 4, pooled, to, lower, bias);
+        bias.add(detail::unpool_row(d + at * L, corners + at * 4, pooled, to, lower));
         if (width % 2) {
           store(lower - L, vec<T>(T{0}));
           store(lower + (width - 1) * L, vec<T>(T{0}));
@@ -344,7 +345,7 @@ template <class T, class BiasSink>
       }
       if (e.out_height() % 2) std::fill_n(to, std::int64_t{width} * L, T{0});
     }
-    bias_sink(vec<T>(sum(bias)), std::int64_t{o}, 1);
+    bias_sink(vec<T>(bias.over_lanes()), std::int64_t{o}, 1);
   }
 }
 

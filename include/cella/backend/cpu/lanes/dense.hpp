@@ -238,11 +238,25 @@ template <tile_set Tiles, class T, class Sink>
       // Only the last vector of a tile can be cut.
       const int last = std::min(L, e.in_features - column - (N - 1) * L);
       vec<T> total[R][N];
-      detail::clear(total);
-      for (int block = 0; block < e.blocks; ++block) {
-        detail::dense_tile(dy + (std::int64_t{block} * e.out_features + first) * L, L,
-                           std::int64_t{rows - 1} * L, 1, xt + block * L * width + column, L, width,
-                           L, total);
+      // So many blocks of samples at once; the sums of several such parts in double precision.
+      constexpr int most = 1024 / L;
+      wide_sum<T> parts[R][N];
+      for (int start = 0; start == 0 || start < e.blocks; start += most) {
+        detail::clear(total);
+        for (int block = start; block < std::min(e.blocks, start + most); ++block) {
+          detail::dense_tile(dy + (std::int64_t{block} * e.out_features + first) * L, L,
+                             std::int64_t{rows - 1} * L, 1, xt + block * L * width + column, L,
+                             width, L, total);
+        }
+        if (e.blocks <= most) break;
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
+          for (int j = 0; j < N; ++j) {
+            parts[r][j] = start == 0 ? wide_sum<T>(total[r][j]) : parts[r][j] + total[r][j];
+            if (start + most >= e.blocks) total[r][j] = parts[r][j].by_lanes();
+          }
+        }
       }
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {

@@ -63,20 +63,34 @@ template <class Fold, class T>
 }
 
 /// Folds term(i), a vector, for i = 0, `step`, 2 `step` ... below `end`: take(run) gets all runs
-/// but the last, which lacks at least one vector and is returned.
-template <class Fold, class T, class Term, class Take>
+/// but the last, which lacks at least one vector and is returned. `OneLoop` is slower in a near
+/// cache, where short chains want to overlap, and quicker out of it.
+template <class Fold, class T, bool OneLoop = false, class Term, class Take>
 [[gnu::always_inline]] inline vec<T> fold_terms(std::int64_t end, int step, Term term, Take take) {
-  const std::int64_t run_length = std::int64_t{sum_run} * step;
-  std::int64_t i = 0;
-  while (i + run_length <= end) {
+  if constexpr (OneLoop) {
     vec<T> run(Fold::template start<T>);
-    for (const std::int64_t last = i + run_length; i < last; i += step)
+    int count = 0;
+    for (std::int64_t i = 0; i < end; i += step) {
       run = Fold::template fold<T>(run, term(i));
-    take(run);
+      if (++count < sum_run) continue;
+      take(run);
+      run = vec<T>(Fold::template start<T>);
+      count = 0;
+    }
+    return run;
+  } else {
+    const std::int64_t run_length = std::int64_t{sum_run} * step;
+    std::int64_t i = 0;
+    while (i + run_length <= end) {
+      vec<T> run(Fold::template start<T>);
+      for (const std::int64_t last = i + run_length; i < last; i += step)
+        run = Fold::template fold<T>(run, term(i));
+      take(run);
+    }
+    vec<T> run(Fold::template start<T>);
+    for (; i < end; i += step) run = Fold::template fold<T>(run, term(i));
+    return run;
   }
-  vec<T> run(Fold::template start<T>);
-  for (; i < end; i += step) run = Fold::template fold<T>(run, term(i));
-  return run;
 }
 
 }  // namespace cella::cpu

@@ -29,15 +29,23 @@ constexpr int sum_units(const loop_nest<Reads>& n) {
   return int(kept / n.inner() * ((n.inner() + width - 1) / width));
 }
 
-/// Whether a sum has so few vectors that they can be added one after the other.
+/// How many vectors a sum has.
+enum class sum_length {
+  few,  ///< so few that they can be added one after the other
+  some,
+  many,  ///< such rows that memory or a far cache sets the pace: one simple loop is best
+};
 template <class T, bool Lanes, int Reads>
-constexpr bool sums_few(const loop_nest<Reads>& n) {
-  std::int64_t vectors = 1;
+constexpr sum_length length_of_sums(const loop_nest<Reads>& n) {
+  std::int64_t vectors = 1, row = 1;
   for (int d = 0; d < n.loops; ++d) {
     const int width = Lanes || d < n.loops - 1 ? 1 : lanes<T>;
-    if (n.folds(d)) vectors *= (n.size[std::size_t(d)] + width - 1) / width;
+    row = n.folds(d) ? (n.size[std::size_t(d)] + width - 1) / width : 1;
+    vectors *= row;
   }
-  return vectors <= few_vectors;
+  return vectors <= few_vectors ? sum_length::few
+         : row < 4096           ? sum_length::some
+                                : sum_length::many;
 }
 
 /// How a sum treats the samples in the lanes.
@@ -141,12 +149,13 @@ template <class T, int Reads, class Line, class Fold, class Sink>
 }
 
 /// Folds the value of a line over the folded loops; finished values go to the sink in the order of
-/// the kept ones, always in the same order. In the lanes only sums. `Few`: sums_few() says so.
-template <class T, int Reads, bool Lanes, class Line, class Fold = adding, bool Few = false,
-          class Sink>
+/// the kept ones, always in the same order. In the lanes only sums. `Length`: length_of_sums().
+template <class T, int Reads, bool Lanes, class Line, class Fold = adding,
+          sum_length Length = sum_length::some, class Sink>
 [[gnu::noinline]] void sum_loops(work_range units, const loop_nest<Reads>& n,
                                  const addresses<T, Reads, 1>& a, lanes_of_sum samples,
                                  const Sink& sink) {
+  constexpr bool few_only = Length == sum_length::few;
   const bool inner_folded = n.folds(n.loops - 1);
   if constexpr (!Lanes) {
     if (!inner_folded) return sum_columns_of_loops<T, Reads, Line, Fold>(units, n, a, sink);
@@ -176,7 +185,7 @@ template <class T, int Reads, bool Lanes, class Line, class Fold = adding, bool 
       fold.next();
       const auto take = [&](vec<T> run) __attribute__((always_inline)) {
         if (Lanes && samples.across && last_block) run = keep(samples.live, run);
-        if constexpr (Few)
+        if constexpr (few_only)
           few = Fold::template fold<T>(few, run);
         else
           many.add(run);
@@ -189,26 +198,27 @@ template <class T, int Reads, bool Lanes, class Line, class Fold = adding, bool 
           return value.template operator()<true>(i, lanes<T>);
         };
         vec<T> run(Fold::template start<T>);
-        if constexpr (Few) {
+        if constexpr (few_only) {
           for (std::int64_t i = 0; i < whole; i += width)
             run = Fold::template fold<T>(run, term(i));
         } else {
-          run = fold_terms<Fold, T>(whole, width, term, take);
+          run = fold_terms<Fold, T, Length == sum_length::many>(whole, width, term, take);
         }
         if (whole < n.inner()) {
           const int rest = int(n.inner() - whole);
           const vec<T> last = value.template operator()<false>(whole, rest);
           run = Fold::template fold<T>(run, fold_first<Fold, T>(rest, last));
         }
-        if (Few || !only_runs) take(run);
+        if (few_only || !only_runs) take(run);
       } else {
         take(value.template operator()<false>(inner_turn, lanes<T>));
       }
     }
     if (Lanes && !samples.across)
-      sink(Few ? few : many.by_lanes(), std::int64_t{u}, lanes<T>);
+      sink(few_only ? few : many.by_lanes(), std::int64_t{u}, lanes<T>);
     else
-      sink(vec<T>(Few ? Fold::template over_lanes<T>(few) : many.over_lanes()), std::int64_t{u}, 1);
+      sink(vec<T>(few_only ? Fold::template over_lanes<T>(few) : many.over_lanes()),
+           std::int64_t{u}, 1);
     if (kept_inner && ++inner_turn < n.inner()) continue;
     inner_turn = 0;
     kept.next();

@@ -53,13 +53,13 @@ struct reduce_record : record_for<step_kind::reduce> {
     constexpr int lanes_used = e.samples % S::L ? e.samples % S::L : S::L;
     constexpr lanes_of_sum how{S::in_lanes && e.across_lanes,
                                S::in_lanes ? lane_blocks<T>(e.samples) : 1, first_bits(lanes_used)};
-    constexpr bool few = sums_few<T, S::whole_vectors>(loops);
+    constexpr sum_length length = length_of_sums<T, S::whole_vectors>(loops);
     if constexpr (S::in_blocks) {
-      sum_loops<T, s.read_count, true, term, adding, few>(units, loops, a, lanes_of_sum{},
-                                                          S::lanes_epilogue(m));
+      sum_loops<T, s.read_count, true, term, adding, length>(units, loops, a, lanes_of_sum{},
+                                                             S::lanes_epilogue(m));
     } else if constexpr (S::in_lanes && !e.across_lanes) {
-      sum_loops<T, s.read_count, true, term, adding, few>(units, loops, a, how,
-                                                          S::lanes_epilogue(m));
+      sum_loops<T, s.read_count, true, term, adding, length>(units, loops, a, how,
+                                                             S::lanes_epilogue(m));
     } else {
       using fold =
           std::conditional_t<is<max_op>(S::anchor()), extreme<true>,
@@ -67,8 +67,8 @@ struct reduce_record : record_for<step_kind::reduce> {
       if constexpr (loops_over_short_rows<S>)
         sum_short_rows<T, loops, term, fold>(units, a, S::plain_epilogue(m));
       else
-        sum_loops<T, s.read_count, S::in_lanes, term, fold, few>(units, loops, a, how,
-                                                                 S::plain_epilogue(m));
+        sum_loops<T, s.read_count, S::in_lanes, term, fold, length>(units, loops, a, how,
+                                                                    S::plain_epilogue(m));
     }
   }
 };
