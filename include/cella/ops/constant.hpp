@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cella/ops/op.hpp>
 #include <cella/ops/strided.hpp>
 #include <concepts>
 #include <type_traits>
+#include <utility>
 
 namespace cella {
 
@@ -158,18 +160,20 @@ constexpr word_list words_of_array(const V& values, dtype to) {
 /// Whether all elements of a tensor have the same bits, and one number tells them.
 constexpr bool is_one_value(const tensor_type& t, span<const std::uint64_t> words, double& value) {
   value = 0;
+  if (words.empty()) return true;
   for (std::uint64_t w : words) {
     if (w != words[0]) return false;
   }
-  return words.empty() || with_element(t.element, [&]<class T>() {
-           T first{};
-           for_each_element<T>(words.first(1), 1, [&](std::size_t, T x) { first = x; });
-           value = double(first);
-           if constexpr (std::is_same_v<T, std::int64_t>) {
-             if (value >= 0x1p63 || std::int64_t(value) != first) return false;
-           }
-           return packed(&first, 1)[0] == words[0];
-         });
+  if (std::rotl(words[0], 8 * int(size_of(t.element))) != words[0]) return false;
+  bool exact = true;
+  with_element(t.element, [&]<class T>() {
+    for_each_element<T>(words, 1, [&](std::size_t, T x) {
+      value = double(x);
+      if constexpr (std::is_same_v<T, std::int64_t>)
+        exact = value < 0x1p63 && std::int64_t(value) == x;
+    });
+  });
+  return exact;
 }
 /// The node's operation and options for a tensor that has these words: a constant if all of its
 /// elements are equal, else an entry of the pool.
