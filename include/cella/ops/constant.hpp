@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cella/ops/op.hpp>
 #include <cella/ops/strided.hpp>
 #include <concepts>
 #include <type_traits>
+#include <utility>
 
 namespace cella {
 
@@ -171,19 +173,21 @@ constexpr word_list words_of_array(const V& values, dtype to) {
 /// Whether all elements of a tensor have the same bits, and one number tells them.
 constexpr bool is_one_value(const tensor_type& t, span<const std::uint64_t> words, double& value) {
   value = 0;
-  if (is_complex(t.element) && !words.empty()) return false;
+  if (words.empty()) return true;
+  if (is_complex(t.element)) return false;
   for (std::uint64_t w : words) {
     if (w != words[0]) return false;
   }
-  return words.empty() || with_element(t.element, [&]<class T>() {
-           T first{};
-           for_each_element<T>(words.first(1), 1, [&](std::size_t, T x) { first = x; });
-           value = to_number<double>(first);
-           if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
-             if (value >= beyond_integers(t.element) || T(value) != first) return false;
-           }
-           return packed(&first, 1)[0] == words[0];
-         });
+  if (std::rotl(words[0], 8 * int(size_of(t.element))) != words[0]) return false;
+  bool exact = true;
+  with_element(t.element, [&]<class T>() {
+    for_each_element<T>(words, 1, [&](std::size_t, T x) {
+      value = to_number<double>(x);
+      if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
+        exact = value < beyond_integers(t.element) && T(value) == x;
+    });
+  });
+  return exact;
 }
 /// The node's operation and options for a tensor that has these words: a constant if all of its
 /// elements are equal, else an entry of the pool.
