@@ -4,7 +4,6 @@
 #include <cella/ops/elementwise.hpp>
 #include <cella/ops/indexed_places.hpp>
 #include <cella/ops/slicing.hpp>
-#include <limits>
 
 namespace cella {
 
