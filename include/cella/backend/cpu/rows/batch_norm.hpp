@@ -133,7 +133,7 @@ template <class T, bool Blocked, class Term>
     end_run();
     images = 0;
   }
-  end_run();
+  if (images > 0) end_run();
   return {of_channel<T, Blocked>(u), of_channel<T, Blocked>(v)};
 }
 
