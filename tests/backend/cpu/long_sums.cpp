@@ -92,6 +92,18 @@ TEST_CASE("sums of ten million numbers near 1000 keep the digits of single preci
   }
 }
 
+TEST_CASE("a hundred million numbers are no harder") {
+  // The same row a thousand times.
+  const auto x = near_thousand(100'000);
+  const loop_nest<1> nest{2, {1000, 100'000}, {{{0, 1}}}, 3u};
+  double expected = 0;
+  for (const float v : x) expected += 1000 * double(v);
+  float y = 0;
+  sum_loops<float, 1, false, line, adding, sum_length::many>({0, 1}, nest, {{x.data()}, {}}, {},
+                                                             store_sums{&y});
+  CHECK(std::abs(double(y) / expected - 1) < 5e-7);
+}
+
 TEST_CASE("sums of equal numbers, whose roundings all go one way, are as good") {
   for (const float value : {1000.1f, 0.1f, 7.7777777f}) {
     CAPTURE(value);

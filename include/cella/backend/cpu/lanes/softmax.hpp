@@ -49,15 +49,19 @@ template <class T>
       labelled |= right;
     }
     vec<T> at_label(T{0});
-    vector_sum<T> total;
+    long_sum<T> total;
     T* to = dz ? dz + std::int64_t{block} * classes * L : nullptr;
-    for (int c = 0; c < classes; ++c) {
-      // Dead lanes may hold NaN: they count as zeros.
-      const vec<T> shifted = keep(first_bits(n), load(at + std::int64_t{c} * L) - largest);
-      const vec<T> power = exponential<T>(shifted);
-      total.add(power);
-      at_label = at_label + keep(equal_first<T>(label, n, c), shifted);
-      if (to) store(to + std::int64_t{c} * L, power);
+    for (int c = 0; c < classes;) {
+      vec<T> run(T{0});
+      for (const int end = std::min(classes, c + sum_run); c < end; ++c) {
+        // Dead lanes may hold NaN: they count as zeros.
+        const vec<T> shifted = keep(first_bits(n), load(at + std::int64_t{c} * L) - largest);
+        const vec<T> power = exponential<T>(shifted);
+        run = run + power;
+        at_label = at_label + keep(equal_first<T>(label, n, c), shifted);
+        if (to) store(to + std::int64_t{c} * L, power);
+      }
+      total.add(run);
     }
     const vec<T> sum_of_exp = total.by_lanes();
     if (to) {

@@ -33,7 +33,7 @@ constexpr int sum_units(const loop_nest<Reads>& n) {
 enum class sum_length {
   few,  ///< so few that they can be added one after the other
   some,
-  many,  ///< such rows that memory or a far cache sets the pace: one simple loop is best
+  many,  ///< in rows so long that memory or a far cache sets the pace
 };
 template <class T, bool Lanes, int Reads>
 constexpr sum_length length_of_sums(const loop_nest<Reads>& n) {
@@ -167,6 +167,7 @@ template <class T, int Reads, bool Lanes, class Line, class Fold = adding,
   const std::int64_t folds = fold.turns();
   constexpr int width = Lanes ? 1 : lanes<T>;
   const std::int64_t whole = n.inner() / width * width;
+  // Nothing of a row is left behind its last whole run.
   const bool only_runs = n.inner() % (std::int64_t{sum_run} * width) == 0;
   // Where loop 0 counts blocks of samples, its last turn has lanes without any.
   const bool by_blocks = samples.blocks > 1;

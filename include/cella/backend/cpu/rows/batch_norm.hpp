@@ -133,7 +133,7 @@ template <class T, bool Blocked, class Term>
     end_run();
     images = 0;
   }
-  end_run();
+  if (images > 0) end_run();
   return {of_channel<T, Blocked>(u), of_channel<T, Blocked>(v)};
 }
 
@@ -152,7 +152,9 @@ template <class T, bool Blocked, class Term>
 template <class T, bool Blocked>
 std::array<vec<T>, 2> added(const norm_extents& e, const norm_sums<T>& sums, int block) {
   const auto total = [&](const T* p) {
-    wide_sum<T> all(channel_value<T, Blocked>(p, block));
+    const vec<T> first = channel_value<T, Blocked>(p, block);
+    if (e.slices() == 1) return first;
+    wide_sum<T> all(first);
     for (int k = 1; k < e.slices(); ++k)
       all = all + channel_value<T, Blocked>(p + k * sums.slice, block);
     return all.by_lanes();
