@@ -105,6 +105,13 @@ void check_lanes() {
 
 }  // namespace
 
+TEST_CASE_TEMPLATE("a shared vector is held as it was loaded", T, float, double) {
+  alignas(vec<T>) T row[lanes<T>];
+  for (int i = 0; i < lanes<T>; ++i) row[i] = static_cast<T>(3 + i);
+  CHECK(listed<T>(load_shared(row)) == listed<T>(count_from<T>(3)));
+  CHECK(listed<T>(in_register<T>(load(row))) == listed<T>(count_from<T>(3)));
+}
+
 TEST_CASE_TEMPLATE("the portable lane operations agree with plain loops", T, float, double) {
   check_lanes<detail::portable_lanes<T>, T>();
 }
