@@ -126,6 +126,9 @@ struct other_batch {
 struct other_batch_options {
   static attributes batch_options(node_ref);
 };
+struct other_bounds {
+  static interval bounds(span<const interval>);
+};
 struct other_results {
   static void results(span<const tensor_type>, const attributes&, span<tensor_type>);
 };
@@ -139,6 +142,7 @@ constexpr bool refused(std::string_view begin) {
 static_assert(refused<other_infer>("infer is not `tensor_type infer("));
 static_assert(refused<other_results>("results is not `int results("));
 static_assert(refused<other_space>("space is not `iteration_space space("));
+static_assert(refused<other_bounds>("bounds is not `interval bounds("));
 static_assert(refused<other_batch>("batch is not `void batch("));
 static_assert(refused<other_batch_options>("batch_options is not `attributes batch_options("));
 static_assert(says<made<opaque, first_type, other_compute, ruled>>(

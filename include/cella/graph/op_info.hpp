@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/graph/attributes.hpp>
+#include <cella/graph/interval.hpp>
 #include <cella/graph/iteration_space.hpp>
 #include <cella/graph/options.hpp>
 #include <cella/graph/shape.hpp>
@@ -56,7 +57,8 @@ enum class control_form : std::uint8_t {
 
 /// What passes may assume, besides: the tags of ops/kinds.hpp.
 struct op_traits {
-  bool alias{}, rearranges{}, foldable{}, commutative{}, monotone{}, impure{}, computed_in_single{};
+  bool alias{}, rearranges{}, foldable{}, commutative{}, nondecreasing{}, monotone{}, impure{},
+      computed_in_single{};
 };
 
 class builder;
@@ -94,6 +96,8 @@ struct op_info {
   unsigned zero_of{};
   /// The derivative by operands that no rule covers is zero, rather than missing.
   bool zero_derivative{};
+  /// Functions of one element: where they are defined. Elsewhere they are NaN.
+  interval domain{};
   /// The fields of its options; null if it has none.
   const option_schema* options{};
   /// How it is written between two operands, ` + `, and how strongly it binds: products 3.
@@ -118,6 +122,10 @@ struct op_info {
   void (*vjp)(node_ref, span<const var> dy, span<const char> needed, span<var> dx){};
   /// The loops, if there are any to tell: all but control operations have them.
   iteration_space (*space)(span<const tensor_type>, const attributes&){};
+
+  /// Where the elements of the (first) result lie, if those of the operands lie in these intervals,
+  /// which their types can hold. For others `bounds_of` derives it (ops/bounds.hpp).
+  interval (*bounds)(span<const interval> in, span<const tensor_type>, const attributes&){};
 
   /// Batching: the options with which the operation does the same for each of `size` samples that
   /// lie along a new leading axis of all its operands (of those in `batched`, if it is bilinear).

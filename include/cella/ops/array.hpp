@@ -7,9 +7,17 @@
 #include <cella/ops/axis_list.hpp>
 #include <cella/ops/op.hpp>
 #include <cella/ops/strided.hpp>
+#include <cmath>
 #include <cstring>
 
 namespace cella {
+
+namespace detail {
+/// Of the numbers 0, 1, ... along an axis.
+constexpr interval bounds_of_positions(const shape& s, int axis) {
+  return {0, double(std::max(s[axis] - 1, 0))};
+}
+}  // namespace detail
 
 // ---- leaves
 
@@ -31,6 +39,11 @@ struct constant_op : leaf<constant_op> {
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return pointwise_space(infer(in, o).shape, 0);
+  }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
+                                   const attributes& o) {
+    const double value = o.as<options>().value;
+    return {value, value};
   }
   static constexpr attributes part_options(const attributes& o, const shape& part) {
     auto a = o.as<options>();
@@ -57,6 +70,11 @@ struct iota_op : leaf<iota_op> {
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return pointwise_space(infer(in, o).shape, 0);
+  }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
+                                   const attributes& o) {
+    const auto a = o.as<options>();
+    return detail::bounds_of_positions(a.shape, a.axis);
   }
   static void compute(const attributes& o, span<const tensor_ref>, span<const tensor_ref> out);
 };
@@ -171,6 +189,13 @@ struct cast_op : linear<cast_op> {
     return {dtype(o.as<options>().element), in[0].shape};
   }
   static constexpr unsigned zero_where = 1;
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes& o) {
+    const dtype to = dtype(o.as<options>().element);
+    if (to == dtype::boolean)
+      return {in[0].contains(0) ? 0.0 : 1.0, in[0] == interval{0, 0} ? 0.0 : 1.0};
+    if (is_floating(to)) return in[0];
+    return {std::trunc(in[0].low), std::trunc(in[0].high)};
+  }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {

@@ -61,6 +61,13 @@ struct batch_norm_op : opaque<batch_norm_op>, computed_in_single {
   static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
     return detail::batch_norm_space(in[0].shape, 3, 1);
   }
+  /// Of n numbers none lies more than sqrt(n - 1) standard deviations from their mean.
+  static interval bounds(span<const interval> in, span<const tensor_type> types,
+                         const attributes&) {
+    const double n = double(types[0].size()) / types[0][1];
+    const double most = std::sqrt(std::max(n - 1, 0.0));
+    return interval{-most, most} * in[1] + in[2];
+  }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };

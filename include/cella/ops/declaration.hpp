@@ -51,7 +51,7 @@ constexpr auto apply_scalar(const attributes& options, T x, T y, T z) {
 /// and so not at all, if the operation has it in whatever form.
 struct rule_names {
   int apply, compute, infer, results, partial, transpose, vjp, space, batch, batch_options,
-      part_options, direction_options, validate;
+      part_options, direction_options, bounds, validate;
 };
 template <class Op>
 struct rule_probe : Op, rule_names {};
@@ -131,11 +131,13 @@ constexpr declaration declare() {
               .rearranges = std::is_base_of_v<rearranges, Op>,
               .foldable = std::is_base_of_v<foldable, Op>,
               .commutative = std::is_base_of_v<commutative, Op>,
+              .nondecreasing = std::is_base_of_v<nondecreasing, Op>,
               .monotone = std::is_base_of_v<monotone, Op>,
               .impure = std::is_base_of_v<impure, Op>,
               .computed_in_single = std::is_base_of_v<computed_in_single, Op>};
   if constexpr (requires { Op::form; }) i.form = Op::form;
   if constexpr (requires { Op::infix; }) i.infix = Op::infix, i.precedence = Op::precedence;
+  if constexpr (requires { Op::domain; }) i.domain = Op::domain;
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
   if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
   if constexpr (requires { Op::zero_where; })
@@ -168,6 +170,9 @@ constexpr declaration declare() {
   CELLA_RULE(direction_options,
              "attributes direction_options(const attributes& options, int rank, int size, unsigned "
              "marked)");
+  CELLA_RULE(bounds,
+             "interval bounds(span<const interval> in, span<const tensor_type> types, const "
+             "attributes& options)");
   CELLA_RULE(validate, "text validate(const graph& g, node_id n)");
   CELLA_RULE(compute,
              "void compute(const attributes& options, span<const tensor_ref> in, "

@@ -48,6 +48,10 @@ struct search : opaque<Op>, zero_derivative, moves_axis<Op> {
     s.factors[std::size_t(axis)].whole = true;
     return s;
   }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type> types,
+                                   const attributes& o) {
+    return bounds_of_positions(types[0].shape, o.as<options>().axis);
+  }
 };
 
 }  // namespace detail
