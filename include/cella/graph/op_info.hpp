@@ -120,6 +120,10 @@ struct op_info {
   var (*partial)(node_ref, int operand){};
   var (*transpose)(node_ref, int operand, var dy){};
   void (*vjp)(node_ref, span<const var> dy, span<const char> needed, span<var> dx){};
+  /// Beside a `vjp`: the tangents of the results from those of the operands, where they take fewer
+  /// nodes than the transposed `vjp`, which forward mode makes otherwise. Tangents that are zero,
+  /// of operands and of results, have no node.
+  void (*jvp)(node_ref, span<const var> dx, span<var> dy){};
   /// The loops, if there are any to tell: all but control operations have them.
   iteration_space (*space)(span<const tensor_type>, const attributes&){};
 

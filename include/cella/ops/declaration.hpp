@@ -50,7 +50,7 @@ constexpr auto apply_scalar(const attributes& options, T x, T y, T z) {
 /// The names that `declare` knows. What derives from an operation and from this finds a name twice,
 /// and so not at all, if the operation has it in whatever form.
 struct rule_names {
-  int apply, compute, infer, results, partial, transpose, vjp, space, batch, batch_options,
+  int apply, compute, infer, results, partial, transpose, vjp, jvp, space, batch, batch_options,
       part_options, direction_options, bounds, validate;
 };
 template <class Op>
@@ -67,6 +67,7 @@ constexpr std::string_view fault_of_rules(const op_info& i, bool not_differentia
   if (!i.infer && !i.results) return "infer is missing (or results, if there are several)";
   if (i.pointwise ? !i.scalar : !i.compute)
     return i.kind == op_kind::elementwise ? "apply is missing" : "compute is missing";
+  if (i.jvp && !i.vjp) return "jvp stands beside vjp; elsewhere the tangents follow from the rule";
   const int tags = i.zero_derivative + not_differentiable;
   const int rules = (i.partial != nullptr) + (i.vjp != nullptr) + tags;
   switch (i.kind) {
@@ -163,6 +164,7 @@ constexpr declaration declare() {
   CELLA_RULE(transpose, "var transpose(node_ref n, int operand, var dy)");
   CELLA_RULE(vjp,
              "void vjp(node_ref n, span<const var> dy, span<const char> needed, span<var> dx)");
+  CELLA_RULE(jvp, "void jvp(node_ref n, span<const var> dx, span<var> dy)");
   CELLA_RULE(space, "iteration_space space(span<const tensor_type> in, const attributes& options)");
   CELLA_RULE(batch_options, "attributes batch_options(node_ref n, int size, unsigned batched)");
   CELLA_RULE(batch, "void batch(node_ref n, span<const var> in, unsigned batched, span<var> out)");

@@ -62,6 +62,8 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed
     const var y = n.output();
     dx[0] = y * (dy[0] - sum(dy[0] * y, {axis}, true));
   }
+  /// Its Jacobian is symmetric.
+  static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy) { vjp(n, dx, {}, dy); }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::for_each_line(in[0].type.shape, o.as<options>().axis,
                           [&](std::int64_t base, std::int64_t step, int n) {
@@ -101,6 +103,11 @@ struct log_softmax_op : opaque<log_softmax_op>,
     const var p =
         emit<softmax_op>(detail::axis_options{axis}, std::source_location::current(), n.operand(0));
     dx[0] = dy[0] - p * sum(dy[0], {axis}, true);
+  }
+  /// dy = dx - sum(softmax(x) dx)
+  static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy) {
+    const int axis = n.as<options>().axis;
+    dy[0] = dx[0] - sum(exp(n.output()) * dx[0], {axis}, true);
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::for_each_line(in[0].type.shape, o.as<options>().axis,
