@@ -49,6 +49,7 @@ std::string traits(const op_info& op) {
   add(t.foldable, "foldable");
   add(t.commutative, "commutative");
   add(op.zero_of || op.zero_where, "keeps zero");
+  add(t.nondecreasing && !t.monotone, "nondecreasing");
   add(t.monotone, "monotone");
   add(t.impure, "impure");
   add(t.computed_in_single, "16 bits in f32");

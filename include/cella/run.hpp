@@ -3,6 +3,7 @@
 
 #include <cella/backend/default_kernels.hpp>
 #include <cella/backend/host/threads.hpp>
+#include <cella/ops/bounds.hpp>
 #include <cella/ops/list.hpp>
 #include <cella/runtime/compile.hpp>
 #include <cella/runtime/executable.hpp>

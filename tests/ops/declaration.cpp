@@ -33,6 +33,9 @@ struct ruled {
     dx[0] = dy[0];
   }
 };
+struct forward_ruled {
+  static constexpr void jvp(node_ref, span<const var> dx, span<var> dy) { dy[0] = dx[0]; }
+};
 struct transposed {
   static constexpr var transpose(node_ref, int, var dy) { return dy; }
 };
@@ -80,6 +83,11 @@ static_assert(
 static_assert(says<made<opaque, first_type, ruled>>("compute is missing"));
 static_assert(says<made<opaque, first_type, computed, partially>>(
     "partial and transpose are no rules of an opaque operation; write vjp"));
+static_assert(says<made<opaque, first_type, computed, ruled, forward_ruled>>(""));
+static_assert(says<made<opaque, first_type, computed, not_differentiable, forward_ruled>>(
+    "jvp stands beside vjp; elsewhere the tangents follow from the rule"));
+static_assert(says<made<elementwise, doubled, partially, forward_ruled>>(
+    "jvp stands beside vjp; elsewhere the tangents follow from the rule"));
 static_assert(says<made<leaf, first_type, computed>>(""));
 static_assert(
     says<made<leaf, first_type, computed, ruled>>("without operands there is no derivative"));
@@ -126,6 +134,12 @@ struct other_batch {
 struct other_batch_options {
   static attributes batch_options(node_ref);
 };
+struct other_jvp {
+  static void jvp(node_ref, span<const var>);
+};
+struct other_bounds {
+  static interval bounds(span<const interval>);
+};
 struct other_results {
   static void results(span<const tensor_type>, const attributes&, span<tensor_type>);
 };
@@ -139,6 +153,8 @@ constexpr bool refused(std::string_view begin) {
 static_assert(refused<other_infer>("infer is not `tensor_type infer("));
 static_assert(refused<other_results>("results is not `int results("));
 static_assert(refused<other_space>("space is not `iteration_space space("));
+static_assert(refused<other_jvp>("jvp is not `void jvp("));
+static_assert(refused<other_bounds>("bounds is not `interval bounds("));
 static_assert(refused<other_batch>("batch is not `void batch("));
 static_assert(refused<other_batch_options>("batch_options is not `attributes batch_options("));
 static_assert(says<made<opaque, first_type, other_compute, ruled>>(

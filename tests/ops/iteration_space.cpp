@@ -3,10 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cella/graph/iteration_space.hpp>
-#include <cella/nn/layers.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/list.hpp>
-#include <cella/ops/padding.hpp>
 #include <cmath>
 #include <map>
 #include <random>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "support/common.hpp"
+#include "support/every_operation.hpp"
 
 using namespace cella;
 
@@ -127,61 +126,11 @@ void check_loops(const graph& g, node_id n) {
   }
 }
 
-/// One application of each operation, in shapes that tell its axes apart.
-void build(builder& b) {
-  auto input = [&](shape s, dtype e = dtype::f64) {
-    return var{&b, b.input({e, s}, input_role::argument, "x")};
-  };
-  auto here = [] { return std::source_location::current(); };
-  const var m = input({2, 3}), truth = m > 0.5;
-  const var indices = input({2}, dtype::i64);
-  // Pointwise operations of one to three operands that nothing below uses.
-  select(truth, m, m * m), clamp(m, 0.2, 0.6), pow(m, m), cast(m, dtype::f32);
-  reshape(input({2, 3, 4}), {6, 2, 2}), reshape(input({2, 3}), {3, 2}),
-      reshape(input({6, 1, 2}), {2, 3, 2});
-  transpose(input({2, 3, 4}), {2, 0, 1});
-  broadcast_to(input({3, 1}), {2, 3, 4});
-  sum(input({2, 3, 4}), {1}), max(m, {0}), min(m, {1}), prod(m, {0}), argmax(m, 1), argmin(m, 0);
-  matmul(input({2, 3, 4}), input({2, 4, 2}));
-  const window odd{{2, 1}, {1, 0}, {0, 2}, {1, 2}, 1}, grouped{{1, 2}, {1, 1}, {1, 0}, {2, 1}, 2};
-  const var image = input({2, 2, 5, 4}), filter = input({3, 2, 2, 2}), two = input({4, 1, 2, 2});
-  for (const auto& [walk, w] : {std::pair{odd, filter}, std::pair{grouped, two}}) {
-    const var y = conv2d(image, w, walk);
-    emit<convolution_input_gradient_op>(convolution_options{walk, {5, 4}}, here(), y, w);
-    emit<convolution_weight_gradient_op>(convolution_options{walk, {2, 2}}, here(), image, y);
-  }
-  const pooling_options pool{{{2, 1}, {1, 0}, {0, 1}, {1, 1}, 1}, {2, 3}, {5, 4}, 0};
-  const node_id pooled = emit<max_pool_op>(pool, here(), image).id;
-  const var largest{&b, b.get(pooled, 0)}, positions{&b, b.get(pooled, 1)};
-  emit<unpool_op>(pool, here(), largest, positions);
-  emit<pool_gather_op>(pool, here(), image, positions);
-  emit<average_spread_op>(pool, here(), emit<average_pool_op>(pool, here(), image));
-  const var scale = input({2});
-  const auto normal = detail::normalize_batch(image, scale, scale, 1e-5);
-  emit<batch_norm_gradient_op>(batch_norm_options{}, here(), image, image, scale, normal.mean,
-                               normal.variance);
-  const var z = complex(m, m);
-  real(z), imag(z), conj(z), abs(z), angle(z);
-  softmax(m, 1), log_softmax(m, 0), cross_entropy_per_sample(m, indices);
-  cumsum(m, 0), cumsum(m, 1, true, true), linear_recurrence(m, m, 1);
-  one_hot(indices, 3, dtype::f64);
-  const var picked = gather(input({3, 4, 2}), input({2, 2}, dtype::i64), 1);
-  emit<scatter_op>(detail::indexing_options{1, 4, 2}, here(), picked, input({2, 2}, dtype::i64));
-  const var each = input({2, 3}, dtype::i32);
-  gather_elements(input({4, 3}), each, 0);
-  emit<scatter_elements_op>(scatter_elements_op::options{{4, 3}, 0}, here(), m, each);
-  slice(input({7, 2}), 0, 5, 0, -2), pad(m, {1, 0}, {0, 2});
-  concat(std::array{m, input({2, 1}), m}, 1);
-  random_uniform(m), iota(b, {dtype::i64, {3}}, 0), constant(b, 2, {dtype::f64, {2}});
-  constant(m, std::array{1.0, 2.0});
-  (void)print(m, "m");
-}
-
 }  // namespace
 
 TEST_CASE("the loops of an operation connect what its computation connects") {
   builder b;
-  build(b);
+  cella::test::build_every_operation(b);
   REQUIRE_FALSE(b.failed());
   std::set<const op_info*> seen;
   for (node_id n = 0; n < node_id(b.g.nodes.size()); ++n) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/option_hash.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cstdint>
@@ -48,12 +49,10 @@ struct trace_summary {
 constexpr trace_summary summarize(const builder& b, var y) {
   std::uint64_t total = 0;
   for (const node& n : b.g.nodes) {
-    std::uint64_t h = 14695981039346656037u;  // FNV-1a
+    std::uint64_t h = hash(*n.op, n.attributes);
     auto mix = [&](int v) { h = (h ^ std::uint32_t(v)) * 1099511628211u; };
-    for (char c : n.op->name) mix(c);
     mix(int(n.type.element));
     for (int e : n.type.shape) mix(e);
-    for (int w : n.attributes.as<attribute_words>()) mix(w);
     total += h;
   }
   return {int(b.g.nodes.size()), b.failed() ? tensor_type{} : y.type(), total, b.failed()};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/graph/attributes.hpp>
+#include <cella/graph/interval.hpp>
 #include <cella/graph/iteration_space.hpp>
 #include <cella/graph/options.hpp>
 #include <cella/graph/shape.hpp>
@@ -57,8 +58,8 @@ enum class control_form : std::uint8_t {
 
 /// What passes may assume, besides: the tags of ops/kinds.hpp.
 struct op_traits {
-  bool alias{}, rearranges{}, foldable{}, commutative{}, monotone{}, impure{}, computed_in_single{},
-      stored{}, takes_complex{};
+  bool alias{}, rearranges{}, foldable{}, commutative{}, nondecreasing{}, monotone{}, impure{},
+      computed_in_single{}, stored{}, takes_complex{};
 };
 
 class builder;
@@ -96,6 +97,8 @@ struct op_info {
   unsigned zero_of{};
   /// The derivative by operands that no rule covers is zero, rather than missing.
   bool zero_derivative{};
+  /// Functions of one element: where they are defined. Elsewhere they are NaN.
+  interval domain{};
   /// The fields of its options; null if it has none.
   const option_schema* options{};
   /// How it is written between two operands, ` + `, and how strongly it binds: products 3.
@@ -118,8 +121,16 @@ struct op_info {
   var (*partial)(node_ref, int operand){};
   var (*transpose)(node_ref, int operand, var dy){};
   void (*vjp)(node_ref, span<const var> dy, span<const char> needed, span<var> dx){};
+  /// Beside a `vjp`: the tangents of the results from those of the operands, where they take fewer
+  /// nodes than the transposed `vjp`, which forward mode makes otherwise. Tangents that are zero,
+  /// of operands and of results, have no node.
+  void (*jvp)(node_ref, span<const var> dx, span<var> dy){};
   /// The loops, if there are any to tell: all but control operations have them.
   iteration_space (*space)(span<const tensor_type>, const attributes&){};
+
+  /// Where the elements of the (first) result lie, if those of the operands lie in these intervals,
+  /// which their types can hold. For others `bounds_of` derives it (ops/bounds.hpp).
+  interval (*bounds)(span<const interval> in, span<const tensor_type>, const attributes&){};
 
   /// Batching: the options with which the operation does the same for each of `size` samples that
   /// lie along a new leading axis of all its operands (of those in `batched`, if it is bilinear).

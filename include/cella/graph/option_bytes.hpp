@@ -56,22 +56,6 @@ class option_parser {
   span<const std::byte> rest_;
 };
 
-inline int bytes_of(const option_field& f) {
-  switch (f.kind) {
-    case option_kind::number:
-      return 8;
-    case option_kind::integer:
-      return 4 * f.count;
-    case option_kind::extents:
-      return int(sizeof(shape));
-    case option_kind::axes:
-      return max_rank;
-    case option_kind::characters:
-      return f.count;
-    default:
-      return 4;
-  }
-}
 inline dtype dtype_called(std::string_view wanted, const option_parser& p) {
   for (int t = 0; t < dtype_count; ++t)
     if (name(dtype(t)) == wanted) return dtype(t);

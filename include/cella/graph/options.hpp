@@ -90,6 +90,23 @@ constexpr int for_each_option(const T& x, std::string_view name, int offset, F& 
   }
 }
 
+constexpr int bytes_of(const option_field& f) {
+  switch (f.kind) {
+    case option_kind::number:
+      return 8;
+    case option_kind::integer:
+      return 4 * f.count;
+    case option_kind::extents:
+      return int(sizeof(shape));
+    case option_kind::axes:
+      return max_rank;
+    case option_kind::characters:
+      return f.count;
+    default:
+      return 4;
+  }
+}
+
 template <class Options>
 inline constexpr auto fields_of = [] {
   constexpr auto counted = [] {

@@ -13,6 +13,10 @@ struct relu_gradient_op : elementwise<relu_gradient_op>, zero_derivative, foldab
   static constexpr unsigned linear_in = 1;
   static constexpr unsigned zero_where = 0b11;
   static constexpr auto apply(auto dy, auto y) { return select(y > like(y, 0), dy, like(dy, 0)); }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type>,
+                                   const attributes&) {
+    return hull(in[0], {0, 0});
+  }
   static constexpr var transpose(node_ref n, int, var dy) {
     return emit<relu_gradient_op>({}, std::source_location::current(), dy, n.operand(1));
   }
@@ -115,6 +119,10 @@ struct gelu_tanh_slope_op : elementwise<gelu_tanh_slope_op>, transcendental {
         like(x, detail::gelu_factor) * (like(x, 1) + like(x, 3 * detail::gelu_cubic) * x * x);
     return like(x, 0.5) * ((like(x, 1) + t) + x * (like(x, 1) - t * t) * slope);
   }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
+                                   const attributes&) {
+    return {-0.1291, 1.1291};
+  }
   /// s (1 - s) (2 w' + x w'' + x w'^2 (1 - 2 s))
   static constexpr var partial(node_ref n, int) {
     using detail::gelu_cubic, detail::gelu_factor;
@@ -134,6 +142,10 @@ struct gelu_tanh_op : elementwise<gelu_tanh_op>, transcendental, keeps_zero {
   static constexpr auto apply(auto x) {
     using std::tanh;
     return like(x, 0.5) * x * (like(x, 1) + tanh(detail::gelu_argument(x)));
+  }
+  /// Its least value is -0.17004, at -0.7525.
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    return {in[0].low >= 0 ? apply(in[0].low) : -0.1701, std::max(in[0].high, 0.0)};
   }
   static constexpr var partial(node_ref n, int) {
     return detail::unary<gelu_tanh_slope_op>(n.operand(0));

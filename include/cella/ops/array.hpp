@@ -8,9 +8,17 @@
 #include <cella/ops/constant.hpp>
 #include <cella/ops/op.hpp>
 #include <cella/ops/strided.hpp>
+#include <cmath>
 #include <cstring>
 
 namespace cella {
+
+namespace detail {
+/// Of the numbers 0, 1, ... along an axis.
+constexpr interval bounds_of_positions(const shape& s, int axis) {
+  return {0, double(std::max(s[axis] - 1, 0))};
+}
+}  // namespace detail
 
 // ---- leaves
 
@@ -28,6 +36,11 @@ struct iota_op : leaf<iota_op> {
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
+  }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
+                                   const attributes& o) {
+    const auto a = o.as<options>();
+    return detail::bounds_of_positions(a.shape, a.axis);
   }
   static void compute(const attributes& o, span<const tensor_ref>, span<const tensor_ref> out);
 };

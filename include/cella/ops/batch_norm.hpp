@@ -61,7 +61,15 @@ struct batch_norm_op : opaque<batch_norm_op>, computed_in_single {
   static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
     return detail::batch_norm_space(in[0].shape, 3, 1);
   }
+  /// Of n numbers none lies more than sqrt(n - 1) standard deviations from their mean.
+  static interval bounds(span<const interval> in, span<const tensor_type> types,
+                         const attributes&) {
+    const double n = double(types[0].size()) / types[0][1];
+    const double most = std::sqrt(std::max(n - 1, 0.0));
+    return interval{-most, most} * in[1] + in[2];
+  }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
+  static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
@@ -120,6 +128,25 @@ constexpr void batch_norm_op::vjp(node_ref n, span<const var> dy, span<const cha
   if (dy[2].id >= 0)
     add((x - detail::along_channels(mean, x.shape())) *
         detail::along_channels(dy[2] * (2 * share), x.shape()));
+}
+
+/// With h = (x - mean) r and r = 1 / sqrt(variance + epsilon): dmean = mean(dx), dvariance = 2
+/// mean((x - mean) dx), dy = gamma r (dx - dmean - h r dvariance / 2) + dgamma h + dbeta.
+constexpr void batch_norm_op::jvp(node_ref n, span<const var> dx, span<var> dy) {
+  const var x = n.operand(0);
+  auto along = [&](var v) { return detail::along_channels(v, x.shape()); };
+  const var centred = x - along(n.output(1)), r = rsqrt(n.output(2) + n.as<options>().epsilon);
+  auto add = [&](var d) { dy[0] = dy[0].id >= 0 ? dy[0] + d : d; };
+  if (dx[0].id >= 0) {
+    const double share = double(r.shape().size()) / double(x.shape().size());
+    auto mean = [&](var v) { return detail::sum_to_channels(v) * share; };
+    dy[1] = mean(dx[0]);
+    dy[2] = mean(centred * dx[0]) * 2;
+    const var scale = n.operand(1) * r;
+    add(along(scale) * (dx[0] - along(dy[1])) - centred * along(scale * square(r) * dy[2] * 0.5));
+  }
+  if (dx[1].id >= 0) add(centred * along(r * dx[1]));
+  if (dx[2].id >= 0) add(along(dx[2]));
 }
 
 /// With h = (x - mean) r, r = 1 / sqrt(variance + epsilon), S the sum over all but the channels and

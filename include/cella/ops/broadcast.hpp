@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/graph/list.hpp>
+#include <cella/graph/point_bounds.hpp>
 #include <cella/ops/cast.hpp>
 
 namespace cella {
@@ -134,6 +135,10 @@ struct sum_op : linear<sum_op>, keeps_zero, takes_complex {
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::reduction_space(in[0], o.as<options>().axes, combination::sum);
+  }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes& o) {
+    return sum_over_points(space(types, o), infer(types, o), in[0]);
   }
   static constexpr var transpose(node_ref n, int, var dy) {
     broadcast_op::options o{n.operand(0).shape(), iteration_space::no_axes};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/ops/complex.hpp>
+#include <cmath>
 
 namespace cella {
 
@@ -21,6 +22,13 @@ struct cast_op : linear<cast_op>, takes_complex {
     return {dtype(o.as<options>().element), in[0].shape};
   }
   static constexpr unsigned zero_where = 1;
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes& o) {
+    const auto to = dtype(o.as<options>().element);
+    if (to == dtype::boolean)
+      return {in[0].contains(0) ? 0.0 : 1.0, in[0] == interval{0, 0} ? 0.0 : 1.0};
+    if (!is_integer(to)) return in[0];
+    return {std::trunc(in[0].low), std::trunc(in[0].high)};
+  }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {

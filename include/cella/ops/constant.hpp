@@ -32,6 +32,11 @@ struct constant_op : leaf<constant_op> {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
   }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
+                                   const attributes& o) {
+    const double value = o.as<options>().value;
+    return {value, value};
+  }
   static constexpr attributes part_options(const attributes& o, const shape& part) {
     auto a = o.as<options>();
     a.shape = part;

@@ -58,6 +58,14 @@ struct cumsum_op : linear<cumsum_op>,
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
   }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes& o) {
+    const auto a = o.as<options>();
+    const int n = types[0][a.axis];
+    const double least = a.exclusive ? 0 : 1,
+                 most = a.exclusive ? std::max(n - 1, 0) : std::max(n, 1);
+    return hull(least * in[0], most * in[0]);
+  }
   static constexpr var transpose(node_ref n, int, var dy) {
     auto o = n.as<options>();
     o.reverse = !o.reverse;
@@ -96,6 +104,16 @@ struct linear_recurrence_op : opaque<linear_recurrence_op>,
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return pointwise_but_along(o.as<options>().axis, in[0].shape, 2);
+  }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes& o) {
+    interval one = in[1], all = one;
+    for (int k = 1; k < types[0][o.as<options>().axis]; ++k) {
+      const interval next = in[0] * one + in[1];
+      if (next == one) break;
+      all = hull(all, one = next);
+    }
+    return all;
   }
   /// dx = g and da[k] = g[k] h[k-1], where g[k] = a[k+1] g[k+1] + dh[k].
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char> needed, span<var> dx) {

@@ -50,8 +50,8 @@ constexpr auto apply_scalar(const attributes& options, T x, T y, T z) {
 /// The names that `declare` knows. What derives from an operation and from this finds a name twice,
 /// and so not at all, if the operation has it in whatever form.
 struct rule_names {
-  int apply, compute, infer, results, partial, transpose, vjp, space, batch, batch_options,
-      part_options, direction_options, validate;
+  int apply, compute, infer, results, partial, transpose, vjp, jvp, space, batch, batch_options,
+      part_options, direction_options, bounds, validate;
 };
 template <class Op>
 struct rule_probe : Op, rule_names {};
@@ -67,6 +67,7 @@ constexpr std::string_view fault_of_rules(const op_info& i, bool not_differentia
   if (!i.infer && !i.results) return "infer is missing (or results, if there are several)";
   if (i.pointwise ? !i.scalar : !i.compute && !i.traits.stored)
     return i.kind == op_kind::elementwise ? "apply is missing" : "compute is missing";
+  if (i.jvp && !i.vjp) return "jvp stands beside vjp; elsewhere the tangents follow from the rule";
   const int tags = i.zero_derivative + not_differentiable;
   const int rules = (i.partial != nullptr) + (i.vjp != nullptr) + tags;
   switch (i.kind) {
@@ -131,6 +132,7 @@ constexpr declaration declare() {
               .rearranges = std::is_base_of_v<rearranges, Op>,
               .foldable = std::is_base_of_v<foldable, Op>,
               .commutative = std::is_base_of_v<commutative, Op>,
+              .nondecreasing = std::is_base_of_v<nondecreasing, Op>,
               .monotone = std::is_base_of_v<monotone, Op>,
               .impure = std::is_base_of_v<impure, Op>,
               .computed_in_single = std::is_base_of_v<computed_in_single, Op>,
@@ -138,6 +140,7 @@ constexpr declaration declare() {
               .takes_complex = std::is_base_of_v<takes_complex, Op>};
   if constexpr (requires { Op::form; }) i.form = Op::form;
   if constexpr (requires { Op::infix; }) i.infix = Op::infix, i.precedence = Op::precedence;
+  if constexpr (requires { Op::domain; }) i.domain = Op::domain;
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
   if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
   if constexpr (requires { Op::zero_where; })
@@ -163,6 +166,7 @@ constexpr declaration declare() {
   CELLA_RULE(transpose, "var transpose(node_ref n, int operand, var dy)");
   CELLA_RULE(vjp,
              "void vjp(node_ref n, span<const var> dy, span<const char> needed, span<var> dx)");
+  CELLA_RULE(jvp, "void jvp(node_ref n, span<const var> dx, span<var> dy)");
   CELLA_RULE(space, "iteration_space space(span<const tensor_type> in, const attributes& options)");
   CELLA_RULE(batch_options, "attributes batch_options(node_ref n, int size, unsigned batched)");
   CELLA_RULE(batch, "void batch(node_ref n, span<const var> in, unsigned batched, span<var> out)");
@@ -170,6 +174,9 @@ constexpr declaration declare() {
   CELLA_RULE(direction_options,
              "attributes direction_options(const attributes& options, int rank, int size, unsigned "
              "marked)");
+  CELLA_RULE(bounds,
+             "interval bounds(span<const interval> in, span<const tensor_type> types, const "
+             "attributes& options)");
   CELLA_RULE(validate, "text validate(const graph& g, node_id n)");
   CELLA_RULE(compute,
              "void compute(const attributes& options, span<const tensor_ref> in, "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/ops/broadcast.hpp>
+#include <cmath>
 #include <utility>
 
 namespace cella {
@@ -91,11 +92,25 @@ constexpr var binary(operand x, operand y, const attributes& options = {}) {
   return emit<Op>(options, y.at(), broadcast_to({v, y.at()}, s), broadcast_to({w, y.at()}, s));
 }
 
+/// Of integers, rounded by `round`: a quotient is no larger than what is divided, and 0 by a
+/// divisor of 0.
+template <class Round>
+interval bounds_of_quotient(interval x, interval y, Round round) {
+  if (y.contains(0)) return {-x.magnitude(), x.magnitude()};
+  const interval q = x / y;
+  return {round(q.low), round(q.high)};
+}
+
 }  // namespace detail
 
 // ---- arithmetic
 
-struct add_op : elementwise<add_op>, keeps_zero, foldable, commutative, takes_complex {
+struct add_op : elementwise<add_op>,
+                keeps_zero,
+                foldable,
+                commutative,
+                takes_complex,
+                nondecreasing {
   static constexpr std::string_view name = "add";
   static constexpr std::string_view infix = " + ";
   static constexpr int precedence = 2;
@@ -127,6 +142,10 @@ struct sub_op : elementwise<sub_op>, keeps_zero, foldable, takes_complex {
     else
       return x - y;
   }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type>,
+                                   const attributes&) {
+    return in[0] - in[1];
+  }
   static constexpr var partial(node_ref, int i) { return i ? minus_one_partial : one_partial; }
 };
 struct mul_op : elementwise<mul_op>, foldable, commutative, takes_complex {
@@ -144,6 +163,10 @@ struct mul_op : elementwise<mul_op>, foldable, commutative, takes_complex {
       return detail::wrapping_product(x, y);
     else
       return x * y;
+  }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type>,
+                                   const attributes&) {
+    return in[0] * in[1];
   }
   static constexpr var partial(node_ref n, int i) { return n.operand(1 - i); }
 };
@@ -164,6 +187,11 @@ struct div_op : elementwise<div_op>, foldable, takes_complex {
     else
       return x / y;
   }
+  static interval bounds(span<const interval> in, span<const tensor_type> types,
+                         const attributes&) {
+    if (is_floating(types[0].element)) return in[0] / in[1];
+    return detail::bounds_of_quotient(in[0], in[1], [](double q) { return std::trunc(q); });
+  }
   static constexpr var partial(node_ref n, int i);
 };
 struct neg_op : elementwise<neg_op>, keeps_zero, foldable, takes_complex {
@@ -178,6 +206,10 @@ struct neg_op : elementwise<neg_op>, keeps_zero, foldable, takes_complex {
       return detail::wrapping_difference(decltype(x)(0), x);
     else
       return -x;
+  }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type>,
+                                   const attributes&) {
+    return -in[0];
   }
   static constexpr var partial(node_ref, int) { return minus_one_partial; }
 };
@@ -406,6 +438,11 @@ struct select_op : elementwise<select_op>, keeps_zero, takes_complex {
     return in[1];
   }
   static constexpr auto apply(auto condition, auto x, auto y) { return select(condition, x, y); }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type>,
+                                   const attributes&) {
+    if (in[0].low > 0) return in[1];
+    return in[0].high < 1 ? in[2] : hull(in[1], in[2]);
+  }
   static constexpr var transpose(node_ref n, int i, var dy) {
     const var p = n.operand(0);
     const var z = zeros_like(dy);
@@ -448,7 +485,7 @@ constexpr var select(var condition, operand x, operand y) {
 
 /// The larger of two, NaN if one is; where they are equal each gets half the derivative, as in
 /// PyTorch.
-struct maximum_op : elementwise<maximum_op>, keeps_zero, foldable {
+struct maximum_op : elementwise<maximum_op>, keeps_zero, foldable, nondecreasing {
   static constexpr std::string_view name = "maximum";
   static constexpr std::string_view numpy = "np.maximum";
   static constexpr std::string_view torch = "torch.maximum";
@@ -462,7 +499,7 @@ struct maximum_op : elementwise<maximum_op>, keeps_zero, foldable {
     return select(x > y, 1, select(equal(x, y), full_like(x, 0.5), 0));
   }
 };
-struct minimum_op : elementwise<minimum_op>, keeps_zero, foldable {
+struct minimum_op : elementwise<minimum_op>, keeps_zero, foldable, nondecreasing {
   static constexpr std::string_view name = "minimum";
   static constexpr std::string_view numpy = "np.minimum";
   static constexpr std::string_view torch = "torch.minimum";
@@ -495,6 +532,12 @@ struct clamp_op : elementwise<clamp_op> {
     const auto low = like(x, o.low);
     const auto high = like(x, o.high);
     return select(x < low, low, select(x > high, high, x));
+  }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type>,
+                                   const attributes& o) {
+    const auto a = o.as<options>();
+    if (a.low > a.high) return {a.high, a.low};
+    return {apply(a, in[0].low), apply(a, in[0].high)};
   }
   static constexpr var partial(node_ref n, int) {
     const auto o = n.as<options>();

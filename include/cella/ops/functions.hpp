@@ -42,6 +42,30 @@ constexpr var round(operand x);
 constexpr var trunc(operand x);
 constexpr var sigmoid(operand x);
 
+namespace detail {
+
+/// Of a function that falls until `bottom` and rises behind it.
+template <class Op>
+constexpr interval bounds_of_valley(const interval& x, double bottom) {
+  const double low = Op::apply(x.low), high = Op::apply(x.high);
+  return {x.contains(bottom) ? Op::apply(bottom) : std::min(low, high), std::max(low, high)};
+}
+/// Whether an interval holds `place`, or what is whole periods away from it. Of large numbers,
+/// whose place in a period rounding hides, it may.
+inline bool may_reach(const interval& x, double place, double period) {
+  if (!(x.magnitude() < 1e6)) return true;
+  return std::floor((x.high - place) / period) >= std::ceil((x.low - place) / period);
+}
+/// Of sine and cosine, which are -1 at `bottom`.
+template <class Function>
+interval bounds_of_wave(const interval& x, double bottom, Function f) {
+  constexpr double pi = std::numbers::pi;
+  const bool lowest = may_reach(x, bottom, 2 * pi), highest = may_reach(x, bottom + pi, 2 * pi);
+  return {lowest ? -1 : std::min(f(x.low), f(x.high)), highest ? 1 : std::max(f(x.low), f(x.high))};
+}
+
+}  // namespace detail
+
 /// x^2.  d/dx = 2x
 struct square_op : elementwise<square_op>, keeps_zero, foldable, takes_complex {
   static constexpr std::string_view name = "square";
@@ -50,15 +74,20 @@ struct square_op : elementwise<square_op>, keeps_zero, foldable, takes_complex {
   static constexpr std::string_view formula = "y = x^2";
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) { return mul_op::apply(x, x); }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type>,
+                                   const attributes&) {
+    return detail::bounds_of_valley<square_op>(in[0], 0);
+  }
   static constexpr var partial(node_ref n, int) { return 2 * n.operand(0); }
 };
 /// Square root.  d/dx = 1 / (2y)
-struct sqrt_op : elementwise<sqrt_op>, keeps_zero, takes_complex {
+struct sqrt_op : elementwise<sqrt_op>, keeps_zero, takes_complex, nondecreasing {
   static constexpr std::string_view name = "sqrt";
   static constexpr std::string_view numpy = "np.sqrt";
   static constexpr std::string_view torch = "torch.sqrt";
   static constexpr std::string_view formula = "y = x^(1/2)";
   static constexpr std::string_view onnx = "Sqrt";
+  static constexpr interval domain{0, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::sqrt;
     return sqrt(x);
@@ -70,9 +99,14 @@ struct rsqrt_op : elementwise<rsqrt_op> {
   static constexpr std::string_view name = "rsqrt";
   static constexpr std::string_view torch = "torch.rsqrt";
   static constexpr std::string_view formula = "y = x^(-1/2)";
+  static constexpr interval domain{0, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::sqrt;
     return like(x, 1) / sqrt(x);
+  }
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    if (in[0].low <= 0) return {};  // zeros have signs
+    return {apply(in[0].high), apply(in[0].low)};
   }
   static constexpr var partial(node_ref n, int) { return -0.5 * n.output() / n.operand(0); }
 };
@@ -90,7 +124,7 @@ struct exp_op : elementwise<exp_op>, transcendental, monotone, takes_complex {
   static constexpr var partial(node_ref n, int) { return n.output(); }
 };
 /// e^x - 1, exact near 0.  d/dx = y + 1
-struct expm1_op : elementwise<expm1_op>, transcendental, keeps_zero {
+struct expm1_op : elementwise<expm1_op>, transcendental, keeps_zero, nondecreasing {
   static constexpr std::string_view name = "expm1";
   static constexpr std::string_view numpy = "np.expm1";
   static constexpr std::string_view torch = "torch.expm1";
@@ -102,12 +136,13 @@ struct expm1_op : elementwise<expm1_op>, transcendental, keeps_zero {
   static constexpr var partial(node_ref n, int) { return n.output() + 1; }
 };
 /// Natural logarithm.  d/dx = 1 / x
-struct log_op : elementwise<log_op>, transcendental, takes_complex {
+struct log_op : elementwise<log_op>, transcendental, takes_complex, nondecreasing {
   static constexpr std::string_view name = "log";
   static constexpr std::string_view numpy = "np.log";
   static constexpr std::string_view torch = "torch.log";
   static constexpr std::string_view formula = "y = ln x";
   static constexpr std::string_view onnx = "Log";
+  static constexpr interval domain{0, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::log;
     return log(x);
@@ -115,11 +150,12 @@ struct log_op : elementwise<log_op>, transcendental, takes_complex {
   static constexpr var partial(node_ref n, int) { return 1 / n.operand(0); }
 };
 /// log(1 + x), exact near 0.  d/dx = 1 / (1 + x)
-struct log1p_op : elementwise<log1p_op>, transcendental, keeps_zero {
+struct log1p_op : elementwise<log1p_op>, transcendental, keeps_zero, nondecreasing {
   static constexpr std::string_view name = "log1p";
   static constexpr std::string_view numpy = "np.log1p";
   static constexpr std::string_view torch = "torch.log1p";
   static constexpr std::string_view formula = "y = ln(1 + x)";
+  static constexpr interval domain{-1, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::log1p;
     return log1p(x);
@@ -127,11 +163,12 @@ struct log1p_op : elementwise<log1p_op>, transcendental, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 / (n.operand(0) + 1); }
 };
 /// Logarithm to base 2.  d/dx = 1 / (x ln 2)
-struct log2_op : elementwise<log2_op>, transcendental {
+struct log2_op : elementwise<log2_op>, transcendental, nondecreasing {
   static constexpr std::string_view name = "log2";
   static constexpr std::string_view numpy = "np.log2";
   static constexpr std::string_view torch = "torch.log2";
   static constexpr std::string_view formula = "y = ln x / ln 2";
+  static constexpr interval domain{0, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::log2;
     return log2(x);
@@ -149,6 +186,9 @@ struct sin_op : elementwise<sin_op>, transcendental, keeps_zero, takes_complex {
     using std::sin;
     return sin(x);
   }
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    return detail::bounds_of_wave(in[0], -std::numbers::pi / 2, [](double x) { return apply(x); });
+  }
   static constexpr var partial(node_ref n, int) { return cos(n.operand(0)); }
 };
 /// Cosine.  d/dx = -sin x
@@ -161,6 +201,9 @@ struct cos_op : elementwise<cos_op>, transcendental, takes_complex {
   static constexpr auto apply(auto x) {
     using std::cos;
     return cos(x);
+  }
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    return detail::bounds_of_wave(in[0], std::numbers::pi, [](double x) { return apply(x); });
   }
   static constexpr var partial(node_ref n, int) { return -sin(n.operand(0)); }
 };
@@ -175,15 +218,20 @@ struct tan_op : elementwise<tan_op>, transcendental, keeps_zero, takes_complex {
     using std::tan;
     return tan(x);
   }
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    if (detail::may_reach(in[0], std::numbers::pi / 2, std::numbers::pi)) return {};
+    return {apply(in[0].low), apply(in[0].high)};
+  }
   static constexpr var partial(node_ref n, int) { return 1 + square(n.output()); }
 };
 /// Arc sine.  d/dx = 1 / sqrt(1 - x^2)
-struct asin_op : elementwise<asin_op>, transcendental, keeps_zero {
+struct asin_op : elementwise<asin_op>, transcendental, keeps_zero, nondecreasing {
   static constexpr std::string_view name = "asin";
   static constexpr std::string_view numpy = "np.arcsin";
   static constexpr std::string_view torch = "torch.asin";
   static constexpr std::string_view formula = "y = arcsin x";
   static constexpr std::string_view onnx = "Asin";
+  static constexpr interval domain{-1, 1};
   static constexpr auto apply(auto x) {
     using std::asin;
     return asin(x);
@@ -197,14 +245,19 @@ struct acos_op : elementwise<acos_op>, transcendental {
   static constexpr std::string_view torch = "torch.acos";
   static constexpr std::string_view formula = "y = arccos x";
   static constexpr std::string_view onnx = "Acos";
+  static constexpr interval domain{-1, 1};
   static constexpr auto apply(auto x) {
     using std::acos;
     return acos(x);
   }
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    const interval x = intersection(in[0], domain);
+    return {apply(x.high), apply(x.low)};
+  }
   static constexpr var partial(node_ref n, int) { return -1 / sqrt(1 - square(n.operand(0))); }
 };
 /// Arc tangent.  d/dx = 1 / (1 + x^2)
-struct atan_op : elementwise<atan_op>, transcendental, keeps_zero {
+struct atan_op : elementwise<atan_op>, transcendental, keeps_zero, nondecreasing {
   static constexpr std::string_view name = "atan";
   static constexpr std::string_view numpy = "np.arctan";
   static constexpr std::string_view torch = "torch.atan";
@@ -217,7 +270,7 @@ struct atan_op : elementwise<atan_op>, transcendental, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 / (1 + square(n.operand(0))); }
 };
 /// Hyperbolic sine.  d/dx = cosh x
-struct sinh_op : elementwise<sinh_op>, transcendental, keeps_zero, takes_complex {
+struct sinh_op : elementwise<sinh_op>, transcendental, keeps_zero, takes_complex, nondecreasing {
   static constexpr std::string_view name = "sinh";
   static constexpr std::string_view numpy = "np.sinh";
   static constexpr std::string_view torch = "torch.sinh";
@@ -240,6 +293,9 @@ struct cosh_op : elementwise<cosh_op>, transcendental, takes_complex {
     using std::cosh;
     return cosh(x);
   }
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    return detail::bounds_of_valley<cosh_op>(in[0], 0);
+  }
   static constexpr var partial(node_ref n, int) { return sinh(n.operand(0)); }
 };
 /// Hyperbolic tangent.  d/dx = 1 - y^2
@@ -256,7 +312,7 @@ struct tanh_op : elementwise<tanh_op>, transcendental, keeps_zero, monotone, tak
   static constexpr var partial(node_ref n, int) { return 1 - square(n.output()); }
 };
 /// d/dx = 1 / sqrt(x^2 + 1)
-struct asinh_op : elementwise<asinh_op>, transcendental, keeps_zero {
+struct asinh_op : elementwise<asinh_op>, transcendental, keeps_zero, nondecreasing {
   static constexpr std::string_view name = "asinh";
   static constexpr std::string_view numpy = "np.arcsinh";
   static constexpr std::string_view torch = "torch.asinh";
@@ -269,12 +325,13 @@ struct asinh_op : elementwise<asinh_op>, transcendental, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 / sqrt(square(n.operand(0)) + 1); }
 };
 /// d/dx = 1 / sqrt(x^2 - 1)
-struct acosh_op : elementwise<acosh_op>, transcendental {
+struct acosh_op : elementwise<acosh_op>, transcendental, nondecreasing {
   static constexpr std::string_view name = "acosh";
   static constexpr std::string_view numpy = "np.arccosh";
   static constexpr std::string_view torch = "torch.acosh";
   static constexpr std::string_view formula = "y = ln(x + sqrt(x^2 - 1))";
   static constexpr std::string_view onnx = "Acosh";
+  static constexpr interval domain{1, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::acosh;
     return acosh(x);
@@ -282,12 +339,13 @@ struct acosh_op : elementwise<acosh_op>, transcendental {
   static constexpr var partial(node_ref n, int) { return 1 / sqrt(square(n.operand(0)) - 1); }
 };
 /// d/dx = 1 / (1 - x^2)
-struct atanh_op : elementwise<atanh_op>, transcendental, keeps_zero {
+struct atanh_op : elementwise<atanh_op>, transcendental, keeps_zero, nondecreasing {
   static constexpr std::string_view name = "atanh";
   static constexpr std::string_view numpy = "np.arctanh";
   static constexpr std::string_view torch = "torch.atanh";
   static constexpr std::string_view formula = "y = ln((1 + x) / (1 - x)) / 2";
   static constexpr std::string_view onnx = "Atanh";
+  static constexpr interval domain{-1, 1};
   static constexpr auto apply(auto x) {
     using std::atanh;
     return atanh(x);
@@ -295,7 +353,7 @@ struct atanh_op : elementwise<atanh_op>, transcendental, keeps_zero {
   static constexpr var partial(node_ref n, int) { return 1 / (1 - square(n.operand(0))); }
 };
 /// Error function.  d/dx = 2 / sqrt(pi) e^(-x^2)
-struct erf_op : elementwise<erf_op>, transcendental, keeps_zero {
+struct erf_op : elementwise<erf_op>, transcendental, keeps_zero, nondecreasing {
   static constexpr std::string_view name = "erf";
   static constexpr std::string_view numpy = "scipy.special.erf";
   static constexpr std::string_view torch = "torch.erf";
@@ -319,6 +377,9 @@ struct erfc_op : elementwise<erfc_op>, transcendental {
     using std::erfc;
     return erfc(x);
   }
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    return {apply(in[0].high), apply(in[0].low)};
+  }
   static constexpr var partial(node_ref n, int) {
     return -2 * std::numbers::inv_sqrtpi * exp(-square(n.operand(0)));
   }
@@ -340,10 +401,13 @@ struct abs_op : elementwise<abs_op>, keeps_zero {
     else
       return abs(x);
   }
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    return detail::bounds_of_valley<abs_op>(in[0], 0);
+  }
   static constexpr var partial(node_ref n, int) { return sign(n.operand(0)); }
 };
 /// -1, 0 or 1.  Derivative zero.
-struct sign_op : elementwise<sign_op>, keeps_zero, zero_derivative {
+struct sign_op : elementwise<sign_op>, keeps_zero, zero_derivative, nondecreasing {
   static constexpr std::string_view name = "sign";
   static constexpr std::string_view numpy = "np.sign";
   static constexpr std::string_view torch = "torch.sign";
@@ -355,7 +419,7 @@ struct sign_op : elementwise<sign_op>, keeps_zero, zero_derivative {
   }
 };
 /// Rounds down.  Derivative zero.
-struct floor_op : elementwise<floor_op>, zero_derivative {
+struct floor_op : elementwise<floor_op>, zero_derivative, nondecreasing {
   static constexpr std::string_view name = "floor";
   static constexpr std::string_view numpy = "np.floor";
   static constexpr std::string_view torch = "torch.floor";
@@ -371,7 +435,7 @@ struct floor_op : elementwise<floor_op>, zero_derivative {
   }
 };
 /// Rounds up.  Derivative zero.
-struct ceil_op : elementwise<ceil_op>, zero_derivative {
+struct ceil_op : elementwise<ceil_op>, zero_derivative, nondecreasing {
   static constexpr std::string_view name = "ceil";
   static constexpr std::string_view numpy = "np.ceil";
   static constexpr std::string_view torch = "torch.ceil";
@@ -387,7 +451,7 @@ struct ceil_op : elementwise<ceil_op>, zero_derivative {
   }
 };
 /// To the nearest integer, ties to even.  Derivative zero.
-struct round_op : elementwise<round_op>, zero_derivative {
+struct round_op : elementwise<round_op>, zero_derivative, nondecreasing {
   static constexpr std::string_view name = "round";
   static constexpr std::string_view numpy = "np.round";
   static constexpr std::string_view torch = "torch.round";
@@ -403,7 +467,7 @@ struct round_op : elementwise<round_op>, zero_derivative {
   }
 };
 /// Rounds towards zero.  Derivative zero.
-struct trunc_op : elementwise<trunc_op>, zero_derivative {
+struct trunc_op : elementwise<trunc_op>, zero_derivative, nondecreasing {
   static constexpr std::string_view name = "trunc";
   static constexpr std::string_view numpy = "np.trunc";
   static constexpr std::string_view torch = "torch.trunc";
@@ -480,6 +544,19 @@ struct pow_op : elementwise<pow_op>, transcendental {
     else
       return pow(x, y);
   }
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    const interval x = in[0], y = in[1];
+    if (x.low > 0 || (x.low == 0 && y.low >= 0)) {
+      const auto [low, high] = std::minmax(
+          {apply(x.low, y.low), apply(x.low, y.high), apply(x.high, y.low), apply(x.high, y.high)});
+      return {low, high};
+    }
+    // Of a base with either sign only powers by one whole number are told.
+    if (y.low != y.high || y.low < 0 || std::fmod(y.low, 1) != 0) return {};
+    const double low = apply(x.low, y.low), high = apply(x.high, y.low);
+    if (std::fmod(y.low, 2) != 0) return {low, high};
+    return {x.contains(0) && y.low > 0 ? 0 : std::min(low, high), std::max(low, high)};
+  }
   static constexpr var partial(node_ref n, int i);
 };
 /// x^y; at x = 0 the derivative by y is taken to be 0.
@@ -511,6 +588,10 @@ struct atan2_op : elementwise<atan2_op>, transcendental {
     using std::atan2;
     return atan2(y, x);
   }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
+                                   const attributes&) {
+    return {-std::numbers::pi, std::numbers::pi};
+  }
   static constexpr var partial(node_ref n, int i) {
     const var y = n.operand(0);
     const var x = n.operand(1);
@@ -538,6 +619,13 @@ struct floor_div_op : elementwise<floor_div_op>, zero_derivative {
       using std::floor;
       return floor(x / y);
     }
+  }
+  static interval bounds(span<const interval> in, span<const tensor_type> types,
+                         const attributes&) {
+    auto down = [](double x) { return std::floor(x); };
+    if (!is_floating(types[0].element)) return detail::bounds_of_quotient(in[0], in[1], down);
+    const interval quotient = in[0] / in[1];
+    return {down(quotient.low), down(quotient.high)};
   }
 };
 constexpr var floor_div(operand x, operand y) { return detail::binary<floor_div_op>(x, y); }

@@ -39,6 +39,10 @@ struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
     s.along_all(s.result(), 0, in[0].rank() + 1);
     return s;
   }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
+                                   const attributes&) {
+    return {0, 1};
+  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
@@ -61,6 +65,10 @@ struct gather_op : linear<gather_op>, takes_complex {
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::rows_space(infer(in, o).shape, o.as<options>().axis, in[1].rank(), 0, 2);
+  }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes&) {
+    return is_floating(types[0].element) ? in[0] : hull(in[0], {0, 0});
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
@@ -88,6 +96,10 @@ struct scatter_op : linear<scatter_op>, computed_in_single, takes_complex {
     s.over = combination::sum;
     return s;
   }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes& o) {
+    return sum_over_points(space(types, o), infer(types, o), in[0]);
+  }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
@@ -110,6 +122,10 @@ struct gather_elements_op : linear<gather_elements_op>,
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::picked_space(in[1].shape, o.as<options>().axis, 0, 2);
+  }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes&) {
+    return is_floating(types[0].element) ? in[0] : hull(in[0], {0, 0});
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
@@ -134,6 +150,10 @@ struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single, ta
     auto s = detail::picked_space(in[1].shape, o.as<options>().axis, 2, 0);
     s.over = combination::sum;
     return s;
+  }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes& o) {
+    return sum_over_points(space(types, o), infer(types, o), in[0]);
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int size, unsigned) {

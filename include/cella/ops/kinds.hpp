@@ -99,9 +99,12 @@ struct commutative {};
 /// is not: it reads NaN where an index is wrong. Operations that have an operand whose zeros alone
 /// make zeros say which (`zero_where`, one bit each); what a zero multiplies counts as zero.
 struct keeps_zero {};
+/// The result never falls as an operand grows, where it is a number: its bounds are its values at
+/// those of the operands.
+struct nondecreasing {};
 /// f(x) never falls as x grows, and has the same derivative wherever it has the same value: f of
 /// the largest element is the largest f, and either element may have its gradient.
-struct monotone {};
+struct monotone : nondecreasing {};
 /// Does something besides its result: whoever leaves it out, or runs it once for twice, is seen.
 struct impure {};
 /// `apply` takes as long as tens of multiplications: one vector for a few elements is worth it.

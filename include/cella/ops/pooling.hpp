@@ -97,6 +97,11 @@ struct unpool_op : linear<unpool_op>,
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::pooling_space(in[0], o.as<options>(), 2, 2, 3, combination::sum);
   }
+  /// Of the windows over an element any number may have their largest there.
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes& o) {
+    return hull(sum_over_points(space(types, o), infer(types, o), in[0]), {0, 0});
+  }
   static constexpr var transpose(node_ref n, int i, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
@@ -114,6 +119,11 @@ struct pool_gather_op : linear<pool_gather_op>,
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::pooling_space(in[1], o.as<options>(), 0, 2, 3, combination::sum);
+  }
+  /// Nothing is read where a position lies in the padding, as no largest element does.
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type>,
+                                   const attributes&) {
+    return hull(in[0], {0, 0});
   }
   static constexpr var transpose(node_ref n, int i, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
@@ -136,6 +146,11 @@ struct average_pool_op : linear<average_pool_op>,
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::pooling_space(infer(in, o), o.as<options>(), 0, 1, 2, combination::sum);
   }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes& o) {
+    const bool zeros_count = o.as<options>().count_padding;
+    return zeros_count ? read_by_points(space(types, o), 0, types[0], in[0]) : in[0];
+  }
   static constexpr var transpose(node_ref n, int i, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
@@ -155,6 +170,13 @@ struct average_spread_op : linear<average_spread_op>,
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::pooling_space(in[0], o.as<options>(), 1, 1, 2, combination::sum);
+  }
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes& o) {
+    const auto a = o.as<options>();
+    const interval all = sum_over_points(space(types, o), infer(types, o), in[0]);
+    // Without its zeros a window at the border has fewer elements, but one at least.
+    return a.count_padding ? 1 / (double(a.kernel[0]) * a.kernel[1]) * all : hull(all, {0, 0});
   }
   static constexpr var transpose(node_ref n, int i, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);

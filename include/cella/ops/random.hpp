@@ -64,6 +64,10 @@ struct random_uniform_op : opaque<random_uniform_op>, zero_derivative {
     s.along_all(s.result(), 0, o.as<options>().shape.rank);
     return s;
   }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
+                                   const attributes&) {
+    return {0, 1};
+  }
   static constexpr attributes batch_options(node_ref n, int size, unsigned) {
     auto o = n.as<options>();
     o.shape.insert(0, size);

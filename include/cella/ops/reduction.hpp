@@ -50,6 +50,10 @@ struct search : opaque<Op>, zero_derivative, moves_axis<Op> {
     s.factors[std::size_t(axis)].whole = true;
     return s;
   }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type> types,
+                                   const attributes& o) {
+    return bounds_of_positions(types[0].shape, o.as<options>().axis);
+  }
 };
 
 }  // namespace detail
@@ -64,6 +68,7 @@ struct max_op : detail::folding<max_op> {
   static constexpr std::string_view onnx = "ReduceMax";
   static constexpr combination over = combination::maximum;
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
+  static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, -std::numeric_limits<double>::infinity(), out[0],
                       [](auto a, auto v) { return v > a || v != v ? v : a; });
@@ -80,6 +85,7 @@ struct min_op : detail::folding<min_op> {
   static constexpr std::string_view onnx = "ReduceMin";
   static constexpr combination over = combination::minimum;
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
+  static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::reduce_to(in[0], o.as<options>().axes, std::numeric_limits<double>::infinity(), out[0],
                       [](auto a, auto v) { return v < a || v != v ? v : a; });
@@ -274,6 +280,17 @@ constexpr var share_among_equals(node_ref n, var dy) {
   return select(hits > 0, repeat_along(dy / count, x.shape(), axes), zeros_like(x));
 }
 
+/// The mean of the dx of the elements that equal the extremum.
+constexpr var mean_of_equals(node_ref n, var dx) {
+  const unsigned axes = n.as<axes_options>().axes;
+  const var x = n.operand(0);
+  const var hits = equal(x, repeat_along(n.output(), x.shape(), axes));
+  auto total = [&](var v) {
+    return sum_axes(select(hits, v, zeros_like(x)), axes, std::source_location::current());
+  };
+  return total(dx) / total(ones_like(x));
+}
+
 /// For each element the product of the others along `axis`.
 constexpr var product_of_others(var x, int axis) {
   return cumprod(x, axis, false, true) * cumprod(x, axis, true, true);
@@ -309,8 +326,14 @@ constexpr var product_of_others(var x, const shape& s, unsigned axes) {
 constexpr void max_op::vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
   dx[0] = detail::share_among_equals(n, dy[0]);
 }
+constexpr void max_op::jvp(node_ref n, span<const var> dx, span<var> dy) {
+  dy[0] = detail::mean_of_equals(n, dx[0]);
+}
 constexpr void min_op::vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
   dx[0] = detail::share_among_equals(n, dy[0]);
+}
+constexpr void min_op::jvp(node_ref n, span<const var> dx, span<var> dy) {
+  dy[0] = detail::mean_of_equals(n, dx[0]);
 }
 constexpr void prod_op::vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
   const unsigned axes = n.as<options>().axes;

@@ -28,6 +28,8 @@ inline void softmax_line(const tensor_ref& x, const tensor_ref& y, std::int64_t 
     write_element(y, base + i * step, logarithm ? v - std::log(sum) : std::exp(v) / sum);
   }
 }
+/// The sum of e^(x_j - x_i) over all other j of n, each larger by `spread`.
+inline double sum_of_others(int n, double spread) { return n > 1 ? (n - 1) * std::exp(spread) : 0; }
 }  // namespace detail
 
 /// e^x / sum(e^x) along an axis.
@@ -46,12 +48,22 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
   }
+  /// Least where all others have the high end, largest where they have the low one.
+  static interval bounds(span<const interval> in, span<const tensor_type> types,
+                         const attributes& o) {
+    const int n = types[0][o.as<options>().axis];
+    const double spread = in[0].high - in[0].low;
+    return {1 / (1 + detail::sum_of_others(n, spread)),
+            1 / (1 + detail::sum_of_others(n, -spread))};
+  }
   /// dx = y (dy - sum(dy y))
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
     const int axis = n.as<options>().axis;
     const var y = n.output();
     dx[0] = y * (dy[0] - sum(dy[0] * y, {axis}, true));
   }
+  /// Its Jacobian is symmetric.
+  static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy) { vjp(n, dx, {}, dy); }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::for_each_line(in[0].type.shape, o.as<options>().axis,
                           [&](std::int64_t base, std::int64_t step, int n) {
@@ -78,12 +90,24 @@ struct log_softmax_op : opaque<log_softmax_op>,
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
   }
+  static interval bounds(span<const interval> in, span<const tensor_type> types,
+                         const attributes& o) {
+    const int n = types[0][o.as<options>().axis];
+    const double spread = in[0].high - in[0].low;
+    return {-std::log1p(detail::sum_of_others(n, spread)),
+            -std::log1p(detail::sum_of_others(n, -spread))};
+  }
   /// dx = dy - softmax(x) sum(dy)
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
     const int axis = n.as<options>().axis;
     const var p =
         emit<softmax_op>(detail::axis_options{axis}, std::source_location::current(), n.operand(0));
     dx[0] = dy[0] - p * sum(dy[0], {axis}, true);
+  }
+  /// dy = dx - sum(softmax(x) dx)
+  static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy) {
+    const int axis = n.as<options>().axis;
+    dy[0] = dx[0] - sum(exp(n.output()) * dx[0], {axis}, true);
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::for_each_line(in[0].type.shape, o.as<options>().axis,
@@ -114,6 +138,13 @@ struct cross_entropy_op : opaque<cross_entropy_op>,
     s.along(1, 0, 0);
     s.along(s.result(), 0, 0);
     return s;
+  }
+  static interval bounds(span<const interval> in, span<const tensor_type> types,
+                         const attributes&) {
+    const int n = types[0][1];
+    const double spread = in[0].high - in[0].low;
+    return {std::log1p(detail::sum_of_others(n, -spread)),
+            std::log1p(detail::sum_of_others(n, spread))};
   }
   /// dx = (softmax(x) - one_hot(label)) dy
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {

@@ -38,6 +38,14 @@ constexpr ids tangents_of(builder& b, node_id m, const ids& tangents) {
   const node n = b.g.nodes[std::size_t(m)];
   const op_info& op = *n.op;
   ids in = operands_of(b, m);
+  if (op.jvp) {
+    list<var> dx, dy(std::size_t(std::max(1, n.result_count)), var{});
+    for (node_id t : tangents) dx.push_back(t < 0 ? var{} : var{&b, t});
+    op.jvp({&b, m}, dx, dy);
+    ids t;
+    for (var v : dy) t.push_back(v.id);
+    return t;
+  }
   if (op.vjp) {
     type_list results = result_types(b, m);
     if (results.empty()) results.push_back(n.type);
