@@ -4,6 +4,7 @@
 
 #include <cella/interop/file.hpp>
 #include <cella/interop/npy.hpp>
+#include <cella/interop/onnx.hpp>
 #if __has_include(<nlohmann/json.hpp>)
 #include <cella/interop/option_json.hpp>
 #include <cella/interop/safetensors.hpp>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/graph/onnx_attributes.hpp>
 #include <cella/ops/axis_list.hpp>
 #include <cella/ops/op.hpp>
 #include <cella/ops/strided.hpp>
@@ -32,7 +33,7 @@ struct constant_op : leaf<constant_op> {
     cella::shape shape{};
     stored_dtype element{};
   };
-  static constexpr std::string_view onnx = "Constant";
+  static constexpr onnx_operator onnx{"Constant", 1};
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
@@ -104,7 +105,7 @@ struct reshape_op : linear<reshape_op>, alias_of_operand {
   static constexpr std::string_view torch = "torch.reshape";
   static constexpr std::string_view formula =
       "the same elements in row-major order under another shape";
-  static constexpr std::string_view onnx = "Reshape";
+  static constexpr onnx_operator onnx{"Reshape", 5};
   static constexpr compute_class computes = compute_class::movement;
   static constexpr bool cheap = true;
   struct options {
@@ -136,7 +137,7 @@ struct transpose_op : linear<transpose_op>, rearranges {
   static constexpr std::string_view numpy = "np.transpose";
   static constexpr std::string_view torch = "torch.permute";
   static constexpr std::string_view formula = "y[i_p(0), i_p(1), ...] = x[i_0, i_1, ...]";
-  static constexpr std::string_view onnx = "Transpose";
+  static constexpr onnx_operator onnx{"Transpose", 1};
   static constexpr compute_class computes = compute_class::movement;
   static constexpr bool cheap = true;
   struct options {
@@ -147,6 +148,26 @@ struct transpose_op : linear<transpose_op>, rearranges {
     tensor_type t{in[0].element, {}};
     for (int i = 0; i < in[0].rank(); ++i) t.shape.push_back(in[0][p[std::size_t(i)]]);
     return t;
+  }
+  /// Without `perm` the axes are reversed.
+  static void write_onnx(span<const tensor_type> in, const attributes& o, onnx_attributes& to) {
+    const auto p = o.as<options>().permutation;
+    to.set("perm", std::vector<std::int64_t>(p.begin(), p.begin() + in[0].rank()));
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"perm"});
+    const int rank = in[0].rank();
+    options o;
+    unsigned seen = 0;
+    for (int d = 0; d < rank; ++d) o.permutation[std::size_t(d)] = std::int8_t(rank - 1 - d);
+    const auto perm = from.integers(
+        "perm", std::vector<std::int32_t>(o.permutation.begin(), o.permutation.begin() + rank));
+    for (std::size_t d = 0; d < perm.size() && perm.size() == std::size_t(rank); ++d) {
+      o.permutation[d] = std::int8_t(from.axis_of("perm", perm[d], rank));
+      seen |= 1u << o.permutation[d];
+    }
+    if (seen != (1u << rank) - 1) from.refuse("perm", "does not name each axis once");
+    return o;
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int, unsigned) {
@@ -181,7 +202,7 @@ struct cast_op : linear<cast_op> {
   static constexpr std::string_view torch = "Tensor.to";
   static constexpr std::string_view formula = "y = x as another element type";
   static constexpr compute_class computes = compute_class::pointwise;
-  static constexpr std::string_view onnx = "Cast";
+  static constexpr onnx_operator onnx{"Cast", 6};
   struct options {
     stored_dtype element{};
   };
@@ -195,6 +216,13 @@ struct cast_op : linear<cast_op> {
       return {in[0].contains(0) ? 0.0 : 1.0, in[0] == interval{0, 0} ? 0.0 : 1.0};
     if (is_floating(to)) return in[0];
     return {std::trunc(in[0].low), std::trunc(in[0].high)};
+  }
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    to.set("to", dtype(o.as<options>().element));
+  }
+  static attributes read_onnx(span<const tensor_type>, const onnx_attributes& from) {
+    from.only({"to", "saturate"});  // which concerns numbers of 8 bits
+    return options{{std::int32_t(from.element("to"))}};
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }

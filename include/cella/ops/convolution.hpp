@@ -79,6 +79,51 @@ constexpr iteration_space convolution_space(const tensor_type& filter, const ten
   s.over = combination::sum;
   return s;
 }
+/// What windows have as attributes in ONNX. Its pads are all those before, then all those after.
+/// Pools have had dilations since opsets 10 and 19; they are written only where they say something.
+inline void write_onnx_window(const window& w, const std::array<std::int32_t, 2>& kernel,
+                              onnx_attributes& to) {
+  using ints = std::vector<std::int64_t>;
+  to.set("kernel_shape", ints{kernel[0], kernel[1]});
+  to.set("strides", ints{w.stride[0], w.stride[1]});
+  to.set("pads", ints{w.before[0], w.before[1], w.after[0], w.after[1]});
+  if (w.dilation != std::array{1, 1}) to.set("dilations", ints{w.dilation[0], w.dilation[1]});
+}
+/// `extents` are those of the image, which "SAME" pads so that there is a place for each stride.
+inline window read_onnx_window(const onnx_attributes& from,
+                               const std::array<std::int32_t, 2>& kernel,
+                               const std::array<std::int32_t, 2>& extents) {
+  window w;
+  w.stride = from.integers("strides", w.stride);
+  w.dilation = from.integers("dilations", w.dilation);
+  const auto pads = from.integers("pads", std::array<std::int32_t, 4>{});
+  w.before = {pads[0], pads[1]};
+  w.after = {pads[2], pads[3]};
+  const std::string padding = from.string("auto_pad", "NOTSET");
+  if (padding == "NOTSET") return w;
+  const bool upper = padding == "SAME_UPPER";
+  if (!upper && padding != "SAME_LOWER" && padding != "VALID")
+    from.refuse("auto_pad", "is unknown");
+  if (from.find("pads")) from.refuse("pads", "stands beside auto_pad");
+  for (std::size_t d = 0; padding != "VALID" && d < 2; ++d) {
+    if (w.stride[d] < 1) from.refuse("strides", "must be positive");
+    const std::int64_t places = (std::int64_t{extents[d]} + w.stride[d] - 1) / w.stride[d];
+    const std::int64_t all = (places - 1) * w.stride[d] + w.dilated(kernel[d], d) - extents[d];
+    const auto total = std::int32_t(std::max<std::int64_t>(all, 0));
+    w.before[d] = upper ? total / 2 : total - total / 2;
+    w.after[d] = total - w.before[d];
+  }
+  return w;
+}
+inline window read_onnx_convolution(span<const tensor_type> in, const onnx_attributes& from,
+                                    const std::array<std::int32_t, 2>& extents) {
+  const std::array<std::int32_t, 2> kernel{in[1][2], in[1][3]};
+  if (from.integers("kernel_shape", kernel) != kernel)
+    from.refuse("kernel_shape", "is not that of the filter");
+  window w = read_onnx_window(from, kernel, extents);
+  w.groups = from.integer("group", 1);
+  return w;
+}
 /// Calls f(image element, filter element, result element) for every product.
 template <class F>
 void for_each_product(const shape& x, const shape& w, const shape& y, const window& o, F f);
@@ -92,7 +137,7 @@ struct convolution_op : bilinear<convolution_op>, computed_in_single {
   static constexpr std::string_view formula =
       "y[n,o,i,j] = sum over c, k, l of x[n, c, s i + d k - p, s j + d l - p] w[o,c,k,l]";
   static constexpr compute_class computes = compute_class::window;
-  static constexpr std::string_view onnx = "Conv";
+  static constexpr onnx_operator onnx{"Conv", 1};
   using options = convolution_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto w = o.as<options>().window;
@@ -102,6 +147,14 @@ struct convolution_op : bilinear<convolution_op>, computed_in_single {
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::convolution_space(in[1], infer(in, o), o.as<options>().window, {0, 1, 2});
+  }
+  static void write_onnx(span<const tensor_type> in, const attributes& o, onnx_attributes& to) {
+    detail::write_onnx_window(o.as<options>().window, {in[1][2], in[1][3]}, to);
+    to.set("group", o.as<options>().window.groups);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"kernel_shape", "strides", "pads", "dilations", "auto_pad", "group"});
+    return options{detail::read_onnx_convolution(in, from, {in[0][2], in[0][3]}), {}};
   }
   static constexpr var transpose(node_ref n, int i, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
@@ -115,7 +168,7 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, 
   static constexpr std::string_view torch = "torch.nn.grad.conv2d_input";
   static constexpr std::string_view formula = "dx of conv2d, from dy and w";
   static constexpr compute_class computes = compute_class::window;
-  static constexpr std::string_view onnx = "ConvTranspose";
+  static constexpr onnx_operator onnx{"ConvTranspose", 1};
   using options = convolution_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
@@ -124,9 +177,42 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, 
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::convolution_space(in[1], in[0], o.as<options>().window, {2, 1, 0});
   }
+  static void write_onnx(span<const tensor_type> in, const attributes& o, onnx_attributes& to) {
+    const auto a = o.as<options>();
+    const auto least = least_extents(in, a.window);
+    detail::write_onnx_window(a.window, {in[1][2], in[1][3]}, to);
+    to.set("group", a.window.groups);
+    to.set("output_padding",
+           std::vector<std::int64_t>{a.extents[0] - least[0], a.extents[1] - least[1]});
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only(
+        {"kernel_shape", "strides", "pads", "dilations", "auto_pad", "group", "output_padding"});
+    // How "SAME" pads there depends on the extents of the result.
+    if (from.string("auto_pad", "NOTSET").starts_with("SAME"))
+      from.refuse("auto_pad", "is not told as pads");
+    options o{detail::read_onnx_convolution(in, from, {}), {}};
+    const auto more = from.integers("output_padding", std::array<std::int32_t, 2>{});
+    const auto least = least_extents(in, o.window);
+    o.extents = {least[0] + more[0], least[1] + more[1]};
+    return o;
+  }
   static constexpr var transpose(node_ref n, int i, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
+
+ private:
+  /// Of the image that has one place of the filter for each element of dy, and no more.
+  static constexpr std::array<std::int32_t, 2> least_extents(span<const tensor_type> in,
+                                                             const window& w) {
+    std::array<std::int32_t, 2> e{};
+    for (std::size_t d = 0; d < 2; ++d) {
+      const int axis = int(d) + 2;
+      e[d] = std::int32_t((in[0][axis] - 1) * w.stride[d] + w.dilated(in[1][axis], d)) -
+             w.before[d] - w.after[d];
+    }
+    return e;
+  }
 };
 
 /// image, dy -> filter gradient [O,C/groups,KH,KW]

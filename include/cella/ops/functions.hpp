@@ -80,7 +80,7 @@ struct sqrt_op : elementwise<sqrt_op>, keeps_zero, nondecreasing {
   static constexpr std::string_view numpy = "np.sqrt";
   static constexpr std::string_view torch = "torch.sqrt";
   static constexpr std::string_view formula = "y = x^(1/2)";
-  static constexpr std::string_view onnx = "Sqrt";
+  static constexpr onnx_operator onnx{"Sqrt", 6};
   static constexpr interval domain{0, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::sqrt;
@@ -110,7 +110,7 @@ struct exp_op : elementwise<exp_op>, monotone {
   static constexpr std::string_view numpy = "np.exp";
   static constexpr std::string_view torch = "torch.exp";
   static constexpr std::string_view formula = "y = e^x";
-  static constexpr std::string_view onnx = "Exp";
+  static constexpr onnx_operator onnx{"Exp", 6};
   static constexpr auto apply(auto x) {
     using std::exp;
     return exp(x);
@@ -135,7 +135,7 @@ struct log_op : elementwise<log_op>, nondecreasing {
   static constexpr std::string_view numpy = "np.log";
   static constexpr std::string_view torch = "torch.log";
   static constexpr std::string_view formula = "y = ln x";
-  static constexpr std::string_view onnx = "Log";
+  static constexpr onnx_operator onnx{"Log", 6};
   static constexpr interval domain{0, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::log;
@@ -175,7 +175,7 @@ struct sin_op : elementwise<sin_op>, keeps_zero {
   static constexpr std::string_view numpy = "np.sin";
   static constexpr std::string_view torch = "torch.sin";
   static constexpr std::string_view formula = "y = sin x";
-  static constexpr std::string_view onnx = "Sin";
+  static constexpr onnx_operator onnx{"Sin", 7};
   static constexpr auto apply(auto x) {
     using std::sin;
     return sin(x);
@@ -191,7 +191,7 @@ struct cos_op : elementwise<cos_op> {
   static constexpr std::string_view numpy = "np.cos";
   static constexpr std::string_view torch = "torch.cos";
   static constexpr std::string_view formula = "y = cos x";
-  static constexpr std::string_view onnx = "Cos";
+  static constexpr onnx_operator onnx{"Cos", 7};
   static constexpr auto apply(auto x) {
     using std::cos;
     return cos(x);
@@ -207,7 +207,7 @@ struct tan_op : elementwise<tan_op>, keeps_zero {
   static constexpr std::string_view numpy = "np.tan";
   static constexpr std::string_view torch = "torch.tan";
   static constexpr std::string_view formula = "y = tan x";
-  static constexpr std::string_view onnx = "Tan";
+  static constexpr onnx_operator onnx{"Tan", 7};
   static constexpr auto apply(auto x) {
     using std::tan;
     return tan(x);
@@ -224,7 +224,7 @@ struct asin_op : elementwise<asin_op>, keeps_zero, nondecreasing {
   static constexpr std::string_view numpy = "np.arcsin";
   static constexpr std::string_view torch = "torch.asin";
   static constexpr std::string_view formula = "y = arcsin x";
-  static constexpr std::string_view onnx = "Asin";
+  static constexpr onnx_operator onnx{"Asin", 7};
   static constexpr interval domain{-1, 1};
   static constexpr auto apply(auto x) {
     using std::asin;
@@ -238,7 +238,7 @@ struct acos_op : elementwise<acos_op> {
   static constexpr std::string_view numpy = "np.arccos";
   static constexpr std::string_view torch = "torch.acos";
   static constexpr std::string_view formula = "y = arccos x";
-  static constexpr std::string_view onnx = "Acos";
+  static constexpr onnx_operator onnx{"Acos", 7};
   static constexpr interval domain{-1, 1};
   static constexpr auto apply(auto x) {
     using std::acos;
@@ -256,7 +256,7 @@ struct atan_op : elementwise<atan_op>, keeps_zero, nondecreasing {
   static constexpr std::string_view numpy = "np.arctan";
   static constexpr std::string_view torch = "torch.atan";
   static constexpr std::string_view formula = "y = arctan x";
-  static constexpr std::string_view onnx = "Atan";
+  static constexpr onnx_operator onnx{"Atan", 7};
   static constexpr auto apply(auto x) {
     using std::atan;
     return atan(x);
@@ -269,7 +269,7 @@ struct sinh_op : elementwise<sinh_op>, keeps_zero, nondecreasing {
   static constexpr std::string_view numpy = "np.sinh";
   static constexpr std::string_view torch = "torch.sinh";
   static constexpr std::string_view formula = "y = (e^x - e^-x) / 2";
-  static constexpr std::string_view onnx = "Sinh";
+  static constexpr onnx_operator onnx{"Sinh", 9};
   static constexpr auto apply(auto x) {
     using std::sinh;
     return sinh(x);
@@ -282,7 +282,7 @@ struct cosh_op : elementwise<cosh_op> {
   static constexpr std::string_view numpy = "np.cosh";
   static constexpr std::string_view torch = "torch.cosh";
   static constexpr std::string_view formula = "y = (e^x + e^-x) / 2";
-  static constexpr std::string_view onnx = "Cosh";
+  static constexpr onnx_operator onnx{"Cosh", 9};
   static constexpr auto apply(auto x) {
     using std::cosh;
     return cosh(x);
@@ -298,7 +298,7 @@ struct tanh_op : elementwise<tanh_op>, keeps_zero, monotone {
   static constexpr std::string_view numpy = "np.tanh";
   static constexpr std::string_view torch = "torch.tanh";
   static constexpr std::string_view formula = "y = (e^x - e^-x) / (e^x + e^-x)";
-  static constexpr std::string_view onnx = "Tanh";
+  static constexpr onnx_operator onnx{"Tanh", 6};
   static constexpr auto apply(auto x) {
     using std::tanh;
     return tanh(x);
@@ -311,7 +311,7 @@ struct asinh_op : elementwise<asinh_op>, keeps_zero, nondecreasing {
   static constexpr std::string_view numpy = "np.arcsinh";
   static constexpr std::string_view torch = "torch.asinh";
   static constexpr std::string_view formula = "y = ln(x + sqrt(x^2 + 1))";
-  static constexpr std::string_view onnx = "Asinh";
+  static constexpr onnx_operator onnx{"Asinh", 9};
   static constexpr auto apply(auto x) {
     using std::asinh;
     return asinh(x);
@@ -324,7 +324,7 @@ struct acosh_op : elementwise<acosh_op>, nondecreasing {
   static constexpr std::string_view numpy = "np.arccosh";
   static constexpr std::string_view torch = "torch.acosh";
   static constexpr std::string_view formula = "y = ln(x + sqrt(x^2 - 1))";
-  static constexpr std::string_view onnx = "Acosh";
+  static constexpr onnx_operator onnx{"Acosh", 9};
   static constexpr interval domain{1, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::acosh;
@@ -338,7 +338,7 @@ struct atanh_op : elementwise<atanh_op>, keeps_zero, nondecreasing {
   static constexpr std::string_view numpy = "np.arctanh";
   static constexpr std::string_view torch = "torch.atanh";
   static constexpr std::string_view formula = "y = ln((1 + x) / (1 - x)) / 2";
-  static constexpr std::string_view onnx = "Atanh";
+  static constexpr onnx_operator onnx{"Atanh", 9};
   static constexpr interval domain{-1, 1};
   static constexpr auto apply(auto x) {
     using std::atanh;
@@ -352,7 +352,7 @@ struct erf_op : elementwise<erf_op>, keeps_zero, nondecreasing {
   static constexpr std::string_view numpy = "scipy.special.erf";
   static constexpr std::string_view torch = "torch.erf";
   static constexpr std::string_view formula = "y = 2 / sqrt(pi) integral from 0 to x of e^(-t^2)";
-  static constexpr std::string_view onnx = "Erf";
+  static constexpr onnx_operator onnx{"Erf", 9};
   static constexpr auto apply(auto x) {
     using std::erf;
     return erf(x);
@@ -384,7 +384,7 @@ struct abs_op : elementwise<abs_op>, keeps_zero {
   static constexpr std::string_view numpy = "np.abs";
   static constexpr std::string_view torch = "torch.abs";
   static constexpr std::string_view formula = "y = the larger of x and -x";
-  static constexpr std::string_view onnx = "Abs";
+  static constexpr onnx_operator onnx{"Abs", 6};
   static constexpr auto apply(auto x) {
     using std::abs;
     return abs(x);
@@ -400,7 +400,7 @@ struct sign_op : elementwise<sign_op>, keeps_zero, zero_derivative, nondecreasin
   static constexpr std::string_view numpy = "np.sign";
   static constexpr std::string_view torch = "torch.sign";
   static constexpr std::string_view formula = "y = -1, 0 or 1";
-  static constexpr std::string_view onnx = "Sign";
+  static constexpr onnx_operator onnx{"Sign", 9};
   static constexpr auto apply(auto x) {
     return select(x > like(x, 0), like(x, 1), select(x < like(x, 0), like(x, -1), like(x, 0)));
   }
@@ -411,7 +411,7 @@ struct floor_op : elementwise<floor_op>, zero_derivative, nondecreasing {
   static constexpr std::string_view numpy = "np.floor";
   static constexpr std::string_view torch = "torch.floor";
   static constexpr std::string_view formula = "y = the largest integer that is not above x";
-  static constexpr std::string_view onnx = "Floor";
+  static constexpr onnx_operator onnx{"Floor", 6};
   static constexpr auto apply(auto x) {
     using std::floor;
     return floor(x);
@@ -423,7 +423,7 @@ struct ceil_op : elementwise<ceil_op>, zero_derivative, nondecreasing {
   static constexpr std::string_view numpy = "np.ceil";
   static constexpr std::string_view torch = "torch.ceil";
   static constexpr std::string_view formula = "y = the smallest integer that is not below x";
-  static constexpr std::string_view onnx = "Ceil";
+  static constexpr onnx_operator onnx{"Ceil", 6};
   static constexpr auto apply(auto x) {
     using std::ceil;
     return ceil(x);
@@ -435,7 +435,7 @@ struct round_op : elementwise<round_op>, zero_derivative, nondecreasing {
   static constexpr std::string_view numpy = "np.round";
   static constexpr std::string_view torch = "torch.round";
   static constexpr std::string_view formula = "y = the nearest integer, of two the even one";
-  static constexpr std::string_view onnx = "Round";
+  static constexpr onnx_operator onnx{"Round", 11};
   static constexpr auto apply(auto x) {
     using std::nearbyint;
     return nearbyint(x);
@@ -458,7 +458,7 @@ struct sigmoid_op : elementwise<sigmoid_op>, monotone {
   static constexpr std::string_view numpy = "scipy.special.expit";
   static constexpr std::string_view torch = "torch.sigmoid";
   static constexpr std::string_view formula = "y = 1 / (1 + e^-x)";
-  static constexpr std::string_view onnx = "Sigmoid";
+  static constexpr onnx_operator onnx{"Sigmoid", 6};
   static constexpr auto apply(auto x) {
     using std::exp;
     return like(x, 1) / (like(x, 1) + exp(-x));
@@ -503,7 +503,7 @@ struct pow_op : elementwise<pow_op> {
   static constexpr std::string_view numpy = "np.power";
   static constexpr std::string_view torch = "torch.pow";
   static constexpr std::string_view formula = "y = a^b";
-  static constexpr std::string_view onnx = "Pow";
+  static constexpr onnx_operator onnx{"Pow", 7};
   static constexpr auto apply(auto x, auto y) {
     using std::pow;
     return pow(x, y);
