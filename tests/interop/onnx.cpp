@@ -12,8 +12,8 @@ using namespace cella;
 
 namespace {
 
-using ints = std::vector<std::int64_t>;
-using named = std::vector<std::pair<std::string, onnx_value>>;
+using ints = list<std::int64_t>;
+using named = list<onnx_attribute>;
 
 onnx_attributes attributes_of(std::string_view op, const named& values) {
   onnx_attributes all(op);
@@ -145,7 +145,7 @@ TEST_CASE("pools in ONNX") {
   const std::vector<shape> shapes{{1, 1, 8, 8}};
   named all{{"kernel_shape", ints{3, 2}}, {"strides", ints{1, 2}}, {"pads", ints{1, 0, 0, 1}}};
   CHECK(write<max_pool_op>(o, shapes) == all);
-  all.emplace_back("count_include_pad", std::int64_t{0});
+  all.push_back({"count_include_pad", 0});
   CHECK(write<average_pool_op>(o, shapes) == all);
   // Strides are 1 by default, not the window; zeros do not count.
   const pooling_options plain{{}, {2, 2}, {}, 0};

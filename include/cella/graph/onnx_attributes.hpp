@@ -1,26 +1,49 @@
 // Attributes of an ONNX operator as plain values, without protobuf.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cella/graph/dtype.hpp>
 #include <cella/graph/error.hpp>
-#include <concepts>
+#include <cella/graph/list.hpp>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
-#include <vector>
 
 namespace cella {
 
-/// What ONNX calls INT, FLOAT (of 32 bits), STRING, INTS, FLOATS, and an element type, which ONNX
-/// writes as an INT.
-using onnx_value = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>,
-                                std::vector<float>, dtype>;
+/// What ONNX calls INT, FLOAT (of 32 bits), STRING, INTS and FLOATS, and an element type, which
+/// ONNX writes as an INT.
+enum class onnx_kind : std::uint8_t { integer, number, string, integers, numbers, element };
+
+/// A value of one of these kinds. Not a std::variant, which every file with operations would have
+/// to parse.
+struct onnx_value {
+  onnx_kind kind{};
+  dtype element{};
+  float number{};
+  std::int64_t integer{};
+  std::string string;
+  list<std::int64_t> integers;
+  list<float> numbers;
+
+  onnx_value(std::int64_t v) : kind(onnx_kind::integer), integer(v) {}
+  onnx_value(std::int32_t v) : onnx_value(std::int64_t{v}) {}
+  onnx_value(float v) : kind(onnx_kind::number), number(v) {}
+  onnx_value(std::string v) : kind(onnx_kind::string), string(std::move(v)) {}
+  onnx_value(const char* v) : onnx_value(std::string(v)) {}
+  onnx_value(list<std::int64_t> v) : kind(onnx_kind::integers), integers(std::move(v)) {}
+  onnx_value(list<float> v) : kind(onnx_kind::numbers), numbers(std::move(v)) {}
+  onnx_value(dtype v) : kind(onnx_kind::element), element(v) {}
+
+  friend bool operator==(const onnx_value&, const onnx_value&) = default;
+};
+struct onnx_attribute {
+  std::string name;
+  onnx_value value;
+  friend bool operator==(const onnx_attribute&, const onnx_attribute&) = default;
+};
 
 /// TensorProto.DataType of ONNX, and back: -1 and `tuple` for what the other does not have.
 constexpr std::int64_t onnx_code(dtype t);
@@ -34,54 +57,50 @@ class onnx_attributes {
   explicit onnx_attributes(std::string_view op) : op_(op) {}
 
   void set(std::string_view name, onnx_value value) {
-    values_.emplace_back(name, std::move(value));
+    values_.push_back({std::string(name), std::move(value)});
   }
-  void set(std::string_view name, std::same_as<std::int32_t> auto value) {
-    set(name, onnx_value(std::int64_t{value}));
-  }
-  const std::vector<std::pair<std::string, onnx_value>>& values() const { return values_; }
+  const list<onnx_attribute>& values() const { return values_; }
   /// Null if it is not there.
   const onnx_value* find(std::string_view name) const {
-    const auto v = std::ranges::find(values_, name, &std::pair<std::string, onnx_value>::first);
-    return v == values_.end() ? nullptr : &v->second;
+    for (const onnx_attribute& a : values_)
+      if (a.name == name) return &a.value;
+    return nullptr;
   }
 
   std::int32_t integer(std::string_view name, std::int32_t otherwise) const {
-    const onnx_value* v = find(name);
-    return v ? narrow(name, get<std::int64_t>(name, *v, "an INT")) : otherwise;
+    const onnx_value* v = find(name, onnx_kind::integer, "an INT");
+    return v ? narrow(name, v->integer) : otherwise;
   }
   float number(std::string_view name, float otherwise) const {
-    const onnx_value* v = find(name);
-    return v ? get<float>(name, *v, "a FLOAT") : otherwise;
+    const onnx_value* v = find(name, onnx_kind::number, "a FLOAT");
+    return v ? v->number : otherwise;
   }
-  std::string string(std::string_view name, std::string_view otherwise) const {
-    const onnx_value* v = find(name);
-    return v ? get<std::string>(name, *v, "a STRING") : std::string(otherwise);
+  std::string string(std::string_view name, const char* otherwise) const {
+    const onnx_value* v = find(name, onnx_kind::string, "a STRING");
+    return v ? v->string : otherwise;
   }
-  std::vector<std::int32_t> integers(std::string_view name,
-                                     std::vector<std::int32_t> otherwise) const {
-    const onnx_value* v = find(name);
-    if (!v) return otherwise;
-    std::vector<std::int32_t> all;
-    for (std::int64_t i : get<std::vector<std::int64_t>>(name, *v, "INTS"))
-      all.push_back(narrow(name, i));
+  /// Empty if it is not there.
+  list<std::int32_t> integers(std::string_view name) const {
+    list<std::int32_t> all;
+    if (const onnx_value* v = find(name, onnx_kind::integers, "INTS"))
+      for (std::int64_t i : v->integers) all.push_back(narrow(name, i));
     return all;
   }
   template <std::size_t N>
   std::array<std::int32_t, N> integers(std::string_view name,
-                                       const std::array<std::int32_t, N>& otherwise) const {
-    const auto all = integers(name, std::vector(otherwise.begin(), otherwise.end()));
+                                       std::array<std::int32_t, N> otherwise) const {
+    if (!find(name)) return otherwise;
+    const list<std::int32_t> all = integers(name);
     if (all.size() != N) refuse(name, "has another length than " + std::to_string(N));
-    std::array<std::int32_t, N> to{};
-    std::ranges::copy(all, to.begin());
-    return to;
+    for (std::size_t i = 0; i < N; ++i) otherwise[i] = all[i];
+    return otherwise;
   }
   /// An element type, which must be there.
   dtype element(std::string_view name) const {
     const onnx_value* v = find(name);
     if (!v) refuse(name, "is missing");
-    if (const auto* t = std::get_if<dtype>(v)) return *t;
-    const dtype t = dtype_of_onnx(get<std::int64_t>(name, *v, "an INT"));
+    if (v->kind == onnx_kind::element) return v->element;
+    const dtype t = dtype_of_onnx(integer(name, 0));
     if (t == dtype::tuple) refuse(name, "names an element type that Cella lacks");
     return t;
   }
@@ -97,8 +116,11 @@ class onnx_attributes {
 
   /// Refuses all attributes but these.
   void only(std::initializer_list<std::string_view> known) const {
-    for (const auto& [name, value] : values_)
-      if (std::ranges::find(known, name) == known.end()) refuse(name, "is unknown to Cella");
+    for (const onnx_attribute& a : values_) {
+      bool found = false;
+      for (std::string_view k : known) found |= k == a.name;
+      if (!found) refuse(a.name, "is unknown to Cella");
+    }
   }
   /// Refuses an integer that is not `value`, the one that the library's operation has.
   void must_be(std::string_view name, std::int32_t value, std::int32_t otherwise) const {
@@ -113,20 +135,18 @@ class onnx_attributes {
   friend bool operator==(const onnx_attributes&, const onnx_attributes&) = default;
 
  private:
-  template <class T>
-  const T& get(std::string_view name, const onnx_value& v, const char* kind) const {
-    if (!std::holds_alternative<T>(v)) refuse(name, std::string("must be ") + kind);
-    return std::get<T>(v);
+  const onnx_value* find(std::string_view name, onnx_kind kind, const char* called) const {
+    const onnx_value* v = find(name);
+    if (v && v->kind != kind) refuse(name, std::string("must be ") + called);
+    return v;
   }
   std::int32_t narrow(std::string_view name, std::int64_t v) const {
-    if (v < std::numeric_limits<std::int32_t>::min() ||
-        v > std::numeric_limits<std::int32_t>::max())
-      refuse(name, "is larger than 32 bits");
+    if (v != std::int32_t(v)) refuse(name, "is larger than 32 bits");
     return std::int32_t(v);
   }
 
   std::string op_;
-  std::vector<std::pair<std::string, onnx_value>> values_;
+  list<onnx_attribute> values_;
 };
 
 namespace detail {

@@ -28,7 +28,7 @@ inline bool fields_are_attributes(const op_info& op) {
 }
 
 inline onnx_value field_to_onnx(const option_bytes& bytes, const option_field& f) {
-  std::vector<std::int64_t> all;
+  list<std::int64_t> all;
   switch (f.kind) {
     case option_kind::number:
       return float(option_at<double>(bytes, f.offset));
@@ -50,7 +50,7 @@ inline void field_from_onnx(option_bytes& bytes, const option_field& f, int rank
                             const onnx_attributes& from) {
   auto put = [&](const auto& value) { std::memcpy(bytes.data() + f.offset, &value, sizeof value); };
   auto axes = [&] {
-    const auto all = from.integers(f.name, std::vector<std::int32_t>{});
+    const auto all = from.integers(f.name);
     if (all.size() > max_rank) from.refuse(f.name, "has more than 8 axes");
     return all;
   };
@@ -62,7 +62,7 @@ inline void field_from_onnx(option_bytes& bytes, const option_field& f, int rank
     case option_kind::integer: {
       if (f.name == "axis") return put(from.axis(f.name, 0, rank));
       if (f.count == 1) return put(from.integer(f.name, 0));
-      const auto all = from.integers(f.name, std::vector<std::int32_t>{});
+      const auto all = from.integers(f.name);
       if (all.size() != std::size_t(f.count)) from.refuse(f.name, "has another length");
       std::memcpy(bytes.data() + f.offset, all.data(), 4 * all.size());
       return;

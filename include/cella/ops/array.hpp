@@ -152,19 +152,21 @@ struct transpose_op : linear<transpose_op>, rearranges {
   /// Without `perm` the axes are reversed.
   static void write_onnx(span<const tensor_type> in, const attributes& o, onnx_attributes& to) {
     const auto p = o.as<options>().permutation;
-    to.set("perm", std::vector<std::int64_t>(p.begin(), p.begin() + in[0].rank()));
+    to.set("perm", list<std::int64_t>(p.begin(), p.begin() + in[0].rank()));
   }
   static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
     from.only({"perm"});
     const int rank = in[0].rank();
     options o;
     unsigned seen = 0;
-    for (int d = 0; d < rank; ++d) o.permutation[std::size_t(d)] = std::int8_t(rank - 1 - d);
-    const auto perm = from.integers(
-        "perm", std::vector<std::int32_t>(o.permutation.begin(), o.permutation.begin() + rank));
-    for (std::size_t d = 0; d < perm.size() && perm.size() == std::size_t(rank); ++d) {
-      o.permutation[d] = std::int8_t(from.axis_of("perm", perm[d], rank));
-      seen |= 1u << o.permutation[d];
+    const bool reversed = !from.find("perm");
+    const list<std::int32_t> perm = from.integers("perm");
+    const bool fits = reversed || perm.size() == std::size_t(rank);
+    for (int d = 0; d < rank && fits; ++d) {
+      const auto i = std::size_t(d);
+      const int axis = reversed ? rank - 1 - d : from.axis_of("perm", perm[i], rank);
+      o.permutation[i] = std::int8_t(axis);
+      seen |= 1u << axis;
     }
     if (seen != (1u << rank) - 1) from.refuse("perm", "does not name each axis once");
     return o;

@@ -30,7 +30,7 @@ constexpr tensor_type without_axes(const tensor_type& t, unsigned axes) {
 /// Reductions in ONNX: `axes` (none: all) as an attribute, and `keepdims`, which takes a reshape
 /// besides if it is set, as it is by default.
 inline void write_onnx_axes(int rank, const attributes& o, onnx_attributes& to) {
-  std::vector<std::int64_t> axes;
+  list<std::int64_t> axes;
   for (int i = 0; i < rank; ++i) {
     if (o.as<axes_options>().axes >> i & 1) axes.push_back(i);
   }
@@ -41,8 +41,7 @@ inline attributes read_onnx_axes(int rank, const onnx_attributes& from) {
   from.only({"axes", "keepdims"});
   from.must_be("keepdims", 0, 1);
   axes_options o;
-  for (std::int32_t a : from.integers("axes", std::vector<std::int32_t>{}))
-    o.axes |= 1u << from.axis_of("axes", a, rank);
+  for (std::int32_t a : from.integers("axes")) o.axes |= 1u << from.axis_of("axes", a, rank);
   return o.axes ? o : axes_options{(1u << rank) - 1};
 }
 

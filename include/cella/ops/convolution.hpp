@@ -83,7 +83,7 @@ constexpr iteration_space convolution_space(const tensor_type& filter, const ten
 /// Pools have had dilations since opsets 10 and 19; they are written only where they say something.
 inline void write_onnx_window(const window& w, const std::array<std::int32_t, 2>& kernel,
                               onnx_attributes& to) {
-  using ints = std::vector<std::int64_t>;
+  using ints = list<std::int64_t>;
   to.set("kernel_shape", ints{kernel[0], kernel[1]});
   to.set("strides", ints{w.stride[0], w.stride[1]});
   to.set("pads", ints{w.before[0], w.before[1], w.after[0], w.after[1]});
@@ -182,8 +182,7 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, 
     const auto least = least_extents(in, a.window);
     detail::write_onnx_window(a.window, {in[1][2], in[1][3]}, to);
     to.set("group", a.window.groups);
-    to.set("output_padding",
-           std::vector<std::int64_t>{a.extents[0] - least[0], a.extents[1] - least[1]});
+    to.set("output_padding", list<std::int64_t>{a.extents[0] - least[0], a.extents[1] - least[1]});
   }
   static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
     from.only(
