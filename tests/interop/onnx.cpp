@@ -92,11 +92,11 @@ TEST_CASE("options of operations come back from the attributes of ONNX") {
 
 TEST_CASE(
     "windows in ONNX: strides, pads before and behind, dilations, groups, the filter's extents") {
-  const window w{{2, 1}, {1, 0}, {0, 2}, {1, 2}, 2};
+  const window w{{2, 1}, {1, 0}, {2, 3}, {1, 2}, 2};
   const std::vector<shape> shapes{{1, 4, 7, 8}, {6, 2, 3, 2}};
   const named all{{"kernel_shape", ints{3, 2}},
                   {"strides", ints{2, 1}},
-                  {"pads", ints{1, 0, 0, 2}},
+                  {"pads", ints{1, 0, 2, 3}},
                   {"dilations", ints{1, 2}},
                   {"group", std::int64_t{2}}};
   CHECK(write<convolution_op>(convolution_options{w, {}}, shapes) == all);
