@@ -1,5 +1,5 @@
-// Readers and writers of tensor files: NumPy's .npy, and safetensors, which need nlohmann/json, as do
-// the options of operations as JSON.
+// Readers and writers of tensor files: NumPy's .npy, and safetensors. Options of operations as
+// attributes of ONNX, and as JSON. Safetensors and JSON need nlohmann/json.
 #pragma once
 
 #include <cella/interop/file.hpp>
