@@ -109,15 +109,21 @@ std::string cell(std::string_view s) {
   }
   return out;
 }
+/// `Gather 1`: the operator, and the opset from which on it means the same.
+std::string onnx(const onnx_operator& o) {
+  if (o.name.empty()) return "";
+  const std::string domain(o.domain);
+  return (domain.empty() ? "" : domain + ".") + std::string(o.name) + " " + std::to_string(o.since);
+}
 std::string code(std::string_view s) { return s.empty() ? "" : "`" + std::string(s) + "`"; }
 
 void write(std::ostream& out) {
   out << "# Operations\n\n"
          "Made from the structs in `include/cella/ops/` by `docs/operations.cpp`; "
          "`cmake --build build/release --target operations` writes\nit again. Other names: what "
-         "has the same meaning there, options aside. The derivative: which rule gives it. The CPU: "
-         "the kind of\nstep that runs it, where no other step takes it in; `generic` is the "
-         "operation's own computation. "
+         "has the same meaning there, options aside; behind ONNX's the opset from which on it "
+         "has.\nThe derivative: which rule gives it. The CPU: the kind of step that runs it, where "
+         "no other step takes it in; `generic` is\nthe operation's own computation. "
       << all_operations::size << " operations.\n";
   for (int c = 0; c <= int(compute_class::other); ++c) {
     bool any = false;
@@ -128,7 +134,7 @@ void write(std::ostream& out) {
             << "\n\n| operation | computes | ONNX | NumPy | PyTorch | derivative | traits | CPU |\n"
                "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
       any = true;
-      out << "| `" << op->name << "` | " << cell(op->formula) << " | " << op->onnx << " | "
+      out << "| `" << op->name << "` | " << cell(op->formula) << " | " << onnx(op->onnx) << " | "
           << code(op->numpy) << " | " << code(op->torch) << " | " << derivative(*op) << " | "
           << traits(*op) << " | " << on_the_cpu(*op) << " |\n";
     }

@@ -137,6 +137,12 @@ struct other_batch_options {
 struct other_jvp {
   static void jvp(node_ref, span<const var>);
 };
+struct other_onnx {
+  static attributes read_onnx(const onnx_attributes&);
+};
+struct written_only {
+  static void write_onnx(span<const tensor_type>, const attributes&, onnx_attributes&);
+};
 struct other_bounds {
   static interval bounds(span<const interval>);
 };
@@ -154,6 +160,9 @@ static_assert(refused<other_infer>("infer is not `tensor_type infer("));
 static_assert(refused<other_results>("results is not `int results("));
 static_assert(refused<other_space>("space is not `iteration_space space("));
 static_assert(refused<other_jvp>("jvp is not `void jvp("));
+static_assert(refused<other_onnx>("read_onnx is not `attributes read_onnx("));
+static_assert(says<made<opaque, first_type, computed, ruled, written_only>>(
+    "of write_onnx and read_onnx an operation has both"));
 static_assert(refused<other_bounds>("bounds is not `interval bounds("));
 static_assert(refused<other_batch>("batch is not `void batch("));
 static_assert(refused<other_batch_options>("batch_options is not `attributes batch_options("));

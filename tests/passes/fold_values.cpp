@@ -25,7 +25,7 @@ constexpr list<double> folded(F f) {
   if (!is<values_op>(x)) return all;
   with_element(x.type.element, [&]<class T>() {
     for_each_element<T>(g.values_of(n), std::size_t(x.type.size()),
-                        [&](std::size_t, T v) { all.push_back(double(v)); });
+                        [&](std::size_t, T v) { all.push_back(to_number<double>(v)); });
   });
   return all;
 }

@@ -62,7 +62,15 @@ struct op_traits {
       computed_in_single{}, stored{}, takes_complex{};
 };
 
+/// An operator of ONNX.
+struct onnx_operator {
+  std::string_view name;
+  std::int32_t since{};       ///< the opset from which on it means what the operation does
+  std::string_view domain{};  ///< empty: ai.onnx
+};
+
 class builder;
+class onnx_attributes;
 class text;
 struct graph;
 struct var;
@@ -107,7 +115,8 @@ struct op_info {
   /// What it computes, in a line.
   std::string_view formula{};
   /// What has the same meaning in ONNX, NumPy and PyTorch; empty if there is nothing.
-  std::string_view onnx{}, numpy{}, torch{};
+  onnx_operator onnx{};
+  std::string_view numpy{}, torch{};
 
   /// The type of the result, given operand types that the public function has checked. Operations
   /// with several results write their types into the last argument of `results` instead, and return
@@ -146,6 +155,11 @@ struct op_info {
   /// The options with which it does the same for each of `size` directions that lie along a last
   /// axis, behind `rank` others, of the operands in `marked` (of all, if it is not bilinear).
   attributes (*direction_options)(const attributes&, int rank, int size, unsigned marked){};
+
+  /// The options as attributes of the ONNX operator, and back, where they are not the fields by
+  /// their names (interop/onnx.hpp).
+  void (*write_onnx)(span<const tensor_type>, const attributes&, onnx_attributes&){};
+  attributes (*read_onnx)(span<const tensor_type>, const onnx_attributes&){};
 
   /// Control operations: what is wrong between a node and its regions; empty if nothing is.
   text (*validate)(const graph&, node_id){};

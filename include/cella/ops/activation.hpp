@@ -28,7 +28,7 @@ struct relu_op : elementwise<relu_op>, keeps_zero, foldable, monotone {
   static constexpr std::string_view name = "relu";
   static constexpr std::string_view torch = "torch.relu";
   static constexpr std::string_view formula = "y = max(x, 0)";
-  static constexpr std::string_view onnx = "Relu";
+  static constexpr onnx_operator onnx{"Relu", 6};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) { return select(x < like(x, 0), like(x, 0), x); }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
@@ -42,7 +42,7 @@ struct softplus_op : elementwise<softplus_op>, transcendental, monotone {
   static constexpr std::string_view name = "softplus";
   static constexpr std::string_view torch = "F.softplus";
   static constexpr std::string_view formula = "y = ln(1 + e^x)";
-  static constexpr std::string_view onnx = "Softplus";
+  static constexpr onnx_operator onnx{"Softplus", 1};
   static constexpr auto apply(auto x) {
     using std::abs;
     using std::exp;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/graph/onnx_attributes.hpp>
 #include <cella/ops/axis_list.hpp>
 #include <cella/ops/constant.hpp>
 #include <cella/ops/op.hpp>
@@ -60,7 +61,7 @@ struct reshape_op : linear<reshape_op>, alias_of_operand {
   static constexpr std::string_view torch = "torch.reshape";
   static constexpr std::string_view formula =
       "the same elements in row-major order under another shape";
-  static constexpr std::string_view onnx = "Reshape";
+  static constexpr onnx_operator onnx{"Reshape", 5};
   static constexpr compute_class computes = compute_class::movement;
   static constexpr bool cheap = true;
   struct options {
@@ -92,7 +93,7 @@ struct transpose_op : linear<transpose_op>, rearranges {
   static constexpr std::string_view numpy = "np.transpose";
   static constexpr std::string_view torch = "torch.permute";
   static constexpr std::string_view formula = "y[i_p(0), i_p(1), ...] = x[i_0, i_1, ...]";
-  static constexpr std::string_view onnx = "Transpose";
+  static constexpr onnx_operator onnx{"Transpose", 1};
   static constexpr compute_class computes = compute_class::movement;
   static constexpr bool cheap = true;
   struct options {
@@ -103,6 +104,28 @@ struct transpose_op : linear<transpose_op>, rearranges {
     tensor_type t{in[0].element, {}};
     for (int i = 0; i < in[0].rank(); ++i) t.shape.push_back(in[0][p[std::size_t(i)]]);
     return t;
+  }
+  /// Without `perm` the axes are reversed.
+  static void write_onnx(span<const tensor_type> in, const attributes& o, onnx_attributes& to) {
+    const auto p = o.as<options>().permutation;
+    to.set("perm", list<std::int64_t>(p.begin(), p.begin() + in[0].rank()));
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"perm"});
+    const int rank = in[0].rank();
+    options o;
+    unsigned seen = 0;
+    const bool reversed = !from.find("perm");
+    const list<std::int32_t> perm = from.integers("perm");
+    const bool fits = reversed || perm.size() == std::size_t(rank);
+    for (int d = 0; d < rank && fits; ++d) {
+      const auto i = std::size_t(d);
+      const int axis = reversed ? rank - 1 - d : from.axis_of("perm", perm[i], rank);
+      o.permutation[i] = std::int8_t(axis);
+      seen |= 1u << axis;
+    }
+    if (seen != (1u << rank) - 1) from.refuse("perm", "does not name each axis once");
+    return o;
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int, unsigned) {

@@ -27,6 +27,24 @@ constexpr tensor_type without_axes(const tensor_type& t, unsigned axes) {
   return r;
 }
 
+/// Reductions in ONNX: `axes` (none: all) as an attribute, and `keepdims`, which takes a reshape
+/// besides if it is set, as it is by default.
+inline void write_onnx_axes(int rank, const attributes& o, onnx_attributes& to) {
+  list<std::int64_t> axes;
+  for (int i = 0; i < rank; ++i) {
+    if (o.as<axes_options>().axes >> i & 1) axes.push_back(i);
+  }
+  to.set("axes", axes);
+  to.set("keepdims", 0);
+}
+inline attributes read_onnx_axes(int rank, const onnx_attributes& from) {
+  from.only({"axes", "keepdims"});
+  from.must_be("keepdims", 0, 1);
+  axes_options o;
+  for (std::int32_t a : from.integers("axes")) o.axes |= 1u << from.axis_of("axes", a, rank);
+  return o.axes ? o : axes_options{(1u << rank) - 1};
+}
+
 /// Every axis of the operand is a factor; the result walks the kept ones.
 constexpr iteration_space reduction_space(const tensor_type& t, unsigned axes, combination over) {
   iteration_space s(1);
@@ -78,7 +96,7 @@ struct broadcast_op : linear<broadcast_op>, rearranges {
   static constexpr std::string_view numpy = "np.broadcast_to";
   static constexpr std::string_view torch = "Tensor.expand";
   static constexpr std::string_view formula = "x repeated along axes that it lacks";
-  static constexpr std::string_view onnx = "Expand";
+  static constexpr onnx_operator onnx{"Expand", 8};
   static constexpr compute_class computes = compute_class::movement;
   static constexpr bool cheap = true;
   struct options {
@@ -128,7 +146,7 @@ struct sum_op : linear<sum_op>, keeps_zero, takes_complex {
   static constexpr std::string_view torch = "torch.sum";
   static constexpr std::string_view formula = "y = sum of x along axes";
   static constexpr compute_class computes = compute_class::reduction;
-  static constexpr std::string_view onnx = "ReduceSum";
+  static constexpr onnx_operator onnx{"ReduceSum", 1};
   using options = axes_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return detail::without_axes(in[0], o.as<options>().axes);
@@ -139,6 +157,13 @@ struct sum_op : linear<sum_op>, keeps_zero, takes_complex {
   static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
                                    const attributes& o) {
     return sum_over_points(space(types, o), infer(types, o), in[0]);
+  }
+  /// `axes` is an attribute until opset 12.
+  static void write_onnx(span<const tensor_type> in, const attributes& o, onnx_attributes& to) {
+    detail::write_onnx_axes(in[0].rank(), o, to);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    return detail::read_onnx_axes(in[0].rank(), from);
   }
   static constexpr var transpose(node_ref n, int, var dy) {
     broadcast_op::options o{n.operand(0).shape(), iteration_space::no_axes};

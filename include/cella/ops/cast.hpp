@@ -1,6 +1,7 @@
 // Conversion of element types.
 #pragma once
 
+#include <cella/graph/onnx_attributes.hpp>
 #include <cella/ops/complex.hpp>
 #include <cmath>
 
@@ -14,7 +15,7 @@ struct cast_op : linear<cast_op>, takes_complex {
   static constexpr std::string_view torch = "Tensor.to";
   static constexpr std::string_view formula = "y = x as another element type";
   static constexpr compute_class computes = compute_class::pointwise;
-  static constexpr std::string_view onnx = "Cast";
+  static constexpr onnx_operator onnx{"Cast", 6};
   struct options {
     stored_dtype element{};
   };
@@ -28,6 +29,13 @@ struct cast_op : linear<cast_op>, takes_complex {
       return {in[0].contains(0) ? 0.0 : 1.0, in[0] == interval{0, 0} ? 0.0 : 1.0};
     if (!is_integer(to)) return in[0];
     return {std::trunc(in[0].low), std::trunc(in[0].high)};
+  }
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    to.set("to", dtype(o.as<options>().element));
+  }
+  static attributes read_onnx(span<const tensor_type>, const onnx_attributes& from) {
+    from.only({"to", "saturate"});  // which concerns numbers of 8 bits
+    return options{{std::int32_t(from.element("to"))}};
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }

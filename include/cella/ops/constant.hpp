@@ -27,7 +27,7 @@ struct constant_op : leaf<constant_op> {
     cella::shape shape{};
     stored_dtype element{};
   };
-  static constexpr std::string_view onnx = "Constant";
+  static constexpr onnx_operator onnx{"Constant", 1};
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
@@ -51,7 +51,7 @@ struct values_op : leaf<values_op>, stored_in_graph {
   static constexpr std::string_view numpy = "np.array";
   static constexpr std::string_view torch = "torch.tensor";
   static constexpr std::string_view formula = "y = the given values";
-  static constexpr std::string_view onnx = "Constant";
+  static constexpr onnx_operator onnx{"Constant", 1};
   using options = values_options;
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();

@@ -5,32 +5,10 @@
 #include <algorithm>
 #include <cella/graph/list.hpp>
 #include <cella/ops/batching.hpp>
+#include <cella/ops/window.hpp>
 #include <limits>
 
 namespace cella {
-
-/// How a filter walks over an image. Pairs are (vertical, horizontal).
-struct window {
-  std::array<std::int32_t, 2> stride{1, 1};
-  std::array<std::int32_t, 2> before{0, 0};  ///< zeros above and to the left
-  std::array<std::int32_t, 2> after{0, 0};   ///< zeros below and to the right
-  std::array<std::int32_t, 2> dilation{1, 1};
-  std::int32_t groups = 1;
-
-  /// Positions of a filter of `kernel` taps along axis `d` of `extent` elements.
-  constexpr std::int32_t positions(std::int32_t extent, std::int32_t kernel, std::size_t d) const {
-    return std::int32_t((padded(extent, d) - dilated(kernel, d)) / stride[d] + 1);
-  }
-  /// Elements of an axis with its zeros, and those from a filter's first tap to its last. In 64
-  /// bits, since sums of options may exceed what an extent can be.
-  constexpr std::int64_t padded(std::int32_t extent, std::size_t d) const {
-    return std::int64_t{extent} + before[d] + after[d];
-  }
-  constexpr std::int64_t dilated(std::int32_t kernel, std::size_t d) const {
-    return std::int64_t{dilation[d]} * (kernel - 1) + 1;
-  }
-  friend constexpr bool operator==(const window&, const window&) = default;
-};
 
 struct convolution_options {
   cella::window window{};
@@ -44,14 +22,6 @@ namespace detail {
 struct convolution_roles {
   int image{}, filter{}, result{};
 };
-/// Where along axis `axis` of an image the taps of a window lie, factor `tap`, at positions of
-/// factor `place`.
-constexpr void walk_window(iteration_space& s, const window& o, std::size_t d, int image, int place,
-                           int tap) {
-  s.along(image, int(d) + 2, place, o.stride[d]);
-  s.along(image, int(d) + 2, tap, o.dilation[d]);
-  s.offset(image, int(d) + 2, -o.before[d]);
-}
 /// Factors: image, group, filter of a group, row and column of the result, channel of a group, row
 /// and column of the filter's taps. Without groups there is no factor for them.
 constexpr iteration_space convolution_space(const tensor_type& filter, const tensor_type& result,
@@ -79,6 +49,15 @@ constexpr iteration_space convolution_space(const tensor_type& filter, const ten
   s.over = combination::sum;
   return s;
 }
+inline window read_onnx_convolution(span<const tensor_type> in, const onnx_attributes& from,
+                                    const std::array<std::int32_t, 2>& extents) {
+  const std::array<std::int32_t, 2> kernel{in[1][2], in[1][3]};
+  if (from.integers("kernel_shape", kernel) != kernel)
+    from.refuse("kernel_shape", "is not that of the filter");
+  window w = read_onnx_window(from, kernel, extents);
+  w.groups = from.integer("group", 1);
+  return w;
+}
 /// Calls f(image element, filter element, result element) for every product.
 template <class F>
 void for_each_product(const shape& x, const shape& w, const shape& y, const window& o, F f);
@@ -96,7 +75,7 @@ struct convolution_op : bilinear<convolution_op>, computed_in_single {
   static constexpr std::string_view formula =
       "y[n,o,i,j] = sum over c, k, l of x[n, c, s i + d k - p, s j + d l - p] w[o,c,k,l]";
   static constexpr compute_class computes = compute_class::window;
-  static constexpr std::string_view onnx = "Conv";
+  static constexpr onnx_operator onnx{"Conv", 1};
   using options = convolution_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto w = o.as<options>().window;
@@ -106,6 +85,14 @@ struct convolution_op : bilinear<convolution_op>, computed_in_single {
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::convolution_space(in[1], infer(in, o), o.as<options>().window, {0, 1, 2});
+  }
+  static void write_onnx(span<const tensor_type> in, const attributes& o, onnx_attributes& to) {
+    detail::write_onnx_window(o.as<options>().window, {in[1][2], in[1][3]}, to);
+    to.set("group", o.as<options>().window.groups);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"kernel_shape", "strides", "pads", "dilations", "auto_pad", "group"});
+    return options{detail::read_onnx_convolution(in, from, {in[0][2], in[0][3]}), {}};
   }
   static constexpr var transpose(node_ref n, int i, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
@@ -119,7 +106,7 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, 
   static constexpr std::string_view torch = "torch.nn.grad.conv2d_input";
   static constexpr std::string_view formula = "dx of conv2d, from dy and w";
   static constexpr compute_class computes = compute_class::window;
-  static constexpr std::string_view onnx = "ConvTranspose";
+  static constexpr onnx_operator onnx{"ConvTranspose", 1};
   using options = convolution_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
@@ -128,9 +115,41 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, 
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::convolution_space(in[1], in[0], o.as<options>().window, {2, 1, 0});
   }
+  static void write_onnx(span<const tensor_type> in, const attributes& o, onnx_attributes& to) {
+    const auto a = o.as<options>();
+    const auto least = least_extents(in, a.window);
+    detail::write_onnx_window(a.window, {in[1][2], in[1][3]}, to);
+    to.set("group", a.window.groups);
+    to.set("output_padding", list<std::int64_t>{a.extents[0] - least[0], a.extents[1] - least[1]});
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only(
+        {"kernel_shape", "strides", "pads", "dilations", "auto_pad", "group", "output_padding"});
+    // How "SAME" pads there depends on the extents of the result.
+    if (from.string("auto_pad", "NOTSET").starts_with("SAME"))
+      from.refuse("auto_pad", "is not told as pads");
+    options o{detail::read_onnx_convolution(in, from, {}), {}};
+    const auto more = from.integers("output_padding", std::array<std::int32_t, 2>{});
+    const auto least = least_extents(in, o.window);
+    o.extents = {least[0] + more[0], least[1] + more[1]};
+    return o;
+  }
   static constexpr var transpose(node_ref n, int i, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
+
+ private:
+  /// Of the image that has one place of the filter for each element of dy, and no more.
+  static constexpr std::array<std::int32_t, 2> least_extents(span<const tensor_type> in,
+                                                             const window& w) {
+    std::array<std::int32_t, 2> e{};
+    for (std::size_t d = 0; d < 2; ++d) {
+      const int axis = int(d) + 2;
+      e[d] = std::int32_t((in[0][axis] - 1) * w.stride[d] + w.dilated(in[1][axis], d)) -
+             w.before[d] - w.after[d];
+    }
+    return e;
+  }
 };
 
 /// image, dy -> filter gradient [O,C/groups,KH,KW]

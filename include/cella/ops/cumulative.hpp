@@ -46,7 +46,7 @@ struct cumsum_op : linear<cumsum_op>,
   static constexpr std::string_view torch = "torch.cumsum";
   static constexpr std::string_view formula = "y_i = sum of x_j, j <= i, along an axis";
   static constexpr compute_class computes = compute_class::sequential;
-  static constexpr std::string_view onnx = "CumSum";
+  static constexpr onnx_operator onnx{"CumSum", 11};
   struct options {
     std::int32_t axis{};
     std::int32_t reverse{};
@@ -65,6 +65,16 @@ struct cumsum_op : linear<cumsum_op>,
     const double least = a.exclusive ? 0 : 1,
                  most = a.exclusive ? std::max(n - 1, 0) : std::max(n, 1);
     return hull(least * in[0], most * in[0]);
+  }
+  /// The axis is an operand there: it is not written, and read as 0.
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    const auto a = o.as<options>();
+    to.set("exclusive", a.exclusive);
+    to.set("reverse", a.reverse);
+  }
+  static attributes read_onnx(span<const tensor_type>, const onnx_attributes& from) {
+    from.only({"exclusive", "reverse"});
+    return options{0, from.integer("reverse", 0), from.integer("exclusive", 0)};
   }
   static constexpr var transpose(node_ref n, int, var dy) {
     auto o = n.as<options>();

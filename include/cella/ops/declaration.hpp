@@ -51,7 +51,7 @@ constexpr auto apply_scalar(const attributes& options, T x, T y, T z) {
 /// and so not at all, if the operation has it in whatever form.
 struct rule_names {
   int apply, compute, infer, results, partial, transpose, vjp, jvp, space, batch, batch_options,
-      part_options, direction_options, bounds, validate;
+      part_options, direction_options, bounds, write_onnx, read_onnx, validate;
 };
 template <class Op>
 struct rule_probe : Op, rule_names {};
@@ -68,6 +68,7 @@ constexpr std::string_view fault_of_rules(const op_info& i, bool not_differentia
   if (i.pointwise ? !i.scalar : !i.compute && !i.traits.stored)
     return i.kind == op_kind::elementwise ? "apply is missing" : "compute is missing";
   if (i.jvp && !i.vjp) return "jvp stands beside vjp; elsewhere the tangents follow from the rule";
+  if (!i.write_onnx != !i.read_onnx) return "of write_onnx and read_onnx an operation has both";
   const int tags = i.zero_derivative + not_differentiable;
   const int rules = (i.partial != nullptr) + (i.vjp != nullptr) + tags;
   switch (i.kind) {
@@ -177,6 +178,11 @@ constexpr declaration declare() {
   CELLA_RULE(bounds,
              "interval bounds(span<const interval> in, span<const tensor_type> types, const "
              "attributes& options)");
+  CELLA_RULE(write_onnx,
+             "void write_onnx(span<const tensor_type> in, const attributes& options, "
+             "onnx_attributes& to)");
+  CELLA_RULE(read_onnx,
+             "attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from)");
   CELLA_RULE(validate, "text validate(const graph& g, node_id n)");
   CELLA_RULE(compute,
              "void compute(const attributes& options, span<const tensor_ref> in, "

@@ -3,6 +3,7 @@
 
 #include <cella/ops/broadcast.hpp>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace cella {
@@ -117,7 +118,7 @@ struct add_op : elementwise<add_op>,
   static constexpr std::string_view numpy = "np.add";
   static constexpr std::string_view torch = "torch.add";
   static constexpr std::string_view formula = "y = a + b";
-  static constexpr std::string_view onnx = "Add";
+  static constexpr onnx_operator onnx{"Add", 7};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) {
     if constexpr (detail::is_whole<decltype(x)>)
@@ -134,7 +135,7 @@ struct sub_op : elementwise<sub_op>, keeps_zero, foldable, takes_complex {
   static constexpr std::string_view numpy = "np.subtract";
   static constexpr std::string_view torch = "torch.sub";
   static constexpr std::string_view formula = "y = a - b";
-  static constexpr std::string_view onnx = "Sub";
+  static constexpr onnx_operator onnx{"Sub", 7};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) {
     if constexpr (detail::is_whole<decltype(x)>)
@@ -155,7 +156,7 @@ struct mul_op : elementwise<mul_op>, foldable, commutative, takes_complex {
   static constexpr std::string_view numpy = "np.multiply";
   static constexpr std::string_view torch = "torch.mul";
   static constexpr std::string_view formula = "y = a b";
-  static constexpr std::string_view onnx = "Mul";
+  static constexpr onnx_operator onnx{"Mul", 7};
   static constexpr bool integral = true;
   static constexpr unsigned zero_where = 0b11;
   static constexpr auto apply(auto x, auto y) {
@@ -178,7 +179,7 @@ struct div_op : elementwise<div_op>, foldable, takes_complex {
   static constexpr std::string_view numpy = "np.divide";
   static constexpr std::string_view torch = "torch.div";
   static constexpr std::string_view formula = "y = a / b";
-  static constexpr std::string_view onnx = "Div";
+  static constexpr onnx_operator onnx{"Div", 7};
   static constexpr bool integral = true;
   static constexpr unsigned zero_where = 0b01;
   static constexpr auto apply(auto x, auto y) {
@@ -199,7 +200,7 @@ struct neg_op : elementwise<neg_op>, keeps_zero, foldable, takes_complex {
   static constexpr std::string_view numpy = "np.negative";
   static constexpr std::string_view torch = "torch.neg";
   static constexpr std::string_view formula = "y = -x";
-  static constexpr std::string_view onnx = "Neg";
+  static constexpr onnx_operator onnx{"Neg", 6};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     if constexpr (detail::is_whole<decltype(x)>)
@@ -268,7 +269,7 @@ struct identity_op : elementwise<identity_op>, keeps_zero, alias_of_operand {
   static constexpr std::string_view numpy = "np.copy";
   static constexpr std::string_view torch = "torch.clone";
   static constexpr std::string_view formula = "y = x";
-  static constexpr std::string_view onnx = "Identity";
+  static constexpr onnx_operator onnx{"Identity", 1};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) { return x; }
   static constexpr var partial(node_ref, int) { return one_partial; }
@@ -292,7 +293,7 @@ struct equal_op : predicate<equal_op>, foldable, commutative, takes_complex {
   static constexpr std::string_view numpy = "np.equal";
   static constexpr std::string_view torch = "torch.eq";
   static constexpr std::string_view formula = "y = a == b";
-  static constexpr std::string_view onnx = "Equal";
+  static constexpr onnx_operator onnx{"Equal", 11};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x == y; }
 };
@@ -314,7 +315,7 @@ struct less_op : predicate<less_op>, keeps_zero, foldable {
   static constexpr std::string_view numpy = "np.less";
   static constexpr std::string_view torch = "torch.lt";
   static constexpr std::string_view formula = "y = a < b";
-  static constexpr std::string_view onnx = "Less";
+  static constexpr onnx_operator onnx{"Less", 9};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x < y; }
 };
@@ -325,7 +326,7 @@ struct less_equal_op : predicate<less_equal_op>, foldable {
   static constexpr std::string_view numpy = "np.less_equal";
   static constexpr std::string_view torch = "torch.le";
   static constexpr std::string_view formula = "y = a <= b";
-  static constexpr std::string_view onnx = "LessOrEqual";
+  static constexpr onnx_operator onnx{"LessOrEqual", 12};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x <= y; }
 };
@@ -336,7 +337,7 @@ struct greater_op : predicate<greater_op>, keeps_zero, foldable {
   static constexpr std::string_view numpy = "np.greater";
   static constexpr std::string_view torch = "torch.gt";
   static constexpr std::string_view formula = "y = a > b";
-  static constexpr std::string_view onnx = "Greater";
+  static constexpr onnx_operator onnx{"Greater", 9};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x > y; }
 };
@@ -347,7 +348,7 @@ struct greater_equal_op : predicate<greater_equal_op>, foldable {
   static constexpr std::string_view numpy = "np.greater_equal";
   static constexpr std::string_view torch = "torch.ge";
   static constexpr std::string_view formula = "y = a >= b";
-  static constexpr std::string_view onnx = "GreaterOrEqual";
+  static constexpr onnx_operator onnx{"GreaterOrEqual", 12};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return x >= y; }
 };
@@ -395,7 +396,7 @@ struct logical_and_op : predicate<logical_and_op>, foldable, commutative {
   static constexpr std::string_view numpy = "np.logical_and";
   static constexpr std::string_view torch = "torch.logical_and";
   static constexpr std::string_view formula = "y = a and b";
-  static constexpr std::string_view onnx = "And";
+  static constexpr onnx_operator onnx{"And", 7};
   static constexpr unsigned zero_where = 0b11;
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return detail::truth(x) && detail::truth(y); }
@@ -405,7 +406,7 @@ struct logical_or_op : predicate<logical_or_op>, keeps_zero, foldable, commutati
   static constexpr std::string_view numpy = "np.logical_or";
   static constexpr std::string_view torch = "torch.logical_or";
   static constexpr std::string_view formula = "y = a or b";
-  static constexpr std::string_view onnx = "Or";
+  static constexpr onnx_operator onnx{"Or", 7};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return detail::truth(x) || detail::truth(y); }
 };
@@ -414,7 +415,7 @@ struct logical_not_op : predicate<logical_not_op>, foldable {
   static constexpr std::string_view numpy = "np.logical_not";
   static constexpr std::string_view torch = "torch.logical_not";
   static constexpr std::string_view formula = "y = not x";
-  static constexpr std::string_view onnx = "Not";
+  static constexpr onnx_operator onnx{"Not", 1};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) { return !detail::truth(x); }
 };
@@ -430,7 +431,7 @@ struct select_op : elementwise<select_op>, keeps_zero, takes_complex {
   static constexpr std::string_view numpy = "np.where";
   static constexpr std::string_view torch = "torch.where";
   static constexpr std::string_view formula = "y = a where c, else b";
-  static constexpr std::string_view onnx = "Where";
+  static constexpr onnx_operator onnx{"Where", 9};
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 0b110;
   static constexpr bool integral = true;
@@ -490,7 +491,7 @@ struct maximum_op : elementwise<maximum_op>, keeps_zero, foldable, nondecreasing
   static constexpr std::string_view numpy = "np.maximum";
   static constexpr std::string_view torch = "torch.maximum";
   static constexpr std::string_view formula = "y = max(a, b)";
-  static constexpr std::string_view onnx = "Max";
+  static constexpr onnx_operator onnx{"Max", 8};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return select(x > y || !(x == x), x, y); }
   static constexpr var partial(node_ref n, int i) {
@@ -504,7 +505,7 @@ struct minimum_op : elementwise<minimum_op>, keeps_zero, foldable, nondecreasing
   static constexpr std::string_view numpy = "np.minimum";
   static constexpr std::string_view torch = "torch.minimum";
   static constexpr std::string_view formula = "y = min(a, b)";
-  static constexpr std::string_view onnx = "Min";
+  static constexpr onnx_operator onnx{"Min", 8};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) { return select(x < y || !(x == x), x, y); }
   static constexpr var partial(node_ref n, int i) {
@@ -522,7 +523,7 @@ struct clamp_op : elementwise<clamp_op> {
   static constexpr std::string_view numpy = "np.clip";
   static constexpr std::string_view torch = "torch.clamp";
   static constexpr std::string_view formula = "y = min(max(x, low), high)";
-  static constexpr std::string_view onnx = "Clip";
+  static constexpr onnx_operator onnx{"Clip", 6};
   static constexpr bool integral = true;
   struct options {
     double low{};
@@ -538,6 +539,17 @@ struct clamp_op : elementwise<clamp_op> {
     const auto a = o.as<options>();
     if (a.low > a.high) return {a.high, a.low};
     return {apply(a, in[0].low), apply(a, in[0].high)};
+  }
+  /// Attributes until opset 10, rounded to floats; from 11 on these are operands.
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    const auto a = o.as<options>();
+    to.set("min", float(a.low));
+    to.set("max", float(a.high));
+  }
+  static attributes read_onnx(span<const tensor_type>, const onnx_attributes& from) {
+    using limits = std::numeric_limits<float>;
+    from.only({"min", "max"});
+    return options{from.number("min", limits::lowest()), from.number("max", limits::max())};
   }
   static constexpr var partial(node_ref n, int) {
     const auto o = n.as<options>();

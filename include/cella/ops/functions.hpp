@@ -86,7 +86,7 @@ struct sqrt_op : elementwise<sqrt_op>, keeps_zero, takes_complex, nondecreasing 
   static constexpr std::string_view numpy = "np.sqrt";
   static constexpr std::string_view torch = "torch.sqrt";
   static constexpr std::string_view formula = "y = x^(1/2)";
-  static constexpr std::string_view onnx = "Sqrt";
+  static constexpr onnx_operator onnx{"Sqrt", 6};
   static constexpr interval domain{0, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::sqrt;
@@ -116,7 +116,7 @@ struct exp_op : elementwise<exp_op>, transcendental, monotone, takes_complex {
   static constexpr std::string_view numpy = "np.exp";
   static constexpr std::string_view torch = "torch.exp";
   static constexpr std::string_view formula = "y = e^x";
-  static constexpr std::string_view onnx = "Exp";
+  static constexpr onnx_operator onnx{"Exp", 6};
   static constexpr auto apply(auto x) {
     using std::exp;
     return exp(x);
@@ -141,7 +141,7 @@ struct log_op : elementwise<log_op>, transcendental, takes_complex, nondecreasin
   static constexpr std::string_view numpy = "np.log";
   static constexpr std::string_view torch = "torch.log";
   static constexpr std::string_view formula = "y = ln x";
-  static constexpr std::string_view onnx = "Log";
+  static constexpr onnx_operator onnx{"Log", 6};
   static constexpr interval domain{0, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::log;
@@ -181,7 +181,7 @@ struct sin_op : elementwise<sin_op>, transcendental, keeps_zero, takes_complex {
   static constexpr std::string_view numpy = "np.sin";
   static constexpr std::string_view torch = "torch.sin";
   static constexpr std::string_view formula = "y = sin x";
-  static constexpr std::string_view onnx = "Sin";
+  static constexpr onnx_operator onnx{"Sin", 7};
   static constexpr auto apply(auto x) {
     using std::sin;
     return sin(x);
@@ -197,7 +197,7 @@ struct cos_op : elementwise<cos_op>, transcendental, takes_complex {
   static constexpr std::string_view numpy = "np.cos";
   static constexpr std::string_view torch = "torch.cos";
   static constexpr std::string_view formula = "y = cos x";
-  static constexpr std::string_view onnx = "Cos";
+  static constexpr onnx_operator onnx{"Cos", 7};
   static constexpr auto apply(auto x) {
     using std::cos;
     return cos(x);
@@ -213,7 +213,7 @@ struct tan_op : elementwise<tan_op>, transcendental, keeps_zero, takes_complex {
   static constexpr std::string_view numpy = "np.tan";
   static constexpr std::string_view torch = "torch.tan";
   static constexpr std::string_view formula = "y = tan x";
-  static constexpr std::string_view onnx = "Tan";
+  static constexpr onnx_operator onnx{"Tan", 7};
   static constexpr auto apply(auto x) {
     using std::tan;
     return tan(x);
@@ -230,7 +230,7 @@ struct asin_op : elementwise<asin_op>, transcendental, keeps_zero, nondecreasing
   static constexpr std::string_view numpy = "np.arcsin";
   static constexpr std::string_view torch = "torch.asin";
   static constexpr std::string_view formula = "y = arcsin x";
-  static constexpr std::string_view onnx = "Asin";
+  static constexpr onnx_operator onnx{"Asin", 7};
   static constexpr interval domain{-1, 1};
   static constexpr auto apply(auto x) {
     using std::asin;
@@ -244,7 +244,7 @@ struct acos_op : elementwise<acos_op>, transcendental {
   static constexpr std::string_view numpy = "np.arccos";
   static constexpr std::string_view torch = "torch.acos";
   static constexpr std::string_view formula = "y = arccos x";
-  static constexpr std::string_view onnx = "Acos";
+  static constexpr onnx_operator onnx{"Acos", 7};
   static constexpr interval domain{-1, 1};
   static constexpr auto apply(auto x) {
     using std::acos;
@@ -262,7 +262,7 @@ struct atan_op : elementwise<atan_op>, transcendental, keeps_zero, nondecreasing
   static constexpr std::string_view numpy = "np.arctan";
   static constexpr std::string_view torch = "torch.atan";
   static constexpr std::string_view formula = "y = arctan x";
-  static constexpr std::string_view onnx = "Atan";
+  static constexpr onnx_operator onnx{"Atan", 7};
   static constexpr auto apply(auto x) {
     using std::atan;
     return atan(x);
@@ -275,7 +275,7 @@ struct sinh_op : elementwise<sinh_op>, transcendental, keeps_zero, takes_complex
   static constexpr std::string_view numpy = "np.sinh";
   static constexpr std::string_view torch = "torch.sinh";
   static constexpr std::string_view formula = "y = (e^x - e^-x) / 2";
-  static constexpr std::string_view onnx = "Sinh";
+  static constexpr onnx_operator onnx{"Sinh", 9};
   static constexpr auto apply(auto x) {
     using std::sinh;
     return sinh(x);
@@ -288,7 +288,7 @@ struct cosh_op : elementwise<cosh_op>, transcendental, takes_complex {
   static constexpr std::string_view numpy = "np.cosh";
   static constexpr std::string_view torch = "torch.cosh";
   static constexpr std::string_view formula = "y = (e^x + e^-x) / 2";
-  static constexpr std::string_view onnx = "Cosh";
+  static constexpr onnx_operator onnx{"Cosh", 9};
   static constexpr auto apply(auto x) {
     using std::cosh;
     return cosh(x);
@@ -304,7 +304,7 @@ struct tanh_op : elementwise<tanh_op>, transcendental, keeps_zero, monotone, tak
   static constexpr std::string_view numpy = "np.tanh";
   static constexpr std::string_view torch = "torch.tanh";
   static constexpr std::string_view formula = "y = (e^x - e^-x) / (e^x + e^-x)";
-  static constexpr std::string_view onnx = "Tanh";
+  static constexpr onnx_operator onnx{"Tanh", 6};
   static constexpr auto apply(auto x) {
     using std::tanh;
     return tanh(x);
@@ -317,7 +317,7 @@ struct asinh_op : elementwise<asinh_op>, transcendental, keeps_zero, nondecreasi
   static constexpr std::string_view numpy = "np.arcsinh";
   static constexpr std::string_view torch = "torch.asinh";
   static constexpr std::string_view formula = "y = ln(x + sqrt(x^2 + 1))";
-  static constexpr std::string_view onnx = "Asinh";
+  static constexpr onnx_operator onnx{"Asinh", 9};
   static constexpr auto apply(auto x) {
     using std::asinh;
     return asinh(x);
@@ -330,7 +330,7 @@ struct acosh_op : elementwise<acosh_op>, transcendental, nondecreasing {
   static constexpr std::string_view numpy = "np.arccosh";
   static constexpr std::string_view torch = "torch.acosh";
   static constexpr std::string_view formula = "y = ln(x + sqrt(x^2 - 1))";
-  static constexpr std::string_view onnx = "Acosh";
+  static constexpr onnx_operator onnx{"Acosh", 9};
   static constexpr interval domain{1, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::acosh;
@@ -344,7 +344,7 @@ struct atanh_op : elementwise<atanh_op>, transcendental, keeps_zero, nondecreasi
   static constexpr std::string_view numpy = "np.arctanh";
   static constexpr std::string_view torch = "torch.atanh";
   static constexpr std::string_view formula = "y = ln((1 + x) / (1 - x)) / 2";
-  static constexpr std::string_view onnx = "Atanh";
+  static constexpr onnx_operator onnx{"Atanh", 9};
   static constexpr interval domain{-1, 1};
   static constexpr auto apply(auto x) {
     using std::atanh;
@@ -358,7 +358,7 @@ struct erf_op : elementwise<erf_op>, transcendental, keeps_zero, nondecreasing {
   static constexpr std::string_view numpy = "scipy.special.erf";
   static constexpr std::string_view torch = "torch.erf";
   static constexpr std::string_view formula = "y = 2 / sqrt(pi) integral from 0 to x of e^(-t^2)";
-  static constexpr std::string_view onnx = "Erf";
+  static constexpr onnx_operator onnx{"Erf", 9};
   static constexpr auto apply(auto x) {
     using std::erf;
     return erf(x);
@@ -390,7 +390,7 @@ struct abs_op : elementwise<abs_op>, keeps_zero {
   static constexpr std::string_view numpy = "np.abs";
   static constexpr std::string_view torch = "torch.abs";
   static constexpr std::string_view formula = "y = the larger of x and -x";
-  static constexpr std::string_view onnx = "Abs";
+  static constexpr onnx_operator onnx{"Abs", 6};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::abs;
@@ -412,7 +412,7 @@ struct sign_op : elementwise<sign_op>, keeps_zero, zero_derivative, nondecreasin
   static constexpr std::string_view numpy = "np.sign";
   static constexpr std::string_view torch = "torch.sign";
   static constexpr std::string_view formula = "y = -1, 0 or 1";
-  static constexpr std::string_view onnx = "Sign";
+  static constexpr onnx_operator onnx{"Sign", 9};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     return select(x > like(x, 0), like(x, 1), select(x < like(x, 0), like(x, -1), like(x, 0)));
@@ -424,7 +424,7 @@ struct floor_op : elementwise<floor_op>, zero_derivative, nondecreasing {
   static constexpr std::string_view numpy = "np.floor";
   static constexpr std::string_view torch = "torch.floor";
   static constexpr std::string_view formula = "y = the largest integer that is not above x";
-  static constexpr std::string_view onnx = "Floor";
+  static constexpr onnx_operator onnx{"Floor", 6};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::floor;
@@ -440,7 +440,7 @@ struct ceil_op : elementwise<ceil_op>, zero_derivative, nondecreasing {
   static constexpr std::string_view numpy = "np.ceil";
   static constexpr std::string_view torch = "torch.ceil";
   static constexpr std::string_view formula = "y = the smallest integer that is not below x";
-  static constexpr std::string_view onnx = "Ceil";
+  static constexpr onnx_operator onnx{"Ceil", 6};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::ceil;
@@ -456,7 +456,7 @@ struct round_op : elementwise<round_op>, zero_derivative, nondecreasing {
   static constexpr std::string_view numpy = "np.round";
   static constexpr std::string_view torch = "torch.round";
   static constexpr std::string_view formula = "y = the nearest integer, of two the even one";
-  static constexpr std::string_view onnx = "Round";
+  static constexpr onnx_operator onnx{"Round", 11};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
     using std::nearbyint;
@@ -487,7 +487,7 @@ struct sigmoid_op : elementwise<sigmoid_op>, transcendental, monotone {
   static constexpr std::string_view numpy = "scipy.special.expit";
   static constexpr std::string_view torch = "torch.sigmoid";
   static constexpr std::string_view formula = "y = 1 / (1 + e^-x)";
-  static constexpr std::string_view onnx = "Sigmoid";
+  static constexpr onnx_operator onnx{"Sigmoid", 6};
   static constexpr auto apply(auto x) {
     using std::exp;
     return like(x, 1) / (like(x, 1) + exp(-x));
@@ -535,7 +535,7 @@ struct pow_op : elementwise<pow_op>, transcendental {
   static constexpr std::string_view numpy = "np.power";
   static constexpr std::string_view torch = "torch.pow";
   static constexpr std::string_view formula = "y = a^b";
-  static constexpr std::string_view onnx = "Pow";
+  static constexpr onnx_operator onnx{"Pow", 7};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x, auto y) {
     using std::pow;

@@ -21,7 +21,7 @@ struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
   static constexpr std::string_view torch = "F.one_hot";
   static constexpr std::string_view formula = "y[..., k] = 1 where the index is k, else 0";
   static constexpr compute_class computes = compute_class::indexed;
-  static constexpr std::string_view onnx = "OneHot";
+  static constexpr onnx_operator onnx{"OneHot", 9};
   struct options {
     std::int32_t depth{};
     stored_dtype element{};
@@ -54,7 +54,7 @@ struct gather_op : linear<gather_op>, takes_complex {
   static constexpr std::string_view torch = "torch.index_select";
   static constexpr std::string_view formula = "y[..., i, ...] = table[..., index[i], ...]";
   static constexpr compute_class computes = compute_class::indexed;
-  static constexpr std::string_view onnx = "Gather";
+  static constexpr onnx_operator onnx{"Gather", 1};
   using options = detail::indexing_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const int axis = o.as<options>().axis;
@@ -69,6 +69,14 @@ struct gather_op : linear<gather_op>, takes_complex {
   static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
                                    const attributes&) {
     return is_floating(types[0].element) ? in[0] : hull(in[0], {0, 0});
+  }
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    to.set("axis", o.as<options>().axis);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"axis"});
+    const int axis = from.axis("axis", 0, in[0].rank());
+    return options{axis, in[0][axis], in[1].rank()};
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
@@ -115,7 +123,7 @@ struct gather_elements_op : linear<gather_elements_op>,
   static constexpr std::string_view torch = "torch.gather";
   static constexpr std::string_view formula = "y[i,j] = x[index[i,j], j] along an axis";
   static constexpr compute_class computes = compute_class::indexed;
-  static constexpr std::string_view onnx = "GatherElements";
+  static constexpr onnx_operator onnx{"GatherElements", 11};
   using options = detail::indexing_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, in[1].shape};
@@ -126,6 +134,13 @@ struct gather_elements_op : linear<gather_elements_op>,
   static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
                                    const attributes&) {
     return is_floating(types[0].element) ? in[0] : hull(in[0], {0, 0});
+  }
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    to.set("axis", o.as<options>().axis);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"axis"});
+    return options{from.axis("axis", 0, in[0].rank()), 0, 0};
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);

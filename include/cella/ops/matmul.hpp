@@ -15,7 +15,7 @@ struct matmul_op : bilinear<matmul_op>, takes_complex {
   static constexpr std::string_view numpy = "np.einsum";
   static constexpr std::string_view torch = "torch.einsum";
   static constexpr std::string_view formula = "y = sum over factors that the result lacks of a b";
-  static constexpr std::string_view onnx = "MatMul";
+  static constexpr onnx_operator onnx{"MatMul", 1};
   struct options {
     iteration_space::axes a = iteration_space::no_axes;
     iteration_space::axes b = iteration_space::no_axes;

@@ -37,6 +37,14 @@ constexpr iteration_space pooling_space(const tensor_type& windows, const poolin
   s.over = over;
   return s;
 }
+inline pooling_options read_onnx_pooling(const tensor_type& image, const onnx_attributes& from) {
+  from.must_be("ceil_mode", 0, 0);
+  pooling_options o;
+  if (!from.find("kernel_shape")) from.refuse("kernel_shape", "is missing");
+  o.kernel = from.integers("kernel_shape", o.kernel);
+  o.window = read_onnx_window(from, o.kernel, {image[2], image[3]});
+  return o;
+}
 /// Calls f(image element, position in the window) for the taps of a pooled element inside the
 /// image.
 template <class F>
@@ -63,7 +71,7 @@ struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op>, c
   static constexpr std::string_view formula =
       "y = the largest element of each window, and where it is";
   static constexpr compute_class computes = compute_class::window;
-  static constexpr std::string_view onnx = "MaxPool";
+  static constexpr onnx_operator onnx{"MaxPool", 1};
   using options = pooling_options;
   static constexpr int results(span<const tensor_type> in, const attributes& o,
                                span<tensor_type> out) {
@@ -74,6 +82,16 @@ struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op>, c
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::pooling_space(detail::pooled(in[0], o.as<options>()), o.as<options>(), 0, 1, 3,
                                  combination::maximum);
+  }
+  /// The first result; the positions of ONNX are others.
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    const auto a = o.as<options>();
+    detail::write_onnx_window(a.window, a.kernel, to);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only(
+        {"kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode", "storage_order"});
+    return detail::read_onnx_pooling(in[0], from);
   }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
@@ -138,7 +156,7 @@ struct average_pool_op : linear<average_pool_op>,
   static constexpr std::string_view torch = "F.avg_pool2d";
   static constexpr std::string_view formula = "y = the mean of each window";
   static constexpr compute_class computes = compute_class::window;
-  static constexpr std::string_view onnx = "AveragePool";
+  static constexpr onnx_operator onnx{"AveragePool", 7};
   using options = pooling_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return detail::pooled(in[0], o.as<options>());
@@ -150,6 +168,18 @@ struct average_pool_op : linear<average_pool_op>,
                                    const attributes& o) {
     const bool zeros_count = o.as<options>().count_padding;
     return zeros_count ? read_by_points(space(types, o), 0, types[0], in[0]) : in[0];
+  }
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    const auto a = o.as<options>();
+    detail::write_onnx_window(a.window, a.kernel, to);
+    to.set("count_include_pad", a.count_padding);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode",
+               "count_include_pad"});
+    auto o = detail::read_onnx_pooling(in[0], from);
+    o.count_padding = from.integer("count_include_pad", 0);
+    return o;
   }
   static constexpr var transpose(node_ref n, int i, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);

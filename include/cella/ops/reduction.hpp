@@ -19,6 +19,13 @@ struct folding : opaque<Op>, moves_axes {
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return reduction_space(in[0], o.as<options>().axes, Op::over);
   }
+  /// `axes` is an attribute until opset 17.
+  static void write_onnx(span<const tensor_type> in, const attributes& o, onnx_attributes& to) {
+    write_onnx_axes(in[0].rank(), o, to);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    return read_onnx_axes(in[0].rank(), from);
+  }
 };
 
 /// Positions of the best elements along an axis, the first of equal ones; the first NaN is best.
@@ -54,6 +61,16 @@ struct search : opaque<Op>, zero_derivative, moves_axis<Op> {
                                    const attributes& o) {
     return bounds_of_positions(types[0].shape, o.as<options>().axis);
   }
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    to.set("axis", o.as<options>().axis);
+    to.set("keepdims", 0);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"axis", "keepdims", "select_last_index"});
+    from.must_be("keepdims", 0, 1);
+    from.must_be("select_last_index", 0, 0);
+    return options{from.axis("axis", 0, in[0].rank())};
+  }
 };
 
 }  // namespace detail
@@ -65,7 +82,7 @@ struct max_op : detail::folding<max_op> {
   static constexpr std::string_view torch = "torch.amax";
   static constexpr std::string_view formula = "y = the largest x along axes";
   static constexpr compute_class computes = compute_class::reduction;
-  static constexpr std::string_view onnx = "ReduceMax";
+  static constexpr onnx_operator onnx{"ReduceMax", 1};
   static constexpr combination over = combination::maximum;
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy);
@@ -82,7 +99,7 @@ struct min_op : detail::folding<min_op> {
   static constexpr std::string_view torch = "torch.amin";
   static constexpr std::string_view formula = "y = the least x along axes";
   static constexpr compute_class computes = compute_class::reduction;
-  static constexpr std::string_view onnx = "ReduceMin";
+  static constexpr onnx_operator onnx{"ReduceMin", 1};
   static constexpr combination over = combination::minimum;
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy);
@@ -99,7 +116,7 @@ struct prod_op : detail::folding<prod_op>, computed_in_single {
   static constexpr std::string_view torch = "torch.prod";
   static constexpr std::string_view formula = "y = product of x along axes";
   static constexpr compute_class computes = compute_class::reduction;
-  static constexpr std::string_view onnx = "ReduceProd";
+  static constexpr onnx_operator onnx{"ReduceProd", 1};
   static constexpr combination over = combination::product;
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
@@ -116,7 +133,7 @@ struct argmax_op : detail::search<argmax_op>, computed_in_single {
   static constexpr std::string_view formula =
       "y = where the first of the largest x is along an axis";
   static constexpr compute_class computes = compute_class::reduction;
-  static constexpr std::string_view onnx = "ArgMax";
+  static constexpr onnx_operator onnx{"ArgMax", 1};
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::best_positions(in[0], o.as<options>().axis, out[0],
                            [](auto v, auto a) { return v > a; });
@@ -130,7 +147,7 @@ struct argmin_op : detail::search<argmin_op>, computed_in_single {
   static constexpr std::string_view torch = "torch.argmin";
   static constexpr std::string_view formula = "y = where the first of the least x is along an axis";
   static constexpr compute_class computes = compute_class::reduction;
-  static constexpr std::string_view onnx = "ArgMin";
+  static constexpr onnx_operator onnx{"ArgMin", 1};
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     detail::best_positions(in[0], o.as<options>().axis, out[0],
                            [](auto v, auto a) { return v < a; });

@@ -15,7 +15,7 @@ struct slice_op : linear<slice_op>, rearranges {
   static constexpr std::string_view numpy = "x[start:stop:step]";
   static constexpr std::string_view torch = "x[start:stop:step]";
   static constexpr std::string_view formula = "y[i] = x[start + i step]";
-  static constexpr std::string_view onnx = "Slice";
+  static constexpr onnx_operator onnx{"Slice", 10};
   static constexpr compute_class computes = compute_class::movement;
   struct options {
     cella::shape shape{};
@@ -80,7 +80,7 @@ struct concat_op : linear<concat_op>, detail::moves_axis<concat_op>, rearranges,
   static constexpr std::string_view numpy = "np.concatenate";
   static constexpr std::string_view torch = "torch.cat";
   static constexpr std::string_view formula = "operands one behind the other along an axis";
-  static constexpr std::string_view onnx = "Concat";
+  static constexpr onnx_operator onnx{"Concat", 4};
   static constexpr compute_class computes = compute_class::movement;
   static constexpr unsigned linear_in = ~0u;
   struct options {

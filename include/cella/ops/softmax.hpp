@@ -40,7 +40,7 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed
   static constexpr std::string_view formula = "y = e^x / sum of e^x along an axis";
   static constexpr compute_class computes = compute_class::normalization;
   static constexpr int operations_per_point = 5;
-  static constexpr std::string_view onnx = "Softmax";
+  static constexpr onnx_operator onnx{"Softmax", 13};
   using options = detail::axis_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
@@ -55,6 +55,13 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed
     const double spread = in[0].high - in[0].low;
     return {1 / (1 + detail::sum_of_others(n, spread)),
             1 / (1 + detail::sum_of_others(n, -spread))};
+  }
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    to.set("axis", o.as<options>().axis);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"axis"});
+    return options{from.axis("axis", -1, in[0].rank())};
   }
   /// dx = y (dy - sum(dy y))
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
@@ -82,7 +89,7 @@ struct log_softmax_op : opaque<log_softmax_op>,
   static constexpr std::string_view formula = "y = x - ln(sum of e^x along an axis)";
   static constexpr compute_class computes = compute_class::normalization;
   static constexpr int operations_per_point = 5;
-  static constexpr std::string_view onnx = "LogSoftmax";
+  static constexpr onnx_operator onnx{"LogSoftmax", 13};
   using options = detail::axis_options;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
@@ -96,6 +103,13 @@ struct log_softmax_op : opaque<log_softmax_op>,
     const double spread = in[0].high - in[0].low;
     return {-std::log1p(detail::sum_of_others(n, spread)),
             -std::log1p(detail::sum_of_others(n, -spread))};
+  }
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    to.set("axis", o.as<options>().axis);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"axis"});
+    return options{from.axis("axis", -1, in[0].rank())};
   }
   /// dx = dy - softmax(x) sum(dy)
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
@@ -126,7 +140,7 @@ struct cross_entropy_op : opaque<cross_entropy_op>,
   static constexpr std::string_view formula = "y = ln(sum of e^z) - z[label]";
   static constexpr compute_class computes = compute_class::normalization;
   static constexpr int operations_per_point = 4;
-  static constexpr std::string_view onnx = "SoftmaxCrossEntropyLoss";
+  static constexpr onnx_operator onnx{"SoftmaxCrossEntropyLoss", 12};
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, {in[0][0]}};
   }
@@ -145,6 +159,16 @@ struct cross_entropy_op : opaque<cross_entropy_op>,
     const double spread = in[0].high - in[0].low;
     return {std::log1p(detail::sum_of_others(n, -spread)),
             std::log1p(detail::sum_of_others(n, spread))};
+  }
+  /// For labels without one to be ignored.
+  static void write_onnx(span<const tensor_type>, const attributes&, onnx_attributes& to) {
+    to.set("reduction", "none");
+  }
+  static attributes read_onnx(span<const tensor_type>, const onnx_attributes& from) {
+    from.only({"reduction"});
+    if (from.string("reduction", "mean") != "none")
+      from.refuse("reduction", "must be \"none\" here");
+    return {};
   }
   /// dx = (softmax(x) - one_hot(label)) dy
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {

@@ -1,0 +1,85 @@
+// How filters and pools walk over images: as options, as loops, and as attributes of ONNX.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cella/graph/iteration_space.hpp>
+#include <cella/graph/onnx_attributes.hpp>
+#include <cstdint>
+#include <string>
+
+namespace cella {
+
+/// How a filter walks over an image. Pairs are (vertical, horizontal).
+struct window {
+  std::array<std::int32_t, 2> stride{1, 1};
+  std::array<std::int32_t, 2> before{0, 0};  ///< zeros above and to the left
+  std::array<std::int32_t, 2> after{0, 0};   ///< zeros below and to the right
+  std::array<std::int32_t, 2> dilation{1, 1};
+  std::int32_t groups = 1;
+
+  /// Positions of a filter of `kernel` taps along axis `d` of `extent` elements.
+  constexpr std::int32_t positions(std::int32_t extent, std::int32_t kernel, std::size_t d) const {
+    return std::int32_t((padded(extent, d) - dilated(kernel, d)) / stride[d] + 1);
+  }
+  /// Elements of an axis with its zeros, and those from a filter's first tap to its last. In 64
+  /// bits, since sums of options may exceed what an extent can be.
+  constexpr std::int64_t padded(std::int32_t extent, std::size_t d) const {
+    return std::int64_t{extent} + before[d] + after[d];
+  }
+  constexpr std::int64_t dilated(std::int32_t kernel, std::size_t d) const {
+    return std::int64_t{dilation[d]} * (kernel - 1) + 1;
+  }
+  friend constexpr bool operator==(const window&, const window&) = default;
+};
+
+namespace detail {
+
+/// Where along axis `axis` of an image the taps of a window lie, factor `tap`, at positions of
+/// factor `place`.
+constexpr void walk_window(iteration_space& s, const window& o, std::size_t d, int image, int place,
+                           int tap) {
+  s.along(image, int(d) + 2, place, o.stride[d]);
+  s.along(image, int(d) + 2, tap, o.dilation[d]);
+  s.offset(image, int(d) + 2, -o.before[d]);
+}
+/// What windows have as attributes in ONNX. Its pads are all those before, then all those after.
+/// Pools have had dilations since opsets 10 and 19; they are written only where they say something.
+inline void write_onnx_window(const window& w, const std::array<std::int32_t, 2>& kernel,
+                              onnx_attributes& to) {
+  using ints = list<std::int64_t>;
+  to.set("kernel_shape", ints{kernel[0], kernel[1]});
+  to.set("strides", ints{w.stride[0], w.stride[1]});
+  to.set("pads", ints{w.before[0], w.before[1], w.after[0], w.after[1]});
+  if (w.dilation != std::array{1, 1}) to.set("dilations", ints{w.dilation[0], w.dilation[1]});
+}
+/// `extents` are those of the image, which "SAME" pads so that there is a place for each stride.
+inline window read_onnx_window(const onnx_attributes& from,
+                               const std::array<std::int32_t, 2>& kernel,
+                               const std::array<std::int32_t, 2>& extents) {
+  window w;
+  w.stride = from.integers("strides", w.stride);
+  w.dilation = from.integers("dilations", w.dilation);
+  const auto pads = from.integers("pads", std::array<std::int32_t, 4>{});
+  w.before = {pads[0], pads[1]};
+  w.after = {pads[2], pads[3]};
+  const std::string padding = from.string("auto_pad", "NOTSET");
+  if (padding == "NOTSET") return w;
+  const bool upper = padding == "SAME_UPPER";
+  if (!upper && padding != "SAME_LOWER" && padding != "VALID")
+    from.refuse("auto_pad", "is unknown");
+  if (from.find("pads")) from.refuse("pads", "stands beside auto_pad");
+  for (std::size_t d = 0; padding != "VALID" && d < 2; ++d) {
+    if (w.stride[d] < 1) from.refuse("strides", "must be positive");
+    const std::int64_t places = (std::int64_t{extents[d]} + w.stride[d] - 1) / w.stride[d];
+    const std::int64_t all = (places - 1) * w.stride[d] + w.dilated(kernel[d], d) - extents[d];
+    const auto total = std::int32_t(std::max<std::int64_t>(all, 0));
+    w.before[d] = upper ? total / 2 : total - total / 2;
+    w.after[d] = total - w.before[d];
+  }
+  return w;
+}
+
+}  // namespace detail
+
+}  // namespace cella
