@@ -1,7 +1,7 @@
-// Absolute value and angle of complex numbers. Included by functions.hpp, whose abs takes them.
+// Magnitude and angle of complex numbers.
 #pragma once
 
-#include <cella/ops/functions.hpp>
+#include <cella/ops/trigonometry.hpp>
 
 namespace cella {
 
@@ -70,7 +70,5 @@ constexpr var polar(operand r, operand angle) {
   const var y = angle.in(b);
   return complex({x * cos(y), angle.at()}, {x * sin(y), angle.at()});
 }
-
-constexpr var detail::magnitude(operand x, var v) { return emit<magnitude_op>({}, x.at(), v); }
 
 }  // namespace cella

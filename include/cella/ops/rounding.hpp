@@ -1,0 +1,160 @@
+// Absolute value and sign, rounding, and division with a remainder.
+#pragma once
+
+#include <cella/ops/polar.hpp>
+#include <cmath>
+
+namespace cella {
+
+constexpr var abs(operand x);
+constexpr var sign(operand x);
+constexpr var floor(operand x);
+constexpr var ceil(operand x);
+constexpr var round(operand x);
+constexpr var trunc(operand x);
+
+/// |x|; the derivative at 0 is 0.
+struct abs_op : elementwise<abs_op>, keeps_zero {
+  static constexpr std::string_view name = "abs";
+  static constexpr std::string_view numpy = "np.abs";
+  static constexpr std::string_view torch = "torch.abs";
+  static constexpr std::string_view formula = "y = the larger of x and -x";
+  static constexpr onnx_operator onnx{"Abs", 6};
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) {
+    using std::abs;
+    if constexpr (std::is_unsigned_v<decltype(x)>)
+      return x;
+    else if constexpr (detail::is_whole<decltype(x)>)
+      return x < 0 ? neg_op::apply(x) : x;
+    else
+      return abs(x);
+  }
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    return detail::bounds_of_valley<abs_op>(in[0], 0);
+  }
+  static constexpr var partial(node_ref n, int) { return sign(n.operand(0)); }
+};
+/// -1, 0 or 1.  Derivative zero.
+struct sign_op : elementwise<sign_op>, keeps_zero, zero_derivative, nondecreasing {
+  static constexpr std::string_view name = "sign";
+  static constexpr std::string_view numpy = "np.sign";
+  static constexpr std::string_view torch = "torch.sign";
+  static constexpr std::string_view formula = "y = -1, 0 or 1";
+  static constexpr onnx_operator onnx{"Sign", 9};
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) {
+    return select(x > like(x, 0), like(x, 1), select(x < like(x, 0), like(x, -1), like(x, 0)));
+  }
+};
+/// Rounds down.  Derivative zero.
+struct floor_op : elementwise<floor_op>, zero_derivative, nondecreasing {
+  static constexpr std::string_view name = "floor";
+  static constexpr std::string_view numpy = "np.floor";
+  static constexpr std::string_view torch = "torch.floor";
+  static constexpr std::string_view formula = "y = the largest integer that is not above x";
+  static constexpr onnx_operator onnx{"Floor", 6};
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) {
+    using std::floor;
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return floor(x);
+  }
+};
+/// Rounds up.  Derivative zero.
+struct ceil_op : elementwise<ceil_op>, zero_derivative, nondecreasing {
+  static constexpr std::string_view name = "ceil";
+  static constexpr std::string_view numpy = "np.ceil";
+  static constexpr std::string_view torch = "torch.ceil";
+  static constexpr std::string_view formula = "y = the smallest integer that is not below x";
+  static constexpr onnx_operator onnx{"Ceil", 6};
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) {
+    using std::ceil;
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return ceil(x);
+  }
+};
+/// To the nearest integer, ties to even.  Derivative zero.
+struct round_op : elementwise<round_op>, zero_derivative, nondecreasing {
+  static constexpr std::string_view name = "round";
+  static constexpr std::string_view numpy = "np.round";
+  static constexpr std::string_view torch = "torch.round";
+  static constexpr std::string_view formula = "y = the nearest integer, of two the even one";
+  static constexpr onnx_operator onnx{"Round", 11};
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) {
+    using std::nearbyint;
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return nearbyint(x);
+  }
+};
+/// Rounds towards zero.  Derivative zero.
+struct trunc_op : elementwise<trunc_op>, zero_derivative, nondecreasing {
+  static constexpr std::string_view name = "trunc";
+  static constexpr std::string_view numpy = "np.trunc";
+  static constexpr std::string_view torch = "torch.trunc";
+  static constexpr std::string_view formula = "y = x without its fraction";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x) {
+    using std::trunc;
+    if constexpr (detail::is_whole<decltype(x)>)
+      return x;
+    else
+      return trunc(x);
+  }
+};
+
+constexpr var abs(operand x) {
+  const var v = x.in(*x.owner());
+  return is_complex(v.element()) ? emit<magnitude_op>({}, x.at(), v) : emit<abs_op>({}, x.at(), v);
+}
+constexpr var sign(operand x) { return detail::unary<sign_op>(x); }
+constexpr var floor(operand x) { return detail::unary<floor_op>(x); }
+constexpr var ceil(operand x) { return detail::unary<ceil_op>(x); }
+constexpr var round(operand x) { return detail::unary<round_op>(x); }
+constexpr var trunc(operand x) { return detail::unary<trunc_op>(x); }
+
+/// Quotient rounded down. Derivative zero. Integers: 0 where the divisor is 0.
+struct floor_div_op : elementwise<floor_div_op>, zero_derivative {
+  static constexpr std::string_view name = "floor_div";
+  static constexpr std::string_view numpy = "np.floor_divide";
+  static constexpr std::string_view torch = "torch.floor_divide";
+  static constexpr std::string_view formula = "y = floor(a / b)";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) {
+    if constexpr (std::is_unsigned_v<decltype(x)>) {
+      return div_op::apply(x, y);
+    } else if constexpr (std::is_integral_v<decltype(x)>) {
+      const auto q = div_op::apply(x, y);
+      return y != 0 && (x < 0) != (y < 0) && mul_op::apply(q, y) != x ? q - 1 : q;
+    } else {
+      using std::floor;
+      return floor(x / y);
+    }
+  }
+  static interval bounds(span<const interval> in, span<const tensor_type> types,
+                         const attributes&) {
+    auto down = [](double x) { return std::floor(x); };
+    if (!is_floating(types[0].element)) return detail::bounds_of_quotient(in[0], in[1], down);
+    const interval quotient = in[0] / in[1];
+    return {down(quotient.low), down(quotient.high)};
+  }
+};
+constexpr var floor_div(operand x, operand y) { return detail::binary<floor_div_op>(x, y); }
+/// Remainder with the sign of y (Python's %).
+constexpr var mod(operand x, operand y) {
+  return detail::binary<sub_op>(x, detail::binary<mul_op>(floor_div(x, y), y));
+}
+/// Remainder with the sign of x (C's fmod).
+constexpr var fmod(operand x, operand y) {
+  return detail::binary<sub_op>(x, detail::binary<mul_op>(trunc(detail::binary<div_op>(x, y)), y));
+}
+
+}  // namespace cella
