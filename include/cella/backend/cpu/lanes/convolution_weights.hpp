@@ -113,6 +113,12 @@ void lanes_unpool(work_range units, const lanes_convolution_extents& e, const T*
 
 namespace detail {
 
+/// A function of its own: what it does once in a block of rows would take registers from the tiles
+/// beside it.
+template <class T>
+[[gnu::noinline]] void add_row(long_sum<T>& sums, vec<T> row) {
+  sums.add(row);
+}
 /// Spreads one row of pooled gradients over two rows of dz; returns its sum.
 template <class T>
 [[gnu::always_inline]] inline vec<T> unpool_row(const T* d, const std::uint16_t* corners, int n,
@@ -288,7 +294,8 @@ template <int K, tile_set Tiles, class T, class Sink, class BiasSink>
               (std::int64_t{block} * e.out_channels + part.first + o) * e.pooled_plane() +
               std::int64_t{h} * pooled;
           T* to = rows + o * 2 * row;
-          bias[o].add(detail::unpool_row(d + at * L, corners + at * 4, pooled, to, to + row));
+          detail::add_row(bias[o],
+                          detail::unpool_row(d + at * L, corners + at * 4, pooled, to, to + row));
         }
         const detail::weight_rows<T> r{
             x + ((std::int64_t{block} * e.in_channels + c) * e.padded_plane() +
