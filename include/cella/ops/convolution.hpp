@@ -18,46 +18,6 @@ struct convolution_options {
 };
 
 namespace detail {
-/// The tensors of a convolution by their places among operands and result.
-struct convolution_roles {
-  int image{}, filter{}, result{};
-};
-/// Factors: image, group, filter of a group, row and column of the result, channel of a group, row
-/// and column of the filter's taps. Without groups there is no factor for them.
-constexpr iteration_space convolution_space(const tensor_type& filter, const tensor_type& result,
-                                            const window& o, convolution_roles t) {
-  iteration_space s(2);
-  const int n = s.add(result[0]);
-  const int g = o.groups > 1 ? s.add(o.groups) : iteration_space::none;
-  const int f = s.add(filter[0] / o.groups);
-  const int y = s.add(result[2]), x = s.add(result[3]);
-  const int c = s.add(filter[1]);
-  const int p = s.add(filter[2]), q = s.add(filter[3]);
-  s.along(t.image, 0, n);
-  s.along(t.image, 1, g, filter[1]);
-  s.along(t.image, 1, c);
-  walk_window(s, o, 0, t.image, y, p);
-  walk_window(s, o, 1, t.image, x, q);
-  for (int tensor : {t.filter, t.result}) {
-    const int axis = tensor == t.filter ? 0 : 1;
-    s.along(tensor, axis, g, filter[0] / o.groups);
-    s.along(tensor, axis, f);
-  }
-  s.along_all(t.filter, c, 3, 1);
-  s.along(t.result, 0, n);
-  s.along_all(t.result, y, 2, 2);
-  s.over = combination::sum;
-  return s;
-}
-inline window read_onnx_convolution(span<const tensor_type> in, const onnx_attributes& from,
-                                    const std::array<std::int32_t, 2>& extents) {
-  const std::array<std::int32_t, 2> kernel{in[1][2], in[1][3]};
-  if (from.integers("kernel_shape", kernel) != kernel)
-    from.refuse("kernel_shape", "is not that of the filter");
-  window w = read_onnx_window(from, kernel, extents);
-  w.groups = from.integer("group", 1);
-  return w;
-}
 /// Calls f(image element, filter element, result element) for every product.
 template <class F>
 void for_each_product(const shape& x, const shape& w, const shape& y, const window& o, F f);

@@ -43,6 +43,37 @@ constexpr void walk_window(iteration_space& s, const window& o, std::size_t d, i
   s.along(image, int(d) + 2, tap, o.dilation[d]);
   s.offset(image, int(d) + 2, -o.before[d]);
 }
+/// The tensors of a convolution by their places among operands and result.
+struct convolution_roles {
+  int image{}, filter{}, result{};
+};
+/// Factors: image, group, filter of a group, row and column of the result, channel of a group, row
+/// and column of the filter's taps. Without groups there is no factor for them.
+constexpr iteration_space convolution_space(const tensor_type& filter, const tensor_type& result,
+                                            const window& o, convolution_roles t) {
+  iteration_space s(2);
+  const int n = s.add(result[0]);
+  const int g = o.groups > 1 ? s.add(o.groups) : iteration_space::none;
+  const int f = s.add(filter[0] / o.groups);
+  const int y = s.add(result[2]), x = s.add(result[3]);
+  const int c = s.add(filter[1]);
+  const int p = s.add(filter[2]), q = s.add(filter[3]);
+  s.along(t.image, 0, n);
+  s.along(t.image, 1, g, filter[1]);
+  s.along(t.image, 1, c);
+  walk_window(s, o, 0, t.image, y, p);
+  walk_window(s, o, 1, t.image, x, q);
+  for (int tensor : {t.filter, t.result}) {
+    const int axis = tensor == t.filter ? 0 : 1;
+    s.along(tensor, axis, g, filter[0] / o.groups);
+    s.along(tensor, axis, f);
+  }
+  s.along_all(t.filter, c, 3, 1);
+  s.along(t.result, 0, n);
+  s.along_all(t.result, y, 2, 2);
+  s.over = combination::sum;
+  return s;
+}
 /// What windows have as attributes in ONNX. Its pads are all those before, then all those after.
 /// Pools have had dilations since opsets 10 and 19; they are written only where they say something.
 inline void write_onnx_window(const window& w, const std::array<std::int32_t, 2>& kernel,
@@ -77,6 +108,16 @@ inline window read_onnx_window(const onnx_attributes& from,
     w.before[d] = upper ? total / 2 : total - total / 2;
     w.after[d] = total - w.before[d];
   }
+  return w;
+}
+/// The same of a convolution, whose filter tells its kernel.
+inline window read_onnx_convolution(span<const tensor_type> in, const onnx_attributes& from,
+                                    const std::array<std::int32_t, 2>& extents) {
+  const std::array<std::int32_t, 2> kernel{in[1][2], in[1][3]};
+  if (from.integers("kernel_shape", kernel) != kernel)
+    from.refuse("kernel_shape", "is not that of the filter");
+  window w = read_onnx_window(from, kernel, extents);
+  w.groups = from.integer("group", 1);
   return w;
 }
 
