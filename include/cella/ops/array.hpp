@@ -107,8 +107,10 @@ struct transpose_op : linear<transpose_op>, rearranges {
   }
   /// Without `perm` the axes are reversed.
   static void write_onnx(span<const tensor_type> in, const attributes& o, onnx_attributes& to) {
-    const auto p = o.as<options>().permutation;
-    to.set("perm", list<std::int64_t>(p.begin(), p.begin() + in[0].rank()));
+    list<std::int64_t> perm;
+    for (std::int8_t axis : o.as<options>().permutation)
+      if (int(perm.size()) < in[0].rank()) perm.push_back(axis);
+    to.set("perm", perm);
   }
   static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
     from.only({"perm"});
