@@ -241,7 +241,7 @@ constexpr var constant(operand x, const V& values, dtype element = detail::eleme
 template <detail::array_of_values V>
 constexpr var constant(operand x, const V& values, const shape& s,
                        dtype element = detail::element_of_values<V>) {
-  return detail::constant_of_words(x, {element, s},
+  return detail::constant_of_words(x, {element, s}, detail::element_of_values<V>,
                                    std::size_t(detail::nested_array<V>::shape.size()),
                                    detail::words_of_array(values, element));
 }
