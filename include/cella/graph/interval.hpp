@@ -56,7 +56,7 @@ constexpr interval operator/(const interval& x, const interval& y) {
   return x * interval{1 / y.high, 1 / y.low};
 }
 /// Products of `n` numbers of an interval.
-constexpr interval product(interval x, std::int64_t n) {
+constexpr interval repeated_product(interval x, std::int64_t n) {
   interval y{1, 1};
   for (; n > 0; n /= 2) {
     if (n % 2) y = y * x;

@@ -56,7 +56,7 @@ constexpr interval bounds_by_loops(const op_info& op, span<const interval> in,
     return sum_over_points(s, result, read(0) * read(1));
   if (in.size() != 1 || s.points() == 0) return {};
   if (s.over == combination::product)
-    return product(in[0], points_at_element(s, s.result(), result).most);
+    return repeated_product(in[0], points_at_element(s, s.result(), result).most);
   return s.over == combination::maximum || s.over == combination::minimum ? in[0] : interval{};
 }
 
