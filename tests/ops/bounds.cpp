@@ -127,6 +127,7 @@ TEST_CASE("what operations compute lies within their bounds") {
   for (const application& a : applications()) {
     seen.insert(a.op);
     INFO(a.op->name);
+    if (a.op->traits.stored) continue;  // values lie in a graph
     const dtype element = detail::first_result(*a.op, a.types, a.options).element;
     for (int round = 0; round < 300; ++round) {
       std::vector<interval> in;
@@ -159,13 +160,15 @@ TEST_CASE("what operations compute lies within their bounds") {
   }
 }
 
-TEST_CASE("all operations but one have finite bounds on small positive numbers") {
+TEST_CASE("operations of real numbers have finite bounds on small positive numbers, all but two") {
   std::set<std::string> unbounded;
   for (const application& a : applications()) {
     const interval y = bounds_of(a, std::vector<interval>(a.types.size(), {0.25, 0.75}));
     if (std::isinf(y.low) || std::isinf(y.high)) unbounded.insert(std::string(a.op->name));
   }
-  CHECK(unbounded == std::set<std::string>{"acosh", "batch_norm_gradient"});
+  // Complex numbers have no order, and of values in a graph their options say nothing.
+  CHECK(unbounded == std::set<std::string>{"acosh", "angle", "batch_norm_gradient", "complex",
+                                           "conj", "imag", "magnitude", "real", "values"});
 }
 
 TEST_CASE("many bounds are reached by elements at the ends") {

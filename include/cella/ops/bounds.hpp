@@ -76,10 +76,13 @@ constexpr interval derived_bounds(const op_info& op, span<const interval> in,
 constexpr interval bounds_of(const op_info& op, span<const interval> in,
                              span<const tensor_type> types, const attributes& options) {
   if (op.kind == op_kind::control) return {};
+  for (const tensor_type& t : types)
+    if (is_complex(t.element)) return {};  // complex numbers have no order
   list<interval> x;
   for (std::size_t k = 0; k < in.size(); ++k)
     x.push_back(intersection(in[k], range_of(types[k].element)));
   const tensor_type result = detail::first_result(op, types, options);
+  if (is_complex(result.element)) return {};
   const interval y = op.bounds ? op.bounds(x, types, options)
                                : detail::derived_bounds(op, x, types, options, result);
   return stored_as(y, result.element);

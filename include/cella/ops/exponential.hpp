@@ -211,8 +211,12 @@ struct pow_op : elementwise<pow_op>, transcendental {
     else
       return pow(x, y);
   }
-  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
-    const interval x = in[0], y = in[1];
+  static interval bounds(span<const interval> in, span<const tensor_type> types,
+                         const attributes&) {
+    const interval y = bounds_of_power(in[0], in[1]);
+    return is_integer(types[0].element) ? interval{std::trunc(y.low), std::trunc(y.high)} : y;
+  }
+  static interval bounds_of_power(const interval& x, const interval& y) {
     if (x.low > 0 || (x.low == 0 && y.low >= 0)) {
       const auto [low, high] = std::minmax(
           {apply(x.low, y.low), apply(x.low, y.high), apply(x.high, y.low), apply(x.high, y.high)});
