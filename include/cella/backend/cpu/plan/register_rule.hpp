@@ -6,6 +6,8 @@
 #include <cella/graph/freeze.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/elementwise.hpp>
+#include <cella/ops/matmul.hpp>
+#include <cella/ops/reduction.hpp>
 
 namespace cella {
 
