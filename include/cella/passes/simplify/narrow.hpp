@@ -3,6 +3,7 @@
 // one element, in a chain of local operations, only its neighbourhood.
 #pragma once
 
+#include <cella/ops/elementwise.hpp>
 #include <cella/passes/simplify/boxes.hpp>
 
 namespace cella {
