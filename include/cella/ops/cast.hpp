@@ -9,7 +9,7 @@ namespace cella {
 
 /// Converts the element type. Floating point to an integer truncates, and takes the nearest that
 /// there is (0 for NaN); an integer to a shorter one keeps its low bits.
-struct cast_op : linear<cast_op>, takes_complex {
+struct cast_op : linear<cast_op>, element_by_element, takes_complex {
   static constexpr std::string_view name = "cast";
   static constexpr std::string_view numpy = "ndarray.astype";
   static constexpr std::string_view torch = "Tensor.to";
@@ -39,13 +39,6 @@ struct cast_op : linear<cast_op>, takes_complex {
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int, unsigned) { return n.as<options>(); }
-  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
-    return pointwise_space(in[0].shape, 1);
-  }
-  static constexpr attributes part_options(const attributes& o, const shape&) { return o; }
-  static constexpr attributes direction_options(const attributes& o, int, int, unsigned) {
-    return o;
-  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 

@@ -14,16 +14,9 @@ namespace detail {
 /// What operations between complex numbers and their parts have in common: they are linear, over
 /// the real numbers.
 template <class Op>
-struct of_parts : linear<Op>, takes_complex {
+struct of_parts : linear<Op>, element_by_element, takes_complex {
   static constexpr compute_class computes = compute_class::other;
   static constexpr attributes batch_options(node_ref, int, unsigned) { return {}; }
-  static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
-    return pointwise_space(in[0].shape, in.size());
-  }
-  static constexpr attributes part_options(const attributes& o, const shape&) { return o; }
-  static constexpr attributes direction_options(const attributes& o, int, int, unsigned) {
-    return o;
-  }
   static constexpr tensor_type part(const tensor_type& t) { return {real_of(t.element), t.shape}; }
 };
 

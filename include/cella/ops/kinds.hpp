@@ -11,21 +11,26 @@ struct no_options {
   friend constexpr bool operator==(no_options, no_options) = default;
 };
 
-/// Base of operations that compute each result element from one element of each operand. `Op` gives
-/// `name`, `apply`, and `partial` (or `vjp`) or one of the bases below.
-template <class Op>
-struct elementwise {
-  static constexpr op_kind kind = op_kind::elementwise;
-  static constexpr compute_class computes = compute_class::pointwise;
-  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
-    return in[0];
-  }
+/// What follows where each result element comes from one element of each operand, all of one shape:
+/// the loops, and options that are the same for parts and for directions.
+struct element_by_element {
   static constexpr iteration_space space(span<const tensor_type> in, const attributes&) {
     return pointwise_space(in[0].shape, in.size());
   }
   static constexpr attributes part_options(const attributes& o, const shape&) { return o; }
   static constexpr attributes direction_options(const attributes& o, int, int, unsigned) {
     return o;
+  }
+};
+
+/// Base of operations that compute each result element from one element of each operand. `Op` gives
+/// `name`, `apply`, and `partial` (or `vjp`) or one of the bases below.
+template <class Op>
+struct elementwise : element_by_element {
+  static constexpr op_kind kind = op_kind::elementwise;
+  static constexpr compute_class computes = compute_class::pointwise;
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
+    return in[0];
   }
 };
 
