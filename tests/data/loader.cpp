@@ -103,10 +103,14 @@ TEST_CASE("prefetching changes nothing but the thread, whatever the depth") {
 }
 
 TEST_CASE("a forked child has no loader's thread: it is told so, and ends") {
-  const auto loader = numbers(8).batch(2);
-  const auto ahead = loader.prefetch(1);
+  std::atomic<int> read{0};
+  const auto ahead = numbers(8).map([&](auto) { ++read; }).batch(2).prefetch(1);
   auto range = ahead.epoch(0);
   auto at = range.begin();
+  // A thread that starts, reads or allocates may hold a lock that the child would wait for: it has
+  // read the batch at hand and the one ahead, and rests.
+  while (read < 4) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const auto child = test::in_child([&] {
     std::string said;
     try {
