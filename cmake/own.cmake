@@ -15,6 +15,9 @@ if(CELLA_NATIVE)
     cella_own INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-invalid-feature-combination>")
 endif()
 
+target_link_libraries(cella_kernels PRIVATE cella_own)
+set_target_properties(cella_kernels PROPERTIES CXX_EXTENSIONS OFF)
+
 # Adds an executable that is held to the standards above.
 function(cella_add_executable name)
   add_executable(${name} ${ARGN})

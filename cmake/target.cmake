@@ -23,6 +23,16 @@ function(cella_define target include_directory)
   endforeach()
 endfunction()
 
+# Kernels of graphs that exist at run time only, compiled once: cella::kernels. It is compiled with
+# the processor's instructions that its users are compiled with: whoever links cella::native links it
+# to the target cella_kernels as well.
+function(cella_define_kernels include_directory)
+  add_library(cella_kernels STATIC EXCLUDE_FROM_ALL "${include_directory}/cella/kernels.cpp")
+  target_link_libraries(cella_kernels PUBLIC cella::cella)
+  target_compile_definitions(cella_kernels PUBLIC CELLA_KERNELS)
+  add_library(cella::kernels ALIAS cella_kernels)
+endfunction()
+
 # Kernels are fastest with the instructions of the machine that compiles them, and such a program
 # may not run elsewhere: so this is a target of its own, cella::native, and nobody is forced to link it.
 function(cella_define_native target)

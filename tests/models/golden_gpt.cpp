@@ -61,21 +61,34 @@ TEST_SUITE("golden") {
   }
   TEST_CASE("a small GPT follows PyTorch in eager mode, f32") {
     const auto g = golden::open("training");
-    const auto e = run_of(g).run_at_run_time<training, dtype::f32>(true);
+    const auto e = run_of(g).run<training, dtype::f32>(at_run_time::eagerly);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-4);
   }
   TEST_CASE("a small GPT follows PyTorch in eager mode, f64") {
     const auto g = golden::open("training");
-    const auto e = run_of(g).run_at_run_time<training, dtype::f64>(true);
+    const auto e = run_of(g).run<training, dtype::f64>(at_run_time::eagerly);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-9);
     CHECK(e.weights < 1e-8);
   }
   TEST_CASE("a small GPT follows PyTorch in a graph traced at run time, f64") {
     const auto g = golden::open("training");
-    const auto e = run_of(g).run_at_run_time<training, dtype::f64>(false);
+    const auto e = run_of(g).run<training, dtype::f64>(at_run_time::traced);
     MESSAGE("loss " << e.loss << ", weights " << e.weights);
     CHECK(e.loss < 1e-9);
+  }
+  TEST_CASE("a small GPT follows PyTorch in a graph planned at run time, f32") {
+    const auto g = golden::open("training");
+    const auto e = run_of(g).run<training, dtype::f32>(at_run_time::planned);
+    MESSAGE("loss " << e.loss << ", weights " << e.weights);
+    CHECK(e.loss < 1e-4);
+  }
+  TEST_CASE("a small GPT follows PyTorch in a graph planned at run time, f64") {
+    const auto g = golden::open("training");
+    const auto e = run_of(g).run<training, dtype::f64>(at_run_time::planned);
+    MESSAGE("loss " << e.loss << ", weights " << e.weights);
+    CHECK(e.loss < 1e-9);
+    CHECK(e.weights < 1e-8);
   }
 }

@@ -1,9 +1,35 @@
 #include "support/gradient_check.hpp"
 
 #include "support/compare.hpp"
+#include "support/planned.hpp"
 #include "support/transform_check.hpp"
 
 namespace cella::test {
+
+namespace {
+
+/// What the run-time tier computes of a graph, beside what its operations' own computations gave.
+/// Sums are taken in another order there: errors are relative to the largest element.
+void check_planned(const traced_graph& g, const std::vector<tensor>& inputs,
+                   const std::vector<tensor>& expected) {
+  if (!can_be_planned(g.b.g)) return;
+  for (int threads : {1, 3}) {
+    const auto found = run_planned(g.b.g, inputs, threads);
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      INFO("planned at run time, result ", k, ", threads ", threads);
+      CHECK(found[k].type == expected[k].type);
+      CHECK(relative_difference(found[k].values, expected[k].values, 1e-3) <= 1e-11);
+    }
+  }
+}
+std::vector<tensor_type> types_of(const std::vector<tensor>& all) {
+  std::vector<tensor_type> types;
+  for (const tensor& t : all) types.push_back(t.type);
+  return types;
+}
+
+}  // namespace
 
 tensor case_input::sample(std::uint64_t seed) const {
   generator random(seed, 7);
@@ -40,7 +66,9 @@ void check_gradient(const gradient_case& c, const tolerances& limit, std::source
   // The value: eager, traced at run time, and the compiler's graph.
   auto only_value = [&](const vars& x) { return vars{c.f(x)}; };
   const tensor value = run_eagerly(only_value, in)[0];
-  CHECK(run_traced(only_value, in)[0].values == value.values);
+  const traced_graph value_graph(only_value, types_of(in));
+  CHECK(value_graph(in)[0].values == value.values);
+  check_planned(value_graph, in, {value});
   CHECK_FALSE(c.value.failed);
   CHECK_FALSE(c.derivative.failed);
   CHECK(c.value.result == value.type);
@@ -63,8 +91,7 @@ void check_gradient(const gradient_case& c, const tolerances& limit, std::source
   auto own = [n](const vars& x) { return vars(x.begin(), x.begin() + std::ptrdiff_t(n)); };
   auto directions = [n](const vars& x) { return std::span(x).subspan(n + 1); };
 
-  std::vector<tensor_type> types;
-  for (const tensor& t : all) types.push_back(t.type);
+  const std::vector<tensor_type> types = types_of(all);
   const traced_graph loss([&](const vars& x) { return vars{probe::loss(c.f, own(x), x[n])}; },
                           types);
   const traced_graph directional(
@@ -89,7 +116,9 @@ void check_gradient(const gradient_case& c, const tolerances& limit, std::source
                   probe::second(c.f, y, x[n], directions(x), k)};
     };
     const auto eager = run_eagerly(gradients, all);
-    const auto traced = run_traced(gradients, all);
+    const traced_graph gradient_graph(gradients, types);
+    const auto traced = gradient_graph(all);
+    check_planned(gradient_graph, all, eager);
     for (std::size_t i = 0; i < eager.size(); ++i) CHECK(eager[i].values == traced[i].values);
 
     std::vector<double> tilted = differences(first_number(loss), all, k, limit.step);

@@ -1,6 +1,8 @@
 #include "support/training_case.hpp"
 
+#include <cella/passes/pass.hpp>
 #include <cella/train/runtime_path.hpp>
+#include <optional>
 #include <utility>
 
 namespace cella::test {
@@ -22,21 +24,16 @@ golden_training::golden_training(const golden& file, const setting& s) : file_(f
   losses_ = file_.tensor(s.model + ".losses").values;
 }
 
-training_error golden_training::run_eagerly(parameter_store& store,
-                                            const std::function<void(builder&)>& trace_step) const {
-  return run(store, trace_step, true);
-}
-training_error golden_training::run_traced(parameter_store& store,
-                                           const std::function<void(builder&)>& trace_step) const {
-  return run(store, trace_step, false);
-}
 training_error golden_training::run(parameter_store& store,
                                     const std::function<void(builder&)>& trace_step,
-                                    bool eagerly) const {
+                                    dtype element, at_run_time how) const {
   load(store);
   builder traced;
   trace_step(traced);
   const slot_store slots(traced.g);
+  std::optional<loaded_program> planned;
+  const graph optimized = optimize(traced.g);
+  if (how == at_run_time::planned) planned.emplace(optimized, element);
   training_error e;
   for (int i = 0; i < int(losses_.size()); ++i) {
     const auto at = [](const std::vector<std::byte>& bytes) {
@@ -47,10 +44,12 @@ training_error golden_training::run(parameter_store& store,
     const std::array<named_scalar, 2> scalars{
         {{"learning_rate", setting_.rate}, {"step", double(i + 1)}}};
     runtime_path path({&store, &slots, arguments, scalars});
-    if (eagerly)
+    if (how == at_run_time::eagerly)
       path.run_eagerly(trace_step);
-    else
+    else if (how == at_run_time::traced)
       path.run(traced.g);
+    else
+      path.run(optimized, *planned);
     compare_loss(i, read_element(path.result(0), 0), e);
   }
   compare_weights(store, e);

@@ -16,6 +16,10 @@ struct training_error {
   double weights{};  ///< worst error of the final weights, relative to the largest of each tensor
 };
 
+/// How a step that is traced at run time runs: node by node as it is traced, node by node in the
+/// graph that was traced once, or planned, on the kernels.
+enum class at_run_time { eagerly, traced, planned };
+
 /// The run of one model of the golden file, on batches of the types `x` and `y`.
 class golden_training {
  public:
@@ -31,23 +35,18 @@ class golden_training {
   /// The compiled training step `Program` of `Net`.
   template <class Net, class Program>
   training_error run_compiled() const;
-  /// The step that `trace_step` traces, of a cell whose parameters are in `store`: node by node as
-  /// it is traced, or from a graph that is traced once.
-  training_error run_eagerly(parameter_store& store,
-                             const std::function<void(builder&)>& trace_step) const;
-  training_error run_traced(parameter_store& store,
-                            const std::function<void(builder&)>& trace_step) const;
-  /// The same for a training step whose parameters are of type `Element`.
+  /// A training step whose parameters are of type `Element`, traced at run time.
   template <class Step, dtype Element>
-  training_error run_at_run_time(bool eagerly) const;
+  training_error run(at_run_time how) const;
 
  private:
   std::size_t batch(int step) const { return std::size_t(step) % x_.size(); }
   void load(parameter_store& store) const;
   void compare_loss(int step, double loss, training_error& e) const;
   void compare_weights(const parameter_store& store, training_error& e) const;
+  /// The step that `trace_step` traces, of a cell whose parameters are in `store`.
   training_error run(parameter_store& store, const std::function<void(builder&)>& trace_step,
-                     bool eagerly) const;
+                     dtype element, at_run_time how) const;
 
   golden file_;
   setting setting_;
@@ -73,7 +72,7 @@ training_error golden_training::run_compiled() const {
 }
 
 template <class Step, dtype Element>
-training_error golden_training::run_at_run_time(bool eagerly) const {
+training_error golden_training::run(at_run_time how) const {
   Step step{};
   parameter_store store(step.wrapped(), 0, Element);
   const auto trace_step = [&](builder& b) {
@@ -81,7 +80,7 @@ training_error golden_training::run_at_run_time(bool eagerly) const {
     b.precision = Element;
     trace_into(b, step, std::array{setting_.x, setting_.y});
   };
-  return eagerly ? run_eagerly(store, trace_step) : run_traced(store, trace_step);
+  return run(store, trace_step, Element, how);
 }
 
 }  // namespace cella::test

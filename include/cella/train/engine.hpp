@@ -201,8 +201,9 @@ class engine {
     data::tensor_view<const output_element> prediction;
   };
   /// One step on `rows` samples. A full batch runs the program. A last, smaller batch counts
-  /// exactly: the same training step is traced for its size at run time, kept, and interpreted on
-  /// the same parameters and optimizer state, which is slower but right for batch norm, too.
+  /// exactly: the same training step is traced for its size at run time, kept, and run on the same
+  /// parameters and optimizer state, which is right for batch norm, too. Linked with
+  /// `cella::kernels` it is planned and runs on the kernels; else it is interpreted, slower.
   step_result train(const input_element* x, const target_element* y, std::int64_t rows,
                     std::int64_t step, double learning_rate) {
     check_labels(y, rows);
@@ -229,7 +230,7 @@ class engine {
     if (mode == execution::eager)
       run_->run_eagerly(step_, types, {true, precision});
     else
-      run_->run(traced(step_graphs_, rows, step_, types, true));
+      run_traced(*run_, traced(step_graphs_, rows, step_, types, true));
     keep_frozen();
     store_.touch();
     return {read_element(run_->result(0), 0), view<output_element>(run_->result(1))};
@@ -247,7 +248,7 @@ class engine {
     const std::array arguments{tensor_ref{bytes_of(prediction), types[0]},
                                tensor_ref{bytes_of(y), types[1]}};
     runtime_path run({&store_, nullptr, arguments, {}}, &default_backend::compute<number>);
-    run.run(traced(loss_graphs_, rows, loss_, types, false));
+    run_traced(run, traced(loss_graphs_, rows, loss_, types, false));
     return read_element(run.result(0), 0);
   }
 
@@ -288,13 +289,30 @@ class engine {
   static data::tensor_view<const T> view(const tensor_ref& t) {
     return {reinterpret_cast<const T*>(t.data), t.type.shape};
   }
+  /// A graph that was traced at run time, and its plan, if this program has the kernels.
+  struct traced_step {
+    cella::graph graph;
+    std::optional<loaded_program> planned{};
+  };
   template <class Cell, std::size_t Count>
-  static const graph& traced(std::map<std::int64_t, graph>& known, std::int64_t rows, Cell& cell,
-                             const std::array<tensor_type, Count>& types, bool for_training) {
+  traced_step& traced(std::map<std::int64_t, traced_step>& known, std::int64_t rows, Cell& cell,
+                      const std::array<tensor_type, Count>& types, bool for_training) {
     const auto found = known.find(rows);
     if (found != known.end()) return found->second;
-    return known.emplace(rows, optimize(trace(cell, types, {for_training, precision})))
-        .first->second;
+    traced_step& made =
+        known.emplace(rows, traced_step{optimize(trace(cell, types, {for_training, precision}))})
+            .first->second;
+    if constexpr (has_compiled_kernels) {
+      if (loaded_program::refusal(made.graph, precision).empty())
+        made.planned.emplace(made.graph, precision, threads_.get());
+    }
+    return made;
+  }
+  static void run_traced(runtime_path& on, traced_step& step) {
+    if constexpr (has_compiled_kernels) {
+      if (step.planned) return on.run(step.graph, *step.planned);
+    }
+    on.run(step.graph);
   }
 
   /// The optimizer's rule for each parameter: its inputs are those of the training step, without
@@ -341,7 +359,7 @@ class engine {
   lazy<executable<training>> trainer_;
   inference_path inference_;
   std::optional<runtime_path> run_;
-  std::map<std::int64_t, graph> step_graphs_, loss_graphs_;
+  std::map<std::int64_t, traced_step> step_graphs_, loss_graphs_;
   std::vector<frozen_tensor> frozen_;
 };
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cella/backend/default_kernels.hpp>
 #include <cella/runtime/interpreter.hpp>
+#include <cella/runtime/loaded_program.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/train/slots.hpp>
 #include <cella/transform/trace.hpp>
@@ -52,6 +53,18 @@ class runtime_path final : public builder::evaluator {
     for (std::size_t i = 0; i < g.inputs.size(); ++i) bind(g, int(i));
     interpret(g, values_, compute_);
     finish(g);
+  }
+  /// Runs a traced graph that has been planned.
+  void run(const graph& g, loaded_program& planned) {
+    if (memory_.shared && g.changes_inputs()) refuse_shared_state();
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+      planned.bind(int(i), locate(g.inputs[i], g.view(g.inputs[i].name), g.type(g.input(int(i)))).data);
+    }
+    planned();
+    int results = 0;
+    for (const output_info& o : g.outputs) {
+      if (o.updates < 0) results_.push_back(planned.result(results++));
+    }
   }
   /// Runs cell(arguments...) node by node: the cell may read values, print them and branch on them.
   template <std::size_t Count, class Cell>

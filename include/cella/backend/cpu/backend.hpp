@@ -1,5 +1,6 @@
 // The CPU as a back end. What it needs to run programs stands in run/runner.hpp, and what computes
-// operations one by one in run/eager.hpp.
+// operations one by one in run/eager.hpp; what plans are made of at run time in
+// run/loaded_runner.hpp.
 #pragma once
 
 #include <cella/backend/cpu/plan/planning.hpp>
@@ -10,6 +11,8 @@ namespace cella::cpu {
 
 template <class P>
 class runner;
+template <class T>
+class loaded_runner;
 class flush_denormals;
 
 struct backend {
@@ -20,6 +23,9 @@ struct backend {
   using buffer = aligned_buffer;
   template <class P>
   using runner = cpu::runner<P>;
+  /// What runs graphs that are planned at run time, of element type T.
+  template <class T>
+  using loaded_runner = cpu::loaded_runner<T>;
 
   /// What floating-point arithmetic is set to while programs run, to the end of the scope.
   using arithmetic = flush_denormals;

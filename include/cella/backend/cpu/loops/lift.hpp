@@ -40,76 +40,84 @@ struct line_of_nodes {
   constexpr void add(entry e) { entries[std::size_t(count++)] = e; }
 };
 
-/// Finds the line of nodes that computes some values in step S of program P: from the numbers of a
-/// row, or, for the number `Defined`, that number itself.
-template <class P, int S, node_id Defined = no_node>
+/// Finds the line of nodes that computes some values in step `s` of a plan for graph `g`: from the
+/// numbers of a row, or, for the number `defined`, that number itself.
+template <class Graph>
 struct line_finder {
-  using program = P;
-  static constexpr const plan_step& s = P::plan.steps[std::size_t(S)];
-  static constexpr auto& g = P::graph;
+  const Graph& g;
+  const plan_step& s;
+  node_id defined = no_node;
 
-  static constexpr bool is_anchor(node_id n) {
+  constexpr const node& at(node_id n) const { return g.nodes[std::size_t(n)]; }
+  constexpr bool is_anchor(node_id n) const {
     return n == s.accumulated && s.kind != step_kind::elementwise;
   }
-  static constexpr bool is_row_number(node_id n) { return n != Defined && s.find_stat(n) >= 0; }
+  constexpr bool is_row_number(node_id n) const { return n != defined && s.find_stat(n) >= 0; }
   /// Not computed here: the anchor's value, numbers of a row, what is read, constants.
-  static constexpr bool given(node_id n) {
-    return is_row_number(n) || is_anchor(n) || s.find_read(n) >= 0 ||
-           is<constant_op>(g.nodes[std::size_t(n)]);
+  constexpr bool given(node_id n) const {
+    return is_row_number(n) || is_anchor(n) || s.find_read(n) >= 0 || is<constant_op>(at(n));
   }
   /// The node whose value `n` is: reshapes change none.
-  static constexpr node_id value_of(node_id n) {
+  constexpr node_id value_of(node_id n) const {
     const auto moves = [](const node& x) { return !x.op->pointwise && !is<cast_op>(x); };
-    while (!given(n) && moves(g.nodes[std::size_t(n)])) n = g.operand(n, 0);
+    while (!given(n) && moves(at(n))) n = g.operand(n, 0);
     return n;
   }
   /// What is read from memory was rounded when it was written.
-  static constexpr bool rounds(node_id n) {
+  constexpr bool rounds(node_id n) const {
     return is_storage_only(g.type(n).element) && (is_anchor(n) || s.find_read(n) < 0);
   }
-  static constexpr void visit(line_of_nodes& line, node_id n) {
+  constexpr void visit(line_of_nodes& line, node_id n) const {
     n = value_of(n);
     if (line.place({n, false}) >= 0) return;
     if (!given(n)) {
-      for (int k = 0; k < g.nodes[std::size_t(n)].operand_count; ++k) visit(line, g.operand(n, k));
+      for (int k = 0; k < at(n).operand_count; ++k) visit(line, g.operand(n, k));
     }
     line.add({n, false});
     if (rounds(n)) line.add({n, true});
   }
-  template <node_id... Results>
-  static constexpr line_of_nodes line = [] {
-    line_of_nodes found;
-    (visit(found, Results), ...);
-    return found;
-  }();
 
   /// Where the value of `n` stands in a line, as an operand.
-  static constexpr int place(const line_of_nodes& line, node_id n) {
+  constexpr int place(const line_of_nodes& line, node_id n) const {
     n = value_of(n);
     const int k = line.place({n, rounds(n)});
     return g.type(n).element == dtype::boolean ? ~k : k;
   }
   /// The same as a result, which is rounded when it is stored.
-  static constexpr int place_of_result(const line_of_nodes& line, node_id n) {
+  constexpr int place_of_result(const line_of_nodes& line, node_id n) const {
     return line.place({value_of(n), false});
   }
 };
 
+/// The same for step S of program P.
+template <class P, int S, node_id Defined = no_node>
+struct program_lines {
+  using program = P;
+  static constexpr const plan_step& s = P::plan.steps[std::size_t(S)];
+  static constexpr line_finder<std::remove_cvref_t<decltype(P::graph)>> find{P::graph, s, Defined};
+  template <node_id... Results>
+  static constexpr line_of_nodes line = [] {
+    line_of_nodes found;
+    (find.visit(found, Results), ...);
+    return found;
+  }();
+};
+
 /// Term K of the line that computes some nodes.
-template <class Finder, int K, node_id... Results>
+template <class Lines, int K, node_id... Results>
 consteval auto lift_term() {
-  using P = typename Finder::program;
-  constexpr const plan_step& s = Finder::s;
-  constexpr auto& line = Finder::template line<Results...>;
+  using P = typename Lines::program;
+  constexpr const plan_step& s = Lines::s;
+  constexpr auto& line = Lines::template line<Results...>;
   constexpr node_id N = line.entries[std::size_t(K)].node;
   constexpr const node& n = P::graph.nodes[std::size_t(N)];
   constexpr dtype E = P::graph.nodes[std::size_t(N)].type.element;
   constexpr int k = s.find_read(N);
   if constexpr (line.entries[std::size_t(K)].rounded) {
     return std::type_identity<rounded<storage_type<E>, line.place({N, false})>>{};
-  } else if constexpr (Finder::is_row_number(N)) {
+  } else if constexpr (Lines::find.is_row_number(N)) {
     return std::type_identity<row_number<s.find_stat(N)>>{};
-  } else if constexpr (Finder::is_anchor(N)) {
+  } else if constexpr (Lines::find.is_anchor(N)) {
     return std::type_identity<accumulated>{};
   } else if constexpr (k >= 0 && s.reads[std::size_t(k < 0 ? 0 : k)].factor >= 0) {
     constexpr const operand_read &a = s.reads[std::size_t(k)], &b = s.reads[std::size_t(k + 1)];
@@ -120,17 +128,17 @@ consteval auto lift_term() {
     constexpr double value = n.attributes.template as<constant_op::options>().value;
     return std::type_identity<literal<std::bit_cast<std::uint64_t>(value)>>{};
   } else if constexpr (is<cast_op>(n)) {
-    return std::type_identity<converted<Finder::place(line, P::graph.operand(N, 0))>>{};
+    return std::type_identity<converted<Lines::find.place(line, P::graph.operand(N, 0))>>{};
   } else {
     using op = op_of<P::graph.nodes[std::size_t(N)].op>;
     return []<int... I>(std::integer_sequence<int, I...>) {
       if constexpr (requires { typename op::options; }) {
         return std::type_identity<
-            operation_with_options<op, P, N, Finder::place(line, P::graph.operand(N, I))...>>{};
+            operation_with_options<op, P, N, Lines::find.place(line, P::graph.operand(N, I))...>>{};
       } else {
         using form = std::conditional_t<P::root::fast_math, fast<op>, op>;
         return std::type_identity<
-            operation<form, Finder::place(line, P::graph.operand(N, I))...>>{};
+            operation<form, Lines::find.place(line, P::graph.operand(N, I))...>>{};
       }
     }
     (std::make_integer_sequence<int, int(n.operand_count)>{});
@@ -173,32 +181,32 @@ constexpr bool passes_caches(const plan_step& s, const tensor_type& type, node_i
   }
 }
 
-template <class Finder, bool Stored, node_id... Results>
+template <class Lines, bool Stored, node_id... Results>
 consteval auto lift() {
-  using P = typename Finder::program;
-  constexpr auto& line = Finder::template line<Results...>;
+  using P = typename Lines::program;
+  constexpr auto& line = Lines::template line<Results...>;
   return []<int... K>(std::integer_sequence<int, K...>) {
     return std::type_identity<straight_line<
-        terms<typename decltype(lift_term<Finder, K, Results...>())::type...>,
-        result<Stored ? Finder::place_of_result(line, Results) : Finder::place(line, Results),
+        terms<typename decltype(lift_term<Lines, K, Results...>())::type...>,
+        result<Stored ? Lines::find.place_of_result(line, Results) : Lines::find.place(line, Results),
                storage_type<P::graph.nodes[std::size_t(Results)].type.element>,
-               Stored && passes_caches(Finder::s, P::graph.type(Results), Results,
+               Stored && passes_caches(Lines::s, P::graph.type(Results), Results,
                                        lanes<element<P::element_type>>)>...>>{};
   }
   (std::make_integer_sequence<int, int(line.count)>{});
 }
 /// The line that computes the value of a node in step S of program P, as operations see it.
 template <class P, int S, node_id N>
-using line_of = typename decltype(lift<line_finder<P, S>, false, N>())::type;
+using line_of = typename decltype(lift<program_lines<P, S>, false, N>())::type;
 /// The line that computes number N of a row; of a sum, what is summed.
 template <class P, int S, node_id N>
-using line_of_row_number = typename decltype(lift<line_finder<P, S, N>, false, N>())::type;
+using line_of_row_number = typename decltype(lift<program_lines<P, S, N>, false, N>())::type;
 
 template <class P, int S>
 consteval auto lift_outputs() {
   constexpr auto& s = P::plan.steps[std::size_t(S)];
   return []<std::size_t... K>(std::index_sequence<K...>) {
-    return lift<line_finder<P, S>, true, s.outputs[K].value...>();
+    return lift<program_lines<P, S>, true, s.outputs[K].value...>();
   }
   (std::make_index_sequence<std::size_t(s.output_count)>{});
 }

@@ -48,6 +48,11 @@ struct accumulate {
   }
 };
 
+/// A kernel's own copy, which nothing else can see, so that a store does not make the compiler read
+/// it again; of a sink that gathers results, the sink itself.
+template <class Sink>
+using own_sink = std::conditional_t<std::is_copy_constructible_v<Sink>, const Sink, const Sink&>;
+
 namespace detail {
 
 /// A sink whose type is forgotten, so that the kernels are compiled once for each element type and

@@ -10,10 +10,9 @@
 
 namespace cella::cpu {
 
-template <class S>
-constexpr convolution_extents plain_window(S) {
-  const auto e = S::s.template as<convolution_step>();
-  const auto w = S::template options<convolution_options>().window;
+constexpr convolution_extents plain_window(auto step) {
+  const auto e = step.s.template as<convolution_step>();
+  const auto w = step.template options<convolution_options>().window;
   return {e.samples,
           e.channels,
           e.filters,
@@ -33,7 +32,7 @@ struct convolution_record : record_in<step_kind::convolution, layout::plain> {
   }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
-    convolution(plain_window(step), S::in(m, 0), S::in(m, 1), S::plain_epilogue(m), scratch, units);
+    convolution(plain_window(step), step.in(m, 0), step.in(m, 1), step.plain_epilogue(m, scratch), scratch, units);
   }
 };
 
@@ -49,7 +48,7 @@ struct convolution_input_gradient_record
   }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
-    convolution_input_gradient(plain_window(step), S::in(m, 1), S::in(m, 0), S::plain_epilogue(m),
+    convolution_input_gradient(plain_window(step), step.in(m, 1), step.in(m, 0), step.plain_epilogue(m, scratch),
                                scratch, units);
   }
 };
@@ -66,7 +65,7 @@ struct convolution_weight_gradient_record
   }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
-    convolution_weight_gradient(plain_window(step), S::in(m, 0), S::in(m, 1), S::plain_epilogue(m),
+    convolution_weight_gradient(plain_window(step), step.in(m, 0), step.in(m, 1), step.plain_epilogue(m, scratch),
                                 scratch, units);
   }
 };
@@ -91,20 +90,20 @@ struct convolution_pool_record : record_in<step_kind::convolution_pool, layout::
                                 : convolution_pixels_units<pooling::maximum_2x2>(e);
   }
   template <int Phase, class S>
-  static void run(S step, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
     using T = typename S::T;
     constexpr auto e = without_padding(plain_window(S{}));
     if constexpr (Phase == 0) {
-      if constexpr (channels_in_lanes<S>) pack_channels(e, S::in(m, 1), S::template in<T>(m, 3));
+      if constexpr (channels_in_lanes<S>) pack_channels(e, step.in(m, 1), step.template in<T>(m, 3));
     } else if constexpr (pads_image<S> && Phase == 1) {
-      pad_image(plain_window(step), S::in(m, 0), S::scratch(m));
+      pad_image(plain_window(step), step.in(m, 0), step.scratch(m));
     } else {
-      const T* const image = pads_image<S> ? S::scratch(m) : S::in(m, 0);
+      const T* const image = pads_image<S> ? step.scratch(m) : step.in(m, 0);
       if constexpr (channels_in_lanes<S>) {
-        convolution_channels<pooling::maximum_2x2>(e, image, S::in(m, 3), S::plain_epilogue(m),
+        convolution_channels<pooling::maximum_2x2>(e, image, step.in(m, 3), step.plain_epilogue(m, scratch),
                                                    units);
       } else {
-        convolution_pixels<pooling::maximum_2x2>(e, image, S::in(m, 1), S::plain_epilogue(m),
+        convolution_pixels<pooling::maximum_2x2>(e, image, step.in(m, 1), step.plain_epilogue(m, scratch),
                                                  units);
       }
     }

@@ -13,16 +13,32 @@ namespace cella::cpu {
 
 /// Whether rows are so short that their loops have constant extents.
 template <class S>
-inline constexpr bool loops_over_short_rows =
-    !S::whole_vectors && has_short_rows<typename S::T>(S::nest());
+inline constexpr bool loops_over_short_rows = [] {
+  if constexpr (S::compiled)
+    return !S::whole_vectors && has_short_rows<typename S::T>(S::nest());
+  else
+    return false;
+}();
 
 struct elementwise_record : record_for<step_kind::elementwise> {
   template <class S>
-  static constexpr int units(S, int) {
-    return loops_over_short_rows<S> ? short_row_units(S::nest()) : elementwise_units(S::nest());
+  static constexpr int units(S step, int) {
+    if constexpr (loops_over_short_rows<S>)
+      return short_row_units(S::nest());
+    else
+      return elementwise_units(step.nest());
   }
   template <int, class S>
-  static void run(S, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    if constexpr (S::compiled)
+      run_line(step, m, units);
+    else
+      step.run_elementwise(m, units, scratch);
+  }
+
+ private:
+  template <class S>
+  static void run_line(S, const memory& m, work_range units) {
     using line = line_of_outputs<typename S::program, S::index>;
     static constexpr auto loops = S::nest();
     static constexpr auto strides = S::output_strides();
@@ -37,12 +53,23 @@ struct elementwise_record : record_for<step_kind::elementwise> {
 
 struct reduce_record : record_for<step_kind::reduce> {
   template <class S>
-  static constexpr int units(S, int) {
-    return loops_over_short_rows<S> ? short_row_units(S::nest())
-                                    : sum_units<typename S::T, S::whole_vectors>(S::nest());
+  static constexpr int units(S step, int) {
+    if constexpr (loops_over_short_rows<S>)
+      return short_row_units(S::nest());
+    else
+      return sum_units<typename S::T, S::whole_vectors>(step.nest());
   }
   template <int, class S>
-  static void run(S, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    if constexpr (S::compiled)
+      run_line(step, m, units);
+    else
+      step.run_reduction(m, units, scratch);
+  }
+
+ private:
+  template <class S>
+  static void run_line(S, const memory& m, work_range units) {
     using T = typename S::T;
     constexpr const plan_step& s = S::s;
     using term = line_of<typename S::program, S::index, S::g.operand(s.anchor, 0)>;
@@ -74,14 +101,22 @@ struct reduce_record : record_for<step_kind::reduce> {
 };
 
 struct rows_record : record_for<step_kind::rows> {
-  template <class S>
-  static constexpr row_extents extents(S) {
-    const auto e = S::s.template as<rows_step>();
+  static constexpr row_extents extents(auto step) {
+    const auto e = step.s.template as<rows_step>();
     return {e.rows, e.width, e.unit_rows};
   }
   static constexpr int units(auto step, int) { return row_units(extents(step)); }
   template <int, class S>
-  static void run(S step, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    if constexpr (S::compiled)
+      run_lines(step, m, units);
+    else
+      step.run_rows(m, units, scratch);
+  }
+
+ private:
+  template <class S>
+  static void run_lines(S step, const memory& m, work_range units) {
     using P = typename S::program;
     constexpr const plan_step& s = S::s;
     [&]<std::size_t... K, std::size_t... O>(std::index_sequence<K...>, std::index_sequence<O...>) {
@@ -94,8 +129,6 @@ struct rows_record : record_for<step_kind::rows> {
     (std::make_index_sequence<std::size_t(s.stat_count)>{},
      std::make_index_sequence<std::size_t(s.output_count)>{});
   }
-
- private:
   static constexpr row_form written_as(const plan_step& s, std::size_t k) {
     const step_output& o = s.outputs[k];
     return o.summed                    ? row_form::summed

@@ -23,7 +23,7 @@ struct pack_record : record_for<step_kind::pack> {
   }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte*) {
-    pack_lanes(units, lanes_image(step), S::in(m, 0), S::out(m, 0));
+    pack_lanes(units, lanes_image(step), step.in(m, 0), step.out(m, 0));
   }
 };
 
@@ -40,7 +40,7 @@ struct unpack_record : record_for<step_kind::unpack> {
   }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte*) {
-    unpack_lanes(units, extents(step), S::in(m, 0), S::out(m, 0));
+    unpack_lanes(units, extents(step), step.in(m, 0), step.out(m, 0));
   }
 };
 
@@ -53,70 +53,97 @@ struct border_record : record_for<step_kind::border> {
   }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte*) {
-    add_border(units, lanes_image(step), S::in(m, 0), S::out(m, 0));
+    add_border(units, lanes_image(step), step.in(m, 0), step.out(m, 0));
   }
 };
 
 struct copy_record : record_for<step_kind::copy> {
   template <int, class S>
-  static void run(S, const memory& m, work_range, std::byte*) {
-    std::memcpy(S::template out<std::byte>(m, 0), S::template in<const std::byte>(m, 0),
-                std::size_t(S::s.template as<copy_step>().bytes));
+  static void run(S step, const memory& m, work_range, std::byte*) {
+    std::memcpy(step.template out<std::byte>(m, 0), step.template in<const std::byte>(m, 0),
+                std::size_t(step.s.template as<copy_step>().bytes));
   }
 };
 
 struct permute_record : record_for<step_kind::permute> {
-  template <class S>
-  static constexpr permutation_extents extents(S) {
-    return permutation_of(S::operand(0).shape,
-                          S::template options<transpose_op::options>().permutation);
+  static constexpr permutation_extents extents(auto step) {
+    return permutation_of(step.operand(0).shape,
+                          step.template options<transpose_op::options>().permutation);
   }
+  static constexpr int units(auto step, int) {
+    return with_element_size(step, [&]<class Moved>() { return permute_units<Moved>(extents(step)); });
+  }
+  template <int>
+  static void run(auto step, const memory& m, work_range units, std::byte*) {
+    with_element_size(step, [&]<class Moved>() {
+      permute(units, extents(step), step.template in<const Moved>(m, 0),
+              step.template out<Moved>(m, 0));
+    });
+  }
+
+ private:
   /// Elements of the anchor's size, whatever they are.
-  template <class S>
-  using moved = element_of_size<size_of(S::anchor().type.element)>;
-  template <class S>
-  static constexpr int units(S step, int) {
-    return permute_units<moved<S>>(extents(step));
-  }
-  template <int, class S>
-  static void run(S step, const memory& m, work_range units, std::byte*) {
-    permute(units, extents(step), S::template in<const moved<S>>(m, 0),
-            S::template out<moved<S>>(m, 0));
+  template <class S, class F>
+  static constexpr decltype(auto) with_element_size(S step, F f) {
+    if constexpr (S::compiled) {
+      return f.template operator()<element_of_size<size_of(S::anchor().type.element)>>();
+    } else {
+      switch (size_of(step.anchor().type.element)) {
+        case 1:
+          return f.template operator()<element_of_size<1>>();
+        case 2:
+          return f.template operator()<element_of_size<2>>();
+        case 4:
+          return f.template operator()<element_of_size<4>>();
+        default:
+          return f.template operator()<element_of_size<8>>();
+      }
+    }
   }
 };
 
-/// The element type of an operand of the anchor.
-template <class S, int K>
-using operand_element = element<S::operand(K).element>;
+/// Calls f.template operator()<Index>() for the type of the indices, operand 1 of the anchor: any
+/// integers in programs, i32 or i64 in plans that are made at run time.
+template <class S, class F>
+void with_indices(S step, F f) {
+  if constexpr (S::compiled)
+    f.template operator()<element<S::operand(1).element>>();
+  else if (step.operand(1).element == dtype::i32)
+    f.template operator()<std::int32_t>();
+  else
+    f.template operator()<std::int64_t>();
+}
 
 struct gather_record : record_for<step_kind::gather> {
-  template <class S>
-  static constexpr indexed_rows extents(S) {
-    const tensor_type table = S::operand(0);
-    return {table[0], table.shape.size(1, table.rank()), S::operand(1).size()};
+  static constexpr indexed_rows extents(auto step) {
+    const tensor_type table = step.operand(0);
+    return {table[0], table.shape.size(1, table.rank()), step.operand(1).size()};
   }
   static constexpr int units(auto step, int) { return gather_units(extents(step)); }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte*) {
-    gather_rows(units, extents(step), S::template in<const operand_element<S, 0>>(m, 0),
-                S::template in<const operand_element<S, 1>>(m, 1),
-                S::template out<operand_element<S, 0>>(m, 0));
+    using Row = typename S::template operand_type<0>;
+    with_indices(step, [&]<class Index>() {
+      gather_rows(units, extents(step), step.template in<const Row>(m, 0),
+                  step.template in<const Index>(m, 1), step.template out<Row>(m, 0));
+    });
   }
 };
 
 struct scatter_record : record_for<step_kind::scatter> {
-  template <class S>
-  static constexpr indexed_rows extents(S) {
-    const tensor_type table = S::anchor().type;
-    return {table[0], table.shape.size(1, table.rank()), S::operand(1).size()};
+  static constexpr indexed_rows extents(auto step) {
+    const tensor_type table = step.anchor().type;
+    return {table[0], table.shape.size(1, table.rank()), step.operand(1).size()};
   }
   static constexpr int units(auto step, int) { return scatter_units(extents(step)); }
   static constexpr std::int64_t scratch_bytes(auto step) { return scatter_scratch(extents(step)); }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
-    scatter_rows<S::passes_caches()>(units, extents(step), S::in(m, 0),
-                                     S::template in<const operand_element<S, 1>>(m, 1),
-                                     S::out(m, 0), scratch);
+    with_indices(step, [&]<class Index>() {
+      scatter_rows<S::passes_caches()>(units, extents(step), step.in(m, 0),
+                                       step.template in<const Index>(m, 1), step.out(m, 0),
+                                       scratch);
+    });
   }
 };
 

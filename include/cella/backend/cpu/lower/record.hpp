@@ -16,6 +16,8 @@ namespace cella::cpu {
 struct kernel_record {
   /// Calls in sequence.
   static constexpr int phases(auto) { return 1; }
+  /// The most of them in a plan that is made at run time.
+  static constexpr int most_phases = 1;
   /// Whether the first phase depends on parameters only, or on the constants of a loop: then it is
   /// run again when they change.
   static constexpr bool prepares(auto) { return false; }

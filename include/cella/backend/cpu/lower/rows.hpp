@@ -12,9 +12,9 @@ namespace cella::cpu {
 
 /// The anchor's operand, seen as lines along its axis.
 template <class S>
-constexpr search_extents lines_of_operand(S) {
-  const tensor_type x = S::operand(0);
-  const int axis = S::template options<cella::detail::axis_options>().axis;
+constexpr search_extents lines_of_operand(S step) {
+  const tensor_type x = step.operand(0);
+  const int axis = step.template options<cella::detail::axis_options>().axis;
   return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
 }
 
@@ -34,39 +34,44 @@ struct softmax_record : record_for<step_kind::softmax> {
   }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
-    softmax<is<log_softmax_op>(S::anchor()), rows_pass_caches(step)>(
-        units, extents(step), S::in(m, 0), S::out(m, 0), reinterpret_cast<typename S::T*>(scratch));
+    with_constant(step, is_logarithm, [&](auto logarithm) {
+      with_constant(step, rows_pass_caches, [&](auto past) {
+        softmax<logarithm, past>(units, extents(step), step.in(m, 0), step.out(m, 0),
+                                 reinterpret_cast<typename S::T*>(scratch));
+      });
+    });
   }
 
  private:
-  template <class S>
-  static constexpr bool rows_pass_caches(S step) {
-    return S::passes_caches() && extents(step).inner == 1;
-  }
+  static constexpr auto is_logarithm = [](auto step) { return is<log_softmax_op>(step.anchor()); };
+  static constexpr auto rows_pass_caches = [](auto step) {
+    return step.passes_caches() && extents(step).inner == 1;
+  };
 };
 
 /// The losses of the samples, then their sum.
 struct cross_entropy_record : record_in<step_kind::cross_entropy, layout::plain> {
+  static constexpr int most_phases = 2;
   static constexpr int phases(auto) { return 2; }
   template <class S>
-  static constexpr int units(S, int phase) {
-    const auto e = S::s.template as<loss_step>();
+  static constexpr int units(S step, int phase) {
+    const auto e = step.s.template as<loss_step>();
     return phase == 1 ? 1 : softmax_rows_units({e.samples, e.classes});
   }
   template <int Phase, class S>
-  static void run(S, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, std::byte*) {
     using T = typename S::T;
-    constexpr auto e = S::s.template as<loss_step>();
-    T* const losses = S::scratch(m);
+    const auto e = step.s.template as<loss_step>();
+    T* const losses = step.scratch(m);
     if constexpr (Phase == 0) {
-      constexpr T scale = static_cast<T>(S::constant_factor(S::s.outputs[0].value));
-      T* const gradient = S::s.output_count > 1 ? S::out(m, 1) : nullptr;
-      softmax_cross_entropy_rows(units, {e.samples, e.classes}, S::in(m, 0),
-                                 S::template in<const std::int32_t>(m, 1), scale, gradient, losses);
+      const T scale = static_cast<T>(step.constant_factor(step.s.outputs[0].value));
+      T* const gradient = step.s.output_count > 1 ? step.out(m, 1) : nullptr;
+      softmax_cross_entropy_rows(units, {e.samples, e.classes}, step.in(m, 0),
+                                 step.template in<const std::int32_t>(m, 1), scale, gradient, losses);
     } else {
       double total = 0;
       for (int i = 0; i < e.samples; ++i) total += double{losses[i]};
-      *S::out(m, 0) = static_cast<T>(total);
+      *step.out(m, 0) = static_cast<T>(total);
     }
   }
 };
@@ -74,8 +79,11 @@ struct cross_entropy_record : record_in<step_kind::cross_entropy, layout::plain>
 struct best_position_record : record_for<step_kind::best_position> {
   template <int, class S>
   static void run(S step, const memory& m, work_range, std::byte*) {
-    best_positions<is<argmax_op>(S::anchor())>(lines_of_operand(step), S::in(m, 0),
-                                               S::template out<std::int64_t>(m, 0));
+    constexpr auto of_largest = [](auto s) { return is<argmax_op>(s.anchor()); };
+    with_constant(step, of_largest, [&](auto largest) {
+      best_positions<largest>(lines_of_operand(step), step.in(m, 0),
+                              step.template out<std::int64_t>(m, 0));
+    });
   }
 };
 

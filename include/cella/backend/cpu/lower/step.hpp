@@ -7,6 +7,8 @@
 #include <cella/backend/cpu/loops/lift.hpp>
 #include <cella/backend/cpu/loops/loop_nest.hpp>
 #include <cella/backend/cpu/memory/run_context.hpp>
+#include <cella/ops/op.hpp>
+#include <type_traits>
 
 namespace cella::cpu {
 
@@ -22,9 +24,11 @@ struct memory {
 };
 
 /// Step I of program P: an empty object that kernel records take, all of whose members are
-/// constants or functions of the program's memory.
+/// constants or functions of the program's memory. `loaded_step` is its like of plans that are made
+/// at run time.
 template <class P, int I>
 struct program_step {
+  static constexpr bool compiled = true;
   using program = P;
   using T = element<P::element_type>;
   static constexpr int index = I;
@@ -37,11 +41,19 @@ struct program_step {
 
   /// The node that the kernel computes, its options, and the type of its operand k.
   static constexpr const node& anchor() { return g.nodes[std::size_t(s.anchor)]; }
+  /// Its operation, so that no other is linked.
+  static constexpr const op_info& operation() { return info_of<op_of<anchor().op>>; }
   template <class Options>
   static constexpr Options options() {
     return anchor().attributes.template as<Options>();
   }
   static constexpr tensor_type operand(int k) { return g.type(g.operand(s.anchor, k)); }
+  template <int K>
+  using operand_type = element<operand(K).element>;
+  template <class X>
+  static constexpr auto one_per_operand() {
+    return std::array<X, std::size_t(std::max(1, int(anchor().operand_count)))>{};
+  }
   /// The constant that node n multiplies by.
   static constexpr double constant_factor(node_id n) {
     for (int k = 0; k < 2; ++k) {
@@ -69,6 +81,7 @@ struct program_step {
     const operand_read& r = s.reads[std::size_t(k)];
     return m.at<const T>(r.at) + r.first;
   }
+  static constexpr buffer_ref link(int k) { return P::plan.links[std::size_t(k)]; }
   static auto addresses_in(const memory& m) {
     addresses<T, s.read_count, s.output_count> a;
     for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = first_read(m, k);
@@ -93,7 +106,7 @@ struct program_step {
   static auto lanes_epilogue(const memory& m) {
     return lanes_sink<T, s.read_count, ragged(), line_of_outputs<P, I>>{addresses_in(m), dead()};
   }
-  static auto plain_epilogue(const memory& m) {
+  static auto plain_epilogue(const memory& m, std::byte* = nullptr) {
     return plain_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
   }
   static auto blocked_epilogue(const memory& m) {
@@ -134,5 +147,16 @@ struct program_step {
     return strides;
   }
 };
+
+/// Calls f(bool constant) with what `condition(step)` says, so that a program has one form only.
+template <class S, class Condition, class F>
+void with_constant(S step, Condition condition, F f) {
+  if constexpr (S::compiled)
+    f(std::bool_constant<Condition{}(S{})>{});
+  else if (condition(step))
+    f(std::true_type{});
+  else
+    f(std::false_type{});
+}
 
 }  // namespace cella::cpu

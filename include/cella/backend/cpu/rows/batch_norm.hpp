@@ -224,7 +224,7 @@ void finish_moments(work_range units, const norm_extents& e, const T* x, const n
 template <class T, bool Blocked, class Sink>
 [[gnu::noinline]] void batch_norm(work_range units, const norm_extents& e, const T* x,
                                   norm_factors<T> f, const T* beta, const Sink& target) {
-  const Sink sink = target;
+  const own_sink<Sink> sink = target;
   const std::int64_t plane = detail::norm_plane<T, Blocked>(e);
   for (int u = units.first; u < units.last; ++u) {
     const int b = u % e.blocks;
@@ -274,7 +274,7 @@ template <class T, bool Blocked, class Sink>
 [[gnu::noinline]] void batch_norm_gradient(work_range units, const norm_extents& e, const T* x,
                                            const T* dy, norm_factors<T> f, const T* gamma,
                                            const T* beta, const Sink& target) {
-  const Sink sink = target;
+  const own_sink<Sink> sink = target;
   const std::int64_t plane = detail::norm_plane<T, Blocked>(e);
   const vec<T> share(static_cast<T>(1 / e.count()));
   for (int u = units.first; u < units.last; ++u) {

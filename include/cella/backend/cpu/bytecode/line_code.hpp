@@ -1,0 +1,203 @@
+// The line of a fused group as data: instructions over blocks of elements, made when a plan is made
+// at run time. `loops/lift.hpp` makes the same line a type.
+#pragma once
+
+#include <cella/backend/cpu/bytecode/opcodes.hpp>
+#include <cella/backend/cpu/loops/lift.hpp>
+#include <cella/graph/list.hpp>
+#include <cstdint>
+
+namespace cella::cpu {
+
+/// Which operands of node `n` are truth values.
+template <class Graph>
+constexpr unsigned truths_of(const Graph& g, node_id n) {
+  unsigned truths = 0;
+  for (int i = 0; i < g.nodes[std::size_t(n)].operand_count; ++i)
+    truths |= unsigned{g.type(g.operand(n, i)).element == dtype::boolean} << i;
+  return truths;
+}
+
+/// The values of a line are numbered; each is read from memory, given by the kernel, a literal, or
+/// computed by an instruction. Values that a block of elements has lie in **slots**, blocks of
+/// scratch that are used again when nobody reads a value any more.
+template <class T>
+class line_code {
+ public:
+  enum class source : std::uint8_t { computed, read, given, number, row_number };
+  struct value {
+    source from{};
+    /// read: of the step, `further` elements on; row_number: which; number: itself.
+    int index{};
+    std::int64_t further{};
+    double literal{};
+    dtype stored{};  ///< read: of the elements in memory
+    int slot = -1;  ///< read: where its elements are brought together, if they must be
+  };
+  struct instruction {
+    opcode<T> run{};
+    attributes options;
+    std::array<int, 3> in{};
+    int result{};
+    /// The output that may be written at once, since nothing that is read later lies there; or -1.
+    int direct = -1;
+  };
+  struct output {
+    int value{};
+    dtype stored{};  ///< of the elements in memory
+  };
+
+  /// The line that computes `results` in a step: as they are `stored`, or as operations see them.
+  /// Each operation has an opcode.
+  template <class Graph>
+  line_code(const line_finder<Graph>& find, span<const node_id> results, bool stored) {
+    line_of_nodes line;
+    for (node_id n : results) find.visit(line, n);
+    place_.assign(std::size_t(line.count), -1);
+    for (int k = 0; k < line.count; ++k) place_[std::size_t(k)] = add(find, line, k);
+    for (node_id n : results) {
+      const int k = stored ? find.place_of_result(line, n) : find.place(line, n);
+      outputs_.push_back({place_[std::size_t(k < 0 ? ~k : k)], find.g.type(n).element});
+    }
+    if (stored) find_direct(find.s);
+    allot_slots();
+  }
+
+  span<const value> values() const { return values_; }
+  span<const instruction> instructions() const { return instructions_; }
+  span<const output> outputs() const { return outputs_; }
+  int slots() const { return slots_; }
+  /// The kernel's own value itself.
+  bool is_given() const {
+    return instructions_.empty() && outputs_.size() == 1 &&
+           values_[std::size_t(outputs_[0].value)].from == source::given &&
+           outputs_[0].stored == dtype_of<T>;
+  }
+
+ private:
+  template <class Graph>
+  int add(const line_finder<Graph>& find, const line_of_nodes& line, int k) {
+    const auto [n, is_rounded] = line.entries[std::size_t(k)];
+    const node& x = find.at(n);
+    if (is_rounded) return round(place_[std::size_t(line.place({n, false}))], x.type.element);
+    if (find.is_row_number(n)) return push({source::row_number, find.s.find_stat(n)});
+    if (find.is_anchor(n)) return push({source::given});
+    const int read = find.s.find_read(n);
+    if (read >= 0 && find.s.reads[std::size_t(read)].factor >= 0) return product(find.s, read);
+    if (read >= 0) return push({source::read, read, 0, 0, x.type.element});
+    if (is<constant_op>(x)) {
+      const double literal = x.attributes.template as<constant_op::options>().value;
+      return push({source::number, 0, 0, literal});
+    }
+    const auto operand = [&](int i) {
+      const int at = find.place(line, find.g.operand(n, i));
+      return place_[std::size_t(at < 0 ? ~at : at)];
+    };
+    if (is<cast_op>(x)) return operand(0);
+    std::array<int, 3> in{};
+    for (int i = 0; i < 3; ++i) in[std::size_t(i)] = operand(i < x.operand_count ? i : 0);
+    return emit(find_opcode<T>(x.op, truths_of(find.g, n)), x.attributes, in);
+  }
+  int push(value v) {
+    values_.push_back(v);
+    return int(values_.size()) - 1;
+  }
+  int emit(opcode<T> run, const attributes& options, std::array<int, 3> in) {
+    const int result = push({source::computed});
+    instructions_.push_back({run, options, in, result, -1});
+    return result;
+  }
+  int round(int from, dtype stored) {
+    const opcode<T> run = with_stored(stored, []<class S>() -> opcode<T> {
+      if constexpr (std::is_same_v<S, T>)
+        return nullptr;
+      else
+        return &round_block<T, S>;
+    });
+    return run ? emit(run, {}, {from, from, from}) : from;
+  }
+  /// A short product that is summed up element by element.
+  int product(const plan_step& s, int read) {
+    const operand_read &a = s.reads[std::size_t(read)], &b = s.reads[std::size_t(read + 1)];
+    int sum = -1;
+    for (int d = 0; d < a.depth; ++d) {
+      const int x = push({source::read, read, d * a.along, 0, dtype_of<T>});
+      const int y = push({source::read, read + 1, d * b.along, 0, dtype_of<T>});
+      sum = sum < 0 ? emit(&multiply_block<T>, {}, {x, y, x})
+                    : emit(&multiply_add_block<T>, {}, {x, y, sum});
+    }
+    return sum;
+  }
+
+  void find_direct(const plan_step& s) {
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      if (outputs_[k].stored != dtype_of<T>) continue;
+      for (std::size_t i = 0; i < instructions_.size(); ++i) {
+        instruction& made_by = instructions_[i];
+        if (made_by.result != outputs_[k].value || made_by.direct >= 0) continue;
+        bool read_later = false;
+        for (std::size_t j = i + 1; j < instructions_.size(); ++j) {
+          for (int v : instructions_[j].in) read_later |= reads_place_of(s, v, int(k));
+        }
+        for (const output& o : outputs_) read_later |= reads_place_of(s, o.value, int(k));
+        if (!read_later) made_by.direct = int(k);
+      }
+    }
+  }
+  bool reads_place_of(const plan_step& s, int v, int written) const {
+    const value& x = values_[std::size_t(v)];
+    return x.from == source::read &&
+           s.reads[std::size_t(x.index)].at == s.outputs[std::size_t(written)].at;
+  }
+
+  /// What is read keeps its slot; a computed value has one until its last use.
+  void allot_slots() {
+    list<int> last(values_.size(), -1);
+    for (std::size_t i = 0; i < instructions_.size(); ++i) {
+      for (int v : instructions_[i].in) last[std::size_t(v)] = int(i);
+    }
+    for (const output& o : outputs_) last[std::size_t(o.value)] = int(instructions_.size());
+    list<int> free;
+    const auto take = [&] {
+      if (free.empty()) return slots_++;
+      const int slot = free.back();
+      free.pop_back();
+      return slot;
+    };
+    for (value& v : values_) {
+      if (v.from == source::read) v.slot = slots_++;
+    }
+    for (std::size_t i = 0; i < instructions_.size(); ++i) {
+      const instruction& x = instructions_[i];
+      // An operand that ends here leaves its slot to the result.
+      for (std::size_t k = 0; k < x.in.size(); ++k) {
+        const auto v = std::size_t(x.in[k]);
+        const bool again = std::find(x.in.begin(), x.in.begin() + std::ptrdiff_t(k), x.in[k]) !=
+                           x.in.begin() + std::ptrdiff_t(k);
+        if (values_[v].from == source::computed && last[v] == int(i) && !again)
+          free.push_back(values_[v].slot);
+      }
+      values_[std::size_t(x.result)].slot = take();
+    }
+  }
+
+ public:
+  /// Calls f.template operator()<S>() for the type that memory holds: T, or 16 bits of it.
+  template <class F>
+  static decltype(auto) with_stored(dtype stored, F f) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (stored == dtype::f16) return f.template operator()<float16>();
+      if (stored == dtype::bf16) return f.template operator()<bfloat16>();
+    }
+    return f.template operator()<T>();
+  }
+
+ private:
+  list<int> place_;  ///< value of each entry of the line
+  list<value> values_;
+  list<instruction> instructions_;
+  list<output> outputs_;
+  int slots_ = 0;
+};
+
+}  // namespace cella::cpu

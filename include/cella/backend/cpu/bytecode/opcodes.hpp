@@ -1,0 +1,160 @@
+// Pointwise operations over blocks of vectors, found by their description: the opcodes of lines
+// that are known at run time only.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cella/backend/cpu/simd/math.hpp>
+#include <cella/backend/cpu/simd/storage.hpp>
+#include <cella/ops/list.hpp>
+#include <cstdint>
+#include <type_traits>
+
+namespace cella::cpu {
+
+/// Vectors of an operand, `step` elements apart: lanes<T>, or 0 for one vector that stands for all.
+template <class T>
+struct block_operand {
+  const T* at{};
+  std::int64_t step{};
+};
+
+/// Computes `vectors` vectors at `to` (any alignment) from those of the operands. Truth values are
+/// numbers, 1 and 0. A result may lie where an operand does.
+template <class T>
+using opcode = void (*)(const attributes& options, T* to, const block_operand<T>* a,
+                        const block_operand<T>* b, const block_operand<T>* c, int vectors);
+
+namespace detail {
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> as_numbers(vec<T> v) {
+  return v;
+}
+template <class T>
+[[gnu::always_inline]] inline vec<T> as_numbers(typename vec<T>::batch_bool_type truth) {
+  return xsimd::select(truth, vec<T>(T(1)), vec<T>(T(0)));
+}
+
+/// Op with its options, if it has any, in the form that kernels have of it.
+template <class Op, class... V>
+[[gnu::always_inline]] inline auto apply_to_vectors([[maybe_unused]] const attributes& options,
+                                                    const V&... v) {
+  if constexpr (requires { typename Op::options; })
+    return Op::apply(options.as<typename Op::options>(), v...);
+  else if constexpr (requires { vector_form<Op>::apply(v...); })
+    return vector_form<Op>::apply(v...);
+  else
+    return Op::apply(v...);
+}
+
+/// Bit k of `Truths`: operand k is a truth value.
+template <class T, class Op, int Arity, unsigned Truths>
+void run_opcode(const attributes& options, T* to, const block_operand<T>* a,
+                const block_operand<T>* b, const block_operand<T>* c, int vectors) {
+  constexpr int L = lanes<T>;
+  const std::array<block_operand<T>, 3> in{*a, *b, *c};
+  const auto operand = [&]<int K>(std::integral_constant<int, K>, int i)
+                           __attribute__((always_inline)) {
+    const vec<T> v = load_unaligned(in[std::size_t(K)].at + i * in[std::size_t(K)].step);
+    if constexpr (Truths >> K & 1u)
+      return v > vec<T>(T(0));
+    else
+      return v;
+  };
+  for (int i = 0; i < vectors; ++i) {
+    const auto result = [&]<int... K>(std::integer_sequence<int, K...>)
+                            __attribute__((always_inline)) {
+      return as_numbers<T>(
+          apply_to_vectors<Op>(options, operand(std::integral_constant<int, K>{}, i)...));
+    }
+    (std::make_integer_sequence<int, Arity>{});
+    store_unaligned(to + i * L, result);
+  }
+}
+
+/// How many operands the function of an operation has.
+template <class Op, class... V>
+concept takes = requires(V... v) { Op::apply(v...); } || requires(typename Op::options o, V... v) {
+  Op::apply(o, v...);
+};
+template <class Op, class T>
+constexpr int arity_of() {
+  using V = vec<T>;
+  return takes<Op, V> ? 1 : takes<Op, V, V> ? 2 : 3;
+}
+/// The operands that are truth values.
+template <class Op>
+inline constexpr unsigned truths_of = 0;
+template <>
+inline constexpr unsigned truths_of<logical_and_op> = 0b11;
+template <>
+inline constexpr unsigned truths_of<logical_or_op> = 0b11;
+template <>
+inline constexpr unsigned truths_of<logical_not_op> = 0b1;
+template <>
+inline constexpr unsigned truths_of<select_op> = 0b1;
+
+template <class T>
+struct opcode_entry {
+  const op_info* op{};
+  opcode<T> run{};
+  unsigned truths{};
+};
+
+template <class T>
+inline constexpr auto opcode_table = [] {
+  constexpr std::size_t count = [] {
+    std::size_t n = 0;
+    for (const op_info* op : all_operations::infos) n += op->pointwise;
+    return n;
+  }();
+  std::array<opcode_entry<T>, count> table{};
+  std::size_t n = 0;
+  all_operations::for_each([&]<class Op>() {
+    if constexpr (info_of<Op>.pointwise) {
+      constexpr int arity = arity_of<Op, T>();
+      table[n++] = {&info_of<Op>, &run_opcode<T, Op, arity, truths_of<Op>>, truths_of<Op>};
+    }
+  });
+  return table;
+}();
+
+}  // namespace detail
+
+/// The opcode of operation `op` on operands of which `truths` are truth values; null if there is
+/// none: for operations of the user's own, and the rarest combinations.
+template <class T>
+opcode<T> find_opcode(const op_info* op, unsigned truths) {
+  for (const auto& entry : detail::opcode_table<T>) {
+    if (entry.op == op) return entry.truths == truths ? entry.run : nullptr;
+  }
+  return nullptr;
+}
+
+/// a * b and a * b + c, and a number rounded to what memory holds as S.
+template <class T>
+void multiply_block(const attributes&, T* to, const block_operand<T>* a, const block_operand<T>* b,
+                    const block_operand<T>*, int vectors) {
+  for (int i = 0; i < vectors; ++i) {
+    store_unaligned(to + i * lanes<T>, load_unaligned(a->at + i * a->step) *
+                                           load_unaligned(b->at + i * b->step));
+  }
+}
+template <class T>
+void multiply_add_block(const attributes&, T* to, const block_operand<T>* a,
+                        const block_operand<T>* b, const block_operand<T>* c, int vectors) {
+  for (int i = 0; i < vectors; ++i) {
+    store_unaligned(to + i * lanes<T>, multiply_add(load_unaligned(a->at + i * a->step),
+                                                    load_unaligned(b->at + i * b->step),
+                                                    load_unaligned(c->at + i * c->step)));
+  }
+}
+template <class T, class S>
+void round_block(const attributes&, T* to, const block_operand<T>* a, const block_operand<T>*,
+                 const block_operand<T>*, int vectors) {
+  for (int i = 0; i < vectors; ++i)
+    store_unaligned(to + i * lanes<T>, rounded_to<S>(load_unaligned(a->at + i * a->step)));
+}
+
+}  // namespace cella::cpu

@@ -1,0 +1,32 @@
+// What the planner must know of the CPU for graphs that exist at run time only: plain tensors, and
+// kernels whose extents are known when the plan is made.
+#pragma once
+
+#include <cella/backend/cpu/plan/planning.hpp>
+
+namespace cella::cpu {
+
+struct loaded_planning : plain_planning {
+  using rules = step_rules<norm_rule, plain_loss_rule>;
+
+  /// As `default_kernel`, for the types of rows and indices that kernels are compiled for.
+  static constexpr step_kind kernel_alone(const graph& g, node_id n, dtype element) {
+    const step_kind k = default_kernel(g, n, element);
+    if (k != step_kind::gather && k != step_kind::scatter) return k;
+    const dtype index = g.type(g.operand(n, 1)).element;
+    const bool fits = g.nodes[std::size_t(n)].type.element == element &&
+                      (index == dtype::i32 || index == dtype::i64);
+    return fits ? k : step_kind::generic;
+  }
+  static constexpr plan_target machine = [] {
+    plan_target t = planning::machine;
+    t.kernel_alone = kernel_alone;
+    return t;
+  }();
+
+  static constexpr void scratch(auto& p, const fusion_group& s, plan_step& t) {
+    rules::scratch(p, s, t);
+  }
+};
+
+}  // namespace cella::cpu

@@ -1,0 +1,160 @@
+// Runs graphs that exist at run time only on the kernels of compiled programs: planned when they
+// are loaded, fused lines as data.
+#pragma once
+
+#include <cella/backend/cpu/backend.hpp>
+#include <cella/backend/cpu/lower.hpp>
+#include <cella/backend/cpu/lower/loaded_step.hpp>
+#include <cella/backend/cpu/plan/loaded_planning.hpp>
+#include <cella/plan/make_plan.hpp>
+#include <deque>
+#include <span>
+
+namespace cella::cpu {
+
+/// The records of kernels that run plain tensors of any extents.
+using loaded_records = record_list<
+    elementwise_record, reduce_record, rows_record, product_record,
+    attention_record<step_kind::attention>, attention_record<step_kind::attention_gradient>,
+    convolution_record, convolution_input_gradient_record, convolution_weight_gradient_record,
+    batch_norm_record<step_kind::batch_norm>, batch_norm_record<step_kind::batch_norm_gradient>,
+    softmax_record, cross_entropy_record, best_position_record, copy_record, permute_record,
+    gather_record, scatter_record, random_stream_record, random_uniform_record, default_record>;
+
+/// A planned graph of element type T on the CPU. Calls allocate nothing.
+template <class T>
+class loaded_runner {
+ public:
+  /// Why this tier cannot run `g`; empty if it can. Control flow runs in compiled programs and in
+  /// the interpreter.
+  static text refusal(const graph& g) {
+    for (node_id n : g.regions[0].nodes) {
+      const node& x = g.nodes[std::size_t(n)];
+      if (x.op->form != control_form::none || x.type.element == dtype::record)
+        return text() << x.op->name << " is control flow";
+      if (x.op->pointwise && !find_opcode<T>(x.op, truths_of(g, n)))
+        return text() << "there is no kernel for " << x.op->name << " on these types";
+    }
+    return {};
+  }
+
+  /// `g` has been through the passes. Throws `error` for what `refusal` tells of.
+  explicit loaded_runner(graph g, thread_pool* threads = nullptr) : graph_(prepared(std::move(g))) {
+    if (const text why = refusal(graph_); !why.empty())
+      throw error(text() << "this graph cannot be planned at run time: " << why);
+    const planner<loaded_planning> made(graph_, {.element = dtype_of<T>});
+    if (!made.fault().empty()) throw error(made.fault());
+    plan_ = made.result();
+    for (const plan_step& s : plan_.steps) lines_.push_back(lines_of_step<T>(graph_, s));
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      add_calls(int(i));
+    }
+    context_.threads = threads;
+    arena_ = aligned_buffer(std::size_t(plan_.arena_bytes));
+    scratch_ =
+        aligned_buffer(std::size_t(scratch_bytes_ * (threads ? threads->capacity() : 1)));
+    spaces_.assign(std::size_t(first_argument) + graph_.inputs.size(), nullptr);
+    spaces_[arena_space] = arena_.data();
+    spaces_[constant_space] =
+        reinterpret_cast<std::byte*>(graph_.constants.words.data());
+    memory_ = {spaces_.data(), &context_};
+  }
+  loaded_runner(const loaded_runner&) = delete;
+  loaded_runner& operator=(const loaded_runner&) = delete;
+
+  const graph& source() const { return graph_; }
+  const growing_plan& plan() const { return plan_; }
+
+  /// Where the main region's input `i` lies from now on, row-major.
+  void bind(std::size_t i, std::byte* at) { spaces_[std::size_t(first_argument) + i] = at; }
+  /// Runs the graph. Inputs that it updates have their new values then.
+  void run() {
+    if (!prepared_) {
+      for (const call& c : preparation_) run(c);
+      prepared_ = true;
+    }
+    for (const call& c : calls_) run(c);
+  }
+  /// The calls of a run, one by one, and the step that each belongs to.
+  std::size_t call_count() const { return calls_.size(); }
+  void run_call(std::size_t k) { run(calls_[k]); }
+  const plan_step& step_of(std::size_t k) const { return calls_[k].step->s; }
+  /// Result `k` of the last run, valid until the next.
+  tensor_ref result(int k) const {
+    const plan_value& r = plan_.results[std::size_t(k)];
+    return {memory_.at<std::byte>(r.at), graph_.type(r.value)};
+  }
+
+ private:
+  struct call {
+    void (*run)(const loaded_step<T>&, const memory&, work_range, std::byte*){};
+    int units{};
+    const loaded_step<T>* step{};
+  };
+
+  /// Every input has a memory space of its own.
+  static graph prepared(graph g) {
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+      g.inputs[i].role = input_role::argument;
+      g.inputs[i].index = std::int32_t(i);
+    }
+    return cella::detail::with_stored_records(std::move(g));
+  }
+
+  void add_calls(int i) {
+    const plan_step& s = plan_.steps[std::size_t(i)];
+    if (s.carried) return;
+    const std::size_t found = loaded_records::find(s);
+    if (found == loaded_records::size)
+      throw error(text() << "this graph cannot be planned at run time: there is no kernel for a "
+                         << name(s.kind));
+    steps_.push_back({graph_, plan_, s, lines_[std::size_t(i)]});
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      ((found == K ? add_calls_of<loaded_records::at<K>>(steps_.back()) : void()), ...);
+    }
+    (std::make_index_sequence<loaded_records::size>{});
+  }
+  template <class Record>
+  void add_calls_of(loaded_step<T>& step) {
+    step.kernel_bytes = align_up(Record::scratch_bytes(step));
+    scratch_bytes_ = std::max(scratch_bytes_, step.kernel_bytes + align_up(step.line_scratch()));
+    const int phases = Record::phases(step);
+    [&]<int... Phase>(std::integer_sequence<int, Phase...>) {
+      const auto add = [&]<int K>(std::integral_constant<int, K>) {
+        if (K >= phases) return;
+        (step.s.constant ? preparation_ : calls_)
+            .push_back({&run_phase<Record, K>, Record::units(step, K), &step});
+      };
+      (add(std::integral_constant<int, Phase>{}), ...);
+    }
+    (std::make_integer_sequence<int, Record::most_phases>{});
+  }
+  template <class Record, int Phase>
+  static void run_phase(const loaded_step<T>& step, const memory& m, work_range units,
+                        std::byte* scratch) {
+    Record::template run<Phase>(step, m, units, scratch);
+  }
+  void run(const call& c) {
+    thread_pool* const threads = context_.threads;
+    if (!threads || c.units == 1) return c.run(*c.step, memory_, {0, c.units}, scratch_.data());
+    const int parts = threads->size();
+    threads->run(parts, [&](work_range part) {
+      for (int i = part.first; i < part.last; ++i)
+        c.run(*c.step, memory_, part_of(c.units, parts, i), scratch_.data() + i * scratch_bytes_);
+    });
+  }
+
+  graph graph_;
+  growing_plan plan_;
+  std::deque<step_lines<T>> lines_;
+  std::deque<loaded_step<T>> steps_;  // calls refer to them
+  list<call> preparation_, calls_;
+  bool prepared_ = false;
+  std::int64_t scratch_bytes_ = 0;
+  aligned_buffer arena_, scratch_;
+  list<std::byte*> spaces_;
+  run_context context_;
+  memory memory_;
+};
+
+}  // namespace cella::cpu

@@ -1,0 +1,48 @@
+// The kernels of graphs that exist at run time only, compiled once: the target cella::kernels. Whoever
+// builds without CMake adds this file to the program and defines CELLA_KERNELS.
+#include <cella/backend/cpu/run/loaded_runner.hpp>
+#include <cella/backend/default_kernels.hpp>
+#include <cella/runtime/loaded_program.hpp>
+#include <variant>
+
+namespace cella {
+
+struct loaded_program::state {
+  template <class T>
+  using runner = default_backend::loaded_runner<T>;
+  std::variant<runner<float>, runner<double>> run;
+
+  template <class T>
+  state(std::in_place_type_t<T>, const graph& g, thread_pool* threads)
+      : run(std::in_place_type<runner<T>>, g, threads) {}
+};
+
+text loaded_program::refusal(const graph& g, dtype element) {
+  if (element != dtype::f32 && element != dtype::f64)
+    return text() << "programs compute in f32 or f64, not in " << name(element);
+  return element == dtype::f32 ? default_backend::loaded_runner<float>::refusal(g)
+                               : default_backend::loaded_runner<double>::refusal(g);
+}
+loaded_program::loaded_program(const graph& g, dtype element, thread_pool* threads) {
+  if (const text why = refusal(g, element); !why.empty())
+    throw error(text() << "this graph cannot be planned at run time: " << why);
+  state_ = element == dtype::f32
+               ? std::make_unique<state>(std::in_place_type<float>, g, threads)
+               : std::make_unique<state>(std::in_place_type<double>, g, threads);
+}
+loaded_program::loaded_program(loaded_program&&) noexcept = default;
+loaded_program& loaded_program::operator=(loaded_program&&) noexcept = default;
+loaded_program::~loaded_program() = default;
+
+void loaded_program::bind(int i, std::byte* at) {
+  std::visit([&](auto& r) { r.bind(std::size_t(i), at); }, state_->run);
+}
+void loaded_program::operator()() {
+  const default_backend::arithmetic guard;
+  std::visit([](auto& r) { r.run(); }, state_->run);
+}
+tensor_ref loaded_program::result(int k) const {
+  return std::visit([&](const auto& r) { return r.result(k); }, state_->run);
+}
+
+}  // namespace cella

@@ -1,0 +1,51 @@
+// A graph that exists at run time only, planned when it is loaded and run on the kernels of compiled
+// programs: what `executable` is for a graph that the compiler does not see.
+#pragma once
+
+#include <cella/backend/host/threads.hpp>
+#include <cella/graph/graph.hpp>
+#include <cella/graph/op_info.hpp>
+#include <memory>
+
+namespace cella {
+
+/// Runs the main region of a graph on plain tensors in memory that the caller binds. Calls allocate
+/// nothing. Serves one thread at a time.
+///
+/// The kernels take half a minute to compile, so that they are not in this header: link
+/// `cella::kernels`, which is made of kernels.cpp.
+class loaded_program {
+ public:
+  /// `g` has been through the passes. Its parameters are of type `element`, f32 or f64. `threads`
+  /// may be null: then everything runs on the calling thread. Throws `error` with what `refusal`
+  /// says.
+  loaded_program(const graph& g, dtype element, thread_pool* threads = nullptr);
+  loaded_program(loaded_program&&) noexcept;
+  loaded_program& operator=(loaded_program&&) noexcept;
+  ~loaded_program();
+
+  /// Why a graph cannot be planned at run time; empty if it can. Control flow, and elementwise
+  /// operations of the user's own, are left to compiled programs and the interpreter.
+  static text refusal(const graph& g, dtype element);
+
+  /// Where the main region's input `i` lies from now on, row-major; an input that the graph updates
+  /// has its new value there after a call.
+  void bind(int i, std::byte* at);
+  void operator()();
+  /// Result `k` of the last call, row-major; valid until the next. Outputs that update an input are
+  /// not among the results.
+  tensor_ref result(int k) const;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+/// Whether this program is linked with `cella::kernels`, so that models use the class above.
+#if defined(CELLA_KERNELS)
+inline constexpr bool has_compiled_kernels = true;
+#else
+inline constexpr bool has_compiled_kernels = false;
+#endif
+
+}  // namespace cella

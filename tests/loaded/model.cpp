@@ -1,0 +1,74 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "../train/digits.hpp"
+
+using namespace cella;
+using namespace cella::test;
+
+namespace {
+
+constexpr model_options small{.batch = 8};
+template <class Net>
+using trained = model<Net, features<6>, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}, small>;
+
+std::vector<float> weights(const parameter_store& store) {
+  std::vector<float> all;
+  for (const auto& e : store.entries()) {
+    const auto* p = reinterpret_cast<const float*>(store.value(e).data);
+    all.insert(all.end(), p, p + e.type.size());
+  }
+  return all;
+}
+void check_near(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) < 1e-5f);
+}
+
+/// An elementwise operation of a user: the run-time tier has no opcode for it.
+struct bump_op : elementwise<bump_op> {
+  static constexpr std::string_view name = "bump";
+  static constexpr std::string_view formula = "y = x + x^2";
+  static constexpr auto apply(auto x) { return x + x * x; }
+  static constexpr var partial(node_ref n, int) { return 1 + 2 * n.operand(0); }
+};
+struct net_of_the_user {
+  nn::dense<6, 3> layer{};
+  constexpr var operator()(operand x) const {
+    const var y = layer(x.in(*x.owner()));
+    return emit<bump_op>({}, x.at(), y);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a smaller last batch is planned at run time and trains as in eager mode") {
+  REQUIRE(has_compiled_kernels);
+  const auto data = three_classes(29).shuffle(3);  // 8 + 8 + 8 + 5
+  for (int threads : {1, 3}) {
+    CAPTURE(threads);
+    trained<small_net> planned({.seed = 4, .threads = threads});
+    trained<small_net> eager({.seed = 4, .mode = execution::eager});
+    const auto before = weights(planned.parameters());
+    const auto a = planned.fit(data, {.epochs = 3, .learning_rate = 0.05}, metrics::accuracy{});
+    const auto b = eager.fit(data, {.epochs = 3, .learning_rate = 0.05}, metrics::accuracy{});
+    for (std::size_t e = 0; e < 3; ++e) {
+      CHECK(a[e]["loss"] == doctest::Approx(b[e]["loss"]).epsilon(1e-5));
+      CHECK(a[e]["accuracy"] == doctest::Approx(b[e]["accuracy"]));
+    }
+    check_near(weights(planned.parameters()), weights(eager.parameters()));
+    CHECK(weights(planned.parameters()) != before);
+  }
+}
+
+TEST_CASE("a batch with an operation of the user's own is interpreted") {
+  const auto data = three_classes(13);
+  trained<net_of_the_user> planned({.seed = 4});
+  trained<net_of_the_user> eager({.seed = 4, .mode = execution::eager});
+  planned.fit(data, {.epochs = 2, .learning_rate = 0.05});
+  eager.fit(data, {.epochs = 2, .learning_rate = 0.05});
+  check_near(weights(planned.parameters()), weights(eager.parameters()));
+}

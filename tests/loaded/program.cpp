@@ -1,0 +1,121 @@
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cella/nn/layers.hpp>
+#include <cella/ops/control.hpp>
+#include <cella/passes/pass.hpp>
+#include <cella/runtime/loaded_program.hpp>
+#include <cella/transform/control.hpp>
+#include <cella/transform/trace.hpp>
+#include <vector>
+
+#include "support/compare.hpp"
+#include "support/planned.hpp"
+
+namespace cella::test {
+
+namespace {
+
+/// Runs f on f32 tensors of these shapes, planned, and compares with the interpreter.
+void check_in_single(const vars_function& f, const std::vector<shape>& shapes, double limit) {
+  std::vector<tensor_type> types;
+  std::vector<tensor> in;
+  for (const shape& s : shapes) {
+    types.push_back({dtype::f32, s});
+    in.push_back({types.back(), {}});
+    for (std::int64_t i = 0; i < types.back().size(); ++i)
+      in.back().values.push_back(double(float((i * 7919 + 13) % 101) / 101.0f - 0.4f));
+  }
+  builder b;
+  vars x;
+  for (const tensor_type& t : types) x.push_back({&b, b.input(t, input_role::argument, "x")});
+  ids outputs;
+  for (const var& y : f(x)) {
+    outputs.push_back(y.id);
+    b.g.outputs.push_back({});
+  }
+  b.end(outputs);
+  const auto expected = run_graph(b.g, in);
+  bindings memory;
+  loaded_program run(optimize(b.g), dtype::f32);
+  for (std::size_t i = 0; i < in.size(); ++i) run.bind(int(i), memory.store(in[i]).data);
+  run();
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    CAPTURE(k);
+    CHECK(relative_difference(read(run.result(int(k))).values, expected[k].values, 1e-3) < limit);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("rows longer and shorter than a block, and what is left of a vector") {
+  for (const shape& s : {shape{1}, shape{7}, shape{1000}, shape{3, 5}, shape{257, 3}, shape{5, 4099},
+                         shape{2, 3, 4, 5}}) {
+    CAPTURE(s.rank);
+    CAPTURE(s.size());
+    check_in_single(
+        [](const vars& x) {
+          const var y = exp(x[0]) * x[1] + 2;
+          return vars{y, select(y > x[1], y, -x[1]), sum(y), tanh(y) * sum(x[1])};
+        },
+        {s, s}, 2e-6);
+  }
+}
+
+TEST_CASE("sums along any axes, of values that are computed on the way") {
+  for (const shape& s : {shape{300, 17}, shape{17, 300}, shape{6, 7, 40}, shape{2, 3000}}) {
+    CAPTURE(s.size());
+    check_in_single(
+        [](const vars& x) {
+          vars all;
+          for (int d = 0; d < x[0].rank(); ++d) {
+            all.push_back(sum(x[0] * x[0], {d}));
+            all.push_back(max(x[0] + 1, {d}) * 2);
+            all.push_back(min(x[0], {d}));
+          }
+          return all;
+        },
+        {s}, 2e-6);
+  }
+}
+
+TEST_CASE("sums of many numbers are as right as in compiled programs") {
+  const std::int64_t count = 1'000'003;
+  const traced_graph g([](const vars& x) { return vars{mean(cast(x[0], dtype::f32))}; },
+                       {{dtype::f32, {int(count)}}});
+  loaded_program run(optimize(g.b.g), dtype::f32);
+  std::vector<float> x(std::size_t(count), 1000.25f);
+  run.bind(0, reinterpret_cast<std::byte*>(x.data()));
+  run();
+  CHECK(read(run.result(0)).values[0] == doctest::Approx(1000.25).epsilon(1e-6));
+}
+
+TEST_CASE("numbers of 16 bits are widened as they are read and rounded as they are written") {
+  for (dtype narrow : {dtype::f16, dtype::bf16}) {
+    CAPTURE(narrow);
+    check_in_single(
+        [narrow](const vars& x) {
+          const var y = cast(cast(x[0] * 3 + 1, narrow), dtype::f32);
+          return vars{y * y, cast(cast(exp(y), narrow), dtype::f32)};
+        },
+        {shape{33, 5}}, 1e-6);
+  }
+}
+
+TEST_CASE("what cannot be planned at run time is refused with the reason") {
+  const traced_graph branch(
+      [](const vars& x) {
+        return vars{cond(sum(x[0]) > 0, [&] { return x[0] * 2; }, [&] { return x[0]; })};
+      },
+      {{dtype::f64, {3}}});
+  CHECK(loaded_program::refusal(optimize(branch.b.g), dtype::f64).view() == "cond is control flow");
+  CHECK_THROWS_WITH_AS(loaded_program(optimize(branch.b.g), dtype::f64),
+                       "this graph cannot be planned at run time: cond is control flow", error);
+  const traced_graph plain([](const vars& x) { return vars{x[0] * 2}; }, {{dtype::f64, {3}}});
+  CHECK_THROWS_WITH_AS(
+      loaded_program(optimize(plain.b.g), dtype::bf16),
+      "this graph cannot be planned at run time: programs compute in f32 or f64, not in bf16",
+      error);
+}
+
+}  // namespace cella::test

@@ -1,0 +1,18 @@
+// Runs graphs that exist at run time only as the run-time tier does: through the passes, planned,
+// on the kernels of the CPU.
+#pragma once
+
+#include <vector>
+
+#include "support/traced.hpp"
+
+namespace cella::test {
+
+/// Whether that tier has what the graph needs: it leaves control flow to others.
+bool can_be_planned(const graph& g);
+
+/// The outputs of a graph for these inputs, computed in f64 by up to `threads` threads.
+std::vector<tensor> run_planned(const graph& g, const std::vector<tensor>& inputs,
+                                int threads = 1);
+
+}  // namespace cella::test
