@@ -1,5 +1,5 @@
-// The kernels of graphs that exist at run time only, compiled once: the target cella::kernels. Whoever
-// builds without CMake adds this file to the program and defines CELLA_KERNELS.
+// The kernels of graphs that exist at run time only, compiled once: the target cella::kernels.
+// Whoever builds without CMake adds this file to the program and defines CELLA_KERNELS.
 #include <cella/backend/cpu/run/loaded_runner.hpp>
 #include <cella/backend/default_kernels.hpp>
 #include <cella/runtime/loaded_program.hpp>
@@ -26,9 +26,8 @@ text loaded_program::refusal(const graph& g, dtype element) {
 loaded_program::loaded_program(const graph& g, dtype element, thread_pool* threads) {
   if (const text why = refusal(g, element); !why.empty())
     throw error(text() << "this graph cannot be planned at run time: " << why);
-  state_ = element == dtype::f32
-               ? std::make_unique<state>(std::in_place_type<float>, g, threads)
-               : std::make_unique<state>(std::in_place_type<double>, g, threads);
+  state_ = element == dtype::f32 ? std::make_unique<state>(std::in_place_type<float>, g, threads)
+                                 : std::make_unique<state>(std::in_place_type<double>, g, threads);
 }
 loaded_program::loaded_program(loaded_program&&) noexcept = default;
 loaded_program& loaded_program::operator=(loaded_program&&) noexcept = default;

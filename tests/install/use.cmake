@@ -17,6 +17,7 @@ set(place "${temporary}/a user of cella ${unique}")
 file(MAKE_DIRECTORY "${place}")
 file(COPY "${CMAKE_CURRENT_LIST_DIR}/${WAY}/CMakeLists.txt" "${CMAKE_CURRENT_LIST_DIR}/main.cpp"
           "${CMAKE_CURRENT_LIST_DIR}/other.cpp" "${CMAKE_CURRENT_LIST_DIR}/portable.cpp"
+          "${CMAKE_CURRENT_LIST_DIR}/planned.cpp"
      DESTINATION "${place}/project")
 
 # What a user gets: no tests, no examples. The tree is copied, so that nothing beside it is relied on.
@@ -43,4 +44,7 @@ if(commands MATCHES "-march=native|-Werror")
 endif()
 run(${CMAKE_COMMAND} --build "${place}/build")
 run("${place}/build/program")
+if(WAY STREQUAL "find_package")
+  run("${place}/build/planned")
+endif()
 file(REMOVE_RECURSE "${place}")

@@ -49,8 +49,8 @@ void check_in_single(const vars_function& f, const std::vector<shape>& shapes, d
 }  // namespace
 
 TEST_CASE("rows longer and shorter than a block, and what is left of a vector") {
-  for (const shape& s : {shape{1}, shape{7}, shape{1000}, shape{3, 5}, shape{257, 3}, shape{5, 4099},
-                         shape{2, 3, 4, 5}}) {
+  for (const shape& s : {shape{1}, shape{7}, shape{1000}, shape{3, 5}, shape{257, 3},
+                         shape{5, 4099}, shape{2, 3, 4, 5}}) {
     CAPTURE(s.rank);
     CAPTURE(s.size());
     check_in_single(
@@ -105,7 +105,8 @@ TEST_CASE("numbers of 16 bits are widened as they are read and rounded as they a
 TEST_CASE("what cannot be planned at run time is refused with the reason") {
   const traced_graph branch(
       [](const vars& x) {
-        return vars{cond(sum(x[0]) > 0, [&] { return x[0] * 2; }, [&] { return x[0]; })};
+        return vars{cond(
+            sum(x[0]) > 0, [&] { return x[0] * 2; }, [&] { return x[0]; })};
       },
       {{dtype::f64, {3}}});
   CHECK(loaded_program::refusal(optimize(branch.b.g), dtype::f64).view() == "cond is control flow");

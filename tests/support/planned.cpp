@@ -5,7 +5,9 @@
 
 namespace cella::test {
 
-bool can_be_planned(const graph& g) { return loaded_program::refusal(optimize(g), dtype::f64).empty(); }
+bool can_be_planned(const graph& g) {
+  return loaded_program::refusal(optimize(g), dtype::f64).empty();
+}
 
 std::vector<tensor> run_planned(const graph& g, const std::vector<tensor>& inputs, int threads) {
   thread_pool pool(threads);

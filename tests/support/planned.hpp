@@ -12,7 +12,6 @@ namespace cella::test {
 bool can_be_planned(const graph& g);
 
 /// The outputs of a graph for these inputs, computed in f64 by up to `threads` threads.
-std::vector<tensor> run_planned(const graph& g, const std::vector<tensor>& inputs,
-                                int threads = 1);
+std::vector<tensor> run_planned(const graph& g, const std::vector<tensor>& inputs, int threads = 1);
 
 }  // namespace cella::test

@@ -25,8 +25,8 @@ golden_training::golden_training(const golden& file, const setting& s) : file_(f
 }
 
 training_error golden_training::run(parameter_store& store,
-                                    const std::function<void(builder&)>& trace_step,
-                                    dtype element, at_run_time how) const {
+                                    const std::function<void(builder&)>& trace_step, dtype element,
+                                    at_run_time how) const {
   load(store);
   builder traced;
   trace_step(traced);

@@ -1,5 +1,5 @@
-// A graph that exists at run time only, planned when it is loaded and run on the kernels of compiled
-// programs: what `executable` is for a graph that the compiler does not see.
+// A graph that exists at run time only, planned when it is loaded and run on the kernels of
+// compiled programs: what `executable` is for a graph that the compiler does not see.
 #pragma once
 
 #include <cella/backend/host/threads.hpp>

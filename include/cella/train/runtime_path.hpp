@@ -58,7 +58,8 @@ class runtime_path final : public builder::evaluator {
   void run(const graph& g, loaded_program& planned) {
     if (memory_.shared && g.changes_inputs()) refuse_shared_state();
     for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-      planned.bind(int(i), locate(g.inputs[i], g.view(g.inputs[i].name), g.type(g.input(int(i)))).data);
+      planned.bind(int(i),
+                   locate(g.inputs[i], g.view(g.inputs[i].name), g.type(g.input(int(i)))).data);
     }
     planned();
     int results = 0;

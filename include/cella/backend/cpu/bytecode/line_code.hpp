@@ -32,7 +32,7 @@ class line_code {
     std::int64_t further{};
     double literal{};
     dtype stored{};  ///< read: of the elements in memory
-    int slot = -1;  ///< read: where its elements are brought together, if they must be
+    int slot = -1;   ///< read: where its elements are brought together, if they must be
   };
   struct instruction {
     opcode<T> run{};
@@ -72,6 +72,16 @@ class line_code {
     return instructions_.empty() && outputs_.size() == 1 &&
            values_[std::size_t(outputs_[0].value)].from == source::given &&
            outputs_[0].stored == dtype_of<T>;
+  }
+
+  /// Calls f.template operator()<S>() for the type that memory holds: T, or 16 bits of it.
+  template <class F>
+  static decltype(auto) with_stored(dtype stored, F f) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (stored == dtype::f16) return f.template operator()<float16>();
+      if (stored == dtype::bf16) return f.template operator()<bfloat16>();
+    }
+    return f.template operator()<T>();
   }
 
  private:
@@ -181,18 +191,6 @@ class line_code {
     }
   }
 
- public:
-  /// Calls f.template operator()<S>() for the type that memory holds: T, or 16 bits of it.
-  template <class F>
-  static decltype(auto) with_stored(dtype stored, F f) {
-    if constexpr (std::is_same_v<T, float>) {
-      if (stored == dtype::f16) return f.template operator()<float16>();
-      if (stored == dtype::bf16) return f.template operator()<bfloat16>();
-    }
-    return f.template operator()<T>();
-  }
-
- private:
   list<int> place_;  ///< value of each entry of the line
   list<value> values_;
   list<instruction> instructions_;

@@ -55,7 +55,7 @@ void run_opcode(const attributes& options, T* to, const block_operand<T>* a,
   constexpr int L = lanes<T>;
   const std::array<block_operand<T>, 3> in{*a, *b, *c};
   const auto operand = [&]<int K>(std::integral_constant<int, K>, int i)
-                           __attribute__((always_inline)) {
+      __attribute__((always_inline)) {
     const vec<T> v = load_unaligned(in[std::size_t(K)].at + i * in[std::size_t(K)].step);
     if constexpr (Truths >> K & 1u)
       return v > vec<T>(T(0));
@@ -64,7 +64,7 @@ void run_opcode(const attributes& options, T* to, const block_operand<T>* a,
   };
   for (int i = 0; i < vectors; ++i) {
     const auto result = [&]<int... K>(std::integer_sequence<int, K...>)
-                            __attribute__((always_inline)) {
+        __attribute__((always_inline)) {
       return as_numbers<T>(
           apply_to_vectors<Op>(options, operand(std::integral_constant<int, K>{}, i)...));
     }
@@ -75,9 +75,10 @@ void run_opcode(const attributes& options, T* to, const block_operand<T>* a,
 
 /// How many operands the function of an operation has.
 template <class Op, class... V>
-concept takes = requires(V... v) { Op::apply(v...); } || requires(typename Op::options o, V... v) {
-  Op::apply(o, v...);
-};
+concept takes = requires(V... v) {
+  Op::apply(v...);
+}
+|| requires(typename Op::options o, V... v) { Op::apply(o, v...); };
 template <class Op, class T>
 constexpr int arity_of() {
   using V = vec<T>;
@@ -137,8 +138,8 @@ template <class T>
 void multiply_block(const attributes&, T* to, const block_operand<T>* a, const block_operand<T>* b,
                     const block_operand<T>*, int vectors) {
   for (int i = 0; i < vectors; ++i) {
-    store_unaligned(to + i * lanes<T>, load_unaligned(a->at + i * a->step) *
-                                           load_unaligned(b->at + i * b->step));
+    store_unaligned(to + i * lanes<T>,
+                    load_unaligned(a->at + i * a->step) * load_unaligned(b->at + i * b->step));
   }
 }
 template <class T>

@@ -186,12 +186,13 @@ consteval auto lift() {
   using P = typename Lines::program;
   constexpr auto& line = Lines::template line<Results...>;
   return []<int... K>(std::integer_sequence<int, K...>) {
-    return std::type_identity<straight_line<
-        terms<typename decltype(lift_term<Lines, K, Results...>())::type...>,
-        result<Stored ? Lines::find.place_of_result(line, Results) : Lines::find.place(line, Results),
-               storage_type<P::graph.nodes[std::size_t(Results)].type.element>,
-               Stored && passes_caches(Lines::s, P::graph.type(Results), Results,
-                                       lanes<element<P::element_type>>)>...>>{};
+    return std::type_identity<
+        straight_line<terms<typename decltype(lift_term<Lines, K, Results...>())::type...>,
+                      result<Stored ? Lines::find.place_of_result(line, Results)
+                                    : Lines::find.place(line, Results),
+                             storage_type<P::graph.nodes[std::size_t(Results)].type.element>,
+                             Stored && passes_caches(Lines::s, P::graph.type(Results), Results,
+                                                     lanes<element<P::element_type>>)>...>>{};
   }
   (std::make_integer_sequence<int, int(line.count)>{});
 }

@@ -32,7 +32,8 @@ struct convolution_record : record_in<step_kind::convolution, layout::plain> {
   }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
-    convolution(plain_window(step), step.in(m, 0), step.in(m, 1), step.plain_epilogue(m, scratch), scratch, units);
+    convolution(plain_window(step), step.in(m, 0), step.in(m, 1), step.plain_epilogue(m, scratch),
+                scratch, units);
   }
 };
 
@@ -48,8 +49,8 @@ struct convolution_input_gradient_record
   }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
-    convolution_input_gradient(plain_window(step), step.in(m, 1), step.in(m, 0), step.plain_epilogue(m, scratch),
-                               scratch, units);
+    convolution_input_gradient(plain_window(step), step.in(m, 1), step.in(m, 0),
+                               step.plain_epilogue(m, scratch), scratch, units);
   }
 };
 
@@ -65,8 +66,8 @@ struct convolution_weight_gradient_record
   }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
-    convolution_weight_gradient(plain_window(step), step.in(m, 0), step.in(m, 1), step.plain_epilogue(m, scratch),
-                                scratch, units);
+    convolution_weight_gradient(plain_window(step), step.in(m, 0), step.in(m, 1),
+                                step.plain_epilogue(m, scratch), scratch, units);
   }
 };
 
@@ -94,17 +95,18 @@ struct convolution_pool_record : record_in<step_kind::convolution_pool, layout::
     using T = typename S::T;
     constexpr auto e = without_padding(plain_window(S{}));
     if constexpr (Phase == 0) {
-      if constexpr (channels_in_lanes<S>) pack_channels(e, step.in(m, 1), step.template in<T>(m, 3));
+      if constexpr (channels_in_lanes<S>)
+        pack_channels(e, step.in(m, 1), step.template in<T>(m, 3));
     } else if constexpr (pads_image<S> && Phase == 1) {
       pad_image(plain_window(step), step.in(m, 0), step.scratch(m));
     } else {
       const T* const image = pads_image<S> ? step.scratch(m) : step.in(m, 0);
       if constexpr (channels_in_lanes<S>) {
-        convolution_channels<pooling::maximum_2x2>(e, image, step.in(m, 3), step.plain_epilogue(m, scratch),
-                                                   units);
+        convolution_channels<pooling::maximum_2x2>(e, image, step.in(m, 3),
+                                                   step.plain_epilogue(m, scratch), units);
       } else {
-        convolution_pixels<pooling::maximum_2x2>(e, image, step.in(m, 1), step.plain_epilogue(m, scratch),
-                                                 units);
+        convolution_pixels<pooling::maximum_2x2>(e, image, step.in(m, 1),
+                                                 step.plain_epilogue(m, scratch), units);
       }
     }
   }

@@ -15,7 +15,7 @@ namespace cella::cpu {
 template <class Number>
 struct step_lines {
   std::optional<line_code<Number>> outputs;
-  std::optional<line_code<Number>> term;     ///< reduce: what is summed
+  std::optional<line_code<Number>> term;      ///< reduce: what is summed
   list<row_number_code<Number>> row_numbers;  ///< rows
 };
 

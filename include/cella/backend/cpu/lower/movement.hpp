@@ -71,7 +71,8 @@ struct permute_record : record_for<step_kind::permute> {
                           step.template options<transpose_op::options>().permutation);
   }
   static constexpr int units(auto step, int) {
-    return with_element_size(step, [&]<class Moved>() { return permute_units<Moved>(extents(step)); });
+    return with_element_size(step,
+                             [&]<class Moved>() { return permute_units<Moved>(extents(step)); });
   }
   template <int>
   static void run(auto step, const memory& m, work_range units, std::byte*) {

@@ -43,8 +43,8 @@ struct batch_norm_record : record_for<Kind> {
       if constexpr (Phase > 0 && forward) {
         batch_norm<T, S::in_blocks>(units, e, step.in(m, 0), factors, step.in(m, 2), epilogue());
       } else if constexpr (Phase > 0) {
-        batch_norm_gradient<T, S::in_blocks>(units, e, step.in(m, 0), step.in(m, 2), factors,
-                                             first, second, epilogue());
+        batch_norm_gradient<T, S::in_blocks>(units, e, step.in(m, 0), step.in(m, 2), factors, first,
+                                             second, epilogue());
       }
       return;
     }

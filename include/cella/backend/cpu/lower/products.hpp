@@ -104,8 +104,7 @@ struct attention_record : record_for<Kind> {
   }
 };
 
-using product_records =
-    record_list<product_record, attention_record<step_kind::attention>,
-                attention_record<step_kind::attention_gradient>>;
+using product_records = record_list<product_record, attention_record<step_kind::attention>,
+                                    attention_record<step_kind::attention_gradient>>;
 
 }  // namespace cella::cpu

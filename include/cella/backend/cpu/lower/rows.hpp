@@ -67,7 +67,8 @@ struct cross_entropy_record : record_in<step_kind::cross_entropy, layout::plain>
       const T scale = static_cast<T>(step.constant_factor(step.s.outputs[0].value));
       T* const gradient = step.s.output_count > 1 ? step.out(m, 1) : nullptr;
       softmax_cross_entropy_rows(units, {e.samples, e.classes}, step.in(m, 0),
-                                 step.template in<const std::int32_t>(m, 1), scale, gradient, losses);
+                                 step.template in<const std::int32_t>(m, 1), scale, gradient,
+                                 losses);
     } else {
       double total = 0;
       for (int i = 0; i < e.samples; ++i) total += double{losses[i]};

@@ -46,17 +46,13 @@ class loaded_runner {
     if (!made.fault().empty()) throw error(made.fault());
     plan_ = made.result();
     for (const plan_step& s : plan_.steps) lines_.push_back(lines_of_step<T>(graph_, s));
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-      add_calls(int(i));
-    }
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) { add_calls(int(i)); }
     context_.threads = threads;
     arena_ = aligned_buffer(std::size_t(plan_.arena_bytes));
-    scratch_ =
-        aligned_buffer(std::size_t(scratch_bytes_ * (threads ? threads->capacity() : 1)));
+    scratch_ = aligned_buffer(std::size_t(scratch_bytes_ * (threads ? threads->capacity() : 1)));
     spaces_.assign(std::size_t(first_argument) + graph_.inputs.size(), nullptr);
     spaces_[arena_space] = arena_.data();
-    spaces_[constant_space] =
-        reinterpret_cast<std::byte*>(graph_.constants.words.data());
+    spaces_[constant_space] = reinterpret_cast<std::byte*>(graph_.constants.words.data());
     memory_ = {spaces_.data(), &context_};
   }
   loaded_runner(const loaded_runner&) = delete;
