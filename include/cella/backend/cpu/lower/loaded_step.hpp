@@ -2,7 +2,9 @@
 // compiled programs, with lines as data.
 #pragma once
 
-#include <cella/backend/cpu/bytecode/loops.hpp>
+#include <cella/backend/cpu/bytecode/elementwise.hpp>
+#include <cella/backend/cpu/bytecode/rows.hpp>
+#include <cella/backend/cpu/bytecode/sums.hpp>
 #include <cella/backend/cpu/lower/step.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/plan.hpp>

@@ -1,0 +1,79 @@
+// Loop nests that are known at run time: the way from row to row, and blocks that are made of rows.
+#pragma once
+
+#include <cella/backend/cpu/bytecode/block_runner.hpp>
+#include <cella/backend/cpu/loops/loop_nest.hpp>
+#include <cella/plan/step.hpp>
+
+namespace cella::cpu {
+
+/// The nest of a step whose reads are counted at run time.
+inline loop_nest<16> nest_of(const plan_step& s) {
+  loop_nest<16> n{s.loops, s.loop, {}, s.folded};
+  for (std::size_t k = 0; k < std::size_t(s.read_count); ++k) n.stride[k] = s.reads[k].strides;
+  return n;
+}
+
+namespace detail {
+
+/// Turns of the loops but the innermost one, and where each read begins there.
+class nest_walk {
+ public:
+  explicit nest_walk(const plan_step& s) : s_(s) {}
+
+  /// Loop d runs inside those that were added before.
+  void add(int d) { loops_[std::size_t(count_++)] = d; }
+  std::int64_t turns() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < count_; ++i) n *= s_.loop[std::size_t(loops_[std::size_t(i)])];
+    return n;
+  }
+  void go_to(std::int64_t turn) {
+    index_ = {};
+    for (int i = count_; i-- > 0 && turn != 0;) {
+      const auto d = std::size_t(loops_[std::size_t(i)]);
+      index_[d] = turn % s_.loop[d];
+      turn /= s_.loop[d];
+    }
+  }
+  void next() {
+    for (int i = count_; i-- > 0;) {
+      const auto d = std::size_t(loops_[std::size_t(i)]);
+      if (++index_[d] < s_.loop[d]) return;
+      index_[d] = 0;
+    }
+  }
+  /// Adds where something begins that moves by these strides.
+  std::int64_t place(const std::array<std::int64_t, max_loops>& strides) const {
+    std::int64_t at = 0;
+    for (int d = 0; d < s_.loops - 1; ++d) at += index_[std::size_t(d)] * strides[std::size_t(d)];
+    return at;
+  }
+
+ private:
+  const plan_step& s_;
+  int count_ = 0;
+  std::array<int, max_loops> loops_{};
+  std::array<std::int64_t, max_loops> index_{};
+};
+
+/// Segments of a block that are pieces of rows of a nest, and where their reads begin.
+template <class T>
+struct row_segments {
+  using segment = typename block_runner<T>::segment;
+  static constexpr int most = 64;
+  std::array<segment, most> all;
+  std::array<std::array<std::int64_t, 16>, most> at;
+  int count = 0, vectors = 0;
+
+  bool has_room(int elements, int block) const {
+    constexpr int L = lanes<T>;
+    return count == 0 || (count < most && vectors * L + (elements + L - 1) / L * L <= block);
+  }
+  void clear() { count = vectors = 0; }
+  span<const segment> list() const { return {all.data(), std::size_t(count)}; }
+};
+
+}  // namespace detail
+
+}  // namespace cella::cpu

@@ -1,0 +1,140 @@
+// Sums whose terms are known at run time, and their like: loops/sums.hpp for lines as data.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cella/backend/cpu/bytecode/row_segments.hpp>
+#include <cella/backend/cpu/bytecode/sink.hpp>
+#include <cella/backend/cpu/loops/folds.hpp>
+#include <cella/backend/cpu/loops/sums.hpp>
+#include <type_traits>
+
+namespace cella::cpu {
+
+/// Folds the value of `term` over the folded loops of a step; what it comes to goes to the sink.
+/// Units are those of `sum_units`.
+template <class T, class Fold, class Sink>
+void run_reduction(work_range units, const plan_step& s, const line_code<T>& term,
+                   const step_addresses<T>& a, const Sink& sink, std::byte* scratch) {
+  constexpr int L = lanes<T>;
+  block_runner<T> runner(term, s, a.in, a.out, scratch);
+  const auto inner = std::size_t(s.loops - 1);
+  const std::int64_t extent = s.loop[inner];
+  detail::nest_walk kept(s), folded(s);
+  for (int d = 0; d < s.loops - 1; ++d) (s.folded >> d & 1u ? folded : kept).add(d);
+  const std::int64_t folds = folded.turns();
+  detail::row_segments<T> g;
+  const auto compute = [&] {
+    runner.compute(
+        g.list(), [&](int read, int k) { return g.at[std::size_t(k)][std::size_t(read)]; },
+        [&](int read) { return s.reads[std::size_t(read)].strides[inner]; },
+        [](int) -> T* { return nullptr; });
+  };
+  const auto add_segment = [&](std::int64_t first, int n) {
+    const auto k = std::size_t(g.count++);
+    g.all[k] = {g.vectors, n};
+    g.vectors += g.all[k].vectors();
+    for (std::size_t r = 0; r < std::size_t(s.read_count); ++r) {
+      const auto& strides = s.reads[r].strides;
+      g.at[k][r] = kept.place(strides) + folded.place(strides) + first * strides[inner];
+    }
+  };
+
+  if (s.folded >> inner & 1u) {
+    kept.go_to(units.first);
+    for (int u = units.first; u < units.last; ++u, kept.next()) {
+      typename Fold::template total<T> total;
+      const auto take = [&](vec<T> run) { total.add(run); };
+      const auto flush = [&] {
+        if (!g.count) return;
+        compute();
+        const block_operand<T>& y = runner.result(0);
+        for (const auto& one : g.list()) {
+          const T* const at = y.at + one.first_vector * y.step;
+          const int whole = one.elements / L * L, rest = one.elements - whole;
+          const auto value = [&](std::int64_t i) {
+            return load_unaligned(at + (y.step ? i : std::int64_t{0}));
+          };
+          vec<T> run = fold_terms<Fold, T>(whole, L, value, take);
+          if (rest) run = Fold::template fold<T>(run, fold_first<Fold, T>(rest, value(whole)));
+          total.add(run);
+        }
+        g.clear();
+      };
+      folded.go_to(0);
+      for (std::int64_t f = 0; f < folds; ++f, folded.next()) {
+        for (std::int64_t i = 0; i < extent;) {
+          const int n = int(std::min<std::int64_t>(extent - i, runner.block()));
+          if (!g.has_room(n, runner.block())) flush();
+          add_segment(i, n);
+          i += n;
+        }
+      }
+      flush();
+      sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
+    }
+    return;
+  }
+
+  // Columns: as many as a block holds, all folded rows; then the next.
+  constexpr int width = sum_vectors * L;
+  constexpr bool rounds = std::is_same_v<Fold, adding>;
+  const int groups = int((extent + width - 1) / width);
+  const int together = std::max(1, std::min(runner.block() / width, 32));
+  constexpr auto room = std::size_t(32 * sum_vectors);
+  alignas(64) std::array<vec<T>, room> run, block;
+  alignas(64) std::array<wide_sum<T>, rounds ? room : 1> blocks;
+  for (int u = units.first; u < units.last;) {
+    const std::int64_t outer = u / groups;
+    const int group = u % groups;
+    const std::int64_t first = std::int64_t{group} * width;
+    const int taken = std::min({units.last - u, groups - group, together});
+    const int columns = int(std::min<std::int64_t>(taken * std::int64_t{width}, extent - first));
+    const auto vectors = std::size_t((columns + L - 1) / L);
+    kept.go_to(outer);
+    std::fill_n(run.begin(), vectors, vec<T>(Fold::template start<T>));
+    int rows = 0, runs = 0;
+    bool several = false;
+    const auto end_run = [&] {
+      if (rows == 0) return;
+      if (rounds && runs == sum_block) {
+        detail::add_blocks(int(vectors), several, block.data(), blocks.data());
+        several = true;
+        runs = 0;
+      }
+      for (std::size_t v = 0; v < vectors; ++v) {
+        block[v] = runs == 0 ? run[v] : Fold::template fold<T>(block[v], run[v]);
+        run[v] = vec<T>(Fold::template start<T>);
+      }
+      ++runs;
+      rows = 0;
+    };
+    const auto flush = [&] {
+      if (!g.count) return;
+      compute();
+      const block_operand<T>& y = runner.result(0);
+      for (const auto& one : g.list()) {
+        const T* at = y.at + one.first_vector * y.step;
+        for (std::size_t v = 0; v < vectors; ++v, at += y.step)
+          run[v] = Fold::template fold<T>(run[v], load_unaligned(at));
+        if (++rows == sum_run) end_run();
+      }
+      g.clear();
+    };
+    folded.go_to(0);
+    for (std::int64_t f = 0; f < folds; ++f, folded.next()) {
+      if (!g.has_room(columns, runner.block())) flush();
+      add_segment(first, columns);
+    }
+    flush();
+    end_run();
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const vec<T> total = several ? (blocks[v] + block[v]).by_lanes() : block[v];
+      const int n = std::min(L, columns - int(v) * L);
+      sink(total, outer * extent + first + std::int64_t(v) * L, n);
+    }
+    u += taken;
+  }
+}
+
+}  // namespace cella::cpu
