@@ -2,6 +2,7 @@
 
 #include <cella/graph/builder.hpp>
 #include <cella/graph/check.hpp>
+#include <cella/graph/copy.hpp>
 #include <cella/ops/elementwise.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/pooling.hpp>
@@ -151,16 +152,16 @@ TEST_CASE("inputs are counted per role and keep their names") {
 TEST_CASE("the random state is an input that is made on first use") {
   builder b;
   const var x = argument(b);
-  CHECK(!b.draws_random_numbers());
+  CHECK(!b.bodies.draws_random_numbers());
   const var inner = begin_with_one_input(b);
-  const node_id key = b.random_key();
-  CHECK(b.draws_random_numbers());
-  CHECK(b.random_key() == key);
+  const node_id key = b.bodies.random_key();
+  CHECK(b.bodies.draws_random_numbers());
+  CHECK(b.bodies.random_key() == key);
   CHECK(b.region_of(key) == 0);
   CHECK(b.region_of(inner.id) == 1);
   CHECK(b.g.inputs.back().role == input_role::state);
-  CHECK(b.next_random_stream() == 0);
-  CHECK(b.next_random_stream() == 1);
+  CHECK(b.bodies.next_random_stream() == 0);
+  CHECK(b.bodies.next_random_stream() == 1);
   CHECK(x.id == 0);
 }
 
@@ -170,7 +171,7 @@ TEST_CASE("copy applies the same operation to other operands, types inferred aga
   const var y{&b, b.input({dtype::f64, {5}}, input_role::argument, "y")};
   const var sum = x + x;
   const std::array in{y.id, y.id};
-  const node_id copied = b.copy(b.g, sum.id, in);
+  const node_id copied = copy_node(b, sum.id, in);
   CHECK(b.g.type(copied) == tensor_type{dtype::f64, {5}});
   CHECK(b.g.nodes[std::size_t(copied)].line == b.g.nodes[std::size_t(sum.id)].line);
 }
@@ -183,7 +184,7 @@ TEST_CASE("copy from another graph brings the cell's path along") {
   builder b;
   b.g.intern("something else");
   const std::array in{argument(b).id};
-  const node_id copied = b.copy(a.g, y.id, in);
+  const node_id copied = graph_importer(b, a.g).copy(y.id, in);
   CHECK(b.g.view(b.g.nodes[std::size_t(copied)].cell) == "net.fc1");
 }
 
@@ -210,10 +211,11 @@ TEST_CASE("keys and cells are found by address and type") {
   const var x = argument(b);
   const int one = 0;
   const int other = 0;
-  b.bind(&one, x.id);
-  CHECK(b.find(&one) == x.id);
-  CHECK(b.find(&other) == no_node);
-  b.declare_cell(&one, &type_tag<int>, "a.b");
-  CHECK(b.g.view(b.find_cell(&one, &type_tag<int>)) == "a.b");
-  CHECK(b.find_cell(&one, &type_tag<float>).size == 0);
+  b.cells.bind(&one, x.id);
+  CHECK(b.cells.find(&one) == x.id);
+  CHECK(b.cells.find(&other) == no_node);
+  b.cells.declare(&one, &type_tag<int>, b.g.intern("a.b"));
+  const name_ref none{};
+  CHECK(b.g.view(b.cells.path_of(&one, &type_tag<int>, none)) == "a.b");
+  CHECK(b.cells.path_of(&one, &type_tag<float>, none).size == 0);
 }

@@ -1,4 +1,5 @@
 #include <cella/graph/check.hpp>
+#include <cella/graph/copy.hpp>
 #include <cella/graph/freeze.hpp>
 #include <cella/graph/print.hpp>
 #include <cella/ops/constant.hpp>
@@ -111,7 +112,7 @@ TEST_CASE("a graph that is copied into another brings its tensors") {
   (void)constant(x, {5.f, 6.f});
   const graph from = graph_of(scaled);
   for (node_id n : from.regions[0].nodes) {
-    if (is<values_op>(from.nodes[std::size_t(n)])) b.copy(from, n, {});
+    if (is<values_op>(from.nodes[std::size_t(n)])) graph_importer(b, from).copy(n, {});
   }
   CHECK(b.g.constants.tensors.size() == 4);
   CHECK(elements<float>(b.g.values_of(node_id(b.g.nodes.size()) - 1), 3) ==

@@ -149,7 +149,7 @@ TEST_CASE("a cell scope names the cell and restores the outer one") {
   builder b;
   const var x{&b, b.input({dtype::f32, {2}}, input_role::argument, "x")};
   const cell c;
-  b.declare_cell(&c, &type_tag<cell>, "net.fc1");
+  b.cells.declare(&c, &type_tag<cell>, b.g.intern("net.fc1"));
   node_id inside = no_node;
   {
     cell_scope scope(x, c);

@@ -13,7 +13,7 @@ struct seeded {
   eager_session s;
   seeded(double seed, double step) {
     s.b.training = true;
-    s.bind(s.b.random_key(), i64({2}, {seed, step}));
+    s.bind(s.b.bodies.random_key(), i64({2}, {seed, step}));
   }
   tensor uniform(int n) { return s.value(random_uniform(s(f64({n}, reals(std::size_t(n), 0.0))))); }
 };

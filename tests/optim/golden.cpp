@@ -129,7 +129,7 @@ double eager_error(const golden& g, const std::string& name, double rate, const 
     for (const auto& t : types) given.push_back({&b, b.input(t, input_role::argument, "gradient")});
     cell(given);
     ids outputs;
-    for (const auto& u : b.updates) {
+    for (const auto& u : b.bodies.updates) {
       outputs.push_back(u.value);
       b.g.outputs.push_back({u.input, {}});
     }

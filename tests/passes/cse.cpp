@@ -61,7 +61,7 @@ TEST_CASE("draws of different streams stay apart, the same draw is shared") {
   const var two = random_uniform(x) + random_uniform(x);
   const auto again = b.g.operand(two.id, 0);
   const std::array key{b.g.operand(again, 0)};
-  const var copied{&b, b.copy(b.g, again, key)};
+  const var copied{&b, copy_node(b, again, key)};
   const std::array out{(two + copied).id};
   b.end(out);
   b.g.outputs.push_back({});

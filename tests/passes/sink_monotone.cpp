@@ -44,6 +44,7 @@ graph trained(F f, bool hoist) {
   if (hoist) forward = dce(sink_monotone(std::move(forward)));
   builder b;
   std::vector<var> inputs;
+  graph_importer imported(b, forward);
   ids renamed(forward.nodes.size(), no_node);
   for (std::size_t i = 0; i < forward.inputs.size(); ++i) {
     inputs.push_back({&b, b.input(image, input_role::argument, "x")});
@@ -54,7 +55,7 @@ graph trained(F f, bool hoist) {
     if (renamed[std::size_t(n)] >= 0) continue;
     in.clear();
     for (node_id o : forward.operands(n)) in.push_back(renamed[std::size_t(o)]);
-    renamed[std::size_t(n)] = b.copy(forward, n, in);
+    renamed[std::size_t(n)] = imported.copy(n, in);
   }
   const var y{&b, renamed[std::size_t(forward.regions[0].outputs[0])]};
   const var weights{&b, b.input(y.type(), input_role::argument, "weights")};

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <set>
 
-#include "three_ways.hpp"
+#include "support/cell_check.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -177,15 +177,15 @@ struct in_branches {
 
 template <class Cell>
 void check_masks() {
-  const three_ways<Cell, f64<rows, width>> run;
+  const ways_of_cell<Cell, f64<rows, width>> run;
   const std::vector<reals> ones{reals(std::size_t(rows * width), 1.0)};
-  const reals first = run(ones).results[0];
+  const reals first = run.check(ones).results[0];
   check_fresh(first, std::size_t(width));
   check_dropped(first);
   // The next call draws others; the same seed draws the same.
-  CHECK(run(ones, 2).results[0] != first);
-  CHECK(run(ones).results[0] == first);
-  CHECK(three_ways<Cell, f64<rows, width>>(8)(ones).results[0] != first);
+  CHECK(run.check(ones, 2).results[0] != first);
+  CHECK(run.check(ones).results[0] == first);
+  CHECK(check_cell<Cell, f64<rows, width>>(ones, 1, 0, 8).results[0] != first);
 }
 
 }  // namespace
@@ -208,13 +208,13 @@ TEST_CASE_TEMPLATE("each call of a function by name draws its own numbers", Cell
 }
 TEST_CASE("a function by name draws what the same function draws that is called by itself") {
   const std::vector<reals> ones{reals(std::size_t(rows * width), 1.0)};
-  CHECK(three_ways<by_name, f64<rows, width>>()(ones).results ==
-        three_ways<in_recursion, f64<rows, width>>()(ones).results);
+  CHECK(check_cell<by_name, f64<rows, width>>(ones).results ==
+        check_cell<in_recursion, f64<rows, width>>(ones).results);
 }
 TEST_CASE("each call of a branching recursion draws its own numbers") {
   // Eight leaves: the other rows stay.
-  const three_ways<in_a_tree, f64<8, width>> run;
-  const reals all = run({reals(std::size_t(8 * width), 1.0)}).results[0];
+  const ways_of_cell<in_a_tree, f64<8, width>> run;
+  const reals all = run.check({reals(std::size_t(8 * width), 1.0)}).results[0];
   check_fresh(all, std::size_t(width));
   check_dropped(all);
 }
@@ -246,17 +246,17 @@ struct behind_a_branch {
 }  // namespace
 
 TEST_CASE("loops and what stands round them draw different numbers") {
-  const three_ways<around, f64<rows, width>> run;
+  const ways_of_cell<around, f64<rows, width>> run;
   reals all;
-  for (const reals& r : run({reals(std::size_t(rows * width), 1.0)}).results)
+  for (const reals& r : run.check({reals(std::size_t(rows * width), 1.0)}).results)
     all.insert(all.end(), r.begin(), r.end());
   check_fresh(all, std::size_t(width));
   check_dropped(all);
 }
 TEST_CASE("draws behind a branch do not depend on the way that was taken") {
-  const three_ways<behind_a_branch, f64<rows, width>> run;
-  const reals up = run({reals(std::size_t(rows * width), 1.0)}).results[0];
-  reals down = run({reals(std::size_t(rows * width), -1.0)}).results[0];
+  const ways_of_cell<behind_a_branch, f64<rows, width>> run;
+  const reals up = run.check({reals(std::size_t(rows * width), 1.0)}).results[0];
+  reals down = run.check({reals(std::size_t(rows * width), -1.0)}).results[0];
   for (double& v : down) v = -v;
   CHECK(up == down);
 }
@@ -289,10 +289,10 @@ struct dropped_lstm {
 }  // namespace
 
 TEST_CASE("dropout between the steps of an LSTM, whatever the threads") {
-  const three_ways<dropped_lstm, f64<6, 2, 4>> run;
+  const ways_of_cell<dropped_lstm, f64<6, 2, 4>> run;
   reals x;
   for (int i = 0; i < 48; ++i) x.push_back(std::cos(i));
-  const auto one = run({x}, 2, 1e-12);
+  const auto one = run.check({x}, 2, 1e-12);
   thread_pool threads(3);
   const auto many = run.compiled({x}, 2, &threads);
   CHECK(one.results == many.results);

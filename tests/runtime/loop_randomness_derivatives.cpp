@@ -8,7 +8,7 @@
 #include <cella/transform/recursion.hpp>
 #include <cmath>
 
-#include "three_ways.hpp"
+#include "support/cell_check.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -123,8 +123,8 @@ void check_derivatives() {
   generator random(3);
   reals x;
   for (std::size_t i = 0; i < n; ++i) x.push_back(random.uniform(-1.0, 1.0));
-  const three_ways<value_of<F>, f64<Extents...>> value;
-  const reals gradient = three_ways<gradient_of<F>, f64<Extents...>>()({x}, 1, 1e-12).results[0];
+  const ways_of_cell<value_of<F>, f64<Extents...>> value;
+  const reals gradient = check_cell<gradient_of<F>, f64<Extents...>>({x}, 1, 1e-12).results[0];
   REQUIRE(gradient.size() == n);
   double along = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -137,7 +137,7 @@ void check_derivatives() {
     CHECK(gradient[i] == doctest::Approx(slope).epsilon(1e-6));
     along += gradient[i] * x[i] * 0.5;
   }
-  const auto forward = three_ways<forward_of<F>, f64<Extents...>>().traced({x});
+  const auto forward = check_cell<forward_of<F>, f64<Extents...>>({x}, 1, 1e-12);
   CHECK(forward.results[0][0] == doctest::Approx(along).epsilon(1e-10));
 }
 
@@ -165,8 +165,7 @@ TEST_CASE("the derivatives of batched loops see the masks of each sample") {
   check_derivatives<vmap_loss, 3, 16>();
 }
 TEST_CASE("all directions of a jacobian see one mask") {
-  const three_ways<jacobian_of, f64<40>> run;
-  const reals j = run.traced({reals(40, 1.0)}).results[0];
+  const reals j = check_cell<jacobian_of, f64<40>>({reals(40, 1.0)}).results[0];
   int kept = 0;
   for (std::size_t i = 0; i < 40; ++i) {
     for (std::size_t k = 1; k < 40; ++k) CHECK(j[i * 40 + k] == j[i * 40]);
@@ -175,5 +174,5 @@ TEST_CASE("all directions of a jacobian see one mask") {
   CHECK(kept > 5);
   CHECK(kept < 35);
   // By either mode the same.
-  CHECK(j == three_ways<reverse_jacobian_of, f64<40>>().traced({reals(40, 1.0)}).results[0]);
+  CHECK(j == check_cell<reverse_jacobian_of, f64<40>>({reals(40, 1.0)}).results[0]);
 }

@@ -8,7 +8,7 @@
 #include <cella/transform/recursion.hpp>
 #include <cmath>
 
-#include "state_case.hpp"
+#include "support/cell_check.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -108,7 +108,7 @@ TEST_CASE("running statistics by hand: each step starts from what the step befor
     }
   };
   const reals x = inputs(72);
-  const auto o = three_ways<plain, batches>()({x}, 1, 1e-12);
+  const auto o = check_cell<plain, batches>({x}, 1, 1e-12);
   double mean = 0;
   double variance = 1;
   for (std::size_t t = 0; t < steps; ++t) {
@@ -128,8 +128,8 @@ TEST_CASE("running statistics by hand: each step starts from what the step befor
 TEST_CASE_TEMPLATE("running statistics after a loop are those of the steps written out", Net,
                    in_scan, in_while, in_checkpoints) {
   const reals x = inputs(72);
-  const auto wanted = three_ways<with_gradients<in_unrolled>, batches>().traced({x}, 2);
-  const auto found = three_ways<with_gradients<Net>, batches>()({x}, 2, 1e-10);
+  const auto wanted = check_cell<with_gradients<in_unrolled>, batches>({x}, 2, 1e-10);
+  const auto found = check_cell<with_gradients<Net>, batches>({x}, 2, 1e-10);
   check_close(found.parameters, wanted.parameters);
   REQUIRE(found.results.size() == 3);
   for (std::size_t k = 0; k < 3; ++k) check_close(found.results[k], wanted.results[k]);
@@ -293,51 +293,51 @@ struct in_forward_mode_written_out : counter {
 }  // namespace
 
 TEST_CASE("a state that was assigned has its new value for what follows") {
-  const auto o = three_ways<read_after_assign, f64<2>>()({{3, 4}});
+  const auto o = check_cell<read_after_assign, f64<2>>({{3, 4}});
   CHECK(o.results == std::vector<reals>{{9}, {18}});
   CHECK(o.parameters == reals{18});
 }
 TEST_CASE("nested loops hand a state on") {
-  const auto o = three_ways<nested_loops, f64<2>>()({{0, 0}}, 2);
-  const auto wanted = three_ways<nested_loops_written_out, f64<2>>()({{0, 0}}, 2);
+  const auto o = check_cell<nested_loops, f64<2>>({{0, 0}}, 2);
+  const auto wanted = check_cell<nested_loops_written_out, f64<2>>({{0, 0}}, 2);
   CHECK(o.results == wanted.results);
   CHECK(o.parameters == wanted.parameters);
 }
 TEST_CASE("a value that was read before a loop stays what it was") {
-  const auto o = three_ways<value_before, f64<2>>()({{0, 0}});
+  const auto o = check_cell<value_before, f64<2>>({{0, 0}});
   CHECK(o.results[0] == reals{11 + 21 + 31 + 3});
   CHECK(o.parameters == reals{31});
-  CHECK(three_ways<value_twice, f64<2>>()({{0, 0}}).results[0] == reals{33 + 66 + 33});
+  CHECK(check_cell<value_twice, f64<2>>({{0, 0}}).results[0] == reals{33 + 66 + 33});
 }
 TEST_CASE("states that are only written, or only read, in a loop") {
-  const auto written = three_ways<assigned_without_reading, f64<3>>()({{1, 2, 4}});
+  const auto written = check_cell<assigned_without_reading, f64<3>>({{1, 2, 4}});
   CHECK(written.results[0] == reals{2, 3, 5});
   CHECK(written.parameters == reals{12});
-  const auto read = three_ways<read_without_assigning, f64<3>>()({{1, 2, 4}});
+  const auto read = check_cell<read_without_assigning, f64<3>>({{1, 2, 4}});
   CHECK(read.results[0] == reals{6, 12, 24});
   CHECK(read.parameters == reals{5});
 }
 TEST_CASE("branches in a loop, of which one way assigns") {
   // 1 -> 3 (x3) -> 5 (+2) -> 5 -> 15 (x3)
-  const auto o = three_ways<in_branches, f64<4>>()({{-1, 2, 0.5, -3}});
+  const auto o = check_cell<in_branches, f64<4>>({{-1, 2, 0.5, -3}});
   CHECK(o.results[0] == reals{3 + 15, 2 + 15, 0.5 + 15, 15 + 15});
   CHECK(o.parameters == reals{15});
 }
 TEST_CASE("a branch hands a state on, whichever way is taken") {
-  const three_ways<in_a_branch, f64<2>> run;
-  CHECK(run({{1, 2}}).results[0] == reals{2, 3});
-  CHECK(run({{1, 2}}).parameters == reals{1});
-  CHECK(run({{1, -2}}).results[0] == reals{16, -8});
-  CHECK(run({{1, -2}}).parameters == reals{8});
+  const ways_of_cell<in_a_branch, f64<2>> run;
+  CHECK(run.check({{1, 2}}).results[0] == reals{2, 3});
+  CHECK(run.check({{1, 2}}).parameters == reals{1});
+  CHECK(run.check({{1, -2}}).results[0] == reals{16, -8});
+  CHECK(run.check({{1, -2}}).parameters == reals{8});
 }
 TEST_CASE("a recursion hands a state from call to call") {
-  const auto o = three_ways<in_recursion, f64<>>()({{3}});
+  const auto o = check_cell<in_recursion, f64<>>({{3}});
   CHECK(o.results[0] == reals{16});
   CHECK(o.parameters == reals{16});
 }
 TEST_CASE("forward mode assigns, too, and its derivative goes through the state") {
-  const auto o = three_ways<in_forward_mode, f64<>>().traced({{1.5}});
-  const auto wanted = three_ways<in_forward_mode_written_out, f64<>>().traced({{1.5}});
+  const auto o = check_cell<in_forward_mode, f64<>>({{1.5}}, 1, 1e-12);
+  const auto wanted = check_cell<in_forward_mode_written_out, f64<>>({{1.5}}, 1, 1e-12);
   check_close(o.results[0], wanted.results[0]);
   check_close(o.results[1], wanted.results[1]);
   check_close(o.parameters, wanted.parameters);

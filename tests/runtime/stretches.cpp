@@ -6,7 +6,7 @@
 #include <cella/ops/softmax.hpp>
 
 #include "control_case.hpp"
-#include "state_case.hpp"
+#include "support/cell_check.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -158,8 +158,8 @@ TEST_CASE("their gradients") {
   run_compiled<gradient_of<sum_of<convolved>>, 2, 75>(some_numbers(150));
 }
 TEST_CASE("a part of a state is its old value, whenever the state is replaced") {
-  three_ways<replaced, f64<2, 2>>()({{1, 2, 3, 4}}, 3, 1e-12);
+  check_cell<replaced, f64<2, 2>>({{1, 2, 3, 4}}, 3, 1e-12);
 }
 TEST_CASE("parameters in one vector are trained in place") {
-  three_ways<layers_in_one, f64<5, 3>>()({some_numbers(15)}, 4, 1e-12);
+  check_cell<layers_in_one, f64<5, 3>>({some_numbers(15)}, 4, 1e-12);
 }

@@ -5,7 +5,7 @@
 #include <cella/transform/jacobian.hpp>
 #include <cella/transform/recursion.hpp>
 
-#include "state_case.hpp"
+#include "support/cell_check.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -60,20 +60,20 @@ struct gradients_under_vmap : counter {
 }  // namespace
 
 TEST_CASE("what a function under vmap assigns that is the same for all samples is assigned once") {
-  const auto o = three_ways<under_vmap, f64<3>>()({{1, 2, 3}}, 2);
+  const auto o = check_cell<under_vmap, f64<3>>({{1, 2, 3}}, 2);
   CHECK(o.parameters == reals{22});  // 1 -> 8 -> 22
   CHECK(o.results[0] == reals{44, 66, 88});
-  const auto nested = three_ways<under_nested_vmap, f64<4>>()({{1, 2, 3, 4}});
+  const auto nested = check_cell<under_nested_vmap, f64<4>>({{1, 2, 3, 4}});
   CHECK(nested.parameters == reals{2});
   CHECK(nested.results[0] == reals{4, 6, 8, 10});
 }
 TEST_CASE("a loop under vmap assigns once per step") {
-  const auto o = three_ways<loop_under_vmap, f64<2>>()({{1, 2}});
+  const auto o = check_cell<loop_under_vmap, f64<2>>({{1, 2}});
   CHECK(o.parameters == reals{12});  // 1 -> 2 -> 5 -> 12
   CHECK(o.results[0] == reals{1 + 2 + 5 + 12, ((2 * 2 + 2) * 2 + 5) * 2 + 12});
 }
 TEST_CASE("gradients per example go through a state that all share") {
-  const auto o = three_ways<gradients_under_vmap, f64<3>>()({{1, 2, 3}});
+  const auto o = check_cell<gradients_under_vmap, f64<3>>({{1, 2, 3}});
   CHECK(o.parameters == reals{3});
   CHECK(o.results[0] == reals{6, 12, 18});
 }
@@ -148,10 +148,10 @@ struct value_of : F {
 template <class F>
 void check_jacobians() {
   const reals x{1.25, -0.5, 2};
-  const auto once = three_ways<value_of<F>, f64<3>>()({x}, 2);
-  const auto forward = three_ways<jacobian_of<F, mode::forward>, f64<3>>()({x}, 2, 1e-12);
-  const auto reverse = three_ways<jacobian_of<F, mode::reverse>, f64<3>>()({x}, 2, 1e-12);
-  const auto twice = three_ways<jacobian_of<F, mode::twice>, f64<3>>()({x}, 2, 1e-12);
+  const auto once = check_cell<value_of<F>, f64<3>>({x}, 2);
+  const auto forward = check_cell<jacobian_of<F, mode::forward>, f64<3>>({x}, 2, 1e-12);
+  const auto reverse = check_cell<jacobian_of<F, mode::reverse>, f64<3>>({x}, 2, 1e-12);
+  const auto twice = check_cell<jacobian_of<F, mode::twice>, f64<3>>({x}, 2, 1e-12);
   CHECK(forward.parameters == once.parameters);
   CHECK(reverse.parameters == once.parameters);
   CHECK(twice.parameters == once.parameters);
@@ -160,10 +160,10 @@ void check_jacobians() {
   auto at = [&](double by, std::size_t k) {
     reals moved = x;
     moved[k] += by;
-    three_ways<value_of<F>, f64<3>> run;
+    ways_of_cell<value_of<F>, f64<3>> run;
     return run.traced({moved}).results[0];
   };
-  const auto first = three_ways<jacobian_of<F, mode::forward>, f64<3>>().traced({x});
+  const auto first = check_cell<jacobian_of<F, mode::forward>, f64<3>>({x}, 1, 1e-12);
   for (std::size_t k = 0; k < 3; ++k) {
     const reals up = at(h, k), down = at(-h, k);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -219,13 +219,13 @@ struct own_rule_forward : own_rule {
 }  // namespace
 
 TEST_CASE("a function with a derivative of its own assigns, and its rule knows nothing of it") {
-  const auto o = three_ways<own_rule, f64<2>>()({{1, 2}}, 2);
+  const auto o = check_cell<own_rule, f64<2>>({{1, 2}}, 2);
   CHECK(o.parameters == reals{3});
   CHECK(o.results == std::vector<reals>{{(1 + 4 + 3 + 3) * 3}, {10, 20}});
-  const auto batched = three_ways<own_rule_under_vmap, f64<2>>()({{1, 2}});
+  const auto batched = check_cell<own_rule_under_vmap, f64<2>>({{1, 2}});
   CHECK(batched.parameters == reals{3});
   CHECK(batched.results == std::vector<reals>{{1 + 2, 4 + 2}, {10, 20}});
-  const auto forward = three_ways<own_rule_forward, f64<2>>()({{1, 2}});
+  const auto forward = check_cell<own_rule_forward, f64<2>>({{1, 2}});
   CHECK(forward.parameters == reals{2});
   CHECK(forward.results == std::vector<reals>{{1 + 2, 4 + 2}, {10, 20}});
 }

@@ -4,12 +4,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cella/runtime/executable.hpp>
 #include <cella/train/input.hpp>
 #include <vector>
 
 #include "support/gradient_check.hpp"
-#include "support/tiny_backend.hpp"
+#include "support/harness.hpp"
 
 namespace cella::test {
 
@@ -100,7 +99,6 @@ struct compiled_cases {
 template <class Backend, auto& Cases, std::size_t First, std::size_t Last>
 void check_compiled(double limit = 1e-11) {
   using compiled = compiled_cases<Cases, First, Last>;
-  using P = with_backend<typename compiled::program, Backend>;
   std::vector<tensor> in;
   for (std::size_t i = First; i < Last; ++i) {
     const gradient_case& c = Cases[i];
@@ -108,27 +106,10 @@ void check_compiled(double limit = 1e-11) {
     if (compiled::differentiable(c))
       in.push_back(case_input{c.value.result.shape, -1, 1, c.value.result.element}.sample(50));
   }
-  std::vector<aligned_buffer> memory;
-  for (const tensor& t : in) {
-    memory.emplace_back(std::size_t(t.type.bytes()) + 64);
-    for (std::size_t i = 0; i < t.values.size(); ++i)
-      write_element({memory.back().data(), t.type}, std::int64_t(i), t.values[i]);
-  }
-  typename compiled::cell net;
-  parameter_store store(net, 1, dtype::f64);
-  executable<P> run(store);
-  [&]<std::size_t... I>(std::index_sequence<I...>) { run(memory[I].data()...); }
-  (std::make_index_sequence<compiled::argument_count>{});
-
-  std::vector<std::vector<double>> results;
-  [&]<std::size_t... K>(std::index_sequence<K...>) {
-    auto keep = [&](const auto& values) {
-      results.emplace_back();
-      for (const auto& v : values) results.back().push_back(static_cast<double>(v));
-    };
-    (keep(run.template result<int(K)>()), ...);
-  }
-  (std::make_index_sequence<compiled::result_count>{});
+  std::vector<reals> arguments;
+  for (const tensor& t : in) arguments.push_back(t.values);
+  const std::vector<reals> results =
+      ways<typename compiled::program>().template compiled<Backend>(arguments).results;
 
   std::size_t argument = 0, result = 0;
   for (std::size_t i = First; i < Last; ++i) {

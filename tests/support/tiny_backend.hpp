@@ -89,12 +89,30 @@ class step_kernel {
   double evaluate(node_id n, std::int64_t i) const {
     if (n == s_.accumulated && s_.kind != step_kind::elementwise) return accumulated_;
     const node& x = node_at(n);
-    if (const int k = s_.find_read(n); k >= 0) return read(s_.reads[std::size_t(k)], i);
+    if (const int k = s_.find_read(n); k >= 0) {
+      const operand_read* const r = &s_.reads[std::size_t(k)];
+      return r->factor < 0 ? read(*r, i) : short_product(r[0], r[1]);
+    }
     if (is<constant_op>(x)) return x.attributes.as<constant_op::options>().value;
     if (x.op->traits.alias || is<cast_op>(x)) return evaluate(g_.operand(n, 0), i);
     std::array<double, 3> v{};
     for (int k = 0; k < x.operand_count; ++k) v[std::size_t(k)] = evaluate(g_.operand(n, k), i);
     return x.op->scalar(x.attributes, v[0], v[1], v[2]);
+  }
+  /// A product that the loops sum up where they read it: the operands' elements of each summand.
+  double short_product(const operand_read& left, const operand_read& right) const {
+    auto factor = [&](const operand_read& r, int k) {
+      const tensor_type from = g_.type(g_.operand(r.value, r.factor));
+      return read_element({at(r.at), from}, place_in_loops(r) + k * r.along);
+    };
+    double sum = 0;
+    for (int k = 0; k < left.depth; ++k) sum += factor(left, k) * factor(right, k);
+    return sum;
+  }
+  std::int64_t place_in_loops(const operand_read& r) const {
+    std::int64_t place = r.first;
+    for (std::size_t d = 0; d < max_loops; ++d) place += r.strides[d] * index_[d];
+    return place;
   }
   double read(const operand_read& r, std::int64_t i) const {
     const bool loops =
@@ -104,8 +122,7 @@ class step_kernel {
     const tensor_type from = g_.type(repeats || (part && loops) ? g_.operand(r.value, 0) : r.value);
     std::int64_t place = i;
     if (loops) {
-      place = r.first;
-      for (std::size_t d = 0; d < max_loops; ++d) place += r.strides[d] * index_[d];
+      place = place_in_loops(r);
     } else if (repeats) {
       const auto axes = x.attributes.as<broadcast_op::options>().axes;
       const auto own = row_major_strides(from.shape), all = row_major_strides(x.type.shape);

@@ -1,87 +1,151 @@
-// What functions on `var`s are traced into: regions of nodes (region_builder.hpp), with states and
-// random numbers (body_builder.hpp), cells and their parameters, native branches, functions by
-// name.
+// What functions on `var`s are traced into: nodes are appended to the open region of a graph, types
+// inferred, outer values captured, faults kept as sentences.
 #pragma once
 
-#include <cella/graph/body_builder.hpp>
+#include <array>
+#include <cella/graph/body_states.hpp>
+#include <cella/graph/cell_table.hpp>
+#include <cella/graph/early_nodes.hpp>
+#include <cella/graph/error.hpp>
+#include <cella/graph/function_table.hpp>
+#include <cella/graph/graph.hpp>
+#include <cella/graph/open_regions.hpp>
+#include <cella/graph/path_plan.hpp>
+#include <initializer_list>
+#include <source_location>
+#include <type_traits>
+#include <utility>
 
 namespace cella {
 
 /// Appends nodes to a graph: in constant evaluation (graph mode) or at run time. With an evaluator
 /// each node is computed as it is appended (eager mode).
-class builder : public body_builder {
+class builder {
  public:
+  /// Computes nodes as they are appended. Non-owning; called at run time only.
+  struct evaluator {
+    virtual void evaluate(const graph&, node_id) = 0;
+    /// Element `i` of a computed value.
+    virtual double read(node_id, std::int64_t i) const = 0;
+
+   protected:
+    ~evaluator() = default;
+  };
+
+  graph g;
+  evaluator* eager{};
   /// Cells ask this to tell training from inference (dropout, batch norm).
   bool training{};
   /// Element type of parameters and of literals that stand beside none.
   dtype precision = dtype::f32;
 
-  // ---- cells and their parameters
+  open_regions open;
+  body_states bodies{g};
+  cell_table cells;
+  function_table functions;
+  early_nodes early;
 
-  /// Declares that the object at `key` is node `id` of the main region.
-  constexpr void bind(const void* key, node_id id) { leaves_.push_back({key, id}); }
-  /// The node bound to `key`, or no_node.
-  constexpr node_id find(const void* key) {
-    // Parameters are asked for in the order in which they were bound, more or less; comparing
-    // addresses is slow in constant evaluation.
-    const std::size_t n = leaves_.size();
-    for (std::size_t k = 0, i = next_leaf_; k < n; ++k, ++i) {
-      if (i >= n) i = 0;
-      if (leaves_[i].key != key) continue;
-      next_leaf_ = i + 1;
-      return leaves_[i].id;
-    }
-    return no_node;
-  }
-  constexpr bool binds() const { return !leaves_.empty(); }
-  /// Declares the path of the cell of a type (by tag, since a cell and its first member share an
-  /// address).
-  constexpr void declare_cell(const void* key, const void* tag, std::string_view path) {
-    cells_.push_back({key, tag, g.intern(path)});
-  }
-  constexpr name_ref find_cell(const void* key, const void* tag) const {
-    for (const cell_entry& c : cells_) {
-      if (c.key == key && c.tag == tag) return c.path;
-    }
-    return cell_;
-  }
+  constexpr builder() { g.regions.emplace_back(); }
+  builder(const builder&) = delete;
+  builder& operator=(const builder&) = delete;
+  constexpr ~builder() = default;
 
-  // ---- nodes of other graphs, and in place of others
+  // ---- faults
 
-  /// The same application on other operands, in the open region; types are inferred again, regions
-  /// are shared.
-  constexpr node_id copy(node_id n, span<const node_id> in) {
-    return copy(n, in, g.nodes[std::size_t(n)].attributes);
+  /// Records the first fault of a trace in constant evaluation; throws it at run time.
+  constexpr void fail(const text& sentence) {
+    if (!std::is_constant_evaluated()) throw model_error(sentence);
+    if (fault_.empty()) fault_ = sentence;
   }
-  /// The same with other options.
-  constexpr node_id copy(node_id n, span<const node_id> in, const attributes& options) {
-    node x = g.nodes[std::size_t(n)];
-    x.attributes = options;
-    return copy(x, results_of(g, x), in, x.cell, x.regions);
-  }
-  /// The same for a node of any graph.
-  constexpr node_id copy(const graph& from, node_id n, span<const node_id> in) {
-    if (&from == &g) return copy(n, in);
-    list<int> regions(from.regions.size(), -1);
-    return copy(from, n, in, regions);
-  }
-  /// The same for many nodes of another graph: `regions` remembers which of its regions were copied
-  /// and where they are now. It has one entry per region, -1 at first.
-  constexpr node_id copy(const graph& from, node_id n, span<const node_id> in, list<int>& regions) {
-    node x = from.nodes[std::size_t(n)];
-    g.adopt_values(x, from.constants);
-    std::array<std::int32_t, 2> own = x.regions;
-    for (std::int32_t& r : own) {
-      if (r >= 0) r = import(from, r, regions);
+  constexpr bool failed() const { return !fault_.empty(); }
+  constexpr const text& fault() const { return fault_; }
+
+  // ---- nodes
+
+  /// Appends an application of `op` to the open region. The public functions of ops/ have checked
+  /// the operands. After a fault nothing is appended and an existing id comes back.
+  constexpr node_id emit(const op_info& op, span<const node_id> in, const attributes& options = {},
+                         std::source_location at = std::source_location::current()) {
+    if (failed()) return in.empty() ? node_id{0} : in[0];
+    ids captured;
+    in = local(in, captured);
+    std::array<tensor_type, 4> few{};
+    list<tensor_type> many;
+    span<tensor_type> types(few.data(), in.size() <= few.size() ? in.size() : 0);
+    if (in.size() > few.size()) {
+      many.assign(in.size(), tensor_type{});
+      types = many;
     }
-    if (&from != copied_from_ || x.cell.first != copied_.first || x.cell.size != copied_.size) {
-      copied_from_ = &from;
-      copied_ = x.cell;
-      copied_here_ = g.intern(from.view(x.cell));
+    bool complex = false;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      types[i] = g.type(in[i]);
+      complex |= is_complex(types[i].element);
     }
-    return copy(x, results_of(from, x), in, copied_here_, own);
+    node n{};
+    n.op = &op;
+    set_place(n, at);
+    if (complex && !op.traits.takes_complex && op.kind != op_kind::control)
+      return refuse_complex(n, in);
+    n.cell = cell_;
+    n.attributes = options;
+    if (op.results) {
+      std::array<tensor_type, 8> out{};
+      const int count = op.results(types, options, out);
+      g.set_results(n, {out.data(), std::size_t(count)});
+    } else {
+      n.type = op.infer(types, options);
+    }
+    return append(n, in, here());
+  }
+  constexpr node_id emit(const op_info& op, std::initializer_list<node_id> in,
+                         const attributes& options = {},
+                         std::source_location at = std::source_location::current()) {
+    return emit(op, span<const node_id>(in.begin(), in.size()), options, at);
   }
 
+  /// Appends an application whose result types no rule infers: a control operation with its
+  /// regions, or `unpack`. It has several results, even if that is one.
+  constexpr node_id emit_control(const op_info& op, span<const node_id> in,
+                                 span<const tensor_type> results,
+                                 std::array<std::int32_t, 2> regions = {-1, -1},
+                                 const attributes& options = {},
+                                 std::source_location at = std::source_location::current()) {
+    if (failed()) return in.empty() ? node_id{0} : in[0];
+    ids captured;
+    in = local(in, captured);
+    node n{};
+    n.op = &op;
+    set_place(n, at);
+    n.cell = cell_;
+    n.regions = regions;
+    n.attributes = options;
+    g.set_results(n, results);
+    return append(n, in, here());
+  }
+
+  /// Result `k` of a node with several results; the node itself if it has one. It stands in the
+  /// region of `n`, since no region takes a tuple as an input.
+  constexpr node_id get(node_id n, int k) {
+    if (failed() || g.nodes[std::size_t(n)].result_count == 0) return n;
+    node r{};
+    const node& from = g.nodes[std::size_t(n)];
+    r.op = &get_info_of;
+    r.file = from.file;
+    r.line = from.line;
+    r.cell = from.cell;
+    r.attributes = get_attributes{k};
+    r.type = g.result_type(n, k);
+    const std::array in{n};
+    return append(r, in, from.region);
+  }
+
+  /// Appends a node whose type is known to region `r`.
+  constexpr node_id append(node n, span<const node_id> in, int r) {
+    g.set_operands(n, in);
+    const node_id id = g.append(n, r);
+    if (evaluates(r)) eager->evaluate(g, id);
+    return id;
+  }
   /// Puts another application in the place of a control node whose users stay: its first results
   /// must mean what they meant. Operands must precede the node.
   constexpr void overwrite(node_id id, node n, span<const node_id> in,
@@ -91,49 +155,98 @@ class builder : public body_builder {
     g.nodes[std::size_t(id)] = n;
     if (evaluates(n.region)) eager->evaluate(g, id);
   }
-  /// An application without operands that will stand in front of region `r`, so that a node that is
-  /// overwritten can use it. `settle` moves it there.
-  constexpr node_id emit_early(const op_info& op, const attributes& options, int r) {
-    node n{};
-    n.op = &op;
-    n.attributes = options;
-    n.type = op.infer({}, options);
-    const node_id id = append(n, {}, r);
-    early_.push_back(id);
-    return id;
+
+  /// Whether nodes that are appended to a region (default: the open one) are computed at once: in
+  /// eager mode, outside the regions that transforms trace.
+  constexpr bool evaluates() const { return evaluates(here()); }
+  constexpr bool evaluates(int r) const { return eager && r == 0; }
+
+  // ---- regions
+
+  constexpr int here() const { return open.innermost(); }
+  constexpr int region_of(node_id n) const { return g.nodes[std::size_t(n)].region; }
+
+  /// An input of the open region.
+  constexpr node_id input(const tensor_type& t) { return g.append_input(t, here()); }
+  /// An input of the main region with a role and a name.
+  constexpr node_id input(const tensor_type& t, input_role role, std::string_view label) {
+    return g.append_input(t, role, label);
   }
-  constexpr void settle(int r) {
-    ids order;
-    ids elsewhere;
-    for (node_id n : early_) (region_of(n) == r ? order : elsewhere).push_back(n);
-    if (order.empty()) return;
-    flags moved(g.regions[std::size_t(r)].nodes.size(), 0);
-    for (node_id n : order) moved[std::size_t(g.nodes[std::size_t(n)].position)] = 1;
-    for (std::size_t i = 0; i < moved.size(); ++i) {
-      if (!moved[i]) order.push_back(g.regions[std::size_t(r)].nodes[i]);
+
+  /// Opens a closed region with the given declared inputs and returns its index.
+  constexpr int begin(span<const tensor_type> in) {
+    const int r = int(g.regions.size());
+    g.regions.emplace_back();
+    open.open(r);
+    for (const tensor_type& t : in) input(t);
+    g.regions[std::size_t(r)].declared = std::int32_t(in.size());
+    return r;
+  }
+  /// Closes the open region with these outputs.
+  constexpr void end(span<const node_id> out) {
+    ids l;
+    for (node_id i : out) l.push_back(local(i));
+    g.regions[std::size_t(here())].outputs = l;
+    open.close();
+  }
+
+  /// The id by which the open region may name a value: itself, or the input that stands for an
+  /// outer value (made on first use, in every region between).
+  constexpr node_id local(node_id id) { return local(id, open.depth() - 1); }
+
+  /// Makes two closed regions that were opened here take the same captured values, in one order,
+  /// which is returned: two regions of one node share its operands.
+  constexpr ids unify(int r, int q) {
+    const ids captured = g.regions[std::size_t(r)].captured;
+    open.open(q);
+    for (node_id n : captured) local(n);
+    open.close();
+    const ids order = g.regions[std::size_t(q)].captured;
+    ids inputs = g.regions[std::size_t(r)].inputs;
+    const std::size_t declared = std::size_t(g.regions[std::size_t(r)].declared);
+    const ids own(inputs.begin() + std::ptrdiff_t(declared), inputs.end());
+    inputs.resize(declared);
+    for (node_id n : order) {
+      node_id at = no_node;
+      for (std::size_t k = 0; k < captured.size(); ++k) {
+        if (captured[k] == n) at = own[k];
+      }
+      inputs.push_back(at >= 0 ? at : g.append_input(g.type(n), r));
     }
-    reorder(r, order);
-    early_ = elsewhere;
+    g.regions[std::size_t(r)].inputs = inputs;
+    g.regions[std::size_t(r)].captured = order;
+    return order;
+  }
+
+  /// Makes an outer value one more output of a closed region that was opened here.
+  constexpr void add_output(int r, node_id n) {
+    open.open(r);
+    const node_id l = local(n);
+    open.close();
+    g.regions[std::size_t(r)].outputs.push_back(l);
+  }
+
+  /// Forgets a region that served as scratch.
+  constexpr void discard(int r) { g.regions[std::size_t(r)] = {}; }
+  /// Reserves an index, so that a region can be called before it exists. `fill` gives it the
+  /// contents of another, which becomes empty.
+  constexpr int reserve_region() {
+    g.regions.emplace_back();
+    return int(g.regions.size()) - 1;
+  }
+  constexpr void fill(int reserved, int from) {
+    g.regions[std::size_t(reserved)] = g.regions[std::size_t(from)];
+    g.regions[std::size_t(from)] = {};
+    for (node_id n : g.regions[std::size_t(reserved)].nodes)
+      g.nodes[std::size_t(n)].region = reserved;
+  }
+  /// Forgets a region and all that were opened since, which only it knows.
+  constexpr void discard_since(int r) {
+    for (std::size_t k = std::size_t(r); k < g.regions.size(); ++k) g.regions[k] = {};
+    functions.forget_since(r);
   }
 
   // ---- native `if`
-
-  /// A decision of a function that is run once per path: what follows it goes into a region of its
-  /// own.
-  struct decision {
-    node_id condition = no_node;
-    bool taken{};
-    int region{};            ///< what follows
-    node_id first_behind{};  ///< nodes from here on are made behind the decision
-  };
-  /// The run of one path: what decisions to take, and those that were taken. Decisions beyond the
-  /// planned ones are taken to hold.
-  struct path_plan {
-    flags planned;
-    list<decision> made;
-  };
-  /// Decisions on one path, and paths through one function.
-  static constexpr int max_paths = 64;
 
   /// Follows this plan from here on (none: tensor values decide nothing); returns the plan before.
   constexpr path_plan* follow(path_plan* plan) { return std::exchange(plan_, plan); }
@@ -157,159 +270,111 @@ class builder : public body_builder {
       return false;
     }
     const std::size_t k = plan_->made.size();
-    if (k >= std::size_t(max_paths)) {
-      fail(place_of(condition) << "if: a function decides more than " << max_paths
+    if (k >= std::size_t(path_plan::max_paths)) {
+      fail(place_of(condition) << "if: a function decides more than " << path_plan::max_paths
                                << " times in a row on tensor values" << remedy);
       return false;
     }
     const bool taken = k >= plan_->planned.size() || plan_->planned[k];
     const auto first_behind = node_id(g.nodes.size());
-    const int r = begin_continuation();
+    const int r = int(g.regions.size());
+    g.regions.emplace_back();
+    open.open_continuation(r);
     plan_->made.push_back({condition, taken, r, first_behind});
     return taken;
   }
 
-  /// The open regions from `depth` on are set aside, or opened again.
-  constexpr std::size_t depth() const { return open_.size(); }
-  constexpr list<int> set_aside(std::size_t depth) {
-    const auto first = open_.begin() + std::ptrdiff_t(depth);
-    const list<int> aside(first, open_.end());
-    open_.erase(first, open_.end());
-    continues_.resize(depth);
-    return aside;
-  }
-  constexpr void open_again(span<const int> aside) {
-    for (int r : aside) {
-      open_.push_back(r);
-      continues_.push_back(1);
-    }
-  }
-  /// Takes the nodes that were appended since `first`, other than inputs, off the open region.
-  constexpr void take_back(node_id first) {
-    ids order;
-    for (node_id n : g.regions[std::size_t(here())].nodes) {
-      if (n < first || g.nodes[std::size_t(n)].op == &input_info_of) order.push_back(n);
-    }
-    reorder(here(), order);
-  }
-  // ---- functions
+  // ---- places in the source, and names
 
-  /// Regions that transforms derived from a function that is called by name: made once per function
-  /// and set of marked inputs, found again by recursion and by other callers.
-  enum class derivation : std::uint8_t { forward_mode, halves };
-  constexpr int find_derived(derivation kind, int of, const flags& marked) const {
-    for (const derived_region& d : derived_) {
-      if (d.kind == kind && d.of == of && d.marked == marked) return d.made;
-    }
-    return -1;
-  }
-  constexpr void remember_derived(derivation kind, int of, const flags& marked, int made) {
-    derived_.push_back({kind, of, marked, made});
-  }
-
-  /// A function that is called by name, for arguments of these types.
-  struct named_function {
-    const void* key;
-    list<tensor_type> types;
-    int region = -1;         ///< none before it is traced
-    bool draws{};            ///< random numbers: a key is its last argument
-    bool called_too_soon{};  ///< without a key, by itself, before it was known to draw
+  /// A line of the user's source.
+  struct source_line {
+    const char* file{};
+    std::int32_t line{};
   };
-  /// The index of a function, which need not have been traced.
-  constexpr std::size_t find_function(const void* key, span<const tensor_type> types) {
-    std::size_t k = 0;
-    for (; k < functions_.size(); ++k) {
-      const named_function& f = functions_[k];
-      if (f.key == key && std::equal(f.types.begin(), f.types.end(), types.begin(), types.end()))
-        return k;
-    }
-    functions_.push_back({key, {types.begin(), types.end()}});
-    return k;
-  }
-  constexpr named_function& function(std::size_t index) { return functions_[index]; }
+  /// From here on nodes are said to be written at this line (none: where they are emitted): what a
+  /// derivative rule appends belongs to the line of the forward node. Returns the line before.
+  constexpr source_line attribute_to(source_line s) { return std::exchange(written_, s); }
 
-  /// Forgets a region and all that were opened since, which only it knows.
-  constexpr void discard_since(int r) {
-    for (std::size_t k = std::size_t(r); k < g.regions.size(); ++k) g.regions[k] = {};
-    erase_if(derived_, [&](const derived_region& d) { return d.of >= r || d.made >= r; });
-    for (named_function& f : functions_) {
-      if (f.region >= r) f.region = -1;
+  constexpr name_ref current_cell() const { return cell_; }
+  constexpr void current_cell(name_ref path) { cell_ = path; }
+
+  /// Where a node was written: `lenet.cpp:21: `; empty for inputs.
+  constexpr text place_of(node_id id) const {
+    const node& n = g.nodes[std::size_t(id)];
+    if (n.line == 0) return {};
+    const std::string_view file = n.file;
+    return text() << file.substr(file.rfind('/') + 1) << ":" << n.line << ": ";
+  }
+  /// How operands are named in sentences: an input by its name, others as `relu result of block1`.
+  constexpr text describe(node_id id) const {
+    text t;
+    const node& n = g.nodes[std::size_t(id)];
+    if (n.op == &get_info_of) return describe(g.operand(id, 0));
+    if (n.op == &input_info_of && n.region == 0) {
+      for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+        if (g.input(int(i)) == id) return t << g.view(g.inputs[i].name);
+      }
     }
+    if (n.op == &input_info_of) return t << "argument";
+    t << n.op->name << " result";
+    return n.cell.size ? t << " of " << g.view(n.cell) : t;
   }
 
  private:
-  struct leaf {
-    const void* key;
-    node_id id;
-  };
-  struct cell_entry {
-    const void* key;
-    const void* tag;
-    name_ref path;
-  };
-  struct derived_region {
-    derivation kind;
-    int of;
-    flags marked;
-    int made;
-  };
-
-  constexpr node_id copy(node x, span<const tensor_type> results, span<const node_id> in,
-                         name_ref cell, std::array<std::int32_t, 2> regions) {
-    if (x.op == &get_info_of) return get(in[0], x.attributes.as<get_attributes>().result);
-    const name_ref outer = cell_;
-    cell_ = cell;
-    const node_id r = results.empty() ? emit(*x.op, in, x.attributes)
-                                      : emit_control(*x.op, in, results, regions, x.attributes);
-    cell_ = outer;
-    if (failed()) return r;
-    g.nodes[std::size_t(r)].file = x.file;
-    g.nodes[std::size_t(r)].line = x.line;
-    return r;
+  constexpr void set_place(node& n, const std::source_location& at) const {
+    n.file = written_.file ? written_.file : at.file_name();
+    n.line = written_.file ? written_.line : std::int32_t(at.line());
   }
-  /// Copies a region of another graph. Its index is known before it is filled: it may call itself.
-  constexpr int import(const graph& from, int r, list<int>& regions) {
-    int& made = regions[std::size_t(r)];
-    if (made >= 0) return made;
-    const int q = made = reserve_region();
-    const region& x = from.regions[std::size_t(r)];
-    ids map(x.nodes.size(), no_node);
-    auto mapped = [&](node_id n) { return map[std::size_t(from.nodes[std::size_t(n)].position)]; };
-    for (std::size_t i = 0; i < x.nodes.size(); ++i) {
-      node n = from.nodes[std::size_t(x.nodes[i])];
-      n.first_operand = std::int32_t(g.operand_pool.size());
-      for (node_id o : from.operands(x.nodes[i])) g.operand_pool.push_back(mapped(o));
-      if (n.result_count) {
-        const auto first = from.results.begin() + n.first_result;
-        g.set_results(n, list<tensor_type>(first, first + n.result_count));
-      }
-      n.cell = g.intern(from.view(n.cell));
-      g.adopt_values(n, from.constants);
-      for (std::int32_t& s : n.regions) {
-        if (s >= 0) s = import(from, s, regions);
-      }
-      map[i] = g.append(n, q);
+  /// The fault of an operation without a meaning for complex numbers.
+  constexpr node_id refuse_complex(const node& n, span<const node_id> in) {
+    node_id x = no_node;  // the first that is not a number of the user's
+    for (node_id i : in) {
+      const node& o = g.nodes[std::size_t(i)];
+      const bool named = o.operand_count > 0 || o.op == &input_info_of;
+      if (is_complex(o.type.element) && (named || x < 0)) x = i;
+      if (x == i && named) break;
     }
-    region to = g.regions[std::size_t(q)];
-    for (node_id n : x.inputs) to.inputs.push_back(mapped(n));
-    for (node_id n : x.outputs) to.outputs.push_back(mapped(n));
-    // What the inputs stood for is another graph's business: they are all declared now.
-    to.declared = std::int32_t(to.inputs.size());
-    g.regions[std::size_t(q)] = to;
-    return q;
+    const std::string_view file = n.file;
+    fail(text() << file.substr(file.rfind('/') + 1) << ":" << n.line << ": " << n.op->name << ": "
+                << describe(x) << " is " << g.type(x)
+                << "; complex numbers have no such operation: take abs(), real() or imag() of it");
+    return in[0];
+  }
+  /// Operands by the names that the open region has for them; `storage` holds them if they differ.
+  constexpr span<const node_id> local(span<const node_id> in, ids& storage) {
+    bool captures = false;
+    for (node_id i : in) captures |= region_of(i) != here();
+    if (!captures) return in;
+    for (node_id i : in) storage.push_back(local(i));  // before the pool is touched: it appends
+    return storage;
+  }
+  constexpr node_id local(node_id id, std::size_t level) {
+    const int r = open[level];
+    if (failed() || region_of(id) == r) return id;
+    if (g.nodes[std::size_t(id)].operand_count == 0 &&
+        g.nodes[std::size_t(id)].op != &input_info_of) {
+      return g.append(g.nodes[std::size_t(id)], r);  // constants are repeated, not captured
+    }
+    if (level == 0) {
+      fail(text() << g.nodes[std::size_t(id)].op->name
+                  << ": a value of a closed region (a loop body or a branch) is used outside it; "
+                     "return it from the body");
+      return g.regions[std::size_t(r)].nodes.front();
+    }
+    const node_id outer = local(id, level - 1);
+    region& inner = g.regions[std::size_t(r)];
+    for (std::size_t k = 0; k < inner.captured.size(); ++k) {
+      if (inner.captured[k] == outer) return inner.inputs[std::size_t(inner.declared) + k];
+    }
+    inner.captured.push_back(outer);
+    return g.append_input(g.type(outer), r);
   }
 
-  list<leaf> leaves_;
-  std::size_t next_leaf_ = 0;
-  list<cell_entry> cells_;
-  const graph* copied_from_{};  ///< of the last copied node: its graph, its cell there and here
-  name_ref copied_{};
-  name_ref copied_here_{};
-  ids early_;
   path_plan* plan_{};
   bool coin_{};
-  list<derived_region> derived_;
-  list<named_function> functions_;
+  name_ref cell_{};
+  source_line written_{};
+  text fault_;
 };
 
 }  // namespace cella

@@ -1,7 +1,7 @@
 // The executable grammar of the intermediate representation: says what is wrong with a graph.
 #pragma once
 
-#include <cella/graph/builder.hpp>
+#include <cella/graph/graph.hpp>
 
 namespace cella {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cella/graph/builder.hpp>
+#include <cella/graph/graph.hpp>
 #include <cella/graph/slots.hpp>
 #include <concepts>
 

@@ -75,6 +75,15 @@ struct output_info {
   name_ref name{};
 };
 
+/// `input` and `get` are the leaves that the graph itself knows: a region's input, and one result
+/// of a node that has several.
+struct get_attributes {
+  std::int32_t result{};
+};
+inline constexpr op_info input_info_of{.name = "input", .kind = op_kind::leaf};
+inline constexpr op_info get_info_of{
+    .name = "get", .kind = op_kind::leaf, .cheap = true, .options = &schema_of<get_attributes>};
+
 /// Everything that was traced. Region 0 is the main region. In constant evaluation it is transient;
 /// `freeze` turns it into a literal type.
 struct graph {
@@ -130,6 +139,34 @@ struct graph {
     owner.nodes.push_back(id);
     return id;
   }
+  /// Appends an input of region `r`, behind those that it has.
+  constexpr node_id append_input(const tensor_type& t, int r) {
+    node n{};
+    n.op = &input_info_of;
+    n.type = t;
+    const node_id id = append(n, r);
+    regions[std::size_t(r)].inputs.push_back(id);
+    return id;
+  }
+  /// The same for the main region, whose inputs have a role and a name.
+  constexpr node_id append_input(const tensor_type& t, input_role role, std::string_view label) {
+    // Inputs of a role mostly follow each other.
+    int index = 0;
+    for (std::size_t i = inputs.size(); i-- > 0 && index == 0;) {
+      if (inputs[i].role == role) index = inputs[i].index + 1;
+    }
+    inputs.push_back({role, intern(label), index});
+    return append_input(t, 0);
+  }
+  /// One more declared input of a region that is being filled: in front of what it has captured.
+  constexpr node_id append_declared_input(const tensor_type& t, int r) {
+    const node_id n = append_input(t, r);
+    region& owner = regions[std::size_t(r)];
+    for (std::size_t k = owner.inputs.size() - 1; k > std::size_t(owner.declared); --k)
+      owner.inputs[k] = owner.inputs[k - 1];
+    owner.inputs[std::size_t(owner.declared++)] = n;
+    return n;
+  }
   /// Appends, to the array alone, an application of `op` that belongs where node `like` is: in its
   /// region, and at its place in the user's source.
   constexpr node_id append_like(node_id like, const op_info& op, span<const node_id> in,
@@ -169,6 +206,11 @@ struct graph {
     bool changes = false;
     for (const output_info& o : outputs) changes |= o.updates >= 0;
     return changes;
+  }
+  /// Gives region `r` its nodes in another order.
+  constexpr void reorder(int r, const ids& order) {
+    regions[std::size_t(r)].nodes = order;
+    number_nodes(regions[std::size_t(r)]);
   }
   /// Tells the nodes of a region their positions, after its list has changed.
   constexpr void number_nodes(const region& r) {

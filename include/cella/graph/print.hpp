@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <cella/graph/builder.hpp>
+#include <cella/graph/graph.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/graph/option_text.hpp>
 #include <cstdio>

@@ -122,8 +122,8 @@ class operand {
   /// The var that stands for a var or a parameter in the graph of `b`.
   constexpr var in(builder& b) const {
     if (!parameter_) return value_;
-    const node_id id = b.find(parameter_);
-    if (id >= 0) return {&b, parameter_->trainable ? id : b.state_value(id)};
+    const node_id id = b.cells.find(parameter_);
+    if (id >= 0) return {&b, parameter_->trainable ? id : b.bodies.state_value(id)};
     b.fail(text() << at_ << ": a parameter " << parameter_->extents
                   << " is used outside its cell: it is not a member of the model that is traced");
     return {&b, 0};
@@ -179,7 +179,7 @@ class cell_scope {
  public:
   template <class Cell>
   constexpr cell_scope(var x, const Cell& cell) : b_(x.b), outer_(x.b->current_cell()) {
-    b_->current_cell(b_->find_cell(&cell, &type_tag<Cell>));
+    b_->current_cell(b_->cells.path_of(&cell, &type_tag<Cell>, outer_));
   }
   cell_scope(const cell_scope&) = delete;
   cell_scope& operator=(const cell_scope&) = delete;

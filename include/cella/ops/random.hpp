@@ -88,18 +88,18 @@ constexpr node_id derived_key(builder& b, node_id key, std::int32_t stream, int 
 }
 /// The key from which `depth` nested bodies draw.
 constexpr node_id random_key(builder& b, std::size_t depth) {
-  if (depth == 0) return b.random_key();
-  const builder::body_scope s = b.scope(depth - 1);
+  if (depth == 0) return b.bodies.random_key();
+  const body_scope s = b.bodies.scope(depth - 1);
   if (s.key >= 0) return s.key;
   const bool is_input = s.region >= 0;
-  const node_id key = is_input ? b.late_input({dtype::i64, {2}}, s.region)
+  const node_id key = is_input ? b.g.append_declared_input({dtype::i64, {2}}, s.region)
                                : derived_key(b, random_key(b, depth - 1), s.stream, s.step);
   // Paths that are traced again must append what they appended before.
-  if (is_input || b.evaluates()) b.scope(depth - 1).key = key;
+  if (is_input || b.evaluates()) b.bodies.scope(depth - 1).key = key;
   return key;
 }
 /// The key from which is drawn here.
-constexpr node_id random_key(builder& b) { return random_key(b, b.scopes()); }
+constexpr node_id random_key(builder& b) { return random_key(b, b.bodies.scopes()); }
 /// (seed, step) -> (seed, step + 1)
 constexpr node_id next_key(builder& b, node_id key) {
   return b.emit(bound<add_op>(), {key, iota(b, b.g.type(key), 0).id});
@@ -114,7 +114,7 @@ constexpr var random_uniform(operand like) {
   const node_id key = detail::random_key(b);
   return {&b, b.emit(bound<random_uniform_op>(), {key},
                      random_uniform_op::options{
-                         x.shape(), {std::int32_t(x.element())}, b.next_random_stream()},
+                         x.shape(), {std::int32_t(x.element())}, b.bodies.next_random_stream()},
                      like.at())};
 }
 

@@ -43,9 +43,11 @@ class context {
   constexpr var step() const { return scalar("step"); }
 
   constexpr void update_slot(std::int32_t input, var value) {
-    b_->updates.push_back({input, value.id});
+    b_->bodies.updates.push_back({input, value.id});
   }
-  constexpr void update_parameter(var value) { b_->updates.push_back({parameter_, value.id}); }
+  constexpr void update_parameter(var value) {
+    b_->bodies.updates.push_back({parameter_, value.id});
+  }
 
  private:
   builder* b_;

@@ -90,7 +90,7 @@ struct training_step {
       x.b->fail(b.fault());
       return x;
     }
-    x.b->random_streams(b.random_streams());
+    x.b->bodies.random_streams(b.bodies.random_streams());
     return splice(*x.b, sink_monotone(std::move(b.g)), std::array{x})[0];
   }
 };

@@ -53,7 +53,7 @@ constexpr batched_list batch_by_scan(builder& b, node_id n, const batched_list& 
   std::size_t x = 0;
   std::size_t c = 0;
   for (char m : in.batched) operands.push_back(m ? own_xs[x++] : rest[c++]);
-  const node_id one = b.copy(n, operands);
+  const node_id one = copy_node(b, n, operands);
   ids out{one};
   if (s.result_count) out = get_all(b, one, 0, s.result_count);
   b.end(out);
@@ -96,7 +96,7 @@ constexpr batched_list batch_operation(builder& b, node_id n, const batched_list
     }
   }
   const attributes options = op.pointwise ? s.attributes : op.batch_options({&b, n}, size, mask);
-  return {{b.copy(n, operands, options)}, {1}};
+  return {{copy_node(b, n, operands, options)}, {1}};
 }
 
 constexpr batched_list batch_region(builder& b, int r, const batched_list& in, int size) {
@@ -132,7 +132,7 @@ constexpr batched_list batch_region(builder& b, int r, const batched_list& in, i
       }
     }
     if (!any) {
-      value[i] = b.copy(nodes[i], operands.values);
+      value[i] = copy_node(b, nodes[i], operands.values);
       continue;
     }
     const name_ref outer = b.current_cell();

@@ -15,10 +15,10 @@ namespace cella::detail {
 /// Runs a body that is not traced into a region of its own, or into one that captures its key and
 /// states.
 template <class Run>
-constexpr auto in_body(builder& b, const builder::body_scope& scope, Run run) {
-  b.enter(scope);
+constexpr auto in_body(builder& b, const body_scope& scope, Run run) {
+  b.bodies.enter(scope);
   auto value = run();
-  b.leave();
+  b.bodies.leave();
   return value;
 }
 /// Step `step` of a loop in eager mode.
@@ -43,7 +43,7 @@ struct further_carries {
 struct loop_body {
   int region{};
   int declared{};
-  builder::body_scope scope;
+  body_scope scope;
   list<std::int32_t> assigned;
 
   constexpr further_carries carries() const { return {scope.key >= 0, assigned}; }
@@ -53,13 +53,13 @@ template <class Run>
 constexpr auto trace_loop_body(builder& b, const type_list& inputs, loop_body& body, Run run) {
   body.region = b.begin(inputs);
   body.declared = int(inputs.size());
-  b.enter({.region = body.region, .repeats = true});
-  const std::size_t first = b.updates.size();
+  b.bodies.enter({.region = body.region, .repeats = true});
+  const std::size_t first = b.bodies.updates.size();
   auto value = run_paths(b, run);
-  body.scope = b.leave();
+  body.scope = b.bodies.leave();
   ids out = flatten_value(value);
   if (body.scope.key >= 0) out.push_back(next_key(b, body.scope.key));
-  for (const builder::update& u : b.take_updates(first)) {
+  for (const input_update& u : b.bodies.take_updates(first)) {
     body.assigned.push_back(u.input);
     out.push_back(u.value);
   }
@@ -71,7 +71,7 @@ constexpr auto trace_loop_body(builder& b, const type_list& inputs, loop_body& b
 constexpr ids first_values(builder& b, const further_carries& c, int stream) {
   ids first;
   if (c.draws) first.push_back(derived_key(b, random_key(b), stream));
-  for (std::int32_t i : c.assigned) first.push_back(b.state_value(b.g.input(i)));
+  for (std::int32_t i : c.assigned) first.push_back(b.bodies.state_value(b.g.input(i)));
   return first;
 }
 
@@ -83,12 +83,12 @@ constexpr void add_carries(builder& b, const loop_body& body, const further_carr
     for (const auto& s : body.scope.states) {
       if (s.of == state) return s.input;
     }
-    return b.input(b.g.type(state), body.region);
+    return b.g.append_input(b.g.type(state), body.region);
   };
   ids further;
   if (c.draws) {
     further.push_back(body.scope.key >= 0 ? body.scope.key
-                                          : b.input({dtype::i64, {2}}, body.region));
+                                          : b.g.append_input({dtype::i64, {2}}, body.region));
   }
   for (std::int32_t i : c.assigned) further.push_back(input_of(b.g.input(i)));
   ids captured = x.captured;
@@ -99,7 +99,7 @@ constexpr void add_carries(builder& b, const loop_body& body, const further_carr
     for (std::int32_t i : c.assigned) is_carry |= b.g.input(i) == s.of;
     if (is_carry) continue;
     // No value is captured twice.
-    node_id outer = b.local(b.state_value(s.of));
+    node_id outer = b.local(b.bodies.state_value(s.of));
     for (node_id n : x.captured) {
       if (n == outer) outer = b.emit(bound<identity_op>(), {outer});
     }

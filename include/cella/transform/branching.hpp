@@ -10,7 +10,8 @@ namespace cella::detail {
 
 /// New values of these inputs of the main region.
 constexpr void assign_all(builder& b, const list<std::int32_t>& inputs, const ids& values) {
-  for (std::size_t k = 0; k < inputs.size(); ++k) b.updates.push_back({inputs[k], values[k]});
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    b.bodies.updates.push_back({inputs[k], values[k]});
 }
 
 /// Two closed regions, of which one will run, yield behind their results the new values of these
@@ -27,7 +28,7 @@ constexpr list<std::int32_t> join_updates(builder& b, int r, list<std::int32_t> 
   const std::size_t results = outputs.size() - in_q.size();
   for (std::int32_t u : in_q) {
     if (index_of(in_r, u) < in_r.size()) continue;
-    b.add_output(r, b.state_value(b.g.input(u)));
+    b.add_output(r, b.bodies.state_value(b.g.input(u)));
     in_r.push_back(u);
   }
   b.g.regions[std::size_t(q)].outputs = cut(outputs, 0, int(results));
@@ -36,7 +37,7 @@ constexpr list<std::int32_t> join_updates(builder& b, int r, list<std::int32_t> 
     if (k < in_q.size())
       b.g.regions[std::size_t(q)].outputs.push_back(outputs[results + k]);
     else
-      b.add_output(q, b.state_value(b.g.input(u)));
+      b.add_output(q, b.bodies.state_value(b.g.input(u)));
   }
   return in_r;
 }
@@ -49,14 +50,14 @@ class path_explorer {
   constexpr path_explorer(builder& b, Run& run)
       : b_(b),
         run_(run),
-        base_(b.depth()),
-        updates_(b.updates.size()),
-        streams_(b.random_streams()) {}
+        base_(b.open.depth()),
+        updates_(b.bodies.updates.size()),
+        streams_(b.bodies.random_streams()) {}
 
   /// The results, in the region that is open.
   constexpr ids explore() {
     const outcome o = explore({});
-    b_.random_streams(most_streams_);
+    b_.bodies.random_streams(most_streams_);
     const int results = int(o.values.size() - o.updated.size());
     assign_all(b_, o.updated, tail(o.values, results));
     return cut(o.values, 0, results);
@@ -67,13 +68,13 @@ class path_explorer {
   struct outcome {
     ids values;
     list<std::int32_t> updated;
-    list<builder::decision> made;
+    list<path_plan::decision> made;
   };
 
   /// Runs the paths that begin as planned. Afterwards the regions behind the planned decisions are
   /// open, and the results are values of the innermost.
   constexpr outcome explore(const flags& planned) {
-    builder::path_plan plan{planned, {}};
+    path_plan plan{planned, {}};
     const node_id start = node_id(b_.g.nodes.size());
     outcome o = run_once(plan);
     const auto& made = o.made = plan.made;
@@ -82,7 +83,7 @@ class path_explorer {
       flags other;
       for (std::size_t k = 0; k < i; ++k) other.push_back(made[k].taken);
       other.push_back(!made[i].taken);
-      list<int> chain = b_.set_aside(base_);
+      list<int> chain = b_.open.set_aside(base_);
       const node_id again = node_id(b_.g.nodes.size());
       const int region = made[i].region;
       place_ = b_.place_of(made[i].condition);
@@ -90,46 +91,55 @@ class path_explorer {
       if (b_.failed()) break;
       const int otherwise = b_.here();
       b_.end(p.values);
-      const list<int> repeated = b_.set_aside(base_);
+      const list<int> repeated = b_.open.set_aside(base_);
       ids captured;
       for (node_id n : b_.g.regions[std::size_t(otherwise)].captured)
         captured.push_back(first_run_of(n, p.made, made, start, again));
       for (int r : repeated) b_.discard(r);
-      b_.take_back(again);
-      b_.open_again(chain);
+      take_back(again);
+      b_.open.open_again(chain);
       for (node_id& n : captured) n = b_.local(n);
       b_.g.regions[std::size_t(otherwise)].captured = captured;
       o.updated = join_updates(b_, region, o.updated, otherwise, p.updated);
       o.values = emit_cond(made[i], region, otherwise);
     }
-    if (b_.failed()) b_.set_aside(base_);
+    if (b_.failed()) b_.open.set_aside(base_);
     return o;
   }
 
-  constexpr outcome run_once(builder::path_plan& plan) {
+  constexpr outcome run_once(path_plan& plan) {
     outcome o;
-    if (++paths_ > builder::max_paths) {
-      b_.fail(text(place_) << "if: more than " << builder::max_paths
+    if (++paths_ > path_plan::max_paths) {
+      b_.fail(text(place_) << "if: more than " << path_plan::max_paths
                            << " paths lead through a function that decides on tensor values; use "
                               "while_loop() for a loop, cond() for a branch");
       return o;
     }
-    b_.random_streams(streams_);
-    builder::path_plan* const outer = b_.follow(&plan);
+    b_.bodies.random_streams(streams_);
+    path_plan* const outer = b_.follow(&plan);
     o.values = run_();
     b_.follow(outer);
-    if (b_.random_streams() > most_streams_) most_streams_ = b_.random_streams();
-    for (const builder::update& u : b_.take_updates(updates_)) {
+    if (b_.bodies.random_streams() > most_streams_) most_streams_ = b_.bodies.random_streams();
+    for (const input_update& u : b_.bodies.take_updates(updates_)) {
       o.updated.push_back(u.input);
       o.values.push_back(u.value);
     }
     return o;
   }
 
+  /// Takes the nodes that were appended since `first`, other than inputs, off the open region.
+  constexpr void take_back(node_id first) {
+    ids order;
+    for (node_id n : b_.g.regions[std::size_t(b_.here())].nodes) {
+      if (n < first || b_.g.nodes[std::size_t(n)].op == &input_info_of) order.push_back(n);
+    }
+    b_.g.reorder(b_.here(), order);
+  }
+
   /// What a value of a repeated run was in the first one. Regions of both runs correspond; so do
   /// their nodes in the order in which they were made, inputs aside: those name outer values.
-  constexpr node_id first_run_of(node_id n, const list<builder::decision>& repeated,
-                                 const list<builder::decision>& made, node_id start,
+  constexpr node_id first_run_of(node_id n, const list<path_plan::decision>& repeated,
+                                 const list<path_plan::decision>& made, node_id start,
                                  node_id again) {
     int r = b_.here();
     int first_r = r;
@@ -171,7 +181,7 @@ class path_explorer {
     return b_.region_of(n) == r && b_.g.nodes[std::size_t(n)].op != &input_info_of;
   }
 
-  constexpr ids emit_cond(const builder::decision& d, int region, int other) {
+  constexpr ids emit_cond(const path_plan::decision& d, int region, int other) {
     const type_list types = types_of(b_, outputs_of(b_, region));
     const type_list others = types_of(b_, outputs_of(b_, other));
     for (std::size_t k = 0; k < types.size() || k < others.size(); ++k) {
@@ -226,10 +236,10 @@ template <class Run>
 constexpr auto trace_region(builder& b, const type_list& inputs, int& region,
                             list<std::int32_t>& assigned, Run run) {
   region = b.begin(inputs);
-  const std::size_t first = b.updates.size();
+  const std::size_t first = b.bodies.updates.size();
   auto value = run_paths(b, run);
   ids out = flatten_value(value);
-  for (const builder::update& u : b.take_updates(first)) {
+  for (const input_update& u : b.bodies.take_updates(first)) {
     assigned.push_back(u.input);
     out.push_back(u.value);
   }

@@ -63,7 +63,7 @@ constexpr auto cond(detail::located predicate, F then, G otherwise, X... operand
   const std::source_location at = predicate.at;
   builder& b = *predicate.value.b;
   if (!detail::is_one_truth("cond", predicate.value, at)) return result(then(operands...));
-  const builder::body_scope scope{.stream = b.next_random_stream()};
+  const body_scope scope{.stream = b.bodies.next_random_stream()};
   auto yes_body = [&]() -> result { return then(operands...); };
   auto no_body = [&]() -> result { return otherwise(operands...); };
   if (b.evaluates()) {
@@ -103,10 +103,10 @@ template <class P, class F, class State>
 constexpr State while_loop(P condition, F body, State state, while_settings settings = {},
                            std::source_location at = std::source_location::current()) {
   builder& b = *builder_of(state);
-  const int stream = b.next_random_stream();
+  const int stream = b.bodies.next_random_stream();
   // Its draws are none of the body.
   auto test = [&](const State& s) {
-    const builder::body_scope scope{
+    const body_scope scope{
         .repeats = true, .refuses = "the condition of a loop", .stream = detail::condition_stream};
     return detail::in_body(b, scope, [&]() -> var { return detail::call_with(condition, s); });
   };
@@ -196,7 +196,7 @@ constexpr auto eager_scan(F& body, State state, const X& xs, int length, bool re
                           std::source_location at) {
   using result = std::decay_t<decltype(body(state, xs))>;
   builder& b = *builder_of(xs);
-  const int stream = b.next_random_stream();
+  const int stream = b.bodies.next_random_stream();
   list<list<var>> ys;  // per y, in order of the slices
   result last{};
   for (int step = 0; step < length; ++step) {
@@ -234,7 +234,7 @@ constexpr auto scan(F body, State init, X xs, scan_settings settings = {},
   if (length < 0) return body(init, xs);
   if (b.evaluates() && length > 0)
     return detail::eager_scan(body, init, xs, length, settings.reverse, at);
-  const int stream = b.next_random_stream();
+  const int stream = b.bodies.next_random_stream();
   ids carries = flatten_value(init);
   const ids slices = flatten_value(xs);
   auto types = detail::types_of(b, carries);
@@ -308,7 +308,7 @@ constexpr auto checkpoint(F f, std::source_location at = std::source_location::c
     using result = std::decay_t<decltype(f(x...))>;
     const auto arguments = std::make_tuple(x...);
     builder& b = *builder_of(arguments);
-    const builder::body_scope scope{.stream = b.next_random_stream()};
+    const body_scope scope{.stream = b.bodies.next_random_stream()};
     if (b.evaluates()) return detail::in_body(b, scope, [&]() -> result { return f(x...); });
     const ids in = flatten_value(arguments);
     int region = 0;

@@ -23,7 +23,7 @@ constexpr auto custom_vjp(F f, Rule rule,
     const auto types = detail::types_of(b, in);
     // Each draws numbers of its own.
     auto in_body = [&](const char* refuses, auto run) {
-      return detail::in_body(b, {.refuses = refuses, .stream = b.next_random_stream()}, run);
+      return detail::in_body(b, {.refuses = refuses, .stream = b.bodies.next_random_stream()}, run);
     };
     int function = 0;
     list<std::int32_t> assigned;

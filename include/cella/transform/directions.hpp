@@ -53,7 +53,7 @@ constexpr ids replay_directions(builder& b, int r, const ids& in, const flags& m
       operands.push_back(value[place(o)]);
     }
     if (!marked[i]) {
-      value[i] = b.copy(nodes[i], operands);
+      value[i] = copy_node(b, nodes[i], operands);
       continue;
     }
     if (n.op->kind != op_kind::bilinear) {
@@ -62,8 +62,8 @@ constexpr ids replay_directions(builder& b, int r, const ids& in, const flags& m
           operands[k] = repeat_trailing(b, operands[k], size);
       }
     }
-    value[i] = b.copy(nodes[i], operands,
-                      n.op->direction_options(n.attributes, n.type.rank(), size, mask));
+    value[i] = copy_node(b, nodes[i], operands,
+                         n.op->direction_options(n.attributes, n.type.rank(), size, mask));
   }
   ids out;
   for (node_id n : outputs_of(b, r)) {

@@ -78,14 +78,14 @@ constexpr ids tangents_of(builder& b, node_id m, const ids& tangents) {
       if (tangents[i] < 0) continue;
       ids with = in;
       with[i] = tangents[i];
-      t = accumulate(b, t, b.copy(m, with));
+      t = accumulate(b, t, copy_node(b, m, with));
     }
     return {t};
   }
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (is_linear_in(op, i)) in[i] = or_zeros(b, tangents[i], b.g.type(in[i]));
   }
-  return {b.copy(m, in)};
+  return {copy_node(b, m, in)};
 }
 
 /// The outputs of a region and their tangents, for these arguments and tangents.
@@ -122,7 +122,7 @@ constexpr dual_values push_forward(builder& b, int r, const ids& arguments, cons
       }
     }
     if (!active) {
-      primal[i] = b.copy(nodes[i], in);
+      primal[i] = copy_node(b, nodes[i], in);
       continue;
     }
     const name_ref outer = b.current_cell();
@@ -130,7 +130,7 @@ constexpr dual_values push_forward(builder& b, int r, const ids& arguments, cons
     if (n.op->kind == op_kind::control) {
       several[i] = control_jvp(b, nodes[i], in, d);
     } else {
-      primal[i] = b.copy(nodes[i], in);
+      primal[i] = copy_node(b, nodes[i], in);
       const ids t = tangents_of(b, primal[i], d);
       tangent[i] = t[0];
       if (n.result_count) several[i] = {get_all(b, primal[i], 0, n.result_count), t};

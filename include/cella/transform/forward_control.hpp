@@ -129,11 +129,11 @@ constexpr dual_values call_jvp(builder& b, node_id n, const ids& in, const ids& 
   flags wanted;
   for (const tensor_type& t : results) wanted.push_back(is_differentiable(t.element));
   const ids all = join_ids({in, existing(tangents)});
-  const auto kind = builder::derivation::forward_mode;
-  int callee = b.find_derived(kind, s.regions[0], active);
+  const auto kind = function_table::derivation::forward_mode;
+  int callee = b.functions.find_derived(kind, s.regions[0], active);
   if (callee < 0) {
     callee = b.reserve_region();
-    b.remember_derived(kind, s.regions[0], active, callee);
+    b.functions.remember_derived(kind, s.regions[0], active, callee);
     const int r = b.begin(types_of(b, all));
     list_reader own(own_inputs(b));
     const ids arguments = own.take(in.size());
@@ -151,7 +151,7 @@ constexpr dual_values call_jvp(builder& b, node_id n, const ids& in, const ids& 
 
 /// A rule that was given for reverse mode serves forward mode transposed.
 constexpr dual_values custom_jvp(builder& b, node_id n, const ids& in, const ids& tangents) {
-  const node_id m = b.copy(n, in);
+  const node_id m = copy_node(b, n, in);
   const ids out = get_all(b, m, 0, b.g.nodes[std::size_t(m)].result_count);
   return {out, transposed_rule(b, result_types(b, m), tangents,
                                [&](const ids& dy) { return custom_cotangents(b, m, dy); })};
@@ -161,7 +161,7 @@ constexpr dual_values pack_jvp(builder& b, node_id n, const ids& in, const ids& 
   ids d;
   for (std::size_t k = 0; k < in.size(); ++k)
     d.push_back(or_zeros(b, tangents[k], b.g.type(in[k])));
-  const node_id r = b.copy(n, in);
+  const node_id r = copy_node(b, n, in);
   return {{r}, {pack(b, d, b.g.type(r))}};
 }
 constexpr dual_values unpack_jvp(builder& b, node_id n, const ids& in, const ids& tangents) {

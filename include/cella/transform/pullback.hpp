@@ -62,7 +62,7 @@ class straight_line {
   static constexpr std::size_t nowhere = ~std::size_t{0};
 
   constexpr explicit straight_line(const builder& b) : b_(b), here_(b.here()) {
-    for (int r : b.open_line()) {
+    for (int r : b.open.line()) {
       parts_.push_back({r, nodes_.size(), b.g.regions[std::size_t(r)].nodes.size()});
       const ids& theirs = b.g.regions[std::size_t(r)].nodes;
       nodes_.insert(nodes_.end(), theirs.begin(), theirs.end());
@@ -92,7 +92,7 @@ class straight_line {
     return nowhere;
   }
   constexpr void settle(builder& b) const {
-    for (const part& p : parts_) b.settle(p.region);
+    for (const part& p : parts_) b.early.settle(b.g, p.region);
   }
 
  private:

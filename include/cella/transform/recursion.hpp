@@ -28,7 +28,7 @@ struct eager_self {
   F& f;
   template <class... X>
   constexpr var operator()(X... x) const {
-    return in_body(b, {.repeats = true, .stream = b.next_random_stream()},
+    return in_body(b, {.repeats = true, .stream = b.bodies.next_random_stream()},
                    [&]() -> var { return f(*this, x...); });
   }
 };
@@ -43,7 +43,7 @@ struct traced_self {
   std::source_location at;
   template <class... X>
   constexpr var operator()(X... x) const {
-    const int stream = b.next_random_stream();
+    const int stream = b.bodies.next_random_stream();
     const ids in = join_ids({ids{x.id...}, first_values(b, further, stream), captured});
     type_list results{result};
     for (std::int32_t i : further.assigned) results.push_back(b.g.type(b.g.input(i)));
@@ -55,9 +55,8 @@ struct traced_self {
 
 /// The scope of a recursive function whose region is open: its inputs behind the first `count` are
 /// what it carries from call to call.
-constexpr builder::body_scope recursion_scope(builder& b, const further_carries& further,
-                                              int count) {
-  builder::body_scope s{.region = b.here(), .repeats = true, .knows_states = true};
+constexpr body_scope recursion_scope(builder& b, const further_carries& further, int count) {
+  body_scope s{.region = b.here(), .repeats = true, .knows_states = true};
   const ids own = tail(own_inputs(b), count);
   if (further.draws) s.key = own[0];
   for (std::size_t k = 0; k < further.assigned.size(); ++k)
@@ -87,14 +86,14 @@ constexpr var recursive(F f, detail::located_type result, X... arguments) {
     for (node_id n : captured) b.local(n);
     const detail::traced_self self{b, r, captured, further, result.type, result.at};
     const auto own = rebuild_value(x, b, detail::own_inputs(b));
-    const std::size_t first = b.updates.size();
-    b.enter(detail::recursion_scope(b, further, int(in.size())));
+    const std::size_t first = b.bodies.updates.size();
+    b.bodies.enter(detail::recursion_scope(b, further, int(in.size())));
     const var y = detail::run_paths(
         b, [&] { return std::apply([&](auto... v) -> var { return f(self, v...); }, own); });
     ids out{y.id};
-    for (std::int32_t i : further.assigned) out.push_back(b.state_value(b.g.input(i)));
-    const auto updates = b.take_updates(first);
-    const bool draws = b.leave().key >= 0;
+    for (std::int32_t i : further.assigned) out.push_back(b.bodies.state_value(b.g.input(i)));
+    const auto updates = b.bodies.take_updates(first);
+    const bool draws = b.bodies.leave().key >= 0;
     b.end(out);
     const ids found = b.g.regions[std::size_t(r)].captured;
     if (!detail::same_types(b, {y.type()}, {result.type}, "what the function returns",
@@ -108,7 +107,7 @@ constexpr var recursive(F f, detail::located_type result, X... arguments) {
     captured.clear();
     if (same) captured = found;
     further = {draws, {}};
-    for (const builder::update& u : updates) further.assigned.push_back(u.input);
+    for (const input_update& u : updates) further.assigned.push_back(u.input);
   }
 }
 
@@ -120,19 +119,19 @@ template <class Run>
 constexpr bool trace_function(builder& b, std::size_t index, Run run, std::source_location at) {
   // Whether it draws is known when it has been traced. If it had called itself by then, those calls
   // lack the key, so it is traced again.
-  while (b.function(index).region < 0) {
+  while (b.functions[index].region < 0) {
     const int r = b.reserve_region();
-    b.function(index).region = r;
-    b.function(index).called_too_soon = false;
-    const type_list types = b.function(index).types;
+    b.functions[index].region = r;
+    b.functions[index].called_too_soon = false;
+    const type_list types = b.functions[index].types;
     const int q = b.begin(types);
-    b.enter({.region = q,
-             .repeats = true,
-             .refuses = "a function that is called by name",
-             .knows_states = true});
+    b.bodies.enter({.region = q,
+                    .repeats = true,
+                    .refuses = "a function that is called by name",
+                    .knows_states = true});
     const var y =
         run_paths(b, [&]() -> var { return run(cut(own_inputs(b), 0, int(types.size()))); });
-    const bool draws = b.leave().key >= 0;
+    const bool draws = b.bodies.leave().key >= 0;
     b.end(std::array{y.id});
     if (!b.failed() && !b.g.regions[std::size_t(q)].captured.empty())
       b.fail(text() << at << ": call: the function uses a value that is no argument of it (a "
@@ -141,7 +140,7 @@ constexpr bool trace_function(builder& b, std::size_t index, Run run, std::sourc
                     "use recursive(), which is told the type", "call", at))
       return false;
     b.fill(r, q);
-    builder::named_function& f = b.function(index);
+    named_function& f = b.functions[index];
     f.draws = draws;
     if (draws && f.called_too_soon) b.discard_since(r);
   }
@@ -157,25 +156,25 @@ constexpr bool trace_function(builder& b, std::size_t index, Run run, std::sourc
 template <auto Function, class... X>
 constexpr var call(detail::located first, X... rest) {
   builder& b = *first.value.b;
-  const int stream = b.next_random_stream();
+  const int stream = b.bodies.next_random_stream();
   if (b.evaluates()) {
     return detail::in_body(b, {.repeats = true, .stream = stream},
                            [&]() -> var { return Function(first.value, rest...); });
   }
   const std::array<var, 1 + sizeof...(X)> x{first.value, rest...};
   ids in = flatten_value(x);
-  const std::size_t f = b.find_function(
+  const std::size_t f = b.functions.find(
       &type_tag<std::integral_constant<decltype(Function), Function>>, detail::types_of(b, in));
   auto run = [&](const ids& own) -> var {
     return std::apply([](auto... v) -> var { return Function(v...); }, rebuild_value(x, b, own));
   };
   if (!detail::trace_function(b, f, run, first.at)) return first.value;
-  if (b.function(f).draws)
+  if (b.functions[f].draws)
     in.push_back(detail::derived_key(b, detail::random_key(b), stream));
   else
-    b.function(f).called_too_soon = true;
+    b.functions[f].called_too_soon = true;
   const std::array results{first.value.type()};
-  const int r = b.function(f).region;
+  const int r = b.functions[f].region;
   return {&b, b.get(b.emit_control(bound<call_op>(), in, results, {r, -1}, {}, first.at), 0)};
 }
 

@@ -1,6 +1,7 @@
 // What transforms do with regions and lists of values: copy a region's nodes, select, join, spread.
 #pragma once
 
+#include <cella/graph/copy.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/elementwise.hpp>
@@ -166,7 +167,7 @@ constexpr ids inline_region(builder& b, int r, const ids& arguments) {
     if (b.g.nodes[std::size_t(nodes[i])].op == &input_info_of) continue;
     in.clear();
     for (node_id o : b.g.operands(nodes[i])) in.push_back(map[place(o)]);
-    map[i] = b.copy(nodes[i], in);
+    map[i] = copy_node(b, nodes[i], in);
   }
   ids out;
   for (node_id n : outputs_of(b, r)) out.push_back(map[place(n)]);

@@ -112,11 +112,11 @@ constexpr void plain_call_vjp(builder& b, node_id n, const ids& dy, const flags&
 /// region behind the first; both are named before they are filled, so that recursion closes.
 constexpr int recursive_halves(builder& b, int callee, const flags& needed, const flags& given,
                                const flags& key, bool recompute) {
-  int forward = b.find_derived(builder::derivation::halves, callee, key);
+  int forward = b.functions.find_derived(function_table::derivation::halves, callee, key);
   if (forward >= 0) return forward;
   forward = b.reserve_region();
   const int backward = b.reserve_region();
-  b.remember_derived(builder::derivation::halves, callee, key, forward);
+  b.functions.remember_derived(function_table::derivation::halves, callee, key, forward);
   const halves half = split(b, callee, needed, given, recompute);
   if (b.failed()) return forward;
   const tensor_type record_type{dtype::record, {}};

@@ -139,8 +139,13 @@ constexpr void while_vjp(builder& b, node_id n, const ids& dy, const flags& need
   const tensor_type count_type{dtype::i64, {}};
   const tensor_type list_type{dtype::record, {}};
   auto early = [&](const tensor_type& t) {
-    return b.emit_early(bound<constant_op>(),
-                        constant_op::options{0, t.shape, {std::int32_t(t.element)}}, s.region);
+    node zero{};
+    zero.op = &bound<constant_op>();
+    zero.attributes = constant_op::options{0, t.shape, {std::int32_t(t.element)}};
+    zero.type = t;
+    const node_id m = b.append(zero, {}, s.region);
+    b.early.add(m);
+    return m;
   };
   const node_id no_steps = early(count_type);
   const node_id empty_list = early(list_type);

@@ -123,7 +123,7 @@ class region_splitter {
       if (!marked[i] || map[i] >= 0) continue;
       in.clear();
       for (node_id o : b_.g.operands(nodes_[i])) in.push_back(map[place(o)]);
-      map[i] = b_.copy(nodes_[i], in);
+      map[i] = copy_node(b_, nodes_[i], in);
     }
     ids out;
     for (node_id n : outputs) out.push_back(map[place(n)]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/copy.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/graph/reflection.hpp>
 #include <cella/graph/span.hpp>
@@ -58,19 +59,19 @@ constexpr void bind_cell(builder& b, Cell& cell) {
   if constexpr (requires { cell.wrapped(); }) {
     bind_cell(b, cell.wrapped());
   } else {
-    const bool others = b.binds();
+    const bool others = b.cells.binds();
     for_each_parameter(
         cell,
         [&](std::string_view path, const parameter_base& p) {
-          if (others && b.find(&p) >= 0) return;
+          if (others && b.cells.find(&p) >= 0) return;
           if (p.extents.size() < 1)
             b.fail(text() << path << " is " << tensor_type{b.precision, p.extents}
                           << "; the extents of parameters and states must be positive");
           const auto role = p.trainable ? input_role::parameter : input_role::state;
-          b.bind(&p, b.input({b.precision, p.extents}, role, path));
+          b.cells.bind(&p, b.input({b.precision, p.extents}, role, path));
         },
         [&]<class C>(std::string_view path, const C& c) {
-          b.declare_cell(&c, &type_tag<C>, path);
+          b.cells.declare(&c, &type_tag<C>, b.g.intern(path));
         });
   }
 }
@@ -107,11 +108,11 @@ constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, 
     return r;
   });
   detail::set_trace(cell, outer);
-  if (b.draws_random_numbers()) {
-    const node_id key = b.random_key();
+  if (b.bodies.draws_random_numbers()) {
+    const node_id key = b.bodies.random_key();
     const node_id next = detail::next_key(b, key);
     for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
-      if (b.g.input(int(i)) == key) b.updates.push_back({std::int32_t(i), next});
+      if (b.g.input(int(i)) == key) b.bodies.updates.push_back({std::int32_t(i), next});
     }
   }
   ids out;
@@ -119,7 +120,7 @@ constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, 
     out.push_back(r.id);
     b.g.outputs.push_back({});
   }
-  for (const auto& u : b.take_updates(0)) {
+  for (const auto& u : b.bodies.take_updates(0)) {
     out.push_back(u.value);
     b.g.outputs.push_back({u.input, b.g.inputs[std::size_t(u.input)].name});
   }
@@ -141,7 +142,7 @@ graph trace(Cell& cell, const std::array<tensor_type, Count>& arguments,
 /// its results. Parameters and states are found in `b` by name; updates become updates of `b`.
 constexpr list<var> splice(builder& b, const graph& g, span<const var> arguments) {
   ids map(g.nodes.size(), no_node);
-  list<int> regions(g.regions.size(), -1);
+  graph_importer imported(b, g);
   list<std::int32_t> outer_input(g.inputs.size(), -1);
   std::size_t next = 0;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
@@ -151,7 +152,7 @@ constexpr list<var> splice(builder& b, const graph& g, span<const var> arguments
       here = arguments[std::size_t(in.index)].id;
       continue;
     }
-    if (g.view(in.name) == "random") b.random_key();
+    if (g.view(in.name) == "random") b.bodies.random_key();
     // Both list them in the same order, more or less.
     for (std::size_t k = 0; k < b.g.inputs.size(); ++k, ++next) {
       if (next >= b.g.inputs.size()) next = 0;
@@ -167,7 +168,7 @@ constexpr list<var> splice(builder& b, const graph& g, span<const var> arguments
     if (map[std::size_t(n)] >= 0) continue;
     in.clear();
     for (node_id o : g.operands(n)) in.push_back(map[std::size_t(o)]);
-    map[std::size_t(n)] = b.copy(g, n, in, regions);
+    map[std::size_t(n)] = imported.copy(n, in);
   }
   list<var> results;
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
@@ -176,7 +177,7 @@ constexpr list<var> splice(builder& b, const graph& g, span<const var> arguments
     if (replaced < 0)
       results.push_back({&b, value});
     else if (g.view(g.inputs[std::size_t(replaced)].name) != "random")
-      b.updates.push_back({outer_input[std::size_t(replaced)], value});
+      b.bodies.updates.push_back({outer_input[std::size_t(replaced)], value});
   }
   return results;
 }
@@ -189,18 +190,18 @@ constexpr void assign(var like, const parameter_base& target, var value,
   builder& b = *like.b;
   const var t = operand(target, at).in(b);
   if (b.failed()) return;
-  const node_id leaf = b.find(&target);
+  const node_id leaf = b.cells.find(&target);
   if (t.type() != value.type()) {
     b.fail(text() << at << ": assign: " << b.describe(leaf) << " is " << t.type()
                   << " but the new value is " << value.type());
     return;
   }
-  if (const char* where = b.refuses_states()) {
+  if (const char* where = b.bodies.refuses_states()) {
     b.fail(text() << at << ": assign: " << b.describe(leaf) << " is assigned in " << where
                   << ", which cannot hand its new value on; return the value instead");
     return;
   }
-  if (target.trainable && b.repeats()) {
+  if (target.trainable && b.bodies.repeats()) {
     b.fail(text() << at << ": assign: " << b.describe(leaf)
                   << " is a trained parameter, which the body of a loop or of a recursion cannot "
                      "assign; make it a state, or carry it in the state of the loop");
@@ -208,7 +209,7 @@ constexpr void assign(var like, const parameter_base& target, var value,
   }
   for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
     if (b.g.input(int(i)) != leaf) continue;
-    b.updates.push_back({std::int32_t(i), value.id});
+    b.bodies.updates.push_back({std::int32_t(i), value.id});
     break;
   }
 }

@@ -45,15 +45,15 @@ constexpr auto trace_sample(F& f, const std::tuple<X...>& arguments, const type_
   builder& b = *builder_of(arguments);
   traced_sample<std::decay_t<std::invoke_result_t<F&, X...>>> s;
   s.directions = directions;
-  s.stream = b.next_random_stream();
-  b.enter({.region = directions ? -1 : int(b.g.regions.size()),
-           .knows_states = true,
-           .stream = s.stream});
+  s.stream = b.bodies.next_random_stream();
+  b.bodies.enter({.region = directions ? -1 : int(b.g.regions.size()),
+                  .knows_states = true,
+                  .stream = s.stream});
   using result = decltype(s.value);
   s.value = trace_region(b, types, s.region, s.assigned, [&]() -> result {
     return std::apply(f, rebuild_value(arguments, b, own_inputs(b)));
   });
-  s.has_key = b.leave().key >= 0;
+  s.has_key = b.bodies.leave().key >= 0;
   return s;
 }
 

@@ -1,4 +1,4 @@
-// What tests of assigned states are made of.
+// Cells of f64 arguments and results in every way that the library can run them: see harness.hpp.
 #pragma once
 
 #include <cella/transform/trace.hpp>
@@ -6,9 +6,16 @@
 #include <string>
 #include <string_view>
 
-#include "three_ways.hpp"
+#include "support/harness.hpp"
 
 namespace cella::test {
+
+// What such cells are written with.
+template <int... Extents>
+using f64 = tensor<dtype::f64, Extents...>;
+/// Constants in the graph of `like`.
+constexpr var number(var like, double value) { return constant(*like.b, value, {dtype::f64, {}}); }
+constexpr var zeros(var like, shape s) { return constant(*like.b, 0, {dtype::f64, s}); }
 
 /// A state of a number, and what is done with it.
 struct counter {
@@ -19,6 +26,17 @@ struct counter {
     assign(x, count, v, at);
   }
 };
+
+/// A cell that is traced for training.
+template <class Cell, class... Arguments>
+using ways_of_cell = ways<program<Cell, true, dtype::f64, Arguments...>>;
+
+/// Runs it `calls` times in a row, in every way: see `ways::check`.
+template <class Cell, class... Arguments>
+outcome check_cell(const std::vector<reals>& arguments, int calls = 1, double tolerance = 0,
+                   std::uint64_t seed = 7) {
+  return ways_of_cell<Cell, Arguments...>(seed).check(arguments, calls, tolerance);
+}
 
 /// The sentence that refuses a cell of one argument f64[2], less the place in `file`: the same in
 /// eager mode and in graph mode.

@@ -1,20 +1,23 @@
-// Runs a compiled program kernel by kernel and compares everything that each kernel writes with the
-// interpreter's value of the same node.
+// Programs in every way that the library can run them (see harness.hpp), and kernel by kernel on
+// the CPU: everything that each kernel writes beside the interpreter's value of the same node.
 #pragma once
 
 #include <cella/runtime/executable.hpp>
 #include <cella/runtime/interpreter.hpp>
 #include <cmath>
-#include <cstdio>
 #include <string>
+
+#include "support/harness.hpp"
 
 namespace cella::test {
 
-/// Arguments as doubles, row-major, one vector each; returns the worst error, relative to the
-/// largest element of its tensor, and names the step in `where`.
+namespace detail {
+
+/// Returns the worst error, relative to the largest element of its tensor, and names the step in
+/// `where`.
 template <class P>
-double check_steps(parameter_store& store, std::vector<std::vector<double>> arguments,
-                   const std::vector<double>& scalars, std::string& where) {
+double worst_step(const parameter_store& store, const std::vector<reals>& arguments,
+                  const reals& scalars, std::string& where) {
   using T = element<P::element_type>;
   const graph g = thaw(P::graph);
   value_store values;
@@ -117,6 +120,23 @@ double check_steps(parameter_store& store, std::vector<std::vector<double>> argu
   };
   all(std::make_index_sequence<std::size_t(P::plan.step_count)>{});
   return worst;
+}
+
+}  // namespace detail
+
+/// Checks one call of a program that is given these run-time numbers. `tolerance` is for each
+/// kernel's values beside the interpreter's of the same graph, relative to the largest of a tensor.
+/// What the call leaves is compared with the graph as it was before all passes, which reassociate:
+/// for that, four times as much.
+template <class P>
+void check_steps(const std::vector<reals>& arguments, const reals& scalars, double tolerance,
+                 std::uint64_t seed = 1) {
+  const ways<P> all(seed, scalars, &compute_on_cpu);
+  std::string where;
+  const double worst = detail::worst_step<P>(all.make_store(), arguments, scalars, where);
+  INFO(where);
+  CHECK(worst <= tolerance);
+  all.check(arguments, 1, 4 * tolerance);
 }
 
 }  // namespace cella::test
