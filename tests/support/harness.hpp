@@ -9,10 +9,11 @@
 //   check_steps<P>(x, ...)        step_check.hpp      a program of any types, such as a training
 //                                                     step: in addition kernel by kernel
 //
-// The ways are this header: eager mode, a graph that is traced at run time and interpreted, the
-// program on the CPU's kernels, and the program on the tiny back end, whose plans have other
-// vectors and whose memory the host cannot read. That has no control flow: programs with loops,
-// branches or calls go without it.
+// The ways are this header: eager mode, a graph that is traced at run time and interpreted, or
+// planned and run on the kernels, the program on the CPU's kernels, and the program on the tiny
+// back end, whose plans have other vectors and whose memory the host cannot read. Plans that are
+// made at run time and the tiny back end have no control flow: programs with loops, branches or
+// calls go without them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -21,6 +22,7 @@
 #include <cella/runtime/executable.hpp>
 #include <cella/train/runtime_path.hpp>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -54,6 +56,14 @@ inline void check_outcome(std::string_view way, const outcome& found, const outc
 void compute_on_cpu(const op_info& op, const attributes& options, span<const tensor_ref> in,
                     span<const tensor_ref> out);
 
+/// A graph that goes through the passes and is planned at run time; none if it has what that way
+/// leaves to others.
+struct planned_graph {
+  graph optimized;
+  std::optional<loaded_program> program;
+};
+planned_graph plan_at_run_time(const graph& g, dtype element);
+
 /// Runs a program in each of the ways, each on parameters, states, optimizer slots and random state
 /// of its own that begin alike.
 template <class Program>
@@ -79,8 +89,8 @@ class ways<program<Cell, Training, Element, Arguments...>> {
 
   /// Runs `calls` times in a row. Eager mode and the traced graph must agree bit for bit (or up to
   /// `eager_tolerance`, where gradients are summed up in another order), and the program with them
-  /// up to `tolerance` (see `relative_error`). On the tiny back end sums have an order of their
-  /// own: there rounding is allowed for. Returns what the CPU leaves.
+  /// up to `tolerance` (see `relative_error`). In plans of run time and on the tiny back end sums
+  /// have an order of their own: there rounding is allowed for. Returns what the CPU leaves.
   outcome check(const std::vector<reals>& arguments, int calls = 1, double tolerance = 0,
                 double eager_tolerance = 0) const {
     const outcome wanted = traced(arguments, calls);
@@ -89,6 +99,8 @@ class ways<program<Cell, Training, Element, Arguments...>> {
     check_outcome("CPU", found, wanted, tolerance);
     if constexpr (!has_control) {
       const double rounding = Element == dtype::f64 ? 1e-12 : 1e-6;
+      if (const auto planned = planned_at_run_time(arguments, calls))
+        check_outcome("planned at run time", *planned, wanted, std::max(tolerance, rounding));
       check_outcome("tiny back end", compiled<tiny::backend>(arguments, calls), wanted,
                     std::max(tolerance, rounding));
     }
@@ -102,10 +114,24 @@ class ways<program<Cell, Training, Element, Arguments...>> {
   }
 
   outcome traced(const std::vector<reals>& arguments, int calls = 1) const {
-    return interpreted(arguments, calls, false);
+    return at_run_time(arguments, calls,
+                       [](runtime_path& path, Cell&, const graph& g) { path.run(g); });
   }
   outcome eager(const std::vector<reals>& arguments, int calls = 1) const {
-    return interpreted(arguments, calls, true);
+    return at_run_time(arguments, calls, [](runtime_path& path, Cell& cell, const graph&) {
+      path.run_eagerly(cell, types, trace_options{Training, Element});
+    });
+  }
+  /// None if the graph has what that way leaves to others.
+  std::optional<outcome> planned_at_run_time(const std::vector<reals>& arguments,
+                                             int calls = 1) const {
+    Cell cell;
+    planned_graph planned =
+        plan_at_run_time(trace(cell, types, trace_options{Training, Element}), Element);
+    if (!planned.program) return {};
+    return at_run_time(arguments, calls, [&](runtime_path& path, Cell&, const graph&) {
+      path.run(planned.optimized, *planned.program);
+    });
   }
   template <class Backend = default_backend>
   outcome compiled(const std::vector<reals>& arguments, int calls = 1,
@@ -162,14 +188,15 @@ class ways<program<Cell, Training, Element, Arguments...>> {
     return values;
   }
 
-  outcome interpreted(const std::vector<reals>& arguments, int calls, bool eagerly) const {
+  /// run(path, cell, graph) makes one call.
+  template <class Run>
+  outcome at_run_time(const std::vector<reals>& arguments, int calls, Run run) const {
     parameter_store store = make_store();
     const tensors in = memory_of(arguments);
     std::vector<tensor_ref> refs;
     for (std::size_t i = 0; i < types.size(); ++i) refs.push_back({in[i].data(), types[i]});
-    const trace_options options{Training, Element};
     Cell cell;
-    const graph g = trace(cell, types, options);
+    const graph g = trace(cell, types, trace_options{Training, Element});
     const slot_store slots(g);
     std::vector<named_scalar> scalars;
     for (const input_info& i : g.inputs) {
@@ -179,10 +206,7 @@ class ways<program<Cell, Training, Element, Arguments...>> {
     outcome o;
     for (int i = 0; i < calls; ++i) {
       runtime_path path({&store, &slots, refs, scalars}, by_node_);
-      if (eagerly)
-        path.run_eagerly(cell, types, options);
-      else
-        path.run(g);
+      run(path, cell, g);
       o.results.clear();
       int k = 0;
       for (const auto& out : g.outputs) {
