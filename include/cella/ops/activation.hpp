@@ -106,6 +106,8 @@ constexpr double gelu_factor = std::numbers::inv_sqrtpi * std::numbers::sqrt2;
 constexpr auto gelu_argument(auto x) {
   return like(x, gelu_factor) * (x + like(x, gelu_cubic) * x * x * x);
 }
+/// Behind it the gate is 0 or 1 in all element types, while x may be infinite.
+constexpr double gelu_bound = 22;
 }  // namespace detail
 
 /// The derivative of `gelu_tanh`: s + x s (1 - s) w' with s = sigmoid(w).
@@ -113,11 +115,17 @@ struct gelu_tanh_slope_op : elementwise<gelu_tanh_slope_op>, transcendental {
   static constexpr std::string_view name = "gelu_tanh_slope";
   static constexpr std::string_view formula = "the derivative of gelu_tanh";
   static constexpr auto apply(auto x) {
-    using std::tanh;
-    const auto t = tanh(detail::gelu_argument(x));
+    // Of |x|: those of x and -x make 1. So no power is infinite.
+    using std::abs;
+    using std::exp;
+    const auto most = like(x, detail::gelu_bound), one = like(x, 1), size = abs(x);
+    const auto v = select(size > most, most, size);
+    const auto power = exp(like(x, -2) * detail::gelu_argument(v));
+    const auto gate = one / (one + power);
     const auto slope =
-        like(x, detail::gelu_factor) * (like(x, 1) + like(x, 3 * detail::gelu_cubic) * x * x);
-    return like(x, 0.5) * ((like(x, 1) + t) + x * (like(x, 1) - t * t) * slope);
+        like(x, 2 * detail::gelu_factor) * (one + like(x, 3 * detail::gelu_cubic) * v * v);
+    const auto y = gate + gate * (power * gate) * v * slope;
+    return select(x < like(x, 0), one - y, y);
   }
   static constexpr interval bounds(span<const interval>, span<const tensor_type>,
                                    const attributes&) {
@@ -126,7 +134,7 @@ struct gelu_tanh_slope_op : elementwise<gelu_tanh_slope_op>, transcendental {
   /// s (1 - s) (2 w' + x w'' + x w'^2 (1 - 2 s))
   static constexpr var partial(node_ref n, int) {
     using detail::gelu_cubic, detail::gelu_factor;
-    const var x = n.operand(0);
+    const var x = clamp(n.operand(0), -detail::gelu_bound, detail::gelu_bound);
     const var s = sigmoid(2 * gelu_factor * (x + gelu_cubic * x * square(x)));
     const var first = 2 * gelu_factor * (1 + 3 * gelu_cubic * square(x));
     const var second = 12 * gelu_factor * gelu_cubic * x;
@@ -140,8 +148,10 @@ struct gelu_tanh_op : elementwise<gelu_tanh_op>, transcendental, keeps_zero {
   static constexpr std::string_view formula =
       "y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2";
   static constexpr auto apply(auto x) {
-    using std::tanh;
-    return like(x, 0.5) * x * (like(x, 1) + tanh(detail::gelu_argument(x)));
+    using std::exp;
+    const auto least = like(x, -detail::gelu_bound), one = like(x, 1);
+    const auto v = select(x < least, least, x);
+    return v * (one / (one + exp(like(x, -2) * detail::gelu_argument(v))));
   }
   /// Its least value is -0.17004, at -0.7525.
   static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {

@@ -21,6 +21,27 @@ constexpr var erfc(operand x);
 
 namespace detail {
 
+/// f(x), computed with more digits than a floating-point number x has: for functions that a
+/// standard library does not make right to two units in the last place. Others are given to f as
+/// they are.
+constexpr auto with_more_digits(auto x, auto f) {
+  using number = decltype(x);
+  if constexpr (std::is_same_v<number, float>)
+    return static_cast<float>(f(static_cast<double>(x)));
+  else if constexpr (std::is_same_v<number, double>)
+    return static_cast<double>(f(static_cast<long double>(x)));
+  else
+    return f(x);
+}
+/// x, or 0 if x is a denormal number and the processor is told to take such for 0: standard
+/// libraries take logarithms of their bits and are lost then.
+constexpr auto as_computed_with(auto x) {
+  if constexpr (std::is_floating_point_v<decltype(x)>)
+    return x + like(x, 0);
+  else
+    return x;
+}
+
 /// Of a function that falls until `bottom` and rises behind it.
 template <class Op>
 constexpr interval bounds_of_valley(const interval& x, double bottom) {
@@ -109,7 +130,7 @@ struct log_op : elementwise<log_op>, transcendental, takes_complex, nondecreasin
   static constexpr interval domain{0, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::log;
-    return log(x);
+    return log(detail::as_computed_with(x));
   }
   static constexpr var partial(node_ref n, int) { return 1 / n.operand(0); }
 };
@@ -135,7 +156,7 @@ struct log2_op : elementwise<log2_op>, transcendental, nondecreasing {
   static constexpr interval domain{0, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::log2;
-    return log2(x);
+    return log2(detail::as_computed_with(x));
   }
   static constexpr var partial(node_ref n, int) { return (1 / std::numbers::ln2) / n.operand(0); }
 };
@@ -148,7 +169,7 @@ struct sigmoid_op : elementwise<sigmoid_op>, transcendental, monotone {
   static constexpr onnx_operator onnx{"Sigmoid", 6};
   static constexpr auto apply(auto x) {
     using std::exp;
-    return like(x, 1) / (like(x, 1) + exp(-x));
+    return detail::with_more_digits(x, [](auto v) { return like(v, 1) / (like(v, 1) + exp(-v)); });
   }
   static constexpr var partial(node_ref n, int) { return n.output() - square(n.output()); }
 };
@@ -175,7 +196,7 @@ struct erfc_op : elementwise<erfc_op>, transcendental {
   static constexpr std::string_view formula = "y = 1 - erf x";
   static constexpr auto apply(auto x) {
     using std::erfc;
-    return erfc(x);
+    return detail::with_more_digits(x, [](auto v) { return erfc(v); });
   }
   static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
     return {apply(in[0].high), apply(in[0].low)};

@@ -35,7 +35,7 @@ struct abs_op : elementwise<abs_op>, keeps_zero {
   }
   static constexpr var partial(node_ref n, int) { return sign(n.operand(0)); }
 };
-/// -1, 0 or 1.  Derivative zero.
+/// -1, 0 or 1; NaN of NaN.  Derivative zero.
 struct sign_op : elementwise<sign_op>, keeps_zero, zero_derivative, nondecreasing {
   static constexpr std::string_view name = "sign";
   static constexpr std::string_view numpy = "np.sign";
@@ -44,7 +44,7 @@ struct sign_op : elementwise<sign_op>, keeps_zero, zero_derivative, nondecreasin
   static constexpr onnx_operator onnx{"Sign", 9};
   static constexpr bool integral = true;
   static constexpr auto apply(auto x) {
-    return select(x > like(x, 0), like(x, 1), select(x < like(x, 0), like(x, -1), like(x, 0)));
+    return select(x > like(x, 0), like(x, 1), select(x < like(x, 0), like(x, -1), x + like(x, 0)));
   }
 };
 /// Rounds down.  Derivative zero.

@@ -169,7 +169,7 @@ struct tanh_op : elementwise<tanh_op>, transcendental, keeps_zero, monotone, tak
   static constexpr onnx_operator onnx{"Tanh", 6};
   static constexpr auto apply(auto x) {
     using std::tanh;
-    return tanh(x);
+    return detail::with_more_digits(x, [](auto v) { return tanh(v); });
   }
   static constexpr var partial(node_ref n, int) { return 1 - square(n.output()); }
 };
@@ -196,7 +196,7 @@ struct acosh_op : elementwise<acosh_op>, transcendental, nondecreasing {
   static constexpr interval domain{1, interval::infinity};
   static constexpr auto apply(auto x) {
     using std::acosh;
-    return acosh(x);
+    return detail::with_more_digits(x, [](auto v) { return acosh(v); });
   }
   static constexpr var partial(node_ref n, int) { return 1 / sqrt(square(n.operand(0)) - 1); }
 };

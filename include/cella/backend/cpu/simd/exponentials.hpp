@@ -2,7 +2,7 @@
 // (ulp) are those of the exact result.
 #pragma once
 
-#include <cella/backend/cpu/simd/simd.hpp>
+#include <cella/backend/cpu/simd/rounding_errors.hpp>
 #include <limits>
 
 namespace cella::cpu {
@@ -23,13 +23,14 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline vec<T> logarithm(vec<T> x);
 
-/// Logarithm to base 2, within 3 ulp; whole for powers of 2.
+/// Logarithm to base 2, within 2 ulp; whole for powers of 2.
 template <class T>
 [[gnu::always_inline]] inline vec<T> binary_logarithm(vec<T> x);
 
-/// log(1 + x), within 3 ulp, also near 0; minus infinity at -1, NaN below.
+/// log(1 + x), within 2 ulp, also near 0; minus infinity at -1, NaN below. `low` is added to x, of
+/// which it is less than the last digit.
 template <class T>
-[[gnu::always_inline]] inline vec<T> logarithm_of_successor(vec<T> x);
+[[gnu::always_inline]] inline vec<T> logarithm_of_successor(vec<T> x, vec<T> low = vec<T>(T(0)));
 
 /// 1 / (1 + e^-x), within 2 ulp. Results below the smallest normal number are 0.
 template <class T>
@@ -48,6 +49,21 @@ template <class T, std::size_t N>
 #pragma GCC unroll 16
   for (int k = int(N) - 2; k >= 0; --k) sum = multiply_add(sum, x, vec<T>(c[k]));
   return sum;
+}
+
+/// The same in two sums that do not wait for each other, of even and of odd powers: for long ones.
+template <class T, std::size_t N>
+[[gnu::always_inline]] inline vec<T> long_polynomial(const T (&c)[N], vec<T> x) {
+  constexpr int last = int(N) - 1;
+  const vec<T> square = x * x;
+  vec<T> odd(c[last % 2 ? last : last - 1]), even(c[last % 2 ? last - 1 : last]);
+#pragma GCC unroll 16
+  for (int k = (last % 2 ? last : last - 1) - 2; k >= 1; k -= 2)
+    odd = multiply_add(odd, square, vec<T>(c[k]));
+#pragma GCC unroll 16
+  for (int k = (last % 2 ? last - 1 : last) - 2; k >= 0; k -= 2)
+    even = multiply_add(even, square, vec<T>(c[k]));
+  return multiply_add(odd, x, even);
 }
 
 /// To the nearest integer, ties to even.
@@ -165,9 +181,10 @@ template <class T>
   return p;
 }
 
-/// exponent ln 2 + log(1 + f), for |f| < 0.42 and integers of the size of exponents.
-template <class T>
-[[gnu::always_inline]] inline vec<T> logarithm_of_parts(vec<T> exponent, vec<T> f) {
+/// exponent ln 2 + log(1 + f), for |f| < 0.42 and integers of the size of exponents; and what is
+/// `more`, which is small.
+template <class T, class... More>
+[[gnu::always_inline]] inline vec<T> logarithm_of_parts(vec<T> exponent, vec<T> f, More... more) {
   // ln 2 in two parts, the first of few digits.
   if constexpr (std::is_same_v<T, float>) {
     // f - f^2 / 2 + f^3 P(f), a minimax fit to 2^-30.
@@ -175,7 +192,7 @@ template <class T>
                                   -0.166717201f, 0.14225167f,   -0.123384826f,
                                   0.117713168f,  -0.120560713f, 0.0751040429f};
     const vec<T> square = f * f;
-    vec<T> y = polynomial(c, f) * f * square;
+    vec<T> y = ((polynomial(c, f) * f * square) + ... + more);
     y = multiply_add(exponent, vec<T>(-2.12194440e-4f), y);
     y = multiply_add(square, vec<T>(-0.5f), y);
     return multiply_add(exponent, vec<T>(0.693359375f), f + y);
@@ -189,7 +206,8 @@ template <class T>
     const vec<T> z = s * s;
     const vec<T> half_square = vec<T>(0.5) * f * f;
     const vec<T> rest = polynomial(c, z) * z + half_square;
-    const vec<T> low = multiply_add(s, rest, exponent * vec<T>(1.90821492927058770002e-10));
+    const vec<T> low =
+        (multiply_add(s, rest, exponent * vec<T>(1.90821492927058770002e-10)) + ... + more);
     return multiply_add(exponent, vec<T>(6.93147180369123816490e-01), f - (half_square - low));
   }
 }
@@ -201,18 +219,27 @@ inline constexpr T largest_fraction = T(1.4140625);
 
 namespace detail {
 
-/// e^x = 2^exponent (1 + rest), |rest| < 0.42.
+/// e^x = 2^exponent (1 + rest), |rest| < 0.42. With `low`, which is added to x and less than its
+/// last digit, what the reduction has lost is not: 1 + rest is as right as rest has digits.
 template <class T>
 struct parts_of_exponential {
   vec<T> exponent, rest;
 };
-template <class T>
-[[gnu::always_inline]] inline parts_of_exponential<T> exponential_in_parts(vec<T> x) {
+template <class T, class... Low>
+[[gnu::always_inline]] inline parts_of_exponential<T> exponential_in_parts(vec<T> x, Low... low) {
   // rest = r + r^2 Q(r), a minimax fit, with the remainder r of a division by ln 2, in two parts.
   const vec<T> n = nearest(x * vec<T>(T(1.44269504088896340736)));
-  const auto rest = [&](const auto& c, T high, T low) {
-    const vec<T> r = multiply_add(n, vec<T>(-low), multiply_add(n, vec<T>(-high), x));
-    return multiply_add(polynomial(c, r), r * r, r);
+  const auto rest = [&](const auto& c, T ln2_high, T ln2_low) {
+    const vec<T> start = multiply_add(n, vec<T>(-ln2_high), x);
+    if constexpr (sizeof...(Low) == 0) {
+      const vec<T> r = multiply_add(n, vec<T>(-ln2_low), start);
+      return multiply_add(polynomial(c, r), r * r, r);
+    } else {
+      const vec<T> step = rounded<T>(n * vec<T>(ln2_low)), r = start - step;
+      const vec<T> lost = (((start - r) - step) + ... + low);
+      const vec<T> curve = polynomial(c, r) * r * r;
+      return r + (curve + multiply_add(lost, r + curve, lost));
+    }
   };
   if constexpr (std::is_same_v<T, float>) {
     static constexpr float c[] = {0.5f, 0.166665435f, 0.0416662805f, 0.00836660154f, 0.0013946481f};
@@ -297,15 +324,20 @@ template <class T>
 }
 
 template <class T>
-[[gnu::always_inline]] inline vec<T> logarithm_of_successor(vec<T> x) {
-  // The logarithm of u = 1 + x, and what the rounding of u has lost, over u.
+[[gnu::always_inline]] inline vec<T> logarithm_of_successor(vec<T> x, vec<T> low) {
+  // The logarithm of u = 1 + x, and what the rounding of u has lost, over u; where u needs no
+  // exponent its fraction is x itself.
   const vec<T> one(T(1));
   const vec<T> u = one + x;
   const vec<T> lost = xsimd::select(xsimd::abs(x) > one, one - (u - x), x - (u - one));
-  // Where 1 + x is 1 the number is its own logarithm; infinity and what is below -1 need no more.
-  const auto plain = (u > vec<T>(T(0))) && (u < vec<T>(std::numeric_limits<T>::infinity()));
-  const vec<T> rest = xsimd::select(plain, lost / u, vec<T>(T(0)));
-  return xsimd::select(u == one, x, logarithm<T>(u) + rest);
+  const auto p = detail::take_apart(u, detail::largest_fraction<T>);
+  const auto near = p.exponent == vec<T>(T(0));
+  const vec<T> f = xsimd::select(near, x, p.fraction - one);
+  const vec<T> more = xsimd::select(near, low, lost + low) / u;
+  const vec<T> y =
+      detail::logarithm_or_special<T>(u, detail::logarithm_of_parts<T>(p.exponent, f, more));
+  // The sum would lose the sign of -0.
+  return xsimd::select(x == vec<T>(T(0)), x, y);
 }
 
 template <class T>

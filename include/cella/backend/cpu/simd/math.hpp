@@ -3,15 +3,12 @@
 // (ulp) are those of the exact result, where that is a normal number.
 #pragma once
 
-#include <cella/backend/cpu/simd/exponentials.hpp>
+#include <cella/backend/cpu/simd/error_functions.hpp>
+#include <cella/backend/cpu/simd/hyperbolic.hpp>
 #include <cella/backend/cpu/simd/trigonometry.hpp>
 #include <cella/ops/activation.hpp>
 
 namespace cella::cpu {
-
-/// Error function: single precision within 2 ulp; double is the SIMD library's.
-template <class T>
-[[gnu::always_inline]] inline vec<T> error_function(vec<T> x);
 
 /// x^y as std::pow has it, also for negative x and whole y, zeros, infinities and NaNs: single
 /// precision within 2 ulp; double is the standard library's, lane by lane.
@@ -22,35 +19,6 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline vec<T> reciprocal_root(vec<T> x) {
   return vec<T>(T(1)) / xsimd::sqrt(x);
-}
-
-/// Inverse hyperbolic sine, within 4 ulp.
-template <class T>
-[[gnu::always_inline]] inline vec<T> inverse_hyperbolic_sine(vec<T> x) {
-  // log(2 |x|) where the square might overflow, and 1 does not count.
-  const vec<T> one(T(1)), size = xsimd::abs(x), square = size * size;
-  const vec<T> far = logarithm<T>(size) + vec<T>(T(0.693147180559945309417));
-  const vec<T> near = logarithm_of_successor<T>(size + square / (one + xsimd::sqrt(one + square)));
-  return xsimd::copysign(xsimd::select(size > vec<T>(T(1e9)), far, near), x);
-}
-
-template <class T>
-[[gnu::always_inline]] inline vec<T> error_function(vec<T> x) {
-  if constexpr (std::is_same_v<T, float>) {
-    // Near 0 a polynomial; elsewhere 1 - e^(t P(t)), t = |x|. Minimax fits to 2^-25 and 2^-28.
-    static constexpr float c[] = {0.128379151f,   -0.376124799f,  0.112816177f,
-                                  -0.0267585646f, 0.00498068752f, -0.000592512486f};
-    static constexpr float d[] = {-0.128658518f, -0.635110795f,   -0.106303573f,   0.023819251f,
-                                  -0.003669383f, 0.000329399161f, -1.18877761e-05f};
-    const vec<T> square = x * x, one(1.0f);
-    const vec<T> near = multiply_add(detail::polynomial(c, square), x, x);
-    // From 4 on the result is 1. The bound stands first, so that NaN is what remains.
-    const vec<T> size = xsimd::abs(x), t = minimum(vec<T>(4.0f), size);
-    const vec<T> far = one - exponential<T>(multiply_add(detail::polynomial(d, t), t, -t));
-    return xsimd::select(size < vec<T>(0.9375f), near, xsimd::select(x < vec<T>(0.0f), -far, far));
-  } else {
-    return xsimd::erf(x);
-  }
 }
 
 template <class T>
@@ -95,21 +63,21 @@ struct fast {};
 template <>
 struct vector_form<exp_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return exponential<T>(x);
   }
 };
 template <>
 struct vector_form<log_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return logarithm<T>(x);
   }
 };
 template <>
 struct vector_form<log2_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return binary_logarithm<T>(x);
   }
 };
@@ -123,14 +91,14 @@ struct vector_form<asinh_op> {
 template <>
 struct vector_form<log1p_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return logarithm_of_successor<T>(x);
   }
 };
 template <>
 struct vector_form<softplus_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     const vec<T> zero(T(0));
     return xsimd::select(x < zero, zero, x) +
            logarithm_of_successor<T>(exponential<T>(-xsimd::abs(x)));
@@ -139,42 +107,106 @@ struct vector_form<softplus_op> {
 template <>
 struct vector_form<sigmoid_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return logistic<T>(x);
   }
 };
 template <>
 struct vector_form<tanh_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return hyperbolic_tangent<T>(x);
   }
 };
 template <>
 struct vector_form<sin_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return sine<T>(x);
   }
 };
 template <>
 struct vector_form<cos_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return cosine<T>(x);
   }
 };
 template <>
 struct vector_form<erf_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return error_function<T>(x);
+  }
+};
+template <>
+struct vector_form<erfc_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return complementary_error_function<T>(x);
+  }
+};
+template <>
+struct vector_form<expm1_op> {
+  template <class T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
+    return exponential_less_one<T>(x);
+  }
+};
+template <>
+struct vector_form<sinh_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return hyperbolic_sine<T>(x);
+  }
+};
+template <>
+struct vector_form<cosh_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return hyperbolic_cosine<T>(x);
+  }
+};
+template <>
+struct vector_form<acosh_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return inverse_hyperbolic_cosine<T>(x);
+  }
+};
+template <>
+struct vector_form<tan_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x) {
+    return tangent<T>(x);
+  }
+};
+template <>
+struct vector_form<asin_op> {
+  template <class T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
+    return inverse_sine<T>(x);
+  }
+};
+template <>
+struct vector_form<atan_op> {
+  template <class T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
+    return inverse_tangent<T>(x);
+  }
+};
+/// The SIMD library's loses the sign of zero.
+template <>
+struct vector_form<neg_op> {
+  template <class T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
+    return x ^ vec<T>(-T(0));
   }
 };
 template <>
 struct vector_form<rsqrt_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return reciprocal_root<T>(x);
   }
 };
@@ -203,34 +235,41 @@ struct exact_exponential {
   [[gnu::always_inline]] static vec<T> of(vec<T> x) {
     return exponential<T>(x);
   }
+  template <class T>
+  [[gnu::always_inline]] static vec<T> of_negative(vec<T> x) {
+    return bounded_exponential<T>(x);
+  }
 };
 struct rough_exponential {
   [[gnu::always_inline]] static vec<float> of(vec<float> x) { return fast_exponential(x); }
+  [[gnu::always_inline]] static vec<float> of_negative(vec<float> x) { return of(x); }
 };
 
-/// 1 / (1 + e^-w) for w = 2 sqrt(2 / pi) (x + 0.044715 x^3).
-template <class Exponential, class T>
-[[gnu::always_inline]] inline vec<T> gelu_gate(vec<T> x) {
+/// -w = -2 sqrt(2 / pi) (x + 0.044715 x^3).
+template <class T>
+[[gnu::always_inline]] inline vec<T> gelu_exponent(vec<T> x) {
   constexpr double linear = -2 * cella::detail::gelu_factor;
-  const vec<T> factor =
-      multiply_add(x * x, vec<T>(T(linear * cella::detail::gelu_cubic)), vec<T>(T(linear)));
-  return vec<T>(T(1)) / (vec<T>(T(1)) + Exponential::of(x * factor));
+  return x * multiply_add(x * x, vec<T>(T(linear * cella::detail::gelu_cubic)), vec<T>(T(linear)));
 }
 template <class Exponential, class T>
 [[gnu::always_inline]] inline vec<T> gelu(vec<T> x) {
-  // Far below 0 the gate is 0 and x may be minus infinity.
-  return xsimd::select(x < vec<T>(T(-20)), vec<T>(T(0)), x * gelu_gate<Exponential, T>(x));
+  // The bound stands first, so that NaN is what remains.
+  x = maximum(vec<T>(T(-cella::detail::gelu_bound)), x);
+  const vec<T> one(T(1));
+  return x * (one / (one + Exponential::of(gelu_exponent<T>(x))));
 }
 template <class Exponential, class T>
 [[gnu::always_inline]] inline vec<T> gelu_slope(vec<T> x) {
+  // Of |x|: those of x and -x make 1. So no power is infinite.
   constexpr double linear = 2 * cella::detail::gelu_factor;
-  const vec<T> s = gelu_gate<Exponential, T>(x);
-  const vec<T> one(T(1));
+  const vec<T> one(T(1)), size = minimum(vec<T>(T(cella::detail::gelu_bound)), xsimd::abs(x));
+  const vec<T> power = Exponential::of_negative(gelu_exponent<T>(size));
+  const vec<T> gate = one / (one + power), rest = power * gate;
   const vec<T> slope =
-      x * multiply_add(x * x, vec<T>(T(3 * linear * cella::detail::gelu_cubic)), vec<T>(T(linear)));
-  const vec<T> y = multiply_add(s * (one - s), slope, s);
-  // Far out the gate is constant, and infinity times 0 is avoided.
-  return xsimd::select(x < vec<T>(T(-20)), vec<T>(T(0)), xsimd::select(x > vec<T>(T(20)), one, y));
+      size * multiply_add(size * size, vec<T>(T(3 * linear * cella::detail::gelu_cubic)),
+                          vec<T>(T(linear)));
+  const vec<T> y = multiply_add(gate * rest, slope, gate);
+  return xsimd::select(x < vec<T>(T(0)), one - y, y);
 }
 
 }  // namespace detail
@@ -239,7 +278,7 @@ template <class Exponential, class T>
 template <>
 struct vector_form<gelu_tanh_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return detail::gelu<detail::exact_exponential, T>(x);
   }
 };
@@ -247,7 +286,7 @@ struct vector_form<gelu_tanh_op> {
 template <>
 struct vector_form<gelu_tanh_slope_op> {
   template <class T>
-  static vec<T> apply(const vec<T>& x) {
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return detail::gelu_slope<detail::exact_exponential, T>(x);
   }
 };
@@ -255,12 +294,14 @@ struct vector_form<gelu_tanh_slope_op> {
 /// Within 8e-6 of the result.
 template <>
 struct vector_form<fast<exp_op>> {
-  static vec<float> apply(const vec<float>& x) { return detail::fast_exponential(x); }
+  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
+    return detail::fast_exponential(x);
+  }
 };
 /// Within 1e-5 of the result; infinities, zeros and denormal numbers are not looked for.
 template <>
 struct vector_form<fast<log_op>> {
-  static vec<float> apply(const vec<float>& x) {
+  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
     static constexpr float c[] = {1.0000056f,    -0.499919891f, 0.332437068f,
                                   -0.253180265f, 0.2226713f,    -0.151466057f};
     const auto p = detail::take_apart(x, 1.3984375f);
@@ -271,14 +312,14 @@ struct vector_form<fast<log_op>> {
 /// Within 4e-6.
 template <>
 struct vector_form<fast<sigmoid_op>> {
-  static vec<float> apply(const vec<float>& x) {
+  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
     return vec<float>(1.0f) / (vec<float>(1.0f) + detail::fast_exponential(-x));
   }
 };
 /// Within 4e-6.
 template <>
 struct vector_form<fast<tanh_op>> {
-  static vec<float> apply(const vec<float>& x) {
+  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
     return vec<float>(1.0f) -
            vec<float>(2.0f) / (vec<float>(1.0f) + detail::fast_exponential(x + x));
   }
@@ -286,14 +327,14 @@ struct vector_form<fast<tanh_op>> {
 /// Within 1e-5 max(1, |x|).
 template <>
 struct vector_form<fast<gelu_tanh_op>> {
-  static vec<float> apply(const vec<float>& x) {
+  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
     return detail::gelu<detail::rough_exponential, float>(x);
   }
 };
 /// Within 1e-5.
 template <>
 struct vector_form<fast<gelu_tanh_slope_op>> {
-  static vec<float> apply(const vec<float>& x) {
+  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
     return detail::gelu_slope<detail::rough_exponential, float>(x);
   }
 };

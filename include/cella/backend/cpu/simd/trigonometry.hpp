@@ -1,4 +1,5 @@
-// Sine and cosine of whole vectors.
+// Circular functions of whole vectors, and their inverses; what has no form here is the SIMD
+// library's.
 #pragma once
 
 #include <cella/backend/cpu/simd/exponentials.hpp>
@@ -12,16 +13,27 @@ template <class T>
 [[gnu::always_inline]] inline vec<T> sine(vec<T> x);
 template <class T>
 [[gnu::always_inline]] inline vec<T> cosine(vec<T> x);
+/// Tangent, the same.
+template <class T>
+[[gnu::always_inline]] inline vec<T> tangent(vec<T> x);
+
+/// Arc sine, within 2 ulp; NaN beyond +-1. In double precision it is the SIMD library's.
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_sine(vec<T> x);
+/// Arc tangent, within 2 ulp.
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_tangent(vec<T> x);
 
 namespace detail {
 
 /// Up to which size angles are reduced here: multiples of pi / 2 must have few digits.
 inline constexpr double largest_angle = 1e6;
 
-/// x = quarters * pi / 2 + rest, |rest| <= pi / 4.
+/// x = quarters * pi / 2 + rest + low, |rest| <= pi / 4; in double precision `low` is what the
+/// rounding of `rest` has lost.
 template <class T>
 struct reduced_angle {
-  vec<T> quarters, rest;
+  vec<T> quarters, rest, low;
 };
 [[gnu::always_inline]] inline reduced_angle<double> reduce_angle(vec<double> x) {
   // pi / 2 in parts of 33 digits (fdlibm's e_rem_pio2.c), whose multiples are exact.
@@ -33,46 +45,43 @@ struct reduced_angle {
   const vec<double> lost = (start - r) - step;
   const vec<double> small = multiply_add(n, vec<double>(8.47842766036889956997e-32),
                                          n * vec<double>(2.02226624871116645580e-21));
-  return {n, r - (small - lost)};
+  const vec<double> last = small - lost, rest = r - last;
+  return {n, rest, (r - rest) - last};
 }
 /// In doubles: a float may be as near to a multiple of pi / 2 as it has digits.
 [[gnu::always_inline]] inline reduced_angle<float> reduce_angle(vec<float> x) {
   const wide_lanes wide = widen(x);
   const auto low = reduce_angle(wide.low), high = reduce_angle(wide.high);
-  return {narrow({low.quarters, high.quarters}), narrow({low.rest, high.rest})};
+  return {narrow({low.quarters, high.quarters}), narrow({low.rest, high.rest}), vec<float>(0.0f)};
 }
+
+/// (sin(r) - r) / r^3 as a polynomial of r^2, and (cos(r) - 1 + r^2 / 2) / r^4: minimax fits to
+/// 2^-32, or fdlibm's k_sin.c and k_cos.c.
+template <class T>
+inline constexpr T sine_fit[] = {-0.166666672f, 0.0083333794f, -0.000198530659f, 2.83254872e-06f};
+template <>
+inline constexpr double sine_fit<double>[] = {
+    -1.66666666666666324348e-01, 8.33333333332248946124e-03,  -1.98412698298579493134e-04,
+    2.75573137070700676789e-06,  -2.50507602534068634195e-08, 1.58969099521155010221e-10};
+template <class T>
+inline constexpr T cosine_fit[] = {0.0416666679f, -0.001388898f, 2.48220204e-05f, -2.88808877e-07f};
+template <>
+inline constexpr double cosine_fit<double>[] = {
+    4.16666666666666019037e-02,  -1.38888888888741095749e-03, 2.48015872894767294178e-05,
+    -2.75573143513906633035e-07, 2.08757232129817482790e-09,  -1.13596475577881948265e-11};
 
 /// Sine and cosine for |r| <= pi / 4.
 template <class T>
 [[gnu::always_inline]] inline vec<T> short_sine(vec<T> r) {
   const vec<T> z = r * r;
-  if constexpr (std::is_same_v<T, float>) {
-    // A minimax fit to 2^-32.
-    static constexpr float c[] = {-0.166666672f, 0.0083333794f, -0.000198530659f, 2.83254872e-06f};
-    return multiply_add(polynomial(c, z) * z, r, r);
-  } else {
-    // fdlibm's k_sin.c.
-    static constexpr double c[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03,
-                                   -1.98412698298579493134e-04, 2.75573137070700676789e-06,
-                                   -2.50507602534068634195e-08, 1.58969099521155010221e-10};
-    return multiply_add(polynomial(c, z) * z, r, r);
-  }
+  return multiply_add(polynomial(sine_fit<T>, z) * z, r, r);
 }
 template <class T>
 [[gnu::always_inline]] inline vec<T> short_cosine(vec<T> r) {
   const vec<T> z = r * r, half = z * vec<T>(T(0.5)), one(T(1));
   // 1 - z / 2 has lost what is added again.
   const vec<T> start = one - half, lost = (one - start) - half;
-  if constexpr (std::is_same_v<T, float>) {
-    static constexpr float c[] = {0.0416666679f, -0.001388898f, 2.48220204e-05f, -2.88808877e-07f};
-    return start + multiply_add(polynomial(c, z) * z, z, lost);
-  } else {
-    // fdlibm's k_cos.c.
-    static constexpr double c[] = {4.16666666666666019037e-02, -1.38888888888741095749e-03,
-                                   2.48015872894767294178e-05, -2.75573143513906633035e-07,
-                                   2.08757232129817482790e-09, -1.13596475577881948265e-11};
-    return start + multiply_add(polynomial(c, z) * z, z, lost);
-  }
+  return start + multiply_add(polynomial(cosine_fit<T>, z) * z, z, lost);
 }
 
 /// sin(rest + quarters pi / 2).
@@ -115,6 +124,97 @@ template <class T>
     return detail::lane_by_lane<T>(x, [](T v) { return std::cos(v); });
   const auto r = detail::reduce_angle(x);
   return detail::sine_of<T>(r.quarters + vec<T>(T(1)), r.rest);
+}
+
+namespace detail {
+
+/// The tangent of an angle in double precision: a quotient of sine and cosine, each with what its
+/// rounding has lost.
+[[gnu::always_inline]] inline vec<double> tangent_of(const reduced_angle<double>& a) {
+  using v = vec<double>;
+  const v z = a.rest * a.rest, one(1.0), half = z * v(0.5);
+  const v sine_rest = multiply_add(polynomial(sine_fit<double>, z) * z, a.rest, a.low);
+  const v sine = a.rest + sine_rest, sine_lost = (a.rest - sine) + sine_rest;
+  const v start = one - half;
+  const v cosine_rest =
+      multiply_add(polynomial(cosine_fit<double>, z) * z, z, (one - start) - half - a.rest * a.low);
+  const v cosine = start + cosine_rest, cosine_lost = (start - cosine) + cosine_rest;
+  // tan(r + pi / 2) = -cos r / sin r.
+  const auto odd = xsimd::abs(a.quarters - v(2.0) * nearest(a.quarters * v(0.5))) == one;
+  const v top = xsimd::select(odd, cosine, sine), bottom = xsimd::select(odd, sine, cosine);
+  const v top_lost = xsimd::select(odd, cosine_lost, sine_lost);
+  const v bottom_lost = xsimd::select(odd, sine_lost, cosine_lost);
+  const v quotient = top / bottom, back = rounded<double>(quotient * bottom);
+  const v missing =
+      (top - back) - product_error(quotient, bottom, back) + (top_lost - quotient * bottom_lost);
+  const v y = quotient + missing / bottom;
+  return xsimd::select(odd, -y, y);
+}
+
+}  // namespace detail
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> tangent(vec<T> x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return detail::in_doubles(x, [](vec<double> v) { return tangent<double>(v); });
+  } else {
+    if (detail::has_large_angle(x))
+      return detail::lane_by_lane<T>(x, [](T v) { return std::tan(v); });
+    // The tangent of -0 is -0, which the reduction would lose.
+    return xsimd::select(x == vec<T>(T(0)), x, detail::tangent_of(detail::reduce_angle(x)));
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_sine(vec<T> x) {
+  if constexpr (std::is_same_v<T, float>) {
+    // Up to `border` a polynomial, a minimax fit to 2^-28; behind, pi / 2 - 2 asin(s) with
+    // s^2 = (1 - |x|) / 2, which is exact.
+    static constexpr float c[] = {0.166667155f,  0.074972034f,  0.0451806349f, 0.0255448437f,
+                                  0.0450518525f, -0.038066284f, 0.0749597132f};
+    const vec<float> border(0.65f), one(1.0f), size = xsimd::abs(x);
+    const auto far = size > border;
+    const vec<float> square = xsimd::select(far, (one - size) * vec<float>(0.5f), size * size);
+    const vec<float> s = xsimd::select(far, xsimd::sqrt(square), size);
+    const vec<float> curve = detail::polynomial(c, square) * square * s;
+    const vec<float> half_pi(1.57079637f), half_pi_low(-4.37113883e-8f);
+    const vec<float> twice = s + s, start = half_pi - twice, lost = (half_pi - start) - twice;
+    const vec<float> beside_1 = start + ((lost + half_pi_low) - (curve + curve));
+    return xsimd::copysign(xsimd::select(far, beside_1, s + curve), x);
+  } else {
+    return xsimd::asin(x);
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_tangent(vec<T> x) {
+  // A polynomial up to 1; behind, pi / 2 - atan(1 / x), pi / 2 in two parts.
+  const auto of = [&](const auto& c, T high, T low) {
+    const vec<T> one(T(1)), size = xsimd::abs(x);
+    const auto far = size > one;
+    const vec<T> t = xsimd::select(far, one / size, size), z = t * t;
+    const vec<T> curve = detail::polynomial(c, z) * z * t;
+    const vec<T> y = xsimd::select(far, (vec<T>(high) - t) - (curve - vec<T>(low)), t + curve);
+    return xsimd::copysign(y, x);
+  };
+  if constexpr (std::is_same_v<T, float>) {
+    // A minimax fit to 2^-28.
+    static constexpr float c[] = {-0.333333019f,  0.199986387f,   -0.142652457f,
+                                  0.109575767f,   -0.0841945871f, 0.0582345197f,
+                                  -0.0314556546f, 0.0110644091f,  -0.0018272047f};
+    return of(c, 1.57079637f, -4.37113883e-8f);
+  } else {
+    // A minimax fit to 2^-57.
+    static constexpr double c[] = {
+        -0.33333333333333093,    0.19999999999955436,    -0.14285714282802266,
+        0.11111111013651146,     -0.090909071192443533,  0.076922811864321833,
+        -0.06666414993407663,    0.058805925237288523,   -0.052538053938708125,
+        0.047232927556362916,    -0.042217160562838866,  0.036693486983194942,
+        -0.029985498794729668,   0.022085054022317819,   -0.01399489006577489,
+        0.0072632871045639124,   -0.0029193053064715907, 0.00084347174280676916,
+        -0.00015479430134980896, 1.3489008272466459e-5};
+    return of(c, 1.57079632679489655800, 6.12323399573676603587e-17);
+  }
 }
 
 }  // namespace cella::cpu

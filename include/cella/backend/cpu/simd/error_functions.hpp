@@ -1,0 +1,121 @@
+// The error function and its complement, of whole vectors.
+#pragma once
+
+#include <cella/backend/cpu/simd/exponentials.hpp>
+#include <cella/backend/cpu/simd/rounding_errors.hpp>
+
+namespace cella::cpu {
+
+/// Error function, within 2 ulp; +-1 far out, NaN for NaN.
+template <class T>
+[[gnu::always_inline]] inline vec<T> error_function(vec<T> x);
+
+/// 1 - erf(x), within 2 ulp, also where that is small. Results below the smallest normal number are
+/// 0.
+template <class T>
+[[gnu::always_inline]] inline vec<T> complementary_error_function(vec<T> x);
+
+namespace detail {
+/// erf(x) / x - 1 as a polynomial of x^2, |x| <= 1: a minimax fit to 2^-57.
+inline constexpr double error_fit[] = {
+    0.12837916709551257,   -0.37612638903183547,   0.11283791670945253,    -0.026866170643276172,
+    0.0052239776074231429, -0.0008548325989684064, 0.00012055295320198352, -1.4924744659133547e-5,
+    1.6447517642377853e-6, -1.6209175749589099e-7, 1.372297597471211e-8,   -7.8011889874131477e-10};
+/// x + x p(x^2).
+template <class T, std::size_t N>
+[[gnu::always_inline]] inline vec<T> near_error_function(const T (&p)[N], vec<T> x) {
+  const vec<T> y = std::is_same_v<T, float> ? polynomial(p, x * x) : long_polynomial(p, x * x);
+  // Of the least numbers, the product by itself would be no normal number.
+  return has_fused_multiply_add ? multiply_add(y, x, x) : x * (y + vec<T>(T(1)));
+}
+
+}  // namespace detail
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> error_function(vec<T> x) {
+  // Near 0 a polynomial; elsewhere 1 - e^(t P(t) - t), t = |x|, which is 1 from `end` on. The bound
+  // stands first, so that NaN is what remains.
+  const vec<T> one(T(1));
+  if constexpr (std::is_same_v<T, float>) {
+    // Minimax fits to 2^-25 and 2^-28.
+    static constexpr float near_0[] = {0.128379151f,   -0.376124799f,  0.112816177f,
+                                       -0.0267585646f, 0.00498068752f, -0.000592512486f};
+    static constexpr float far_out[] = {-0.128658518f,   -0.635110795f, -0.106303573f,
+                                        0.023819251f,    -0.003669383f, 0.000329399161f,
+                                        -1.18877761e-05f};
+    const vec<T> t = minimum(vec<T>(4.0f), xsimd::abs(x));
+    const vec<T> near = detail::near_error_function(near_0, t);
+    const vec<T> far = one - exponential<T>(multiply_add(detail::polynomial(far_out, t), t, -t));
+    return xsimd::copysign(xsimd::select(t < vec<T>(0.9375f), near, far), x);
+  } else {
+    // A minimax fit, to 2^-55 of the result.
+    static constexpr double far_out[] = {
+        -0.1283791167923444,    -0.63662020345120059,    -0.10277101198267331,
+        0.019125377953109655,   0.00021143208357705711,  -0.0016920171223444876,
+        0.00057429726419394508, 1.0581992866156785e-6,   -9.5405786043966952e-5,
+        5.5930987772715206e-5,  -2.0282454260400734e-5,  5.3557735535430325e-6,
+        -1.0691337175162074e-6, 1.6104404135227499e-7,   -1.7822360386106049e-8,
+        1.3701035670175287e-9,  -6.5401293535242081e-11, 1.4596847315934066e-12};
+    const vec<T> t = minimum(vec<T>(6.0), xsimd::abs(x));
+    const vec<T> near = detail::near_error_function(detail::error_fit, t);
+    const vec<T> exponent = multiply_add(detail::long_polynomial(far_out, t), t, -t);
+    const auto [n, rest] = detail::exponential_in_parts<T>(exponent);
+    const vec<T> power = detail::power_of_two<T>(n);
+    const vec<T> far = (one - power) - power * rest;
+    return xsimd::copysign(xsimd::select(t < one, near, far), x);
+  }
+}
+
+namespace detail {
+
+[[gnu::always_inline]] inline vec<double> complement_of_error(vec<double> x) {
+  using v = vec<double>;
+  const v one(1.0), size = xsimd::abs(x);
+  // Behind this it is no normal number. The bound stands first, so that NaN is what remains.
+  const v most(26.6), t = minimum(most, size);
+  // e^(t^2) erfc(t) (1 + 2 t) is a polynomial of (t - 4) / (t + 4), a minimax fit to 2^-56. The
+  // form is that of Shepherd and Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x
+  // in 0 <= x < infinity", Mathematics of Computation 36 (1981).
+  static constexpr double c[] = {
+      -0.13962111684056282,    0.015379652102620546,   0.068097054254729454,
+      -0.10103906603634683,    0.093732834997038434,   -0.06633036581150571,
+      0.037167515559065829,    -0.016197734061063338,  0.0050319697815386708,
+      -0.00075777331754550722, -0.0001992556165686901, 0.00015062210483793051,
+      -2.4402909905017357e-5,  -1.1224341167484416e-5, 5.7175969286705906e-6,
+      3.0054151163872078e-7,   -8.3517684168392193e-7, 6.3455157996647626e-8,
+      1.1569455093717265e-7,   -7.9506806561427315e-9, -1.3901017523949354e-8,
+      -1.8724148239256629e-9};
+  const v at = (t - v(4.0)) / (t + v(4.0));
+  // The polynomial, e^(-t^2) and 1 + 2 t, each with what its rounding has lost.
+  const v first(1.2329951186255525), others = rounded<double>(long_polynomial(c, at) * at);
+  const v p = first + others, p_lost = (first - p) + others;
+  const v square = rounded<double>(t * t);
+  const auto [n, rest] = exponential_in_parts<double>(-square, -product_error(t, t, square));
+  const v power = one + rest, power_lost = (one - power) + rest;
+  const v twice = t + t, divisor = one + twice;
+  const v divisor_lost = (maximum(one, twice) - divisor) + minimum(one, twice);
+  const v product = rounded<double>(power * p);
+  const v product_lost =
+      multiply_add(power_lost, p, multiply_add(power, p_lost, product_error(power, p, product)));
+  // A quotient, and what is missing from it.
+  const v quotient = product / divisor, back = rounded<double>(quotient * divisor);
+  const v missing = (product - back) - product_error(quotient, divisor, back) +
+                    (product_lost - quotient * divisor_lost);
+  const v y = times_power_of_two<double>(quotient + missing / divisor, n);
+  const v complement = xsimd::select(size > most, v(0.0), y);
+  const v far = xsimd::select(x < v(0.0), v(2.0) - complement, complement);
+  // Near 0, where the polynomial would have to be right in more digits than it has.
+  return xsimd::select(size < v(0.45), one - near_error_function(error_fit, x), far);
+}
+
+}  // namespace detail
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> complementary_error_function(vec<T> x) {
+  if constexpr (std::is_same_v<T, float>)
+    return detail::in_doubles(x, [](vec<double> v) { return detail::complement_of_error(v); });
+  else
+    return detail::complement_of_error(x);
+}
+
+}  // namespace cella::cpu

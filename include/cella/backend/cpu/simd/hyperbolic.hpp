@@ -1,0 +1,116 @@
+// Hyperbolic sine and cosine of whole vectors, the inverses, and e^x - 1.
+#pragma once
+
+#include <cella/backend/cpu/simd/exponentials.hpp>
+#include <cella/backend/cpu/simd/rounding_errors.hpp>
+
+namespace cella::cpu {
+
+/// e^x - 1, within 2 ulp, also near 0.
+template <class T>
+[[gnu::always_inline]] inline vec<T> exponential_less_one(vec<T> x);
+
+/// Hyperbolic sine and cosine, within 2 ulp.
+template <class T>
+[[gnu::always_inline]] inline vec<T> hyperbolic_sine(vec<T> x);
+template <class T>
+[[gnu::always_inline]] inline vec<T> hyperbolic_cosine(vec<T> x);
+
+/// Their inverses, within 2 ulp; that of the cosine is NaN below 1.
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_hyperbolic_sine(vec<T> x);
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_hyperbolic_cosine(vec<T> x);
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> exponential_less_one(vec<T> x) {
+  // Beyond the bounds it is -1, or infinite. They stand first, so that NaN is what remains.
+  constexpr T least = std::is_same_v<T, float> ? T(-20) : T(-40);
+  constexpr T most = std::is_same_v<T, float> ? T(88.8) : T(709.9);
+  const vec<T> one(T(1)), largest(T(std::numeric_limits<T>::max_exponent - 1));
+  const vec<T> bounded = minimum(vec<T>(most), maximum(vec<T>(least), x));
+  const auto [n, rest] = detail::exponential_in_parts<T>(bounded, vec<T>(T(0)));
+  // 2^n rest + (2^n - 1); the last power of 2 in two steps, since it is no number itself.
+  const vec<T> bounded_n = minimum(largest, n);
+  const vec<T> power = detail::power_of_two<T>(bounded_n);
+  const vec<T> y = multiply_add(power, rest, power - one) * (one + (n - bounded_n));
+  return xsimd::copysign(y, x);
+}
+
+namespace detail {
+
+/// (e^size + e^-size) / 2, or with `sign` = -1 the difference, for numbers that are not negative.
+[[gnu::always_inline]] inline vec<double> half_of_exponentials(vec<double> size, double sign) {
+  using v = vec<double>;
+  const v one(1.0);
+  // The bound, where they are infinite, stands first, so that NaN is what remains.
+  const auto [n, rest] = exponential_in_parts<double>(minimum(v(710.6), size), v(0.0));
+  const v power = one + rest, power_lost = (one - power) + rest;
+  // A quarter of what is wanted: e^size itself may be infinite.
+  const v quarter = power_of_two<double>(n - v(2.0)), large = quarter * power;
+  const v y = large + multiply_add(quarter, power_lost, v(sign / 16) / large);
+  return y + y;
+}
+
+}  // namespace detail
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> hyperbolic_sine(vec<T> x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return detail::in_doubles(x, [](vec<double> v) { return hyperbolic_sine<double>(v); });
+  } else {
+    // Below 1 Taylor's series, whose first term left out is 2^-65.
+    static constexpr double c[] = {1.0 / 6,
+                                   1.0 / 120,
+                                   1.0 / 5040,
+                                   1.0 / 362880,
+                                   1.0 / 39916800,
+                                   1.0 / 6227020800,
+                                   1.0 / 1307674368000,
+                                   1.0 / 355687428096000,
+                                   1.0 / 121645100408832000};
+    const vec<T> size = xsimd::abs(x), square = size * size;
+    const vec<T> near = multiply_add(detail::polynomial(c, square) * square, size, size);
+    const vec<T> far = detail::half_of_exponentials(size, -1);
+    return xsimd::copysign(xsimd::select(size < vec<T>(1.0), near, far), x);
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> hyperbolic_cosine(vec<T> x) {
+  if constexpr (std::is_same_v<T, float>)
+    return detail::in_doubles(x, [](vec<double> v) { return hyperbolic_cosine<double>(v); });
+  else
+    return detail::half_of_exponentials(xsimd::abs(x), 1);
+}
+
+namespace detail {
+
+/// log(1 + u + lost), or log(2 size) where `size` is so large that its square might overflow, and 1
+/// does not count.
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_hyperbolic(vec<T> size, vec<T> u, vec<T> lost) {
+  const vec<T> ln2(T(0.693147180559945309417)), zero(T(0));
+  const auto far = size > vec<T>(std::is_same_v<T, float> ? T(1e9) : T(1e18));
+  const vec<T> y =
+      logarithm_of_successor<T>(xsimd::select(far, size, u), xsimd::select(far, zero, lost));
+  return y + xsimd::select(far, ln2, zero);
+}
+
+}  // namespace detail
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_hyperbolic_sine(vec<T> x) {
+  const vec<T> one(T(1)), size = xsimd::abs(x), square = size * size;
+  const vec<T> rest = square / (one + xsimd::sqrt(one + square)), u = size + rest;
+  return xsimd::copysign(detail::inverse_hyperbolic<T>(size, u, (size - u) + rest), x);
+}
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_hyperbolic_cosine(vec<T> x) {
+  const vec<T> one(T(1)), t = x - one, root = xsimd::sqrt(multiply_add(t, t, t + t)), u = root + t;
+  const vec<T> y = detail::inverse_hyperbolic<T>(x, u, (root - u) + t);
+  return xsimd::select(x < one, vec<T>(std::numeric_limits<T>::quiet_NaN()), y);
+}
+
+}  // namespace cella::cpu
