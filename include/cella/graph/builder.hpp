@@ -144,10 +144,10 @@ class builder : public body_builder {
     if (failed()) return coin_ = !coin_;
     const std::string_view remedy = "; use while_loop() for a loop, cond() for a branch";
     if (g.type(condition).element != dtype::boolean || g.type(condition).size() != 1) {
-      fail(place_of(condition) << "if: the condition " << describe(condition) << " is "
-                               << g.type(condition)
-                               << "; it must be one bool (compare with >, ==, ...; any() or all() "
-                                  "make one of many)");
+      fail(place_of(condition)
+           << "if: the condition " << describe(condition) << " is " << g.type(condition)
+           << "; it must be one bool (compare with >, equal, ...; any() or all() make one of many; "
+              "select() and logical_and() go element by element)");
       return false;
     }
     if (!plan_) {

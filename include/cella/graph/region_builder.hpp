@@ -57,6 +57,8 @@ class region_builder {
     if (!std::is_constant_evaluated()) throw model_error(sentence);
     if (fault_.empty()) fault_ = sentence;
   }
+  /// Puts a sentence that says more in the place of the fault.
+  constexpr void restate(const text& sentence) { fault_ = sentence; }
   constexpr bool failed() const { return !fault_.empty(); }
   constexpr const text& fault() const { return fault_; }
 
