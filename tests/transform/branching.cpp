@@ -193,5 +193,6 @@ TEST_CASE("too many paths, paths of different types and a condition of many valu
           return -x;
         }) ==
         "if: the condition greater result is bool[2]; it must be one bool (compare with >, "
-        "==, ...; any() or all() make one of many)");
+        "equal, ...; any() or all() make one of many; select() and logical_and() go element by "
+        "element)");
 }

@@ -108,8 +108,8 @@ TEST_CASE("faults in branches are sentences") {
         "if: a function decides more than 64 times in a row on tensor values; use while_loop() for "
         "a loop, cond() for a branch");
   CHECK(sentence<many_conditions>() ==
-        "if: the condition greater result is bool[2]; it must be one bool (compare with >, ==, "
-        "...; any() or all() make one of many)");
+        "if: the condition greater result is bool[2]; it must be one bool (compare with >, equal, "
+        "...; any() or all() make one of many; select() and logical_and() go element by element)");
 }
 
 TEST_CASE("faults in loops are sentences") {

@@ -101,6 +101,10 @@ concept batch_loader = requires(const L& l, std::int64_t e) {
   { *l.epoch(e).begin() } -> std::same_as<typename L::batch_type&>;
 };
 
+/// What can be trained on: a loader, or a data set, of which a loader is made.
+template <class Data>
+concept sample_source = batch_loader<Data> || dataset<Data>;
+
 template <dataset D>
 class prefetching_loader;
 

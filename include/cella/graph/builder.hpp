@@ -57,6 +57,8 @@ class builder {
     if (!std::is_constant_evaluated()) throw model_error(sentence);
     if (fault_.empty()) fault_ = sentence;
   }
+  /// Puts a sentence that says more in the place of the fault.
+  constexpr void restate(const text& sentence) { fault_ = sentence; }
   constexpr bool failed() const { return !fault_.empty(); }
   constexpr const text& fault() const { return fault_; }
 
@@ -257,10 +259,10 @@ class builder {
     if (failed()) return coin_ = !coin_;
     const std::string_view remedy = "; use while_loop() for a loop, cond() for a branch";
     if (g.type(condition).element != dtype::boolean || g.type(condition).size() != 1) {
-      fail(place_of(condition) << "if: the condition " << describe(condition) << " is "
-                               << g.type(condition)
-                               << "; it must be one bool (compare with >, ==, ...; any() or all() "
-                                  "make one of many)");
+      fail(place_of(condition)
+           << "if: the condition " << describe(condition) << " is " << g.type(condition)
+           << "; it must be one bool (compare with >, equal, ...; any() or all() make one of many; "
+              "select() and logical_and() go element by element)");
       return false;
     }
     if (!plan_) {

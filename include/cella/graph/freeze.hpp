@@ -296,6 +296,12 @@ inline constexpr auto draft = [] {
   return r;
 }();
 
+/// Whether the compiler could run Make. If not it has said why, once.
+template <class Make>
+concept runs = requires {
+  typename std::bool_constant<draft<Make>.fault.empty()>;
+};
+
 template <class Make>
 constexpr auto freeze() {
   constexpr graph_sizes sizes = draft<Make>.sizes();
@@ -315,9 +321,15 @@ constexpr auto freeze() {
 template <graph_maker Make>
 inline constexpr auto frozen = detail::freeze<Make>();
 
-/// Why `Make` was refused; empty if it was not.
+/// Why `Make` was refused; empty if it was not, or if the compiler has said so.
 template <graph_maker Make>
-inline constexpr text freeze_fault = detail::draft<Make>.fault;
+inline constexpr text freeze_fault = [] {
+  if constexpr (detail::runs<Make>) return detail::draft<Make>.fault;
+  return text{};
+}();
+/// Whether `Make` made a graph.
+template <graph_maker Make>
+inline constexpr bool is_made = detail::runs<Make>&& freeze_fault<Make>.empty();
 
 /// The live part of a graph: every region contiguous and in order, its inputs in front, order = id.
 /// Inputs stay even when nothing uses them.

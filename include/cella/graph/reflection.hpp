@@ -24,29 +24,89 @@ namespace detail {
 
 struct any_member {
   template <class T>
-  constexpr operator T() const;
+  operator T() const;
 };
 template <class T, std::size_t... I>
 constexpr bool initializes_from(std::index_sequence<I...>) {
   return requires { T{(static_cast<void>(I), any_member{})...}; };
 }
-/// Members of an aggregate: the most initializers that it takes. A base without members takes one,
-/// too.
+/// Members of an aggregate: the most initializers that it takes, counted no further than one beyond
+/// `most_members`. A base without members takes one, too.
 template <class T, int N = 0>
-constexpr int member_count() {
+constexpr int count_members() {
   if constexpr (std::is_empty_v<T>) {
     return 0;
-  } else if constexpr (N > most_members) {
-    static_assert(N <= most_members,
-                  "a cell has at most 32 members: group some into a cell of their own");
-    return 0;
-  } else if constexpr (initializes_from<T>(std::make_index_sequence<N>{}) &&
-                       !initializes_from<T>(std::make_index_sequence<N + 1>{})) {
+  } else if constexpr (N > most_members ||
+                       (initializes_from<T>(std::make_index_sequence<N>{}) &&
+                        !initializes_from<T>(std::make_index_sequence<N + 1>{}))) {
     return N;
   } else {
-    return member_count<T, N + 1>();
+    return count_members<T, N + 1>();
   }
 }
+template <class T>
+constexpr int member_count() {
+  constexpr int count = count_members<T>();
+  static_assert(count <= most_members, "a struct has at most 32 members: group some into one");
+  return count <= most_members ? count : 0;
+}
+
+/// Converts to bases of T only: the first initializer of an aggregate that has one.
+template <class T>
+struct any_base_of {
+  template <class Base>
+  requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>) operator Base() const;
+};
+/// Whether reflection cannot tell the members of T from those of its base: structured bindings take
+/// members of one class only.
+template <class T>
+concept mixes_bases = !std::is_empty_v<T> && requires {
+  T{any_base_of<T>{}};
+}
+&&(
+    requires {
+      T{any_base_of<T>{}, any_member{}};
+    } ||
+    requires {
+      T{{any_member{}, any_member{}}};
+    });
+
+template <class U>
+struct exactly {
+  operator U() const;
+};
+/// Initializes member `sizeof...(I)` of T unless that is an array of several: braces round it take
+/// elements.
+template <class T, std::size_t... I>
+struct any_single {
+  template <class U>
+  static constexpr bool may_be_element() {
+    if constexpr (std::is_aggregate_v<U>) return requires {
+        T{(static_cast<void>(I), any_member{})..., {exactly<U>{}}};
+      };
+    else if constexpr (std::is_scalar_v<U> || std::is_base_of_v<parameter_base, U>)
+      return requires { T{(static_cast<void>(I), any_member{})..., {exactly<U>{}, any_member{}}}; };
+    else
+      return requires { T{(static_cast<void>(I), any_member{})..., {exactly<U>{}, exactly<U>{}}}; };
+  }
+  template <class U>
+  requires(!std::is_array_v<U> && !may_be_element<U>()) operator U() const;
+};
+template <class T, std::size_t... I>
+constexpr bool has_array_at(std::index_sequence<I...>) {
+  return !requires { T{(static_cast<void>(I), any_member{})..., any_single<T, I...>{}}; };
+}
+template <class T>
+constexpr bool has_c_array() {
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return (has_array_at<T>(std::make_index_sequence<I>{}) || ...);
+  }
+  (std::make_index_sequence<std::size_t(count_members<T>())>{});
+}
+/// Whether structured bindings find the members of T.
+template <class T>
+concept decomposable = std::is_aggregate_v<T> && !mixes_bases<T> &&
+                       count_members<T>() <= most_members && !has_c_array<T>();
 
 // The name of a member is read from the compiler's print of a function that has the member's
 // address as template argument. The object is never defined: only its address is used.
@@ -161,7 +221,9 @@ constexpr void walk_cell(T& x, list<char>& path, P& on_parameter, C& on_cell) {
     std::apply([&](auto&... member) { (element(member), ...); }, x);
   } else if constexpr (detail::transparent<U>) {
     on_cell(here, x);
-    for_each_member(x, descend);
+    // cell_check.hpp says what is wrong with others.
+    if constexpr (boost::hana::Struct<U>::value || detail::decomposable<U>)
+      for_each_member(x, descend);
   }
 }
 template <class T, class P, class C>

@@ -1,6 +1,7 @@
 // How a fault of a model becomes a compile error: one error, whose sentence is the model's own.
 #pragma once
 
+#include <cella/graph/cell_check.hpp>
 #include <cella/graph/freeze.hpp>
 #include <cella/graph/words.hpp>
 
@@ -25,5 +26,9 @@ struct model_fault<joined_words<>> {};
 /// A base of what needs the graph of `Make`: an error if there was a fault, else empty.
 template <graph_maker Make>
 using report_fault = model_fault<detail::sentence_of<freeze_fault<Make>>>;
+
+/// The same for a cell that cannot be traced on `Count` tensors.
+template <class Cell, std::size_t Count>
+using report_cell_fault = model_fault<detail::sentence_of<cell_fault<Cell, Count>>>;
 
 }  // namespace cella

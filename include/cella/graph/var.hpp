@@ -51,6 +51,29 @@ struct var {
     return has_value() && type().size() == 1 ? read(0) != 0 : b->decide(id);
   }
 
+  // No operations on a var: see ops/no_operation.hpp.
+
+  __attribute__((unavailable("write slice(x, axis, first, last) or unstack(x, axis)[i]")))  //
+  constexpr var
+  operator[](std::int64_t) const {
+    return *this;
+  }
+  __attribute__((unavailable("a var is no number here; compute with it, or run in eager mode")))  //
+  constexpr explicit
+  operator float() const {
+    return 0;
+  }
+  __attribute__((unavailable("a var is no number here; compute with it, or run in eager mode")))  //
+  constexpr explicit
+  operator double() const {
+    return 0;
+  }
+  __attribute__((unavailable("a var is no number here; compute with it, or run in eager mode")))  //
+  constexpr explicit
+  operator int() const {
+    return 0;
+  }
+
  private:
   /// Regions that a transform traces have no values, even in eager mode.
   constexpr bool has_value() const { return b->eager && b->region_of(id) == 0; }
@@ -95,25 +118,27 @@ constexpr bool is_exact_as_double(S number) {
 class operand {
  public:
   constexpr operand(var v, std::source_location at = std::source_location::current())
-      : value_(v), at_(at) {
-    if (!v.b && v.id == no_node) a_var_is_used_before_it_has_a_value(at);
-  }
+      : value_(v), at_(at) {}
   template <class S>
   requires std::is_arithmetic_v<S>
   constexpr operand(S number, std::source_location at = std::source_location::current())
-      : number_(double(number)), exact_(detail::is_exact_as_double(number)), at_(at) {}
+      : number_(double(number)),
+        exact_(detail::is_exact_as_double(number)),
+        is_number_(true),
+        at_(at) {}
   constexpr operand(const parameter_base& p,
                     std::source_location at = std::source_location::current())
       : parameter_(&p), at_(at) {}
 
   /// The builder that the operation belongs to; none for a number.
   constexpr builder* owner() const {
+    if (is_unassigned()) a_var_is_used_before_it_has_a_value(at_);
     if (!parameter_) return value_.b;
     if (!parameter_->traced_by) a_parameter_is_used_outside_its_cell(at_);
     return parameter_->traced_by;
   }
   constexpr bool is_var() const { return value_.b != nullptr; }
-  constexpr bool is_number() const { return !value_.b && !parameter_; }
+  constexpr bool is_number() const { return !value_.b && !parameter_ && !is_unassigned(); }
   constexpr double number() const { return number_; }
   /// Whether `number` is what was written, to the last digit.
   constexpr bool is_exact() const { return exact_; }
@@ -121,6 +146,10 @@ class operand {
 
   /// The var that stands for a var or a parameter in the graph of `b`.
   constexpr var in(builder& b) const {
+    if (is_unassigned()) {
+      b.fail(text() << at_ << ": a var is used that was declared and never assigned");
+      return {&b, 0};
+    }
     if (!parameter_) return value_;
     const node_id id = b.cells.find(parameter_);
     if (id >= 0) return {&b, parameter_->trainable ? id : b.bodies.state_value(id)};
@@ -130,10 +159,15 @@ class operand {
   }
 
  private:
+  constexpr bool is_unassigned() const {
+    return value_.id == no_node && !value_.b && !parameter_ && !is_number_;
+  }
+
   var value_{};
   const parameter_base* parameter_{};
   double number_{};
   bool exact_ = true;
+  bool is_number_ = false;
   std::source_location at_;
 };
 
@@ -178,7 +212,8 @@ inline constexpr char type_tag{};
 class cell_scope {
  public:
   template <class Cell>
-  constexpr cell_scope(var x, const Cell& cell) : b_(x.b), outer_(x.b->current_cell()) {
+  constexpr cell_scope(var x, const Cell& cell)
+      : b_(operand(x).owner()), outer_(b_->current_cell()) {
     b_->current_cell(b_->cells.path_of(&cell, &type_tag<Cell>, outer_));
   }
   cell_scope(const cell_scope&) = delete;

@@ -216,10 +216,10 @@ struct neg_op : elementwise<neg_op>, keeps_zero, foldable, takes_complex {
   static constexpr var partial(node_ref, int) { return minus_one_partial; }
 };
 
-constexpr var operator+(var x, operand y) { return detail::binary<add_op>(x, y); }
-constexpr var operator-(var x, operand y) { return detail::binary<sub_op>(x, y); }
-constexpr var operator*(var x, operand y) { return detail::binary<mul_op>(x, y); }
-constexpr var operator/(var x, operand y) { return detail::binary<div_op>(x, y); }
+constexpr var operator+(var x, operand y) { return detail::binary<add_op>({x, y.at()}, y); }
+constexpr var operator-(var x, operand y) { return detail::binary<sub_op>({x, y.at()}, y); }
+constexpr var operator*(var x, operand y) { return detail::binary<mul_op>({x, y.at()}, y); }
+constexpr var operator/(var x, operand y) { return detail::binary<div_op>({x, y.at()}, y); }
 template <literal_operand S>
 constexpr var operator+(const S& x, detail::located y) {
   return detail::binary<add_op>({x, y.at}, y);

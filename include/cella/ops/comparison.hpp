@@ -95,10 +95,10 @@ template <literal_operand S>
 constexpr var operator>=(const S& x, detail::located y) {
   return greater_equal({x, y.at}, y);
 }
-constexpr var operator<(var x, operand y) { return less(x, y); }
-constexpr var operator<=(var x, operand y) { return less_equal(x, y); }
-constexpr var operator>(var x, operand y) { return greater(x, y); }
-constexpr var operator>=(var x, operand y) { return greater_equal(x, y); }
+constexpr var operator<(var x, operand y) { return less({x, y.at()}, y); }
+constexpr var operator<=(var x, operand y) { return less_equal({x, y.at()}, y); }
+constexpr var operator>(var x, operand y) { return greater({x, y.at()}, y); }
+constexpr var operator>=(var x, operand y) { return greater_equal({x, y.at()}, y); }
 
 namespace detail {
 template <class T>
@@ -201,6 +201,16 @@ constexpr var select(var condition, operand x, operand y) {
   }
   return emit<select_op>({}, x.at(), broadcast_to({condition, x.at()}, s),
                          broadcast_to({v, x.at()}, s), broadcast_to({w, x.at()}, s));
+}
+
+/// The same for what && || and ! make of conditions, which ask for one truth at once, as an `if`
+/// does.
+constexpr var select(bool condition, operand x, operand y) {
+  if (x.is_number() && y.is_number()) return {};
+  const var like = x.is_number() ? y.in(*y.owner()) : x.in(*x.owner());
+  const operand chosen = condition ? x : y;
+  return chosen.is_number() ? detail::literal("select", like, chosen, chosen.at())
+                            : chosen.in(*like.b);
 }
 
 /// The larger of two, NaN if one is; where they are equal each gets half the derivative, as in

@@ -5,4 +5,5 @@
 #include <cella/ops/op.hpp>  // first: what the compiler says of a wrong operation names few files
 #include <cella/ops/arithmetic.hpp>
 #include <cella/ops/comparison.hpp>
+#include <cella/ops/no_operation.hpp>
 // clang-format on

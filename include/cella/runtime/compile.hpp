@@ -11,10 +11,9 @@ namespace cella {
 template <class F, class... Arguments>
 class compiled {
   static constexpr dtype precision = [] {
-    dtype all = dtype::f32;
-    for (dtype t : {Arguments::type.element...})
-      all = t == dtype::f64 || t == dtype::c128 ? dtype::f64 : all;
-    return all;
+    const bool wide =
+        ((Arguments::type.element == dtype::f64 || Arguments::type.element == dtype::c128) || ...);
+    return wide ? dtype::f64 : dtype::f32;
   }();
 
  public:
@@ -42,7 +41,7 @@ class compiled {
   auto result() const {
     return run_.template result<K>();
   }
-  F& cell() { return cell_; }
+  auto& cell() { return cell_; }
   parameter_store& parameters() { return store_; }
 
  private:
@@ -52,7 +51,7 @@ class compiled {
                        << " has " << t.size());
   }
 
-  F cell_{};
+  typename program::traced_cell cell_{};
   parameter_store store_;
   executable<program> run_;
 };

@@ -15,13 +15,18 @@ namespace cella {
 template <class Cell, bool Training, dtype Element, class... Arguments>
 struct make_graph {
   constexpr traced_graph operator()() const {
-    builder b;
-    b.training = Training;
-    b.precision = Element;
-    Cell cell{};
-    trace_into(b, cell, std::array<tensor_type, sizeof...(Arguments)>{Arguments::type...});
-    if (b.failed()) return {{}, b.fault()};
-    return {optimize(std::move(b.g)), {}};
+    constexpr const text& fault = cell_fault<Cell, sizeof...(Arguments)>;
+    if constexpr (!fault.empty()) {
+      return {{}, fault};
+    } else {
+      builder b;
+      b.training = Training;
+      b.precision = Element;
+      Cell cell{};
+      trace_into(b, cell, std::array<tensor_type, sizeof...(Arguments)>{Arguments::type...});
+      if (b.failed()) return {{}, b.fault()};
+      return {optimize(std::move(b.g)), {}};
+    }
   }
 };
 
@@ -74,18 +79,24 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
   using make = make_graph<Cell, Training, Element, Arguments...>;
   using root = program;  ///< of which regions are programs
   /// False after a fault: then the compiler has reported it, and nothing below means anything.
-  static constexpr bool accepted = freeze_fault<make>.empty();
+  static constexpr bool accepted = is_made<make>;
   static constexpr dtype element_type = Element;
   static constexpr bool training = Training;
   using backend = default_backend;          ///< see with_backend
   static constexpr bool fast_math = false;  ///< see with_fast_math
   static constexpr plan_options options{.element = Element};
-  static constexpr auto& graph = frozen<
-      std::conditional_t<accepted, make, make_stand_in<Cell, Training, Element, Arguments...>>>;
+  /// What can be traced: after a fault of the cell's type, or where the compiler could not run it,
+  /// another cell.
+  using traced_cell =
+      std::conditional_t<detail::runs<make> && cell_fault<Cell, sizeof...(Arguments)>.empty(), Cell,
+                         refused_cell>;
+  static constexpr auto& graph =
+      frozen<std::conditional_t<accepted, make,
+                                make_stand_in<traced_cell, Training, Element, Arguments...>>>;
 
   /// The graph as it was before all passes, made again at run time.
   static cella::graph traced() {
-    Cell cell{};
+    traced_cell cell{};
     return trace(cell, std::array<tensor_type, sizeof...(Arguments)>{Arguments::type...},
                  {Training, Element});
   }

@@ -39,7 +39,7 @@ struct refused_net {
 template <class Net, dtype Precision, class Input, bool Compiled>
 struct traced_net : report_fault<make_graph<Net, false, Precision, Input>> {
   using make = make_graph<Net, false, Precision, Input>;
-  static constexpr bool accepted = freeze_fault<make>.empty();
+  static constexpr bool accepted = is_made<make>;
   using accepted_net = std::conditional_t<accepted, Net, refused_net>;
   static constexpr tensor_type output() {
     if constexpr (accepted) return frozen<make>.type(frozen<make>.region_outputs(0)[0]);

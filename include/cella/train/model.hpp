@@ -46,6 +46,15 @@ struct partial_options {
   bool non_finite = false;  ///< NaN and infinities as well
 };
 
+namespace detail {
+struct no_sample_source {
+  template <class Data>
+  requires(!data::sample_source<Data>)
+      __attribute__((unavailable("hand over a data set (see data/sample.hpp) or a loader")))  //
+      no_sample_source(const Data&) {}
+};
+}  // namespace detail
+
 /// A net with what it takes to train it. `Loss` and `Optimizer` are values of literal types: an
 /// object or a lambda. Runs on the CPU; it stays where it is built, because programs point into it.
 ///
@@ -54,9 +63,14 @@ struct partial_options {
 /// it. To ask one model in several threads make a `predictor()` for each.
 template <class Net, sample_spec Input, auto Loss = cross_entropy_loss{},
           auto Optimizer = optim::sgd{}, model_options Options = model_options{}>
-class model {
+class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>>, 2> {
+  static constexpr bool accepted =
+      cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>>, 2>.empty();
+
  public:
-  using engine_type = engine<Net, Input, Loss, Optimizer, Options>;
+  using engine_type = std::conditional_t<
+      accepted, engine<Net, Input, Loss, Optimizer, Options>,
+      engine<detail::refused_net, Input, squared_error_loss{}, optim::sgd{}, Options>>;
   using input_element = typename engine_type::input_element;
   using target_element = typename engine_type::target_element;
   using output_element = typename engine_type::output_element;
@@ -71,7 +85,7 @@ class model {
 
   /// The cell, whose parameters show their values: `m.net().fc3.weight.values()`. Call
   /// `parameters().touch()` after changing any.
-  Net& net() { return engine_.net(); }
+  auto& net() { return engine_.net(); }
   parameter_store& parameters() { return engine_.parameters(); }
   execution mode() const { return engine_.mode; }
   /// Goes on in the other mode, on the same parameters and optimizer state.
@@ -118,16 +132,25 @@ class model {
   /// Goes on in the middle of an epoch if training stopped there: see `fit_options::epochs`; the
   /// epoch's record then tells of all of it. Throws `train::diverged` when the loss or a parameter
   /// is no finite number, and `error` for data without a batch.
-  template <class Data, class... Extras>
+  template <data::sample_source Data, class... Extras>
   train::history fit(const Data& data, const train::fit_options& options, Extras&&... extras);
+  /// What no samples come from is refused where it is handed over.
+  template <class... Extras>
+  train::history fit(detail::no_sample_source, const train::fit_options&, Extras&&...) {
+    return {};
+  }
 
   // ---- measuring and asking
 
   /// Scores of all samples of a loader (any batch size) or a data set; without metrics, the loss.
   /// A metric that is passed as a variable keeps what it gathered. Throws `error` for data without
   /// a batch and for labels that are none of the model's classes.
-  template <class Data, class... Metrics>
+  template <data::sample_source Data, class... Metrics>
   train::scores evaluate(const Data& data, Metrics&&... measures);
+  template <class... Metrics>
+  train::scores evaluate(detail::no_sample_source, Metrics&&...) {
+    return {};
+  }
 
   /// The net's outputs for any number of samples: xtensor, vector, span, tensor_view ...
   template <array_like A>

@@ -12,12 +12,11 @@ namespace cella {
 namespace detail {
 
 /// A loader as it is; a data set in batches.
-template <class Data>
+template <data::sample_source Data>
 decltype(auto) as_loader(const Data& data, [[maybe_unused]] std::int64_t batch) {
   if constexpr (data::batch_loader<Data>) {
     return (data);
   } else {
-    static_assert(data::dataset<Data>, "fit and evaluate take a loader or a data set");
     return data::loader<Data>(data, batch);
   }
 }
@@ -69,7 +68,7 @@ void update_metric(M& m, data::tensor_view<const P> prediction, data::tensor_vie
 }  // namespace detail
 
 template <class Net, sample_spec Input, auto Loss, auto Optimizer, model_options Options>
-template <class Data, class... Extras>
+template <data::sample_source Data, class... Extras>
 train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data,
                                                                 const train::fit_options& options,
                                                                 Extras&&... extras) {
@@ -235,7 +234,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data
 }
 
 template <class Net, sample_spec Input, auto Loss, auto Optimizer, model_options Options>
-template <class Data, class... Metrics>
+template <data::sample_source Data, class... Metrics>
 train::scores model<Net, Input, Loss, Optimizer, Options>::evaluate(const Data& data,
                                                                     Metrics&&... measures) {
   static_assert((metrics::metric<Metrics> && ...), "evaluate takes metrics; see train/metrics.hpp");

@@ -33,6 +33,7 @@ struct squared_error_loss {
 template <auto Function>
 struct fixed {
   template <class... Arguments>
+  requires std::is_invocable_v<decltype((Function)), Arguments...>
   constexpr auto operator()(Arguments&&... arguments) const {
     return Function(std::forward<Arguments>(arguments)...);
   }
@@ -57,11 +58,31 @@ struct training_step {
   };
   constexpr Net& wrapped() { return net; }
 
+  /// What is asked of the parts: see cell_check.hpp.
+  static constexpr text fault() {
+    if constexpr (!cell_fault<Net, 1>.empty()) {
+      return cell_fault<Net, 1>;
+    } else if constexpr (!std::is_invocable_v<const Loss&, var, var>) {
+      return text(detail::type_name<Loss>())
+             << ": a loss is a function of (var prediction, var target)";
+    } else if constexpr (!std::is_same_v<std::invoke_result_t<const Loss&, var, var>, var>) {
+      return text(detail::type_name<Loss>())
+             << ": a loss returns a var, the mean over the samples, but this one returns "
+             << detail::type_name<std::invoke_result_t<const Loss&, var, var>>();
+    } else if constexpr (!std::is_invocable_v<const Optimizer&, optim::context&, var>) {
+      return text(detail::type_name<Optimizer>())
+             << ": an optimizer is a rule (optim::context&, var gradient), such as optim::adam{}";
+    } else {
+      return {};
+    }
+  }
+
   constexpr result operator()(var x, var target) {
     const var prediction = forward(x);
     if (x.b->failed()) return {x, x};
     const var l = loss(prediction, target);
     builder& b = *x.b;
+    check_loss(b, l, prediction);
     std::vector<var> parameters;
     std::vector<std::int32_t> inputs;
     for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
@@ -79,6 +100,20 @@ struct training_step {
   }
 
  private:
+  static constexpr void check_loss(builder& b, var loss, var prediction) {
+    if (b.failed()) {
+      // A loss of this file has no place that its user could mend: the one of the output has.
+      const text here = text() << std::source_location::current();
+      const std::string_view file = here.view().substr(0, here.view().find(':') + 1);
+      const std::string_view fault = b.fault().view();
+      if (!fault.starts_with(file)) return;
+      b.restate(b.place_of(prediction.id)
+                << "the loss of this output: " << fault.substr(fault.find(' ') + 1));
+    } else if (loss.type().size() != 1 || !is_floating(loss.element())) {
+      b.fail(b.place_of(loss.id) << "the loss is " << loss.type()
+                                 << "; it must be one floating-point number (mean it)");
+    }
+  }
   /// The network's graph goes through the one pass that has to precede differentiation.
   constexpr var forward(var x) {
     if (x.b->eager) return net(x);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/cell_check.hpp>
 #include <cella/graph/copy.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/graph/reflection.hpp>
@@ -47,6 +48,22 @@ constexpr std::string_view argument_name(std::size_t i) {
   return i < names.size() ? names[i] : "argument";
 }
 
+/// The largest parameter of a cell: 2^34 elements are 64 GiB of f32. A cell that is meant to have
+/// larger ones says so by `static constexpr std::int64_t most_elements`.
+template <class Cell>
+constexpr std::int64_t most_elements() {
+  if constexpr (requires { Cell::most_elements; })
+    return Cell::most_elements;
+  else
+    return std::int64_t{1} << 34;
+}
+/// As a floating-point number, which many extents do not overflow.
+constexpr double count_elements(const shape& s) {
+  double n = 1;
+  for (int i = 0; i < s.rank; ++i) n *= s[i];
+  return n;
+}
+
 }  // namespace detail
 
 /// Makes an input for each parameter and state of `cell` (trainable ones first, in the order of
@@ -64,7 +81,13 @@ constexpr void bind_cell(builder& b, Cell& cell) {
         cell,
         [&](std::string_view path, const parameter_base& p) {
           if (others && b.cells.find(&p) >= 0) return;
-          if (p.extents.size() < 1)
+          const double elements = detail::count_elements(p.extents);
+          if (elements > double(detail::most_elements<Cell>()))
+            b.fail(text() << path << " has " << elements << " elements, more than "
+                          << double(detail::most_elements<Cell>())
+                          << "; if that is meant, let the model say static constexpr std::int64_t "
+                             "most_elements");
+          else if (elements < 1)
             b.fail(text() << path << " is " << tensor_type{b.precision, p.extents}
                           << "; the extents of parameters and states must be positive");
           const auto role = p.trainable ? input_role::parameter : input_role::state;
@@ -104,7 +127,15 @@ constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, 
   }
   const auto results = detail::run_paths(b, [&] {
     list<var> r;
-    detail::flatten_results(std::apply([&](auto... v) { return cell(v...); }, x), r);
+    // A choice, because of a call alone g++ would say first that the library's is not constexpr.
+    std::apply([&](auto... v) { b.open.depth() ? detail::flatten_results(cell(v...), r) : void(); },
+               x);
+    for (var& v : r) {
+      if (v.b) continue;
+      b.fail(text(detail::type_name<Cell>())
+             << ": returns a var that was declared and never assigned");
+      v = {&b, 0};
+    }
     return r;
   });
   detail::set_trace(cell, outer);

@@ -1,0 +1,241 @@
+// What a cell has to be, asked by its type before it is traced: one sentence for each failure.
+#pragma once
+
+#include <cella/graph/reflection.hpp>
+#include <cella/graph/var.hpp>
+
+namespace cella {
+
+namespace detail {
+
+/// The name of a type as the compiler prints it.
+template <class T>
+constexpr std::string_view type_name() {
+  std::string_view s = __PRETTY_FUNCTION__;
+  s = s.substr(s.find("T = ") + 4);
+  return s.substr(0, std::min(s.rfind("; std::"), s.rfind(']')));
+}
+template <class T>
+constexpr bool is_closure() {
+  return type_name<T>().find("lambda") != std::string_view::npos && !std::is_aggregate_v<T>;
+}
+
+/// How many initializers T{} lacks; 0 if none does it.
+template <class T, std::size_t N = 1>
+constexpr std::size_t needed_initializers() {
+  if constexpr (N > most_members)
+    return 0;
+  else if constexpr (initializes_from<T>(std::make_index_sequence<N>{}))
+    return N;
+  else
+    return needed_initializers<T, N + 1>();
+}
+
+template <class T>
+concept holds_parameters = std::is_base_of_v<parameter_base, T> || std::is_invocable_v<T&, var>;
+template <class T>
+concept points_to_cell = requires(T& p) {
+  requires holds_parameters<std::remove_cvref_t<decltype(*p)>>;
+};
+template <class T>
+concept hides_members =
+    std::is_class_v<T> && !transparent<T> && !std::is_empty_v<T> && !is_closure<T>();
+
+/// Why a cell cannot have a member of type M; empty if it can.
+template <class M>
+constexpr std::string_view member_fault() {
+  if constexpr (is_sequence<M>) {
+    return member_fault<typename M::value_type>();
+  } else if constexpr (is_tuple<M>) {
+    std::string_view fault;
+    [&]<class... T>(const std::tuple<T...>*) {
+      static_cast<void>(((fault = member_fault<T>()).empty() && ...));
+    }(static_cast<const M*>(nullptr));
+    return fault;
+  } else if constexpr (points_to_cell<M>) {
+    return "points to a cell or a parameter, but a model owns its cells; make it a member itself, "
+           "or an element of a std::array or std::tuple";
+  } else if constexpr (type_name<M>().starts_with("std::function<")) {
+    return "is a std::function, which the compiler cannot call; write a struct, or a lambda "
+           "without "
+           "captures";
+  } else {
+    return {};
+  }
+}
+
+template <class T>
+constexpr text find_structure_fault();
+/// The fault of a cell inside a cell.
+template <class M>
+constexpr text inner_fault() {
+  if constexpr (is_sequence<M>) {
+    return inner_fault<typename M::value_type>();
+  } else if constexpr (is_tuple<M>) {
+    text fault;
+    [&]<class... T>(const std::tuple<T...>*) {
+      static_cast<void>(((fault = inner_fault<T>()).empty() && ...));
+    }(static_cast<const M*>(nullptr));
+    return fault;
+  } else if constexpr (transparent<M> && !std::is_base_of_v<parameter_base, M>) {
+    return find_structure_fault<M>();
+  } else if constexpr (hides_members<M> && !std::is_base_of_v<parameter_base, M>) {
+    if constexpr (std::is_invocable_v<M&, var>) return find_structure_fault<M>();
+  }
+  return {};
+}
+template <class T>
+constexpr text members_fault() {
+  using members = decltype(tie_members<count_members<T>()>(std::declval<T&>()));
+  text fault;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    [[maybe_unused]] const auto find = [&]<std::size_t K>() {
+      using M = std::remove_cvref_t<std::tuple_element_t<K, members>>;
+      if constexpr (!member_fault<M>().empty()) {
+        fault << type_name<T>() << ": member " << member_name<T, K>() << " " << member_fault<M>();
+      } else {
+        fault = inner_fault<M>();
+      }
+      return fault.empty();
+    };
+    static_cast<void>((find.template operator()<I>() && ...));
+  }
+  (std::make_index_sequence<std::tuple_size_v<members>>{});
+  return fault;
+}
+
+/// What keeps the compiler from making a T and from finding what it owns.
+template <class T>
+constexpr text find_structure_fault() {
+  constexpr auto say = [](const auto&... words) {
+    text fault(type_name<T>());
+    fault << ": ";
+    (fault << ... << words);
+    return fault;
+  };
+  if constexpr (!std::is_class_v<T>) {
+    return say("is no cell; write a lambda, [](var x) { ... }, or a struct with a call operator");
+  } else if constexpr (std::is_polymorphic_v<T>) {
+    return say("a cell has no virtual functions; make what varies a template parameter");
+  } else if constexpr (!std::is_default_constructible_v<T> && is_closure<T>()) {
+    return say(
+        "the lambda captures something, but the compiler makes each cell anew; hand it over "
+        "as an argument, or write a struct with it as a member");
+  } else if constexpr (!std::is_default_constructible_v<T> && std::is_aggregate_v<T>) {
+    return say("member ", needed_initializers<T>(),
+               " has no value; give members their values where they are declared (a reference can "
+               "be none)");
+  } else if constexpr (hides_members<T>) {
+    return say(
+        "its members cannot be found: they are private, or there is a constructor or a "
+        "virtual base; write a struct without these, whose members have their values where "
+        "they are declared");
+  } else if constexpr (!std::is_default_constructible_v<T>) {
+    return say("has no default constructor, but the compiler makes each cell anew");
+  } else if constexpr (boost::hana::Struct<T>::value || !std::is_aggregate_v<T>) {
+    return {};
+  } else if constexpr (mixes_bases<T>) {
+    return say("a cell with a base class has no members besides; make the base a member");
+  } else if constexpr (count_members<T>() > most_members) {
+    return say("a cell has at most ", most_members,
+               " members; group some into a cell of their own, or into a std::array");
+  } else if constexpr (has_c_array<T>()) {
+    return say("an array is a member; write std::array<T, N> for T[N]");
+  } else {
+    return members_fault<T>();
+  }
+}
+
+template <class R>
+constexpr bool returns_vars() {
+  if constexpr (std::is_same_v<R, var>) {
+    return true;
+  } else if constexpr (is_sequence<R>) {
+    return returns_vars<typename R::value_type>();
+  } else if constexpr (requires { std::tuple_size<R>::value; }) {
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (returns_vars<std::remove_cvref_t<std::tuple_element_t<I, R>>>() && ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<R>>{});
+  } else if constexpr (std::is_class_v<R> && std::is_aggregate_v<R> && !std::is_empty_v<R>) {
+    if constexpr (!mixes_bases<R> && count_members<R>() <= most_members)
+      return returns_vars<decltype(tie_members<count_members<R>()>(std::declval<R&>()))>();
+    return false;
+  } else {
+    return false;
+  }
+}
+
+template <std::size_t>
+using var_argument = var&;
+template <class Cell, class Indices>
+struct call_with_vars;
+template <class Cell, std::size_t... I>
+struct call_with_vars<Cell, std::index_sequence<I...>>
+    : std::is_invocable<Cell&, var_argument<I>...> {
+  template <class C>
+  using result = std::invoke_result_t<C&, var_argument<I>...>;
+};
+template <class Cell, std::size_t Count>
+using calls_with = call_with_vars<Cell, std::make_index_sequence<Count>>;
+/// With how many vars a cell can be called; -1 if with no number up to 8.
+template <class Cell, std::size_t N = 0>
+constexpr int taken_vars() {
+  if constexpr (N > 8)
+    return -1;
+  else if constexpr (calls_with<Cell, N>::value)
+    return int(N);
+  else
+    return taken_vars<Cell, N + 1>();
+}
+constexpr text count_of_tensors(int n) { return text() << n << (n == 1 ? " tensor" : " tensors"); }
+
+/// What keeps a T from being called with `Count` vars, and what it returns from being results.
+template <class T, std::size_t Count>
+constexpr text call_fault() {
+  text fault(type_name<T>());
+  fault << ": ";
+  if constexpr (!calls_with<T, Count>::value) {
+    constexpr int taken = taken_vars<T>();
+    if constexpr (taken >= 0)
+      return fault << "takes " << count_of_tensors(taken) << ", but is given "
+                   << count_of_tensors(Count);
+    else if constexpr (requires { &T::operator(); })
+      return fault << "its call operator takes something other than vars; it has to be constexpr "
+                      "var operator()(var x) const";
+    else
+      return fault << "has no public call operator that takes vars; write constexpr var "
+                      "operator()(var x) const";
+  } else {
+    using result = typename calls_with<T, Count>::template result<T>;
+    if constexpr (!returns_vars<std::remove_cvref_t<result>>())
+      return fault << "returns " << type_name<result>()
+                   << "; a cell returns a var, or an array, tuple or struct of vars";
+    return {};
+  }
+}
+
+}  // namespace detail
+
+/// Why the compiler cannot trace a cell on `Count` tensors; empty if nothing speaks against it. A
+/// cell that is made of others says by a function `fault()` what it asks of them.
+template <class Cell, std::size_t Count>
+constexpr text find_cell_fault() {
+  if constexpr (requires { Cell::fault(); }) {
+    return Cell::fault();
+  } else if constexpr (constexpr text fault = detail::find_structure_fault<Cell>();
+                       !fault.empty()) {
+    return fault;
+  } else {
+    return detail::call_fault<Cell, Count>();
+  }
+}
+template <class Cell, std::size_t Count>
+inline constexpr text cell_fault = find_cell_fault<Cell, Count>();
+
+/// Takes the place of a refused cell, so that its fault remains the only error.
+struct refused_cell {
+  constexpr auto operator()(auto... x) const { return std::array<var, sizeof...(x)>{x...}; }
+};
+
+}  // namespace cella

@@ -1,0 +1,105 @@
+// What is written with a var by habit and is no operation. It is declared all the same, so that the
+// compiler says in the line where it is written what to write instead. Each yields what was meant
+// where it can, so that nothing follows from it; what is unavailable is a conversion of the
+// operand, because g++ says that once and of a function twice.
+#pragma once
+
+#include <cella/ops/comparison.hpp>
+#include <iosfwd>
+
+namespace cella {
+
+namespace detail {
+
+struct no_range {
+  __attribute__((unavailable("a var is no range; loop over unstack(x, axis)")))  //
+  constexpr no_range(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_shown {
+  __attribute__((
+      unavailable("a var has no value while it is traced; write x = print(x, \"x\")")))  //
+  constexpr no_shown(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_equality {
+  __attribute__((unavailable("write equal(x, y), which goes element by element")))  //
+  constexpr no_equality(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_inequality {
+  __attribute__((unavailable("write not_equal(x, y), which goes element by element")))  //
+  constexpr no_inequality(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_bitwise_and {
+  __attribute__((unavailable("write logical_and(x, y), which goes element by element")))  //
+  constexpr no_bitwise_and(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_bitwise_or {
+  __attribute__((unavailable("write logical_or(x, y), which goes element by element")))  //
+  constexpr no_bitwise_or(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_bitwise_xor {
+  __attribute__((unavailable("write pow(x, y), or logical_xor(x, y) of conditions")))  //
+  constexpr no_bitwise_xor(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_complement {
+  __attribute__((unavailable("write logical_not(x), which goes element by element")))  //
+  constexpr no_complement(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_remainder {
+  __attribute__((unavailable("write mod(x, y), which goes element by element")))  //
+  constexpr no_remainder(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_increment {
+  __attribute__((unavailable("write x = x + 1 or x = x - 1")))  //
+  constexpr no_increment(var& v)
+      : x(&v) {}
+  var* x;
+};
+/// What a stream yields behind a var.
+struct no_stream {
+  template <class T>
+  constexpr no_stream operator<<(const T&) const {
+    return {};
+  }
+  constexpr no_stream operator<<(std::ostream& (*)(std::ostream&)) const { return {}; }
+};
+
+}  // namespace detail
+
+/// A loop over a var asks for both; one of them is the error.
+constexpr const var* begin(detail::no_range) { return nullptr; }
+constexpr const var* end(const var&) { return nullptr; }
+
+constexpr detail::no_stream operator<<(std::ostream&, detail::no_shown) { return {}; }
+
+constexpr var& operator++(detail::no_increment i) { return *i.x; }
+constexpr var operator++(detail::no_increment i, int) { return *i.x; }
+constexpr var& operator--(detail::no_increment i) { return *i.x; }
+constexpr var operator--(detail::no_increment i, int) { return *i.x; }
+
+constexpr var operator==(detail::no_equality a, operand b) { return equal(a.x, b); }
+constexpr var operator!=(detail::no_inequality a, operand b) { return not_equal(a.x, b); }
+constexpr var operator&(detail::no_bitwise_and a, operand b) { return logical_and(a.x, b); }
+constexpr var operator|(detail::no_bitwise_or a, operand b) { return logical_or(a.x, b); }
+constexpr var operator^(detail::no_bitwise_xor a, operand) { return a.x; }
+constexpr var operator~(detail::no_complement a) { return logical_not(a.x); }
+constexpr var operator%(detail::no_remainder a, operand) { return a.x; }
+
+}  // namespace cella
