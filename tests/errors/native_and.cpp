@@ -2,7 +2,7 @@
 // expect: (compare with >, equal, ...; any() or all() make one of many; select() and logical_and()
 // expect: go element by element)
 // expect-lines: 24
-#include "cells/native_and.hpp"
+#include "language/native_and.hpp"
 
 using program = native_and::program_of<native_and::Wrong>;
 static_assert(program::plan.arena_bytes >= 0);
