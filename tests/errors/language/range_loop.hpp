@@ -23,7 +23,7 @@ struct Wrong {
 struct Mended {
   constexpr var operator()(var x) const {
     var s = sum(x);
-    for (var row : unstack(x, 0)) s = s + sum(row);
+    for (var column : unstack(x, 1)) s = s + sum(column);
     return s;
   }
 };
