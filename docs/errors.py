@@ -2,6 +2,7 @@
 
 The sentence of a fault stands in the first lines of tests/errors/<fault>.cpp, where the tests hold
 the compilers to it; title, reason, wrong and mended code stand in cells/<fault>.hpp, or in
+language/<fault>.hpp if the compiler alone can say it (no trace does at run time), or in
 operations/<fault>.hpp if it is not the model that is wrong.
 """
 
@@ -34,6 +35,13 @@ Operands are named as follows: `fc2.weight` is a parameter, by its path from the
 `z` are the model's arguments; `relu result` is what the last relu before it made, and
 `add result of conv1` was made in the cell `conv1`. The first fault is reported; what follows from
 it is not.
+"""
+
+LANGUAGE = """# Faults in the C++ of a cell
+
+What a cell is and what is written with a var is checked by its types before it is traced. The sentence
+begins with the name of the cell, and the line that asked for the program stands beside it
+(`required from here`, `requested here`); what is no operation on a var is marked where it is written.
 """
 
 OPERATIONS = """# Faults of operations
@@ -89,7 +97,7 @@ def sections(folder):
 
 
 def document():
-    return "\n".join([INTRODUCTION, *sections("cells"), OPERATIONS, *sections("operations")])
+    return "\n".join([INTRODUCTION, *sections("cells"), LANGUAGE, *sections("language"), OPERATIONS, *sections("operations")])
 
 
 def main():
