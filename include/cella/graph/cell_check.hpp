@@ -1,6 +1,8 @@
 // What a cell has to be, asked by its type before it is traced: one sentence for each failure.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cella/graph/reflection.hpp>
 #include <cella/graph/var.hpp>
 
