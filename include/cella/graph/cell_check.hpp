@@ -37,6 +37,7 @@ template <class T>
 concept holds_parameters = std::is_base_of_v<parameter_base, T> || std::is_invocable_v<T&, var>;
 template <class T>
 concept points_to_cell = requires(T& p) {
+  requires std::is_class_v<std::remove_cvref_t<decltype(*p)>>;
   requires holds_parameters<std::remove_cvref_t<decltype(*p)>>;
 };
 template <class T>

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 namespace cella {
@@ -290,9 +291,10 @@ class engine {
     return {reinterpret_cast<const T*>(t.data), t.type.shape};
   }
   /// A graph that was traced at run time, and its plan, if this program has the kernels.
+  struct nothing {};
   struct traced_step {
     cella::graph graph;
-    std::optional<loaded_program> planned{};
+    std::conditional_t<has_compiled_kernels, std::optional<loaded_program>, nothing> planned{};
   };
   template <class Cell, std::size_t Count>
   traced_step& traced(std::map<std::int64_t, traced_step>& known, std::int64_t rows, Cell& cell,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/backend/cpu/loops/sink.hpp>
 #include <cella/backend/cpu/plan/sample_slices.hpp>
 #include <cella/backend/cpu/simd/long_sum.hpp>
 #include <cella/backend/host/work_range.hpp>
