@@ -16,6 +16,8 @@ if(CELLA_NATIVE)
 endif()
 
 target_link_libraries(cella_kernels PRIVATE cella_own)
+# With sanitizers the optimizer takes minutes.
+target_compile_options(cella_kernels PRIVATE "$<$<CONFIG:Debug>:-O0>")
 set_target_properties(cella_kernels PROPERTIES CXX_EXTENSIONS OFF)
 
 # Adds an executable that is held to the standards above.
