@@ -5,10 +5,34 @@
 #include <array>
 #include <cella/backend/cpu/bytecode/line_code.hpp>
 #include <cella/backend/cpu/loops/addresses.hpp>
+#include <cella/backend/cpu/loops/folds.hpp>
 #include <cella/plan/memory.hpp>
 #include <cstdint>
+#include <tuple>
 
 namespace cella::cpu {
+
+/// Where the reads and outputs of a step lie; how many there are is known at run time.
+template <class T>
+using step_addresses = addresses<T, int(std::tuple_size_v<decltype(plan_step::reads)>),
+                                 int(std::tuple_size_v<decltype(plan_step::outputs)>)>;
+
+/// Where a value begins that is read in this way at a place of a result: its offset, row and
+/// column.
+constexpr std::int64_t place_of_read(access how, std::int64_t offset, std::int64_t row,
+                                     std::int64_t column) {
+  switch (how) {
+    case access::same:
+    case access::drawn:
+      return offset;
+    case access::row:
+      return row;
+    case access::column:
+      return column;
+    default:
+      return 0;
+  }
+}
 
 /// How elements of a segment follow each other in memory.
 enum class element_walk : std::uint8_t { contiguous, one, spaced, drawn };
@@ -54,10 +78,11 @@ class block_runner {
            std::int64_t(line.slots()) * block_elements(line) * std::int64_t(sizeof(T));
   }
 
-  /// `spaces` of `reads` and `outputs` of the step are addresses; `scratch` is aligned to a vector.
-  block_runner(const code& line, const plan_step& s, const std::array<const T*, 16>& in,
-               const std::array<T*, 10>& out, std::byte* scratch)
-      : line_(line), s_(s), in_(in), out_(out), block_(block_elements(line)) {
+  /// `given`: where the kernel's own values lie, if there are any. `scratch` is aligned to a
+  /// vector.
+  block_runner(const code& line, const plan_step& s, const step_addresses<T>& a, std::byte* scratch,
+               const T* given = nullptr)
+      : line_(line), s_(s), a_(a), block_(block_elements(line)) {
     const auto values = std::int64_t(line.values().size());
     operands_ = reinterpret_cast<block_operand<T>*>(scratch);
     scratch += align_up(values * std::int64_t(sizeof(block_operand<T>)));
@@ -65,18 +90,12 @@ class block_runner {
     slots_ = reinterpret_cast<T*>(scratch + align_up(values * L * std::int64_t(sizeof(T))));
     for (std::size_t v = 0; v < line.values().size(); ++v) {
       const auto& x = line.values()[v];
-      operands_[v] = {x.slot >= 0 ? slot(x.slot) : nullptr, L};
+      operands_[v] = {x.slot >= 0 ? slot(x.slot) : given, L};
       if (x.from == code::source::number) set_number(v, static_cast<T>(x.literal));
     }
   }
 
   int block() const { return block_; }
-  /// Where the kernel's own values lie; anywhere in memory.
-  void given(const T* at) {
-    for (std::size_t v = 0; v < line_.values().size(); ++v) {
-      if (line_.values()[v].from == code::source::given) operands_[v] = {at, L};
-    }
-  }
   /// The numbers of the row.
   void row_numbers(const T* numbers) {
     for (std::size_t v = 0; v < line_.values().size(); ++v) {
@@ -110,12 +129,25 @@ class block_runner {
   const block_operand<T>& result(int k) const {
     return operands_[std::size_t(line_.outputs()[std::size_t(k)].value)];
   }
+  /// Folds a segment of the only output: take(run) gets runs of vectors, as a `total` wants them.
+  template <class Fold, class Take>
+  void fold(const segment& g, Take take) const {
+    const block_operand<T>& y = result(0);
+    const T* const at = y.at + g.first_vector * y.step;
+    const auto value = [&](std::int64_t i) {
+      return load_unaligned(at + (y.step ? i : std::int64_t{0}));
+    };
+    const int whole = g.elements / L * L, rest = g.elements - whole;
+    vec<T> run = fold_terms<Fold, T>(whole, L, value, take);
+    if (rest) run = Fold::template fold<T>(run, fold_first<Fold, T>(rest, value(whole)));
+    take(run);
+  }
   /// Stores a segment of output k at element `first` of it.
   void store_segment(int k, const segment& g, std::int64_t first) const {
     const block_operand<T>& from = result(k);
     const dtype stored = line_.outputs()[std::size_t(k)].stored;
     code::with_stored(stored, [&]<class S>() {
-      S* const to = reinterpret_cast<S*>(out_[std::size_t(k)]) + first;
+      S* const to = reinterpret_cast<S*>(a_.out[std::size_t(k)]) + first;
       const T* at = from.at + g.first_vector * from.step;
       if (std::is_same_v<S, T> && reinterpret_cast<const void*>(to) == at && from.step) return;
       int i = 0;
@@ -139,7 +171,7 @@ class block_runner {
     const dtype stored = is_storage_only(x.stored) ? x.stored : dtype_of<T>;
     const element_walk walk = walk_of(r.how);
     code::with_stored(stored, [&]<class S>() {
-      const S* const from = reinterpret_cast<const S*>(in_[std::size_t(x.index)]) + x.further;
+      const S* const from = reinterpret_cast<const S*>(a_.in[std::size_t(x.index)]) + x.further;
       if (walk == element_walk::one && segments.size() == 1)
         return set_number(v, static_cast<T>(from[place(x.index, 0)]));
       if constexpr (std::is_same_v<S, T>) {
@@ -162,7 +194,7 @@ class block_runner {
           for (int i = 0; i < n; i += L) store_unaligned(at + i, number);
         } else if (walk == element_walk::drawn) {
           std::uint64_t key;
-          std::memcpy(&key, in_[std::size_t(x.index)], sizeof key);
+          std::memcpy(&key, a_.in[std::size_t(x.index)], sizeof key);
           for (int i = 0; i < n; i += L) store_unaligned(at + i, uniform_vector<T>(key, first + i));
         } else {
           const std::int64_t apart = step(x.index);
@@ -177,8 +209,7 @@ class block_runner {
 
   const code& line_;
   const plan_step& s_;
-  const std::array<const T*, 16>& in_;
-  const std::array<T*, 10>& out_;
+  const step_addresses<T>& a_;
   int block_;
   block_operand<T>* operands_{};
   T* repeated_{};

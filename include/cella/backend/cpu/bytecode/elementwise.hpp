@@ -12,7 +12,7 @@ namespace cella::cpu {
 template <class T>
 void run_elementwise(work_range units, const plan_step& s, const line_code<T>& line,
                      const step_addresses<T>& a, std::byte* scratch) {
-  block_runner<T> runner(line, s, a.in, a.out, scratch);
+  block_runner<T> runner(line, s, a, scratch);
   const auto inner = std::size_t(s.loops - 1);
   const std::int64_t extent = s.loop[inner];
   const int pieces = int((extent + detail::loop_piece - 1) / detail::loop_piece);

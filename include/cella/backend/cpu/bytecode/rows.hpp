@@ -37,10 +37,10 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
   list<block_runner<T>> of_number;
   of_number.reserve(numbers.size());
   for (const auto& n : numbers) {
-    of_number.emplace_back(n.line, s, a.in, a.out, scratch);
+    of_number.emplace_back(n.line, s, a, scratch);
     scratch += align_up(block_runner<T>::scratch_bytes(n.line));
   }
-  block_runner<T> runner(line, s, a.in, a.out, scratch);
+  block_runner<T> runner(line, s, a, scratch);
   std::array<T, most_row_numbers> known{};
   std::array<bool, 10> once{};
   for (std::size_t k = 0; k < std::size_t(s.output_count); ++k)
@@ -54,18 +54,8 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
       const segment g{0, n};
       of.compute(
           span<const segment>(&g, 1),
-          [&](int read, int) -> std::int64_t {
-            switch (s.reads[std::size_t(read)].how) {
-              case access::same:
-              case access::drawn:
-                return start + i;
-              case access::column:
-                return i;
-              case access::row:
-                return row;
-              default:
-                return 0;
-            }
+          [&](int read, int) {
+            return place_of_read(s.reads[std::size_t(read)].how, start + i, row, i);
           },
           [](int) { return std::int64_t{1}; }, single);
     };
@@ -82,14 +72,7 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
       for (std::int64_t i = 0; i < e.width;) {
         const int n = int(std::min<std::int64_t>(e.width - i, of.block()));
         compute(of, i, n, none);
-        const block_operand<T>& y = of.result(0);
-        const auto value = [&](std::int64_t j) {
-          return load_unaligned(y.at + (y.step ? j : std::int64_t{0}));
-        };
-        const int whole = n / L * L;
-        vec<T> run = fold_terms<adding, T>(whole, L, value, [&](vec<T> r) { total.add(r); });
-        if (whole < n) run = run + keep(first_bits(n - whole), value(whole));
-        total.add(run);
+        of.template fold<adding>({0, n}, [&](vec<T> run) { total.add(run); });
         i += n;
       }
       known[k] = total.over_lanes();

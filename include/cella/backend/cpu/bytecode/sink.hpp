@@ -6,13 +6,6 @@
 
 namespace cella::cpu {
 
-/// Where the reads and outputs of a step lie, as addresses.
-template <class T>
-struct step_addresses {
-  std::array<const T*, 16> in{};
-  std::array<T*, 10> out{};
-};
-
 /// Gathers the vectors that a kernel hands over until they fill a block, then runs the line on it.
 /// What is left is done when the sink ends: each thread's part of a kernel call has its own.
 template <class T>
@@ -32,8 +25,9 @@ class bytecode_sink {
         a_(a),
         given_(reinterpret_cast<T*>(scratch)),
         target_(line.is_given() ? a.out[0] : nullptr),
-        runner_(line, s, a_.in, a_.out,
-                scratch + align_up(runner::block_elements(line) * std::int64_t(sizeof(T)))) {}
+        runner_(line, s, a_,
+                scratch + align_up(runner::block_elements(line) * std::int64_t(sizeof(T))),
+                given_) {}
   bytecode_sink(const bytecode_sink&) = delete;
   bytecode_sink& operator=(const bytecode_sink&) = delete;
   ~bytecode_sink() {
@@ -69,20 +63,10 @@ class bytecode_sink {
     row_ = row;
   }
   [[gnu::noinline]] void flush() const {
-    const auto place = [&](int read, int g) -> std::int64_t {
+    const auto place = [&](int read, int g) {
       const where& at = at_[std::size_t(g)];
-      switch (s_.reads[std::size_t(read)].how) {
-        case access::row:
-          return at.row;
-        case access::column:
-          return at.column;
-        case access::scalar:
-          return 0;
-        default:
-          return at.offset;
-      }
+      return place_of_read(s_.reads[std::size_t(read)].how, at.offset, at.row, at.column);
     };
-    runner_.given(given_);
     runner_.compute(
         span<const typename runner::segment>(segments_.data(), std::size_t(count_)), place,
         [](int) { return std::int64_t{1}; },

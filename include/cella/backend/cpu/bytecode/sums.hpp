@@ -17,7 +17,7 @@ template <class T, class Fold, class Sink>
 void run_reduction(work_range units, const plan_step& s, const line_code<T>& term,
                    const step_addresses<T>& a, const Sink& sink, std::byte* scratch) {
   constexpr int L = lanes<T>;
-  block_runner<T> runner(term, s, a.in, a.out, scratch);
+  block_runner<T> runner(term, s, a, scratch);
   const auto inner = std::size_t(s.loops - 1);
   const std::int64_t extent = s.loop[inner];
   detail::nest_walk kept(s), folded(s);
@@ -48,17 +48,7 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
       const auto flush = [&] {
         if (!g.count) return;
         compute();
-        const block_operand<T>& y = runner.result(0);
-        for (const auto& one : g.list()) {
-          const T* const at = y.at + one.first_vector * y.step;
-          const int whole = one.elements / L * L, rest = one.elements - whole;
-          const auto value = [&](std::int64_t i) {
-            return load_unaligned(at + (y.step ? i : std::int64_t{0}));
-          };
-          vec<T> run = fold_terms<Fold, T>(whole, L, value, take);
-          if (rest) run = Fold::template fold<T>(run, fold_first<Fold, T>(rest, value(whole)));
-          total.add(run);
-        }
+        for (const auto& one : g.list()) runner.template fold<Fold>(one, take);
         g.clear();
       };
       folded.go_to(0);

@@ -8,7 +8,6 @@
 #include <cella/backend/cpu/lower/step.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/plan.hpp>
-#include <memory>
 #include <optional>
 
 namespace cella::cpu {

@@ -7,16 +7,23 @@
 
 namespace cella::cpu {
 
-/// Runs a call with all threads, each with `scratch_bytes` of the scratch.
-inline void run_call(const kernel_call& call, const memory& m, std::byte* scratch,
-                     std::int64_t scratch_bytes) {
-  thread_pool* threads = m.context->threads;
-  if (!threads || call.units == 1) return call.run(m, {0, call.units}, scratch);
+/// Shares `units` units out among all threads: run(units, scratch), each with `scratch_bytes` of
+/// the scratch.
+template <class Run>
+void share_units(int units, thread_pool* threads, std::byte* scratch, std::int64_t scratch_bytes,
+                 Run run) {
+  if (!threads || units == 1) return run({0, units}, scratch);
   const int parts = threads->size();
   threads->run(parts, [&](work_range part) {
     for (int i = part.first; i < part.last; ++i)
-      call.run(m, part_of(call.units, parts, i), scratch + i * scratch_bytes);
+      run(part_of(units, parts, i), scratch + i * scratch_bytes);
   });
+}
+/// Runs a call with all threads.
+inline void run_call(const kernel_call& call, const memory& m, std::byte* scratch,
+                     std::int64_t scratch_bytes) {
+  share_units(call.units, m.context->threads, scratch, scratch_bytes,
+              [&](work_range units, std::byte* own) { call.run(m, units, own); });
 }
 
 /// The calls of program P as constant tables: `preparation` is what depends on parameters only, or

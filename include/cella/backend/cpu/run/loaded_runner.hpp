@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cella/backend/cpu/backend.hpp>
-#include <cella/backend/cpu/lower.hpp>
 #include <cella/backend/cpu/lower/loaded_step.hpp>
 #include <cella/backend/cpu/plan/loaded_planning.hpp>
+#include <cella/backend/cpu/run/kernel_calls.hpp>
 #include <cella/plan/make_plan.hpp>
 #include <deque>
 #include <span>
@@ -38,15 +38,13 @@ class loaded_runner {
     return {};
   }
 
-  /// `g` has been through the passes. Throws `error` for what `refusal` tells of.
+  /// `g` has been through the passes, and `refusal` has nothing to say of it.
   explicit loaded_runner(graph g, thread_pool* threads = nullptr) : graph_(prepared(std::move(g))) {
-    if (const text why = refusal(graph_); !why.empty())
-      throw error(text() << "this graph cannot be planned at run time: " << why);
     const planner<loaded_planning> made(graph_, {.element = dtype_of<T>});
     if (!made.fault().empty()) throw error(made.fault());
     plan_ = made.result();
     for (const plan_step& s : plan_.steps) lines_.push_back(lines_of_step<T>(graph_, s));
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) { add_calls(int(i)); }
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) add_calls(int(i));
     context_.threads = threads;
     arena_ = aligned_buffer(std::size_t(plan_.arena_bytes));
     scratch_ = aligned_buffer(std::size_t(scratch_bytes_ * (threads ? threads->capacity() : 1)));
@@ -131,13 +129,8 @@ class loaded_runner {
     Record::template run<Phase>(step, m, units, scratch);
   }
   void run(const call& c) {
-    thread_pool* const threads = context_.threads;
-    if (!threads || c.units == 1) return c.run(*c.step, memory_, {0, c.units}, scratch_.data());
-    const int parts = threads->size();
-    threads->run(parts, [&](work_range part) {
-      for (int i = part.first; i < part.last; ++i)
-        c.run(*c.step, memory_, part_of(c.units, parts, i), scratch_.data() + i * scratch_bytes_);
-    });
+    share_units(c.units, context_.threads, scratch_.data(), scratch_bytes_,
+                [&](work_range units, std::byte* own) { c.run(*c.step, memory_, units, own); });
   }
 
   graph graph_;
