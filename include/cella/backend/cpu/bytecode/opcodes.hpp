@@ -73,7 +73,8 @@ void run_opcode(const attributes& options, T* to, const block_operand<T>* a,
   }
 }
 
-/// How many operands the function of an operation has.
+/// How many operands the function of an operation has, as numbers have it: asking with vectors would
+/// instantiate the SIMD library's functions, of which some need an optimizing compiler.
 template <class Op, class... V>
 concept takes = requires(V... v) {
   Op::apply(v...);
@@ -81,8 +82,7 @@ concept takes = requires(V... v) {
 || requires(typename Op::options o, V... v) { Op::apply(o, v...); };
 template <class Op, class T>
 constexpr int arity_of() {
-  using V = vec<T>;
-  return takes<Op, V> ? 1 : takes<Op, V, V> ? 2 : 3;
+  return takes<Op, T> ? 1 : takes<Op, T, T> ? 2 : 3;
 }
 /// The operands that are truth values.
 template <class Op>
