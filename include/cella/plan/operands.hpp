@@ -8,14 +8,9 @@
 
 namespace cella {
 
-/// The extents of a convolution, or of a gradient of one.
-constexpr convolution_step extents_of_convolution(const fusion_groups& c, const fusion_group& s) {
-  const bool weights = s.kind == step_kind::convolution_weight_gradient ||
-                       s.kind == step_kind::convolution_pool_weight_gradient;
-  const bool backward = s.kind == step_kind::convolution_input_gradient;
-  const tensor_type image = c.g.type(backward ? s.anchor : s.operands[0]);
-  const tensor_type filter = c.g.type(weights ? s.anchor : s.operands[1]);
-  const window w = c.at(s.anchor).attributes.as<convolution_options>().window;
+/// The extents of a convolution of these images by these filters, or of a gradient of one.
+constexpr convolution_step extents_of_convolution(const tensor_type& image,
+                                                  const tensor_type& filter, const window& w) {
   return {.samples = image[0],
           .channels = image[1],
           .height = image[2],
@@ -27,6 +22,14 @@ constexpr convolution_step extents_of_convolution(const fusion_groups& c, const 
           .stride_width = w.stride[1],
           .padding_height = w.before[0],
           .padding_width = w.before[1]};
+}
+constexpr convolution_step extents_of_convolution(const fusion_groups& c, const fusion_group& s) {
+  const bool weights = s.kind == step_kind::convolution_weight_gradient ||
+                       s.kind == step_kind::convolution_pool_weight_gradient;
+  const bool backward = s.kind == step_kind::convolution_input_gradient;
+  return extents_of_convolution(c.g.type(backward ? s.anchor : s.operands[0]),
+                                c.g.type(weights ? s.anchor : s.operands[1]),
+                                c.at(s.anchor).attributes.as<convolution_options>().window);
 }
 
 /// Operands of steps of plain tensors; those of other formats are the back end's.

@@ -11,16 +11,21 @@ namespace {
 struct owned_tensor {
   explicit owned_tensor(tensor_type t, std::uint64_t seed = 0)
       : memory(std::size_t(t.bytes()) + 64), ref{memory.data(), t} {
-    for (std::int64_t i = 0; i < t.size(); ++i)
-      write_element(ref, i, uniform<double>(seed, std::uint64_t(i)) * 2 - 1);
+    for (std::int64_t i = 0; i < t.size(); ++i) {
+      const double u = uniform<double>(seed, std::uint64_t(i));
+      // Integers are indices: -1 to 6, of which the first and the last lie outside a table of 6.
+      write_element(ref, i, is_integer(t.element) ? std::floor(u * 8) - 1 : u * 2 - 1);
+    }
   }
   aligned_buffer memory;
   tensor_ref ref;
 };
 
-/// Largest difference between this back end's result and the reference computation.
+/// Largest difference between the result of this back end's kernel, and of what eager mode calls,
+/// and the reference computation. Where there is no kernel eager mode calls the latter.
 template <class Op>
-double difference(const attributes& options, const std::vector<tensor_type>& types) {
+double difference(const attributes& options, const std::vector<tensor_type>& types,
+                  bool has_kernel = true) {
   std::vector<owned_tensor> in;
   for (std::size_t i = 0; i < types.size(); ++i) in.emplace_back(types[i], i + 1);
   std::vector<tensor_ref> x;
@@ -28,7 +33,12 @@ double difference(const attributes& options, const std::vector<tensor_type>& typ
   const tensor_type result = Op::infer(types, options);
   owned_tensor fast(result, 77);
   owned_tensor slow(result, 78);
-  cpu::backend::compute<float, double>(info_of<Op>, options, x, std::array{fast.ref});
+  const std::array out{fast.ref};
+  const bool by_kernel = types[0].element == dtype::f32
+                             ? cpu::detail::compute_by_kernel<float>(info_of<Op>, options, x, out)
+                             : cpu::detail::compute_by_kernel<double>(info_of<Op>, options, x, out);
+  CHECK(by_kernel == has_kernel);
+  cpu::backend::compute<float, double>(info_of<Op>, options, x, out);
   compute(info_of<Op>, options, x, std::array{slow.ref});
   double worst = 0;
   for (std::int64_t i = 0; i < result.size(); ++i) {
@@ -66,7 +76,7 @@ TEST_CASE("contractions in eager mode agree with their definition") {
                                 {type({5, 7, 2}), type({7, 2, 3})}) < tolerance);
     // No matrix product: the summed axes lie in different orders. The reference computation serves.
     CHECK(difference<matmul_op>(o{axes({0, 2, 3}), axes({3, 2, 1}), axes({0, 1})},
-                                {type({5, 7, 2}), type({2, 7, 3})}) < tolerance);
+                                {type({5, 7, 2}), type({2, 7, 3})}, false) < tolerance);
   }
 }
 
@@ -85,6 +95,31 @@ TEST_CASE("convolutions in eager mode agree with their definition") {
                                                       {dy, filter}) < tolerance);
       CHECK(difference<convolution_weight_gradient_op>(convolution_options{w, {3, 2}},
                                                        {image, dy}) < tolerance);
+    }
+  }
+}
+
+TEST_CASE("lines, permutations and rows by index in eager mode agree with their definition") {
+  for (const dtype t : {dtype::f32, dtype::f64}) {
+    const double tolerance = t == dtype::f32 ? 1e-6 : 1e-14;
+    for (const shape& s : {shape{7, 5}, shape{3, 4, 17}, shape{2, 33, 3}}) {
+      for (int axis = 0; axis < s.rank; ++axis) {
+        const cella::detail::axis_options along{axis};
+        CHECK(difference<softmax_op>(along, {{t, s}}) < tolerance);
+        CHECK(difference<log_softmax_op>(along, {{t, s}}) < tolerance * 10);
+        CHECK(difference<argmax_op>(along, {{t, s}}) == 0);
+        CHECK(difference<argmin_op>(along, {{t, s}}) == 0);
+      }
+    }
+    CHECK(difference<transpose_op>(transpose_op::options{{2, 0, 1}}, {{t, {3, 4, 17}}}) == 0);
+    for (const dtype index : {dtype::i32, dtype::i64}) {
+      const tensor_type table{t, {6, 5}}, indices{index, {4, 3}}, rows{t, {4, 3, 5}};
+      const cella::detail::indexing_options first_axis{0, 6, 2};
+      CHECK(difference<gather_op>(first_axis, {table, indices}) == 0);
+      CHECK(difference<scatter_op>(first_axis, {rows, indices}) < tolerance);
+      // Along another axis the reference computation serves.
+      const cella::detail::indexing_options second_axis{1, 5, 2};
+      CHECK(difference<gather_op>(second_axis, {table, indices}, false) == 0);
     }
   }
 }

@@ -1,87 +1,72 @@
 // Operations one by one on plain tensors, for eager mode and graphs that exist at run time only:
-// the heavy ones run on this back end's kernels, the rest on their reference computation.
+// those that have a kernel of their own run on it, the rest on their reference computation.
 #pragma once
 
-#include <algorithm>
 #include <cella/backend/cpu/backend.hpp>
-#include <cella/backend/cpu/convolution/implicit_gemm.hpp>
-#include <cella/backend/cpu/convolution/input_gradient.hpp>
-#include <cella/backend/cpu/convolution/weight_gradient.hpp>
-#include <cella/backend/cpu/gemm/product_of.hpp>
-#include <cella/backend/host/buffer.hpp>
+#include <cella/backend/cpu/lower/convolutions.hpp>
+#include <cella/backend/cpu/lower/movement.hpp>
+#include <cella/backend/cpu/lower/products.hpp>
+#include <cella/backend/cpu/lower/rows.hpp>
+#include <cella/backend/cpu/lower/single_step.hpp>
+#include <cella/backend/cpu/plan/loaded_planning.hpp>
 #include <cella/ops/compute.hpp>
-#include <cella/ops/convolution.hpp>
 
 namespace cella::cpu {
 
+/// The records of kernels that compute one operation on plain tensors, and need no memory that a
+/// plan would have to give them.
+using single_records =
+    record_list<product_record, convolution_record, convolution_input_gradient_record,
+                convolution_weight_gradient_record, softmax_record, best_position_record,
+                permute_record, gather_record, scatter_record>;
+
 namespace detail {
 
-template <class T>
-const T* data(const tensor_ref& t) {
-  return reinterpret_cast<const T*>(t.data);
-}
-template <class T>
-store_to<T> result(const tensor_ref& t) {
-  return {reinterpret_cast<T*>(t.data)};
-}
-
-/// False if the contraction is not a matrix product.
-template <class T>
-bool compute_product(const attributes& options, span<const tensor_ref> in, const tensor_ref& out) {
-  const product_form f =
-      form_of_product(options.as<matmul_op::options>(), {in[0].type, in[1].type, out.type});
-  if (!f.fits) return false;
-  const product<T> p = product_of<T>(f, data<T>(in[0]), data<T>(in[1]));
-  const aligned_buffer scratch(std::size_t(gemm_scratch(p)));
-  gemm(p, result<T>(out), scratch.data());
-  return true;
-}
-
-template <class T>
-void compute_convolution(const op_info& op, const attributes& options, span<const tensor_ref> in,
-                         const tensor_ref& out) {
-  const window w = options.as<convolution_options>().window;
-  const bool forward = &op == &info_of<convolution_op>;
-  const bool backward = &op == &info_of<convolution_input_gradient_op>;
-  const tensor_type image = backward ? out.type : in[0].type;
-  const tensor_type filter = forward || backward ? in[1].type : out.type;
-  const convolution_extents e{
-      image[0],
-      image[1],
-      filter[0],
-      w.groups,
-      {image[2], filter[2], w.stride[0], w.before[0], w.after[0], w.dilation[0]},
-      {image[3], filter[3], w.stride[1], w.before[1], w.after[1], w.dilation[1]}};
-  auto run = [&](std::int64_t bytes, int units, auto kernel) {
-    const aligned_buffer scratch{std::size_t(bytes)};
-    kernel(scratch.data(), work_range{0, units});
+/// The step that the node of a `graph_of_one` is; of kind `generic` if it has no kernel.
+inline plan_step step_of_one(const graph& g, dtype element) {
+  plan_step s{};
+  s.anchor = node_id(g.nodes.size()) - 1;
+  const node& x = g.nodes[std::size_t(s.anchor)];
+  const auto convolves = [&](step_kind kind, const tensor_type& image, const tensor_type& filter) {
+    s.kind = kind;
+    s.shape = extents_of_convolution(image, filter, x.attributes.as<convolution_options>().window);
   };
-  if (forward) {
-    run(convolution_scratch<T>(e), convolution_units<T>(e), [&](std::byte* s, work_range u) {
-      convolution(e, data<T>(in[0]), data<T>(in[1]), result<T>(out), s, u);
-    });
-  } else if (backward) {
-    run(convolution_input_gradient_scratch<T>(e), convolution_input_gradient_units<T>(e),
-        [&](std::byte* s, work_range u) {
-          convolution_input_gradient(e, data<T>(in[1]), data<T>(in[0]), result<T>(out), s, u);
-        });
+  const auto operand = [&](int k) { return g.type(g.operand(s.anchor, k)); };
+  s.kind = step_kind::generic;
+  if (is<matmul_op>(x)) {
+    if (x.type.element == element && form_of_product(g, s.anchor).fits) s.kind = step_kind::product;
+  } else if (is<convolution_op>(x)) {
+    convolves(step_kind::convolution, operand(0), operand(1));
+  } else if (is<convolution_input_gradient_op>(x)) {
+    convolves(step_kind::convolution_input_gradient, x.type, operand(1));
+  } else if (is<convolution_weight_gradient_op>(x)) {
+    convolves(step_kind::convolution_weight_gradient, operand(0), x.type);
   } else {
-    run(convolution_weight_gradient_scratch<T>(e), convolution_weight_gradient_units<T>(e),
-        [&](std::byte* s, work_range u) {
-          convolution_weight_gradient(e, data<T>(in[0]), data<T>(in[1]), result<T>(out), s, u);
-        });
+    s.kind = loaded_planning::kernel_alone(g, s.anchor, element);
   }
+  return s;
 }
 
+template <class Record, class T>
+void run_record(const single_step<T>& step) {
+  const aligned_buffer scratch(std::size_t(Record::scratch_bytes(step)));
+  Record::template run<0>(step, memory{}, {0, Record::units(step, 0)}, scratch.data());
+}
+/// False if the operation has no kernel for these types.
 template <class T>
-bool compute_fast(const op_info& op, const attributes& options, span<const tensor_ref> in,
-                  const tensor_ref& out) {
-  if (&op == &info_of<matmul_op>) return compute_product<T>(options, in, out);
-  const bool convolves = &op == &info_of<convolution_op> ||
-                         &op == &info_of<convolution_input_gradient_op> ||
-                         &op == &info_of<convolution_weight_gradient_op>;
-  if (convolves) compute_convolution<T>(op, options, in, out);
-  return convolves;
+bool compute_by_kernel(const op_info& op, const attributes& options, span<const tensor_ref> in,
+                       span<const tensor_ref> out) {
+  if (op.pointwise || out.size() != 1 || in.empty() || in[0].type.element != dtype_of<T>)
+    return false;
+  const graph g = graph_of_one(op, options, in, out);
+  const plan_step s = step_of_one(g, dtype_of<T>);
+  const std::size_t found = single_records::find(s);
+  const single_step<T> step{g, s, in, out[0]};
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    ((found == K ? run_record<single_records::at<K>>(step) : void()), ...);
+  }
+  (std::make_index_sequence<single_records::size>{});
+  return found < single_records::size;
 }
 
 }  // namespace detail
@@ -89,9 +74,7 @@ bool compute_fast(const op_info& op, const attributes& options, span<const tenso
 template <class... Ts>
 void backend::compute(const op_info& op, const attributes& options, span<const tensor_ref> in,
                       span<const tensor_ref> out) {
-  const dtype element = out[0].type.element;
-  const bool done =
-      (... || (element == dtype_of<Ts> && detail::compute_fast<Ts>(op, options, in, out[0])));
+  const bool done = (... || detail::compute_by_kernel<Ts>(op, options, in, out));
   if (!done) cella::compute(op, options, in, out);
 }
 
