@@ -1,8 +1,9 @@
-// The kernels of graphs that exist at run time only, compiled once: the target cella::kernels.
+// What graphs need that exist at run time only, compiled once: the target cella::kernels.
 // Whoever builds without CMake adds this file to the program and defines CELLA_KERNELS.
 #include <cella/backend/cpu/run/loaded_runner.hpp>
 #include <cella/backend/default_kernels.hpp>
-#include <cella/runtime/loaded_program.hpp>
+#include <cella/passes/pass.hpp>
+#include <cella/runtime/compiled_once.hpp>
 #include <variant>
 
 namespace cella {
@@ -42,6 +43,12 @@ void loaded_program::operator()() {
 }
 tensor_ref loaded_program::result(int k) const {
   return std::visit([&](const auto& r) { return r.result(k); }, state_->run);
+}
+
+graph compiled_once::optimize(graph g) { return cella::optimize(std::move(g)); }
+void compiled_once::compute(const op_info& op, const attributes& options, span<const tensor_ref> in,
+                            span<const tensor_ref> out) {
+  default_backend::compute<float, double>(op, options, in, out);
 }
 
 }  // namespace cella

@@ -12,6 +12,7 @@ using namespace cella::test;
 namespace {
 
 constexpr model_options small{.batch = 8};
+constexpr model_options without_programs{.batch = 8, .compiled = false};
 template <class Net>
 using trained = model<Net, features<6>, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}, small>;
 
@@ -71,4 +72,50 @@ TEST_CASE("a batch with an operation of the user's own is interpreted") {
   planned.fit(data, {.epochs = 2, .learning_rate = 0.05});
   eager.fit(data, {.epochs = 2, .learning_rate = 0.05});
   check_near(weights(planned.parameters()), weights(eager.parameters()));
+}
+
+TEST_CASE("a model without programs is planned at run time, and is the model that has them") {
+  const auto data = three_classes(29).shuffle(3);
+  const auto asked = three_classes(21);
+  std::vector<float> samples;
+  for (std::uint64_t i = 0; i < 21 * 6; ++i) samples.push_back(uniform<float>(8, i));
+  using developed = model<small_net, features<6>, cross_entropy_loss{}, optim::sgd{.momentum = 0.9},
+                          without_programs>;
+  for (int threads : {1, 3}) {
+    CAPTURE(threads);
+    trained<small_net> compiled({.seed = 4, .threads = threads});
+    developed loaded({.seed = 4, .threads = threads});
+    CHECK(loaded.mode() == execution::runtime);
+    const auto a = compiled.fit(data, {.epochs = 3, .learning_rate = 0.05}, metrics::accuracy{});
+    const auto b = loaded.fit(data, {.epochs = 3, .learning_rate = 0.05}, metrics::accuracy{});
+    for (std::size_t e = 0; e < 3; ++e) {
+      CHECK(a[e]["loss"] == doctest::Approx(b[e]["loss"]).epsilon(1e-5));
+      CHECK(a[e]["accuracy"] == doctest::Approx(b[e]["accuracy"]));
+    }
+    check_near(weights(compiled.parameters()), weights(loaded.parameters()));
+    CHECK(compiled.evaluate(asked)["loss"] ==
+          doctest::Approx(loaded.evaluate(asked)["loss"]).epsilon(1e-5));
+
+    // 21 samples in batches of 8, by the model and by a predictor.
+    const auto expected = compiled.predict(samples.data(), 21);
+    const auto predicted = loaded.predict(samples.data(), 21);
+    auto of_predictor = loaded.predictor();
+    const auto by_predictor = of_predictor.predict(samples.data(), 21);
+    REQUIRE(predicted.size() == 21 * 3);
+    for (std::size_t i = 0; i < 21 * 3; ++i) {
+      CHECK(predicted.data()[i] == doctest::Approx(expected.data()[i]).epsilon(1e-4));
+      CHECK(by_predictor.data()[i] == predicted.data()[i]);
+    }
+  }
+}
+
+TEST_CASE("one model goes from its programs to plans and back on the same state") {
+  const auto data = three_classes(16);
+  trained<small_net> turns({.seed = 4}), compiled({.seed = 4});
+  for (execution m : {execution::graph, execution::runtime, execution::eager, execution::graph}) {
+    turns.mode(m);
+    turns.fit(data, {.epochs = 1, .learning_rate = 0.05});
+  }
+  for (int epoch = 0; epoch < 4; ++epoch) compiled.fit(data, {.epochs = 1, .learning_rate = 0.05});
+  check_near(weights(turns.parameters()), weights(compiled.parameters()));
 }

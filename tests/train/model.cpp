@@ -217,7 +217,7 @@ TEST_CASE("the environment chooses the mode where the program does not") {
   CHECK(plain({.mode = execution::graph}).mode() == execution::graph);
   ::setenv("CELLA_EXECUTION", "fast", 1);
   CHECK_THROWS_WITH_AS(
-      plain(), doctest::Contains("CELLA_EXECUTION is \"fast\"; set it to graph or eager"), error);
+      plain(), doctest::Contains("CELLA_EXECUTION is \"fast\"; set it to graph, eager or runtime"), error);
   ::unsetenv("CELLA_EXECUTION");
   CHECK(plain().mode() == execution::graph);
 }

@@ -41,11 +41,4 @@ class loaded_program {
   std::unique_ptr<state> state_;
 };
 
-/// Whether this program is linked with `cella::kernels`, so that models use the class above.
-#if defined(CELLA_KERNELS)
-inline constexpr bool has_compiled_kernels = true;
-#else
-inline constexpr bool has_compiled_kernels = false;
-#endif
-
 }  // namespace cella

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/passes/pass.hpp>
+#include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/input.hpp>
 #include <cella/train/lazy.hpp>
@@ -16,16 +17,20 @@
 
 namespace cella {
 
-/// How a model runs: compiled, or node by node with values that can be read.
-enum class execution : std::uint8_t { graph, eager };
+/// How a model runs.
+enum class execution : std::uint8_t {
+  graph,   ///< by programs that are compiled with it
+  eager,   ///< node by node, with values that can be read
+  runtime  ///< traced and planned when it is first used, on the kernels of cella::kernels
+};
 
 /// What a model's type is made for.
 struct model_options {
   int batch = 32;  ///< samples per training step
   dtype precision = dtype::f32;
-  /// False: no programs are compiled, and the model runs in eager mode only, for cells that branch
-  /// on values.
-  bool compiled = true;
+  /// False: no programs are compiled, which takes most of the compiler's time, and the model runs
+  /// in the other two modes: eagerly, where cells may branch on values, or planned at run time.
+  bool compiled = !in_development;
 };
 
 namespace detail {
@@ -64,6 +69,60 @@ template <auto Loss>
 struct loss_cell {
   constexpr var operator()(var prediction, var target) const { return Loss(prediction, target); }
 };
+/// A graph that was traced at run time, and its plan, if this program has the kernels.
+class traced_step {
+ public:
+  traced_step(graph traced, dtype precision, thread_pool* threads)
+      : graph_(optimized(std::move(traced))) {
+    if constexpr (has_compiled_kernels) {
+      if (loaded_program::refusal(graph_, precision).empty())
+        planned_.emplace(graph_, precision, threads);
+    }
+  }
+  void run(runtime_path& on) {
+    if constexpr (has_compiled_kernels) {
+      if (planned_) return on.run(graph_, *planned_);
+    }
+    on.run(graph_);
+  }
+
+ private:
+  static graph optimized(graph g) {
+    if constexpr (has_compiled_kernels)
+      return compiled_once::optimize(std::move(g));
+    else
+      return optimize(std::move(g));
+  }
+
+  struct nothing {};
+  graph graph_;
+  std::conditional_t<has_compiled_kernels, std::optional<loaded_program>, nothing> planned_;
+};
+/// Traced graphs by the number of samples that they are for.
+class traced_steps {
+ public:
+  template <class Cell, std::size_t Count>
+  traced_step& get(std::int64_t rows, Cell& cell, const std::array<tensor_type, Count>& types,
+                   trace_options options, thread_pool* threads) {
+    auto found = known_.find(rows);
+    if (found == known_.end()) {
+      found =
+          known_.try_emplace(rows, trace(cell, types, options), options.precision, threads).first;
+    }
+    return found->second;
+  }
+
+ private:
+  std::map<std::int64_t, traced_step> known_;
+};
+/// Computes operations one by one.
+template <class T>
+constexpr compute_function compute_alone() {
+  if constexpr (has_compiled_kernels)
+    return &compiled_once::compute;
+  else
+    return &default_backend::compute<T>;
+}
 /// `type`, which is for `batch` samples, for another number of them.
 constexpr tensor_type for_rows(tensor_type type, std::int64_t batch, std::int64_t rows) {
   if (type.rank()) type.shape[0] = int(type.shape[0] / batch * rows);
@@ -121,9 +180,15 @@ class engine {
         const std::array types{for_rows(input_type, rows)};
         const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
         runtime_path run({&on.store, nullptr, arguments, {}, on.shared},
-                         &default_backend::compute<number>);
+                         detail::compute_alone<number>());
         run.run_eagerly(on.net, types, {false, precision});
         std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
+        return;
+      }
+      if (on.mode == execution::runtime) {
+        const std::int64_t each = on.output_type.size() / batch;
+        for (; rows > 0; rows -= batch, x += batch * in, out += batch * each)
+          run_traced(on, x, std::min(rows, batch), out);
         return;
       }
       if constexpr (Options.compiled) {
@@ -142,6 +207,15 @@ class engine {
     }
 
    private:
+    void run_traced(const inference_setting& on, const input_element* x, std::int64_t rows,
+                    output_element* out) {
+      const std::array types{for_rows(input_type, rows)};
+      const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
+      runtime_path run({&on.store, nullptr, arguments, {}, on.shared},
+                       detail::compute_alone<number>());
+      traced_.get(rows, on.net, types, {false, precision}, on.threads).run(run);
+      std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
+    }
     template <int Rows>
     static void run_batch(lazy<executable<inference<Rows>>>& compiled, const inference_setting& on,
                           const input_element* x, std::int64_t valid, output_element* out) {
@@ -153,6 +227,7 @@ class engine {
 
     lazy<executable<inference<int(batch)>>> many_;
     lazy<executable<inference<1>>> one_;
+    detail::traced_steps traced_;
     std::vector<input_element> padded_;
   };
   /// Whether the compiled net gives its states or its random state new values when it predicts.
@@ -167,17 +242,25 @@ class engine {
   /// `threads`: as for `thread_pool`, but one where neither it nor CELLA_THREADS is set.
   engine(std::uint64_t seed, execution how, std::optional<int> threads)
       : mode(how), store_(step_.net, seed, precision) {
-    if (!Options.compiled && mode == execution::graph) {
-      throw error(
-          "this model has nothing compiled (model_options::compiled is false); run it with "
-          "execution::eager");
-    }
+    check_mode(mode);
     const int count = thread_count(threads, 1);
-    if (count > 1 && Options.compiled) threads_ = std::make_unique<thread_pool>(count);
+    if (count > 1 && (Options.compiled || has_compiled_kernels))
+      threads_ = std::make_unique<thread_pool>(count);
     if (!Options.compiled) ask_output_type();
   }
 
   execution mode;
+  /// Throws unless the model can run so.
+  static void check_mode(execution mode) {
+    if (mode == execution::graph && !Options.compiled)
+      throw error(
+          "this model has nothing compiled (model_options::compiled is false); run it with "
+          "execution::eager or execution::runtime");
+    if (mode == execution::runtime && !has_compiled_kernels)
+      throw error(
+          "execution::runtime needs the kernels that are compiled once; link cella::kernels, or "
+          "run the model with execution::graph or execution::eager");
+  }
 
   Net& net() { return step_.net; }
   parameter_store& parameters() { return store_; }
@@ -227,11 +310,11 @@ class engine {
     const std::array<named_scalar, 2> scalars{
         {{"learning_rate", learning_rate}, {"step", double(step)}}};
     run_.emplace(input_memory{&store_, &*slots_, arguments, scalars},
-                 &default_backend::compute<number>);
+                 detail::compute_alone<number>());
     if (mode == execution::eager)
       run_->run_eagerly(step_, types, {true, precision});
     else
-      run_traced(*run_, traced(step_graphs_, rows, step_, types, true));
+      steps_.get(rows, step_, types, {true, precision}, threads_.get()).run(*run_);
     keep_frozen();
     store_.touch();
     return {read_element(run_->result(0), 0), view<output_element>(run_->result(1))};
@@ -248,8 +331,8 @@ class engine {
     const std::array types{for_rows(output_type_, rows), for_rows(target_type_, rows)};
     const std::array arguments{tensor_ref{bytes_of(prediction), types[0]},
                                tensor_ref{bytes_of(y), types[1]}};
-    runtime_path run({&store_, nullptr, arguments, {}}, &default_backend::compute<number>);
-    run_traced(run, traced(loss_graphs_, rows, loss_, types, false));
+    runtime_path run({&store_, nullptr, arguments, {}}, detail::compute_alone<number>());
+    losses_.get(rows, loss_, types, {false, precision}, threads_.get()).run(run);
     return read_element(run.result(0), 0);
   }
 
@@ -290,33 +373,6 @@ class engine {
   static data::tensor_view<const T> view(const tensor_ref& t) {
     return {reinterpret_cast<const T*>(t.data), t.type.shape};
   }
-  /// A graph that was traced at run time, and its plan, if this program has the kernels.
-  struct nothing {};
-  struct traced_step {
-    cella::graph graph;
-    std::conditional_t<has_compiled_kernels, std::optional<loaded_program>, nothing> planned{};
-  };
-  template <class Cell, std::size_t Count>
-  traced_step& traced(std::map<std::int64_t, traced_step>& known, std::int64_t rows, Cell& cell,
-                      const std::array<tensor_type, Count>& types, bool for_training) {
-    const auto found = known.find(rows);
-    if (found != known.end()) return found->second;
-    traced_step& made =
-        known.emplace(rows, traced_step{optimize(trace(cell, types, {for_training, precision}))})
-            .first->second;
-    if constexpr (has_compiled_kernels) {
-      if (loaded_program::refusal(made.graph, precision).empty())
-        made.planned.emplace(made.graph, precision, threads_.get());
-    }
-    return made;
-  }
-  static void run_traced(runtime_path& on, traced_step& step) {
-    if constexpr (has_compiled_kernels) {
-      if (step.planned) return on.run(step.graph, *step.planned);
-    }
-    on.run(step.graph);
-  }
-
   /// The optimizer's rule for each parameter: its inputs are those of the training step, without
   /// the net, which may not be traceable.
   graph optimizer_graph() {
@@ -333,12 +389,19 @@ class engine {
     }
     return std::move(b.g);
   }
-  /// Runs the net on zeros; random numbers that it draws are put back.
+  /// From the net's graph; in eager mode, where it may have none, by running the net on zeros,
+  /// after which random numbers that it drew are put back.
   void ask_output_type() {
+    if (mode == execution::runtime) {
+      const graph g = trace(step_.net, std::array{input_type}, {false, precision});
+      output_type_ = g.type(g.regions[0].outputs[0]);
+      target_type_ = detail::target_of<Loss>(output_type_);
+      return;
+    }
     const std::array random{store_.random_state()[0], store_.random_state()[1]};
     const std::vector<input_element> zeros(std::size_t(input_type.size()));
     const std::array arguments{tensor_ref{bytes_of(zeros.data()), input_type}};
-    runtime_path run({&store_, nullptr, arguments, {}}, &default_backend::compute<number>);
+    runtime_path run({&store_, nullptr, arguments, {}}, detail::compute_alone<number>());
     run.run_eagerly(step_.net, std::array{input_type}, {false, precision});
     output_type_ = run.result(0).type;
     target_type_ = detail::target_of<Loss>(output_type_);
@@ -361,7 +424,7 @@ class engine {
   lazy<executable<training>> trainer_;
   inference_path inference_;
   std::optional<runtime_path> run_;
-  std::map<std::int64_t, traced_step> step_graphs_, loss_graphs_;
+  detail::traced_steps steps_, losses_;
   std::vector<frozen_tensor> frozen_;
 };
 

@@ -26,7 +26,8 @@ namespace cella {
 /// How one model object runs.
 struct run_options {
   std::uint64_t seed = 0;  ///< of first parameters and of random operations
-  /// Unset: what the environment variable CELLA_EXECUTION says ("graph" or "eager"), or graph.
+  /// Unset: what the environment variable CELLA_EXECUTION says ("graph", "eager" or "runtime");
+  /// else graph, or of a model without programs runtime if there are kernels for it, or eager.
   std::optional<execution> mode{};
   /// For compiled programs; 0: one for each core. Unset: what the environment variable
   /// CELLA_THREADS says, or 1.
@@ -91,8 +92,7 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
   /// Goes on in the other mode, on the same parameters and optimizer state.
   void mode(execution m) {
     const auto turn = own_turn();
-    if (m == execution::graph && !Options.compiled)
-      throw error("this model was built without programs; it runs in execution::eager only");
+    engine_type::check_mode(m);
     engine_.mode = m;
   }
   /// Training steps made so far, also by those who saved the checkpoint that was loaded.
@@ -270,11 +270,17 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
 
   static execution mode_of_environment() {
     const char* name = std::getenv("CELLA_EXECUTION");
-    if (!name || !*name) return Options.compiled ? execution::graph : execution::eager;
+    if (!name || !*name) {
+      return Options.compiled       ? execution::graph
+             : has_compiled_kernels ? execution::runtime
+                                    : execution::eager;
+    }
     const std::string_view value = name;
     if (value == "graph") return execution::graph;
     if (value == "eager") return execution::eager;
-    throw error("CELLA_EXECUTION is " + interop::in_quotes(value) + "; set it to graph or eager");
+    if (value == "runtime") return execution::runtime;
+    throw error("CELLA_EXECUTION is " + interop::in_quotes(value) +
+                "; set it to graph, eager or runtime");
   }
 
   single_caller::turn own_turn() {

@@ -4,8 +4,8 @@
 
 #include <array>
 #include <cella/backend/default_kernels.hpp>
+#include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/interpreter.hpp>
-#include <cella/runtime/loaded_program.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/train/slots.hpp>
 #include <cella/transform/trace.hpp>

@@ -1,0 +1,40 @@
+// What programs need that meet graphs at run time, and what takes the compiler longest there: the
+// passes, the kernels of single operations, and those of plans. Linked with `cella::kernels` a
+// program has them compiled once, in kernels.cpp; without, it compiles what it needs itself.
+#pragma once
+
+#include <cella/graph/graph.hpp>
+#include <cella/graph/op_info.hpp>
+#include <cella/runtime/loaded_program.hpp>
+
+namespace cella {
+
+/// Whether this program is linked with `cella::kernels`.
+#if defined(CELLA_KERNELS)
+inline constexpr bool has_compiled_kernels = true;
+#else
+inline constexpr bool has_compiled_kernels = false;
+#endif
+
+/// Whether models are developed: they compile no programs unless asked to, and run through plans
+/// that are made at run time. The target cella::development says so.
+#if defined(CELLA_DEVELOPMENT)
+inline constexpr bool in_development = true;
+static_assert(has_compiled_kernels,
+              "cella: CELLA_DEVELOPMENT needs the compiled kernels; link cella::development");
+#else
+inline constexpr bool in_development = false;
+#endif
+
+/// Defined in kernels.cpp.
+namespace compiled_once {
+
+/// The graph after the standard passes.
+graph optimize(graph g);
+/// Computes one operation on plain tensors: a `compute_function`.
+void compute(const op_info& op, const attributes& options, span<const tensor_ref> in,
+             span<const tensor_ref> out);
+
+}  // namespace compiled_once
+
+}  // namespace cella
