@@ -1,6 +1,6 @@
-#include <cella/runtime/loaded_program.hpp>
+#include <cella/runtime/compiled_once.hpp>
 
 int main() {
-  static_assert(cella::has_compiled_kernels);
+  static_assert(cella::has_compiled_kernels && cella::in_development);
   return cella::loaded_program::refusal({}, cella::dtype::bf16).empty();
 }

@@ -218,8 +218,14 @@ TEST_CASE("the environment chooses the mode where the program does not") {
   ::setenv("CELLA_EXECUTION", "fast", 1);
   CHECK_THROWS_WITH_AS(
       plain(), doctest::Contains("CELLA_EXECUTION is \"fast\"; set it to graph, eager or runtime"), error);
+  // These tests are not linked with the kernels.
+  ::setenv("CELLA_EXECUTION", "runtime", 1);
+  CHECK_THROWS_WITH_AS(plain(), doctest::Contains("link cella::kernels"), error);
   ::unsetenv("CELLA_EXECUTION");
-  CHECK(plain().mode() == execution::graph);
+  plain m;
+  CHECK(m.mode() == execution::graph);
+  CHECK_THROWS_WITH_AS(m.mode(execution::runtime), doctest::Contains("link cella::kernels"), error);
+  CHECK(m.mode() == execution::graph);
 }
 
 namespace cella::test {

@@ -2,14 +2,11 @@
 // at run time for batches that nothing was compiled for; all on the same memory.
 #pragma once
 
-#include <cella/passes/pass.hpp>
-#include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/input.hpp>
 #include <cella/train/lazy.hpp>
-#include <cella/train/runtime_path.hpp>
 #include <cella/train/step.hpp>
-#include <map>
+#include <cella/train/traced_steps.hpp>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -69,60 +66,6 @@ template <auto Loss>
 struct loss_cell {
   constexpr var operator()(var prediction, var target) const { return Loss(prediction, target); }
 };
-/// A graph that was traced at run time, and its plan, if this program has the kernels.
-class traced_step {
- public:
-  traced_step(graph traced, dtype precision, thread_pool* threads)
-      : graph_(optimized(std::move(traced))) {
-    if constexpr (has_compiled_kernels) {
-      if (loaded_program::refusal(graph_, precision).empty())
-        planned_.emplace(graph_, precision, threads);
-    }
-  }
-  void run(runtime_path& on) {
-    if constexpr (has_compiled_kernels) {
-      if (planned_) return on.run(graph_, *planned_);
-    }
-    on.run(graph_);
-  }
-
- private:
-  static graph optimized(graph g) {
-    if constexpr (has_compiled_kernels)
-      return compiled_once::optimize(std::move(g));
-    else
-      return optimize(std::move(g));
-  }
-
-  struct nothing {};
-  graph graph_;
-  std::conditional_t<has_compiled_kernels, std::optional<loaded_program>, nothing> planned_;
-};
-/// Traced graphs by the number of samples that they are for.
-class traced_steps {
- public:
-  template <class Cell, std::size_t Count>
-  traced_step& get(std::int64_t rows, Cell& cell, const std::array<tensor_type, Count>& types,
-                   trace_options options, thread_pool* threads) {
-    auto found = known_.find(rows);
-    if (found == known_.end()) {
-      found =
-          known_.try_emplace(rows, trace(cell, types, options), options.precision, threads).first;
-    }
-    return found->second;
-  }
-
- private:
-  std::map<std::int64_t, traced_step> known_;
-};
-/// Computes operations one by one.
-template <class T>
-constexpr compute_function compute_alone() {
-  if constexpr (has_compiled_kernels)
-    return &compiled_once::compute;
-  else
-    return &default_backend::compute<T>;
-}
 /// `type`, which is for `batch` samples, for another number of them.
 constexpr tensor_type for_rows(tensor_type type, std::int64_t batch, std::int64_t rows) {
   if (type.rank()) type.shape[0] = int(type.shape[0] / batch * rows);

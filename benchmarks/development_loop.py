@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Measures what lies between an edit of a model and its first training step, as a compiled program
+and in development (the target cella::development): seconds of the compiler and the linker, seconds
+of the program until its first step is done.
+
+usage: development_loop.py [--include DIR ...] [--compiler g++] [--patience 60]
+
+The kernels and the precompiled header, which an edit does not touch, are made before.
+"""
+import argparse
+import pathlib
+import subprocess
+import tempfile
+
+import compile_time
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--include", nargs="*", default=[])
+    parser.add_argument("--compiler", default="g++")
+    parser.add_argument("--patience", type=float, default=60, help="seconds to wait for a quiet machine")
+    options = parser.parse_args()
+
+    base = [options.compiler, *compile_time.flags(options.compiler, options.include), "-march=native"]
+    development = ["-DCELLA_KERNELS", "-DCELLA_DEVELOPMENT"]
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        kernels = directory / "kernels.o"
+        subprocess.run([*base, "-O2", "-DCELLA_KERNELS", "-c", compile_time.INCLUDE / "cella" / "kernels.cpp",
+                        "-o", kernels], check=True)
+        variants = [("compiled, -O3", ["-O3"], []), ("compiled, -O1", ["-O1"], [])]
+        for level in ["-O1", "-O0"]:
+            header = directory / f"precompiled{level}" / "cella.hpp"
+            header.parent.mkdir()
+            header.write_text("#include <cella/cella.hpp>\n")
+            own = [level, *development]
+            subprocess.run([*base, *own, "-x", "c++-header", header, "-o", f"{header}.gch"], check=True)
+            variants.append((f"development, {level}", own, [kernels]))
+            variants.append((f"the same, header precompiled", [*own, "-include", header], [kernels]))
+
+        print("| model | how | compile s | to the first step s |\n| --- | --- | ---: | ---: |")
+        for model in ["lenet5", "resnet50"]:
+            source = HERE / "compile_time" / f"{model}_step.cpp"
+            for label, flags, objects in variants:
+                program = directory / "program"
+                command = [*base, *flags, source, *objects, "-o", program, "-pthread", "-lz"]
+                wall, *_ = compile_time.repeated(command, 1, options.patience)
+                start, *_ = compile_time.repeated([program], 3, options.patience)
+                print(f"| {model} | {label} | {wall:.1f} | {start:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
