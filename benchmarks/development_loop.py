@@ -33,13 +33,13 @@ def main():
                         "-o", kernels], check=True)
         variants = [("compiled, -O3", ["-O3"], []), ("compiled, -O1", ["-O1"], [])]
         for level in ["-O1", "-O0"]:
-            header = directory / f"precompiled{level}" / "cella.hpp"
+            header = directory / f"precompiled{level}" / "model.hpp"
             header.parent.mkdir()
-            header.write_text("#include <cella/cella.hpp>\n")
+            header.write_text("#include <cella/train/model.hpp>\n")
             own = [level, *development]
             subprocess.run([*base, *own, "-x", "c++-header", header, "-o", f"{header}.gch"], check=True)
             variants.append((f"development, {level}", own, [kernels]))
-            variants.append((f"the same, header precompiled", [*own, "-include", header], [kernels]))
+            variants.append(("the same, header precompiled", [*own, "-include", header], [kernels]))
 
         print("| model | how | compile s | to the first step s |\n| --- | --- | ---: | ---: |")
         for model in ["lenet5", "resnet50"]:

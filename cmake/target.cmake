@@ -32,11 +32,11 @@ function(cella_define_kernels include_directory)
   target_compile_definitions(cella_kernels PUBLIC CELLA_KERNELS)
   add_library(cella::kernels ALIAS cella_kernels)
 
-  # For writing a model: nothing of it is planned in the compiler, and Cella's headers are parsed once.
+  # For writing a model: nothing of it is planned in the compiler, and the headers of models are parsed once.
   add_library(cella_development INTERFACE)
   target_link_libraries(cella_development INTERFACE cella_kernels)
   target_compile_definitions(cella_development INTERFACE CELLA_DEVELOPMENT)
-  target_precompile_headers(cella_development INTERFACE <cella/cella.hpp>)
+  target_precompile_headers(cella_development INTERFACE <cella/train/model.hpp>)
   add_library(cella::development ALIAS cella_development)
 endfunction()
 
