@@ -2,6 +2,7 @@
 // checkpoints, which needs nlohmann/json; a training step for a loop of one's own.
 #pragma once
 
+#include <cella/optim/clip.hpp>
 #include <cella/optim/frozen.hpp>
 #include <cella/optim/optimizers.hpp>
 #include <cella/optim/schedules.hpp>

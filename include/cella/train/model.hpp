@@ -84,7 +84,7 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
   model& operator=(const model&) = delete;
 
   /// The cell, whose parameters show their values: `m.net().fc3.weight.values()`. Call
-  /// `parameters().touch()` after changing any, or ask for `parameters().mutable_values<float>(name)`.
+  /// `parameters().touch()` after changing any; `parameters().mutable_values` does it by itself.
   auto& net() { return engine_.net(); }
   parameter_store& parameters() { return engine_.parameters(); }
   execution mode() const { return engine_.mode; }
