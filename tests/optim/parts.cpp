@@ -15,7 +15,7 @@ namespace {
 
 constexpr optim::sgd plain{};
 const std::vector<pair_of_tensors> steps{{{3, -0.2, 0.5}, {0.1, -4, 0, 1}},
-                                             {{1, 0.2, -0.5}, {0.3, 2, 1, 1}}};
+                                         {{1, 0.2, -0.5}, {0.3, 2, 1, 1}}};
 
 /// The fault of a rule in a step of `a` and `b`.
 template <auto Rule>

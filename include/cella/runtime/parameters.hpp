@@ -139,20 +139,19 @@ inline const named_parameter& parameter_store::known(std::string_view name, dtyp
     throw error(text() << "parameter_store: \"" << name << "\" is " << p->type
                        << ", but was asked for as " << cella::name(asked));
   }
-  // What is misspelt mostly begins or ends like what was meant.
-  const auto likeness = [&](const named_parameter& e) {
-    const auto front = std::ranges::mismatch(e.name, name).in2 - name.begin();
-    const auto back = std::mismatch(e.name.rbegin(), e.name.rend(), name.rbegin(), name.rend());
-    return front + (back.second - name.rbegin());
-  };
-  std::vector<const named_parameter*> near;
-  for (const auto& e : entries_) near.push_back(&e);
-  std::ranges::stable_sort(near, std::ranges::greater{},
-                           [&](const named_parameter* e) { return likeness(*e); });
+  // What is misspelt mostly begins and ends like what was meant.
+  std::vector<std::pair<std::ptrdiff_t, std::size_t>> near;  // (how unlike, entry)
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const std::string& own = entries_[i].name;
+    const auto front = std::ranges::mismatch(own, name).in2 - name.begin();
+    const auto back = std::mismatch(own.rbegin(), own.rend(), name.rbegin(), name.rend()).second;
+    near.emplace_back(-(front + (back - name.rbegin())), i);
+  }
+  std::ranges::sort(near);
   text sentence;
   sentence << "parameter_store: there is no \"" << name << "\"";
   for (std::size_t i = 0; i < std::min<std::size_t>(near.size(), 3); ++i)
-    sentence << (i ? ", \"" : "; near names: \"") << near[i]->name << "\"";
+    sentence << (i ? ", \"" : "; near names: \"") << entries_[near[i].second].name << "\"";
   throw error(sentence);
 }
 
