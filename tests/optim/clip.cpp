@@ -30,6 +30,15 @@ pair_of_tensors expected(const pair_of_tensors& g, double fa, double fb) {
   for (std::size_t i = 0; i < 4; ++i) w.b[i] = -2 - 0.1 * fb * g.b[i];
   return w;
 }
+constexpr int many = 1 << 20;
+struct large_step {
+  parameter<many> w{initializer::constant(0)};
+  constexpr var operator()(var g) {
+    const var loss = sum(w * g);
+    optim::apply(optim::clip_by_norm(1, plain), loss);
+    return loss;
+  }
+};
 double global(const pair_of_tensors& g) { return std::hypot(norm(g.a), norm(g.b)); }
 
 }  // namespace
@@ -66,6 +75,25 @@ TEST_CASE("frozen parameters do not count, on whichever side of the wrapper they
       trained<optim::freeze<"a">(optim::clip_by_global_norm(1, plain))>({gradient}, 0.1);
   CHECK(distance(inside[0], expected(gradient, 0, f)) < 1e-15);
   CHECK(distance(outside[0], expected(gradient, 0, f)) < 1e-15);
+}
+
+TEST_CASE("the norm of a million numbers is exact to single precision") {
+  using step = program<large_step, true, dtype::f32, tensor<dtype::f32, many>>;
+  large_step cell;
+  parameter_store store(cell, 1);
+  executable<step> run(store);
+  run.scalar(step::scalar("learning_rate"), 1);
+  std::vector<float> g(many);
+  double sum = 0;
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    g[i] = 0.1f + 0.3f * float(i % 7);
+    sum += double{g[i]} * double{g[i]};
+  }
+  run(g.data());
+  for (std::size_t i = 0; i < 7; ++i) {
+    const double found = -double{store.values<float>("w")[i]};
+    CHECK(found == doctest::Approx(double{g[i]} / std::sqrt(sum)).epsilon(1e-6));
+  }
 }
 
 TEST_CASE("a limit that is no positive number is refused") {
