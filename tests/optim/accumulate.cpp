@@ -105,6 +105,16 @@ TEST_CASE("inside of accumulated batches an average counts updates, not batches"
   CHECK(r.average[5] == doctest::Approx(0.75 * r.weight[2] + 0.25 * r.weight[5]).epsilon(1e-14));
 }
 
+TEST_CASE("all weights from a step on have the same part in a mean") {
+  const auto r = averaged<optim::equally_averaged(3, optim::sgd{})>(6);
+  CHECK(r.average[1] == 0);
+  CHECK(r.average[2] == r.weight[2]);
+  const double sum = r.weight[2] + r.weight[3] + r.weight[4] + r.weight[5];
+  CHECK(r.average[5] == doctest::Approx(sum / 4).epsilon(1e-14));
+  CHECK(fault_of_step(linear_step<optim::equally_averaged(0, optim::sgd{})>{}).view() ==
+        "optim::equally_averaged: the first step is 0; steps count from 1");
+}
+
 TEST_CASE("a decay that makes no average is refused") {
   CHECK(fault_of_step(linear_step<optim::averaged(1, optim::sgd{})>{}).view() ==
         "optim::averaged: the decay is 1; it must lie in [0, 1)");
