@@ -26,6 +26,10 @@ void compare(Cell& cell, Pointers... arguments) {
   parameter_store here(cell, 5), there(cell, 5);
   executable<Program> plain(here);
   executable<with_bound_results<Program>> bound(there);
+  for (int i = 0; i < Program::count(input_role::scalar); ++i) {
+    plain.scalar(i, 0.1);
+    bound.scalar(i, 0.1);
+  }
   [&]<int... K>(std::integer_sequence<int, K...>) {
     std::array<std::vector<float>, sizeof...(K)> places{
         std::vector<float>(plain.template result<K>().size() + guard, untouched)...};

@@ -4,6 +4,7 @@
 #include <cella/models/lenet.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/step.hpp>
+#include <cmath>
 #include <cstdlib>
 #include <new>
 
@@ -82,6 +83,7 @@ struct packing_net {
   nn::dense<600, 600> b{};
   constexpr var operator()(var x) const { return b(relu(a(x))); }
 };
+using small_net = nn::dense<3, 2>;
 }  // namespace cella::test
 
 TEST_CASE("guests that come after an executable was built find room in its scratch") {
@@ -108,6 +110,7 @@ TEST_CASE("a step allocates nothing") {
   parameter_store store(net, 5);
   thread_pool pool(2);
   executable<lenet_step<32>> step(store, &pool);
+  step.scalar(lenet_step<32>::scalar("learning_rate"), 0);
   std::vector<float> x(32 * 784, 0.5f);
   std::vector<std::int32_t> y(32, 3);
   step(x.data(), y.data());
@@ -119,6 +122,29 @@ TEST_CASE("a step allocates nothing") {
   const auto p = std::make_unique<int>(1);
   CHECK(allocations > before);
 #endif
+}
+
+TEST_CASE("a number that was never set is an error that names it and the call that sets it") {
+  using step_program =
+      program<training_step<cella::test::small_net, squared_error_loss, fixed<optim::adam{}>>, true,
+              dtype::f32, tensor<dtype::f32, 4, 3>, tensor<dtype::f32, 4, 2>>;
+  cella::test::small_net net;
+  parameter_store store(net, 5);
+  executable<step_program> step(store);
+  const std::vector<float> x(12, 0.5f), y(8, 1.f);
+  const float before = store.values<float>("weight")[0];
+  step.scalar(step_program::scalar("learning_rate"), 0.1);
+  CHECK_THROWS_WITH_AS(step(x.data(), y.data()),
+                       "the number \"step\" of this program was never set; call "
+                       "scalar(program::scalar(\"step\"), value) before each step",
+                       error);
+  CHECK(store.values<float>("weight")[0] == before);
+  step.scalar(step_program::scalar("step"), 1);
+  step(x.data(), y.data());
+  CHECK(std::isfinite(store.values<float>("weight")[0]));
+  CHECK(store.values<float>("weight")[0] != before);
+  static_assert(step_program::scalar("momentum") == -1);
+  CHECK_THROWS_AS(step.scalar(step_program::scalar("momentum"), 1), error);
 }
 
 TEST_CASE("the same parameters serve programs of several batch sizes") {

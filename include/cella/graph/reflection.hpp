@@ -133,7 +133,7 @@ constexpr std::string_view print_address() {
 #if defined(__clang__)
   const std::size_t end = s.rfind('}');
 #else
-  const std::size_t end = s.find(")}");
+  const std::size_t end = s.rfind(")}");
 #endif
   const std::size_t begin = s.find_last_of(".:", end) + 1;
   return s.substr(begin, end - begin);

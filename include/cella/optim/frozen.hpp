@@ -1,8 +1,7 @@
 // Training of some parameters only, decided when the step is compiled.
 #pragma once
 
-#include <cella/graph/name_pattern.hpp>
-#include <cella/optim/optimizers.hpp>
+#include <cella/optim/update.hpp>
 
 namespace cella::optim {
 
@@ -11,36 +10,26 @@ namespace cella::optim {
 /// of a compiled step for a while, see `fit_options::freeze`.)
 ///
 ///   model<net, image<1, 28, 28>, cross_entropy_loss{}, optim::freeze<"conv*">(optim::adam{})>
-template <class Rule, name_pattern... Patterns>
+template <optimizer Rule, name_pattern... Patterns>
 struct frozen {
   Rule rule{};
 
-  constexpr void operator()(context& c, var gradient) const {
-    if (!(matches(Patterns.view(), c.name()) || ...)) rule(c, gradient);
+  constexpr bool takes(std::string_view parameter) const {
+    return !(matches(Patterns.view(), parameter) || ...) && optim::takes(rule, parameter);
   }
-  /// A pattern that matches no parameter is a fault: it is misspelt.
+  constexpr void update(const gradient_list& g) const {
+    gradient_list taken{g.b, {}, g.pace};
+    for (const parameter_gradient& p : g.all) {
+      if (takes(g.name(p))) taken.all.push_back(p);
+    }
+    optim::update(rule, taken);
+  }
   constexpr void check(builder& b) const {
-    const bool all = (known(b, Patterns.view()) && ...);
-    if constexpr (requires { rule.check(b); }) {
-      if (all) rule.check(b);
-    }
-  }
-
- private:
-  static constexpr bool known(builder& b, std::string_view pattern) {
-    std::string_view first;
-    for (const input_info& in : b.g.inputs) {
-      if (in.role != input_role::parameter) continue;
-      if (matches(pattern, b.g.view(in.name))) return true;
-      if (first.empty()) first = b.g.view(in.name);
-    }
-    b.fail(text() << "freeze: no parameter matches \"" << pattern << "\"; this net begins with \""
-                  << first << "\"");
-    return false;
+    if ((detail::some_match(b, "freeze", Patterns.view()) && ...)) optim::check(rule, b);
   }
 };
 
-template <name_pattern... Patterns, class Rule>
+template <name_pattern... Patterns, optimizer Rule>
 constexpr frozen<Rule, Patterns...> freeze(Rule rule) {
   return {rule};
 }

@@ -3,57 +3,11 @@
 #pragma once
 
 #include <cella/ops/functions.hpp>
+#include <cella/optim/context.hpp>
 #include <initializer_list>
 #include <limits>
 
 namespace cella::optim {
-
-/// What a rule may ask for while it is traced: slots (state per parameter, zero at first), the
-/// learning rate and the step count, both inputs of the step.
-class context {
- public:
-  constexpr context(builder& b, std::int32_t parameter) : b_(&b), parameter_(parameter) {}
-
-  constexpr var parameter() const { return {b_, b_->g.input(parameter_)}; }
-  /// Its path in the net: `conv1.weight`.
-  constexpr std::string_view name() const {
-    return b_->g.view(b_->g.inputs[std::size_t(parameter_)].name);
-  }
-  /// A tensor of the parameter's type that the rule keeps from step to step.
-  constexpr var slot(std::string_view name) { return slot(name, parameter().type()); }
-  /// The same of another type: a number per parameter is `{precision, {}}`.
-  constexpr var slot(std::string_view name, const tensor_type& type) {
-    text path;
-    path << name << "." << this->name();
-    last_slot_ = std::int32_t(b_->g.inputs.size());
-    return {b_, b_->input(type, input_role::slot, path.view())};
-  }
-  constexpr std::int32_t last_slot() const { return last_slot_; }
-  /// A run-time number of the step, shared by all parameters.
-  constexpr var scalar(std::string_view name) const {
-    for (std::size_t i = b_->g.inputs.size(); i-- > 0;) {
-      const input_info& in = b_->g.inputs[i];
-      if (in.role == input_role::scalar && b_->g.view(in.name) == name)
-        return {b_, b_->g.input(int(i))};
-    }
-    return {b_, b_->input({b_->precision, {}}, input_role::scalar, name)};
-  }
-  constexpr var learning_rate() const { return scalar("learning_rate"); }
-  /// 1 in the first step.
-  constexpr var step() const { return scalar("step"); }
-
-  constexpr void update_slot(std::int32_t input, var value) {
-    b_->bodies.updates.push_back({input, value.id});
-  }
-  constexpr void update_parameter(var value) {
-    b_->bodies.updates.push_back({parameter_, value.id});
-  }
-
- private:
-  builder* b_;
-  std::int32_t parameter_;
-  std::int32_t last_slot_ = -1;
-};
 
 namespace detail {
 

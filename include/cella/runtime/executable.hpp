@@ -42,7 +42,8 @@ class executable {
   executable(const executable&) = delete;
   executable& operator=(const executable&) = delete;
 
-  /// Sets a run-time number of the step (learning rate, step count); see `program::scalar`.
+  /// Sets a run-time number of the step (learning rate, step count); see `program::scalar`. A call
+  /// throws `error` as long as one was never set.
   void scalar(int index, double value) { memory_.scalar(index, value); }
 
   /// Runs the program on the arguments, row-major and of the program's types (unchecked: the
@@ -54,6 +55,7 @@ class executable {
     const single_caller::turn turn(caller_,
                                    "this executable is in use by another thread; build one for "
                                    "each thread over the same parameter_store");
+    memory_.check_scalars();
     int i = 0;
     (memory_.argument(i++, arguments), ...);
     const typename program::backend::arithmetic guard;

@@ -11,8 +11,10 @@
 #include <cella/graph/reflection.hpp>
 #include <cella/plan/memory.hpp>
 #include <cmath>
+#include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cella {
@@ -71,6 +73,27 @@ class parameter_store {
     }
     return nullptr;
   }
+  /// The elements of a parameter or state, row-major. Throws `error` unless there is one of this
+  /// name and of the element type `T`.
+  template <class T>
+  std::span<const T> values(std::string_view name) const {
+    const named_parameter& p = known(name, dtype_of<T>);
+    return {reinterpret_cast<const T*>(memory_.data() + p.offset), std::size_t(p.type.size())};
+  }
+  /// The same to write to. Programs see what is written before their next call: ask again after it.
+  template <class T>
+  std::span<T> mutable_values(std::string_view name) {
+    const std::span<const T> v = std::as_const(*this).template values<T>(name);
+    touch();
+    return {const_cast<T*>(v.data()), v.size()};
+  }
+  /// Takes over all values of a store with the same names and types; the random state stays. Throws
+  /// `error`, and changes nothing, if the stores differ.
+  void copy_from(const parameter_store& other);
+  /// w + t (other's w - w) for all parameters and states, 0 <= t <= 1: a target net follows its net
+  /// with `target.lerp(net, 0.005)`. Throws like copy_from.
+  void lerp(const parameter_store& other, double t);
+
   /// Number of trainable elements.
   std::int64_t trainable_count() const {
     std::int64_t n = 0;
@@ -99,6 +122,8 @@ class parameter_store {
 
  private:
   void fill(const parameter_base& p, const named_parameter& e, std::uint64_t seed);
+  const named_parameter& known(std::string_view name, dtype element) const;
+  void check_alike(const char* who, const parameter_store& other) const;
 
   dtype element_;
   std::vector<named_parameter> entries_;
@@ -107,6 +132,70 @@ class parameter_store {
   aligned_buffer memory_;
   std::uint64_t version_{};
 };
+
+inline const named_parameter& parameter_store::known(std::string_view name, dtype asked) const {
+  if (const named_parameter* p = find(name)) {
+    if (p->type.element == asked) return *p;
+    throw error(text() << "parameter_store: \"" << name << "\" is " << p->type
+                       << ", but was asked for as " << cella::name(asked));
+  }
+  // What is misspelt mostly begins and ends like what was meant.
+  std::vector<std::pair<std::ptrdiff_t, std::size_t>> near;  // (how unlike, entry)
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const std::string& own = entries_[i].name;
+    const auto front = std::ranges::mismatch(own, name).in2 - name.begin();
+    const auto back = std::mismatch(own.rbegin(), own.rend(), name.rbegin(), name.rend()).second;
+    near.emplace_back(-(front + (back - name.rbegin())), i);
+  }
+  std::ranges::sort(near);
+  text sentence;
+  sentence << "parameter_store: there is no \"" << name << "\"";
+  for (std::size_t i = 0; i < std::min<std::size_t>(near.size(), 3); ++i)
+    sentence << (i ? ", \"" : "; near names: \"") << entries_[near[i].second].name << "\"";
+  throw error(sentence);
+}
+
+inline void parameter_store::check_alike(const char* who, const parameter_store& other) const {
+  const std::size_t shared = std::min(entries_.size(), other.entries_.size());
+  for (std::size_t i = 0; i < shared; ++i) {
+    const named_parameter &own = entries_[i], &its = other.entries_[i];
+    if (own.name == its.name && own.type == its.type) continue;
+    throw error(text() << who << ": the stores differ: \"" << own.name << "\" " << own.type
+                       << " here, \"" << its.name << "\" " << its.type << " there");
+  }
+  if (entries_.size() == other.entries_.size()) return;
+  const bool here = entries_.size() > shared;
+  throw error(text() << who << ": the stores differ: only the " << (here ? "first" : "second")
+                     << " has \"" << (here ? entries_ : other.entries_)[shared].name << "\"");
+}
+
+inline void parameter_store::copy_from(const parameter_store& other) {
+  check_alike("copy_from", other);
+  if (random_offset_) std::memmove(data(), other.data(), std::size_t(random_offset_));
+  touch();
+}
+
+inline void parameter_store::lerp(const parameter_store& other, double t) {
+  check_alike("lerp", other);
+  if (!(t >= 0 && t <= 1))
+    throw error(text() << "lerp: t is " << t << "; it must lie between 0 and 1");
+  for (const auto& e : entries_) {
+    with_element(e.type.element, [&]<class T>() {
+      T* const y = reinterpret_cast<T*>(data() + e.offset);
+      const T* const x = reinterpret_cast<const T*>(other.data() + e.offset);
+      for (std::int64_t i = 0; i < e.type.size(); ++i) {
+        if constexpr (is_floating(dtype_of<T>)) {
+          // Numbers of 16 bits are made of a float.
+          using number = std::conditional_t<is_storage_only(dtype_of<T>), float, T>;
+          y[i] = T(number(std::lerp(double(y[i]), double(x[i]), t)));
+        } else {
+          y[i] = x[i];
+        }
+      }
+    });
+  }
+  touch();
+}
 
 inline void parameter_store::fill(const parameter_base& p, const named_parameter& e,
                                   std::uint64_t seed) {

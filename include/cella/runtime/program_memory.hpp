@@ -51,9 +51,24 @@ class program_memory {
   std::byte* const* spaces() const { return spaces_.data(); }
   std::byte* slots() const { return slots_; }
 
+  /// Throws `error` for the index of no number.
   void scalar(int index, double value) {
+    if (index < 0 || std::size_t(index) >= set_.size()) [[unlikely]]
+      throw error("this program asks for no such number; ask program::scalar, which gives -1 then");
+    unset_ -= !std::exchange(set_[std::size_t(index)], true);
     *reinterpret_cast<element<P::element_type>*>(scalars_.data() + std::size_t(index) * 8) =
         static_cast<element<P::element_type>>(value);
+  }
+  /// Throws `error` unless each number was set at least once.
+  void check_scalars() const {
+    if (unset_ == 0) [[likely]]
+      return;
+    for (const input_info& in : P::graph.inputs) {
+      if (in.role != input_role::scalar || set_[std::size_t(in.index)]) continue;
+      const std::string_view name = P::graph.view(in.name);
+      throw error(text() << "the number \"" << name << "\" of this program was never set; call "
+                         << "scalar(program::scalar(\"" << name << "\"), value) before each step");
+    }
   }
   void argument(int index, const void* at) {
     const auto s = std::size_t(first_argument + index);
@@ -161,6 +176,8 @@ class program_memory {
   aligned_buffer own_slots_;
   std::byte* slots_;
   aligned_buffer scalars_;
+  std::array<bool, std::size_t(P::count(input_role::scalar))> set_{};
+  std::size_t unset_ = set_.size();
   std::array<std::byte*, space_count> spaces_{};
   [[no_unique_address]] std::conditional_t<host, no_copies, device_copies> copies_;
 };

@@ -323,13 +323,14 @@ class engine {
     b.precision = precision;
     bind_cell(b, step_.net);
     const std::size_t owned = b.g.inputs.size();
+    optim::gradient_list g{&b};
     for (std::size_t i = 0; i < owned; ++i) {
-      if (b.g.inputs[i].role != input_role::parameter) continue;
+      const input_info& in = b.g.inputs[i];
+      if (in.role != input_role::parameter || !optim::takes(Optimizer, b.g.view(in.name))) continue;
       const tensor_type t = b.g.type(b.g.input(int(i)));
-      const var gradient{&b, b.input(t, input_role::argument, "gradient")};
-      optim::context c(b, std::int32_t(i));
-      Optimizer(c, gradient);
+      g.all.push_back({std::int32_t(i), {&b, b.input(t, input_role::argument, "gradient")}});
     }
+    optim::update(Optimizer, g);
     return std::move(b.g);
   }
   /// From the net's graph; in eager mode, where it may have none, by running the net on zeros,

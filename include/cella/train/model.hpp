@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cella/data/loader.hpp>
+#include <cella/train/average_scope.hpp>
 #include <cella/train/checkpoint.hpp>
 #include <cella/train/engine.hpp>
 #include <cella/train/fit.hpp>
@@ -85,7 +86,7 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
   model& operator=(const model&) = delete;
 
   /// The cell, whose parameters show their values: `m.net().fc3.weight.values()`. Call
-  /// `parameters().touch()` after changing any.
+  /// `parameters().touch()` after changing any; `parameters().mutable_values` does it by itself.
   auto& net() { return engine_.net(); }
   parameter_store& parameters() { return engine_.parameters(); }
   execution mode() const { return engine_.mode; }
@@ -173,6 +174,16 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
   }
   /// What asks this model in another thread, or in many, each with its own: see predictor.hpp.
   cella::predictor<model> predictor() { return cella::predictor<model>(*this); }
+
+  /// The model measures, predicts and saves with the averages that `optim::averaged` keeps, as long
+  /// as what this returns lives; it does not train then. Throws `error` if there are none.
+  ///
+  ///   { const auto averages = m.use_averages(); m.evaluate(test); }
+  train::average_scope use_averages() {
+    const auto turn = own_turn();
+    const parameter_users::change change(users_);
+    return {parameters(), engine_.slots(), &on_averages_};
+  }
 
   // ---- files
 
@@ -300,6 +311,8 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
       throw error("train_step: the learning rate is " + std::to_string(learning_rate) +
                   "; it has to be finite and not negative");
     }
+    if (on_averages_)
+      throw error("train_step: the averages are in use; let what use_averages returned go before");
     const parameter_users::change change(users_);
     const auto r = engine_.train(x, y, rows, progress_[0] + 1, learning_rate);
     ++progress_[0];
@@ -367,6 +380,7 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
   parameter_users users_;
   std::array<std::int64_t, 3> progress_{};  // steps, epochs, batches in the epoch
   train::fit_memory fit_;
+  bool on_averages_ = false;
 };
 
 }  // namespace cella

@@ -3,11 +3,11 @@
 
 #include <cella/nn/losses.hpp>
 #include <cella/ops/softmax.hpp>
+#include <cella/optim/apply.hpp>
 #include <cella/optim/optimizers.hpp>
 #include <cella/passes/simplify/sink_monotone.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/trace.hpp>
-#include <vector>
 
 namespace cella {
 
@@ -37,12 +37,16 @@ struct fixed {
   constexpr auto operator()(Arguments&&... arguments) const {
     return Function(std::forward<Arguments>(arguments)...);
   }
+  // Of an optimizer.
   constexpr void check(builder& b) const requires requires { Function.check(b); }
   { Function.check(b); }
+  template <class List>
+  requires requires(const List& g) { Function.update(g); }
+  constexpr void update(const List& g) const { Function.update(g); }
+  template <class Name>
+  requires requires(Name n) { Function.takes(n); }
+  constexpr bool takes(Name parameter) const { return Function.takes(parameter); }
 };
-
-// An optimizer is a rule for one parameter, `void operator()(optim::context&, var gradient) const`.
-// With `void check(builder&) const` it may refuse a net before.
 
 /// (x, target) -> {loss, prediction}; updates the parameters of `net` by `optimizer`:
 /// `training_step<models::lenet5, cross_entropy_loss, fixed<optim::adam{.beta1 = 0.8}>>`
@@ -69,7 +73,7 @@ struct training_step {
       return text(detail::type_name<Loss>())
              << ": a loss returns a var, the mean over the samples, but this one returns "
              << detail::type_name<std::invoke_result_t<const Loss&, var, var>>();
-    } else if constexpr (!std::is_invocable_v<const Optimizer&, optim::context&, var>) {
+    } else if constexpr (!optim::optimizer<Optimizer>) {
       return text(detail::type_name<Optimizer>())
              << ": an optimizer is a rule (optim::context&, var gradient), such as optim::adam{}";
     } else {
@@ -83,19 +87,7 @@ struct training_step {
     const var l = loss(prediction, target);
     builder& b = *x.b;
     check_loss(b, l, prediction);
-    std::vector<var> parameters;
-    std::vector<std::int32_t> inputs;
-    for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
-      if (b.g.inputs[i].role != input_role::parameter) continue;
-      parameters.push_back({&b, b.g.input(int(i))});
-      inputs.push_back(std::int32_t(i));
-    }
-    if constexpr (requires { optimizer.check(b); }) optimizer.check(b);
-    const auto g = gradients(l, parameters);
-    for (std::size_t i = 0; i < g.size() && !b.failed(); ++i) {
-      optim::context c(b, inputs[i]);
-      optimizer(c, g[i]);
-    }
+    optim::apply(optimizer, l);
     return {l, prediction};
   }
 

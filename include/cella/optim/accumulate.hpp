@@ -1,0 +1,44 @@
+// Batches that are larger than memory: gradients of several steps make one update.
+#pragma once
+
+#include <cella/ops/functions.hpp>
+#include <cella/ops/rounding.hpp>
+#include <cella/optim/update.hpp>
+
+namespace cella::optim {
+
+template <int Batches, optimizer Rule>
+struct accumulated : wrapped<Rule> {
+  static_assert(Batches > 0, "optim::accumulate: an update needs at least one batch");
+
+  constexpr void update(gradient_list g) const {
+    if (Batches == 1 || g.all.empty()) return optim::update(this->rule, g);
+    builder& b = *g.b;
+    const context any(b, g.all[0].parameter, g.pace);
+    const var due = equal(mod(any.step(), Batches), 0);
+    for (parameter_gradient& p : g.all) {
+      context c(b, p.parameter);
+      const var sum = c.slot("accumulated") + p.gradient;
+      c.update_slot(c.last_slot(), select(due, zeros_like(sum), sum));
+      p.gradient = sum / Batches;
+    }
+    // Between two updates the rule computes, too, but nothing is kept of it.
+    g.pace.batches *= Batches;
+    const std::size_t first = b.bodies.updates.size();
+    optim::update(this->rule, g);
+    for (std::size_t k = first; k < b.bodies.updates.size(); ++k) {
+      const input_update u = b.bodies.updates[k];
+      const var old{&b, b.g.input(u.input)};
+      b.bodies.updates[k].value = select(due, var{&b, u.value}, old).id;
+    }
+  }
+};
+/// Sums gradients over `Batches` steps; in the last of them the rule runs once, on their mean, as
+/// if the batches were one. Weights stay as they are in the others, and the rule counts its own
+/// steps. Its learning rate is that of the last. Steps are counted from 1.
+template <int Batches, optimizer Rule>
+constexpr accumulated<Batches, Rule> accumulate(Rule rule) {
+  return {{rule}};
+}
+
+}  // namespace cella::optim

@@ -1,0 +1,90 @@
+// Other rules for other parameters.
+#pragma once
+
+#include <cella/optim/update.hpp>
+#include <limits>
+
+namespace cella::optim {
+
+template <class Rule>
+struct rate_scaled : wrapped<Rule> {
+  double factor{};
+
+  constexpr void check(builder& b) const {
+    if (!(factor >= 0 && factor < std::numeric_limits<double>::infinity())) {
+      b.fail(text() << "optim::scaled_rate: the factor is " << factor
+                    << "; it must be at least 0, and finite");
+    }
+    wrapped<Rule>::check(b);
+  }
+  constexpr void update(gradient_list g) const {
+    g.pace.rate *= factor;
+    optim::update(this->rule, g);
+  }
+};
+/// The rule, with the learning rate times a factor.
+template <optimizer Rule>
+constexpr rate_scaled<Rule> scaled_rate(double factor, Rule rule) {
+  return {{rule}, factor};
+}
+
+template <name_pattern Pattern, class Rule>
+struct parameter_part : wrapped<Rule> {
+  static constexpr std::string_view pattern = Pattern.view();
+};
+/// The rule of the parameters whose names match the pattern.
+template <name_pattern Pattern, optimizer Rule>
+constexpr parameter_part<Pattern, Rule> part(Rule rule) {
+  return {{rule}};
+}
+/// The rule of all that earlier parts leave.
+template <optimizer Rule>
+constexpr parameter_part<"*", Rule> rest(Rule rule) {
+  return {{rule}};
+}
+
+/// A list of parts: the first whose pattern matches a parameter takes it.
+template <class... Parts>
+struct part_list {
+  constexpr bool takes(std::string_view) const { return true; }
+  constexpr void check(builder&) const {}
+  constexpr void update(const gradient_list& g) const {
+    if (g.all.empty()) return;
+    g.b->fail(text() << "optim::parts: no part takes \"" << g.name(g.all[0])
+                     << "\"; add optim::rest(rule), or freeze it");
+  }
+};
+template <class First, class... Others>
+struct part_list<First, Others...> {
+  First first{};
+  part_list<Others...> others{};
+
+  constexpr bool takes(std::string_view parameter) const {
+    return matches(First::pattern, parameter) ? first.takes(parameter) : others.takes(parameter);
+  }
+  constexpr void check(builder& b) const {
+    if (!detail::some_match(b, "optim::part", First::pattern)) return;
+    first.check(b);
+    others.check(b);
+  }
+  constexpr void update(const gradient_list& g) const {
+    gradient_list own{g.b, {}, g.pace}, left{g.b, {}, g.pace};
+    for (const parameter_gradient& p : g.all)
+      (matches(First::pattern, g.name(p)) ? own : left).all.push_back(p);
+    optim::update(first.rule, own);
+    others.update(left);
+  }
+};
+
+constexpr part_list<> parts() { return {}; }
+/// A rule for each parameter: that of the first part whose pattern matches its name.
+///
+///   optim::parts(optim::part<"*.bias">(optim::sgd{}), optim::rest(optim::adam{}))
+///
+/// A pattern that matches no parameter is a fault, and so is a parameter that no part takes.
+template <class First, class... Others>
+constexpr part_list<First, Others...> parts(First first, Others... others) {
+  return {first, parts(others...)};
+}
+
+}  // namespace cella::optim

@@ -1,0 +1,90 @@
+// Optimizers as training steps call them: a rule for one parameter, or a wrapper that sees the
+// gradients of all of them and hands them on.
+#pragma once
+
+#include <cella/graph/name_pattern.hpp>
+#include <cella/optim/context.hpp>
+#include <type_traits>
+
+namespace cella::optim {
+
+/// A parameter, by the number of its input, and its gradient.
+struct parameter_gradient {
+  std::int32_t parameter{};
+  var gradient{};
+};
+/// What an optimizer updates in one step.
+struct gradient_list {
+  builder* b{};
+  list<parameter_gradient> all{};
+  optim::pace pace{};
+
+  constexpr std::string_view name(const parameter_gradient& p) const {
+    return b->g.view(b->g.inputs[std::size_t(p.parameter)].name);
+  }
+};
+
+/// Updates one parameter: `void operator()(optim::context&, var gradient) const`.
+template <class O>
+concept rule = std::is_invocable_v<const O&, context&, var>;
+/// Changes gradients or picks parameters, and calls `optim::update` with the rule that it wraps.
+template <class O>
+concept wrapper = requires(const O& o, const gradient_list& g) {
+  o.update(g);
+};
+/// With `void check(builder&) const` it may refuse a net before; with `bool takes(std::string_view
+/// parameter) const` it leaves parameters as they are.
+template <class O>
+concept optimizer = rule<O> || wrapper<O>;
+
+template <optimizer O>
+constexpr void update(const O& o, const gradient_list& g) {
+  if constexpr (wrapper<O>) {
+    o.update(g);
+  } else {
+    for (const parameter_gradient& p : g.all) {
+      if (g.b->failed()) return;
+      context c(*g.b, p.parameter, g.pace);
+      o(c, p.gradient);
+    }
+  }
+}
+template <optimizer O>
+constexpr bool takes(const O& o, [[maybe_unused]] std::string_view parameter) {
+  if constexpr (requires { o.takes(parameter); })
+    return o.takes(parameter);
+  else
+    return true;
+}
+template <optimizer O>
+constexpr void check(const O& o, builder& b) {
+  if constexpr (requires { o.check(b); }) o.check(b);
+}
+
+/// A rule, and what a wrapper passes on to it.
+template <optimizer Rule>
+struct wrapped {
+  Rule rule{};
+
+  constexpr bool takes(std::string_view parameter) const { return optim::takes(rule, parameter); }
+  constexpr void check(builder& b) const { optim::check(rule, b); }
+};
+
+namespace detail {
+
+/// Whether a parameter matches; a pattern that matches none is a fault: it is misspelt.
+constexpr bool some_match(builder& b, std::string_view who, std::string_view pattern) {
+  std::string_view first;
+  for (const input_info& in : b.g.inputs) {
+    if (in.role != input_role::parameter) continue;
+    if (matches(pattern, b.g.view(in.name))) return true;
+    if (first.empty()) first = b.g.view(in.name);
+  }
+  b.fail(text() << who << ": no parameter matches \"" << pattern << "\"; this net begins with \""
+                << first << "\"");
+  return false;
+}
+
+}  // namespace detail
+
+}  // namespace cella::optim
