@@ -41,7 +41,11 @@ void print(const std::vector<call_profile>& calls, double step, double peak) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto [work, threads] = selected(argc, argv);
+  const auto [work, threads, at_run_time] = selected(argc, argv);
+  if (at_run_time) {
+    std::fprintf(stderr, "profile: it takes compiled programs only; leave --runtime out\n");
+    return 2;
+  }
   const double peak = cpu::measured_peak() * threads;
   const program_profile p = work.profile(threads);
   std::printf("%.*s, %d thread%s: %.3f us per step (median %.3f); multiply-add peak %.1f GFLOP/s\n",

@@ -1,12 +1,14 @@
 // Times one workload as a fresh process and prints one line of JSON, as the scripts for other
 // frameworks do that `peers.py` compares it with.
 //
-// usage: workload NAME [THREADS]
+// usage: workload NAME [THREADS] [--runtime]
+//                                     --runtime: the graph is traced and planned by this process
 //        workload --memory            prints what the plans of all workloads take, as Markdown
 #include "workload/workload.hpp"
 
 #include <algorithm>
 #include <cella/backend/cpu/run/peak.hpp>
+#include <cella/graph/error.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <string_view>
@@ -50,16 +52,22 @@ int main(int argc, char** argv) {
     print_memory();
     return 0;
   }
-  const auto [work, threads] = selected(argc, argv);
-  measurement m = work.measure(threads, start);
+  const auto [work, threads, at_run_time] = selected(argc, argv);
+  measurement m;
+  try {
+    m = (at_run_time ? work.measure_at_run_time : work.measure)(threads, start);
+  } catch (const cella::error& e) {
+    std::fprintf(stderr, "workload: %s\n", e.what());
+    return 1;
+  }
   std::sort(m.milliseconds.begin(), m.milliseconds.end());
   const std::size_t n = m.milliseconds.size();
   const double median = (m.milliseconds[(n - 1) / 2] + m.milliseconds[n / 2]) / 2;
   std::printf(
-      "{\"framework\": \"cella\", \"version\": \"%s\", \"workload\": \"%.*s\", \"threads\": %d, "
+      "{\"framework\": \"%s\", \"version\": \"%s\", \"workload\": \"%.*s\", \"threads\": %d, "
       "\"median_ms\": %.5f, \"min_ms\": %.5f, \"steps\": %zu, \"to_third_step_s\": %.4f, "
       "\"peak_rss_mb\": %ld, \"gflop\": %.6f, \"peak_gflops\": %.1f}\n",
-      CELLA_VERSION, int(work.name.size()), work.name.data(), threads, median, m.milliseconds[0], n,
-      m.seconds_to_third_step, peak_memory() / 1024, work.operations * 1e-9,
-      cella::cpu::measured_peak() * threads * 1e-9);
+      at_run_time ? "cella at run time" : "cella", CELLA_VERSION, int(work.name.size()),
+      work.name.data(), threads, median, m.milliseconds[0], n, m.seconds_to_third_step,
+      peak_memory() / 1024, work.operations * 1e-9, cella::cpu::measured_peak() * threads * 1e-9);
 }

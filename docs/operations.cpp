@@ -72,8 +72,8 @@ std::string on_the_cpu(const op_info& op) {
     case compute_class::control:
       return "`control`, or straight-line code in registers";
     case compute_class::window:
-      return op.kind == op_kind::bilinear ? "`convolution` and its gradients"
-                                          : "own, in its formats";
+      if (op.kind == op_kind::bilinear) return "`convolution` and its gradients";
+      break;
     default:
       break;
   }

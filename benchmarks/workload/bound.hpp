@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 
+#include "planned_step.hpp"
 #include "workload.hpp"
 
 namespace cella::benchmark {
@@ -60,6 +61,24 @@ inline double median(std::vector<double> values) {
 
 }  // namespace detail
 
+/// Three steps to warm up, then as many as `workload::measure` says.
+template <class Step>
+measurement measure_steps(clock::time_point start, Step step) {
+  constexpr int most = 3000, least = 5;
+  measurement m;
+  for (int i = 0; i < 3; ++i) step();
+  m.seconds_to_third_step = std::chrono::duration<double>(clock::now() - start).count();
+  m.milliseconds.reserve(most);
+  const auto end = clock::now() + std::chrono::seconds(8);
+  while ((clock::now() < end || m.milliseconds.size() < least) && m.milliseconds.size() < most) {
+    const auto before = clock::now();
+    step();
+    m.milliseconds.push_back(
+        std::chrono::duration<double, std::milli>(clock::now() - before).count());
+  }
+  return m;
+}
+
 /// Program P on random numbers; integers, words and labels alike, are below `Classes`.
 template <class Net, class P, int Classes>
 class bound {
@@ -67,17 +86,20 @@ class bound {
   explicit bound(int threads)
       : store_(net_, 1, P::element_type),
         pool_(threads > 1 ? std::make_unique<thread_pool>(threads) : nullptr) {
-    std::mt19937 random(7);
-    std::normal_distribution<float> normal;
-    for (int k = 0; k < P::count(input_role::argument); ++k) {
-      const tensor_type t = argument(k);
-      arguments_.emplace_back(std::size_t(t.bytes()));
-      for (std::int64_t i = 0; i < t.size(); ++i)
-        write_element({arguments_.back().data(), t}, i,
-                      is_floating(t.element) ? double{normal(random)} : double(random() % Classes));
-    }
+    make_arguments();
     run_ = std::make_unique<executable<P>>(store_, pool_.get());
     for_each_scalar([&](int index, double value) { run_->scalar(index, value); });
+  }
+
+  /// Steps of the graph that is traced and planned by this process.
+  static measurement measure_at_run_time(int threads, clock::time_point start) {
+    bound b;
+    b.make_arguments();
+    const std::unique_ptr<thread_pool> pool(threads > 1 ? new thread_pool(threads) : nullptr);
+    std::vector<double> scalars(std::size_t(P::count(input_role::scalar)));
+    for_each_scalar([&](int index, double value) { scalars[std::size_t(index)] = value; });
+    planned_step step(P::traced(), P::element_type, b.store_, b.arguments_, scalars, pool.get());
+    return measure_steps(start, [&] { step(); });
   }
 
   void step() {
@@ -86,19 +108,7 @@ class bound {
   }
 
   measurement measure(clock::time_point start) {
-    constexpr int most = 3000, least = 5;
-    measurement m;
-    for (int i = 0; i < 3; ++i) step();
-    m.seconds_to_third_step = std::chrono::duration<double>(clock::now() - start).count();
-    m.milliseconds.reserve(most);
-    const auto end = clock::now() + std::chrono::seconds(8);
-    while ((clock::now() < end || m.milliseconds.size() < least) && m.milliseconds.size() < most) {
-      const auto before = clock::now();
-      step();
-      m.milliseconds.push_back(
-          std::chrono::duration<double, std::milli>(clock::now() - before).count());
-    }
-    return m;
+    return measure_steps(start, [&] { step(); });
   }
 
   /// Runs the program's calls one by one, in their order and over memory of their own, for about so
@@ -149,6 +159,18 @@ class bound {
   }
 
  private:
+  bound() : store_(net_, 1, P::element_type) {}
+  void make_arguments() {
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    for (int k = 0; k < P::count(input_role::argument); ++k) {
+      const tensor_type t = argument(k);
+      arguments_.emplace_back(std::size_t(t.bytes()));
+      for (std::int64_t i = 0; i < t.size(); ++i)
+        write_element({arguments_.back().data(), t}, i,
+                      is_floating(t.element) ? double{normal(random)} : double(random() % Classes));
+    }
+  }
   static constexpr tensor_type argument(int k) {
     for (std::size_t i = 0; i < P::graph.inputs.size(); ++i) {
       const input_info& in = P::graph.inputs[i];
@@ -216,6 +238,7 @@ constexpr workload make_workload(std::string_view name) {
              }};
   for (const plan_step& s : plan.steps) w.operations += double(s.flops);
 #ifndef CELLA_WORKLOAD_WITHOUT_PROFILE
+  w.measure_at_run_time = &bound<Net, P, Classes>::measure_at_run_time;
   w.profile = [](int threads) { return bound<Net, P, Classes>(threads).profile(); };
 #endif
   return w;

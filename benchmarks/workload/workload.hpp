@@ -48,6 +48,9 @@ struct workload {
   double operations{};  ///< floating-point, of one step
   /// Steps for up to eight seconds or 3,000 steps, at least five; `start` is the program's.
   measurement (*measure)(int threads, clock::time_point start);
+  /// The same of the graph that is traced, optimized and planned at run time. Throws `error` if it
+  /// has control flow.
+  measurement (*measure_at_run_time)(int threads, clock::time_point start) = nullptr;
   program_profile (*profile)(int threads) = nullptr;
 };
 
@@ -72,11 +75,12 @@ inline std::array<const workload*, 13> workloads() {
           &resnet20_1_infer, &resnet50_8, &resnet50_1_infer};
 }
 
-/// The workload and the number of threads that a command line names; explains itself on standard
-/// error and ends the process with 2 if it names none.
+/// The workload and the number of threads that a command line names, and whether it says
+/// `--runtime`; explains itself on standard error and ends the process with 2 if it names none.
 struct selection {
   const workload& work;
   int threads;
+  bool at_run_time;
 };
 selection selected(int argc, const char* const* argv);
 

@@ -48,6 +48,11 @@ enum class step_kind : std::uint8_t {
   gather,          ///< rows of a table by index
   scatter,         ///< rows added to those of a table by index
   best_position,   ///< where the largest or smallest elements along an axis are
+  max_pool_plain,  ///< plain images, as the four that follow: what `max_pool` is for blocks
+  unpool,          ///< pooled values, positions -> image
+  pool_gather,     ///< image, positions -> the elements there
+  average_pool,    ///< means of windows
+  average_spread,  ///< means -> image, each spread over its window
   generic          ///< the operation's own computation on plain tensors
 };
 
@@ -98,6 +103,11 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"gather", alone},
       step_kind_traits{"scatter", alone},
       step_kind_traits{"best_position", alone},
+      step_kind_traits{"max_pool_plain", alone},
+      step_kind_traits{"unpool", alone},
+      step_kind_traits{"pool_gather", alone},
+      step_kind_traits{"average_pool", alone},
+      step_kind_traits{"average_spread", alone},
       step_kind_traits{"generic", alone},
   };
   static_assert(all.size() == std::size_t(step_kind::generic) + 1, "each kind has its traits");

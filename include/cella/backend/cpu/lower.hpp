@@ -9,15 +9,16 @@
 #include <cella/backend/cpu/lower/loops.hpp>
 #include <cella/backend/cpu/lower/movement.hpp>
 #include <cella/backend/cpu/lower/norms.hpp>
+#include <cella/backend/cpu/lower/pooling.hpp>
 #include <cella/backend/cpu/lower/products.hpp>
 #include <cella/backend/cpu/lower/rows.hpp>
 
 namespace cella::cpu {
 
 /// The records of the CPU's kernels.
-using kernel_records =
-    join_records<loop_records, product_records, convolution_records, lanes_records, block_records,
-                 norm_records, row_records, movement_records, records_of_operations>::type;
+using kernel_records = join_records<loop_records, product_records, convolution_records,
+                                    lanes_records, block_records, norm_records, pooling_records,
+                                    row_records, movement_records, records_of_operations>::type;
 
 /// One call of a kernel, for step `step` of the plan: `units` independent units of work, `scratch`
 /// bytes for each thread.

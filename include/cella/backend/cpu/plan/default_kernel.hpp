@@ -3,12 +3,23 @@
 
 #include <cella/graph/graph.hpp>
 #include <cella/ops/indexing.hpp>
+#include <cella/ops/pooling.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/plan/target.hpp>
 
 namespace cella::cpu {
+
+/// For pooling of plain images; `generic` for all else.
+constexpr step_kind pooling_kernel(const node& x) {
+  if (is<max_pool_op>(x)) return step_kind::max_pool_plain;
+  if (is<unpool_op>(x)) return step_kind::unpool;
+  if (is<pool_gather_op>(x)) return step_kind::pool_gather;
+  if (is<average_pool_op>(x)) return step_kind::average_pool;
+  if (is<average_spread_op>(x)) return step_kind::average_spread;
+  return step_kind::generic;
+}
 
 /// A `plan_target::kernel_alone`.
 constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
@@ -36,6 +47,8 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
     if (in.element == element && in[x.attributes.as<cella::detail::axis_options>().axis] <= most)
       return step_kind::best_position;
   }
+  const step_kind pooling = pooling_kernel(x);
+  if (pooling != step_kind::generic && g.type(g.operand(n, 0)).element == element) return pooling;
   return plan_target::only_generic(g, n, element);
 }
 

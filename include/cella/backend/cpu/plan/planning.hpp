@@ -20,17 +20,32 @@ struct planning : plain_planning {
                            pooled_sample_rule, packed_product_rule, norm_rule, plain_loss_rule>;
 
   /// The processor that is compiled for.
-  static constexpr plan_target machine{
-      .vector_bytes = register_bytes,
-      .vector_registers = vector_registers_of(register_bytes),
-      .kernels = {step_kind::elementwise, step_kind::reduce, step_kind::product,
-                  step_kind::convolution, step_kind::convolution_input_gradient,
-                  step_kind::convolution_weight_gradient, step_kind::batch_norm,
-                  step_kind::batch_norm_gradient, step_kind::cross_entropy, step_kind::attention,
-                  step_kind::attention_gradient, step_kind::rows, step_kind::softmax,
-                  step_kind::permute, step_kind::random_uniform, step_kind::gather,
-                  step_kind::scatter, step_kind::best_position},
-      .kernel_alone = default_kernel};
+  static constexpr plan_target machine{.vector_bytes = register_bytes,
+                                       .vector_registers = vector_registers_of(register_bytes),
+                                       .kernels = {step_kind::elementwise,
+                                                   step_kind::reduce,
+                                                   step_kind::product,
+                                                   step_kind::convolution,
+                                                   step_kind::convolution_input_gradient,
+                                                   step_kind::convolution_weight_gradient,
+                                                   step_kind::batch_norm,
+                                                   step_kind::batch_norm_gradient,
+                                                   step_kind::cross_entropy,
+                                                   step_kind::attention,
+                                                   step_kind::attention_gradient,
+                                                   step_kind::rows,
+                                                   step_kind::softmax,
+                                                   step_kind::permute,
+                                                   step_kind::random_uniform,
+                                                   step_kind::gather,
+                                                   step_kind::scatter,
+                                                   step_kind::best_position,
+                                                   step_kind::max_pool_plain,
+                                                   step_kind::unpool,
+                                                   step_kind::pool_gather,
+                                                   step_kind::average_pool,
+                                                   step_kind::average_spread},
+                                       .kernel_alone = default_kernel};
 
   static constexpr value_formats choose_formats(const graph& g, const plan_options& o,
                                                 const plan_target& t) {

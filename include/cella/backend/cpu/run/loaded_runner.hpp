@@ -19,7 +19,9 @@ using loaded_records = record_list<
     convolution_record, convolution_input_gradient_record, convolution_weight_gradient_record,
     batch_norm_record<step_kind::batch_norm>, batch_norm_record<step_kind::batch_norm_gradient>,
     softmax_record, cross_entropy_record, best_position_record, copy_record, permute_record,
-    gather_record, scatter_record, random_stream_record, random_uniform_record, default_record>;
+    gather_record, scatter_record, max_pool_plain_record, unpool_record, pool_gather_record,
+    average_pool_record, average_spread_record, random_stream_record, random_uniform_record,
+    default_record>;
 
 /// A planned graph of element type T on the CPU. Calls allocate nothing.
 template <class T>

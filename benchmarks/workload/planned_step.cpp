@@ -1,0 +1,38 @@
+#include "planned_step.hpp"
+
+#include <cella/passes/pass.hpp>
+
+namespace cella::benchmark {
+
+planned_step::planned_step(graph traced, dtype element, const parameter_store& store,
+                           const std::vector<aligned_buffer>& arguments,
+                           const std::vector<double>& scalars, thread_pool* threads)
+    : graph_(optimize(std::move(traced))),
+      slots_(graph_),
+      scalars_(scalars.size() * 8),
+      run_(graph_, element, threads) {
+  for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+    const input_info& in = graph_.inputs[i];
+    const std::string_view name = graph_.view(in.name);
+    const auto index = std::size_t(in.index);
+    std::byte* at = nullptr;
+    switch (in.role) {
+      case input_role::argument:
+        at = arguments[index].data();
+        break;
+      case input_role::scalar:
+        at = scalars_.data() + index * 8;
+        write_element({at, graph_.type(graph_.input(int(i)))}, 0, scalars[index]);
+        break;
+      case input_role::slot:
+        at = slots_.value(*slots_.find(name)).data;
+        break;
+      default:
+        at = name == "random" ? reinterpret_cast<std::byte*>(store.random_state())
+                              : store.value(*store.find(name)).data;
+    }
+    run_.bind(int(i), at);
+  }
+}
+
+}  // namespace cella::benchmark
