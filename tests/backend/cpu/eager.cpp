@@ -21,6 +21,19 @@ struct owned_tensor {
   tensor_ref ref;
 };
 
+/// The types of an operation's results.
+template <class Op>
+std::vector<tensor_type> results_of(const std::vector<tensor_type>& types,
+                                    const attributes& options) {
+  if constexpr (requires { Op::results; }) {
+    std::array<tensor_type, 8> out{};
+    const int count = Op::results(types, options, out);
+    return {out.begin(), out.begin() + count};
+  } else {
+    return {Op::infer(types, options)};
+  }
+}
+
 /// Largest difference between the result of this back end's kernel, and of what eager mode calls,
 /// and the reference computation. Where there is no kernel eager mode calls the latter.
 template <class Op>
@@ -30,19 +43,25 @@ double difference(const attributes& options, const std::vector<tensor_type>& typ
   for (std::size_t i = 0; i < types.size(); ++i) in.emplace_back(types[i], i + 1);
   std::vector<tensor_ref> x;
   for (const auto& t : in) x.push_back(t.ref);
-  const tensor_type result = Op::infer(types, options);
-  owned_tensor fast(result, 77);
-  owned_tensor slow(result, 78);
-  const std::array out{fast.ref};
-  const bool by_kernel = types[0].element == dtype::f32
-                             ? cpu::detail::compute_by_kernel<float>(info_of<Op>, options, x, out)
-                             : cpu::detail::compute_by_kernel<double>(info_of<Op>, options, x, out);
+  std::vector<owned_tensor> by_kernels, by_definition;
+  std::vector<tensor_ref> fast, slow;
+  for (const tensor_type& t : results_of<Op>(types, options)) {
+    by_kernels.emplace_back(t, 77);
+    fast.push_back(by_kernels.back().ref);
+    by_definition.emplace_back(t, 78);
+    slow.push_back(by_definition.back().ref);
+  }
+  const bool by_kernel =
+      types[0].element == dtype::f32
+          ? cpu::detail::compute_by_kernel<float>(info_of<Op>, options, x, fast)
+          : cpu::detail::compute_by_kernel<double>(info_of<Op>, options, x, fast);
   CHECK(by_kernel == has_kernel);
-  cpu::backend::compute<float, double>(info_of<Op>, options, x, out);
-  compute(info_of<Op>, options, x, std::array{slow.ref});
+  cpu::backend::compute<float, double>(info_of<Op>, options, x, fast);
+  compute(info_of<Op>, options, x, slow);
   double worst = 0;
-  for (std::int64_t i = 0; i < result.size(); ++i) {
-    worst = std::max(worst, std::abs(read_element(fast.ref, i) - read_element(slow.ref, i)));
+  for (std::size_t k = 0; k < fast.size(); ++k) {
+    for (std::int64_t i = 0; i < fast[k].type.size(); ++i)
+      worst = std::max(worst, std::abs(read_element(fast[k], i) - read_element(slow[k], i)));
   }
   return worst;
 }
@@ -121,5 +140,16 @@ TEST_CASE("lines, permutations and rows by index in eager mode agree with their 
       const cella::detail::indexing_options second_axis{1, 5, 2};
       CHECK(difference<gather_op>(second_axis, {table, indices}, false) == 0);
     }
+  }
+}
+
+TEST_CASE("pooling in eager mode agrees with its definition") {
+  for (const dtype t : {dtype::f32, dtype::f64}) {
+    const pooling_options o{window{{2, 2}, {1, 0}, {0, 1}, {1, 1}, 1}, {3, 2}, {9, 8}};
+    const tensor_type image{t, {2, 3, 9, 8}};
+    const tensor_type windows = cella::detail::pooled(image, o);
+    CHECK(difference<max_pool_op>(o, {image}) == 0);
+    CHECK(difference<average_pool_op>(o, {image}) < 1e-6);
+    CHECK(difference<average_spread_op>(o, {windows}) < 1e-6);
   }
 }

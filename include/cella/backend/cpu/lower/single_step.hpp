@@ -19,7 +19,13 @@ inline graph graph_of_one(const op_info& op, const attributes& options, span<con
   node n{};
   n.op = &op;
   n.attributes = options;
-  n.type = out[0].type;
+  if (out.size() == 1) {
+    n.type = out[0].type;
+  } else {
+    list<tensor_type> types;
+    for (const tensor_ref& t : out) types.push_back(t.type);
+    g.set_results(n, types);
+  }
   g.set_operands(n, operands);
   g.append(n, 0);
   return g;
@@ -35,8 +41,7 @@ struct single_step {
 
   const graph& g;
   const plan_step& s;
-  span<const tensor_ref> operands;
-  const tensor_ref& result;
+  span<const tensor_ref> operands, results;
 
   const node& anchor() const { return g.nodes[std::size_t(s.anchor)]; }
   const op_info& operation() const { return *anchor().op; }
@@ -53,8 +58,8 @@ struct single_step {
     return reinterpret_cast<U*>(operands[std::size_t(k)].data);
   }
   template <class U = T>
-  U* out(const memory&, int) const {
-    return reinterpret_cast<U*>(result.data);
+  U* out(const memory&, int k) const {
+    return reinterpret_cast<U*>(results[std::size_t(k)].data);
   }
   store_to<T> plain_epilogue(const memory& m, std::byte*) const { return {out(m, 0)}; }
   static constexpr bool passes_caches() { return false; }

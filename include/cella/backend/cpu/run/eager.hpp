@@ -5,6 +5,7 @@
 #include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/lower/convolutions.hpp>
 #include <cella/backend/cpu/lower/movement.hpp>
+#include <cella/backend/cpu/lower/pooling.hpp>
 #include <cella/backend/cpu/lower/products.hpp>
 #include <cella/backend/cpu/lower/rows.hpp>
 #include <cella/backend/cpu/lower/single_step.hpp>
@@ -16,9 +17,10 @@ namespace cella::cpu {
 /// The records of kernels that compute one operation on plain tensors, and need no memory that a
 /// plan would have to give them.
 using single_records =
-    record_list<product_record, convolution_record, convolution_input_gradient_record,
-                convolution_weight_gradient_record, softmax_record, best_position_record,
-                permute_record, gather_record, scatter_record>;
+    join_records<record_list<product_record, convolution_record, convolution_input_gradient_record,
+                             convolution_weight_gradient_record, softmax_record,
+                             best_position_record, permute_record, gather_record, scatter_record>,
+                 pooling_records>::type;
 
 namespace detail {
 
@@ -56,12 +58,11 @@ void run_record(const single_step<T>& step) {
 template <class T>
 bool compute_by_kernel(const op_info& op, const attributes& options, span<const tensor_ref> in,
                        span<const tensor_ref> out) {
-  if (op.pointwise || out.size() != 1 || in.empty() || in[0].type.element != dtype_of<T>)
-    return false;
+  if (op.pointwise || in.empty() || in[0].type.element != dtype_of<T>) return false;
   const graph g = graph_of_one(op, options, in, out);
   const plan_step s = step_of_one(g, dtype_of<T>);
   const std::size_t found = single_records::find(s);
-  const single_step<T> step{g, s, in, out[0]};
+  const single_step<T> step{g, s, in, out};
   [&]<std::size_t... K>(std::index_sequence<K...>) {
     ((found == K ? run_record<single_records::at<K>>(step) : void()), ...);
   }
