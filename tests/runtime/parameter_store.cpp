@@ -25,6 +25,20 @@ struct shorter_net {
   nn::dense<3, 4> a{};
 };
 
+/// First values of 16 bits are those of a store in single precision, rounded.
+template <class T>
+void begins_rounded() {
+  net narrow, wide;
+  const parameter_store stored(narrow, 7, dtype_of<T>), known(wide, 7);
+  const auto w = stored.values<T>("a.weight");
+  const auto v = known.values<float>("a.weight");
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    CHECK(v[i] != 0);
+    CHECK(float(w[i]) == float(T(v[i])));
+  }
+  CHECK(float(stored.values<T>("seen")[0]) == 1);
+}
+
 template <class T>
 void follows() {
   net first, second;
@@ -119,4 +133,9 @@ TEST_CASE("stores that differ are refused with the first difference, and nothing
   CHECK_THROWS_WITH_AS(store.lerp(store, 1.5), "lerp: t is 1.5; it must lie between 0 and 1",
                        error);
   CHECK(store.values<float>("a.weight")[0] == before);
+}
+
+TEST_CASE("parameters of 16 bits are initialized") {
+  begins_rounded<element<dtype::f16>>();
+  begins_rounded<element<dtype::bf16>>();
 }

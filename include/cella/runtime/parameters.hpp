@@ -133,6 +133,17 @@ class parameter_store {
   std::uint64_t version_{};
 };
 
+namespace detail {
+/// A number as an element of a tensor; those of 16 bits are made of a float.
+template <class T>
+T rounded(double x) {
+  if constexpr (is_storage_only(dtype_of<T>))
+    return T(float(x));
+  else
+    return static_cast<T>(x);
+}
+}  // namespace detail
+
 inline const named_parameter& parameter_store::known(std::string_view name, dtype asked) const {
   if (const named_parameter* p = find(name)) {
     if (p->type.element == asked) return *p;
@@ -184,13 +195,10 @@ inline void parameter_store::lerp(const parameter_store& other, double t) {
       T* const y = reinterpret_cast<T*>(data() + e.offset);
       const T* const x = reinterpret_cast<const T*>(other.data() + e.offset);
       for (std::int64_t i = 0; i < e.type.size(); ++i) {
-        if constexpr (is_floating(dtype_of<T>)) {
-          // Numbers of 16 bits are made of a float.
-          using number = std::conditional_t<is_storage_only(dtype_of<T>), float, T>;
-          y[i] = T(number(std::lerp(double(y[i]), double(x[i]), t)));
-        } else {
+        if constexpr (is_floating(dtype_of<T>))
+          y[i] = detail::rounded<T>(std::lerp(double(y[i]), double(x[i]), t));
+        else
           y[i] = x[i];
-        }
       }
     });
   }
@@ -252,10 +260,10 @@ inline void parameter_store::fill(const parameter_base& p, const named_parameter
   const tensor_ref to = value(e);
   const auto put = [&](std::int64_t first, std::span<const double> numbers) {
     with_element(element_, [&]<class T>() {
-      if constexpr (std::is_floating_point_v<T>) {
+      if constexpr (is_floating(dtype_of<T>)) {
         T* const y = reinterpret_cast<T*>(to.data) + first;
         for (std::size_t k = 0; k < numbers.size(); ++k)
-          y[k] = static_cast<T>(low + spread * numbers[k]);
+          y[k] = detail::rounded<T>(low + spread * numbers[k]);
       }
     });
   };
