@@ -1,13 +1,14 @@
 #include "planned_step.hpp"
 
-#include <cella/passes/pass.hpp>
+#include <cella/ops/strided.hpp>
+#include <cella/runtime/compiled_once.hpp>
 
 namespace cella::benchmark {
 
 planned_step::planned_step(graph traced, dtype element, const parameter_store& store,
                            const std::vector<aligned_buffer>& arguments,
                            const std::vector<double>& scalars, thread_pool* threads)
-    : graph_(optimize(std::move(traced))),
+    : graph_(compiled_once::optimize(std::move(traced))),
       slots_(graph_),
       scalars_(scalars.size() * 8),
       run_(graph_, element, threads) {

@@ -9,6 +9,7 @@
 #include <cella/graph/op_info.hpp>
 #include <cella/graph/random.hpp>
 #include <cella/graph/reflection.hpp>
+#include <cella/ops/numbers.hpp>
 #include <cella/plan/memory.hpp>
 #include <cmath>
 #include <cstring>
@@ -133,17 +134,6 @@ class parameter_store {
   std::uint64_t version_{};
 };
 
-namespace detail {
-/// A number as an element of a tensor; those of 16 bits are made of a float.
-template <class T>
-T rounded(double x) {
-  if constexpr (is_storage_only(dtype_of<T>))
-    return T(float(x));
-  else
-    return static_cast<T>(x);
-}
-}  // namespace detail
-
 inline const named_parameter& parameter_store::known(std::string_view name, dtype asked) const {
   if (const named_parameter* p = find(name)) {
     if (p->type.element == asked) return *p;
@@ -196,7 +186,7 @@ inline void parameter_store::lerp(const parameter_store& other, double t) {
       const T* const x = reinterpret_cast<const T*>(other.data() + e.offset);
       for (std::int64_t i = 0; i < e.type.size(); ++i) {
         if constexpr (is_floating(dtype_of<T>))
-          y[i] = detail::rounded<T>(std::lerp(double(y[i]), double(x[i]), t));
+          y[i] = from_double<T>(std::lerp(double(y[i]), double(x[i]), t));
         else
           y[i] = x[i];
       }
@@ -263,7 +253,7 @@ inline void parameter_store::fill(const parameter_base& p, const named_parameter
       if constexpr (is_floating(dtype_of<T>)) {
         T* const y = reinterpret_cast<T*>(to.data) + first;
         for (std::size_t k = 0; k < numbers.size(); ++k)
-          y[k] = detail::rounded<T>(low + spread * numbers[k]);
+          y[k] = from_double<T>(low + spread * numbers[k]);
       }
     });
   };

@@ -2,6 +2,7 @@
 // the caller has; on a device that does not see the host's memory, with copies of the latter two.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cella/backend/host/buffer.hpp>
 #include <cella/runtime/parameters.hpp>
@@ -55,13 +56,13 @@ class program_memory {
   void scalar(int index, double value) {
     if (index < 0 || std::size_t(index) >= set_.size()) [[unlikely]]
       throw error("this program asks for no such number; ask program::scalar, which gives -1 then");
-    unset_ -= !std::exchange(set_[std::size_t(index)], true);
+    set_[std::size_t(index)] = true;
     *reinterpret_cast<element<P::element_type>*>(scalars_.data() + std::size_t(index) * 8) =
         static_cast<element<P::element_type>>(value);
   }
   /// Throws `error` unless each number was set at least once.
   void check_scalars() const {
-    if (unset_ == 0) [[likely]]
+    if (std::ranges::find(set_, false) == set_.end()) [[likely]]
       return;
     for (const input_info& in : P::graph.inputs) {
       if (in.role != input_role::scalar || set_[std::size_t(in.index)]) continue;
@@ -177,7 +178,6 @@ class program_memory {
   std::byte* slots_;
   aligned_buffer scalars_;
   std::array<bool, std::size_t(P::count(input_role::scalar))> set_{};
-  std::size_t unset_ = set_.size();
   std::array<std::byte*, space_count> spaces_{};
   [[no_unique_address]] std::conditional_t<host, no_copies, device_copies> copies_;
 };

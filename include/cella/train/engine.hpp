@@ -118,24 +118,17 @@ class engine {
     void run(const inference_setting& on, const input_element* x, std::int64_t rows,
              output_element* out) {
       const std::int64_t in = input_type.size() / batch;
+      const std::int64_t each = on.output_type.size() / batch;
       if (on.mode == execution::eager) {
-        if (rows == 0) return;
-        const std::array types{for_rows(input_type, rows)};
-        const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
-        runtime_path run({&on.store, nullptr, arguments, {}, on.shared},
-                         detail::compute_alone<number>());
-        run.run_eagerly(on.net, types, {false, precision});
-        std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
+        if (rows > 0) run_here(on, x, rows, out);
         return;
       }
       if (on.mode == execution::runtime) {
-        const std::int64_t each = on.output_type.size() / batch;
         for (; rows > 0; rows -= batch, x += batch * in, out += batch * each)
-          run_traced(on, x, std::min(rows, batch), out);
+          run_here(on, x, std::min(rows, batch), out);
         return;
       }
       if constexpr (Options.compiled) {
-        const std::int64_t each = on.output_type.size() / batch;
         for (; rows >= batch; rows -= batch, x += batch * in, out += batch * each) {
           run_batch<int(batch)>(many_, on, x, batch, out);
         }
@@ -150,13 +143,18 @@ class engine {
     }
 
    private:
-    void run_traced(const inference_setting& on, const input_element* x, std::int64_t rows,
-                    output_element* out) {
+    /// Without a program: eagerly, or by a graph that is traced for so many samples.
+    void run_here(const inference_setting& on, const input_element* x, std::int64_t rows,
+                  output_element* out) {
       const std::array types{for_rows(input_type, rows)};
       const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
       runtime_path run({&on.store, nullptr, arguments, {}, on.shared},
                        detail::compute_alone<number>());
-      traced_.get(rows, on.net, types, {false, precision}, on.threads).run(run);
+      const trace_options options{false, precision};
+      if (on.mode == execution::eager)
+        run.run_eagerly(on.net, types, options);
+      else
+        traced_.get(rows, on.net, types, options, on.threads).run(run);
       std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
     }
     template <int Rows>
