@@ -414,6 +414,8 @@ TEST_CASE("what is wrong in a file is said with the file, the node and the remed
   check_refused(replaced("\"a\":[0,2]", "\"c\":[0,2]"),
                 {"node 4 of region 0 (matmul)", "unknown field \"c\""});
   check_refused(replaced("\"a\":[0,2]", "\"a\":[0,9]"), {"%4: f32[2,2] = matmul(%0, %1)"});
+  check_refused(replaced("\"value\":0.0", "\"value\":\"nan:7\""),
+                {"(constant)", "\"value\"", "the value \"nan:7\""});
   check_refused(replaced("[\"f32\",3,2]", "[\"f33\",3,2]"), {"unknown element type \"f33\""});
   check_refused(replaced("[\"f32\",3,2]", "[\"f32\",4,2]"), {"%4: f32[2,2] = matmul(%0, %1)"});
   check_refused(replaced("[\"f32\",3,2]", "[\"f32\",-1]"), {"node 1 of region 0", "\"type\""});
