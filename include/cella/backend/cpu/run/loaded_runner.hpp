@@ -2,6 +2,7 @@
 // are loaded, fused lines as data.
 #pragma once
 
+#include <cassert>
 #include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/lower/loaded_step.hpp>
 #include <cella/backend/cpu/plan/loaded_planning.hpp>
@@ -12,16 +13,17 @@
 
 namespace cella::cpu {
 
-/// The records of kernels that run plain tensors of any extents.
-using loaded_records = record_list<
-    elementwise_record, reduce_record, rows_record, product_record,
-    attention_record<step_kind::attention>, attention_record<step_kind::attention_gradient>,
-    convolution_record, convolution_input_gradient_record, convolution_weight_gradient_record,
-    batch_norm_record<step_kind::batch_norm>, batch_norm_record<step_kind::batch_norm_gradient>,
-    softmax_record, cross_entropy_record, best_position_record, copy_record, permute_record,
-    gather_record, scatter_record, max_pool_plain_record, unpool_record, pool_gather_record,
-    average_pool_record, average_spread_record, random_stream_record, random_uniform_record,
-    default_record>;
+/// The records of kernels that run plain tensors and images in blocks of any extents.
+using loaded_records = join_records<
+    record_list<
+        elementwise_record, reduce_record, rows_record, product_record,
+        attention_record<step_kind::attention>, attention_record<step_kind::attention_gradient>,
+        convolution_record, convolution_input_gradient_record, convolution_weight_gradient_record,
+        batch_norm_record<step_kind::batch_norm>, batch_norm_record<step_kind::batch_norm_gradient>,
+        softmax_record, cross_entropy_record, best_position_record, copy_record, permute_record,
+        gather_record, scatter_record, max_pool_plain_record, unpool_record, pool_gather_record,
+        average_pool_record, average_spread_record, random_stream_record, random_uniform_record>,
+    block_records, record_list<default_record>>::type;
 
 /// A planned graph of element type T on the CPU. Calls allocate nothing.
 template <class T>
@@ -45,6 +47,7 @@ class loaded_runner {
     const planner<loaded_planning> made(graph_, {.element = dtype_of<T>});
     if (!made.fault().empty()) throw error(made.fault());
     plan_ = made.result();
+    for (plan_step& s : plan_.steps) in_elements(s, lanes<T>);
     for (const plan_step& s : plan_.steps) lines_.push_back(lines_of_step<T>(graph_, s));
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) add_calls(int(i));
     context_.threads = threads;
@@ -115,6 +118,7 @@ class loaded_runner {
     step.kernel_bytes = align_up(Record::scratch_bytes(step));
     scratch_bytes_ = std::max(scratch_bytes_, step.kernel_bytes + align_up(step.line_scratch()));
     const int phases = Record::phases(step);
+    assert(phases <= Record::most_phases);
     [&]<int... Phase>(std::integer_sequence<int, Phase...>) {
       const auto add = [&]<int K>(std::integral_constant<int, K>) {
         if (K >= phases) return;
