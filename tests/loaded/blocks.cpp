@@ -7,6 +7,7 @@
 #include <cella/ops/normalization.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/softmax.hpp>
+#include <cella/ops/strided.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/loaded_program.hpp>
 #include <cella/transform/gradient.hpp>
@@ -168,6 +169,58 @@ TEST_CASE("images without whole blocks of channels stay plain") {
   const auto net = with_gradients(
       [](const vars& x) { return vars{conv2d(tanh(conv2d(x[0], x[1], walk(1, 1))), x[2])}; });
   check(net, {{3, 3, 6, 6}, {21, 3, 3, 3}, {3, 21, 1, 1}}, layout::plain);
+}
+
+TEST_CASE("weights are packed once, and again when they have changed") {
+  // Convolutions of each form and a product, whose weights are parameters.
+  const std::vector<shape> shapes{{16, 3, 4, 4}, {32, 3, 3, 3},  {32, 32, 3, 3},
+                                  {32, 1, 3, 3}, {32, 32, 1, 1}, {512, 64}};
+  auto in = made_up(shapes, dtype::f32, false);
+  const auto net = [](const vars& x) {
+    const var y = tanh(conv2d(tanh(conv2d(x[0], x[1], walk(1, 1))), x[2], walk(1, 1)));
+    const var z = tanh(conv2d(tanh(conv2d(y, x[3], walk(1, 1, 32))), x[4]));
+    return matmul(reshape(z, {16, 512}), x[5]);
+  };
+  builder b;
+  vars x;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const auto role = i == 0 ? input_role::argument : input_role::parameter;
+    x.push_back({&b, b.input(in[i].type, role, "x")});
+  }
+  const ids outputs{net(x).id};
+  b.g.outputs.push_back({});
+  b.end(outputs);
+  bindings memory;
+  std::vector<tensor_ref> at;
+  loaded_program run(optimize(b.g), dtype::f32);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    at.push_back(memory.store(in[i]));
+    run.bind(int(i), at.back().data);
+  }
+  const auto check_result = [&] {
+    run();
+    CHECK(relative_difference(read(run.result(0)).values, run_graph(b.g, in)[0].values) < 1e-4);
+  };
+  check_result();
+  for (double& v : in[0].values) v = -v;  // the image is read anew each time
+  run.bind(0, memory.store(in[0]).data);
+  check_result();
+  const reals before = read(run.result(0)).values;
+  for (std::size_t i = 1; i < in.size(); ++i) {
+    for (std::size_t k = 0; k < in[i].values.size(); ++k) {
+      in[i].values[k] *= 1.25;
+      write_element(at[i], std::int64_t(k), in[i].values[k]);
+    }
+  }
+  run();
+  CHECK(read(run.result(0)).values == before);
+  run.prepare_again();
+  check_result();
+  for (std::size_t i = 1; i < in.size(); ++i) {
+    for (double& v : in[i].values) v *= -0.5;
+    run.bind(int(i), memory.store(in[i]).data);
+    check_result();
+  }
 }
 
 TEST_CASE("a planned step allocates nothing") {

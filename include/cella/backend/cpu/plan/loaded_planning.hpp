@@ -7,8 +7,8 @@
 namespace cella::cpu {
 
 struct loaded_planning : planning {
-  using rules =
-      step_rules<blocked_convolution_rule, blocked_pooling_rule, norm_rule, plain_loss_rule>;
+  using rules = step_rules<blocked_convolution_rule, blocked_pooling_rule, packed_product_rule,
+                           norm_rule, plain_loss_rule>;
 
   /// As `default_kernel`, for the types of rows and indices that kernels are compiled for.
   static constexpr step_kind kernel_alone(const graph& g, node_id n, dtype element) {

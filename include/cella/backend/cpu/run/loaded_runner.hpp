@@ -43,8 +43,9 @@ class loaded_runner {
   }
 
   /// `g` has been through the passes, and `refusal` has nothing to say of it.
-  explicit loaded_runner(graph g, thread_pool* threads = nullptr) : graph_(prepared(std::move(g))) {
-    const planner<loaded_planning> made(graph_, {.element = dtype_of<T>});
+  explicit loaded_runner(graph g, thread_pool* threads = nullptr)
+      : graph_(cella::detail::with_stored_records(std::move(g))) {
+    const planner<loaded_planning> made(graph_, {.element = dtype_of<T>, .inputs_apart = true});
     if (!made.fault().empty()) throw error(made.fault());
     plan_ = made.result();
     for (plan_step& s : plan_.steps) in_elements(s, lanes<T>);
@@ -65,7 +66,13 @@ class loaded_runner {
   const growing_plan& plan() const { return plan_; }
 
   /// Where the main region's input `i` lies from now on, row-major.
-  void bind(std::size_t i, std::byte* at) { spaces_[std::size_t(first_argument) + i] = at; }
+  void bind(std::size_t i, std::byte* at) {
+    std::byte*& space = spaces_[std::size_t(first_argument) + i];
+    if (space != at && owned_by_cell(graph_.inputs[i].role)) prepared_ = false;
+    space = at;
+  }
+  /// Parameters have other values than in the last call.
+  void prepare_again() { prepared_ = false; }
   /// Runs the graph. Inputs that it updates have their new values then.
   void run() {
     if (!prepared_) {
@@ -91,15 +98,6 @@ class loaded_runner {
     const loaded_step<T>* step{};
   };
 
-  /// Every input has a memory space of its own.
-  static graph prepared(graph g) {
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-      g.inputs[i].role = input_role::argument;
-      g.inputs[i].index = std::int32_t(i);
-    }
-    return cella::detail::with_stored_records(std::move(g));
-  }
-
   void add_calls(int i) {
     const plan_step& s = plan_.steps[std::size_t(i)];
     if (s.carried) return;
@@ -122,7 +120,8 @@ class loaded_runner {
     [&]<int... Phase>(std::integer_sequence<int, Phase...>) {
       const auto add = [&]<int K>(std::integral_constant<int, K>) {
         if (K >= phases) return;
-        (step.s.constant ? preparation_ : calls_)
+        const bool prepares = step.s.constant || (K == 0 && Record::prepares(step));
+        (prepares ? preparation_ : calls_)
             .push_back({&run_phase<Record, K>, Record::units(step, K), &step});
       };
       (add(std::integral_constant<int, Phase>{}), ...);
