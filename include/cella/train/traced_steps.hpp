@@ -6,6 +6,7 @@
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/recently_used.hpp>
 #include <cella/train/runtime_path.hpp>
+#include <cstdint>
 #include <optional>
 #include <type_traits>
 
@@ -24,7 +25,11 @@ class traced_step {
   }
   void run(runtime_path& on) {
     if constexpr (HasKernels) {
-      if (planned_) return on.run(graph_, *planned_);
+      if (planned_) {
+        if (prepared_ != on.version()) planned_->prepare_again();
+        prepared_ = on.version();
+        return on.run(graph_, *planned_);
+      }
     }
     on.run(graph_);
   }
@@ -40,6 +45,7 @@ class traced_step {
   struct nothing {};
   graph graph_;
   std::conditional_t<HasKernels, std::optional<loaded_program>, nothing> planned_;
+  std::uint64_t prepared_{};  ///< the version of the parameters that it has prepared for
 };
 /// Traced graphs by the number of samples that they are for: all else of their shapes is the
 /// model's. Each keeps an arena, so there are few.
