@@ -87,7 +87,7 @@ std::pair<typename Columns::pointers, std::int64_t> samples_of_all(const A&... a
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     using specs = specs_of<Input>;
     const std::array names{name_of_input<Input, I>()...};
-    const std::tuple all(
+    const auto all = std::make_tuple(
         samples_of<typename Columns::template at<I>>(arrays, specs::extents[I], names[I])...);
     const std::array rows{std::get<I>(all).second...};
     for (std::size_t k = 1; k < rows.size(); ++k) {
