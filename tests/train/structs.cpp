@@ -80,6 +80,11 @@ using namespace cella::test;
 namespace {
 
 constexpr model_options small{.batch = 4};
+const std::vector<execution> modes = [] {
+  std::vector all{execution::graph, execution::eager};
+  if (has_compiled_kernels) all.push_back(execution::runtime);
+  return all;
+}();
 template <auto Loss, class Net = prices, model_options Options = small>
 using shop = model<Net, receipt, Loss, optim::sgd{}, Options>;
 
@@ -125,7 +130,7 @@ std::string message_of(F f) {
 
 TEST_CASE("a struct of inputs: prices are found, in every mode, with a smaller last batch") {
   const receipts all(23);  // five batches of 4, and 3
-  for (execution how : {execution::graph, execution::eager}) {
+  for (execution how : modes) {
     shop<weighted> m({.mode = how});
     const double before = m.evaluate(all.data())["loss"];
     const auto h = m.fit(all.data(), {.epochs = 300, .learning_rate = 0.02}, largest_error{});
@@ -154,7 +159,7 @@ TEST_CASE("a struct of inputs: prices are found, in every mode, with a smaller l
 TEST_CASE(
     "any number of rows is predicted, by a predictor too, and a row does not see the others") {
   const receipts all(11);
-  for (execution how : {execution::graph, execution::eager}) {
+  for (execution how : modes) {
     shop<of_outputs, listed_prices> m({.mode = how});
     m.fit(all.data(), {.epochs = 2, .learning_rate = 0.02});
     const auto price = m.parameters().values<float>("each");
@@ -181,7 +186,7 @@ TEST_CASE(
 TEST_CASE("a loss without a target takes data without one, and one step is by hand") {
   constexpr model_options two{.batch = 2};
   const receipts all(2);
-  for (execution how : {execution::graph, execution::eager}) {
+  for (execution how : modes) {
     shop<without_target, prices, two> m({.mode = how});
     double loss = 0, gradient[5]{};
     const std::vector<float> ones(5, 1);

@@ -121,7 +121,7 @@ struct batch_columns {
   void update(M& m, const std::array<tensor_ref, Engine::output_count>& prediction) const {
     using target_view = data::tensor_view<const typename Engine::target_element>;
     const auto y = Engine::output_columns::view(prediction);
-    const auto x = Engine::input_columns::view(Engine::memory_of(inputs, input_types_));
+    const auto x = Engine::input_columns::view(memory_of(inputs, input_types_));
     const target_view t(target, target_type_.shape);
     if constexpr (Engine::has_target && requires { m.update(y, t); })
       m.update(y, t);

@@ -36,6 +36,14 @@ std::array<std::byte*, sizeof...(T)> addresses_of(const std::tuple<T*...>& all) 
   return std::apply([](auto... p) { return std::array{byte_address(p)...}; }, all);
 }
 
+template <std::size_t N>
+std::array<tensor_ref, N> memory_of(const std::array<std::byte*, N>& all,
+                                    const std::array<tensor_type, N>& types) {
+  std::array<tensor_ref, N> memory;
+  for (std::size_t k = 0; k < N; ++k) memory[k] = {all[k], types[k]};
+  return memory;
+}
+
 /// Columns of these element types; of one column there are no tuples.
 template <class... E>
 struct typed_columns {

@@ -2,41 +2,24 @@
 // at run time for batches that nothing was compiled for; all on the same memory.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/columns.hpp>
 #include <cella/train/lazy.hpp>
+#include <cella/train/model_options.hpp>
 #include <cella/train/step.hpp>
 #include <cella/train/traced_net.hpp>
 #include <cella/train/traced_steps.hpp>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace cella {
-
-/// How a model runs.
-enum class execution : std::uint8_t {
-  graph,   ///< by programs that are compiled with it
-  eager,   ///< node by node, with values that can be read
-  runtime  ///< traced and planned when it is first used, on the kernels of cella::kernels
-};
-
-/// What a model's type is made for.
-struct model_options {
-  int batch = 32;  ///< samples per training step
-  dtype precision = dtype::f32;
-  /// False: no programs are compiled, which takes most of the compiler's time, and the model runs
-  /// in the other two modes: eagerly, where cells may branch on values, or planned at run time.
-  bool compiled = !in_development;
-};
-
-namespace detail {
-/// The training step of a model.
-template <class Net, class Input, auto Loss, auto Optimizer>
-using step_of = training_step<net_cell<Net, traced_inputs<Input>>, fixed<Loss>, fixed<Optimizer>,
-                              traced_inputs<Input>>;
-}  // namespace detail
 
 template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
 class engine {
@@ -127,7 +110,7 @@ class engine {
     void run_here(const inference_setting& on, const inputs& x, std::int64_t rows,
                   const outputs& out) {
       const auto types = for_rows(input_types, rows);
-      const auto arguments = memory_of(x, types);
+      const auto arguments = detail::memory_of(x, types);
       runtime_path run({&on.store, nullptr, arguments, {}, on.shared},
                        detail::compute_alone<number>());
       const trace_options options{false, precision};
@@ -208,22 +191,9 @@ class engine {
   const std::array<tensor_type, output_count>& output_types() const { return output_types_; }
   const tensor_type& target_type() const { return target_type_; }
 
-  /// One or some of the types above for another number of samples.
-  static constexpr tensor_type for_rows(const tensor_type& type, std::int64_t rows) {
-    return detail::for_rows(type, batch, rows);
-  }
-  template <std::size_t N>
-  static constexpr std::array<tensor_type, N> for_rows(std::array<tensor_type, N> types,
-                                                       std::int64_t rows) {
-    for (tensor_type& t : types) t = for_rows(t, rows);
-    return types;
-  }
-  template <std::size_t N>
-  static std::array<tensor_ref, N> memory_of(const std::array<std::byte*, N>& all,
-                                             const std::array<tensor_type, N>& types) {
-    std::array<tensor_ref, N> memory;
-    for (std::size_t k = 0; k < N; ++k) memory[k] = {all[k], types[k]};
-    return memory;
+  /// One or all of the types above for another number of samples.
+  static constexpr auto for_rows(const auto& types, std::int64_t rows) {
+    return detail::for_rows(types, batch, rows);
   }
 
   using input_pointers = typename input_columns::pointers;
@@ -280,7 +250,7 @@ class engine {
       }
     }
     const auto types = step_types(rows);
-    const auto arguments = memory_of(step_arguments(x, y), types);
+    const auto arguments = detail::memory_of(step_arguments(x, y), types);
     const std::array<named_scalar, 2> scalars{
         {{"learning_rate", learning_rate}, {"step", double(step)}}};
     run_.emplace(input_memory{&store_, &*slots_, arguments, scalars},
@@ -309,8 +279,8 @@ class engine {
     const auto add = [&](const auto& memory) {
       all.insert(all.end(), memory.begin(), memory.end());
     };
-    add(memory_of(predictions, for_rows(output_types_, rows)));
-    if (loss_call::takes_inputs) add(memory_of(x, for_rows(input_types, rows)));
+    add(detail::memory_of(predictions, for_rows(output_types_, rows)));
+    if (loss_call::takes_inputs) add(detail::memory_of(x, for_rows(input_types, rows)));
     if (has_target) all.push_back({detail::byte_address(y), for_rows(target_type_, rows)});
     constexpr std::size_t count =
         output_count + (loss_call::takes_inputs ? input_count : 0) + has_target;
@@ -394,7 +364,7 @@ class engine {
         zeros[k].resize(std::size_t(input_types[k].bytes()));
         x[k] = zeros[k].data();
       }
-      const auto arguments = memory_of(x, input_types);
+      const auto arguments = detail::memory_of(x, input_types);
       runtime_path run({&store_, nullptr, arguments, {}}, detail::compute_alone<number>());
       run.run_eagerly(step_.net, input_types, {false, precision});
       for (std::size_t k = 0; k < output_count; ++k) output_types_[k] = run.result(int(k)).type;

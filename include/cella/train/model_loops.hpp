@@ -228,7 +228,7 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::evaluate(const Data& 
         if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>)
           m.update(engine_.loss(at, columns.inputs, columns.target, rows), rows);
         else
-          columns.update(m, engine_type::memory_of(at, types));
+          columns.update(m, detail::memory_of(at, types));
       };
       (measure(measures), ...);
     }

@@ -7,12 +7,18 @@
 #include <cella/runtime/program.hpp>
 #include <cella/train/call_forms.hpp>
 #include <cella/train/input.hpp>
+#include <cella/train/step.hpp>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 namespace cella::detail {
+
+/// The training step of a model.
+template <class Net, class Input, auto Loss, auto Optimizer>
+using step_of = training_step<net_cell<Net, traced_inputs<Input>>, fixed<Loss>, fixed<Optimizer>,
+                              traced_inputs<Input>>;
 
 /// Takes the place of a refused net in programs, so that the net's fault remains the only error.
 template <class Outputs = var>
@@ -95,6 +101,12 @@ std::array<std::byte*, N> behind(std::array<std::byte*, N> all,
 constexpr tensor_type for_rows(tensor_type type, std::int64_t batch, std::int64_t rows) {
   if (type.rank()) type.shape[0] = int(type.shape[0] / batch * rows);
   return type;
+}
+template <std::size_t N>
+constexpr std::array<tensor_type, N> for_rows(std::array<tensor_type, N> types, std::int64_t batch,
+                                              std::int64_t rows) {
+  for (tensor_type& t : types) t = for_rows(t, batch, rows);
+  return types;
 }
 
 }  // namespace cella::detail
