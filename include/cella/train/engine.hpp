@@ -41,10 +41,11 @@ class engine {
   using loss_call = typename step_cell::loss_call;
 
   static constexpr auto input_types = specs::template types<precision, Options.batch>;
-  static constexpr auto traced_outputs = trace_result::outputs();
+  static constexpr auto output_count =
+      std::size_t(detail::var_count<typename step_cell::outputs>());
+  static constexpr std::array<tensor_type, output_count> traced_outputs = trace_result::outputs();
   static constexpr tensor_type target_tensor = detail::target_of<Loss>(traced_outputs[0]);
   static constexpr std::size_t input_count = input_types.size();
-  static constexpr std::size_t output_count = traced_outputs.size();
   static constexpr bool has_target = loss_call::takes_target;
 
   using input_columns = detail::columns_of<input_types>;
@@ -153,6 +154,7 @@ class engine {
   /// `threads`: as for `thread_pool`, but one where neither it nor CELLA_THREADS is set.
   engine(std::uint64_t seed, execution how, std::optional<int> threads)
       : mode(how), store_(net(), seed, precision) {
+    trace_result::report();
     check_mode(mode);
     const int count = thread_count(threads, 1);
     if (count > 1 && (Options.compiled || has_compiled_kernels))
