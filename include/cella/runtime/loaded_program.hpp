@@ -9,8 +9,8 @@
 
 namespace cella {
 
-/// Runs the main region of a graph on plain tensors in memory that the caller binds. Calls allocate
-/// nothing. Serves one thread at a time.
+/// Runs the main region of a graph, whose inputs lie row-major in memory that the caller binds.
+/// Calls allocate nothing. Serves one thread at a time.
 ///
 /// The kernels take half a minute to compile, so that they are not in this header: link
 /// `cella::kernels`, which is made of kernels.cpp.
