@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "support/every_operation.hpp"
+#include "support/scratch_directory.hpp"
 #include "support/traced.hpp"
 
 namespace fs = std::filesystem;
@@ -27,16 +28,6 @@ namespace fs = std::filesystem;
 namespace cella::test {
 
 namespace {
-
-struct temporary_folder {
-  fs::path path = fs::temp_directory_path() / ("cella-graphs-" + std::to_string(::getpid()));
-  temporary_folder() { fs::create_directories(path); }
-  ~temporary_folder() { fs::remove_all(path); }
-};
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 /// A node with all that it says but its number, or the inputs or outputs of a region.
 struct described {
@@ -354,26 +345,26 @@ TEST_CASE("constant tensors of all types keep their bits, those of NaNs too") {
 }
 
 TEST_CASE("a file is written by its suffix, atomically, and read") {
-  temporary_folder folder;
+  const scratch_directory folder("graphs");
   const graph g = small_graph();
   for (const char* name : {"net.json", "net.cgraph"}) {
-    save_graph(g, folder.path / name);
-    check_same(load_graph(folder.path / name), load_graph(folder.path / "net.json"));
+    save_graph(g, folder / name);
+    check_same(load_graph(folder / name), load_graph(folder / "net.json"));
   }
-  CHECK(contents(folder.path / "net.json") == small_json());
-  CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 2);
+  CHECK(contents(folder / "net.json") == small_json());
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);
   CHECK_THROWS_WITH_AS(save_graph(g, "net.bin"),
                        "\"net.bin\" does not say in which form a graph lies in it; end its name in "
                        ".json or .cgraph",
                        file_error);
-  CHECK_THROWS_AS(load_graph(folder.path / "absent.json"), file_error);
-  CHECK_THROWS_WITH_AS(load_graph(folder.path / "net.json", {.bytes = 10}),
+  CHECK_THROWS_AS(load_graph(folder / "absent.json"), file_error);
+  CHECK_THROWS_WITH_AS(load_graph(folder / "net.json", {.bytes = 10}),
                        doctest::Contains("but at most 10 are allowed"), file_error);
   graph broken = small_graph();
   broken.nodes[std::size_t(broken.regions[0].outputs[0])].type.shape = {7};
-  CHECK_THROWS_WITH_AS(save_graph(broken, folder.path / "net.json"),
+  CHECK_THROWS_WITH_AS(save_graph(broken, folder / "net.json"),
                        doctest::Contains("the graph does not hold together"), file_error);
-  CHECK(contents(folder.path / "net.json") == small_json());
+  CHECK(contents(folder / "net.json") == small_json());
 }
 
 TEST_CASE("files of version 1 are read as long as there are any") {

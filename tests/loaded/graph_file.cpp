@@ -12,7 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "support/scratch_directory.hpp"
+
 using namespace cella;
+using test::scratch_directory;
 
 namespace {
 
@@ -86,13 +89,6 @@ void check_runs(const graph& g) {
   CHECK(changed > 8);  // the step has trained
 }
 
-struct temporary_folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("cella-plans-" + std::to_string(::getpid()));
-  temporary_folder() { std::filesystem::create_directories(path); }
-  ~temporary_folder() { std::filesystem::remove_all(path); }
-};
-
 /// Words to the words that follow.
 struct next_word_loss {
   static constexpr tensor_type target(const tensor_type& prediction) {
@@ -119,8 +115,8 @@ TEST_CASE("GPT's training step runs from a file bit for bit as it was traced") {
 }
 
 TEST_CASE("a net is traced and saved by one program, and run by another") {
-  const temporary_folder folder;
-  const auto path = folder.path / "net.cgraph";
+  const scratch_directory folder("plans");
+  const auto path = folder / "net.cgraph";
   // The page about graphs on disk shows this.
   {
     models::lenet5 net;
