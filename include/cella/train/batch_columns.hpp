@@ -16,14 +16,12 @@
 
 namespace cella::detail {
 
-/// Column `I` of a batch as elements of type T, converted into `buffer` if need be. Throws `error`
-/// unless a row is a `sample` of the model.
+/// Column `I` of a batch as elements of type T, converted into `buffer` if need be; `columns_fault`
+/// knows that it can be. Throws `error` unless a row is a `sample` of the model.
 template <class T, std::size_t I, class Batch>
 const T* column_of(const Batch& b, const shape& sample, const text& what, std::vector<T>& buffer) {
   const auto column = b.template column<I>();
   using U = typename decltype(column)::value_type;
-  static_assert(std::is_floating_point_v<U> == std::is_floating_point_v<T>,
-                "the data's column and the model's are not both numbers or both integers");
   shape row = column.extents();
   row.erase(0);
   if (row != sample) {

@@ -277,17 +277,17 @@ class engine {
   double loss(const outputs& predictions, const inputs& x, const target_element* y,
               std::int64_t rows) {
     check_labels(y, rows);
-    std::vector<tensor_ref> all;
-    const auto add = [&](const auto& memory) {
-      all.insert(all.end(), memory.begin(), memory.end());
-    };
-    add(detail::memory_of(predictions, for_rows(output_types_, rows)));
-    if (loss_call::takes_inputs) add(detail::memory_of(x, for_rows(input_types, rows)));
-    if (has_target) all.push_back({detail::byte_address(y), for_rows(target_type_, rows)});
     constexpr std::size_t count =
         output_count + (loss_call::takes_inputs ? input_count : 0) + has_target;
+    std::array<tensor_ref, count> all;
+    auto end = std::ranges::copy(detail::memory_of(predictions, for_rows(output_types_, rows)),
+                                 all.begin())
+                   .out;
+    if constexpr (loss_call::takes_inputs)
+      end = std::ranges::copy(detail::memory_of(x, for_rows(input_types, rows)), end).out;
+    if constexpr (has_target) *end = {detail::byte_address(y), for_rows(target_type_, rows)};
     std::array<tensor_type, count> types;
-    for (std::size_t k = 0; k < count; ++k) types[k] = all[k].type;
+    std::ranges::transform(all, types.begin(), &tensor_ref::type);
     runtime_path run({&store_, nullptr, all, {}}, detail::compute_alone<number>());
     losses_.get(rows, loss_, types, {false, precision}, threads_.get()).run(run);
     return read_element(run.result(0), 0);
