@@ -200,7 +200,8 @@ std::vector<control_case> control_cases() {
            {f64({2, 2}, {0.5, 0.25, 3, 4})}}};
 }
 
-/// A graph that has a little of everything that a file holds.
+/// A graph that has a little of everything that a file holds. One node in a statement: compilers
+/// differ in which operand of an operator comes first.
 graph small_graph() {
   builder b;
   const var x{&b, b.input({dtype::f32, {2, 3}}, input_role::argument, "x")};
@@ -208,12 +209,14 @@ graph small_graph() {
   const var rate{&b, b.input({dtype::f32, {}}, input_role::scalar, "learning_rate")};
   b.attribute_to({"net.cpp", 7});
   b.current_cell(b.g.intern("layer"));
-  const var y = matmul(x, w) + constant(x, std::array{0.5F, -0.5F});
+  const var bias = constant(x, std::array{0.5F, -0.5F});
+  const var y = matmul(x, w) + bias;
   b.attribute_to({"net.cpp", 8});
   const var z = cond(
       sum(y) > 0, [&] { return y * 2; }, [&] { return -y; });
   b.current_cell({});
-  const var p = call<power>(sum(z), cast(sum(w), dtype::f32));
+  const var exponent = cast(sum(w), dtype::f32);
+  const var p = call<power>(sum(z), exponent);
   const var next = w - rate * w;
   b.end(ids{z.id, p.id, next.id});
   b.g.outputs = {{}, {}, {1, b.g.intern("w")}};
