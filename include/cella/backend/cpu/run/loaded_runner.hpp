@@ -65,16 +65,21 @@ class loaded_runner {
   void bind(std::size_t i, std::byte* at) { spaces_[std::size_t(first_argument) + i] = at; }
   /// Runs the graph. Inputs that it updates have their new values then.
   void run() {
-    if (!prepared_) {
-      for (const call& c : preparation_) run(c);
-      prepared_ = true;
-    }
+    prepare();
     for (const call& c : calls_) run(c);
   }
-  /// The calls of a run, one by one, and the step that each belongs to.
+  /// Makes what is the same in all runs, unless that is done.
+  void prepare() {
+    if (prepared_) return;
+    for (const call& c : preparation_) run(c);
+    prepared_ = true;
+  }
+  /// The calls of a run behind its preparation, one by one, and the step that each belongs to.
   std::size_t call_count() const { return calls_.size(); }
   void run_call(std::size_t k) { run(calls_[k]); }
-  const plan_step& step_of(std::size_t k) const { return calls_[k].step->s; }
+  int step_of(std::size_t k) const { return int(&calls_[k].step->s - plan_.steps.data()); }
+  const cpu::memory& memory() const { return memory_; }
+  int thread_count() const { return context_.threads ? context_.threads->size() : 1; }
   /// Result `k` of the last run, valid until the next.
   tensor_ref result(int k) const {
     const plan_value& r = plan_.results[std::size_t(k)];
@@ -83,7 +88,7 @@ class loaded_runner {
 
  private:
   struct call {
-    void (*run)(const loaded_step<T>&, const memory&, work_range, std::byte*){};
+    void (*run)(const loaded_step<T>&, const cpu::memory&, work_range, std::byte*){};
     int units{};
     const loaded_step<T>* step{};
   };
@@ -126,7 +131,7 @@ class loaded_runner {
     (std::make_integer_sequence<int, Record::most_phases>{});
   }
   template <class Record, int Phase>
-  static void run_phase(const loaded_step<T>& step, const memory& m, work_range units,
+  static void run_phase(const loaded_step<T>& step, const cpu::memory& m, work_range units,
                         std::byte* scratch) {
     Record::template run<Phase>(step, m, units, scratch);
   }
@@ -145,7 +150,7 @@ class loaded_runner {
   aligned_buffer arena_, scratch_;
   list<std::byte*> spaces_;
   run_context context_;
-  memory memory_;
+  cpu::memory memory_;
 };
 
 }  // namespace cella::cpu
