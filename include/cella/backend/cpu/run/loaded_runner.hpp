@@ -78,7 +78,7 @@ class loaded_runner {
   std::size_t call_count() const { return calls_.size(); }
   void run_call(std::size_t k) { run(calls_[k]); }
   int step_of(std::size_t k) const { return int(&calls_[k].step->s - plan_.steps.data()); }
-  const cpu::memory& memory() const { return memory_; }
+  const memory& addresses() const { return memory_; }
   int thread_count() const { return context_.threads ? context_.threads->size() : 1; }
   /// Result `k` of the last run, valid until the next.
   tensor_ref result(int k) const {
@@ -88,7 +88,7 @@ class loaded_runner {
 
  private:
   struct call {
-    void (*run)(const loaded_step<T>&, const cpu::memory&, work_range, std::byte*){};
+    void (*run)(const loaded_step<T>&, const memory&, work_range, std::byte*){};
     int units{};
     const loaded_step<T>* step{};
   };
@@ -131,7 +131,7 @@ class loaded_runner {
     (std::make_integer_sequence<int, Record::most_phases>{});
   }
   template <class Record, int Phase>
-  static void run_phase(const loaded_step<T>& step, const cpu::memory& m, work_range units,
+  static void run_phase(const loaded_step<T>& step, const memory& m, work_range units,
                         std::byte* scratch) {
     Record::template run<Phase>(step, m, units, scratch);
   }
@@ -150,7 +150,7 @@ class loaded_runner {
   aligned_buffer arena_, scratch_;
   list<std::byte*> spaces_;
   run_context context_;
-  cpu::memory memory_;
+  memory memory_;
 };
 
 }  // namespace cella::cpu

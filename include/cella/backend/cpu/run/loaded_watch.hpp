@@ -30,12 +30,12 @@ class loaded_watch {
     }
   }
   [[gnu::cold]] void run(loaded_runner<T>& on) {
-    look_at_inputs<lanes<T>>(view_of(table_), on.memory(), infinite_);
+    look_at_inputs<lanes<T>>(view_of(table_), on.addresses(), infinite_);
     on.prepare();
     for (std::size_t k = 0; k < on.call_count(); ++k) {
       on.run_call(k);
       if (k + 1 == on.call_count() || on.step_of(k + 1) != on.step_of(k))
-        look_at_step<lanes<T>>(view_of(table_), on.memory(), infinite_, on.step_of(k));
+        look_at_step<lanes<T>>(view_of(table_), on.addresses(), infinite_, on.step_of(k));
     }
   }
 
