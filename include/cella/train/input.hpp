@@ -33,6 +33,7 @@ struct tokens {
   using batch = tensor<dtype::i32, Rows, Length>;
 };
 
+/// What describes one sample: `features`, `image`, `tokens`, or a struct with the same members.
 template <class T>
 concept sample_spec = requires {
   { T::extents } -> std::convertible_to<shape>;
