@@ -58,26 +58,29 @@ struct no_sample_source {
 }  // namespace detail
 
 /// A net with what it takes to train it. `Loss` and `Optimizer` are values of literal types: an
-/// object or a lambda. Runs on the CPU; it stays where it is built, because programs point into it.
+/// object or a lambda. `Input` is one sample, or a struct of several: see docs/training.md. Runs on
+/// the CPU; it stays where it is built, because programs point into it.
 ///
 /// It serves one thread at a time: what is called while another thread trains, measures, asks,
 /// saves or loads it throws `concurrency_error` and changes nothing. Callbacks of `fit` may call
 /// it. To ask one model in several threads make a `predictor()` for each.
-template <class Net, sample_spec Input, auto Loss = cross_entropy_loss{},
+template <class Net, model_inputs Input, auto Loss = cross_entropy_loss{},
           auto Optimizer = optim::sgd{}, model_options Options = model_options{}>
-class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>>, 2> {
+class model : report_cell_fault<detail::step_of<Net, Input, Loss, Optimizer>, 2> {
   static constexpr bool accepted =
-      cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>>, 2>.empty();
+      cell_fault<detail::step_of<Net, Input, Loss, Optimizer>, 2>.empty();
 
  public:
   using engine_type = std::conditional_t<
       accepted, engine<Net, Input, Loss, Optimizer, Options>,
-      engine<detail::refused_net, Input, squared_error_loss{}, optim::sgd{}, Options>>;
-  using input_element = typename engine_type::input_element;
+      engine<detail::refused_net<>, Input, squared_error_loss{}, optim::sgd{}, Options>>;
+  using input_pointers = typename engine_type::input_pointers;  ///< of several inputs a tuple
   using target_element = typename engine_type::target_element;
-  using output_element = typename engine_type::output_element;
+  using output_places = typename engine_type::output_places;  ///< of several outputs a tuple
+  using answer = typename engine_type::answer;  ///< predictions; of several outputs a tuple of them
+  using input_element = typename engine_type::input_columns::first;
+  using output_element = typename engine_type::output_columns::first;
   static constexpr std::int64_t batch_size = Options.batch;
-  static constexpr shape sample_extents = Input::extents;
 
   explicit model(const run_options& options = {})
       : engine_(options.seed, options.mode ? *options.mode : mode_of_environment(),
@@ -119,12 +122,13 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
   // ---- training
 
   /// One training step on at most `batch_size` samples; returns their mean loss before it.
-  /// `x` and `y` are row-major: rows of samples, and of labels or targets. A loss that is NaN or
-  /// infinite is returned like any other. Throws `error` for a negative learning rate, or NaN.
-  double train_step(const input_element* x, const target_element* y, std::int64_t rows,
+  /// `x` and `y` are row-major: rows of samples, and of labels or targets (null if the loss takes
+  /// none). A loss that is NaN or infinite is returned like any other. Throws `error` for a
+  /// negative learning rate, or NaN.
+  double train_step(const input_pointers& x, const target_element* y, std::int64_t rows,
                     double learning_rate) {
     const auto turn = own_turn();
-    return advance(x, y, rows, learning_rate).loss;
+    return advance(detail::addresses_of(x), y, rows, learning_rate).loss;
   }
 
   /// Trains for `options.epochs` epochs on a loader, or on a data set in its own order (shuffle
@@ -153,24 +157,24 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
     return {};
   }
 
-  /// The net's outputs for any number of samples: xtensor, vector, span, tensor_view ...
-  template <array_like A>
-  predictions<output_element> predict(const A& samples) {
-    const auto [first, rows] = detail::samples_of<input_element>(samples, sample_extents);
+  /// The net's outputs for any number of samples: xtensor, vector, span, tensor_view ... Of several
+  /// inputs one array for each, in their order. Several outputs are a tuple:
+  /// `auto [image, mean] = m.predict(x)`.
+  template <array_like... A>
+  answer predict(const A&... samples) {
+    const auto [first, rows] = engine_type::samples_of(samples...);
     return predict(first, rows);
   }
   /// The same for `rows` samples in memory, row-major. Throws `error` unless 0 <= rows < 2^31.
-  predictions<output_element> predict(const input_element* samples, std::int64_t rows) {
+  answer predict(const input_pointers& samples, std::int64_t rows) {
     check_rows(rows);
-    predictions<output_element> r(engine_type::for_rows(engine_.output_type(), rows).shape);
-    predict(samples, rows, r.data());
-    return r;
+    return engine_.make_answer(rows, [&](const auto& out) { predict(samples, rows, out); });
   }
   /// The same into the caller's memory; in graph mode nothing is allocated from the second call on.
-  void predict(const input_element* samples, std::int64_t rows, output_element* outputs) {
+  void predict(const input_pointers& samples, std::int64_t rows, const output_places& outputs) {
     const auto turn = own_turn();
     check_rows(rows);
-    engine_.infer(samples, rows, outputs);
+    engine_.infer(detail::addresses_of(samples), rows, detail::addresses_of(outputs));
   }
   /// What asks this model in another thread, or in many, each with its own: see predictor.hpp.
   cella::predictor<model> predictor() { return cella::predictor<model>(*this); }
@@ -300,7 +304,7 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
             "(model::predictor), or let the threads take turns"};
   }
 
-  auto advance(const input_element* x, const target_element* y, std::int64_t rows,
+  auto advance(const typename engine_type::inputs& x, const target_element* y, std::int64_t rows,
                double learning_rate) {
     if (rows < 1 || rows > batch_size) {
       throw error(text() << "train_step: there are " << rows << " samples, but a step takes 1 to "
