@@ -3,13 +3,15 @@
 #include <cella/data/csv.hpp>
 #include <cella/data/dataset.hpp>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "support/scratch_directory.hpp"
+
 using namespace cella;
 using namespace cella::data;
+using cella::test::scratch_directory;
 
 namespace {
 
@@ -26,9 +28,7 @@ std::string message_of(F f) {
 std::string refusal_of(const std::string& bytes) {
   return message_of([&] { parse(bytes); });
 }
-std::vector<float> all_of(const column<float>& c) {
-  return {c.view().begin(), c.view().end()};
-}
+std::vector<float> all_of(const column<float>& c) { return {c.view().begin(), c.view().end()}; }
 
 }  // namespace
 
@@ -107,28 +107,31 @@ TEST_CASE("what is no number is refused with its line and column") {
   CHECK(message_of([&] { t.values({"note"}); }) ==
         "\"t.csv\", line 2, column 1 (\"note\"): \"two?lines\" is no number; mend it, or leave "
         "the record out");
-  CHECK(message_of([&] { parse("n\nnan\n").values({"n"}); }).ends_with(
-      "\"nan\" is not finite; leave the record out"));
-  CHECK(message_of([&] { parse("n\n\"\"\n").values({"n"}); }).ends_with(
-      "\"\" is no number; mend it, or leave the record out"));
-  CHECK(message_of([&] { parse("n\n1.5\n").labels("n"); }).ends_with(
-      "\"1.5\" is no whole number; mend it, or leave the record out"));
-  CHECK(message_of([&] { parse("n\n3000000000\n").labels("n"); }).ends_with(
-      "lies outside of the numbers of the type asked for"));
+  CHECK(message_of([&] {
+          parse("n\nnan\n").values({"n"});
+        }).ends_with("\"nan\" is not finite; leave the record out"));
+  CHECK(message_of([&] {
+          parse("n\n\"\"\n").values({"n"});
+        }).ends_with("\"\" is no number; mend it, or leave the record out"));
+  CHECK(message_of([&] {
+          parse("n\n1.5\n").labels("n");
+        }).ends_with("\"1.5\" is no whole number; mend it, or leave the record out"));
+  CHECK(message_of([&] {
+          parse("n\n3000000000\n").labels("n");
+        }).ends_with("lies outside of the numbers of the type asked for"));
   CHECK(message_of([&] { parse("n\n+-1\n").values({"n"}); }) != "accepted");
   CHECK(message_of([&] { parse("n,m\n1,2\n").values({"N"}); }) ==
         "\"t.csv\": there is no column \"N\"; there are: \"n\", \"m\"");
 }
 
 TEST_CASE("a file is read from disk, and not one that is too large") {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("cella_csv_" + std::to_string(std::uintptr_t(&parse_csv)) + ".csv");
+  const scratch_directory directory("csv");
+  const auto path = directory / "t.csv";
   std::ofstream(path) << "x,y\n1,2\n3,4\n";
   const auto t = read_csv(path);
   const tensor_dataset samples(t.values({"x"}), t.values({"y"}));
   CHECK(samples.size() == 2);
   CHECK(samples.column<1>()[1] == 4);
   CHECK_THROWS_AS(read_csv(path, {.max_bytes = 5}), file_error);
-  std::filesystem::remove(path);
-  CHECK_THROWS_AS(read_csv(path), file_error);
+  CHECK_THROWS_AS(read_csv(directory / "none.csv"), file_error);
 }

@@ -99,7 +99,7 @@ struct csv_table::reader {
   }
   bool at_line_end() const {
     const std::string& b = to.bytes_;
-    return at == b.size() || b[at] == '\n' || (b[at] == '\r' && b.substr(at, 2) == "\r\n");
+    return at == b.size() || b[at] == '\n' || (b[at] == '\r' && b.compare(at, 2, "\r\n") == 0);
   }
   piece quoted() {
     std::string& b = to.bytes_;
