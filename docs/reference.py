@@ -1,14 +1,16 @@
-"""Writes docs/reference from the docstrings of the public headers, or with --check says whether it
-is up to date.
+"""Writes docs/reference from the docstrings of the public headers, or says whether it is up to date.
 
-A docstring is what stands behind `///` above a declaration. A public name without one, and a name
-that no compiled example shows, are errors. Names in `detail` namespaces are not public, nor are
-members whose names end with `_`. The headers are read as they are formatted: by the repository's
-clang-format, without macros.
+A docstring is what stands behind `///` above a declaration. An example is the shortest statement of a compiled file
+that uses the name. A public name without one of them is an error. Names in `detail` namespaces are not public, nor are
+members whose names end with `_`. The headers are read as they are formatted: by the repository's clang-format, without
+macros.
 """
 
+import argparse
 import dataclasses
+import functools
 import html
+import os
 import pathlib
 import re
 import sys
@@ -32,18 +34,32 @@ PAGES = {
                   "train/fit train/callbacks train/monitors train/progress train/interrupt train/state"),
     "data": ("Data", "Data sets, views, loaders, readers and augmentation.", """
         data/dataset data/composable data/views data/loader data/csv data/mnist data/idx data/digits
-        data/augment data/sample data/batch data/tensor data/xtensor"""),
+        data/augment data/sample data/batch data/tensor data/xtensor data/terminal_image data/terminal"""),
     "transforms": ("Transforms", "Functions of functions: derivatives, loops, branches, batches.", """
         transform/gradient transform/jacobian transform/vmap transform/control
         transform/recursion transform/custom"""),
     "models": ("Models", "A net with a loss and an optimizer: trained, measured, asked and saved.",
-               "train/model train/input train/predictions train/predictor train/average_scope"),
+               "train/model train/model_options train/input train/predictions train/predictor train/average_scope"),
     "programs": ("Programs", "What runs without a model: programs, stores of parameters, kernels.", """
         runtime/program runtime/parameters runtime/executable runtime/compile
-        runtime/summary runtime/explain"""),
+        runtime/loaded_program train/slots runtime/summary runtime/explain"""),
 }
-# Compiled files that examples are taken from; of equals the first.
-EXAMPLES = ["tests/docs/reference.cpp", "tests/docs/*.cpp", "examples/*.cpp", "tests/docs/*/*.cpp"]
+# Headers of the same rooms that users need not know. A new header belongs here or on a page.
+INNER_HEADERS = set("""
+    data/gzip
+    transform/batch transform/body transform/branching transform/directions transform/forward transform/forward_control
+    transform/pullback transform/region transform/reverse_control transform/reverse_loops transform/split
+    transform/trace transform/values
+    train/batch_columns train/call_forms train/checkpoint train/columns train/engine train/fit_extras train/lazy
+    train/model_loops train/position train/runtime_path train/traced_net train/traced_steps
+    runtime/address_book runtime/columns runtime/compiled_once runtime/interpreter runtime/profile
+    runtime/program_memory runtime/recently_used runtime/step_formulas""".split())
+# Public names that only Cella's own headers use.
+INNER = {"data::batch_range", "make_stand_in", "parameter_signature", "parameter_users", "data::typed_buffer"}
+# Compiled files that examples are taken from, of the first of these that has one; {room} is the header's folder.
+EXAMPLES = ["tests/docs/*.cpp examples/*.cpp tests/docs/tutorial/*", "tests/{room}/*.?pp",
+            "tests/data/*.?pp tests/loaded/*.cpp tests/optim/*.?pp tests/runtime/*.?pp tests/train/*.?pp "
+            "tests/transform/*.?pp"]
 
 
 def fail(message):
@@ -279,7 +295,7 @@ def members_of(item, key):
             head = full
         if kind == "enumeration":
             head = m.text
-        shown.append((signature(head), m.doc))
+        shown.append((signature(head).rstrip(";"), m.doc))
     return shown
 
 
@@ -329,42 +345,104 @@ def parameters(head):
 
 
 def statement_around(lines, at):
-    """The statement that line `at` belongs to, as a range of lines, or None if it is long."""
+    """The statement that line `at` belongs to, as its first and last line, or None if it is long. One that
+    opens a block ends where the block does."""
     first = at
     while first > 0 and not re.search(r"[;{}:]$|^\s*$|//|^#", lines[first - 1]):
         first -= 1
     last = at
     while last + 1 < len(lines) and not re.search(r"[;{}]$", lines[last]):
         last += 1
-    if last - first > 4 or not re.search(r"[;}]$|\{$", lines[last]):
+    if last - first > 5:
         return None
-    return first, last
+    depth = sum(without_text(l).count("{") - without_text(l).count("}") for l in lines[first:last + 1])
+    while depth > 0 and last + 1 < len(lines) and last - first < 12:
+        last += 1
+        depth += without_text(lines[last]).count("{") - without_text(lines[last]).count("}")
+    return (first, last) if depth == 0 and re.search(r"[;}]$", lines[last]) else None
 
 
-def find_example(name, files):
-    last = name.split("::")[-1]
-    qualified = r"(?<![\w])" + re.escape(name) + r"(?!\w)"
-    short = r"(?<![\w:.])" + re.escape(last) + r"(?!\w)"
-    for path, lines in files:
-        best = None
-        for at, line in enumerate(lines):
-            code = re.sub(r"//.*|\"(\\.|[^\"\\])*\"", "", line)
-            member = last in MEMBERS_OF_VIEWS and re.search(r"\." + MEMBERS_OF_VIEWS[last] + r"\b", code)
-            if line.startswith("#") or line.startswith("using namespace"):
-                continue
-            if not (re.search(qualified, code) or (name == last or "reference.cpp" in path) and re.search(short, code) or member):
-                continue
-            place = statement_around(lines, at)
-            if place and (best is None or place[1] - place[0] < best[1] - best[0]):
-                best = place
-        if best:
-            return path, best[0] + 1, dedent(lines[best[0]:best[1] + 1])
+def without_text(line):
+    """A line of code without its comment and what stands in quotes."""
+    return re.sub(r"//.*|\"(\\.|[^\"\\])*\"", "", line)
+
+
+def uses(entry):
+    """What a use of the name looks like: a function from a file's text to a pattern."""
+    *spaces, last = entry.name.split("::")
+    # What follows a name of one word: it may also be a variable's.
+    template = entry.kind in ("class", "type", "concept") and entry.items[0].head.lstrip().startswith("template")
+    follows = {"function": "(?=[<(])"}.get(entry.kind, "(?=<)" if template else r"(?=[<({\])>,:&]| \w)")
+    forms = [rf"(?<![\w:.>])(?:cella::)?{re.escape(entry.name)}" + (r"(?!\w)" if spaces else follows)]
+    if not spaces:
+        forms.append(rf"(?<!\w)cella::{last}(?!\w)")
+    if entry.name in MEMBERS_OF_VIEWS:
+        forms.append(rf"\.(template )?{MEMBERS_OF_VIEWS[entry.name]}(<[^;()]*>)?\(")
+    if entry.name.endswith("_options"):
+        forms = [f + r"(?=.*{\.)" for f in forms]
+    bare = rf"(?<![\w:.>]){re.escape(last)}(?=[<({{]|::| \w)"
+    opened = re.compile(rf"using namespace cella::{'::'.join(spaces)};|namespace cella::{'::'.join(spaces)} "
+                        rf"|using (cella::)?{entry.name};")
+
+    def pattern(text):
+        return re.compile("|".join(forms + [bare] if spaces and opened.search(text) else forms))
+    return pattern
+
+
+def how_odd(statement):
+    """Less for what a user would write, more for what tests say."""
+    return bool(re.search(r"CHECK|REQUIRE|check_", statement)) + 2 * bool(
+        re.search(r"THROWS|refused\(|fault|detail::|misspelt", statement))
+
+
+def find_example(pattern_for, header):
+    """The shortest statement that fits, in the first files that have one: its file, its line, and it."""
+    for patterns in EXAMPLES:
+        found = []
+        for path, lines, text in files_of(patterns.replace("{room}", header.split("/")[1])):
+            pattern = pattern_for(text)
+            for at, line in enumerate(lines):
+                if re.match(r"#|using (namespace |[\w:]+;)|namespace ", line) or not pattern.search(without_text(line)):
+                    continue
+                place = statement_around(lines, at)
+                inner = re.search(r"\{ (return (?:[^{};]|\{[^{}]*\})*;) \}", line)
+                if inner and pattern.search(inner.group(1)):
+                    found.append((0, 0, len(inner.group(1)), path, at + 1, inner.group(1)))
+                elif place:
+                    shown = dedent(lines[place[0]:place[1] + 1])
+                    found.append((how_odd(shown), place[1] - place[0], len(shown), path, place[0] + 1, shown))
+        if found:
+            return min(found)[3:]
     return None
 
 
-# What only members of data sets make.
-MEMBERS_OF_VIEWS = {"shuffled": "shuffle", "mapped": "map", "converted": "map_to", "repeated": "repeat",
-                    "sliced": "take"}
+def example_of_callers(entry, everything):
+    """For a type that is not named where it is used, what calls that which takes or returns it: options have to be
+    given there."""
+    spaces, _, last = entry.name.rpartition("::")
+    name = re.compile(rf"(?<![\w:])(?:(?:cella|{spaces})::)*{re.escape(last)}\b")
+    options = [m.group(1) for head, _ in entry.members if "(" not in head.split("=")[0]
+               if (m := re.search(r"(\w+)(?:\{.*\}| =.*)?$", head))]
+    callers = []
+    for e in sorted(everything, key=lambda e: e.header != entry.header):
+        if e.kind == "function" and any(name.search(i.head) for i in e.items):
+            callers.append(uses(e))
+        for head, _ in e.members:
+            if name.search(head) and (m := re.search(r"(\w+)\(", without_template(head))) and m.group(1) != e.name:
+                callers.append(lambda text, f=m.group(1): re.compile(rf"[.>]{f}\("))
+    for caller in callers:
+        def pattern(text):
+            given = rf".*\{{\.({'|'.join(options)})\b" if entry.name.endswith("_options") else ""
+            return re.compile(f"(?:{caller(text).pattern}){given}")
+        if example := find_example(pattern, entry.header):
+            return example
+    return None
+
+
+# What is not named where it is used, and the members of data sets and loaders that make it.
+MEMBERS_OF_VIEWS = {"data::shuffled": "shuffle", "data::mapped": "map", "data::converted": "map_to",
+                    "data::repeated": "repeat", "data::sliced": "take", "data::loader": "batch",
+                    "data::prefetching_loader": "prefetch", "data::batch": "epoch"}
 
 
 def dedent(lines):
@@ -372,13 +450,13 @@ def dedent(lines):
     return "\n".join(l[indent:] for l in lines)
 
 
-def example_files():
-    seen, files = set(), []
-    for pattern in EXAMPLES:
-        for path in sorted(ROOT.glob(pattern)):
-            if path not in seen:
-                seen.add(path)
-                files.append((str(path.relative_to(ROOT)), path.read_text().splitlines()))
+@functools.cache
+def files_of(patterns):
+    """Files with their lines and their text."""
+    files = []
+    for path in sorted({p for pattern in patterns.split() for p in ROOT.glob(pattern)}):
+        text = path.read_text()
+        files.append((str(path.relative_to(ROOT)), text.splitlines(), text))
     return files
 
 
@@ -416,7 +494,7 @@ def cpp(text):
 
 def markdown(title, sentence, entries):
     out = [f"# {title}", "", sentence, "",
-           "Made from the headers by `python3 docs/reference.py`; [all names in one page](index.html).", "",
+           "Made from the docstrings and the files that use the names by `docs/reference.py`.", "",
            "| name | | header |", "| --- | --- | --- |"]
     for e in entries:
         first = summary(e.items[0].doc).replace("|", "\\|")
@@ -458,12 +536,13 @@ body { margin: 0; font: 16px/1.5 system-ui, sans-serif; display: grid; grid-temp
 nav { position: sticky; top: 0; height: 100vh; overflow: auto; box-sizing: border-box; padding: 1rem;
   border-right: 1px solid var(--line); }
 main { padding: 1rem 2rem 4rem; max-width: 62rem; min-width: 0; }
+main > div { display: flex; flex-direction: column; }
 input { width: 100%; box-sizing: border-box; font: inherit; padding: .4rem .6rem; }
 a { color: var(--link); text-decoration: none; }
 a:hover { text-decoration: underline; }
 nav h2 { font-size: .85rem; margin: 1rem 0 .2rem; }
 nav a { display: block; font: 13px/1.6 ui-monospace, monospace; overflow-wrap: anywhere; }
-section { border-top: 1px solid var(--line); padding: .8rem 0; scroll-margin-top: 1rem; }
+section { min-width: 0; border-top: 1px solid var(--line); padding: .8rem 0; scroll-margin-top: 1rem; }
 h3 { margin: 0; font: 600 1.05rem ui-monospace, monospace; overflow-wrap: anywhere; }
 .where { font-size: .85rem; opacity: .75; margin: 0 0 .4rem; }
 pre { background: var(--soft); padding: .6rem .8rem; overflow: auto; font: 13px/1.45 ui-monospace, monospace; }
@@ -484,7 +563,7 @@ $NAV
 <h1>Cella: reference</h1>
 <p>Every public name of layers, losses, optimizers, schedules, metrics, callbacks, data, transforms, models
 and programs, from the docstrings of the headers. Operations have
-<a href="../operations.md">a table of their own</a>. Names stand in the namespace <code>cella</code>.</p>
+<a href="$ROOT/docs/operations.md">a table of their own</a>. Names stand in the namespace <code>cella</code>.</p>
 $MAIN
 </main>
 <script>
@@ -512,7 +591,9 @@ search();
 """
 
 
-def web_page(pages):
+def web_page(pages, folder):
+    """All names as one file of HTML that lies in `folder`."""
+    root = os.path.relpath(ROOT, folder)
     nav, main = [], []
     for title, sentence, entries in pages.values():
         nav.append(f'<div data-group><h2>{title}</h2>')
@@ -531,49 +612,71 @@ def web_page(pages):
                     main.append(f"<dt>{html.escape(head, quote=False)}</dt><dd>{rich(' '.join(doc.split()))}</dd>")
                 main.append("</dl></details>")
             path, line, text = e.example
-            main.append(f'<p class="where">Example, from <a href="../../{path}">{path}</a>, line {line}:</p>{pre(text)}'
-                        "</section>")
+            main.append(f'<p class="where">Example, from <a href="{root}/{path}">{path}</a>, line {line}:</p>'
+                        f"{pre(text)}</section>")
         nav.append("</div>")
         main.append("</div>")
-    return PAGE.replace("$NAV", "\n".join(nav)).replace("$MAIN", "\n".join(main))
+    return PAGE.replace("$ROOT", root).replace("$NAV", "\n".join(nav)).replace("$MAIN", "\n".join(main))
 
 
 def read_pages():
-    files, pages, lacking = example_files(), {}, []
+    pages, lacking = {}, []
+    known = {h for _, _, headers in PAGES.values() for h in headers.split()}
+    rooms = {h.split("/")[0] for h in known} - {"ops"}  # docs/operations.md has those
+    for path in sorted(p for room in rooms for p in (INCLUDE / "cella" / room).glob("*.hpp")):
+        if f"{path.parent.name}/{path.stem}" not in known | INNER_HEADERS:
+            fail(f"{path.relative_to(ROOT)} is on no page; add it to PAGES, or to INNER_HEADERS")
     for key, (title, sentence, headers) in PAGES.items():
-        entries = [e for h in headers.split() for e in entries_of(h)]
-        for e in entries:
-            e.example = find_example(e.name, files)
-            if not e.example:
-                lacking.append(f"{e.header}: {e.name}")
+        entries = [e for h in headers.split() for e in entries_of(h) if e.name not in INNER]
         pages[key] = (title, sentence, entries)
+    everything = [e for _, _, entries in pages.values() for e in entries]
+    for e in everything:
+        e.example = find_example(uses(e), e.header) or example_of_callers(e, everything)
+        if not e.example:
+            lacking.append(f"{e.header}: {e.name}")
     if lacking:
-        fail("no compiled example shows these; add one to tests/docs/reference.cpp:\n  " + "\n  ".join(lacking))
+        fail("no compiled file uses these; add one to tests/docs/reference.cpp:\n  " + "\n  ".join(lacking))
     return pages
 
 
 def contents(pages):
-    out = ["# Reference", "", "All public names, from the docstrings of the headers. [index.html](index.html) is the same in "
-           "one page with a search; it needs no server.", "", "| page | names |", "| --- | --- |"]
+    names = sum(len(entries) for _, _, entries in pages.values())
+    out = ["# Reference", "", f"{names} public names: what they are, where they stand, and a line that uses them. "
+           "Names stand in the namespace `cella`.", "",
+           "One page with all of them and a search, for a browser, without a server:", "",
+           "```sh", "python3 docs/reference.py --page reference.html", "```", "",
+           "| page | | names |", "| --- | --- | ---: |"]
     for key, (title, sentence, entries) in pages.items():
-        out.append(f"| [{title}]({key}.md) | {sentence} {len(entries)} names |")
+        out.append(f"| [{title}]({key}.md) | {sentence} | {len(entries)} |")
+    out.append("| [Operations](../operations.md) | What nets compute: convolutions, sums, activations ... | |")
     return "\n".join(out) + "\n"
 
 
+def current(name, text):
+    """Whether a page is what would be written, but for the lines on which examples stand."""
+    page = FOLDER / name
+    without_lines = functools.partial(re.sub, r"#L\d+\)", ")")
+    return page.exists() and without_lines(page.read_text()) == without_lines(text)
+
+
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if docs/reference is not up to date")
+    parser.add_argument("--page", metavar="FILE", type=pathlib.Path, help="write one page of HTML instead")
+    asked = parser.parse_args()
     pages = read_pages()
-    written = {f"{key}.md": markdown(*page) for key, page in pages.items()}
-    written["index.html"] = web_page(pages)
-    written["README.md"] = contents(pages)
-    if "--check" in sys.argv:
-        old = [n for n, t in written.items()
-               if not (FOLDER / n).exists() or (FOLDER / n).read_text() != t]
+    written = {f"{key}.md": markdown(*page) for key, page in pages.items()} | {"README.md": contents(pages)}
+    if asked.page:
+        asked.page.write_text(web_page(pages, asked.page.resolve().parent))
+    elif asked.check:
+        old = [name for name, text in written.items() if not current(name, text)]
+        old += [p.name for p in FOLDER.glob("*") if p.name not in written]
         if old:
             fail(f"docs/reference is not what the headers say ({', '.join(old)}); run python3 docs/reference.py")
-        return
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in written.items():
-        (FOLDER / name).write_text(text)
+    else:
+        FOLDER.mkdir(exist_ok=True)
+        for name, text in written.items():
+            (FOLDER / name).write_text(text)
 
 
 if __name__ == "__main__":

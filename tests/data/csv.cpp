@@ -72,7 +72,8 @@ TEST_CASE("quotes are read as RFC 4180 says") {
 }
 
 TEST_CASE("other separators, and tables without a header") {
-  const auto t = parse("1;2,5\n3;4\n", {.separator = ';', .header = false});
+  const csv_options options{.separator = ';', .header = false};
+  const auto t = parse("1;2,5\n3;4\n", options);
   CHECK(t.names() == std::vector<std::string>{"0", "1"});
   CHECK(all_of(t.values({"0"})) == std::vector<float>{1, 3});
   CHECK(t.text(0, "1") == "2,5");
