@@ -372,7 +372,7 @@ def uses(entry):
     *spaces, last = entry.name.split("::")
     # What follows a name of one word: it may also be a variable's.
     template = entry.kind in ("class", "type", "concept") and entry.items[0].head.lstrip().startswith("template")
-    follows = {"function": "(?=[<(])"}.get(entry.kind, "(?=<)" if template else r"(?=[<({\])>,:&]| \w)")
+    follows = {"function": "(?=[<(])"}.get(entry.kind, "(?=<)" if template else r"(?=[<({\])>,:&*]| \w)")
     forms = [rf"(?<![\w:.>])(?:cella::)?{re.escape(entry.name)}" + (r"(?!\w)" if spaces else follows)]
     if not spaces:
         forms.append(rf"(?<!\w)cella::{last}(?!\w)")
@@ -429,7 +429,9 @@ def example_of_callers(entry, everything):
             callers.append(uses(e))
         for head, _ in e.members:
             if name.search(head) and (m := re.search(r"(\w+)\(", without_template(head))) and m.group(1) != e.name:
-                callers.append(lambda text, f=m.group(1): re.compile(rf"[.>]{f}\("))
+                owner = e.name.split("::")[-1]
+                callers.append(lambda text, f=m.group(1), owner=owner: re.compile(
+                    rf"[.>]{f}\(" if owner in text else r"(?!)"))
     for caller in callers:
         def pattern(text):
             given = rf".*\{{\.({'|'.join(options)})\b" if entry.name.endswith("_options") else ""

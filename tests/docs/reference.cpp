@@ -15,6 +15,7 @@
 #include <cella/train/callbacks.hpp>
 #include <cella/train/input.hpp>
 #include <cella/train/metrics.hpp>
+#include <cella/train/slots.hpp>
 #include <cella/transform/gradient.hpp>
 #include <type_traits>
 #include <vector>
@@ -76,7 +77,7 @@ struct ascent_step {
   constexpr nn::dense<2, 1>& wrapped() { return net; }
   constexpr var operator()(var x) const {
     const var loss = sum(net(x));
-    optim::apply(half_ascent{}, loss);
+    optim::apply(half_ascent{{optim::sgd{.momentum = 0.9}}}, loss);
     return loss;
   }
 };
@@ -174,6 +175,14 @@ TEST_CASE("a wrapper changes the pace of a rule") {
   CHECK(store.values<float>("bias")[0] == doctest::Approx(before + 0.5f));
   CHECK(optim::takes(half_ascent{}, "bias"));
   CHECK(!optim::takes(optim::freeze<"bias">(optim::sgd{}), "bias"));
+}
+
+TEST_CASE("what a rule keeps is found by its name and the parameter's") {
+  const slot_store slots(traced<ascent_step>({dtype::f32, {1, 2}}));
+  const named_slot* const momentum = slots.find("momentum.bias");
+  REQUIRE(momentum);
+  CHECK(momentum->type == tensor_type{dtype::f32, {1}});
+  CHECK(slots.entries().size() == 2);
 }
 
 TEST_CASE("a value comes with its gradients by several arguments") {
