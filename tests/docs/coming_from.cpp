@@ -103,21 +103,3 @@ TEST_CASE("a name that is not there is found") {
   CHECK(!names_of_reference().contains("nn::linear"));
   CHECK(names_of_reference().contains("nn::dense"));
 }
-
-TEST_CASE("the README's line for g++ has the flags that CMake gives") {
-  const auto is_line = [](const std::string& l) { return l.starts_with("g++ "); };
-  std::string line;
-  for (const std::string& l : read_lines(source_directory() / "README.md"))
-    if (is_line(l)) line = l;
-  REQUIRE(!line.empty());
-  int flags = 0;
-  for (const std::string& l : read_lines(source_directory() / "cmake/target.cmake")) {
-    if (!l.starts_with("set(cella_gnu_options ") && !l.starts_with("set(cella_options ")) continue;
-    for (std::size_t at = l.find(" -"); at != l.npos; at = l.find(" -", at + 1)) {
-      const std::string flag = l.substr(at, l.find_first_of(" )", at + 1) - at);
-      CHECK_MESSAGE(line.find(flag + " ") != line.npos, flag);
-      ++flags;
-    }
-  }
-  CHECK(flags == 3);
-}
