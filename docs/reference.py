@@ -288,7 +288,7 @@ def members_of(item, key):
         if not kind or name.endswith("_") or name.startswith("~") or name == "operator=":
             continue
         head = m.head
-        if kind == "value":  # with its default
+        if kind in ("value", "type"):  # with its default, or with the braces of its arguments
             full = m.text.rstrip("; \n") if m.text else head
             if m.text and not full.startswith(head):
                 fail("a strange member: " + head)
@@ -319,7 +319,7 @@ def entries_of(path):
                 item.head = item.text
             if kind == "concept":
                 item.head = re.sub(r" =[\s\S]*", "", item.head)
-            if kind == "value":
+            if kind in ("value", "type"):
                 item.head = (item.text or item.head)
             known = found.get(full)
             if known:
@@ -467,9 +467,9 @@ def files_of(patterns):
 
 def summary(doc):
     """The first sentence."""
-    text = " ".join(re.split(r"\n\s*\n", doc)[0].split())
-    m = re.match(r"(.+?[.:!?])(?= +[A-Z`({]|$)", text)
-    return (m.group(1) if m else text).rstrip(":")
+    text = blocks(doc)[0][1].rstrip(":")
+    m = re.match(r"(.+?[.!?])(?= +[A-Z`({]|$)", text)
+    return m.group(1) if m else text
 
 
 def blocks(doc):
