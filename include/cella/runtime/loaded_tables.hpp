@@ -2,8 +2,8 @@
 // tables that programs have as constants are made here when they are asked for.
 #pragma once
 
+#include <cella/runtime/call_labels.hpp>
 #include <cella/runtime/explain.hpp>
-#include <cella/runtime/profile.hpp>
 #include <ostream>
 #include <vector>
 
