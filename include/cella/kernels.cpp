@@ -1,10 +1,12 @@
 // What graphs need that exist at run time only, compiled once: the target cella::kernels.
 // Whoever builds without CMake adds this file to the program and defines CELLA_KERNELS.
 #include <cella/backend/cpu/run/loaded_watch.hpp>
+#include <cella/backend/cpu/run/peak.hpp>
 #include <cella/backend/default_kernels.hpp>
 #include <cella/backend/host/finite.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/compiled_once.hpp>
+#include <cella/runtime/loaded_tables.hpp>
 #include <optional>
 #include <variant>
 
@@ -22,9 +24,8 @@ struct watched_runner {
   watched_runner(const graph& g, thread_pool* threads) : runner(g, threads) {
     if (stops_at_nan()) watch.emplace(runner);
     if (std::string file = call_profile::wanted_file(); !file.empty())
-      profile =
-          std::make_unique<call_profile>(cpu::labels_of_calls(runner), &cpu::measured_peak<float>,
-                                         runner.thread_count(), std::move(file));
+      profile = std::make_unique<call_profile>(labels_of_calls(runner), &cpu::measured_peak<float>,
+                                               runner.thread_count(), std::move(file));
   }
   void run() {
     if (watch) [[unlikely]]
@@ -76,8 +77,7 @@ tensor_ref loaded_program::result(int k) const {
   return std::visit([&](const auto& r) { return r.runner.result(k); }, state_->run);
 }
 void loaded_program::explain(std::ostream& out, std::size_t width) const {
-  std::visit([&](const auto& r) { cpu::explain_plan(out, r.runner, {.width = width}); },
-             state_->run);
+  std::visit([&](const auto& r) { explain_plan(out, r.runner, {.width = width}); }, state_->run);
 }
 
 graph compiled_once::optimize(graph g) { return cella::optimize(std::move(g)); }

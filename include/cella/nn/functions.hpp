@@ -12,7 +12,7 @@ namespace cella {
 // What follows keeps a function that is handed over by name as a reference, since a cell has to
 // stay where its parameters are bound; temporaries, such as lambdas, move in.
 
-/// x -> f(g(... (x))): the last function comes first.
+/// x -> f(g(h(x))): the last function comes first.
 template <class F, class... More>
 constexpr auto compose(F&& f, More&&... more) {
   if constexpr (sizeof...(More) == 0) {

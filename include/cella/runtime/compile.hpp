@@ -56,8 +56,10 @@ class compiled {
   executable<program> run_;
 };
 
-/// auto run = compile<tensor<dtype::f64, 2>>([](var x) { return grad(f)(x); });
-/// run(std::array{1.0, 2.0})[0]
+/// A cell or a lambda without captures as a function of arrays, for arguments of these types:
+///
+///   auto run = compile<tensor<dtype::f64, 2>>([](var x) { return grad(f)(x); });
+///   run(std::array{1.0, 2.0})[0]
 template <class... Arguments, class F>
 auto compile(F, std::uint64_t seed = 0, thread_pool* threads = nullptr) {
   return compiled<F, Arguments...>(seed, threads);

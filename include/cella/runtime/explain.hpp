@@ -15,6 +15,7 @@
 
 namespace cella {
 
+/// What `explain` prints.
 struct explain_options {
   bool graphs = true;       ///< the traced graph, and the graph after each pass that changed it
   std::size_t width = 100;  ///< columns to fill

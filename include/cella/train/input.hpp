@@ -43,6 +43,7 @@ struct integers : var {
 template <int Length>
 using tokens = integers<Length>;
 
+/// What describes one sample: `features`, `image`, `tokens`, or a struct with the same members.
 template <class T>
 concept sample_spec = requires {
   { T::extents } -> std::convertible_to<shape>;

@@ -30,6 +30,9 @@ using loaded_records = join_records<
 template <class T>
 class loaded_runner {
  public:
+  static constexpr dtype element = dtype_of<T>;
+  static constexpr int vector_lanes = lanes<T>;
+
   /// Why this tier cannot run `g`; empty if it can. Control flow runs in compiled programs and in
   /// the interpreter.
   static text refusal(const graph& g) {
