@@ -5,9 +5,11 @@
 #include <array>
 #include <cella/backend/cpu/bytecode/line_code.hpp>
 #include <cella/backend/cpu/loops/addresses.hpp>
+#include <cella/backend/cpu/loops/epilogue.hpp>
 #include <cella/backend/cpu/loops/folds.hpp>
 #include <cella/plan/memory.hpp>
 #include <cstdint>
+#include <limits>
 #include <tuple>
 
 namespace cella::cpu {
@@ -45,7 +47,8 @@ enum class element_walk : std::uint8_t {
 };
 
 /// `form`: of the values that a line computes. What is not plain comes in whole vectors, and loops
-/// move by `along` elements from one to the next, as `in_elements` has it.
+/// move by `along` elements from one to the next, as `in_elements` has it; kernels of the lanes by
+/// so many channels.
 constexpr element_walk walk_of(access how, layout form, std::int64_t along) {
   const bool plain = form == layout::plain;
   switch (how) {
@@ -57,7 +60,8 @@ constexpr element_walk walk_of(access how, layout form, std::int64_t along) {
     case access::fixed:
       return plain || along == 0 ? element_walk::one : element_walk::numbers;
     case access::row:
-      return form == layout::blocked ? element_walk::vector : element_walk::one;
+      if (form == layout::blocked) return element_walk::vector;
+      return form == layout::lanes && along != 0 ? element_walk::numbers : element_walk::one;
     case access::strided:
       return element_walk::spaced;
     case access::drawn:
@@ -66,6 +70,9 @@ constexpr element_walk walk_of(access how, layout form, std::int64_t along) {
       return element_walk::one;
   }
 }
+
+/// No lanes are dead: tensors that are not in the lanes, and batches that fill them.
+inline constexpr dead_lanes no_dead_lanes{std::numeric_limits<std::int64_t>::max() / 64, ~0u};
 
 /// The numbers of a line's block runs: one object for each thread's part of a kernel call.
 template <class T>
@@ -94,10 +101,11 @@ class block_runner {
   }
 
   /// `given`: where the kernel's own values lie, if there are any. `scratch` is aligned to a
-  /// vector.
+  /// vector. What is stored into dead lanes is zero.
   block_runner(const code& line, const plan_step& s, const step_addresses<T>& a, std::byte* scratch,
-               const T* given = nullptr, layout form = layout::plain)
-      : line_(line), s_(s), a_(a), form_(form), block_(block_elements(line)) {
+               const T* given = nullptr, layout form = layout::plain,
+               dead_lanes dead = no_dead_lanes)
+      : line_(line), s_(s), a_(a), form_(form), dead_(dead), block_(block_elements(line)) {
     const auto values = std::int64_t(line.values().size());
     operands_ = reinterpret_cast<block_operand<T>*>(scratch);
     scratch += align_up(values * std::int64_t(sizeof(block_operand<T>)));
@@ -111,6 +119,12 @@ class block_runner {
   }
 
   int block() const { return block_; }
+  /// The kernel's own values lie there from now on.
+  void give(const T* given) {
+    for (std::size_t v = 0; v < line_.values().size(); ++v) {
+      if (line_.values()[v].from == code::source::given) operands_[v].at = given;
+    }
+  }
   /// The numbers of the row.
   void row_numbers(const T* numbers) {
     for (std::size_t v = 0; v < line_.values().size(); ++v) {
@@ -123,7 +137,7 @@ class block_runner {
   /// the step reads for it, step(read) the elements between two of them where they are spaced, or
   /// where they are numbers for vectors.
   /// `single`: the one segment is of whole vectors, and output k may be written at once at
-  /// `single(k)`; null otherwise.
+  /// `single(k)`; null if there are several, or dead lanes in it.
   template <class Place, class Step, class Single>
   void compute(span<const segment> segments, Place place, Step step, Single single) {
     const bool whole = segments.size() == 1 && segments[0].elements % L == 0;
@@ -140,6 +154,10 @@ class block_runner {
       i.run(i.options, to, &operands_[std::size_t(i.in[0])], &operands_[std::size_t(i.in[1])],
             &operands_[std::size_t(i.in[2])], vectors);
     }
+  }
+  /// Whether elements of an output from `first` on have dead lanes among them.
+  bool reaches_dead(std::int64_t first, int elements) const {
+    return first + elements > dead_.from * L;
   }
   /// The values of output k, as vectors.
   const block_operand<T>& result(int k) const {
@@ -160,15 +178,32 @@ class block_runner {
   }
   /// Stores a segment of output k at element `first` of it.
   void store_segment(int k, const segment& g, std::int64_t first) const {
+    store_segments(k, {&g, 1}, [&](int) { return first; });
+  }
+  /// Stores segments of output k, each at element first(segment) of it.
+  template <class First>
+  void store_segments(int k, span<const segment> segments, First first_of) const {
     const block_operand<T>& from = result(k);
     const dtype stored = line_.outputs()[std::size_t(k)].stored;
     code::with_stored(stored, [&]<class S>() {
-      S* const to = reinterpret_cast<S*>(a_.out[std::size_t(k)]) + first;
-      const T* at = from.at + g.first_vector * from.step;
-      if (std::is_same_v<S, T> && reinterpret_cast<const void*>(to) == at && from.step) return;
-      int i = 0;
-      for (; i + L <= g.elements; i += L, at += from.step) store_stored(to + i, load_unaligned(at));
-      if (i < g.elements) store_stored(to + i, load_unaligned(at), g.elements - i);
+      S* const output = reinterpret_cast<S*>(a_.out[std::size_t(k)]);
+      for (std::size_t s = 0; s < segments.size(); ++s) {
+        const segment g = segments[s];
+        const std::int64_t first = first_of(int(s));
+        S* const to = output + first;
+        const T* at = from.at + g.first_vector * from.step;
+        if (std::is_same_v<S, T> && reinterpret_cast<const void*>(to) == at && from.step) continue;
+        int i = 0;
+        if (reaches_dead(first, g.elements)) {
+          for (; i < g.elements; i += L, at += from.step) {
+            const bool dead = first + i >= dead_.from * L;
+            store_stored(to + i, keep(dead ? dead_.live : first_bits(L), load_unaligned(at)));
+          }
+        }
+        for (; i + L <= g.elements; i += L, at += from.step)
+          store_stored(to + i, load_unaligned(at));
+        if (i < g.elements) store_stored(to + i, load_unaligned(at), g.elements - i);
+      }
     });
   }
 
@@ -238,6 +273,7 @@ class block_runner {
   const plan_step& s_;
   const step_addresses<T>& a_;
   layout form_;
+  dead_lanes dead_;
   int block_;
   block_operand<T>* operands_{};
   T* repeated_{};

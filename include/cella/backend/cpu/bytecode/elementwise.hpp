@@ -11,8 +11,9 @@ namespace cella::cpu {
 /// Computes all outputs of an elementwise step; units are those of `elementwise_units`.
 template <class T>
 void run_elementwise(work_range units, const plan_step& s, const line_code<T>& line,
-                     const step_addresses<T>& a, std::byte* scratch) {
-  block_runner<T> runner(line, s, a, scratch, nullptr, s.arrangement);
+                     const step_addresses<T>& a, std::byte* scratch,
+                     dead_lanes dead = no_dead_lanes) {
+  block_runner<T> runner(line, s, a, scratch, nullptr, s.arrangement, dead);
   const auto inner = std::size_t(s.loops - 1);
   const std::int64_t extent = s.loop[inner];
   const int pieces = int((extent + detail::loop_piece - 1) / detail::loop_piece);
@@ -29,7 +30,11 @@ void run_elementwise(work_range units, const plan_step& s, const line_code<T>& l
     runner.compute(
         g.list(), [&](int read, int k) { return g.at[std::size_t(k)][std::size_t(read)]; },
         [&](int read) { return s.reads[std::size_t(read)].strides[inner]; },
-        [&](int k) { return a.out[std::size_t(k)] + to[0][std::size_t(k)]; });
+        [&](int k) -> T* {
+          const std::int64_t first = to[0][std::size_t(k)];
+          return runner.reaches_dead(first, g.all[0].elements) ? nullptr
+                                                               : a.out[std::size_t(k)] + first;
+        });
     for (int k = 0; k < s.output_count; ++k) {
       for (int i = 0; i < g.count; ++i)
         runner.store_segment(k, g.all[std::size_t(i)], to[std::size_t(i)][std::size_t(k)]);

@@ -58,6 +58,11 @@ class nest_walk {
       index_[d] = 0;
     }
   }
+  /// Whether the outermost loop that was added is in its last turn.
+  bool outermost_ends() const {
+    const auto d = std::size_t(loops_[0]);
+    return index_[d] + 1 == s_.loop[d];
+  }
   /// Adds where something begins that moves by these strides.
   std::int64_t place(const std::array<std::int64_t, max_loops>& strides) const {
     std::int64_t at = 0;

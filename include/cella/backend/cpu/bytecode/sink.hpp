@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/backend/cpu/bytecode/block_runner.hpp>
+#include <cella/backend/cpu/lanes/layout.hpp>
 #include <cstdint>
 
 namespace cella::cpu {
@@ -10,7 +11,7 @@ namespace cella::cpu {
 /// What is left is done when the sink ends: each thread's part of a kernel call has its own.
 template <class T>
 class bytecode_sink {
-  static constexpr int L = lanes<T>, most_segments = 64;
+  static constexpr int L = lanes<T>, most_segments = 64, most_arrays = 4;
   using runner = block_runner<T>;
 
  public:
@@ -19,17 +20,29 @@ class bytecode_sink {
            runner::scratch_bytes(line);
   }
 
-  /// `form`: in which the kernel's results are.
+  /// `form`: in which the kernel's results are. `row_step`: by how much the rows of neighbouring
+  /// vectors differ.
   bytecode_sink(const line_code<T>& line, const plan_step& s, const step_addresses<T>& a,
-                std::byte* scratch, layout form = layout::plain)
+                std::byte* scratch, layout form = layout::plain, int row_step = 0,
+                dead_lanes dead = no_dead_lanes)
       : s_(s),
         row_elements_(form == layout::blocked ? L : 1),
+        row_step_(row_step),
         a_(a),
         given_(reinterpret_cast<T*>(scratch)),
         target_(line.is_given() ? a.out[0] : nullptr),
         runner_(line, s, a_,
                 scratch + align_up(runner::block_elements(line) * std::int64_t(sizeof(T))), given_,
-                form) {}
+                form, dead),
+        end_(given_ + runner_.block()),
+        to_(given_) {
+    for (const auto& v : line.values()) {
+      const bool same =
+          v.from == line_code<T>::source::read && s.reads[std::size_t(v.index)].how == access::same;
+      if (same && array_count_ < most_arrays && !is_storage_only(v.stored))
+        arrays_[std::size_t(array_count_++)] = a.in[std::size_t(v.index)];
+    }
+  }
   bytecode_sink(const bytecode_sink&) = delete;
   bytecode_sink& operator=(const bytecode_sink&) = delete;
   ~bytecode_sink() {
@@ -39,18 +52,32 @@ class bytecode_sink {
   /// Where the kernel may store its results itself; null if something follows from them.
   T* target() const { return target_; }
 
-  void operator()(vec<T> value, std::int64_t offset, int count) const {
+  [[gnu::noinline]] void operator()(vec<T> value, std::int64_t offset, int count) const {
     (*this)(value, offset, 0, 0, count);
   }
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t offset, int row, int column,
                                          int count) const {
     if (offset != next_ || row != row_) [[unlikely]]
       begin_segment(offset, row, column);
-    store(given_ + vectors_ * L, value);
-    segments_[std::size_t(count_ - 1)].elements += count;
-    // Behind a part of a vector nothing follows in its segment.
-    next_ = count == L ? offset + L : -1;
-    if (++vectors_ * L == runner_.block()) flush();
+    store(to_, value);
+    to_ += L;
+    next_ += L;
+    row_ += row_step_;
+    if (count != L) [[unlikely]]
+      end_segment(count);
+    if (to_ == end_) [[unlikely]]
+      flush();
+  }
+  /// Of the arrays that are read where the results belong, and most often written there.
+  int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to,
+                int most) const {
+    int count = 0;
+    for (int k = 0; k < array_count_; ++k) {
+      const T* row = arrays_[std::size_t(k)] + offset;
+      for (const int end = std::min(most, count + height); count < end; row += row_step)
+        to[count++] = row;
+    }
+    return count;
   }
 
  private:
@@ -59,39 +86,95 @@ class bytecode_sink {
     int row{}, column{};
   };
   [[gnu::noinline]] void begin_segment(std::int64_t offset, int row, int column) const {
+    count_elements();
     if (count_ == most_segments) flush();
-    segments_[std::size_t(count_)] = {vectors_, 0};
+    segments_[std::size_t(count_)] = {int(to_ - given_) / L, 0};
+    missing_ = 0;
     at_[std::size_t(count_++)] = {offset, row, column};
+    next_ = offset;
     row_ = row;
+    // Register tiles are two vectors wide, and their rows too far apart for the processor to guess.
+    for (int k = 0; k < array_count_; ++k) {
+      const T* const array = arrays_[std::size_t(k)] + offset;
+      __builtin_prefetch(array);
+      __builtin_prefetch(array + L);
+    }
+  }
+  /// Behind the first `count` elements of the last vector nothing follows in its segment.
+  [[gnu::noinline]] void end_segment(int count) const {
+    missing_ = L - count;
+    next_ = -1;
+  }
+  void count_elements() const {
+    if (count_ == 0) return;
+    auto& last = segments_[std::size_t(count_ - 1)];
+    last.elements = int(to_ - given_) - last.first_vector * L - missing_;
   }
   [[gnu::noinline]] void flush() const {
+    count_elements();
     const auto place = [&](int read, int g) {
       const where& at = at_[std::size_t(g)];
       const access how = s_.reads[std::size_t(read)].how;
       return place_of_read(how, at.offset, at.row, at.column, row_elements_);
     };
+    const span<const typename runner::segment> segments(segments_.data(), std::size_t(count_));
     runner_.compute(
-        span<const typename runner::segment>(segments_.data(), std::size_t(count_)), place,
-        [](int) { return std::int64_t{1}; },
-        [&](int k) { return a_.out[std::size_t(k)] + at_[0].offset; });
-    for (int k = 0; k < s_.output_count; ++k) {
-      for (int g = 0; g < count_; ++g)
-        runner_.store_segment(k, segments_[std::size_t(g)], at_[std::size_t(g)].offset);
-    }
-    count_ = vectors_ = 0;
+        segments, place, [&](int) { return std::int64_t{row_step_}; },
+        [&](int k) -> T* {
+          if (runner_.reaches_dead(at_[0].offset, segments_[0].elements)) return nullptr;
+          return a_.out[std::size_t(k)] + at_[0].offset;
+        });
+    for (int k = 0; k < s_.output_count; ++k)
+      runner_.store_segments(k, segments, [&](int g) { return at_[std::size_t(g)].offset; });
+    count_ = 0;
+    to_ = given_;
     next_ = -1;  // the next vector begins a segment
   }
 
   const plan_step& s_;
-  int row_elements_;
+  int row_elements_, row_step_;
   step_addresses<T> a_;
   T* given_;
   T* target_;
   mutable runner runner_;
+  T* end_;
+  std::array<const T*, most_arrays> arrays_{};
+  int array_count_ = 0;
   mutable std::array<typename runner::segment, most_segments> segments_;
   mutable std::array<where, most_segments> at_;
-  mutable int count_ = 0, vectors_ = 0, row_ = -1;
+  mutable T* to_;
+  mutable int count_ = 0, missing_ = 0, row_ = -1;
   mutable std::int64_t next_ = -1;
+};
+
+/// The same for kernels that yield lane vectors: (value, element, channel). `channel_step`: how
+/// many channels neighbouring vectors are apart: one where a channel is one pixel. It is not
+/// inlined, since each of a kernel's many tiles hands its sums over.
+template <class T>
+class lanes_bytecode_sink {
+ public:
+  lanes_bytecode_sink(const line_code<T>& line, const plan_step& s, const step_addresses<T>& a,
+                      std::byte* scratch, int channel_step, dead_lanes dead)
+      : gathers_(line, s, a, scratch, layout::lanes, channel_step, dead) {}
+
+  [[gnu::noinline]] void operator()(vec<T> value, std::int64_t element, int channel) const {
+    constexpr int L = lanes<T>;
+    gathers_(value, element * L, channel, 0, L);
+  }
+
+ private:
+  bytecode_sink<T> gathers_;
+};
+/// The same for pooling in registers; `corners`: where to store which was the largest, or null.
+template <class T>
+struct pooled_bytecode_sink {
+  lanes_bytecode_sink<T> values;
+  std::uint16_t* corners;
+
+  void operator()(vec<T> value, const corner_bits& where, std::int64_t element, int channel) const {
+    values(value, element, channel);
+    if (corners) store_corners(corners + element * 4, where, first_bits(lanes<T>));
+  }
 };
 
 /// The same for kernels that yield vectors of channels: (value, element, block).
@@ -113,5 +196,25 @@ class blocked_bytecode_sink {
  private:
   bytecode_sink<T> gathers_;
 };
+
+/// Runs a line on results that a kernel has stored: `count` of them at `given`, whole vectors,
+/// which belong at `offset` and behind of each output, wherever that is in a row.
+template <class T>
+void finish_results(const line_code<T>& line, const plan_step& s, const step_addresses<T>& a,
+                    const T* given, std::int64_t offset, std::int64_t count, std::byte* scratch) {
+  block_runner<T> runner(line, s, a, scratch, given);
+  for (std::int64_t i = 0; i < count; i += runner.block()) {
+    const typename block_runner<T>::segment segment{
+        0, int(std::min<std::int64_t>(runner.block(), count - i))};
+    const auto place = [&](int read, int) {
+      return place_of_read(s.reads[std::size_t(read)].how, offset + i, 0, 0);
+    };
+    runner.give(given + i);
+    runner.compute(
+        {&segment, 1}, place, [](int) { return std::int64_t{0}; },
+        [&](int k) { return a.out[std::size_t(k)] + offset + i; });
+    for (int k = 0; k < s.output_count; ++k) runner.store_segment(k, segment, offset + i);
+  }
+}
 
 }  // namespace cella::cpu

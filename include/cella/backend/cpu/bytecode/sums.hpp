@@ -11,11 +11,12 @@
 
 namespace cella::cpu {
 
-/// Folds the value of `term` over the folded loops of a step; what it comes to goes to the sink.
-/// Units are those of `sum_units`.
+/// Folds the value of `term` over the folded loops of a step, and over the samples in the lanes, if
+/// `samples` says so; what it comes to goes to the sink. Units are those of `sum_units`.
 template <class T, class Fold, class Sink>
 void run_reduction(work_range units, const plan_step& s, const line_code<T>& term,
-                   const step_addresses<T>& a, const Sink& sink, std::byte* scratch) {
+                   const step_addresses<T>& a, const lanes_of_sum& samples, const Sink& sink,
+                   std::byte* scratch) {
   constexpr int L = lanes<T>;
   block_runner<T> runner(term, s, a, scratch, nullptr, s.arrangement);
   const auto inner = std::size_t(s.loops - 1);
@@ -24,6 +25,8 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
   for (int d = 0; d < s.loops - 1; ++d) (s.folded >> d & 1u ? folded : kept).add(d);
   const std::int64_t folds = folded.turns();
   detail::row_segments<T> g;
+  // Of each segment: the lanes that count.
+  std::array<unsigned, detail::row_segments<T>::most> live;
   const auto compute = [&] {
     runner.compute(
         g.list(), [&](int read, int k) { return g.at[std::size_t(k)][std::size_t(read)]; },
@@ -33,6 +36,8 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
   const auto add_segment = [&](std::int64_t first, int n) {
     const auto k = std::size_t(g.count++);
     g.all[k] = {g.vectors, n};
+    const bool some = samples.across && (samples.blocks == 1 || folded.outermost_ends());
+    live[k] = some ? samples.live : first_bits(L);
     g.vectors += g.all[k].vectors();
     for (std::size_t r = 0; r < std::size_t(s.read_count); ++r) {
       const auto& strides = s.reads[r].strides;
@@ -44,11 +49,15 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
     kept.go_to(units.first);
     for (int u = units.first; u < units.last; ++u, kept.next()) {
       typename Fold::template total<T> total;
-      const auto take = [&](vec<T> run) { total.add(run); };
       const auto flush = [&] {
         if (!g.count) return;
         compute();
-        for (const auto& one : g.list()) runner.template fold<Fold>(one, take);
+        for (std::size_t k = 0; k < std::size_t(g.count); ++k) {
+          const auto take = [&](vec<T> run) {
+            total.add(samples.across ? keep(live[k], run) : run);
+          };
+          runner.template fold<Fold>(g.all[k], take);
+        }
         g.clear();
       };
       folded.go_to(0);
@@ -61,7 +70,7 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
         }
       }
       flush();
-      if (s.arrangement == layout::blocked)  // each lane is a channel
+      if (s.arrangement != layout::plain && !samples.across)  // each lane is a channel or a sample
         sink(total.by_lanes(), std::int64_t{u} * L, L);
       else
         sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
@@ -106,10 +115,12 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
       if (!g.count) return;
       compute();
       const block_operand<T>& y = runner.result(0);
-      for (const auto& one : g.list()) {
-        const T* at = y.at + one.first_vector * y.step;
-        for (std::size_t v = 0; v < vectors; ++v, at += y.step)
-          run[v] = Fold::template fold<T>(run[v], load_unaligned(at));
+      for (std::size_t k = 0; k < std::size_t(g.count); ++k) {
+        const T* at = y.at + g.all[k].first_vector * y.step;
+        for (std::size_t v = 0; v < vectors; ++v, at += y.step) {
+          const vec<T> x = load_unaligned(at);
+          run[v] = Fold::template fold<T>(run[v], samples.across ? keep(live[k], x) : x);
+        }
         if (++rows == sum_run) end_run();
       }
       g.clear();
@@ -121,10 +132,22 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
     }
     flush();
     end_run();
-    for (std::size_t v = 0; v < vectors; ++v) {
-      const vec<T> total = several ? (blocks[v] + block[v]).by_lanes() : block[v];
-      const int n = std::min(L, columns - int(v) * L);
-      sink(total, outer * extent + first + std::int64_t(v) * L, n);
+    const auto total = [&](std::size_t v) {
+      return several ? (blocks[v] + block[v]).by_lanes() : block[v];
+    };
+    if (samples.across) {
+      // A vector of columns is the samples of one sum.
+      const std::int64_t to = (outer * extent + first) / L;
+      for (std::size_t v = 0; v < vectors; v += std::size_t(L)) {
+        vec<T> of_sums[L];
+        for (std::size_t j = 0; j < std::size_t(L); ++j)
+          of_sums[j] = total(std::min(v + j, vectors - 1));
+        sink(sums<T>(of_sums), to + std::int64_t(v), std::min(L, int(vectors - v)));
+      }
+    } else {
+      for (std::size_t v = 0; v < vectors; ++v)
+        sink(total(v), outer * extent + first + std::int64_t(v) * L,
+             std::min(L, columns - int(v) * L));
     }
     u += taken;
   }

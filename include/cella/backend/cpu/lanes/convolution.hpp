@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/lanes/convolution_extents.hpp>
+#include <cella/backend/cpu/loops/sink.hpp>
 #include <cstdint>
 
 namespace cella::cpu {
@@ -59,7 +60,7 @@ constexpr tile_set lanes_convolution_input_gradient_tiles(const lanes_convolutio
 /// y [blocks][O][OH][OW]. Dead lanes may hold anything and stay dead.
 template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution(work_range units, const lanes_convolution_extents& e, const T* x, const T* w,
-                       Sink sink);
+                       const Sink& sink);
 
 /// The same followed by 2x2 max pooling of stride 2, which drops an odd last row or column. Calls
 /// `sink(vec<T> maximum, corner_bits where, int64 element, int o)` once per lane-vector of
@@ -67,7 +68,7 @@ void lanes_convolution(work_range units, const lanes_convolution_extents& e, con
 /// against a NaN is not defined.
 template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution_pool(work_range units, const lanes_convolution_extents& e, const T* x,
-                            const T* w, Sink sink);
+                            const T* w, const Sink& sink);
 
 /// A row of an image under a filter of stride 1.
 struct row_window {
@@ -87,7 +88,7 @@ constexpr row_window short_row(const lanes_convolution_extents& e) {
 /// `short_row(e)`, or none, which serves every row. Dead lanes may hold anything and stay dead.
 template <row_window Row = {}, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution_input_gradient(work_range units, const lanes_convolution_extents& e,
-                                      const T* dz, const T* w, Sink sink);
+                                      const T* dz, const T* w, const Sink& sink);
 
 namespace detail {
 
@@ -281,7 +282,8 @@ template <row_window Row, int C, int X, class T, class Sink>
 template <row_window Row, tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void input_gradient_rows(work_range units, const lanes_convolution_extents& e,
                                            const T* __restrict dz, const T* __restrict w,
-                                           Sink sink) {
+                                           const Sink& given) {
+  own_sink<Sink> sink = given;
   const convolution_sizes<T> s(e);
   const int phases = std::min(s.stride_width, s.width);
   for (int unit = units.first; unit < units.last; ++unit) {
@@ -323,7 +325,9 @@ template <row_window Row, tile_set Tiles, class T, class Sink>
 
 template <int K, tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void lanes_convolution(work_range units, const lanes_convolution_extents& e,
-                                         const T* __restrict x, const T* __restrict w, Sink sink) {
+                                         const T* __restrict x, const T* __restrict w,
+                                         const Sink& given) {
+  own_sink<Sink> sink = given;
   constexpr int P = detail::convolution_pixels;
   const detail::convolution_sizes<T> s(e);
   for (int unit = units.first; unit < units.last; ++unit) {
@@ -357,7 +361,8 @@ template <int K, tile_set Tiles, class T, class Sink>
 template <int K, tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void lanes_convolution_pool(work_range units, const lanes_convolution_extents& e,
                                               const T* __restrict x, const T* __restrict w,
-                                              Sink sink) {
+                                              const Sink& given) {
+  own_sink<Sink> sink = given;
   constexpr unsigned all = first_bits(lanes<T>);
   const detail::convolution_sizes<T> s(e);
   const int rows = e.pooled_height(), columns = e.pooled_width();
@@ -390,7 +395,7 @@ template <int K, tile_set Tiles, class T, class Sink>
 
 template <row_window Row, tile_set Tiles, class T, class Sink>
 void lanes_convolution_input_gradient(work_range units, const lanes_convolution_extents& e,
-                                      const T* dz, const T* w, Sink sink) {
+                                      const T* dz, const T* w, const Sink& sink) {
   detail::input_gradient_rows<Row, Tiles>(units, e, dz, w, sink);
 }
 

@@ -91,7 +91,7 @@ constexpr std::int64_t lanes_convolution_pool_weight_gradient_scratch(
 /// once for each run of `count` <= L elements of the plain dw; lanes beyond are of no meaning.
 template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution_weight_gradient(work_range units, const lanes_convolution_extents& e,
-                                       const T* x, const T* dz, T* scratch, Sink sink);
+                                       const T* x, const T* dz, T* scratch, const Sink& sink);
 
 /// The same from the gradient d [blocks][O][OH / 2][OW / 2][L] of the 2x2 max pooling behind the
 /// convolution and its stored corners [..][4]: dz is made two rows at a time and never stored.
@@ -100,7 +100,8 @@ void lanes_convolution_weight_gradient(work_range units, const lanes_convolution
 template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink, class BiasSink = discard>
 void lanes_convolution_pool_weight_gradient(work_range units, const lanes_convolution_extents& e,
                                             const T* x, const T* d, const std::uint16_t* corners,
-                                            T* scratch, Sink sink, BiasSink bias_sink = {});
+                                            T* scratch, const Sink& sink,
+                                            const BiasSink& bias_sink = {});
 
 /// Units of work of `lanes_unpool`: output channels.
 constexpr int lanes_unpool_units(const lanes_convolution_extents& e) { return e.out_channels; }
@@ -109,7 +110,7 @@ constexpr int lanes_unpool_units(const lanes_convolution_extents& e) { return e.
 /// dz [blocks][O][OH][OW][L]. `bias_sink` gets the sums of dz, as above; dead lanes of d are zero.
 template <class T, class BiasSink = discard>
 void lanes_unpool(work_range units, const lanes_convolution_extents& e, const T* d,
-                  const std::uint16_t* corners, T* dz, BiasSink bias_sink = {});
+                  const std::uint16_t* corners, T* dz, const BiasSink& bias_sink = {});
 
 namespace detail {
 
@@ -231,7 +232,8 @@ template <int K, tile_set Tiles, class T, class Sink>
                                                          const lanes_convolution_extents& e,
                                                          const T* __restrict x,
                                                          const T* __restrict dz,
-                                                         T* __restrict scratch, Sink sink) {
+                                                         T* __restrict scratch, const Sink& given) {
+  own_sink<Sink> sink = given;
   constexpr int L = lanes<T>, most = detail::weight_tile<K>::channels;
   const detail::weight_taps shape(e, detail::weight_tile<K>::most);
   const int inputs = ceil_divide(e.in_channels, shape.channels);
@@ -270,7 +272,8 @@ template <int K, tile_set Tiles, class T, class Sink, class BiasSink>
 [[gnu::noinline]] void lanes_convolution_pool_weight_gradient(
     work_range units, const lanes_convolution_extents& e, const T* __restrict x,
     const T* __restrict d, const std::uint16_t* __restrict corners, T* __restrict scratch,
-    Sink sink, BiasSink bias_sink) {
+    const Sink& given, const BiasSink& bias_sink) {
+  own_sink<Sink> sink = given;
   constexpr int L = lanes<T>, most = detail::weight_tile<K>::channels;
   const detail::weight_taps shape(e, detail::weight_tile<K>::most);
   const int inputs = ceil_divide(e.in_channels, shape.channels);
@@ -333,7 +336,7 @@ template <int K, tile_set Tiles, class T, class Sink, class BiasSink>
 template <class T, class BiasSink>
 [[gnu::noinline]] void lanes_unpool(work_range units, const lanes_convolution_extents& e,
                                     const T* __restrict d, const std::uint16_t* __restrict corners,
-                                    T* __restrict dz, BiasSink bias_sink) {
+                                    T* __restrict dz, const BiasSink& bias_sink) {
   constexpr int L = lanes<T>;
   const int width = e.out_width(), pooled = e.pooled_width();
   for (int o = units.first; o < units.last; ++o) {

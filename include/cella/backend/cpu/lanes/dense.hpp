@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cella/backend/cpu/lanes/layout.hpp>
 #include <cella/backend/cpu/loops/folds.hpp>
+#include <cella/backend/cpu/loops/sink.hpp>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -66,7 +67,8 @@ constexpr tile_set lanes_dense_tiles(const lanes_dense_extents& e) {
 /// x [blocks][inner][L]; calls `sink(vec<T> value, int64 element, int row)` once per lane-vector of
 /// y [blocks][rows][L]. Dead lanes may hold anything and stay dead.
 template <tile_set Tiles = all_tiles, class T, class Sink>
-void lanes_dense(work_range units, const lanes_dense_extents& e, const T* w, const T* x, Sink sink);
+void lanes_dense(work_range units, const lanes_dense_extents& e, const T* w, const T* x,
+                 const Sink& sink);
 
 /// Elements of the transposed input, x^T [blocks * L][in_features rounded up to L].
 template <class T>
@@ -101,7 +103,7 @@ constexpr tile_set lanes_dense_weight_gradient_tiles(const lanes_dense_weight_ex
 /// <= L elements of the plain dw [O][I]; lanes beyond are of no meaning.
 template <tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_dense_weight_gradient(work_range units, const lanes_dense_weight_extents& e, const T* dy,
-                                 const T* xt, Sink sink);
+                                 const T* xt, const Sink& sink);
 
 /// Units of work of `lanes_channel_sums`: groups of L channels.
 template <class T>
@@ -204,7 +206,9 @@ template <tile_set Tiles, class Tile>
 
 template <tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void lanes_dense(work_range units, const lanes_dense_extents& extents,
-                                   const T* __restrict w, const T* __restrict x, Sink sink) {
+                                   const T* __restrict w, const T* __restrict x,
+                                   const Sink& given) {
+  own_sink<Sink> sink = given;
   constexpr int L = lanes<T>;
   const lanes_dense_extents e = extents;  // a copy stays in registers across the sink's stores
   const int tiles = ceil_divide(e.rows, detail::dense_rows);
@@ -217,11 +221,11 @@ template <tile_set Tiles, class T, class Sink>
       detail::clear(total);
       detail::dense_tile(w + first * e.row_stride, e.row_stride, (rows - 1) * e.row_stride,
                          e.column_stride, x + block * vector, vector, L, e.inner, total);
-#pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
-        if (r + 1 == R && rows < R) break;
 #pragma GCC unroll 2
-        for (int j = 0; j < V; ++j) {
+      for (int j = 0; j < V; ++j) {
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) {
+          if (r + 1 == R && rows < R) break;
           sink(total[r][j], std::int64_t{block + j} * e.rows + first + r, first + r);
         }
       }
@@ -260,7 +264,8 @@ template <tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void lanes_dense_weight_gradient(work_range units,
                                                    const lanes_dense_weight_extents& extents,
                                                    const T* __restrict dy, const T* __restrict xt,
-                                                   Sink sink) {
+                                                   const Sink& given) {
+  own_sink<Sink> sink = given;
   constexpr int L = lanes<T>, V = detail::dense_vectors;
   const lanes_dense_weight_extents e = extents;
   const int vectors = ceil_divide(e.in_features, L), pairs = ceil_divide(vectors, V);

@@ -122,17 +122,38 @@ struct loaded_step {
   bytecode_sink<T> plain_epilogue(const memory& m, std::byte* kernel_scratch) const {
     return {*lines.outputs, s, addresses_in(m), kernel_scratch + kernel_bytes};
   }
+  /// Where a kernel may store its results itself, since nothing follows from them; or null.
+  T* plain_target(const memory& m) const {
+    return lines.outputs->is_given() ? addresses_in(m).out[0] : nullptr;
+  }
+  /// What follows from plain results that a kernel has stored: see `finish_results`.
+  void finish(const memory& m, const T* given, std::int64_t offset, std::int64_t count,
+              std::byte* kernel_scratch) const {
+    finish_results(*lines.outputs, s, addresses_in(m), given, offset, count,
+                   kernel_scratch + kernel_bytes);
+  }
+  lanes_bytecode_sink<T> lanes_epilogue(const memory& m, std::byte* kernel_scratch) const {
+    const bool one_pixel = s.kind == step_kind::product;
+    return {*lines.outputs, s, addresses_in(m), kernel_scratch + kernel_bytes, one_pixel, dead()};
+  }
+  pooled_bytecode_sink<T> pooled_epilogue(const memory& m, std::byte* kernel_scratch) const {
+    return {lanes_epilogue(m, kernel_scratch),
+            s.pool_argmax.valid() ? m.at<std::uint16_t>(s.pool_argmax) : nullptr};
+  }
+  discard side_epilogue(const memory&) const { return {}; }
   blocked_bytecode_sink<T> blocked_epilogue(const memory& m, std::byte* kernel_scratch) const {
     return {*lines.outputs, s, addresses_in(m), kernel_scratch + kernel_bytes};
   }
   static constexpr bool passes_caches() { return false; }
   loop_nest<16> nest() const { return nest_of(s); }
   void run_elementwise(const memory& m, work_range units, std::byte* scratch) const {
-    cpu::run_elementwise<T>(units, s, *lines.outputs, addresses_in(m), scratch);
+    cpu::run_elementwise<T>(units, s, *lines.outputs, addresses_in(m), scratch, dead());
   }
   void run_reduction(const memory& m, work_range units, std::byte* scratch) const {
     const auto a = addresses_in(m);
-    const bytecode_sink<T> sink(*lines.outputs, s, a, scratch);
+    const bool across = samples().across;
+    const bytecode_sink<T> sink(*lines.outputs, s, a, scratch, layout::plain, 0,
+                                across ? no_dead_lanes : dead());
     scratch += bytecode_sink<T>::scratch_bytes(*lines.outputs);
     if (is<max_op>(anchor()))
       run_reduction_by<extreme<true>>(units, a, sink, scratch);
@@ -145,13 +166,27 @@ struct loaded_step {
     cpu::run_rows<T>(units, s, *lines.outputs, lines.row_numbers, addresses_in(m), scratch);
   }
 
+  /// Lanes of the results that hold no sample.
+  dead_lanes dead() const {
+    const shape& y = g.type(s.outputs[0].value).shape;
+    if (s.arrangement != layout::lanes || y.rank == 0 || y[0] % L == 0) return no_dead_lanes;
+    return {y[0] / L * (y.size() / y[0]), first_bits(y[0] % L)};
+  }
+  /// How a sum treats the samples in the lanes.
+  lanes_of_sum samples() const {
+    if (s.arrangement != layout::lanes) return {};
+    const auto e = s.template as<reduce_step>();
+    const int rest = e.samples % L;
+    return {e.across_lanes != 0, lane_blocks<T>(e.samples), first_bits(rest ? rest : L)};
+  }
+
   std::int64_t kernel_bytes = 0;  ///< scratch of the kernel itself, aligned
 
  private:
   template <class Fold>
   void run_reduction_by(work_range units, const step_addresses<T>& a, const bytecode_sink<T>& sink,
                         std::byte* scratch) const {
-    cpu::run_reduction<T, Fold>(units, s, *lines.term, a, sink, scratch);
+    cpu::run_reduction<T, Fold>(units, s, *lines.term, a, samples(), sink, scratch);
   }
 };
 

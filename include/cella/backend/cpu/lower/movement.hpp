@@ -11,8 +11,8 @@
 namespace cella::cpu {
 
 template <class S>
-constexpr lanes_image_extents lanes_image(S) {
-  const auto e = S::s.template as<image_step>();
+constexpr lanes_image_extents lanes_image(S step) {
+  const auto e = step.s.template as<image_step>();
   return {e.samples, e.channels, e.height, e.width, e.border_height, e.border_width};
 }
 

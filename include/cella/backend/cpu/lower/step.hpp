@@ -107,8 +107,14 @@ struct program_step {
     return {samples() / L * (g.type(s.outputs[0].value).size() / samples()),
             first_bits(samples() % L)};
   }
-  static auto lanes_epilogue(const memory& m) {
+  static auto lanes_epilogue(const memory& m, std::byte* = nullptr) {
     return lanes_sink<T, s.read_count, ragged(), line_of_outputs<P, I>>{addresses_in(m), dead()};
+  }
+  /// Of maxima of a convolution: stores their positions as well, if they are wanted.
+  static auto pooled_epilogue(const memory& m, std::byte* = nullptr) {
+    constexpr bool positions = s.pool_argmax.valid();
+    return pooled_sink<T, decltype(lanes_epilogue(m)), positions>{
+        lanes_epilogue(m), positions ? m.at<std::uint16_t>(s.pool_argmax) : nullptr};
   }
   static auto plain_epilogue(const memory& m, std::byte* = nullptr) {
     return plain_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};

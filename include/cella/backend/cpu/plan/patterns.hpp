@@ -14,16 +14,18 @@ class patterns {
  public:
   constexpr explicit patterns(Fuser& f) : f_(f), c_(f.groups()), g(c_.g) {}
 
-  constexpr bool match(node_id n) {
-    return pooled_convolution(n) || product(n) || unpooling(n) || match_image(n);
-  }
-  /// Of those, the ones of images in blocks, and of convolutions that nothing is joined with.
-  constexpr bool match_image(node_id n) {
-    return convolution(n) || blocked_pooling(n) ||
-           (in_blocks(n) && f_.batch_norm(n, layout::blocked));
+  constexpr bool match(node_id n) { return pooled_convolution(n) || match_batch(n); }
+  /// The same for plans that are made at run time, which have no kernel that pools a plain image in
+  /// the registers of its convolution.
+  constexpr bool match_loaded(node_id n) {
+    return (in_lanes(n) && pooled_convolution(n)) || match_batch(n);
   }
 
  private:
+  constexpr bool match_batch(node_id n) {
+    return product(n) || unpooling(n) || convolution(n) || blocked_pooling(n) ||
+           (in_blocks(n) && f_.batch_norm(n, layout::blocked));
+  }
   constexpr bool in_lanes(node_id n) const { return c_.forms.of(n) == layout::lanes; }
   constexpr bool in_blocks(node_id n) const { return c_.forms.of(n) == layout::blocked; }
 
