@@ -2,8 +2,9 @@
 #   // expect: model.cpp:21: matmul: inner dimensions differ:
 #   // expect: x is [32,400], fc1.weight is [256,120]
 #   // expect-lines: 12
-# Compilation must fail with exactly one error, and the sentence (its lines joined by a space) must
-# stand in the output, which must not have more lines than stated.
+# Compilation must fail with exactly one error, whose place is not in a header of the library (unless a
+# line says `// expect-place: library`), and the sentence (its lines joined by a space) must stand in
+# the output, which must not have more lines than stated.
 include("${CMAKE_CURRENT_LIST_DIR}/compile_command.cmake")
 
 file(READ "${SOURCE}" program)
@@ -44,6 +45,10 @@ string(REGEX MATCHALL "error: " errors "${output}")
 list(LENGTH errors count)
 if(NOT count EQUAL 1)
   string(APPEND faults "There are ${count} errors instead of one.\n")
+endif()
+string(REGEX MATCH "[^\n]*error: " place "${output}")
+if(place MATCHES "include/cella/|/include/c\\+\\+/" AND NOT program MATCHES "\n// expect-place: library\n")
+  string(APPEND faults "The error is not in the user's line, but: ${place}\n")
 endif()
 string(REGEX MATCHALL "\n" newlines "${output}")
 list(LENGTH newlines lines)

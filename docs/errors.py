@@ -23,11 +23,18 @@ A model is traced by the compiler. If something in it does not fit, compilation 
 error that tells what, in a sentence: the file and line where the operation was written, the
 operation, its operands by name with their actual shapes, and where it helps a remedy.
 
-- g++ prints the sentence whole, in the first line behind those that say which header was
-  included from where, and again in the line of the error:
-  `error: no type named 'program' in 'struct cella::wrong_model<cella::words<105>{"..."}>'`.
-- clang prints it in the line of the error, in pieces that end where a word ends:
-  `error: no type named 'program' in 'cella::wrong_model<words<27>{"..."}, words<25>{"..."}>'`.
+The error is in your line: where the model or the executable is made, where `compile` or `fit` is
+called, or where a plan is read.
+
+- g++ prints the sentence whole in the line of the error:
+  `net.cpp:31:27: error: use of deleted function 'cella::model<...>::model(const
+  cella::run_options&) [with Why = cella::wrong_model<cella::words<105>{"..."}>; ...]'`.
+- clang says `net.cpp:31:14: error: call to deleted constructor of 'Classifier'`, and the sentence in
+  the note behind it, in pieces that end where a word ends:
+  `note: 'model<cella::wrong_model<words<27>{"..."}, words<25>{"..."}>>' has been explicitly marked
+  deleted here`.
+- Where a plan or a graph is read both say
+  `error: no member named 'arena_bytes' in 'cella::wrong_model<words<27>{"..."}, ...>'`.
 - At run time (eager mode, `trace`, a batch size that was not compiled) the same sentence is thrown
   as `cella::model_error`.
 
@@ -40,8 +47,8 @@ it is not.
 LANGUAGE = """# Faults in the C++ of a cell
 
 What a cell is and what is written with a var is checked by its types before it is traced. The sentence
-begins with the name of the cell, and the line that asked for the program stands beside it
-(`required from here`, `requested here`); what is no operation on a var is marked where it is written.
+begins with the name of the cell, and the error is in the line that makes the model, or compiles the
+cell; what is no operation on a var is marked where it is written.
 """
 
 OPERATIONS = """# Faults of operations

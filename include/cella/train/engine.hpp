@@ -40,9 +40,10 @@ struct refused_net {
 };
 /// What the compiler finds when it traces a net for inference.
 template <class Net, dtype Precision, class Input, bool Compiled>
-struct traced_net : report_fault<make_graph<Net, false, Precision, Input>> {
+struct traced_net {
   using make = make_graph<Net, false, Precision, Input>;
   static constexpr bool accepted = is_made<make>;
+  using fault = graph_fault_of<make>;
   using accepted_net = std::conditional_t<accepted, Net, refused_net>;
   static constexpr tensor_type output() {
     if constexpr (accepted) return frozen<make>.type(frozen<make>.region_outputs(0)[0]);
@@ -52,6 +53,8 @@ struct traced_net : report_fault<make_graph<Net, false, Precision, Input>> {
 /// Without programs only the element type of the output counts: the rest is known at run time.
 template <class Net, dtype Precision, class Input>
 struct traced_net<Net, Precision, Input, false> {
+  static constexpr bool accepted = true;
+  using fault = wrong_model<>;
   using accepted_net = Net;
   static constexpr tensor_type output() { return {Precision, {Input::type[0], 1}}; }
 };

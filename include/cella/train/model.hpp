@@ -18,6 +18,7 @@
 #include <cella/train/position.hpp>
 #include <cella/train/predictions.hpp>
 #include <cella/train/predictor.hpp>
+#include <cella/train/samples.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -48,15 +49,6 @@ struct partial_options {
   bool non_finite = false;  ///< NaN and infinities as well
 };
 
-namespace detail {
-struct no_sample_source {
-  template <class Data>
-  requires(!data::sample_source<Data>)
-      __attribute__((unavailable("hand over a data set (see data/sample.hpp) or a loader")))  //
-      no_sample_source(const Data&) {}
-};
-}  // namespace detail
-
 /// A net with what it takes to train it. `Loss` and `Optimizer` are values of literal types: an
 /// object or a lambda. Runs on the CPU; it stays where it is built, because programs point into it.
 ///
@@ -65,23 +57,38 @@ struct no_sample_source {
 /// it. To ask one model in several threads make a `predictor()` for each.
 template <class Net, sample_spec Input, auto Loss = cross_entropy_loss{},
           auto Optimizer = optim::sgd{}, model_options Options = model_options{}>
-class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>>, 2> {
-  static constexpr bool accepted =
-      cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>>, 2>.empty();
+class model {
+  using type_fault = cell_fault_of<training_step<Net, fixed<Loss>, fixed<Optimizer>>, 2>;
+  static constexpr bool is_typed = std::is_same_v<type_fault, wrong_model<>>;
+  template <class Engine>
+  using fault_of_training = typename Engine::training::fault;
 
  public:
   using engine_type = std::conditional_t<
-      accepted, engine<Net, Input, Loss, Optimizer, Options>,
+      is_typed, engine<Net, Input, Loss, Optimizer, Options>,
       engine<detail::refused_net, Input, squared_error_loss{}, optim::sgd{}, Options>>;
   using input_element = typename engine_type::input_element;
   using target_element = typename engine_type::target_element;
   using output_element = typename engine_type::output_element;
   static constexpr std::int64_t batch_size = Options.batch;
   static constexpr shape sample_extents = Input::extents;
+  /// False after a fault, which the compiler reports where the model is made.
+  static constexpr bool accepted = is_typed && engine_type::trace_result::accepted;
+  using fault = std::conditional_t<is_typed, typename engine_type::trace_result::fault, type_fault>;
+  /// Whether the compiler made a training step of it. To ask compiles that.
+  static constexpr bool can_train() {
+    if constexpr (accepted && Options.compiled)
+      return engine_type::training::accepted;
+    else
+      return accepted;
+  }
 
-  explicit model(const run_options& options = {})
+  explicit model(const run_options& options = {}) requires(accepted)
       : engine_(options.seed, options.mode ? *options.mode : mode_of_environment(),
                 options.threads) {}
+  /// A net, a loss or an optimizer that the compiler refuses is refused here.
+  template <class Why = fault>
+  requires(!accepted) explicit model(const run_options& = {}) = delete;
   model(const model&) = delete;
   model& operator=(const model&) = delete;
 
@@ -122,10 +129,15 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
   /// `x` and `y` are row-major: rows of samples, and of labels or targets. A loss that is NaN or
   /// infinite is returned like any other. Throws `error` for a negative learning rate, or NaN.
   double train_step(const input_element* x, const target_element* y, std::int64_t rows,
-                    double learning_rate) {
+                    double learning_rate) requires(can_train()) {
     const auto turn = own_turn();
     return advance(x, y, rows, learning_rate).loss;
   }
+  template <class Why = fault_of_training<engine_type>>
+  requires(accepted && !can_train()) double train_step(const input_element*, const target_element*,
+                                                       std::int64_t, double) = delete;
+  template <class... Arguments>
+  requires(!accepted) double train_step(const Arguments&...) { return 0; }
 
   /// Trains for `options.epochs` epochs on a loader, or on a data set in its own order (shuffle
   /// it!), and returns a record per epoch. `extras` are metrics, measured on the training
@@ -133,11 +145,19 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
   /// Goes on in the middle of an epoch if training stopped there: see `fit_options::epochs`; the
   /// epoch's record then tells of all of it. Throws `train::diverged` when the loss or a parameter
   /// is no finite number, and `error` for data without a batch.
-  template <data::sample_source Data, class... Extras>
-  train::history fit(const Data& data, const train::fit_options& options, Extras&&... extras);
-  /// What no samples come from is refused where it is handed over.
+  template <detail::samples_for<model> Data, class... Extras>
+  requires(can_train()) train::history
+      fit(const Data& data, const train::fit_options& options, Extras&&... extras) {
+    return train_on(data, options, std::forward<Extras>(extras)...);
+  }
+  /// A training step that the compiler refuses is refused here.
+  template <detail::samples_for<model> Data, class Why = fault_of_training<engine_type>,
+            class... Extras>
+  requires(accepted && !can_train()) train::history
+      fit(const Data&, const train::fit_options&, Extras&&...)
+  = delete;
   template <class... Extras>
-  train::history fit(detail::no_sample_source, const train::fit_options&, Extras&&...) {
+  train::history fit(detail::no_samples<model>, const train::fit_options&, Extras&&...) {
     return {};
   }
 
@@ -146,10 +166,12 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
   /// Scores of all samples of a loader (any batch size) or a data set; without metrics, the loss.
   /// A metric that is passed as a variable keeps what it gathered. Throws `error` for data without
   /// a batch and for labels that are none of the model's classes.
-  template <data::sample_source Data, class... Metrics>
-  train::scores evaluate(const Data& data, Metrics&&... measures);
+  template <detail::samples_for<model> Data, class... Metrics>
+  requires(accepted) train::scores evaluate(const Data& data, Metrics&&... measures) {
+    return measure_on(data, std::forward<Metrics>(measures)...);
+  }
   template <class... Metrics>
-  train::scores evaluate(detail::no_sample_source, Metrics&&...) {
+  train::scores evaluate(detail::no_samples<model>, Metrics&&...) {
     return {};
   }
 
@@ -299,6 +321,12 @@ class model : report_cell_fault<training_step<Net, fixed<Loss>, fixed<Optimizer>
             "this model is in use by another thread; give each thread a predictor of its own "
             "(model::predictor), or let the threads take turns"};
   }
+
+  // In model_loops.hpp.
+  template <class Data, class... Extras>
+  train::history train_on(const Data& data, const train::fit_options& options, Extras&&... extras);
+  template <class Data, class... Metrics>
+  train::scores measure_on(const Data& data, Metrics&&... measures);
 
   auto advance(const input_element* x, const target_element* y, std::int64_t rows,
                double learning_rate) {

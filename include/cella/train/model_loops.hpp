@@ -28,8 +28,6 @@ const T* column_of(const Batch& b, const shape& sample, std::string_view what,
                    std::vector<T>& buffer) {
   const auto column = b.template column<I>();
   using U = typename decltype(column)::value_type;
-  static_assert(std::is_floating_point_v<U> == std::is_floating_point_v<T>,
-                "the data's column and the model's are not both numbers or both integers");
   shape row = column.extents();
   row.erase(0);
   if (row != sample) {
@@ -68,10 +66,9 @@ void update_metric(M& m, data::tensor_view<const P> prediction, data::tensor_vie
 }  // namespace detail
 
 template <class Net, sample_spec Input, auto Loss, auto Optimizer, model_options Options>
-template <data::sample_source Data, class... Extras>
-train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data,
-                                                                const train::fit_options& options,
-                                                                Extras&&... extras) {
+template <class Data, class... Extras>
+train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
+    const Data& data, const train::fit_options& options, Extras&&... extras) {
   static_assert(
       ((metrics::metric<Extras> || train::callback<std::remove_cvref_t<Extras>, model>)&&...),
       "fit takes metrics and callbacks: a callback has a member on_train_begin, "
@@ -234,12 +231,12 @@ train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data
 }
 
 template <class Net, sample_spec Input, auto Loss, auto Optimizer, model_options Options>
-template <data::sample_source Data, class... Metrics>
-train::scores model<Net, Input, Loss, Optimizer, Options>::evaluate(const Data& data,
-                                                                    Metrics&&... measures) {
+template <class Data, class... Metrics>
+train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data& data,
+                                                                      Metrics&&... measures) {
   static_assert((metrics::metric<Metrics> && ...), "evaluate takes metrics; see train/metrics.hpp");
   if constexpr (sizeof...(Metrics) == 0) {
-    return evaluate(data, metrics::loss{});
+    return measure_on(data, metrics::loss{});
   } else {
     const auto turn = own_turn();
     std::vector<input_element> inputs;
