@@ -37,6 +37,9 @@ loaded_program::~loaded_program() = default;
 void loaded_program::bind(int i, std::byte* at) {
   std::visit([&](auto& r) { r.bind(std::size_t(i), at); }, state_->run);
 }
+void loaded_program::prepare_again() {
+  std::visit([](auto& r) { r.prepare_again(); }, state_->run);
+}
 void loaded_program::operator()() {
   const default_backend::arithmetic guard;
   std::visit([](auto& r) { r.run(); }, state_->run);

@@ -15,21 +15,17 @@
 #include <stdexcept>
 #include <utility>
 
+#include "support/scratch_directory.hpp"
+
 using namespace cella;
+using test::contents;
+using test::scratch_directory;
 namespace fs = std::filesystem;
 
 namespace {
 
-struct temporary_folder {
-  fs::path path = fs::temp_directory_path() / ("cella-file-" + std::to_string(::getpid()));
-  temporary_folder() { fs::create_directories(path); }
-  ~temporary_folder() { fs::remove_all(path); }
-  long files() const { return std::distance(fs::directory_iterator(path), {}); }
-};
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+long files_in(const scratch_directory& folder) {
+  return std::distance(fs::directory_iterator(folder.path()), {});
 }
 
 void put(const fs::path& path, std::string_view s) { std::ofstream(path, std::ios::binary) << s; }
@@ -100,44 +96,44 @@ class writer_process {
 }  // namespace
 
 TEST_CASE("a file is read whole up to its cap") {
-  temporary_folder folder;
-  put(folder.path / "a", "12345");
-  CHECK(interop::read_file(folder.path / "a", 5).size() == 5);
-  CHECK(std::to_integer<char>(interop::read_file(folder.path / "a", 5)[4]) == '5');
-  const auto said = message([&] { interop::read_file(folder.path / "a", 4); });
+  const scratch_directory folder("file");
+  put(folder / "a", "12345");
+  CHECK(interop::read_file(folder / "a", 5).size() == 5);
+  CHECK(std::to_integer<char>(interop::read_file(folder / "a", 5)[4]) == '5');
+  const auto said = message([&] { interop::read_file(folder / "a", 4); });
   CHECK(has(said, "it has 5 bytes, but at most 4 are allowed"));
 }
 
 TEST_CASE("what cannot be read is refused with its path and the cause") {
-  temporary_folder folder;
+  const scratch_directory folder("file");
   const auto read = [&](const char* name) {
-    return message([&] { interop::read_file(folder.path / name, 100); });
+    return message([&] { interop::read_file(folder / name, 100); });
   };
-  CHECK(has(read("absent"), (folder.path / "absent").string()));
+  CHECK(has(read("absent"), (folder / "absent").string()));
   CHECK(has(read("absent"), "there is no such file"));
   CHECK(has(read("."), "it is a directory"));
-  put(folder.path / "f", "");
+  put(folder / "f", "");
   CHECK(has(read("f/below"), "a part of the path is not a directory"));
-  REQUIRE(::mkfifo((folder.path / "pipe").c_str(), 0600) == 0);
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK(has(read("pipe"), "it is not a regular file"));
   struct sockaddr_un address {};
   address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, (folder.path / "s").c_str(), sizeof address.sun_path - 1);
+  std::strncpy(address.sun_path, (folder / "s").c_str(), sizeof address.sun_path - 1);
   const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
   REQUIRE(::bind(socket, reinterpret_cast<struct sockaddr*>(&address), sizeof address) == 0);
   CHECK(has(read("s"), "it is not a regular file"));
   ::close(socket);
   CHECK(has(message([&] { interop::read_file("/dev/zero", 100); }), "it is not a regular file"));
-  fs::create_symlink("circle", folder.path / "circle");
+  fs::create_symlink("circle", folder / "circle");
   CHECK(has(read("circle"), "too many symbolic links"));
 }
 
 TEST_CASE("missing permission is named for reading and writing, and a read-only file stays") {
-  temporary_folder folder;
-  const auto secret = folder.path / "secret";
+  const scratch_directory folder("file");
+  const auto secret = folder / "secret";
   put(secret, "old");
   fs::permissions(secret, fs::perms::none);
-  fs::permissions(folder.path, fs::perms::all);
+  fs::permissions(folder.path(), fs::perms::all);
   // The superuser may read everything: become nobody for a moment.
   const bool superuser = ::geteuid() == 0;
   if (superuser) REQUIRE(::seteuid(65534) == 0);
@@ -153,8 +149,8 @@ TEST_CASE("missing permission is named for reading and writing, and a read-only 
 }
 
 TEST_CASE("a written file replaces the old one and keeps its permissions") {
-  temporary_folder folder;
-  const auto path = folder.path / "model";
+  const scratch_directory folder("file");
+  const auto path = folder / "model";
   interop::write_atomically(path, [](interop::output_file& f) { f.write("one"); });
   CHECK(contents(path) == "one");
   fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
@@ -164,12 +160,12 @@ TEST_CASE("a written file replaces the old one and keeps its permissions") {
   });
   CHECK(contents(path) == "two");
   CHECK(fs::status(path).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
-  CHECK(folder.files() == 1);
+  CHECK(files_in(folder) == 1);
 }
 
 TEST_CASE("the old file is there until the new one is complete") {
-  temporary_folder folder;
-  const auto path = folder.path / "model";
+  const scratch_directory folder("file");
+  const auto path = folder / "model";
   put(path, "old");
   interop::write_atomically(path, [&](interop::output_file& f) {
     f.write("new");
@@ -179,103 +175,103 @@ TEST_CASE("the old file is there until the new one is complete") {
 }
 
 TEST_CASE("a symbolic link stays and its target is replaced") {
-  temporary_folder folder;
-  put(folder.path / "v1", "old");
-  fs::create_symlink("v1", folder.path / "latest");
-  interop::write_atomically(folder.path / "latest", [](auto& f) { f.write("new"); });
-  CHECK(fs::is_symlink(folder.path / "latest"));
-  CHECK(contents(folder.path / "v1") == "new");
+  const scratch_directory folder("file");
+  put(folder / "v1", "old");
+  fs::create_symlink("v1", folder / "latest");
+  interop::write_atomically(folder / "latest", [](auto& f) { f.write("new"); });
+  CHECK(fs::is_symlink(folder / "latest"));
+  CHECK(contents(folder / "v1") == "new");
 }
 
 TEST_CASE("a dangling link stays and its target is made, through chains and other folders") {
-  temporary_folder folder;
-  fs::create_directory(folder.path / "runs");
-  fs::create_symlink("chain", folder.path / "latest");
-  fs::create_symlink("runs/link", folder.path / "chain");
-  fs::create_symlink("../v2", folder.path / "runs" / "link");
-  fs::create_symlink(folder.path / "v3", folder.path / "absolute");
+  const scratch_directory folder("file");
+  fs::create_directory(folder / "runs");
+  fs::create_symlink("chain", folder / "latest");
+  fs::create_symlink("runs/link", folder / "chain");
+  fs::create_symlink("../v2", folder / "runs" / "link");
+  fs::create_symlink(folder / "v3", folder / "absolute");
   for (const auto& [link, target] : {std::pair("latest", "v2"), std::pair("absolute", "v3")}) {
-    write(folder.path / link, "new");
-    CHECK(fs::is_symlink(folder.path / link));
-    CHECK(contents(folder.path / target) == "new");
-    CHECK_FALSE(fs::is_symlink(folder.path / target));
-    write(folder.path / link, "newer");
-    CHECK(contents(folder.path / target) == "newer");
+    write(folder / link, "new");
+    CHECK(fs::is_symlink(folder / link));
+    CHECK(contents(folder / target) == "new");
+    CHECK_FALSE(fs::is_symlink(folder / target));
+    write(folder / link, "newer");
+    CHECK(contents(folder / target) == "newer");
   }
-  CHECK(fs::is_symlink(folder.path / "chain"));
-  CHECK(fs::is_symlink(folder.path / "runs" / "link"));
-  CHECK(folder.files() == 6);
+  CHECK(fs::is_symlink(folder / "chain"));
+  CHECK(fs::is_symlink(folder / "runs" / "link"));
+  CHECK(files_in(folder) == 6);
 }
 
 TEST_CASE("a link to a folder that is not there, and a circle of links, are refused and stay") {
-  temporary_folder folder;
-  fs::create_symlink("absent/model", folder.path / "latest");
-  const auto said = message([&] { write(folder.path / "latest", "x"); });
-  CHECK(has(said, "\"" + (folder.path / "latest").string() + "\", a link to \"" +
-                      (folder.path / "absent/model").string() + "\": there is no such file or"));
-  fs::create_symlink("b", folder.path / "a");
-  fs::create_symlink("a", folder.path / "b");
-  CHECK(has(message([&] { write(folder.path / "a", "x"); }), "too many symbolic links"));
-  for (const char* link : {"latest", "a", "b"}) CHECK(fs::is_symlink(folder.path / link));
-  CHECK(folder.files() == 3);
+  const scratch_directory folder("file");
+  fs::create_symlink("absent/model", folder / "latest");
+  const auto said = message([&] { write(folder / "latest", "x"); });
+  CHECK(has(said, "\"" + (folder / "latest").string() + "\", a link to \"" +
+                      (folder / "absent/model").string() + "\": there is no such file or"));
+  fs::create_symlink("b", folder / "a");
+  fs::create_symlink("a", folder / "b");
+  CHECK(has(message([&] { write(folder / "a", "x"); }), "too many symbolic links"));
+  for (const char* link : {"latest", "a", "b"}) CHECK(fs::is_symlink(folder / link));
+  CHECK(files_in(folder) == 3);
 }
 
 TEST_CASE("what a killed writer leaves goes away with the next write into its folder") {
-  temporary_folder folder;
-  put(folder.path / "model", "old");
-  writer_process writer(folder.path / "model");
+  const scratch_directory folder("file");
+  put(folder / "model", "old");
+  writer_process writer(folder / "model");
   writer.kill();
-  CHECK(folder.files() == 2);
-  write(folder.path / "other", "x");
-  CHECK(folder.files() == 2);
-  CHECK(contents(folder.path / "model") == "old");
-  CHECK(contents(folder.path / "other") == "x");
+  CHECK(files_in(folder) == 2);
+  write(folder / "other", "x");
+  CHECK(files_in(folder) == 2);
+  CHECK(contents(folder / "model") == "old");
+  CHECK(contents(folder / "other") == "x");
 }
 
 TEST_CASE("what a living writer has begun stays, in this process and in another") {
-  temporary_folder folder;
-  interop::output_file mine(folder.path / "mine");
+  const scratch_directory folder("file");
+  interop::output_file mine(folder / "mine");
   mine.write("by this process");
-  writer_process other(folder.path / "theirs");
-  for (int i = 0; i < 3; ++i) write(folder.path / "model", "x");
+  writer_process other(folder / "theirs");
+  for (int i = 0; i < 3; ++i) write(folder / "model", "x");
   CHECK(other.go_on() == 0);
   mine.commit();
-  CHECK(contents(folder.path / "theirs") == "by the other process");
-  CHECK(contents(folder.path / "mine") == "by this process");
-  CHECK(folder.files() == 3);
+  CHECK(contents(folder / "theirs") == "by the other process");
+  CHECK(contents(folder / "mine") == "by this process");
+  CHECK(files_in(folder) == 3);
 }
 
 TEST_CASE("of another host's temporary files only those that are a day old go away") {
-  temporary_folder folder;
-  const auto young = folder.path / ".cella-0badcafe-17-0.tmp";
-  const auto old = folder.path / ".cella-0badcafe-17-1.tmp";
+  const scratch_directory folder("file");
+  const auto young = folder / ".cella-0badcafe-17-0.tmp";
+  const auto old = folder / ".cella-0badcafe-17-1.tmp";
   for (const auto& path : {young, old}) put(path, "x");
   fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(25));
-  write(folder.path / "model", "x");
+  write(folder / "model", "x");
   CHECK(fs::exists(young));
   CHECK_FALSE(fs::exists(old));
 }
 
 TEST_CASE("only files that a writer of this library could have left are removed") {
-  temporary_folder folder;
+  const scratch_directory folder("file");
   const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(25);
   for (const char* name : {".cella-notes.tmp", ".cella-.tmp", ".cella-1.tmp2", "cella-1.tmp",
                            ".cella-1-2", "x.cella-1.tmp"}) {
-    put(folder.path / name, "x");
-    fs::last_write_time(folder.path / name, long_ago);
+    put(folder / name, "x");
+    fs::last_write_time(folder / name, long_ago);
   }
-  put(folder.path / "target", "x");
-  fs::last_write_time(folder.path / "target", long_ago);
-  fs::create_symlink("target", folder.path / ".cella-2-1.tmp");
-  fs::create_directory(folder.path / ".cella-2-2.tmp");
-  REQUIRE(::mkfifo((folder.path / ".cella-2-3.tmp").c_str(), 0600) == 0);
-  write(folder.path / "model", "x");
-  CHECK(folder.files() == 6 + 4 + 1);
+  put(folder / "target", "x");
+  fs::last_write_time(folder / "target", long_ago);
+  fs::create_symlink("target", folder / ".cella-2-1.tmp");
+  fs::create_directory(folder / ".cella-2-2.tmp");
+  REQUIRE(::mkfifo((folder / ".cella-2-3.tmp").c_str(), 0600) == 0);
+  write(folder / "model", "x");
+  CHECK(files_in(folder) == 6 + 4 + 1);
 }
 
 TEST_CASE("a writer that throws leaves the old file and nothing else") {
-  temporary_folder folder;
-  const auto path = folder.path / "model";
+  const scratch_directory folder("file");
+  const auto path = folder / "model";
   put(path, "old");
   CHECK_THROWS_WITH_AS(interop::write_atomically(path,
                                                  [](interop::output_file& f) {
@@ -284,12 +280,12 @@ TEST_CASE("a writer that throws leaves the old file and nothing else") {
                                                  }),
                        "boom", std::logic_error);
   CHECK(contents(path) == "old");
-  CHECK(folder.files() == 1);
+  CHECK(files_in(folder) == 1);
 }
 
 TEST_CASE("a full disk leaves the old file and nothing else") {
-  temporary_folder folder;
-  const auto path = folder.path / "model";
+  const scratch_directory folder("file");
+  const auto path = folder / "model";
   put(path, "old");
   // A limit on file size fails writes just as a full disk does, in this process alone.
   struct rlimit old {};
@@ -304,19 +300,19 @@ TEST_CASE("a full disk leaves the old file and nothing else") {
   ::signal(SIGXFSZ, handler);
   CHECK(has(said, "the disk is full or a size limit is reached"));
   CHECK(contents(path) == "old");
-  CHECK(folder.files() == 1);
+  CHECK(files_in(folder) == 1);
 }
 
 TEST_CASE("a target that cannot be a file is refused before anything is written") {
-  temporary_folder folder;
+  const scratch_directory folder("file");
   const auto write = [&](const fs::path& path) {
     return message([&] { interop::write_atomically(path, [](auto& f) { f.write("x"); }); });
   };
-  fs::create_directory(folder.path / "d");
-  CHECK(has(write(folder.path / "d"), "it is a directory"));
-  CHECK(has(write(folder.path / "absent" / "f"), "there is no such file or folder"));
+  fs::create_directory(folder / "d");
+  CHECK(has(write(folder / "d"), "it is a directory"));
+  CHECK(has(write(folder / "absent" / "f"), "there is no such file or folder"));
   CHECK(has(write("/dev/null"), "it is not a regular file"));
-  CHECK(folder.files() == 1);
+  CHECK(files_in(folder) == 1);
 }
 
 TEST_CASE("names in messages lose control characters and are cut between characters") {

@@ -12,21 +12,14 @@
 #include <support/memory_limit.hpp>
 #include <vector>
 
+#include "support/scratch_directory.hpp"
+
 using namespace cella;
+using test::contents;
+using test::scratch_directory;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct temporary_folder {
-  fs::path path = fs::temp_directory_path() / ("cella-npy-" + std::to_string(::getpid()));
-  temporary_folder() { fs::create_directories(path); }
-  ~temporary_folder() { fs::remove_all(path); }
-};
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 /// A file of the given version; versions 2 and 3 have a header length of four bytes.
 std::string file_of(std::string_view header, std::string_view data = {}, int version = 1) {
@@ -97,7 +90,7 @@ TEST_CASE("Fortran order becomes row-major") {
 }
 
 TEST_CASE("every dtype, scalars and empty arrays survive writing and reading") {
-  temporary_folder folder;
+  const scratch_directory folder("npy");
   std::mt19937 random(1);
   for (int code = 0; code < dtype_count; ++code) {
     const auto element = dtype(code);
@@ -106,31 +99,30 @@ TEST_CASE("every dtype, scalars and empty arrays survive writing and reading") {
       std::vector<std::byte> data(std::size_t(s.size()) * size_of(element));
       for (auto& b : data) b = std::byte(random() & (element == dtype::boolean ? 1 : 255));
       const tensor_type type{element, s};
-      interop::write_npy(folder.path / "a.npy", type, data);
-      const auto a = interop::read_npy(folder.path / "a.npy");
+      interop::write_npy(folder / "a.npy", type, data);
+      const auto a = interop::read_npy(folder / "a.npy");
       CHECK(a.type == type);
       CHECK(a.bytes == data);
       // Elements end the file and begin at a multiple of 64 bytes, behind a line break.
-      const auto start = contents(folder.path / "a.npy").size() - data.size();
+      const auto start = contents(folder / "a.npy").size() - data.size();
       CHECK(start % 64 == 0);
-      CHECK(contents(folder.path / "a.npy")[start - 1] == '\n');
+      CHECK(contents(folder / "a.npy")[start - 1] == '\n');
     }
   }
 }
 
 TEST_CASE("the written bytes are those that numpy.save writes") {
-  temporary_folder folder;
+  const scratch_directory folder("npy");
   const float values[2]{1, -2};
-  interop::write_npy(folder.path / "a.npy", {dtype::f32, {2}}, std::as_bytes(std::span(values)));
+  interop::write_npy(folder / "a.npy", {dtype::f32, {2}}, std::as_bytes(std::span(values)));
   const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
-  CHECK(contents(folder.path / "a.npy") ==
-        file_of(header + std::string(117 - header.size(), ' ') + "\n",
-                {"\0\0\x80\x3f\0\0\0\xc0", 8}));
+  CHECK(contents(folder / "a.npy") == file_of(header + std::string(117 - header.size(), ' ') + "\n",
+                                              {"\0\0\x80\x3f\0\0\0\xc0", 8}));
 }
 
 TEST_CASE("what cannot be written is refused and leaves the old file") {
-  temporary_folder folder;
-  const auto path = folder.path / "a.npy";
+  const scratch_directory folder("npy");
+  const auto path = folder / "a.npy";
   std::ofstream(path) << "old";
   const std::byte four[4]{};
   CHECK_THROWS_AS(interop::write_npy(path, {dtype::f32, {2}}, four), file_error);
@@ -203,7 +195,7 @@ TEST_CASE("the written bytes are those of NumPy, and are read again") {
       {dtype::c128, "<c16",
        "\0\0\0\0\0\0\xf0\x3f\0\0\0\0\0\0\0\xc0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xe0\x3f"sv},
   };
-  temporary_folder folder;
+  const scratch_directory folder("npy");
   for (const golden& g : files) {
     std::string header =
         "{'descr': '" + std::string(g.descr) + "', 'fortran_order': False, 'shape': (2,), }";
@@ -211,8 +203,8 @@ TEST_CASE("the written bytes are those of NumPy, and are read again") {
     const std::string file = file_of(header + "\n", g.data);
     REQUIRE(file.size() == 128 + g.data.size());
     const tensor_type type{g.element, {2}};
-    interop::write_npy(folder.path / "g.npy", type, std::as_bytes(std::span(g.data)));
-    CHECK(contents(folder.path / "g.npy") == file);
+    interop::write_npy(folder / "g.npy", type, std::as_bytes(std::span(g.data)));
+    CHECK(contents(folder / "g.npy") == file);
     const auto a = parse(file);
     CHECK(a.type == type);
     CHECK(std::string_view(reinterpret_cast<const char*>(a.bytes.data()), a.bytes.size()) ==
@@ -291,8 +283,8 @@ TEST_CASE("2000 mutations of a valid file load whole or are refused") {
 
 TEST_CASE("too little memory is an error that names the file and the bytes") {
   if (!test::memory_can_be_limited) return;
-  temporary_folder folder;
-  const auto path = folder.path / "large.npy";
+  const scratch_directory folder("npy");
+  const auto path = folder / "large.npy";
   std::ofstream(path, std::ios::binary) << file_of(dictionary("<f4", "(4096, 4096)", "True"));
   const auto header = fs::file_size(path);
   fs::resize_file(path, header + (64u << 20));

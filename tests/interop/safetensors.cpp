@@ -12,21 +12,14 @@
 #include <support/memory_limit.hpp>
 #include <vector>
 
+#include "support/scratch_directory.hpp"
+
 using namespace cella;
+using test::contents;
+using test::scratch_directory;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct temporary_folder {
-  fs::path path = fs::temp_directory_path() / ("cella-safetensors-" + std::to_string(::getpid()));
-  temporary_folder() { fs::create_directories(path); }
-  ~temporary_folder() { fs::remove_all(path); }
-};
-
-std::string contents(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string with_length(std::uint64_t length, std::string_view rest) {
   std::string s(sizeof length, '\0');
@@ -120,7 +113,7 @@ TEST_CASE("an absent tensor and a wrong destination are named") {
 }
 
 TEST_CASE("every dtype, scalars and empty tensors survive writing and reading") {
-  temporary_folder folder;
+  const scratch_directory folder("safetensors");
   std::vector<std::string> names;
   std::vector<std::vector<std::byte>> data;
   std::vector<interop::named_tensor> tensors;
@@ -140,7 +133,7 @@ TEST_CASE("every dtype, scalars and empty tensors survive writing and reading") 
     tensors[i].name = names[i];
     tensors[i].bytes = data[i];
   }
-  const auto path = folder.path / "all.safetensors";
+  const auto path = folder / "all.safetensors";
   interop::write_safetensors(path, tensors, {{"step", "7"}, {"\"", "\n\xc3\xa9"}});
   const auto file = interop::safetensors_file::open(path);
   REQUIRE(file.tensors().size() == tensors.size());
@@ -152,8 +145,8 @@ TEST_CASE("every dtype, scalars and empty tensors survive writing and reading") 
     CHECK(std::ranges::equal(found->bytes, t.bytes));
   }
   SUBCASE("and a second writing gives the same bytes") {
-    interop::write_safetensors(folder.path / "again", file.tensors(), file.metadata());
-    CHECK(contents(folder.path / "again") == contents(path));
+    interop::write_safetensors(folder / "again", file.tensors(), file.metadata());
+    CHECK(contents(folder / "again") == contents(path));
   }
   SUBCASE("and elements lie aligned for their type, widest first") {
     std::size_t last = 8;
@@ -174,15 +167,15 @@ TEST_CASE("every dtype, scalars and empty tensors survive writing and reading") 
 
 TEST_CASE("a file without tensors loads and can be written") {
   CHECK(parse(file_of("{}")).tensors().empty());
-  temporary_folder folder;
-  interop::write_safetensors(folder.path / "none", {});
-  CHECK(contents(folder.path / "none") == file_of("{}      "));
-  interop::write_safetensors(folder.path / "none", {}, {{"k", "v"}});
-  CHECK(interop::safetensors_file::open(folder.path / "none").metadata().at("k") == "v");
+  const scratch_directory folder("safetensors");
+  interop::write_safetensors(folder / "none", {});
+  CHECK(contents(folder / "none") == file_of("{}      "));
+  interop::write_safetensors(folder / "none", {}, {{"k", "v"}});
+  CHECK(interop::safetensors_file::open(folder / "none").metadata().at("k") == "v");
 }
 
 TEST_CASE("the written bytes are those of the published form") {
-  temporary_folder folder;
+  const scratch_directory folder("safetensors");
   const std::byte b{7};
   const std::int64_t l = -1;
   const float f = 1;
@@ -191,13 +184,13 @@ TEST_CASE("the written bytes are those of the published form") {
       {"z", {dtype::f32, {}}, std::as_bytes(std::span(&f, 1))},
       {"a", {dtype::f32, {1, 1}}, std::as_bytes(std::span(&f, 1))},
       {"l", {dtype::i64, {1}}, std::as_bytes(std::span(&l, 1))}};
-  interop::write_safetensors(folder.path / "f", tensors);
+  interop::write_safetensors(folder / "f", tensors);
   std::string header = R"({"l":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},)"
                        R"("a":{"dtype":"F32","shape":[1,1],"data_offsets":[8,12]},)"
                        R"("z":{"dtype":"F32","shape":[],"data_offsets":[12,16]},)"
                        R"("b":{"dtype":"U8","shape":[1],"data_offsets":[16,17]}})";
   header.resize((header.size() + 7) / 8 * 8, ' ');
-  CHECK(contents(folder.path / "f") ==
+  CHECK(contents(folder / "f") ==
         file_of(header) +
             std::string("\xff\xff\xff\xff\xff\xff\xff\xff\0\0\x80\x3f\0\0\x80\x3f\7", 17));
 }
@@ -213,9 +206,9 @@ TEST_CASE("tensors of all types are in the order of the reference implementation
     const auto element = dtype(&t - dtype_table.data());
     tensors.push_back({t.safetensors, {element, {1}}, std::span(zeros).first(t.size)});
   }
-  temporary_folder folder;
-  interop::write_safetensors(folder.path / "order", tensors);
-  const std::string file = contents(folder.path / "order");
+  const scratch_directory folder("safetensors");
+  interop::write_safetensors(folder / "order", tensors);
+  const std::string file = contents(folder / "order");
   std::size_t at = 0;
   for (std::string_view type : order) {
     const auto next = file.find("\"" + std::string(type) + "\":{\"dtype\":\"" + std::string(type));
@@ -226,8 +219,8 @@ TEST_CASE("tensors of all types are in the order of the reference implementation
 }
 
 TEST_CASE("what cannot be written is refused by name and leaves the old file") {
-  temporary_folder folder;
-  const auto path = folder.path / "model";
+  const scratch_directory folder("safetensors");
+  const auto path = folder / "model";
   std::ofstream(path) << "old";
   const std::byte four[4]{}, two{2};
   const auto refusal_of = [&](std::vector<interop::named_tensor> tensors,
@@ -254,7 +247,7 @@ TEST_CASE("what cannot be written is refused by name and leaves the old file") {
   CHECK(refusal_of({{"\xff", {dtype::f32, {1}}, four}}).find("not UTF-8") != std::string::npos);
   CHECK(refusal_of({good}, {{"k", "\xff"}}).find("not UTF-8") != std::string::npos);
   CHECK(contents(path) == "old");
-  CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
 }
 
 TEST_CASE("a header length that cannot be true is refused before memory is taken for it") {
@@ -268,8 +261,8 @@ TEST_CASE("a header length that cannot be true is refused before memory is taken
 
 TEST_CASE(
     "a header longer than the limit is refused before it is read, unless the limit is raised") {
-  temporary_folder folder;
-  const auto path = folder.path / "long";
+  const scratch_directory folder("safetensors");
+  const auto path = folder / "long";
   std::ofstream(path, std::ios::binary) << with_length(25'000'001, "{}");
   fs::resize_file(path, 8 + 25'000'001);
   const std::string said = "\"" + path.string() +
@@ -288,9 +281,9 @@ TEST_CASE(
 
 TEST_CASE("too little memory is an error that names the file and its bytes") {
   if (!test::memory_can_be_limited) return;
-  temporary_folder folder;
+  const scratch_directory folder("safetensors");
   const auto refusal_of = [&](const std::string& start, std::size_t size, std::size_t memory) {
-    const auto path = folder.path / "large";
+    const auto path = folder / "large";
     std::ofstream(path, std::ios::binary) << start;
     fs::resize_file(path, size);
     const auto said =

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cella/ops/pooling.hpp>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -43,6 +44,35 @@ struct net_of_the_user {
     return emit<bump_op>({}, x.at(), y);
   }
 };
+
+/// Three channels become blocks of them, which are convolved, normalized and pooled there.
+struct image_net {
+  nn::conv2d<3, 32, 3> stem{.padding = 1};
+  nn::conv2d<32, 32, 3, false> conv{.padding = 1};
+  nn::batch_norm<32> norm{};
+  nn::dense<32, 2> last{};
+  constexpr var operator()(var x) const {
+    x = max_pool(tanh(stem(x)), 2);
+    x = tanh(norm(conv(x)) + x);
+    return last(mean(x, {2, 3}));
+  }
+};
+template <model_options Options>
+using images =
+    model<image_net, image<3, 8, 8>, cross_entropy_loss{}, optim::sgd{.momentum = 0.9}, Options>;
+/// Images of noise and stripes, which go down or across.
+data::tensor_dataset<float, std::int32_t> striped_images(int n) {
+  std::vector<float> x;
+  std::vector<std::int32_t> y;
+  for (int i = 0; i < n; ++i) {
+    y.push_back(i * 5 % 7 % 2);
+    for (int k = 0; k < 3 * 64; ++k) {
+      const int at = y.back() ? k % 8 : k / 8 % 8;
+      x.push_back(uniform<float>(11, std::uint64_t(i * 192 + k)) + (at % 2 ? 0.5f : -0.5f));
+    }
+  }
+  return data::tensor_dataset(data::column<float>({n, 3, 8, 8}, x), data::column<std::int32_t>(y));
+}
 
 }  // namespace
 
@@ -105,6 +135,32 @@ TEST_CASE("a model without programs is planned at run time, and is the model tha
     for (std::size_t i = 0; i < 21 * 3; ++i) {
       CHECK(predicted.data()[i] == doctest::Approx(expected.data()[i]).epsilon(1e-4));
       CHECK(by_predictor.data()[i] == predicted.data()[i]);
+    }
+  }
+}
+
+TEST_CASE("images in blocks: the same losses and weights from programs and from plans") {
+  const auto data = striped_images(29).shuffle(3);  // 8 + 8 + 8 + 5
+  for (int threads : {1, 3}) {
+    CAPTURE(threads);
+    images<small> compiled({.seed = 4, .threads = threads});
+    images<without_programs> loaded({.seed = 4, .threads = threads});
+    const auto a = compiled.fit(data, {.epochs = 3, .learning_rate = 0.05});
+    const auto b = loaded.fit(data, {.epochs = 3, .learning_rate = 0.05});
+    for (std::size_t e = 0; e < 3; ++e)
+      CHECK(a[e]["loss"] == doctest::Approx(b[e]["loss"]).epsilon(1e-4));
+    CHECK(a[2]["loss"] < a[0]["loss"]);
+    const auto of_compiled = weights(compiled.parameters());
+    const auto of_loaded = weights(loaded.parameters());
+    REQUIRE(of_compiled.size() == of_loaded.size());
+    for (std::size_t i = 0; i < of_loaded.size(); ++i)
+      CHECK(std::abs(of_compiled[i] - of_loaded[i]) < 1e-4f);
+    // What is packed for inference is packed again when training has gone on.
+    for (int round = 0; round < 2; ++round) {
+      CHECK(compiled.evaluate(data)["loss"] ==
+            doctest::Approx(loaded.evaluate(data)["loss"]).epsilon(1e-4));
+      compiled.fit(data, {.epochs = 1, .learning_rate = 0.05});
+      loaded.fit(data, {.epochs = 1, .learning_rate = 0.05});
     }
   }
 }

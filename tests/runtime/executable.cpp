@@ -1,29 +1,14 @@
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <cella/models/lenet.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/step.hpp>
 #include <cmath>
-#include <cstdlib>
-#include <new>
+
+#include "support/counted_malloc.hpp"
 
 using namespace cella;
-
-namespace {
-std::atomic<long> allocations{0};
-}
-
-// Every way to the heap is counted. The sanitizers bring a malloc of their own.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__) && \
-    !defined(__clang__)
-extern "C" void* __libc_malloc(std::size_t);
-extern "C" void* malloc(std::size_t n) {
-  ++allocations;
-  return __libc_malloc(n);
-}
-#define CELLA_COUNTS_MALLOC
-#endif
+using test::allocations;
 
 namespace {
 

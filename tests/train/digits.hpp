@@ -1,17 +1,15 @@
 // A small net and data that it can learn, for the tests of models.
 #pragma once
 
-#include <unistd.h>
-
 #include <cella/data/dataset.hpp>
 #include <cella/graph/random.hpp>
 #include <cella/nn/layers.hpp>
 #include <cella/ops/activation.hpp>
 #include <cella/train/model.hpp>
 #include <cstdint>
-#include <filesystem>
-#include <string>
 #include <vector>
+
+#include "support/scratch_directory.hpp"
 
 namespace cella::test {
 
@@ -43,25 +41,5 @@ inline data::tensor_dataset<float, std::int32_t> three_classes(int n, std::uint6
   }
   return data::tensor_dataset(data::column<float>({n, 6}, x), data::column<std::int32_t>(y));
 }
-
-/// A directory that goes away with the test.
-class scratch_directory {
- public:
-  explicit scratch_directory(const std::string& name)
-      : path_(std::filesystem::temp_directory_path() /
-              ("cella_" + name + "_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(path_);
-  }
-  scratch_directory(const scratch_directory&) = delete;
-  ~scratch_directory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace cella::test

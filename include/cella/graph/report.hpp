@@ -7,6 +7,7 @@
 #include <cella/graph/cell_check.hpp>
 #include <cella/graph/freeze.hpp>
 #include <cella/graph/words.hpp>
+#include <type_traits>
 
 namespace cella {
 
@@ -14,6 +15,9 @@ namespace cella {
 /// Why = wrong_model<words<56>{"net.cpp:21: matmul: inner dimensions differ: ..."}>]`.
 template <words... Why>
 struct wrong_model {};
+/// False if there is no fault, or if the compiler could not run the model and has said so itself.
+template <class Fault>
+concept has_words = !std::is_same_v<Fault, wrong_model<>>;
 
 namespace detail {
 template <class Sentence>

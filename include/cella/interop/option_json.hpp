@@ -4,21 +4,26 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cella/graph/error.hpp>
 #include <cella/graph/option_text.hpp>
+#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace cella {
 
-/// The fields of options in their order: numbers as numbers, those that JSON lacks as "inf", "-inf"
-/// and "nan"; extents, axes, sets of axes and several integers as lists; element types by name;
-/// strings as they are. Without options: an empty object.
+/// The fields of options in their order: numbers as numbers, those that JSON lacks as "inf",
+/// "-inf", "nan", and by its bits, "nan:fff8000000000001", if it is not the usual NaN; extents,
+/// axes, sets of axes and several integers as lists; element types by name; strings as they are.
+/// Without options: an empty object.
 inline nlohmann::ordered_json options_to_json(const op_info& op, const attributes& options);
 
 /// The options that `options_to_json` wrote, or somebody else in any order: a field that is missing
@@ -40,9 +45,25 @@ inline constexpr std::array<named_number, 3> named_numbers{
      {"-inf", -std::numeric_limits<double>::infinity()},
      {"nan", std::numeric_limits<double>::quiet_NaN()}}};
 
+/// In front of the bits of a NaN that is not the usual one: its sign or its payload says something.
+inline constexpr std::string_view other_nan = "nan:";
+
 inline json_value number_to_json(double v) {
   if (std::isfinite(v)) return v;
-  return named_numbers[std::isnan(v) ? 2 : v < 0 ? 1 : 0].name;
+  for (const named_number& n : named_numbers)
+    if (std::bit_cast<std::uint64_t>(v) == std::bit_cast<std::uint64_t>(n.value)) return n.name;
+  std::array<char, 16> digits;
+  const auto end = std::to_chars(digits.begin(), digits.end(), std::bit_cast<std::uint64_t>(v), 16);
+  return std::string(other_nan).append(digits.begin(), end.ptr);
+}
+/// The NaN that `number_to_json` spelled by its bits; 0 if it spelled none so.
+inline double nan_called(std::string_view s) {
+  if (!s.starts_with(other_nan)) return 0;
+  s.remove_prefix(other_nan.size());
+  std::uint64_t bits = 0;
+  const auto end = std::from_chars(s.data(), s.data() + s.size(), bits, 16);
+  const auto v = std::bit_cast<double>(bits);
+  return end.ec == std::errc{} && end.ptr == s.data() + s.size() && std::isnan(v) ? v : 0;
 }
 
 /// The values of a list with room for `count`, as far as `is_value` holds.
@@ -155,7 +176,9 @@ class option_json_reader {
     if (from_.is_number()) return from_.get<double>();
     for (const named_number& n : named_numbers)
       if (from_ == n.name) return n.value;
-    refuse();
+    const double v = from_.is_string() ? nan_called(from_.get_ref<const std::string&>()) : 0;
+    if (!std::isnan(v)) refuse();
+    return v;
   }
   std::int32_t integer(const json_value& v, std::int32_t low, std::int32_t high) const {
     // What does not fit 64 bits is a floating-point number to the parser, or unsigned.

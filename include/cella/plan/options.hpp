@@ -17,6 +17,8 @@ struct plan_options {
   bool region{};
   /// Inputs from this index on keep their values from call to call: the constants of a loop.
   int first_constant = no_constants;
+  /// Each input has a space of its own, the first behind `first_argument`, whatever its role.
+  bool inputs_apart{};
   /// An algorithm that the back end uses wherever it can, by a number of its own; -1: it chooses.
   int algorithm = -1;
 

@@ -95,6 +95,7 @@ class value_places {
     }
     const int i = input_at_[std::size_t(n)];
     if (i < 0) return {};
+    if (options.inputs_apart) return {first_argument + i, 0};
     const input_info& in = g.inputs[std::size_t(i)];
     switch (in.role) {
       case input_role::argument:
@@ -248,7 +249,7 @@ class value_places {
     bool constant = true, parameters = false;
     auto read = [&](const buffer_ref& r) {
       if (r == buffer_ref{} || r.space == constant_space) return;
-      if (r.space == parameter_space && !changes_inputs_)
+      if (holds_parameters(r) && !changes_inputs_)
         parameters = true;
       else
         constant = constant && arena.holds(r) && arena.whole(r).constant;
@@ -264,6 +265,11 @@ class value_places {
       constant = b.first < 0 && (parameters || b.bytes <= most_constant_bytes);
     }
     return constant && s.output_count > 0;
+  }
+  constexpr bool holds_parameters(const buffer_ref& r) const {
+    if (!options.inputs_apart) return r.space == parameter_space;
+    return r.space >= first_argument &&
+           owned_by_cell(g.inputs[std::size_t(r.space - first_argument)].role);
   }
   static constexpr std::int64_t most_constant_bytes = 1 << 18;
   constexpr void emit(plan_step s) {

@@ -59,15 +59,15 @@ class compiled {
 /// auto run = compile<tensor<dtype::f64, 2>>([](var x) { return grad(f)(x); });
 /// run(std::array{1.0, 2.0})[0]
 template <class... Arguments, class F>
-requires(compiled<F, Arguments...>::program::accepted)  //
+requires(!has_words<typename compiled<F, Arguments...>::program::fault>)  //
     auto compile(F, std::uint64_t seed = 0, thread_pool* threads = nullptr) {
   return compiled<F, Arguments...>(seed, threads);
 }
 /// What the compiler refuses is refused here.
 template <class... Arguments, class F,
           class Why = typename compiled<F, Arguments...>::program::fault>
-requires(!compiled<F, Arguments...>::program::accepted)  //
-    compiled<F, Arguments...> compile(F, std::uint64_t = 0, thread_pool* = nullptr)
+requires has_words<Why> compiled<F, Arguments...> compile(F, std::uint64_t = 0,
+                                                          thread_pool* = nullptr)
 = delete;
 
 }  // namespace cella

@@ -125,7 +125,12 @@ requires(!Program::accepted) class executable<Program, Backend> {
   using element_type = element<program::element_type>;
 
   template <class Why = typename Program::fault>
+  requires has_words<Why>
   explicit executable(parameter_store&, thread_pool* = nullptr, std::byte* = nullptr) = delete;
+  /// The compiler could not run the cell, and has said so.
+  template <class Why = typename Program::fault>
+  requires(!has_words<Why>)  //
+      explicit executable(parameter_store&, thread_pool* = nullptr, std::byte* = nullptr) {}
 
   void scalar(int, double) {}
   template <class... Pointers>

@@ -9,8 +9,8 @@
 
 namespace cella {
 
-/// Runs the main region of a graph on plain tensors in memory that the caller binds. Calls allocate
-/// nothing. Serves one thread at a time.
+/// Runs the main region of a graph, whose inputs lie row-major in memory that the caller binds.
+/// Calls allocate nothing. Serves one thread at a time.
 ///
 /// The kernels take half a minute to compile, so that they are not in this header: link
 /// `cella::kernels`, which is made of kernels.cpp.
@@ -31,6 +31,10 @@ class loaded_program {
   /// Where the main region's input `i` lies from now on, row-major; an input that the graph updates
   /// has its new value there after a call.
   void bind(int i, std::byte* at);
+  /// To be called when parameters or states have other values than in the last call: what follows
+  /// from them alone (packed weights) is made again. A graph that updates inputs keeps nothing, and
+  /// what is bound to another place is noticed.
+  void prepare_again();
   void operator()();
   /// Result `k` of the last call, row-major; valid until the next. Outputs that update an input are
   /// not among the results.

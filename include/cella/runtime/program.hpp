@@ -63,7 +63,7 @@ inline constexpr Fault refused{};
 /// The graph of program P; of a refused one, what is wrong.
 template <class P>
 constexpr const auto& graph_of() {
-  if constexpr (P::accepted)
+  if constexpr (!has_words<typename P::fault>)
     return P::interface_graph;
   else
     return refused<typename P::fault>;
@@ -73,8 +73,10 @@ template <class P>
 consteval auto plan_of() {
   if constexpr (P::accepted) {
     return make_plan<typename P::backend::planning, P::planned, P::options>();
-  } else {
+  } else if constexpr (has_words<typename P::fault>) {
     return typename P::fault{};
+  } else {
+    return basic_plan<0, int(P::interface_graph.region_outputs(0).size()), 0>{};
   }
 }
 

@@ -2,113 +2,68 @@
 // at run time for batches that nothing was compiled for; all on the same memory.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cella/runtime/executable.hpp>
-#include <cella/train/input.hpp>
+#include <cella/train/columns.hpp>
 #include <cella/train/lazy.hpp>
+#include <cella/train/model_options.hpp>
 #include <cella/train/step.hpp>
+#include <cella/train/traced_net.hpp>
 #include <cella/train/traced_steps.hpp>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace cella {
 
-/// How a model runs.
-enum class execution : std::uint8_t {
-  graph,   ///< by programs that are compiled with it
-  eager,   ///< node by node, with values that can be read
-  runtime  ///< traced and planned when it is first used, on the kernels of cella::kernels
-};
-
-/// What a model's type is made for.
-struct model_options {
-  int batch = 32;  ///< samples per training step
-  dtype precision = dtype::f32;
-  /// False: no programs are compiled, which takes most of the compiler's time, and the model runs
-  /// in the other two modes: eagerly, where cells may branch on values, or planned at run time.
-  bool compiled = !in_development;
-};
-
-namespace detail {
-
-/// Takes the place of a refused net in programs, so that the net's fault remains the only error.
-struct refused_net {
-  constexpr var operator()(var x) const {
-    return constant(*x.b, 0, {x.b->precision, {x.extent(0), 2}});
-  }
-};
-/// What the compiler finds when it traces a net for inference.
-template <class Net, dtype Precision, class Input, bool Compiled>
-struct traced_net {
-  using make = make_graph<Net, false, Precision, Input>;
-  static constexpr bool accepted = is_made<make>;
-  using fault = graph_fault_of<make>;
-  using accepted_net = std::conditional_t<accepted, Net, refused_net>;
-  static constexpr tensor_type output() {
-    if constexpr (accepted) return frozen<make>.type(frozen<make>.region_outputs(0)[0]);
-    return {Precision, {Input::type[0], 2}};
-  }
-};
-/// Without programs only the element type of the output counts: the rest is known at run time.
-template <class Net, dtype Precision, class Input>
-struct traced_net<Net, Precision, Input, false> {
-  static constexpr bool accepted = true;
-  using fault = wrong_model<>;
-  using accepted_net = Net;
-  static constexpr tensor_type output() { return {Precision, {Input::type[0], 1}}; }
-};
-template <auto Loss>
-constexpr tensor_type target_of(const tensor_type& prediction) {
-  if constexpr (requires { Loss.target(prediction); })
-    return Loss.target(prediction);
-  else
-    return prediction;
-}
-template <auto Loss>
-struct loss_cell {
-  constexpr var operator()(var prediction, var target) const { return Loss(prediction, target); }
-};
-/// `type`, which is for `batch` samples, for another number of them.
-constexpr tensor_type for_rows(tensor_type type, std::int64_t batch, std::int64_t rows) {
-  if (type.rank()) type.shape[0] = int(type.shape[0] / batch * rows);
-  return type;
-}
-
-}  // namespace detail
-
-template <class Net, sample_spec Input, auto Loss, auto Optimizer, model_options Options>
+template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
 class engine {
-  static_assert(Options.batch > 0, "a model needs a batch of at least 1");
-  static_assert(is_floating(Options.precision), "a model's parameters are floating-point numbers");
-
  public:
   static constexpr std::int64_t batch = Options.batch;
   static constexpr dtype precision = Options.precision;
   using number = element<precision>;
-  using input_tensor = typename Input::template batch<precision, Options.batch>;
-  static constexpr tensor_type input_type = input_tensor::type;
-  using trace_result = detail::traced_net<Net, precision, input_tensor, Options.compiled>;
-  static constexpr tensor_type traced_output = trace_result::output();
-  static constexpr tensor_type target_tensor = detail::target_of<Loss>(traced_output);
-  using input_element = element<input_type.element>;
-  using output_element = element<traced_output.element>;
+  using input_type = Input;
+  using specs = detail::specs_of<Input>;
+  using given = detail::traced_inputs<Input>;  ///< to the net and the loss
+  /// The net as a cell that takes one var for each input.
+  using net_cell = detail::net_cell<Net, given>;
+  using trace_result =
+      detail::traced_net<net_cell, precision, Options.batch, specs, Options.compiled>;
+  using step_cell = detail::step_of<Net, Input, Loss, Optimizer>;
+  using loss_call = typename step_cell::loss_call;
+
+  static constexpr auto input_types = specs::template types<precision, Options.batch>;
+  static constexpr auto output_count =
+      std::size_t(detail::var_count<typename step_cell::outputs>());
+  static constexpr std::array<tensor_type, output_count> traced_outputs = trace_result::outputs();
+  static constexpr tensor_type target_tensor = detail::target_of<Loss>(traced_outputs[0]);
+  static constexpr std::size_t input_count = input_types.size();
+  static constexpr bool has_target = loss_call::takes_target;
+
+  using input_columns = detail::columns_of<input_types>;
+  using output_columns = detail::columns_of<traced_outputs>;
   using target_element = element<target_tensor.element>;
-  using step_cell = training_step<Net, fixed<Loss>, fixed<Optimizer>>;
+  using inputs = std::array<std::byte*, input_count>;    ///< addresses that are only read
+  using outputs = std::array<std::byte*, output_count>;  ///< and of memory for results
   /// The compiled training step, and inference for `Rows` samples.
-  using training =
-      program<training_step<typename trace_result::accepted_net, fixed<Loss>, fixed<Optimizer>>,
-              true, precision, input_tensor, typename detail::tensor_of<target_tensor>::type>;
+  using training = detail::training_program<
+      training_step<typename trace_result::accepted_net, fixed<Loss>, fixed<Optimizer>, given>,
+      precision, Options.batch, specs, target_tensor, has_target>;
   template <int Rows>
-  using inference = program<typename trace_result::accepted_net, false, precision,
-                            typename Input::template batch<precision, Rows>>;
+  using inference =
+      typename specs::template program<typename trace_result::accepted_net, false, precision, Rows>;
 
   /// What inference runs on. `shared`: others predict on the same parameters at the same time.
   struct inference_setting {
     execution mode;
-    Net& net;
+    net_cell& net;
     parameter_store& store;
-    const tensor_type& output_type;
+    const std::array<tensor_type, output_count>& output_types;
     thread_pool* threads{};
     bool shared{};
   };
@@ -118,39 +73,42 @@ class engine {
     /// Predictions of any number of samples, written to `out`. Samples do not see each other in
     /// inference, so that programs can be padded: rows that fill up a last batch are zero and their
     /// results are dropped.
-    void run(const inference_setting& on, const input_element* x, std::int64_t rows,
-             output_element* out) {
-      const std::int64_t in = input_type.size() / batch;
-      const std::int64_t each = on.output_type.size() / batch;
+    void run(const inference_setting& on, inputs x, std::int64_t rows, outputs out) {
+      const auto next = [&] {
+        x = detail::behind(x, input_types, batch, batch);
+        out = detail::behind(out, on.output_types, batch, batch);
+        rows -= batch;
+      };
       if (on.mode == execution::eager) {
         if (rows > 0) run_here(on, x, rows, out);
         return;
       }
       if (on.mode == execution::runtime) {
-        for (; rows > 0; rows -= batch, x += batch * in, out += batch * each)
-          run_here(on, x, std::min(rows, batch), out);
+        for (; rows > 0; next()) run_here(on, x, std::min(rows, batch), out);
         return;
       }
       if constexpr (Options.compiled) {
-        for (; rows >= batch; rows -= batch, x += batch * in, out += batch * each) {
-          run_batch<int(batch)>(many_, on, x, batch, out);
-        }
+        for (; rows >= batch; next()) run_batch<int(batch)>(many_, on, x, batch, out);
         if (rows == 1) {
           run_batch<1>(one_, on, x, 1, out);
         } else if (rows > 0) {
-          padded_.assign(std::size_t(input_type.size()), input_element{});
-          std::copy(x, x + rows * in, padded_.begin());
-          run_batch<int(batch)>(many_, on, padded_.data(), rows, out);
+          inputs padded{};
+          for (std::size_t k = 0; k < input_count; ++k) {
+            padded_[k].assign(std::size_t(input_types[k].bytes()), std::byte{});
+            std::copy_n(x[k], input_types[k].bytes() / batch * rows, padded_[k].begin());
+            padded[k] = padded_[k].data();
+          }
+          run_batch<int(batch)>(many_, on, padded, rows, out);
         }
       }
     }
 
    private:
     /// Without a program: eagerly, or by a graph that is traced for so many samples.
-    void run_here(const inference_setting& on, const input_element* x, std::int64_t rows,
-                  output_element* out) {
-      const std::array types{for_rows(input_type, rows)};
-      const std::array arguments{tensor_ref{bytes_of(x), types[0]}};
+    void run_here(const inference_setting& on, const inputs& x, std::int64_t rows,
+                  const outputs& out) {
+      const auto types = for_rows(input_types, rows);
+      const auto arguments = detail::memory_of(x, types);
       runtime_path run({&on.store, nullptr, arguments, {}, on.shared},
                        detail::compute_alone<number>());
       const trace_options options{false, precision};
@@ -158,21 +116,28 @@ class engine {
         run.run_eagerly(on.net, types, options);
       else
         traced_.get(rows, on.net, types, options, on.threads).run(run);
-      std::memcpy(out, run.result(0).data, std::size_t(run.result(0).type.bytes()));
+      for (std::size_t k = 0; k < output_count; ++k) {
+        const tensor_ref& y = run.result(int(k));
+        std::memcpy(out[k], y.data, std::size_t(y.type.bytes()));
+      }
     }
     template <int Rows>
     static void run_batch(lazy<executable<inference<Rows>>>& compiled, const inference_setting& on,
-                          const input_element* x, std::int64_t valid, output_element* out) {
+                          const inputs& x, std::int64_t valid, const outputs& out) {
       auto& program = compiled.get(on.store, on.threads);
-      program(x);
-      const auto y = program.template result<0>();
-      std::copy(y.begin(), y.begin() + std::ptrdiff_t(on.output_type.size() / batch * valid), out);
+      std::apply([&](const auto*... column) { program(column...); }, x);
+      [&]<std::size_t... K>(std::index_sequence<K...>) {
+        (std::memcpy(out[K], program.template result<int(K)>().data(),
+                     std::size_t(on.output_types[K].bytes() / batch * valid)),
+         ...);
+      }
+      (std::make_index_sequence<output_count>{});
     }
 
     lazy<executable<inference<int(batch)>>> many_;
     lazy<executable<inference<1>>> one_;
     detail::traced_steps traced_;
-    std::vector<input_element> padded_;
+    std::array<std::vector<std::byte>, input_count> padded_;
   };
   /// Whether the compiled net gives its states or its random state new values when it predicts.
   static constexpr bool inference_changes_states() {
@@ -185,12 +150,12 @@ class engine {
 
   /// `threads`: as for `thread_pool`, but one where neither it nor CELLA_THREADS is set.
   engine(std::uint64_t seed, execution how, std::optional<int> threads)
-      : mode(how), store_(step_.net, seed, precision) {
+      : mode(how), store_(net(), seed, precision) {
     check_mode(mode);
     const int count = thread_count(threads, 1);
     if (count > 1 && (Options.compiled || has_compiled_kernels))
       threads_ = std::make_unique<thread_pool>(count);
-    if (!Options.compiled) ask_output_type();
+    if (!Options.compiled) ask_output_types();
   }
 
   execution mode;
@@ -206,7 +171,13 @@ class engine {
           "run the model with execution::graph or execution::eager");
   }
 
-  Net& net() { return step_.net; }
+  Net& net() {
+    if constexpr (std::is_same_v<net_cell, Net>)
+      return step_.net;
+    else
+      return step_.net.net;
+  }
+  net_cell& cell() { return step_.net; }
   parameter_store& parameters() { return store_; }
   const parameter_store& parameters() const { return store_; }
   /// Made on first use: a model that only predicts has no optimizer state.
@@ -215,42 +186,69 @@ class engine {
     return *slots_;
   }
   /// What the net yields for a batch, and what the loss compares it with.
-  const tensor_type& output_type() const { return output_type_; }
+  const std::array<tensor_type, output_count>& output_types() const { return output_types_; }
   const tensor_type& target_type() const { return target_type_; }
 
-  /// One of the types above for another number of samples.
-  static constexpr tensor_type for_rows(const tensor_type& type, std::int64_t rows) {
-    return detail::for_rows(type, batch, rows);
+  /// One or all of the types above for another number of samples.
+  static constexpr auto for_rows(const auto& types, std::int64_t rows) {
+    return detail::for_rows(types, batch, rows);
+  }
+
+  using input_pointers = typename input_columns::pointers;
+  using output_places = typename output_columns::places;
+  using answer = typename output_columns::answer;
+  /// The first elements of arrays of samples, one for each input, and the number of samples.
+  template <array_like... A>
+  static std::pair<input_pointers, std::int64_t> samples_of(const A&... arrays) {
+    static_assert(sizeof...(A) == input_count,
+                  "predict: hand over one array for each input of the model, in their order");
+    if constexpr (sizeof...(A) == input_count)
+      return detail::samples_of_all<Input, input_columns>(arrays...);
+    else
+      return {};
+  }
+  /// Predictions for `rows` samples, which `write(output_places)` makes.
+  template <class Write>
+  answer make_answer(std::int64_t rows, Write write) const {
+    auto all = output_columns::make_predictions(for_rows(output_types_, rows));
+    std::apply([&](auto&... p) { write(output_places(p.data()...)); }, all);
+    return output_columns::answer_of(std::move(all));
   }
 
   struct step_result {
     double loss{};
     /// Valid until the next step.
-    data::tensor_view<const output_element> prediction;
+    std::array<tensor_ref, output_count> prediction;
   };
   /// One step on `rows` samples. A full batch runs the program. A last, smaller batch counts
   /// exactly: the same training step is traced for its size at run time, kept, and run on the same
   /// parameters and optimizer state, which is right for batch norm, too. Linked with
   /// `cella::kernels` it is planned and runs on the kernels; else it is interpreted, slower.
-  step_result train(const input_element* x, const target_element* y, std::int64_t rows,
-                    std::int64_t step, double learning_rate) {
+  step_result train(const inputs& x, const target_element* y, std::int64_t rows, std::int64_t step,
+                    double learning_rate) {
     check_labels(y, rows);
     slots();
+    step_result r;
     if constexpr (Options.compiled) {
       if (mode == execution::graph && rows == batch) {
         auto& program = trainer_.get(store_, threads_.get(), slots_->data());
         constexpr int rate = training::scalar("learning_rate"), count = training::scalar("step");
         if (rate >= 0) program.scalar(rate, learning_rate);
         if (count >= 0) program.scalar(count, double(step));
-        program(x, y);
+        std::apply([&](const auto*... column) { program(column...); }, step_arguments(x, y));
         keep_frozen();
-        return {double(program.template result<0>()[0]),
-                {program.template result<1>().data(), output_type_.shape}};
+        r.loss = double(program.template result<0>()[0]);
+        [&]<std::size_t... K>(std::index_sequence<K...>) {
+          ((r.prediction[K] = {detail::byte_address(program.template result<int(K) + 1>().data()),
+                               output_types_[K]}),
+           ...);
+        }
+        (std::make_index_sequence<output_count>{});
+        return r;
       }
     }
     const auto types = step_types(rows);
-    const std::array arguments{tensor_ref{bytes_of(x), types[0]},
-                               tensor_ref{bytes_of(y), types[1]}};
+    const auto arguments = detail::memory_of(step_arguments(x, y), types);
     const std::array<named_scalar, 2> scalars{
         {{"learning_rate", learning_rate}, {"step", double(step)}}};
     run_.emplace(input_memory{&store_, &*slots_, arguments, scalars},
@@ -261,29 +259,40 @@ class engine {
       steps_.get(rows, step_, types, {true, precision}, threads_.get()).run(*run_);
     keep_frozen();
     store_.touch();
-    return {read_element(run_->result(0), 0), view<output_element>(run_->result(1))};
+    r.loss = read_element(run_->result(0), 0);
+    for (std::size_t k = 0; k < output_count; ++k) r.prediction[k] = run_->result(int(k) + 1);
+    return r;
   }
 
   /// The engine's own inference: see `inference_path::run`.
-  void infer(const input_element* x, std::int64_t rows, output_element* out) {
-    inference_.run({mode, step_.net, store_, output_type_, threads_.get()}, x, rows, out);
+  void infer(const inputs& x, std::int64_t rows, const outputs& out) {
+    inference_.run({mode, step_.net, store_, output_types_, threads_.get()}, x, rows, out);
   }
 
   /// The mean loss of predictions that were made for `rows` samples.
-  double loss(const output_element* prediction, const target_element* y, std::int64_t rows) {
+  double loss(const outputs& predictions, const inputs& x, const target_element* y,
+              std::int64_t rows) {
     check_labels(y, rows);
-    const std::array types{for_rows(output_type_, rows), for_rows(target_type_, rows)};
-    const std::array arguments{tensor_ref{bytes_of(prediction), types[0]},
-                               tensor_ref{bytes_of(y), types[1]}};
-    runtime_path run({&store_, nullptr, arguments, {}}, detail::compute_alone<number>());
+    constexpr std::size_t count =
+        output_count + (loss_call::takes_inputs ? input_count : 0) + has_target;
+    std::array<tensor_ref, count> all;
+    auto end = std::ranges::copy(detail::memory_of(predictions, for_rows(output_types_, rows)),
+                                 all.begin())
+                   .out;
+    if constexpr (loss_call::takes_inputs)
+      end = std::ranges::copy(detail::memory_of(x, for_rows(input_types, rows)), end).out;
+    if constexpr (has_target) *end = {detail::byte_address(y), for_rows(target_type_, rows)};
+    std::array<tensor_type, count> types;
+    std::ranges::transform(all, types.begin(), &tensor_ref::type);
+    runtime_path run({&store_, nullptr, all, {}}, detail::compute_alone<number>());
     losses_.get(rows, loss_, types, {false, precision}, threads_.get()).run(run);
     return read_element(run.result(0), 0);
   }
 
   /// Throws `error` if one of the labels of `rows` samples is none of the model's classes.
   void check_labels([[maybe_unused]] const target_element* y, [[maybe_unused]] std::int64_t rows) {
-    if constexpr (requires { Loss.classes(output_type_); }) {
-      const std::int64_t classes = Loss.classes(output_type_);
+    if constexpr (requires { Loss.classes(output_types_[0]); }) {
+      const std::int64_t classes = Loss.classes(output_types_[0]);
       for (std::int64_t i = 0; i < for_rows(target_type_, rows).size(); ++i) {
         if (std::int64_t(y[i]) >= 0 && std::int64_t(y[i]) < classes) continue;
         throw error(text() << "label " << std::int64_t(y[i]) << " of sample " << i
@@ -307,15 +316,19 @@ class engine {
     std::vector<std::byte> value;
   };
 
-  std::array<tensor_type, 2> step_types(std::int64_t rows) const {
-    return {for_rows(input_type, rows), for_rows(target_type_, rows)};
+  using arguments_of_step = std::array<std::byte*, input_count + has_target>;
+  std::array<tensor_type, input_count + has_target> step_types(std::int64_t rows) const {
+    std::array<tensor_type, input_count + has_target> all;
+    std::ranges::copy(for_rows(input_types, rows), all.begin());
+    if constexpr (has_target) all[input_count] = for_rows(target_type_, rows);
+    return all;
   }
-  static std::byte* bytes_of(const void* p) {
-    return const_cast<std::byte*>(static_cast<const std::byte*>(p));
-  }
-  template <class T>
-  static data::tensor_view<const T> view(const tensor_ref& t) {
-    return {reinterpret_cast<const T*>(t.data), t.type.shape};
+  static arguments_of_step step_arguments(const inputs& x,
+                                          [[maybe_unused]] const target_element* y) {
+    arguments_of_step all;
+    std::ranges::copy(x, all.begin());
+    if constexpr (has_target) all[input_count] = detail::byte_address(y);
+    return all;
   }
   /// The optimizer's rule for each parameter: its inputs are those of the training step, without
   /// the net, which may not be traceable.
@@ -336,21 +349,26 @@ class engine {
   }
   /// From the net's graph; in eager mode, where it may have none, by running the net on zeros,
   /// after which random numbers that it drew are put back.
-  void ask_output_type() {
+  void ask_output_types() {
     if (mode == execution::runtime) {
-      const graph g = trace(step_.net, std::array{input_type}, {false, precision});
-      output_type_ = g.type(g.regions[0].outputs[0]);
-      target_type_ = detail::target_of<Loss>(output_type_);
-      return;
+      const graph g = trace(step_.net, input_types, {false, precision});
+      for (std::size_t k = 0; k < output_count; ++k)
+        output_types_[k] = g.type(g.regions[0].outputs[k]);
+    } else {
+      const std::array random{store_.random_state()[0], store_.random_state()[1]};
+      std::array<std::vector<std::byte>, input_count> zeros;
+      inputs x;
+      for (std::size_t k = 0; k < input_count; ++k) {
+        zeros[k].resize(std::size_t(input_types[k].bytes()));
+        x[k] = zeros[k].data();
+      }
+      const auto arguments = detail::memory_of(x, input_types);
+      runtime_path run({&store_, nullptr, arguments, {}}, detail::compute_alone<number>());
+      run.run_eagerly(step_.net, input_types, {false, precision});
+      for (std::size_t k = 0; k < output_count; ++k) output_types_[k] = run.result(int(k)).type;
+      std::copy(random.begin(), random.end(), store_.random_state());
     }
-    const std::array random{store_.random_state()[0], store_.random_state()[1]};
-    const std::vector<input_element> zeros(std::size_t(input_type.size()));
-    const std::array arguments{tensor_ref{bytes_of(zeros.data()), input_type}};
-    runtime_path run({&store_, nullptr, arguments, {}}, detail::compute_alone<number>());
-    run.run_eagerly(step_.net, std::array{input_type}, {false, precision});
-    output_type_ = run.result(0).type;
-    target_type_ = detail::target_of<Loss>(output_type_);
-    std::copy(random.begin(), random.end(), store_.random_state());
+    target_type_ = detail::target_of<Loss>(output_types_[0]);
   }
 
   void keep_frozen() {
@@ -360,9 +378,9 @@ class engine {
   }
 
   step_cell step_{};
-  detail::loss_cell<Loss> loss_{};
+  detail::loss_cell<fixed<Loss>, typename step_cell::outputs, given> loss_{};
   parameter_store store_;
-  tensor_type output_type_ = traced_output;
+  std::array<tensor_type, output_count> output_types_ = traced_outputs;
   tensor_type target_type_ = target_tensor;
   std::optional<slot_store> slots_;
   std::unique_ptr<thread_pool> threads_;

@@ -1,23 +1,30 @@
-// What a model takes: the type of one sample, and arrays that may be handed over for samples.
+// What a model takes: the type of one sample or a struct of such, and arrays that may be handed
+// over for samples.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cella/data/tensor.hpp>
-#include <cella/transform/trace.hpp>
+#include <cella/graph/op_info.hpp>
+#include <cella/runtime/program.hpp>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace cella {
 
-/// One sample of these extents, of the model's element type.
+/// One sample of these extents, of the model's element type. As a member of a struct of inputs it
+/// is the var that stands for a batch of them while a net or a loss is traced.
 template <int... Extents>
-struct features {
-  static constexpr shape extents{Extents...};
+struct features : var {
+  static constexpr cella::shape extents{Extents...};
   /// A batch of them, in a model of element type `Model`.
   template <dtype Model, int Rows>
   using batch = tensor<Model, Rows, Extents...>;
@@ -25,19 +32,62 @@ struct features {
 /// One picture: channels, height, width.
 template <int Channels, int Height, int Width>
 using image = features<Channels, Height, Width>;
-/// One sequence of `Length` integers (i32), as an embedding takes it.
-template <int Length>
-struct tokens {
-  static constexpr shape extents{Length};
+/// Integers (i32) of these extents: indices, lengths, edges.
+template <int... Extents>
+struct integers : var {
+  static constexpr cella::shape extents{Extents...};
   template <dtype Model, int Rows>
-  using batch = tensor<dtype::i32, Rows, Length>;
+  using batch = tensor<dtype::i32, Rows, Extents...>;
 };
+/// One sequence of `Length` integers, as an embedding takes it.
+template <int Length>
+using tokens = integers<Length>;
 
 template <class T>
 concept sample_spec = requires {
   { T::extents } -> std::convertible_to<shape>;
   { T::template batch<dtype::f32, 1>::type } -> std::convertible_to<tensor_type>;
 };
+
+namespace detail {
+/// Several types in their order: of samples.
+template <class... Specs>
+struct spec_list {
+  static constexpr std::size_t size = sizeof...(Specs);
+  static constexpr bool valid = size > 0 && (sample_spec<Specs> && ...);
+  static constexpr std::array<shape, size> extents{Specs::extents...};
+  template <dtype Model, int Rows>
+  static constexpr std::array<tensor_type, size> types{Specs::template batch<Model, Rows>::type...};
+  /// Of a cell that takes batches of `Rows` of them, and `More`.
+  template <class Cell, bool Training, dtype Model, int Rows>
+  using graph = make_graph<Cell, Training, Model, typename Specs::template batch<Model, Rows>...>;
+  template <class Cell, bool Training, dtype Model, int Rows, class... More>
+  using program = cella::program<Cell, Training, Model,
+                                 typename Specs::template batch<Model, Rows>..., More...>;
+};
+
+template <class T>
+constexpr auto find_specs() {
+  if constexpr (sample_spec<T>) {
+    return spec_list<T>{};
+  } else if constexpr (std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T>) {
+    return []<class... M>(const std::tuple<M&...>*) {
+      if constexpr ((sample_spec<M> && ...)) return spec_list<M...>{};
+    }(static_cast<decltype(tie_members<member_count<T>()>(std::declval<T&>()))*>(nullptr));
+  }
+}
+/// The samples that one input or a struct of inputs is made of.
+template <class T>
+using specs_of = decltype(find_specs<T>());
+/// What nets and losses are given for inputs of type T.
+template <class T>
+using traced_inputs = std::conditional_t<sample_spec<T>, var, T>;
+}  // namespace detail
+
+/// What a model takes: one sample, or a plain struct of several with names:
+///   struct sentence { tokens<32> words; features<32> mask; };
+template <class T>
+concept model_inputs = !std::is_void_v<detail::specs_of<T>>;
 
 /// Dense arrays as they come from elsewhere: `data()` with `shape()` or `extents()`, or with
 /// `size()`. xtensor's containers, `data::tensor_view`, `std::vector` and `std::span` are some.
@@ -59,9 +109,10 @@ struct tensor_of<Type, std::index_sequence<I...>> {
   using type = tensor<Type.element, int(Type.shape.extents[I])...>;
 };
 
-/// The first element of a dense row-major array; a library's column-major array is refused.
+/// The first element of a dense row-major array; a library's column-major array is refused. `name`
+/// is what messages call the array.
 template <array_like A>
-auto first_element(const A& a) {
+auto first_element(const A& a, std::string_view name) {
   if constexpr (requires {
                   std::begin(a.strides());
                   std::begin(a.shape());
@@ -70,7 +121,8 @@ auto first_element(const A& a) {
     for (std::size_t i = a.shape().size(); i-- > 0;) {
       const auto extent = std::int64_t(a.shape()[i]);
       if (extent != 1 && std::int64_t(a.strides()[i]) != expected) {
-        throw error("predict: the array is not dense and row-major; hand over a row-major copy");
+        throw error(text() << "predict: " << name
+                           << " is not dense and row-major; hand over a row-major copy");
       }
       expected *= extent;
     }
@@ -84,7 +136,7 @@ auto first_element(const A& a) {
 /// The number of samples in `a`. Throws `error` unless it is [rows, sample...] or one sample; an
 /// array without extents may hold any number of whole samples.
 template <array_like A>
-std::int64_t rows_of(const A& a, const shape& sample) {
+std::int64_t rows_of(const A& a, const shape& sample, std::string_view name) {
   auto check = [&](const auto& extents) -> std::int64_t {
     std::vector<std::int64_t> e;
     for (auto x : extents) e.push_back(std::int64_t(x));
@@ -97,8 +149,9 @@ std::int64_t rows_of(const A& a, const shape& sample) {
     text found;
     found << "[";
     for (std::size_t i = 0; i < e.size(); ++i) found << (i ? "," : "") << e[i];
-    throw error(text() << "predict: the array is " << found << "], but the model takes samples "
-                       << sample << "; hand over one of them, or rows of them");
+    throw error(text() << "predict: " << name << " is " << found
+                       << "], but the model takes samples " << sample
+                       << "; hand over one of them, or rows of them");
   };
   if constexpr (requires { std::begin(a.shape()); }) {
     return check(a.shape());
@@ -107,7 +160,7 @@ std::int64_t rows_of(const A& a, const shape& sample) {
   } else {
     const std::int64_t size = sample.size();
     if (size == 0 || std::int64_t(a.size()) % size != 0) {
-      throw error(text() << "predict: the array has " << std::int64_t(a.size())
+      throw error(text() << "predict: " << name << " has " << std::int64_t(a.size())
                          << " elements, but a sample " << sample << " has " << size
                          << "; hand over whole samples");
     }
@@ -115,13 +168,22 @@ std::int64_t rows_of(const A& a, const shape& sample) {
   }
 }
 
-/// The first element of samples for a model whose inputs are of type `Element`, and their number.
+/// The first element of samples for an input of elements `Element`, and their number.
 template <class Element, array_like A>
-std::pair<const Element*, std::int64_t> samples_of(const A& a, const shape& sample) {
-  const auto* first = first_element(a);
+std::pair<const Element*, std::int64_t> samples_of(const A& a, const shape& sample,
+                                                   std::string_view name) {
+  const auto* first = first_element(a, name);
   static_assert(std::is_same_v<std::remove_cv_t<std::remove_pointer_t<decltype(first)>>, Element>,
                 "predict: the array's elements are not of the model's input type");
-  return {first, rows_of(a, sample)};
+  return {first, rows_of(a, sample, name)};
+}
+/// What messages call input `I`: the member of a struct of inputs.
+template <class Input, std::size_t I>
+constexpr std::string_view name_of_input() {
+  if constexpr (sample_spec<Input>)
+    return "the array";
+  else
+    return member_name<Input, I>();
 }
 
 }  // namespace detail

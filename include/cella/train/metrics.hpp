@@ -31,12 +31,6 @@ template <class M>
 concept loss_metric = metric<M> && requires(M& m) {
   m.update(double{}, std::int64_t{});
 };
-/// Can be updated with predictions of element type P and targets of element type T.
-template <class M, class P, class T>
-concept prediction_metric = metric<M> &&
-    requires(M& m, data::tensor_view<const P> p, data::tensor_view<const T> t) {
-  m.update(p, t);
-};
 
 namespace detail {
 

@@ -15,80 +15,53 @@
 #include <cella/train/engine.hpp>
 #include <cella/train/fit.hpp>
 #include <cella/train/metrics.hpp>
+#include <cella/train/model_faults.hpp>
 #include <cella/train/position.hpp>
 #include <cella/train/predictions.hpp>
 #include <cella/train/predictor.hpp>
-#include <cella/train/samples.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
 namespace cella {
 
-/// How one model object runs.
-struct run_options {
-  std::uint64_t seed = 0;  ///< of first parameters and of random operations
-  /// Unset: what the environment variable CELLA_EXECUTION says ("graph", "eager" or "runtime");
-  /// else graph, or of a model without programs runtime if there are kernels for it, or eager.
-  std::optional<execution> mode{};
-  /// For compiled programs; 0: one for each core. Unset: what the environment variable
-  /// CELLA_THREADS says, or 1.
-  std::optional<int> threads{};
-};
-
-/// Of `model::save` and `model::load`.
-struct save_options {
-  /// Also the optimizer's state, the step and epoch counters, the random state, and what callbacks
-  /// and metrics of fit remember, so that training goes on bit for bit.
-  bool optimizer = false;
-  /// NaN and infinities as well; else they are refused by a `file_error` that names one.
-  bool non_finite = false;
-};
-/// Of `model::load_partial`.
-struct partial_options {
-  bool non_finite = false;  ///< NaN and infinities as well
-};
-
 /// A net with what it takes to train it. `Loss` and `Optimizer` are values of literal types: an
-/// object or a lambda. Runs on the CPU; it stays where it is built, because programs point into it.
+/// object or a lambda. `Input` is one sample, or a struct of several: see docs/training.md. Runs on
+/// the CPU; it stays where it is built, because programs point into it.
 ///
 /// It serves one thread at a time: what is called while another thread trains, measures, asks,
 /// saves or loads it throws `concurrency_error` and changes nothing. Callbacks of `fit` may call
 /// it. To ask one model in several threads make a `predictor()` for each.
-template <class Net, sample_spec Input, auto Loss = cross_entropy_loss{},
+template <class Net, model_inputs Input, auto Loss = cross_entropy_loss{},
           auto Optimizer = optim::sgd{}, model_options Options = model_options{}>
 class model {
-  using type_fault = cell_fault_of<training_step<Net, fixed<Loss>, fixed<Optimizer>>, 2>;
-  static constexpr bool is_typed = std::is_same_v<type_fault, wrong_model<>>;
-  template <class Engine>
-  using fault_of_training = typename Engine::training::fault;
+  static constexpr text type_fault = detail::model_fault<Net, Input, Loss, Optimizer, Options>;
 
  public:
-  using engine_type = std::conditional_t<
-      is_typed, engine<Net, Input, Loss, Optimizer, Options>,
-      engine<detail::refused_net, Input, squared_error_loss{}, optim::sgd{}, Options>>;
-  using input_element = typename engine_type::input_element;
+  using engine_type =
+      std::conditional_t<type_fault.empty(), engine<Net, Input, Loss, Optimizer, Options>,
+                         engine<detail::refused_net<>, Input, squared_error_loss{}, optim::sgd{},
+                                detail::possible(Options)>>;
+  using input_pointers = typename engine_type::input_pointers;  ///< of several inputs a tuple
   using target_element = typename engine_type::target_element;
-  using output_element = typename engine_type::output_element;
-  static constexpr std::int64_t batch_size = Options.batch;
-  static constexpr shape sample_extents = Input::extents;
-  /// False after a fault, which the compiler reports where the model is made.
-  static constexpr bool accepted = is_typed && engine_type::trace_result::accepted;
-  using fault = std::conditional_t<is_typed, typename engine_type::trace_result::fault, type_fault>;
-  /// Whether the compiler made a training step of it. To ask compiles that.
-  static constexpr bool can_train() {
-    if constexpr (accepted && Options.compiled)
-      return engine_type::training::accepted;
-    else
-      return accepted;
-  }
+  using output_places = typename engine_type::output_places;  ///< of several outputs a tuple
+  using answer = typename engine_type::answer;  ///< predictions; of several outputs a tuple of them
+  using input_element = typename engine_type::input_columns::first;
+  using output_element = typename engine_type::output_columns::first;
+  static constexpr std::int64_t batch_size = engine_type::batch;
+  static constexpr bool is_compiled = Options.compiled;
+  /// False after a fault of the net, the loss or the optimizer: to make a model is then the error.
+  static constexpr bool accepted = type_fault.empty() && engine_type::trace_result::accepted;
+  using refusal = std::conditional_t<type_fault.empty(), typename engine_type::trace_result::fault,
+                                     detail::fault_of<type_fault>>;
 
-  explicit model(const run_options& options = {}) requires(accepted)
+  explicit model(const run_options& options = {}) requires(accepted || !has_words<refusal>)
       : engine_(options.seed, options.mode ? *options.mode : mode_of_environment(),
                 options.threads) {}
   /// A net, a loss or an optimizer that the compiler refuses is refused here.
-  template <class Why = fault>
-  requires(!accepted) explicit model(const run_options& = {}) = delete;
+  template <class Why = refusal>
+  requires has_words<Why>
+  explicit model(const run_options& = {}) = delete;
   model(const model&) = delete;
   model& operator=(const model&) = delete;
 
@@ -126,16 +99,20 @@ class model {
   // ---- training
 
   /// One training step on at most `batch_size` samples; returns their mean loss before it.
-  /// `x` and `y` are row-major: rows of samples, and of labels or targets. A loss that is NaN or
-  /// infinite is returned like any other. Throws `error` for a negative learning rate, or NaN.
-  double train_step(const input_element* x, const target_element* y, std::int64_t rows,
-                    double learning_rate) requires(can_train()) {
+  /// `x` and `y` are row-major: rows of samples, and of labels or targets (null if the loss takes
+  /// none). A loss that is NaN or infinite is returned like any other. Throws `error` for a
+  /// negative learning rate, or NaN.
+  double train_step(const input_pointers& x, const target_element* y, std::int64_t rows,
+                    double learning_rate) requires(accepted &&
+                                                   !has_words<detail::training_fault<model>>) {
     const auto turn = own_turn();
-    return advance(x, y, rows, learning_rate).loss;
+    return advance(detail::addresses_of(x), y, rows, learning_rate).loss;
   }
-  template <class Why = fault_of_training<engine_type>>
-  requires(accepted && !can_train()) double train_step(const input_element*, const target_element*,
-                                                       std::int64_t, double) = delete;
+  /// A training step that the compiler refuses is refused here, and where `fit` is called.
+  template <class Why = detail::training_fault<model>>
+  requires has_words<Why>
+  double train_step(const input_pointers&, const target_element*, std::int64_t, double) = delete;
+  /// Of a model that was refused the types are not known.
   template <class... Arguments>
   requires(!accepted) double train_step(const Arguments&...) { return 0; }
 
@@ -145,54 +122,55 @@ class model {
   /// Goes on in the middle of an epoch if training stopped there: see `fit_options::epochs`; the
   /// epoch's record then tells of all of it. Throws `train::diverged` when the loss or a parameter
   /// is no finite number, and `error` for data without a batch.
-  template <detail::samples_for<model> Data, class... Extras>
-  requires(can_train()) train::history
+  template <class Data, class... Extras>
+  requires(!has_words<detail::fit_fault<model, Data, Extras...>>) train::history
       fit(const Data& data, const train::fit_options& options, Extras&&... extras) {
-    return train_on(data, options, std::forward<Extras>(extras)...);
+    if constexpr (accepted)
+      return train_on(data, options, std::forward<Extras>(extras)...);
+    else
+      return {};
   }
-  /// A training step that the compiler refuses is refused here.
-  template <detail::samples_for<model> Data, class Why = fault_of_training<engine_type>,
-            class... Extras>
-  requires(accepted && !can_train()) train::history
-      fit(const Data&, const train::fit_options&, Extras&&...)
+  /// So are data, metrics and callbacks that are none of this model.
+  template <class Data, class... Extras, class Why = detail::fit_fault<model, Data, Extras...>>
+  requires has_words<Why> train::history fit(const Data&, const train::fit_options&, Extras&&...)
   = delete;
-  template <class... Extras>
-  train::history fit(detail::no_samples<model>, const train::fit_options&, Extras&&...) {
-    return {};
-  }
 
   // ---- measuring and asking
 
   /// Scores of all samples of a loader (any batch size) or a data set; without metrics, the loss.
   /// A metric that is passed as a variable keeps what it gathered. Throws `error` for data without
   /// a batch and for labels that are none of the model's classes.
-  template <detail::samples_for<model> Data, class... Metrics>
-  requires(accepted) train::scores evaluate(const Data& data, Metrics&&... measures) {
-    return measure_on(data, std::forward<Metrics>(measures)...);
+  template <class Data, class... Metrics>
+  requires(!has_words<detail::evaluate_fault<model, Data, Metrics...>>) train::scores
+      evaluate(const Data& data, Metrics&&... measures) {
+    if constexpr (accepted)
+      return measure_on(data, std::forward<Metrics>(measures)...);
+    else
+      return {};
   }
-  template <class... Metrics>
-  train::scores evaluate(detail::no_samples<model>, Metrics&&...) {
-    return {};
-  }
+  template <class Data, class... Metrics,
+            class Why = detail::evaluate_fault<model, Data, Metrics...>>
+  requires has_words<Why> train::scores evaluate(const Data&, Metrics&&...)
+  = delete;
 
-  /// The net's outputs for any number of samples: xtensor, vector, span, tensor_view ...
-  template <array_like A>
-  predictions<output_element> predict(const A& samples) {
-    const auto [first, rows] = detail::samples_of<input_element>(samples, sample_extents);
+  /// The net's outputs for any number of samples: xtensor, vector, span, tensor_view ... Of several
+  /// inputs one array for each, in their order. Several outputs are a tuple:
+  /// `auto [image, mean] = m.predict(x)`.
+  template <array_like... A>
+  answer predict(const A&... samples) {
+    const auto [first, rows] = engine_type::samples_of(samples...);
     return predict(first, rows);
   }
   /// The same for `rows` samples in memory, row-major. Throws `error` unless 0 <= rows < 2^31.
-  predictions<output_element> predict(const input_element* samples, std::int64_t rows) {
+  answer predict(const input_pointers& samples, std::int64_t rows) {
     check_rows(rows);
-    predictions<output_element> r(engine_type::for_rows(engine_.output_type(), rows).shape);
-    predict(samples, rows, r.data());
-    return r;
+    return engine_.make_answer(rows, [&](const auto& out) { predict(samples, rows, out); });
   }
   /// The same into the caller's memory; in graph mode nothing is allocated from the second call on.
-  void predict(const input_element* samples, std::int64_t rows, output_element* outputs) {
+  void predict(const input_pointers& samples, std::int64_t rows, const output_places& outputs) {
     const auto turn = own_turn();
     check_rows(rows);
-    engine_.infer(samples, rows, outputs);
+    engine_.infer(detail::addresses_of(samples), rows, detail::addresses_of(outputs));
   }
   /// What asks this model in another thread, or in many, each with its own: see predictor.hpp.
   cella::predictor<model> predictor() { return cella::predictor<model>(*this); }
@@ -328,7 +306,7 @@ class model {
   template <class Data, class... Metrics>
   train::scores measure_on(const Data& data, Metrics&&... measures);
 
-  auto advance(const input_element* x, const target_element* y, std::int64_t rows,
+  auto advance(const typename engine_type::inputs& x, const target_element* y, std::int64_t rows,
                double learning_rate) {
     if (rows < 1 || rows > batch_size) {
       throw error(text() << "train_step: there are " << rows << " samples, but a step takes 1 to "

@@ -1,9 +1,12 @@
 // The loops of a model over data: fit and evaluate. Included by model.hpp.
 #pragma once
 
+#include <array>
+#include <cella/train/batch_columns.hpp>
 #include <cella/train/fit_extras.hpp>
 #include <cella/train/model.hpp>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -21,27 +24,6 @@ decltype(auto) as_loader(const Data& data, [[maybe_unused]] std::int64_t batch) 
   }
 }
 
-/// Column `I` of a batch as elements of type T, converted into `buffer` if need be. Throws `error`
-/// unless a row is a `sample` of the model.
-template <class T, std::size_t I, class Batch>
-const T* column_of(const Batch& b, const shape& sample, std::string_view what,
-                   std::vector<T>& buffer) {
-  const auto column = b.template column<I>();
-  using U = typename decltype(column)::value_type;
-  shape row = column.extents();
-  row.erase(0);
-  if (row != sample) {
-    throw error(text() << "the data's " << what << " are " << row << " per sample, but the model's "
-                       << sample << "; reshape the data, or change the model's input or loss");
-  }
-  if constexpr (std::is_same_v<T, U>) {
-    return column.data();
-  } else {
-    buffer.assign(column.begin(), column.end());
-    return buffer.data();
-  }
-}
-
 /// Throws `error` if an epoch of the loader has no batch.
 template <class Loader>
 void check_batches(const char* who, const Loader& loader) {
@@ -55,24 +37,12 @@ void check_batches(const char* who, const Loader& loader) {
   throw error(what << "; hand over a batch at least, or keep the remainder");
 }
 
-template <class P, class T, class M>
-void update_metric(M& m, data::tensor_view<const P> prediction, data::tensor_view<const T> target) {
-  static_assert(metrics::prediction_metric<M, P, T>,
-                "a metric has update(prediction, target) with two data::tensor_view, or "
-                "update(loss, rows)");
-  m.update(prediction, target);
-}
-
 }  // namespace detail
 
-template <class Net, sample_spec Input, auto Loss, auto Optimizer, model_options Options>
+template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
 template <class Data, class... Extras>
 train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
     const Data& data, const train::fit_options& options, Extras&&... extras) {
-  static_assert(
-      ((metrics::metric<Extras> || train::callback<std::remove_cvref_t<Extras>, model>)&&...),
-      "fit takes metrics and callbacks: a callback has a member on_train_begin, "
-      "on_epoch_begin, on_batch_end, on_epoch_end or on_train_end");
   using train::event;
   using clock = std::chrono::steady_clock;
   const auto turn = own_turn();
@@ -147,8 +117,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
   };
 
   train::history past;
-  std::vector<input_element> inputs;
-  std::vector<target_element> targets;
+  detail::batch_columns<engine_type> columns;
   if (at.last == event::epoch_end) {
     all.send(end_epoch);
     at.last = event::none;
@@ -170,13 +139,9 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
       began = clock::now();
       for (auto& b : loader.epoch(epochs(), c.batch)) {
         const std::int64_t rows = b.size();
-        const auto* x = detail::column_of<input_element, 0>(b, Input::extents, "inputs", inputs);
-        const shape target = engine_type::for_rows(engine_.target_type(), rows).shape;
-        shape per_sample = target;
-        if (per_sample.rank) per_sample.erase(0);
-        const auto* y = detail::column_of<target_element, 1>(b, per_sample, "targets", targets);
+        columns.read(b, engine_.target_type());
         c.learning_rate = options.learning_rate(steps(), c.batches);
-        const auto r = advance(x, y, rows, c.learning_rate);
+        const auto r = advance(columns.inputs, columns.target, rows, c.learning_rate);
         c.batch = ++progress_[2];
         c.step = steps();
         c.loss = r.loss;
@@ -188,8 +153,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
           if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>)
             m.update(r.loss, rows);
           else
-            detail::update_metric(m, r.prediction,
-                                  data::tensor_view<const target_element>(y, target));
+            columns.update(m, r.prediction);
         });
         c.record.samples += rows;
         c.record.set("loss", at.mean.value());
@@ -230,38 +194,35 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
   return past;
 }
 
-template <class Net, sample_spec Input, auto Loss, auto Optimizer, model_options Options>
+template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
 template <class Data, class... Metrics>
 train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data& data,
                                                                       Metrics&&... measures) {
-  static_assert((metrics::metric<Metrics> && ...), "evaluate takes metrics; see train/metrics.hpp");
   if constexpr (sizeof...(Metrics) == 0) {
     return measure_on(data, metrics::loss{});
   } else {
     const auto turn = own_turn();
-    std::vector<input_element> inputs;
-    std::vector<target_element> targets;
-    std::vector<output_element> outputs;
+    detail::batch_columns<engine_type> columns;
+    std::array<std::vector<std::byte>, engine_type::output_count> outputs;
     (measures.reset(), ...);
     const auto& loader = detail::as_loader(data, batch_size);
     detail::check_batches("evaluate", loader);
     for (auto& b : loader.epoch(0)) {
       const std::int64_t rows = b.size();
-      const shape target = engine_type::for_rows(engine_.target_type(), rows).shape;
-      const shape output = engine_type::for_rows(engine_.output_type(), rows).shape;
-      shape per_sample = target;
-      if (per_sample.rank) per_sample.erase(0);
-      const auto* x = detail::column_of<input_element, 0>(b, Input::extents, "inputs", inputs);
-      const auto* y = detail::column_of<target_element, 1>(b, per_sample, "targets", targets);
-      engine_.check_labels(y, rows);
-      outputs.resize(std::size_t(output.size()));
-      predict(x, rows, outputs.data());
+      columns.read(b, engine_.target_type());
+      engine_.check_labels(columns.target, rows);
+      const auto types = engine_type::for_rows(engine_.output_types(), rows);
+      typename engine_type::outputs at;
+      for (std::size_t k = 0; k < at.size(); ++k) {
+        outputs[k].resize(std::size_t(types[k].bytes()));
+        at[k] = outputs[k].data();
+      }
+      engine_.infer(columns.inputs, rows, at);
       auto measure = [&](auto& m) {
         if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>)
-          m.update(engine_.loss(outputs.data(), y, rows), rows);
+          m.update(engine_.loss(at, columns.inputs, columns.target, rows), rows);
         else
-          detail::update_metric(m, data::tensor_view<const output_element>(outputs.data(), output),
-                                data::tensor_view<const target_element>(y, target));
+          columns.update(m, detail::memory_of(at, types));
       };
       (measure(measures), ...);
     }

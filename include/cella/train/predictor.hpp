@@ -73,8 +73,9 @@ template <class Model>
 class predictor {
  public:
   using engine_type = typename Model::engine_type;
-  using input_element = typename Model::input_element;
-  using output_element = typename Model::output_element;
+  using input_pointers = typename Model::input_pointers;
+  using output_places = typename Model::output_places;
+  using answer = typename Model::answer;
 
   /// Many threads may make theirs at once, but not while the model is in use. Throws `error` if the
   /// net changes its own states when it predicts; of a net that is not compiled the first
@@ -84,39 +85,38 @@ class predictor {
     const auto turn = m.own_turn();
     mode_ = m.mode();
     if constexpr (engine_type::inference_changes_states()) refuse_shared_state();
-    net_ = std::make_unique<net_type>(m.net());
+    net_ = std::make_unique<net_cell>(engine_->cell());
     self_ = users_->add_reader();
   }
 
   /// As those of the model.
-  template <array_like A>
-  predictions<output_element> predict(const A& samples) {
-    const auto [first, rows] = detail::samples_of<input_element>(samples, Model::sample_extents);
+  template <array_like... A>
+  answer predict(const A&... samples) {
+    const auto [first, rows] = engine_type::samples_of(samples...);
     return predict(first, rows);
   }
-  predictions<output_element> predict(const input_element* samples, std::int64_t rows) {
+  answer predict(const input_pointers& samples, std::int64_t rows) {
     Model::check_rows(rows);
-    predictions<output_element> r(engine_type::for_rows(engine_->output_type(), rows).shape);
-    predict(samples, rows, r.data());
-    return r;
+    return engine_->make_answer(
+        rows, [&](const output_places& outputs) { predict(samples, rows, outputs); });
   }
-  void predict(const input_element* samples, std::int64_t rows, output_element* outputs) {
+  void predict(const input_pointers& samples, std::int64_t rows, const output_places& outputs) {
     Model::check_rows(rows);
     const single_caller::turn turn(self_->caller,
                                    "this predictor is in use by another thread; make one for each "
                                    "thread");
     users_->check_unchanged();
-    inference_.run({mode_, *net_, engine_->parameters(), engine_->output_type(), nullptr, true},
-                   samples, rows, outputs);
+    inference_.run({mode_, *net_, engine_->parameters(), engine_->output_types(), nullptr, true},
+                   detail::addresses_of(samples), rows, detail::addresses_of(outputs));
   }
 
  private:
-  using net_type = std::remove_cvref_t<decltype(std::declval<Model&>().net())>;
+  using net_cell = typename engine_type::net_cell;
 
   engine_type* engine_;
   parameter_users* users_;
   execution mode_{};
-  std::unique_ptr<net_type> net_;  // eager mode notes in it where it is
+  std::unique_ptr<net_cell> net_;  // eager mode notes in it where it is
   std::shared_ptr<parameter_users::reader> self_;
   typename engine_type::inference_path inference_;
 };

@@ -10,6 +10,7 @@
 #include <cella/train/slots.hpp>
 #include <cella/transform/trace.hpp>
 #include <concepts>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,8 @@ class runtime_path final : public builder::evaluator {
     interpret(g, values_, compute_);
     finish(g);
   }
+  /// Changes when the parameters do.
+  std::uint64_t version() const { return memory_.parameters ? memory_.parameters->version() : 0; }
   /// Runs a traced graph that has been planned.
   void run(const graph& g, loaded_program& planned) {
     if (memory_.shared && g.changes_inputs()) refuse_shared_state();

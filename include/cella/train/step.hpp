@@ -1,20 +1,29 @@
 // One training step as a cell: forward, loss, gradients and updates in one graph.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cella/nn/losses.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/optim/apply.hpp>
 #include <cella/optim/optimizers.hpp>
 #include <cella/passes/simplify/sink_monotone.hpp>
+#include <cella/train/call_forms.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/trace.hpp>
+#include <concepts>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 namespace cella {
 
 // A loss is a function of (prediction, target) that yields the mean over the samples: a lambda or
 // an object of a literal type. It may tell the target's type by
 //   static constexpr tensor_type target(const tensor_type& prediction);
-// without which targets are of the prediction's type.
+// without which targets are of the prediction's type. The prediction is what the net returns; of
+// several outputs the first tells the target's type. A loss may see the inputs, too: see
+// `training_step`.
 
 /// Mean softmax cross-entropy of logits [N,C] and labels [N], 0 to C - 1.
 struct cross_entropy_loss : nn::class_labels {
@@ -50,29 +59,45 @@ struct fixed {
 
 /// (x, target) -> {loss, prediction}; updates the parameters of `net` by `optimizer`:
 /// `training_step<models::lenet5, cross_entropy_loss, fixed<optim::adam{.beta1 = 0.8}>>`
-template <class Net, class Loss, class Optimizer>
+///
+/// `Inputs` is a var, or a struct of vars: then the step takes its members in their order. The loss
+/// is called with (prediction, target), or (prediction, inputs, target), or, if inputs are a
+/// struct, (prediction, inputs); then the step takes no target.
+template <class Net, class Loss, class Optimizer, class Inputs = var>
 struct training_step {
   Net net{};
   Loss loss{};
   Optimizer optimizer{};
 
+  static constexpr auto inputs = std::size_t(detail::var_count<Inputs>());
+  using outputs = detail::net_result<Net, inputs>;
+  using loss_call = detail::loss_call<Loss, outputs, Inputs>;
   struct result {
     var loss;
-    var prediction;
+    outputs prediction;
   };
   constexpr Net& wrapped() { return net; }
 
   /// What is asked of the parts: see cell_check.hpp.
   static constexpr text fault() {
-    if constexpr (!cell_fault<Net, 1>.empty()) {
-      return cell_fault<Net, 1>;
-    } else if constexpr (!std::is_invocable_v<const Loss&, var, var>) {
-      return text(detail::type_name<Loss>())
-             << ": a loss is a function of (var prediction, var target)";
-    } else if constexpr (!std::is_same_v<std::invoke_result_t<const Loss&, var, var>, var>) {
+    if constexpr (!cell_fault<Net, inputs>.empty()) {
+      return cell_fault<Net, inputs>;
+    } else if constexpr (detail::var_count<outputs>() < 1) {
+      return text(detail::type_name<Net>())
+             << ": the net of a model returns so many vars as its type says: write std::array, a "
+                "tuple or a struct";
+    } else if constexpr (!loss_call::possible) {
+      text all(detail::type_name<Loss>());
+      all << ": a loss is a function of (var prediction, var target)";
+      if constexpr (!std::is_same_v<outputs, var> || !std::is_same_v<Inputs, var>)
+        all << ", (prediction, inputs, target) or (prediction, inputs), where the prediction is "
+            << detail::type_name<outputs>() << " and the inputs are "
+            << detail::type_name<Inputs>();
+      return all;
+    } else if constexpr (!std::is_same_v<loss_type, var>) {
       return text(detail::type_name<Loss>())
              << ": a loss returns a var, the mean over the samples, but this one returns "
-             << detail::type_name<std::invoke_result_t<const Loss&, var, var>>();
+             << detail::type_name<loss_type>();
     } else if constexpr (!optim::optimizer<Optimizer>) {
       return text(detail::type_name<Optimizer>())
              << ": an optimizer is a rule (optim::context&, var gradient), such as optim::adam{}";
@@ -81,44 +106,62 @@ struct training_step {
     }
   }
 
-  constexpr result operator()(var x, var target) {
-    const var prediction = forward(x);
-    if (x.b->failed()) return {x, x};
-    const var l = loss(prediction, target);
-    builder& b = *x.b;
+  /// The inputs, then the target if the loss takes one.
+  constexpr result operator()(std::same_as<var> auto... columns) requires(
+      sizeof...(columns) == inputs + loss_call::takes_target) {
+    const std::array all{columns...};
+    builder& b = *all[0].b;
+    const outputs prediction = forward(all.data());
+    if (b.failed()) return {all[0], prediction};
+    const var l =
+        loss_call::call(loss, prediction, detail::of_vars<Inputs>(all.data()), all.back());
     check_loss(b, l, prediction);
     optim::apply(optimizer, l);
     return {l, prediction};
   }
 
  private:
-  static constexpr void check_loss(builder& b, var loss, var prediction) {
+  using loss_type =
+      decltype(loss_call::call(std::declval<const Loss&>(), std::declval<const outputs&>(),
+                               std::declval<const Inputs&>(), var{}));
+
+  static constexpr void check_loss(builder& b, var loss, outputs prediction) {
     if (b.failed()) {
       // A loss of this file has no place that its user could mend: the one of the output has.
       const text here = text() << std::source_location::current();
       const std::string_view file = here.view().substr(0, here.view().find(':') + 1);
       const std::string_view fault = b.fault().view();
       if (!fault.starts_with(file)) return;
-      b.restate(b.place_of(prediction.id)
-                << "the loss of this output: " << fault.substr(fault.find(' ') + 1));
+      node_id first = no_node;
+      detail::visit_vars(prediction, [&](const var& v) { first = first < 0 ? v.id : first; });
+      b.restate(b.place_of(first) << "the loss of this output: "
+                                  << fault.substr(fault.find(' ') + 1));
     } else if (loss.type().size() != 1 || !is_floating(loss.element())) {
       b.fail(b.place_of(loss.id) << "the loss is " << loss.type()
                                  << "; it must be one floating-point number (mean it)");
     }
   }
   /// The network's graph goes through the one pass that has to precede differentiation.
-  constexpr var forward(var x) {
-    if (x.b->eager) return net(x);
+  constexpr outputs forward(const var* x) {
+    std::array<var, inputs> in{};
+    std::copy_n(x, inputs, in.begin());
+    builder& outer = *x->b;
+    if (outer.eager) return std::apply(net, in);
+    std::array<tensor_type, inputs> types{};
+    for (std::size_t i = 0; i < inputs; ++i) types[i] = in[i].type();
     builder b;
-    b.training = x.b->training;
-    b.precision = x.b->precision;
-    trace_into(b, net, std::array{x.type()});
+    b.training = outer.training;
+    b.precision = outer.precision;
+    trace_into(b, net, types);
     if (b.failed()) {
-      x.b->fail(b.fault());
-      return x;
+      outer.fail(b.fault());
+      outputs none{};
+      detail::visit_vars(none, [&](var& v) { v = *x; });
+      return none;
     }
-    x.b->bodies.random_streams(b.bodies.random_streams());
-    return splice(*x.b, sink_monotone(std::move(b.g)), std::array{x})[0];
+    outer.bodies.random_streams(b.bodies.random_streams());
+    const auto results = splice(outer, sink_monotone(std::move(b.g)), in);
+    return detail::of_vars<outputs>(results.data());
   }
 };
 

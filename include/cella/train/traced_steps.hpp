@@ -4,8 +4,9 @@
 
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/compiled_once.hpp>
+#include <cella/runtime/recently_used.hpp>
 #include <cella/train/runtime_path.hpp>
-#include <map>
+#include <cstdint>
 #include <optional>
 #include <type_traits>
 
@@ -24,7 +25,11 @@ class traced_step {
   }
   void run(runtime_path& on) {
     if constexpr (HasKernels) {
-      if (planned_) return on.run(graph_, *planned_);
+      if (planned_) {
+        if (prepared_ != on.version()) planned_->prepare_again();
+        prepared_ = on.version();
+        return on.run(graph_, *planned_);
+      }
     }
     on.run(graph_);
   }
@@ -40,23 +45,23 @@ class traced_step {
   struct nothing {};
   graph graph_;
   std::conditional_t<HasKernels, std::optional<loaded_program>, nothing> planned_;
+  std::uint64_t prepared_{};  ///< the version of the parameters that it has prepared for
 };
-/// Traced graphs by the number of samples that they are for.
+/// Traced graphs by the number of samples that they are for: all else of their shapes is the
+/// model's. Each keeps an arena, so there are few.
 class traced_steps {
  public:
   template <class Cell, std::size_t Count>
   traced_step<>& get(std::int64_t rows, Cell& cell, const std::array<tensor_type, Count>& types,
                      trace_options options, thread_pool* threads) {
-    auto found = known_.find(rows);
-    if (found == known_.end()) {
-      found =
-          known_.try_emplace(rows, trace(cell, types, options), options.precision, threads).first;
-    }
-    return found->second;
+    return known_.get(rows, [&] {
+      return traced_step<>(trace(cell, types, options), options.precision, threads);
+    });
   }
 
  private:
-  std::map<std::int64_t, traced_step<>> known_;
+  static constexpr std::size_t most = 8;
+  recently_used<std::int64_t, traced_step<>> known_{most};
 };
 /// Computes operations one by one: kernels for numbers of type T.
 template <class T>

@@ -175,7 +175,7 @@ class any_blocked_sink {
   template <class Sink>
   static void call(const void* erased, const T* tile, int tile_block, int pixels, int blocks,
                    const std::int64_t* at, std::int64_t plane, int block) {
-    const Sink sink = *static_cast<const Sink*>(erased);
+    own_sink<Sink> sink = *static_cast<const Sink*>(erased);
     for (int b = 0; b < blocks; ++b, tile += tile_block * lanes<T>) {
       for (int i = 0; i < pixels; ++i)
         sink(load(tile + i * lanes<T>), at[i] + (block + b) * plane, block + b);

@@ -18,15 +18,15 @@ using step_addresses = addresses<T, int(std::tuple_size_v<decltype(plan_step::re
                                  int(std::tuple_size_v<decltype(plan_step::outputs)>)>;
 
 /// Where a value begins that is read in this way at a place of a result: its offset, row and
-/// column.
+/// column; in elements, those of a row being `row_elements`.
 constexpr std::int64_t place_of_read(access how, std::int64_t offset, std::int64_t row,
-                                     std::int64_t column) {
+                                     std::int64_t column, std::int64_t row_elements = 1) {
   switch (how) {
     case access::same:
     case access::drawn:
       return offset;
     case access::row:
-      return row;
+      return row * row_elements;
     case access::column:
       return column;
     default:
@@ -35,14 +35,29 @@ constexpr std::int64_t place_of_read(access how, std::int64_t offset, std::int64
 }
 
 /// How elements of a segment follow each other in memory.
-enum class element_walk : std::uint8_t { contiguous, one, spaced, drawn };
+enum class element_walk : std::uint8_t {
+  contiguous,
+  one,      ///< one number for all
+  vector,   ///< one vector for each vector of them
+  numbers,  ///< one number for each vector of them, evenly spaced
+  spaced,
+  drawn
+};
 
-constexpr element_walk walk_of(access how) {
+/// `form`: of the values that a line computes. What is not plain comes in whole vectors, and loops
+/// move by `along` elements from one to the next, as `in_elements` has it.
+constexpr element_walk walk_of(access how, layout form, std::int64_t along) {
+  const bool plain = form == layout::plain;
   switch (how) {
     case access::same:
     case access::column:
-    case access::moving:
       return element_walk::contiguous;
+    case access::moving:
+      return plain || along != 0 ? element_walk::contiguous : element_walk::vector;
+    case access::fixed:
+      return plain || along == 0 ? element_walk::one : element_walk::numbers;
+    case access::row:
+      return form == layout::blocked ? element_walk::vector : element_walk::one;
     case access::strided:
       return element_walk::spaced;
     case access::drawn:
@@ -81,8 +96,8 @@ class block_runner {
   /// `given`: where the kernel's own values lie, if there are any. `scratch` is aligned to a
   /// vector.
   block_runner(const code& line, const plan_step& s, const step_addresses<T>& a, std::byte* scratch,
-               const T* given = nullptr)
-      : line_(line), s_(s), a_(a), block_(block_elements(line)) {
+               const T* given = nullptr, layout form = layout::plain)
+      : line_(line), s_(s), a_(a), form_(form), block_(block_elements(line)) {
     const auto values = std::int64_t(line.values().size());
     operands_ = reinterpret_cast<block_operand<T>*>(scratch);
     scratch += align_up(values * std::int64_t(sizeof(block_operand<T>)));
@@ -105,7 +120,8 @@ class block_runner {
   }
 
   /// Computes the values of some segments. place(read, segment) is the first element that a read of
-  /// the step reads for it, step(read) the elements between two of them where they are spaced.
+  /// the step reads for it, step(read) the elements between two of them where they are spaced, or
+  /// where they are numbers for vectors.
   /// `single`: the one segment is of whole vectors, and output k may be written at once at
   /// `single(k)`; null otherwise.
   template <class Place, class Step, class Single>
@@ -169,7 +185,7 @@ class block_runner {
              Place place, Step step) {
     const operand_read& r = s_.reads[std::size_t(x.index)];
     const dtype stored = is_storage_only(x.stored) ? x.stored : dtype_of<T>;
-    const element_walk walk = walk_of(r.how);
+    const element_walk walk = walk_of(r.how, form_, form_ == layout::plain ? 1 : step(x.index));
     code::with_stored(stored, [&]<class S>() {
       const S* const from = reinterpret_cast<const S*>(a_.in[std::size_t(x.index)]) + x.further;
       if (walk == element_walk::one && segments.size() == 1)
@@ -177,6 +193,10 @@ class block_runner {
       if constexpr (std::is_same_v<S, T>) {
         if (walk == element_walk::contiguous && whole) {
           operands_[v] = {from + place(x.index, 0), L};
+          return;
+        }
+        if (walk == element_walk::vector && segments.size() == 1) {
+          operands_[v] = {from + place(x.index, 0), 0};
           return;
         }
       }
@@ -192,6 +212,13 @@ class block_runner {
         } else if (walk == element_walk::one) {
           const vec<T> number(static_cast<T>(from[first]));
           for (int i = 0; i < n; i += L) store_unaligned(at + i, number);
+        } else if (walk == element_walk::vector) {
+          const vec<T> same = load_stored<T>(from + first);
+          for (int i = 0; i < n; i += L) store_unaligned(at + i, same);
+        } else if (walk == element_walk::numbers) {
+          const std::int64_t apart = step(x.index);
+          for (int i = 0; i < n; i += L)
+            store_unaligned(at + i, vec<T>(static_cast<T>(from[first + i / L * apart])));
         } else if (walk == element_walk::drawn) {
           std::uint64_t key;
           std::memcpy(&key, a_.in[std::size_t(x.index)], sizeof key);
@@ -210,6 +237,7 @@ class block_runner {
   const code& line_;
   const plan_step& s_;
   const step_addresses<T>& a_;
+  layout form_;
   int block_;
   block_operand<T>* operands_{};
   T* repeated_{};

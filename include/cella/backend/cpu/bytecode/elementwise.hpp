@@ -12,11 +12,11 @@ namespace cella::cpu {
 template <class T>
 void run_elementwise(work_range units, const plan_step& s, const line_code<T>& line,
                      const step_addresses<T>& a, std::byte* scratch) {
-  block_runner<T> runner(line, s, a, scratch);
+  block_runner<T> runner(line, s, a, scratch, nullptr, s.arrangement);
   const auto inner = std::size_t(s.loops - 1);
   const std::int64_t extent = s.loop[inner];
   const int pieces = int((extent + detail::loop_piece - 1) / detail::loop_piece);
-  detail::nest_walk rows(s);
+  detail::nest_walk rows(s, lanes<T>);
   for (int d = 0; d < s.loops - 1; ++d) rows.add(d);
   std::int64_t row = units.first / pieces;
   rows.go_to(row);
@@ -53,7 +53,7 @@ void run_elementwise(work_range units, const plan_step& s, const line_code<T>& l
       g.all[k] = {g.vectors, n};
       g.vectors += g.all[k].vectors();
       for (std::size_t r = 0; r < std::size_t(s.read_count); ++r)
-        g.at[k][r] = start[r] + i * s.reads[r].strides[inner];
+        g.at[k][r] = start[r] + rows.along(s.reads[r].strides, i);
       for (std::size_t o = 0; o < std::size_t(s.output_count); ++o) to[k][o] = out[o] + i;
       i += n;
     }

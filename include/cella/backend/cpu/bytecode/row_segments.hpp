@@ -14,12 +14,27 @@ inline loop_nest<16> nest_of(const plan_step& s) {
   return n;
 }
 
+/// A step whose loops run over vectors of L elements, such as images in blocks have, as one whose
+/// innermost loop runs over elements. Where a value is one number for a vector, or one vector for
+/// all turns, its strides still say so: see walk_of.
+inline void in_elements(plan_step& s, int L) {
+  const bool nest = s.kind == step_kind::elementwise || s.kind == step_kind::reduce;
+  if (!nest || s.arrangement == layout::plain) return;
+  s.loop[std::size_t(s.loops - 1)] *= L;
+  for (int k = 0; k < s.read_count; ++k) {
+    operand_read& r = s.reads[std::size_t(k)];
+    if (r.how != access::moving) continue;
+    for (std::int64_t& stride : r.strides) stride *= L;
+  }
+}
+
 namespace detail {
 
 /// Turns of the loops but the innermost one, and where each read begins there.
 class nest_walk {
  public:
-  explicit nest_walk(const plan_step& s) : s_(s) {}
+  /// `L`: elements of a vector, by which the innermost loop steps if values are not plain.
+  nest_walk(const plan_step& s, int L) : s_(s), turn_(s.arrangement == layout::plain ? 1 : L) {}
 
   /// Loop d runs inside those that were added before.
   void add(int d) { loops_[std::size_t(count_++)] = d; }
@@ -49,9 +64,14 @@ class nest_walk {
     for (int d = 0; d < s_.loops - 1; ++d) at += index_[std::size_t(d)] * strides[std::size_t(d)];
     return at;
   }
+  /// What element i of the innermost loop adds to that.
+  std::int64_t along(const std::array<std::int64_t, max_loops>& strides, std::int64_t i) const {
+    return i / turn_ * strides[std::size_t(s_.loops - 1)];
+  }
 
  private:
   const plan_step& s_;
+  int turn_;
   int count_ = 0;
   std::array<int, max_loops> loops_{};
   std::array<std::int64_t, max_loops> index_{};

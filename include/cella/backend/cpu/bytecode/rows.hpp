@@ -6,8 +6,8 @@
 #include <cella/backend/cpu/bytecode/block_runner.hpp>
 #include <cella/backend/cpu/bytecode/sink.hpp>
 #include <cella/backend/cpu/loops/folds.hpp>
-#include <cella/graph/list.hpp>
 #include <cella/plan/step.hpp>
+#include <optional>
 
 namespace cella::cpu {
 
@@ -34,11 +34,10 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
   constexpr int L = lanes<T>;
   using segment = typename block_runner<T>::segment;
   const auto e = s.as<rows_step>();
-  list<block_runner<T>> of_number;
-  of_number.reserve(numbers.size());
-  for (const auto& n : numbers) {
-    of_number.emplace_back(n.line, s, a, scratch);
-    scratch += align_up(block_runner<T>::scratch_bytes(n.line));
+  std::array<std::optional<block_runner<T>>, most_row_numbers> of_number;
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    of_number[k].emplace(numbers[k].line, s, a, scratch);
+    scratch += align_up(block_runner<T>::scratch_bytes(numbers[k].line));
   }
   block_runner<T> runner(line, s, a, scratch);
   std::array<T, most_row_numbers> known{};
@@ -61,7 +60,7 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
     };
     const auto none = [](int) -> T* { return nullptr; };
     for (std::size_t k = 0; k < numbers.size(); ++k) {
-      block_runner<T>& of = of_number[k];
+      block_runner<T>& of = *of_number[k];
       of.row_numbers(known.data());
       if (!numbers[k].sums) {
         compute(of, 0, 1, none);

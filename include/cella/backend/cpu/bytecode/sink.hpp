@@ -19,15 +19,17 @@ class bytecode_sink {
            runner::scratch_bytes(line);
   }
 
+  /// `form`: in which the kernel's results are.
   bytecode_sink(const line_code<T>& line, const plan_step& s, const step_addresses<T>& a,
-                std::byte* scratch)
+                std::byte* scratch, layout form = layout::plain)
       : s_(s),
+        row_elements_(form == layout::blocked ? L : 1),
         a_(a),
         given_(reinterpret_cast<T*>(scratch)),
         target_(line.is_given() ? a.out[0] : nullptr),
         runner_(line, s, a_,
-                scratch + align_up(runner::block_elements(line) * std::int64_t(sizeof(T))),
-                given_) {}
+                scratch + align_up(runner::block_elements(line) * std::int64_t(sizeof(T))), given_,
+                form) {}
   bytecode_sink(const bytecode_sink&) = delete;
   bytecode_sink& operator=(const bytecode_sink&) = delete;
   ~bytecode_sink() {
@@ -65,7 +67,8 @@ class bytecode_sink {
   [[gnu::noinline]] void flush() const {
     const auto place = [&](int read, int g) {
       const where& at = at_[std::size_t(g)];
-      return place_of_read(s_.reads[std::size_t(read)].how, at.offset, at.row, at.column);
+      const access how = s_.reads[std::size_t(read)].how;
+      return place_of_read(how, at.offset, at.row, at.column, row_elements_);
     };
     runner_.compute(
         span<const typename runner::segment>(segments_.data(), std::size_t(count_)), place,
@@ -80,6 +83,7 @@ class bytecode_sink {
   }
 
   const plan_step& s_;
+  int row_elements_;
   step_addresses<T> a_;
   T* given_;
   T* target_;
@@ -88,6 +92,26 @@ class bytecode_sink {
   mutable std::array<where, most_segments> at_;
   mutable int count_ = 0, vectors_ = 0, row_ = -1;
   mutable std::int64_t next_ = -1;
+};
+
+/// The same for kernels that yield vectors of channels: (value, element, block).
+template <class T>
+class blocked_bytecode_sink {
+ public:
+  blocked_bytecode_sink(const line_code<T>& line, const plan_step& s, const step_addresses<T>& a,
+                        std::byte* scratch)
+      : gathers_(line, s, a, scratch, layout::blocked) {}
+
+  [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int block) const {
+    constexpr int L = lanes<T>;
+    if (T* const to = gathers_.target())
+      store(to + element * L, value);
+    else
+      gathers_(value, element * L, block, 0, L);
+  }
+
+ private:
+  bytecode_sink<T> gathers_;
 };
 
 }  // namespace cella::cpu

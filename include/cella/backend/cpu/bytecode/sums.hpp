@@ -17,10 +17,10 @@ template <class T, class Fold, class Sink>
 void run_reduction(work_range units, const plan_step& s, const line_code<T>& term,
                    const step_addresses<T>& a, const Sink& sink, std::byte* scratch) {
   constexpr int L = lanes<T>;
-  block_runner<T> runner(term, s, a, scratch);
+  block_runner<T> runner(term, s, a, scratch, nullptr, s.arrangement);
   const auto inner = std::size_t(s.loops - 1);
   const std::int64_t extent = s.loop[inner];
-  detail::nest_walk kept(s), folded(s);
+  detail::nest_walk kept(s, L), folded(s, L);
   for (int d = 0; d < s.loops - 1; ++d) (s.folded >> d & 1u ? folded : kept).add(d);
   const std::int64_t folds = folded.turns();
   detail::row_segments<T> g;
@@ -36,7 +36,7 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
     g.vectors += g.all[k].vectors();
     for (std::size_t r = 0; r < std::size_t(s.read_count); ++r) {
       const auto& strides = s.reads[r].strides;
-      g.at[k][r] = kept.place(strides) + folded.place(strides) + first * strides[inner];
+      g.at[k][r] = kept.place(strides) + folded.place(strides) + kept.along(strides, first);
     }
   };
 
@@ -61,7 +61,10 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
         }
       }
       flush();
-      sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
+      if (s.arrangement == layout::blocked)  // each lane is a channel
+        sink(total.by_lanes(), std::int64_t{u} * L, L);
+      else
+        sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
     }
     return;
   }

@@ -16,11 +16,11 @@ namespace cella::cpu {
 template <step_kind Kind, convolution_form Form>
 struct blocked_record : kernel_record {
   static constexpr bool matches(const plan_step& s) { return s.kind == Kind && has_form(s, Form); }
+  static constexpr int most_phases = 2;
   static constexpr int phases(auto) { return 2; }
-  template <class S>
-  static constexpr bool prepares(S) {
+  static constexpr bool prepares(auto step) {
     return Kind != step_kind::convolution_weight_gradient &&
-           S::s.template as<convolution_step>().keeps_filters;
+           step.s.template as<convolution_step>().keeps_filters;
   }
 
  protected:
@@ -28,8 +28,8 @@ struct blocked_record : kernel_record {
 
   /// `Extents` of channels in blocks, or, of a stem, one by one.
   template <class S, class Extents = blocked_convolution_extents>
-  static constexpr Extents window(S) {
-    constexpr auto e = S::s.template as<convolution_step>();
+  static constexpr Extents window(S step) {
+    const auto e = step.s.template as<convolution_step>();
     constexpr int block = std::is_same_v<Extents, stem_extents> ? 1 : S::L;
     const auto result = [](int extent, int kernel, int stride, int padding) {
       return (extent + 2 * padding - kernel) / stride + 1;
@@ -49,8 +49,8 @@ struct blocked_record : kernel_record {
             result(e.width, e.kernel_width, e.stride_width, e.padding_width)};
   }
   template <class S>
-  static auto* filters(const memory& m) {
-    return S::template in<typename S::T>(m, 3);
+  static auto* filters(S step, const memory& m) {
+    return step.template in<typename S::T>(m, 3);
   }
 };
 
@@ -64,13 +64,14 @@ struct blocked_convolution_record
     return phase == 0 ? e.out_blocks : blocked_convolution_units<typename S::T>(e);
   }
   template <int Phase, class S>
-  static void run(S step, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     using T = typename S::T;
-    constexpr auto e = window(step);
+    const auto e = window(step);
     if constexpr (Phase == 0)
-      pack_filters<T>(units, e.in_blocks, e.taps(), S::in(m, 1), filters<S>(m));
+      pack_filters<T>(units, e.in_blocks, e.taps(), step.in(m, 1), filters(step, m));
     else
-      blocked_convolution<T>(units, e, S::in(m, 0), filters<S>(m), S::blocked_epilogue(m));
+      blocked_convolution<T>(units, e, step.in(m, 0), filters(step, m),
+                             step.blocked_epilogue(m, scratch));
   }
 };
 
@@ -82,14 +83,15 @@ struct blocked_input_gradient_record
     return phase == 0 ? e.in_blocks : blocked_input_gradient_units<typename S::T>(e);
   }
   template <int Phase, class S>
-  static void run(S step, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     using T = typename S::T;
-    constexpr auto e = window(step);
+    const auto e = window(step);
     if constexpr (Phase == 0) {
-      pack_filters_transposed<T>(units, e.in_blocks, e.out_blocks, e.taps(), S::in(m, 1),
-                                 filters<S>(m));
+      pack_filters_transposed<T>(units, e.in_blocks, e.out_blocks, e.taps(), step.in(m, 1),
+                                 filters(step, m));
     } else {
-      blocked_input_gradient<T>(units, e, S::in(m, 0), filters<S>(m), S::blocked_epilogue(m));
+      blocked_input_gradient<T>(units, e, step.in(m, 0), filters(step, m),
+                                step.blocked_epilogue(m, scratch));
     }
   }
 };
@@ -102,13 +104,13 @@ struct blocked_weight_gradient_record
     return phase == 0 ? blocked_weight_gradient_units<typename S::T>(e) : e.out_blocks;
   }
   template <int Phase, class S>
-  static void run(S step, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     using T = typename S::T;
-    constexpr auto e = window(step);
+    const auto e = window(step);
     if constexpr (Phase == 0)
-      blocked_weight_gradient<T>(units, e, S::in(m, 0), S::in(m, 1), filters<S>(m));
+      blocked_weight_gradient<T>(units, e, step.in(m, 0), step.in(m, 1), filters(step, m));
     else
-      finish_filters<T>(units, e, filters<S>(m), S::plain_epilogue(m));
+      finish_filters<T>(units, e, filters(step, m), step.plain_epilogue(m, scratch));
   }
 };
 
@@ -139,21 +141,24 @@ struct winograd_record : blocked_record<Kind, convolution_form::winograd> {
   template <int Phase, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
     using T = typename S::T;
-    constexpr auto e = base::window(step);
-    T* const filters = base::template filters<S>(m);
+    const auto e = base::window(step);
+    T* const filters = base::filters(step, m);
     if constexpr (Phase == 0)
-      winograd::transform_filters<T, backward>(units, e.in_blocks, e.out_blocks, S::in(m, 1),
+      winograd::transform_filters<T, backward>(units, e.in_blocks, e.out_blocks, step.in(m, 1),
                                                filters);
     else if constexpr (backward)
-      winograd_input_gradient<T>(units, e, S::in(m, 0), filters, S::blocked_epilogue(m), scratch);
+      winograd_input_gradient<T>(units, e, step.in(m, 0), filters,
+                                 step.blocked_epilogue(m, scratch), scratch);
     else
-      winograd_convolution<T>(units, e, S::in(m, 0), filters, S::blocked_epilogue(m), scratch);
+      winograd_convolution<T>(units, e, step.in(m, 0), filters, step.blocked_epilogue(m, scratch),
+                              scratch);
   }
 };
 
 /// Transforms and sums, maybe a chunk of tiles after the other, then finishes.
 struct winograd_weight_gradient_record
     : blocked_record<step_kind::convolution_weight_gradient, convolution_form::winograd> {
+  static constexpr int most_phases = 2 * cella::winograd::most_chunks + 1;
   template <class S>
   static constexpr int phases(S step) {
     return winograd::gradient_phases<typename S::T>(window(step)) + 1;
@@ -175,14 +180,21 @@ struct winograd_weight_gradient_record
   template <int Phase, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
     using T = typename S::T;
-    constexpr auto e = window(step);
-    if constexpr (Phase + 1 == phases(step)) {
-      winograd::finish_gradient<T>(units, e, filters<S>(m), S::plain_epilogue(m));
-    } else {
-      T* const tiles = S::s.scratch.valid() ? S::scratch(m) : reinterpret_cast<T*>(scratch);
-      winograd::sum_gradients<T>(units, e, Phase, S::in(m, 0), S::in(m, 1), tiles, filters<S>(m));
-    }
+    const auto e = window(step);
+    with_constant(step, is_last<Phase>, [&](auto last) {
+      if constexpr (last) {
+        winograd::finish_gradient<T>(units, e, filters(step, m), step.plain_epilogue(m, scratch));
+      } else {
+        T* const tiles = step.s.scratch.valid() ? step.scratch(m) : reinterpret_cast<T*>(scratch);
+        winograd::sum_gradients<T>(units, e, Phase, step.in(m, 0), step.in(m, 1), tiles,
+                                   filters(step, m));
+      }
+    });
   }
+
+ private:
+  template <int Phase>
+  static constexpr auto is_last = [](auto step) { return Phase + 1 == phases(step); };
 };
 
 // ---- depthwise
@@ -197,20 +209,21 @@ struct depthwise_record : blocked_record<Kind, convolution_form::depthwise> {
     return phase == 1 && !weights ? depthwise_units(e) : e.in_blocks;
   }
   template <int Phase, class S>
-  static void run(S step, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     using T = typename S::T;
-    constexpr auto e = base::window(step);
-    T* const filters = base::template filters<S>(m);
+    const auto e = base::window(step);
+    T* const filters = base::filters(step, m);
     if constexpr (weights && Phase == 0)
-      depthwise_weight_gradient<T>(units, e, S::in(m, 0), S::in(m, 1), filters);
+      depthwise_weight_gradient<T>(units, e, step.in(m, 0), step.in(m, 1), filters);
     else if constexpr (weights)
-      finish_stem_filters<T>(units, one_channel(e), filters, S::plain_epilogue(m));
+      finish_stem_filters<T>(units, one_channel(e), filters, step.plain_epilogue(m, scratch));
     else if constexpr (Phase == 0)
-      pack_stem_filters<T>(units, one_channel(e), S::in(m, 1), filters);
+      pack_stem_filters<T>(units, one_channel(e), step.in(m, 1), filters);
     else if constexpr (base::backward)
-      depthwise_input_gradient<T>(units, e, S::in(m, 0), filters, S::blocked_epilogue(m));
+      depthwise_input_gradient<T>(units, e, step.in(m, 0), filters,
+                                  step.blocked_epilogue(m, scratch));
     else
-      depthwise_convolution<T>(units, e, S::in(m, 0), filters, S::blocked_epilogue(m));
+      depthwise_convolution<T>(units, e, step.in(m, 0), filters, step.blocked_epilogue(m, scratch));
   }
 
  private:
@@ -228,6 +241,7 @@ struct depthwise_record : blocked_record<Kind, convolution_form::depthwise> {
 // ---- of a plain image of few channels, which gets a border first
 
 struct stem_record : blocked_record<step_kind::convolution, convolution_form::stem> {
+  static constexpr int most_phases = 3;
   static constexpr int phases(auto) { return 3; }
   template <class S>
   static constexpr int units(S step, int phase) {
@@ -236,20 +250,22 @@ struct stem_record : blocked_record<step_kind::convolution, convolution_form::st
     return phase == 1 ? e.samples * e.channels : stem_units<typename S::T>(e);
   }
   template <int Phase, class S>
-  static void run(S step, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     using T = typename S::T;
-    constexpr auto e = window<S, stem_extents>(step);
+    const auto e = window<S, stem_extents>(step);
     if constexpr (Phase == 0)
-      pack_stem_filters<T>(units, e, S::in(m, 1), filters<S>(m));
+      pack_stem_filters<T>(units, e, step.in(m, 1), filters(step, m));
     else if constexpr (Phase == 1)
-      pad_stem<T>(units, e, S::in(m, 0), S::scratch(m));
+      pad_stem<T>(units, e, step.in(m, 0), step.scratch(m));
     else
-      stem_convolution<T>(units, e, S::scratch(m), filters<S>(m), S::blocked_epilogue(m));
+      stem_convolution<T>(units, e, step.scratch(m), filters(step, m),
+                          step.blocked_epilogue(m, scratch));
   }
 };
 
 struct stem_weight_gradient_record
     : blocked_record<step_kind::convolution_weight_gradient, convolution_form::stem> {
+  static constexpr int most_phases = 3;
   static constexpr int phases(auto) { return 3; }
   template <class S>
   static constexpr int units(S step, int phase) {
@@ -258,23 +274,23 @@ struct stem_weight_gradient_record
     return phase == 1 ? stem_gradient_units<typename S::T>(e) : e.out_blocks;
   }
   template <int Phase, class S>
-  static void run(S step, const memory& m, work_range units, std::byte*) {
+  static void run(S step, const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     using T = typename S::T;
-    constexpr auto e = window<S, stem_extents>(step);
+    const auto e = window<S, stem_extents>(step);
     if constexpr (Phase == 0)
-      pad_stem<T>(units, e, S::in(m, 0), S::scratch(m));
+      pad_stem<T>(units, e, step.in(m, 0), step.scratch(m));
     else if constexpr (Phase == 1)
-      stem_weight_gradient<T>(units, e, S::scratch(m), S::in(m, 1), filters<S>(m));
+      stem_weight_gradient<T>(units, e, step.scratch(m), step.in(m, 1), filters(step, m));
     else
-      finish_stem_filters<T>(units, e, filters<S>(m), S::plain_epilogue(m));
+      finish_stem_filters<T>(units, e, filters(step, m), step.plain_epilogue(m, scratch));
   }
 };
 
 // ---- pooling
 
 template <class S>
-constexpr blocked_window pooled_window(S) {
-  const auto e = S::s.template as<pooling_step>();
+constexpr blocked_window pooled_window(S step) {
+  const auto e = step.s.template as<pooling_step>();
   return {e.samples * (e.channels / S::L),
           e.height,
           e.width,
@@ -293,8 +309,8 @@ struct max_pool_record : record_for<step_kind::max_pool> {
   static constexpr int units(auto step, int) { return pooled_window(step).planes; }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte*) {
-    typename S::T* const positions = S::s.output_count > 1 ? S::out(m, 1) : nullptr;
-    blocked_max_pool<typename S::T>(units, pooled_window(step), S::in(m, 0), S::out(m, 0),
+    typename S::T* const positions = step.s.output_count > 1 ? step.out(m, 1) : nullptr;
+    blocked_max_pool<typename S::T>(units, pooled_window(step), step.in(m, 0), step.out(m, 0),
                                     positions);
   }
 };
@@ -303,8 +319,8 @@ struct max_unpool_record : record_for<step_kind::max_unpool> {
   static constexpr int units(auto step, int) { return pooled_window(step).planes; }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte*) {
-    blocked_unpool<typename S::T, S::passes_caches()>(units, pooled_window(step), S::in(m, 0),
-                                                      S::in(m, 1), S::out(m, 0));
+    blocked_unpool<typename S::T, S::passes_caches()>(units, pooled_window(step), step.in(m, 0),
+                                                      step.in(m, 1), step.out(m, 0));
   }
 };
 
@@ -312,23 +328,23 @@ struct max_unpool_record : record_for<step_kind::max_unpool> {
 
 struct pack_blocks_record : record_for<step_kind::pack_blocks> {
   template <class S>
-  static constexpr int units(S, int) {
-    const auto e = S::s.template as<image_step>();
+  static constexpr int units(S step, int) {
+    const auto e = step.s.template as<image_step>();
     return e.samples * (e.channels / S::L);
   }
   template <int, class S>
-  static void run(S, const memory& m, work_range units, std::byte*) {
-    constexpr auto e = S::s.template as<image_step>();
-    pack_blocks<typename S::T>(units, e.height * e.width, S::in(m, 0), S::out(m, 0));
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    const auto e = step.s.template as<image_step>();
+    pack_blocks<typename S::T>(units, e.height * e.width, step.in(m, 0), step.out(m, 0));
   }
 };
 
 struct unpack_blocks_record : record_for<step_kind::unpack_blocks> {
   static constexpr int units(auto step, int) { return pack_blocks_record::units(step, 0); }
   template <int, class S>
-  static void run(S, const memory& m, work_range units, std::byte*) {
-    constexpr auto e = S::s.template as<image_step>();
-    unpack_blocks<typename S::T>(units, e.height * e.width, S::in(m, 0), S::out(m, 0));
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    const auto e = step.s.template as<image_step>();
+    unpack_blocks<typename S::T>(units, e.height * e.width, step.in(m, 0), step.out(m, 0));
   }
 };
 

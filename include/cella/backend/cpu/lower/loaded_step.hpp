@@ -47,7 +47,8 @@ step_lines<Number> lines_of_step(const graph& g, const plan_step& s) {
 template <class Number>
 struct loaded_step {
   static constexpr bool compiled = false;
-  static constexpr bool in_lanes = false, in_blocks = false, whole_vectors = false;
+  /// Loops run over elements, whatever the layout: see in_elements.
+  static constexpr bool whole_vectors = false;
   using T = Number;
   static constexpr int L = lanes<T>;
 
@@ -118,6 +119,9 @@ struct loaded_step {
   }
   /// `kernel_scratch`: what the kernel has; the line's follows.
   bytecode_sink<T> plain_epilogue(const memory& m, std::byte* kernel_scratch) const {
+    return {*lines.outputs, s, addresses_in(m), kernel_scratch + kernel_bytes};
+  }
+  blocked_bytecode_sink<T> blocked_epilogue(const memory& m, std::byte* kernel_scratch) const {
     return {*lines.outputs, s, addresses_in(m), kernel_scratch + kernel_bytes};
   }
   static constexpr bool passes_caches() { return false; }

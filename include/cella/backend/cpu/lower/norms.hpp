@@ -14,7 +14,7 @@ struct batch_norm_record : record_for<Kind> {
   template <class S>
   static constexpr norm_extents extents(S step) {
     const auto e = step.s.template as<norm_step>();
-    return {e.samples, S::in_blocks ? e.channels / S::L : e.channels, e.pixels};
+    return {e.samples, is_blocked(step) ? e.channels / S::L : e.channels, e.pixels};
   }
   static constexpr int most_phases = 3;
   static constexpr int phases(auto step) { return extents(step).slices() > 1 ? 3 : 2; }
@@ -25,12 +25,22 @@ struct batch_norm_record : record_for<Kind> {
   }
   template <int Phase, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    with_constant(step, is_blocked,
+                  [&](auto blocked) { run_phase<Phase, blocked>(step, m, units, scratch); });
+  }
+
+ private:
+  static constexpr auto is_blocked = [](auto step) {
+    return step.s.arrangement == layout::blocked;
+  };
+  template <int Phase, bool Blocked, class S>
+  static void run_phase(S step, const memory& m, work_range units, std::byte* scratch) {
     using T = typename S::T;
     const norm_extents e = extents(step);
     const T epsilon = static_cast<T>(step.template options<batch_norm_options>().epsilon);
     const auto epilogue = [&] {
-      if constexpr (S::in_blocks)
-        return step.blocked_epilogue(m);
+      if constexpr (Blocked)
+        return step.blocked_epilogue(m, scratch);
       else
         return step.plain_epilogue(m, scratch);
     };
@@ -41,10 +51,10 @@ struct batch_norm_record : record_for<Kind> {
     const norm_factors<T> factors{step.in(m, 1), step.in(m, 3), step.in(m, 4), epsilon};
     if (Phase + 1 == phases(step)) {
       if constexpr (Phase > 0 && forward) {
-        batch_norm<T, S::in_blocks>(units, e, step.in(m, 0), factors, step.in(m, 2), epilogue());
+        batch_norm<T, Blocked>(units, e, step.in(m, 0), factors, step.in(m, 2), epilogue());
       } else if constexpr (Phase > 0) {
-        batch_norm_gradient<T, S::in_blocks>(units, e, step.in(m, 0), step.in(m, 2), factors, first,
-                                             second, epilogue());
+        batch_norm_gradient<T, Blocked>(units, e, step.in(m, 0), step.in(m, 2), factors, first,
+                                        second, epilogue());
       }
       return;
     }
@@ -55,15 +65,14 @@ struct batch_norm_record : record_for<Kind> {
         sums = {step.scratch(m), step.scratch(m) + channels, 2 * channels};
       }
       if constexpr (Phase == 0 && forward)
-        sum_moments<T, S::in_blocks>(units, e, step.in(m, 0), sums);
+        sum_moments<T, Blocked>(units, e, step.in(m, 0), sums);
       else if constexpr (Phase == 0)
-        sum_norm_gradients<T, S::in_blocks>(units, e, step.in(m, 0), step.in(m, 2), step.in(m, 3),
-                                            sums);
+        sum_norm_gradients<T, Blocked>(units, e, step.in(m, 0), step.in(m, 2), step.in(m, 3), sums);
       if (Phase == 0 && several) return;
       if constexpr (forward)
-        finish_moments<T, S::in_blocks>(units, e, step.in(m, 0), sums, first, second);
+        finish_moments<T, Blocked>(units, e, step.in(m, 0), sums, first, second);
       else
-        finish_norm_gradients<T, S::in_blocks>(units, e, factors, sums, first, second);
+        finish_norm_gradients<T, Blocked>(units, e, factors, sums, first, second);
     }
   }
 };

@@ -11,17 +11,11 @@ namespace cella::cpu {
 
 /// Weights that keep their value are packed once, into `in[3]`.
 struct product_record : record_in<step_kind::product, layout::plain> {
-  template <class S>
-  static constexpr int phases(S) {
-    return packs_weights<S> ? 2 : 1;
-  }
-  template <class S>
-  static constexpr bool prepares(S) {
-    return packs_weights<S>;
-  }
-  template <class S>
-  static constexpr int units(S step, int phase) {
-    if (packs_weights<S> && phase == 0) return gemm_pack_units(matrices(step));
+  static constexpr int most_phases = 2;
+  static constexpr int phases(auto step) { return packs_weights(step) ? 2 : 1; }
+  static constexpr bool prepares(auto step) { return packs_weights(step); }
+  static constexpr int units(auto step, int phase) {
+    if (packs_weights(step) && phase == 0) return gemm_pack_units(matrices(step));
     return gemm_units(with_packed(step, nullptr, matrices(step)));
   }
   static constexpr std::int64_t scratch_bytes(auto step) {
@@ -33,12 +27,14 @@ struct product_record : record_in<step_kind::product, layout::plain> {
     using Stored = typename S::template operand_type<0>;
     const auto p =
         matrices(step, step.template in<const Stored>(m, 0), step.template in<const Stored>(m, 1));
-    if constexpr (packs_weights<S> && Phase == 0) {
-      gemm_pack(p, step.template in<T>(m, 3), units);
-    } else {
-      const T* const packed = packs_weights<S> ? step.in(m, 3) : nullptr;
-      gemm(with_packed(step, packed, p), step.plain_epilogue(m, scratch), scratch, units);
-    }
+    with_constant(step, packs_in<Phase>, [&](auto packs) {
+      if constexpr (packs) {
+        gemm_pack(p, step.template in<T>(m, 3), units);
+      } else {
+        const T* const packed = packs_weights(step) ? step.in(m, 3) : nullptr;
+        gemm(with_packed(step, packed, p), step.plain_epilogue(m, scratch), scratch, units);
+      }
+    });
   }
 
   /// What is multiplied.
@@ -50,17 +46,12 @@ struct product_record : record_in<step_kind::product, layout::plain> {
   }
 
  private:
-  /// Never in a plan that is made at run time.
-  template <class S>
-  static constexpr bool packs_weights = [] {
-    if constexpr (S::compiled)
-      return S::s.in[3].valid();
-    else
-      return false;
-  }();
+  static constexpr bool packs_weights(auto step) { return step.s.in[3].valid(); }
+  template <int Phase>
+  static constexpr auto packs_in = [](auto step) { return Phase == 0 && packs_weights(step); };
   template <class S, class Product>
-  static constexpr Product with_packed(S, const typename S::T* packed, Product p) {
-    if (packs_weights<S>) {
+  static constexpr Product with_packed(S step, const typename S::T* packed, Product p) {
+    if (packs_weights(step)) {
       p.packed_b = true;
       p.packed = packed;
     }

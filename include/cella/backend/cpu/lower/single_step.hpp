@@ -35,7 +35,6 @@ inline graph graph_of_one(const op_info& op, const attributes& options, span<con
 template <class Number>
 struct single_step {
   static constexpr bool compiled = false;
-  static constexpr bool in_lanes = false, in_blocks = false, whole_vectors = false;
   using T = Number;
   static constexpr int L = lanes<T>;
 

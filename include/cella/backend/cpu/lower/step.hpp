@@ -109,7 +109,7 @@ struct program_step {
   static auto plain_epilogue(const memory& m, std::byte* = nullptr) {
     return plain_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
   }
-  static auto blocked_epilogue(const memory& m) {
+  static auto blocked_epilogue(const memory& m, std::byte* = nullptr) {
     return blocked_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
   }
   /// What becomes of the sum that the kernel yields beside its result.

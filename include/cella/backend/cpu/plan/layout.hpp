@@ -142,11 +142,13 @@ constexpr bool pools(const graph& g) {
 
 /// The layout of a program: of those that have kernels for it, the one in which its convolutions
 /// are fastest (convolution_cost.hpp), or that of `forced` if it can be. `lanes` is the number of
-/// lanes of the program's element type.
+/// lanes of the program's element type; `batch_in_lanes`: whether `lanes` is a layout that it may
+/// have.
 constexpr layout choose_layout(const graph& g, dtype element, int lanes,
-                               convolution_algorithm forced = convolution_algorithm::modelled) {
+                               convolution_algorithm forced = convolution_algorithm::modelled,
+                               bool batch_in_lanes = true) {
   using algorithm = convolution_algorithm;
-  const bool blocks = wants_blocks(g, lanes), fits = detail::fits_lanes(g);
+  const bool blocks = wants_blocks(g, lanes), fits = batch_in_lanes && detail::fits_lanes(g);
   if (forced == algorithm::plain) return layout::plain;
   if (forced == algorithm::lanes && fits) return layout::lanes;
   if ((forced == algorithm::direct || forced == algorithm::minimal) && blocks)

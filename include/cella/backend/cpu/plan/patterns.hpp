@@ -15,8 +15,12 @@ class patterns {
   constexpr explicit patterns(Fuser& f) : f_(f), c_(f.groups()), g(c_.g) {}
 
   constexpr bool match(node_id n) {
-    return pooled_convolution(n) || convolution(n) || product(n) || unpooling(n) ||
-           blocked_pooling(n) || (in_blocks(n) && f_.batch_norm(n, layout::blocked));
+    return pooled_convolution(n) || product(n) || unpooling(n) || match_image(n);
+  }
+  /// Of those, the ones of images in blocks, and of convolutions that nothing is joined with.
+  constexpr bool match_image(node_id n) {
+    return convolution(n) || blocked_pooling(n) ||
+           (in_blocks(n) && f_.batch_norm(n, layout::blocked));
   }
 
  private:

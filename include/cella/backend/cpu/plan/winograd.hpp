@@ -33,10 +33,11 @@ constexpr int gradient_slices(int in_blocks, int out_blocks, int tiles, int lane
 
 /// The tiles of a slice are transformed in this many chunks: each is to stay near the core until it
 /// is multiplied, but each is two steps of the plan, too, if there is one slice.
+inline constexpr int most_chunks = 16;
 constexpr int gradient_chunks(int in_blocks, int out_blocks, int tiles, int lanes) {
   const std::int64_t elements = products * std::int64_t{in_blocks + out_blocks} * tiles * lanes;
   constexpr std::int64_t near = 1 << 17;
-  return int(std::clamp<std::int64_t>((elements + near - 1) / near, 1, 16));
+  return int(std::clamp<std::int64_t>((elements + near - 1) / near, 1, most_chunks));
 }
 /// Elements of the transformed tiles of a chunk.
 constexpr std::int64_t gradient_tiles_size(int in_blocks, int out_blocks, int tiles, int lanes) {

@@ -2,6 +2,7 @@
 // are loaded, fused lines as data.
 #pragma once
 
+#include <cassert>
 #include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/lower/loaded_step.hpp>
 #include <cella/backend/cpu/plan/loaded_planning.hpp>
@@ -12,16 +13,17 @@
 
 namespace cella::cpu {
 
-/// The records of kernels that run plain tensors of any extents.
-using loaded_records = record_list<
-    elementwise_record, reduce_record, rows_record, product_record,
-    attention_record<step_kind::attention>, attention_record<step_kind::attention_gradient>,
-    convolution_record, convolution_input_gradient_record, convolution_weight_gradient_record,
-    batch_norm_record<step_kind::batch_norm>, batch_norm_record<step_kind::batch_norm_gradient>,
-    softmax_record, cross_entropy_record, best_position_record, copy_record, permute_record,
-    gather_record, scatter_record, max_pool_plain_record, unpool_record, pool_gather_record,
-    average_pool_record, average_spread_record, random_stream_record, random_uniform_record,
-    default_record>;
+/// The records of kernels that run plain tensors and images in blocks of any extents.
+using loaded_records = join_records<
+    record_list<
+        elementwise_record, reduce_record, rows_record, product_record,
+        attention_record<step_kind::attention>, attention_record<step_kind::attention_gradient>,
+        convolution_record, convolution_input_gradient_record, convolution_weight_gradient_record,
+        batch_norm_record<step_kind::batch_norm>, batch_norm_record<step_kind::batch_norm_gradient>,
+        softmax_record, cross_entropy_record, best_position_record, copy_record, permute_record,
+        gather_record, scatter_record, max_pool_plain_record, unpool_record, pool_gather_record,
+        average_pool_record, average_spread_record, random_stream_record, random_uniform_record>,
+    block_records, record_list<default_record>>::type;
 
 /// A planned graph of element type T on the CPU. Calls allocate nothing.
 template <class T>
@@ -41,10 +43,12 @@ class loaded_runner {
   }
 
   /// `g` has been through the passes, and `refusal` has nothing to say of it.
-  explicit loaded_runner(graph g, thread_pool* threads = nullptr) : graph_(prepared(std::move(g))) {
-    const planner<loaded_planning> made(graph_, {.element = dtype_of<T>});
+  explicit loaded_runner(graph g, thread_pool* threads = nullptr)
+      : graph_(cella::detail::with_stored_records(std::move(g))) {
+    const planner<loaded_planning> made(graph_, {.element = dtype_of<T>, .inputs_apart = true});
     if (!made.fault().empty()) throw error(made.fault());
     plan_ = made.result();
+    for (plan_step& s : plan_.steps) in_elements(s, lanes<T>);
     for (const plan_step& s : plan_.steps) lines_.push_back(lines_of_step<T>(graph_, s));
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) add_calls(int(i));
     context_.threads = threads;
@@ -62,7 +66,13 @@ class loaded_runner {
   const growing_plan& plan() const { return plan_; }
 
   /// Where the main region's input `i` lies from now on, row-major.
-  void bind(std::size_t i, std::byte* at) { spaces_[std::size_t(first_argument) + i] = at; }
+  void bind(std::size_t i, std::byte* at) {
+    std::byte*& space = spaces_[std::size_t(first_argument) + i];
+    if (space != at && owned_by_cell(graph_.inputs[i].role)) prepared_ = false;
+    space = at;
+  }
+  /// Parameters have other values than in the last call.
+  void prepare_again() { prepared_ = false; }
   /// Runs the graph. Inputs that it updates have their new values then.
   void run() {
     if (!prepared_) {
@@ -88,15 +98,6 @@ class loaded_runner {
     const loaded_step<T>* step{};
   };
 
-  /// Every input has a memory space of its own.
-  static graph prepared(graph g) {
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-      g.inputs[i].role = input_role::argument;
-      g.inputs[i].index = std::int32_t(i);
-    }
-    return cella::detail::with_stored_records(std::move(g));
-  }
-
   void add_calls(int i) {
     const plan_step& s = plan_.steps[std::size_t(i)];
     if (s.carried) return;
@@ -115,10 +116,12 @@ class loaded_runner {
     step.kernel_bytes = align_up(Record::scratch_bytes(step));
     scratch_bytes_ = std::max(scratch_bytes_, step.kernel_bytes + align_up(step.line_scratch()));
     const int phases = Record::phases(step);
+    assert(phases <= Record::most_phases);
     [&]<int... Phase>(std::integer_sequence<int, Phase...>) {
       const auto add = [&]<int K>(std::integral_constant<int, K>) {
         if (K >= phases) return;
-        (step.s.constant ? preparation_ : calls_)
+        const bool prepares = step.s.constant || (K == 0 && Record::prepares(step));
+        (prepares ? preparation_ : calls_)
             .push_back({&run_phase<Record, K>, Record::units(step, K), &step});
       };
       (add(std::integral_constant<int, Phase>{}), ...);

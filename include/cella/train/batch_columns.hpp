@@ -1,0 +1,141 @@
+// The columns of a batch of data as a model takes them: the inputs, then the target.
+#pragma once
+
+#include <array>
+#include <cella/data/sample.hpp>
+#include <cella/data/tensor.hpp>
+#include <cella/train/columns.hpp>
+#include <cella/train/metrics.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace cella::detail {
+
+/// Column `I` of a batch as elements of type T, converted into `buffer` if need be; `columns_fault`
+/// knows that it can be. Throws `error` unless a row is a `sample` of the model.
+template <class T, std::size_t I, class Batch>
+const T* column_of(const Batch& b, const shape& sample, const text& what, std::vector<T>& buffer) {
+  const auto column = b.template column<I>();
+  using U = typename decltype(column)::value_type;
+  shape row = column.extents();
+  row.erase(0);
+  if (row != sample) {
+    throw error(text() << "the data's " << what << " are " << row << " per sample, but the model's "
+                       << sample << "; reshape the data, or change the model's input or loss");
+  }
+  if constexpr (std::is_same_v<T, U>) {
+    return column.data();
+  } else {
+    buffer.assign(column.begin(), column.end());
+    return buffer.data();
+  }
+}
+
+/// What messages call column `I` of the data for a model.
+template <class Engine, std::size_t I>
+constexpr text name_of_column() {
+  text name;
+  if constexpr (I == Engine::input_count)
+    return name << "targets";
+  else if constexpr (sample_spec<typename Engine::input_type>)
+    return name << "inputs";
+  else
+    return name << "\"" << member_name<typename Engine::input_type, I>() << "\" (column " << I
+                << ")";
+}
+template <class Engine, std::size_t I>
+inline constexpr text column_name = name_of_column<Engine, I>();
+
+/// Why batches of type `Batch` cannot be columns of the model; empty if they can. Extents are known
+/// at run time only.
+template <class Engine, class Batch>
+constexpr text find_columns_fault() {
+  constexpr std::size_t needed = Engine::input_count + Engine::has_target;
+  text fault;
+  if constexpr (Batch::width < needed) {
+    fault << "the data have " << Batch::width << " columns, but the model takes " << needed << ":";
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((fault << (I ? ", " : " ") << column_name<Engine, I>), ...);
+    }
+    (std::make_index_sequence<needed>{});
+  } else {
+    const auto check = [&]<std::size_t I, class Element>() {
+      using own = typename decltype(std::declval<const Batch&>().template column<I>())::value_type;
+      if (!fault.empty() || std::is_floating_point_v<own> == std::is_floating_point_v<Element>)
+        return;
+      const auto kind = [](bool floating) { return floating ? "numbers" : "integers"; };
+      fault << "the data's " << column_name<Engine, I> << " are "
+            << kind(std::is_floating_point_v<own>) << ", but the model's are "
+            << kind(std::is_floating_point_v<Element>);
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (check.template operator()<I, typename Engine::input_columns::template at<I>>(), ...);
+    }
+    (std::make_index_sequence<Engine::input_count>{});
+    if constexpr (Engine::has_target)
+      check.template operator()<Engine::input_count, typename Engine::target_element>();
+  }
+  return fault;
+}
+template <class Engine, class Batch>
+inline constexpr text columns_fault = find_columns_fault<Engine, Batch>();
+
+/// One batch after the other, converted where the model's element types are others.
+template <class Engine>
+struct batch_columns {
+  typename Engine::inputs inputs{};
+  const typename Engine::target_element* target{};  ///< null if the loss takes none
+
+  /// Of batches without a `columns_fault`. Throws `error`, which names the column, unless its
+  /// extents are the model's.
+  template <class Batch>
+  void read(const Batch& b, const tensor_type& target_type) {
+    constexpr std::size_t count = Engine::input_count;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((inputs[I] = byte_address(column_of<typename Engine::input_columns::template at<I>, I>(
+            b, Engine::specs::extents[I], column_name<Engine, I>, std::get<I>(buffers_)))),
+       ...);
+    }
+    (std::make_index_sequence<count>{});
+    input_types_ = Engine::for_rows(Engine::input_types, b.size());
+    target_type_ = Engine::for_rows(target_type, b.size());
+    if constexpr (Engine::has_target) {
+      shape sample = target_type.shape;
+      if (sample.rank) sample.erase(0);
+      target = column_of<typename Engine::target_element, count>(
+          b, sample, column_name<Engine, count>, targets_);
+    }
+  }
+
+  /// Hands predictions for the batch to a metric.
+  template <class M>
+  void update(M& m, const std::array<tensor_ref, Engine::output_count>& prediction) const {
+    using target_view = data::tensor_view<const typename Engine::target_element>;
+    const auto y = Engine::output_columns::view(prediction);
+    const auto x = Engine::input_columns::view(memory_of(inputs, input_types_));
+    const target_view t(target, target_type_.shape);
+    if constexpr (Engine::has_target && requires { m.update(y, t); })
+      m.update(y, t);
+    else if constexpr (Engine::has_target && requires { m.update(y, x, t); })
+      m.update(y, x, t);
+    else if constexpr (!Engine::has_target && requires { m.update(y, x); })
+      m.update(y, x);
+    else
+      static_assert(!sizeof(M),
+                    "a metric has update(prediction, target) or update(prediction, inputs, target) "
+                    "with data::tensor_view, or tuples of them where there are several, or "
+                    "update(loss, rows)");
+  }
+
+ private:
+  typename Engine::input_columns::buffers buffers_;
+  std::vector<typename Engine::target_element> targets_;
+  std::array<tensor_type, Engine::input_count> input_types_{};
+  tensor_type target_type_{};
+};
+
+}  // namespace cella::detail

@@ -1,0 +1,112 @@
+// What a model refuses, and why: to be made, to be trained, or to take data or metrics. Each is a
+// type, which the compiler prints where the model's user asks for it.
+#pragma once
+
+#include <cella/data/loader.hpp>
+#include <cella/graph/report.hpp>
+#include <cella/train/batch_columns.hpp>
+#include <cella/train/fit.hpp>
+#include <cella/train/metrics.hpp>
+#include <cella/train/model_options.hpp>
+#include <cella/train/traced_net.hpp>
+#include <string_view>
+#include <type_traits>
+
+namespace cella::detail {
+
+/// Why the parts are no model, as far as their types say.
+template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
+constexpr text find_model_fault() {
+  if constexpr (Options.batch < 1)
+    return text() << "model_options::batch is " << Options.batch << "; give at least 1";
+  else if constexpr (!is_floating(Options.precision))
+    return text() << "model_options::precision is " << Options.precision
+                  << "; a model's parameters are floating-point numbers, f32 or f64";
+  else
+    return cell_fault<step_of<Net, Input, Loss, Optimizer>, 2>;
+}
+template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
+inline constexpr text model_fault = find_model_fault<Net, Input, Loss, Optimizer, Options>();
+
+/// The options that a refused model goes on with.
+constexpr model_options possible(model_options o) {
+  if (o.batch < 1) o.batch = 1;
+  if (!is_floating(o.precision)) o.precision = dtype::f32;
+  return o;
+}
+
+/// Why there is no training step. To ask this makes the compiler trace one.
+template <class Model>
+constexpr auto find_training_fault() {
+  if constexpr (Model::accepted && Model::is_compiled)
+    return typename Model::engine_type::training::fault{};
+  else
+    return wrong_model<>{};
+}
+template <class Model>
+using training_fault = decltype(find_training_fault<Model>());
+
+template <class Data>
+struct batches_of {
+  using type = typename data::loader<Data>::batch_type;
+};
+template <data::batch_loader Data>
+struct batches_of<Data> {
+  using type = typename Data::batch_type;
+};
+template <class Model, class Data>
+constexpr text find_data_fault() {
+  if constexpr (data::sample_source<Data>)
+    return columns_fault<typename Model::engine_type, typename batches_of<Data>::type>;
+  else
+    return text(type_name<Data>())
+           << ": hand over a data set (see data/sample.hpp) or a loader of one";
+}
+/// Says in `fault`, unless that says something, that a `T` is not `wanted`.
+template <class T>
+constexpr void refuse_argument(text& fault, bool accepted, std::string_view wanted) {
+  if (fault.empty() && !accepted) fault << type_name<std::remove_cvref_t<T>>() << ": " << wanted;
+}
+template <class Model, class Data, class... Extras>
+inline constexpr text fit_arguments_fault = [] {
+  text fault = find_data_fault<Model, Data>();
+  (refuse_argument<Extras>(
+       fault, metrics::metric<Extras> || train::callback<std::remove_cvref_t<Extras>, Model>,
+       "fit takes metrics and callbacks; a callback has a member on_train_begin, on_epoch_begin, "
+       "on_batch_end, on_epoch_end or on_train_end"),
+   ...);
+  return fault;
+}();
+template <class Model, class Data, class... Metrics>
+inline constexpr text evaluate_arguments_fault = [] {
+  text fault = find_data_fault<Model, Data>();
+  (refuse_argument<Metrics>(fault, metrics::metric<Metrics>,
+                            "evaluate takes metrics; see train/metrics.hpp"),
+   ...);
+  return fault;
+}();
+
+template <class Model, class Data, class... Extras>
+constexpr auto find_fit_fault() {
+  if constexpr (!Model::accepted)
+    return wrong_model<>{};
+  else if constexpr (!fit_arguments_fault<Model, Data, Extras...>.empty())
+    return fault_of<fit_arguments_fault<Model, Data, Extras...>>{};
+  else
+    return training_fault<Model>{};
+}
+template <class Model, class Data, class... Metrics>
+constexpr auto find_evaluate_fault() {
+  if constexpr (!Model::accepted)
+    return wrong_model<>{};
+  else
+    return fault_of<evaluate_arguments_fault<Model, Data, Metrics...>>{};
+}
+/// Why `fit` and `evaluate` do not take these; `wrong_model<>` if they do, or if the compiler has
+/// said something already.
+template <class Model, class Data, class... Extras>
+using fit_fault = decltype(find_fit_fault<Model, Data, Extras...>());
+template <class Model, class Data, class... Metrics>
+using evaluate_fault = decltype(find_evaluate_fault<Model, Data, Metrics...>());
+
+}  // namespace cella::detail

@@ -1,0 +1,51 @@
+// How a model runs, what its type is made for, and what its files hold.
+#pragma once
+
+#include <cella/graph/dtype.hpp>
+#include <cella/runtime/compiled_once.hpp>
+#include <cstdint>
+#include <optional>
+
+namespace cella {
+
+/// How a model runs.
+enum class execution : std::uint8_t {
+  graph,   ///< by programs that are compiled with it
+  eager,   ///< node by node, with values that can be read
+  runtime  ///< traced and planned when it is first used, on the kernels of cella::kernels
+};
+
+/// What a model's type is made for.
+struct model_options {
+  int batch = 32;  ///< samples per training step
+  dtype precision = dtype::f32;
+  /// False: no programs are compiled, which takes most of the compiler's time, and the model runs
+  /// in the other two modes: eagerly, where cells may branch on values, or planned at run time.
+  bool compiled = !in_development;
+};
+
+/// How one model object runs.
+struct run_options {
+  std::uint64_t seed = 0;  ///< of first parameters and of random operations
+  /// Unset: what the environment variable CELLA_EXECUTION says ("graph", "eager" or "runtime");
+  /// else graph, or of a model without programs runtime if there are kernels for it, or eager.
+  std::optional<execution> mode{};
+  /// For compiled programs; 0: one for each core. Unset: what the environment variable
+  /// CELLA_THREADS says, or 1.
+  std::optional<int> threads{};
+};
+
+/// Of `model::save` and `model::load`.
+struct save_options {
+  /// Also the optimizer's state, the step and epoch counters, the random state, and what callbacks
+  /// and metrics of fit remember, so that training goes on bit for bit.
+  bool optimizer = false;
+  /// NaN and infinities as well; else they are refused by a `file_error` that names one.
+  bool non_finite = false;
+};
+/// Of `model::load_partial`.
+struct partial_options {
+  bool non_finite = false;  ///< NaN and infinities as well
+};
+
+}  // namespace cella
