@@ -15,7 +15,7 @@ namespace cella {
 /// Why = wrong_model<words<56>{"net.cpp:21: matmul: inner dimensions differ: ..."}>]`.
 template <words... Why>
 struct wrong_model {};
-/// False if there is no fault, or if the compiler could not run the model and has said so itself.
+/// False if there is no fault, or if the compiler could not run the model: see `say_where_it_stops`.
 template <class Fault>
 concept has_words = !std::is_same_v<Fault, wrong_model<>>;
 

@@ -56,10 +56,25 @@ class compiled {
   executable<program> run_;
 };
 
+/// What `compile` yields for an F that the compiler could not run, so that nothing follows from
+/// that.
+template <class F, class... Arguments>
+struct stopped {
+  using program = typename compiled<F, Arguments...>::program;
+  template <class... T>
+  auto operator()(const T&...) const {
+    return result();
+  }
+  template <int K = 0>
+  auto result() const {
+    return std::span<const element<program::element_type>>();
+  }
+};
+
 /// auto run = compile<tensor<dtype::f64, 2>>([](var x) { return grad(f)(x); });
 /// run(std::array{1.0, 2.0})[0]
 template <class... Arguments, class F>
-requires(!has_words<typename compiled<F, Arguments...>::program::fault>)  //
+requires(compiled<F, Arguments...>::program::accepted)  //
     auto compile(F, std::uint64_t seed = 0, thread_pool* threads = nullptr) {
   return compiled<F, Arguments...>(seed, threads);
 }
@@ -69,5 +84,12 @@ template <class... Arguments, class F,
 requires has_words<Why> compiled<F, Arguments...> compile(F, std::uint64_t = 0,
                                                           thread_pool* = nullptr)
 = delete;
+/// Where the compiler could not run F, it says why here.
+template <class... Arguments, class F>
+requires(!compiled<F, Arguments...>::program::runs)  //
+    consteval stopped<F, Arguments...> compile(F, std::uint64_t = 0, thread_pool* = nullptr) {
+  detail::say_where_it_stops<typename compiled<F, Arguments...>::program::make>();
+  return {};
+}
 
 }  // namespace cella

@@ -127,10 +127,11 @@ requires(!Program::accepted) class executable<Program, Backend> {
   template <class Why = typename Program::fault>
   requires has_words<Why>
   explicit executable(parameter_store&, thread_pool* = nullptr, std::byte* = nullptr) = delete;
-  /// The compiler could not run the cell, and has said so.
-  template <class Why = typename Program::fault>
-  requires(!has_words<Why>)  //
-      explicit executable(parameter_store&, thread_pool* = nullptr, std::byte* = nullptr) {}
+  /// The compiler could not run the cell, and says here why.
+  consteval explicit executable(parameter_store&, thread_pool* = nullptr,
+                                std::byte* = nullptr) requires(!Program::runs) {
+    detail::say_where_it_stops<typename Program::make>();
+  }
 
   void scalar(int, double) {}
   template <class... Pointers>

@@ -91,6 +91,7 @@ struct program {
   /// False after a fault: then the compiler reports it where the program is run or its plan is
   /// read, and nothing below means anything.
   static constexpr bool accepted = is_made<make>;
+  static constexpr bool runs = detail::runs<make>;  ///< false: the compiler could not even trace it
   using fault = graph_fault_of<make>;
   static constexpr dtype element_type = Element;
   static constexpr bool training = Training;
@@ -99,9 +100,8 @@ struct program {
   static constexpr plan_options options{.element = Element};
   /// What can be traced: after a fault of the cell's type, or where the compiler could not run it,
   /// another cell.
-  using traced_cell =
-      std::conditional_t<detail::runs<make> && cell_fault<Cell, sizeof...(Arguments)>.empty(), Cell,
-                         refused_cell>;
+  using traced_cell = std::conditional_t<runs && cell_fault<Cell, sizeof...(Arguments)>.empty(),
+                                         Cell, refused_cell>;
   /// The graph; after a fault another one with the same inputs and results.
   static constexpr auto& interface_graph =
       frozen<std::conditional_t<accepted, make,

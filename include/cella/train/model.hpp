@@ -20,7 +20,6 @@
 #include <cella/train/predictions.hpp>
 #include <cella/train/predictor.hpp>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 namespace cella {
@@ -55,13 +54,24 @@ class model {
   using refusal = std::conditional_t<type_fault.empty(), typename engine_type::trace_result::fault,
                                      detail::fault_of<type_fault>>;
 
-  explicit model(const run_options& options = {}) requires(accepted || !has_words<refusal>)
-      : engine_(options.seed, options.mode ? *options.mode : mode_of_environment(),
+  explicit model(const run_options& options = {}) requires(accepted)
+      : engine_(options.seed,
+                options.mode ? *options.mode : detail::mode_of_environment(Options.compiled),
                 options.threads) {}
   /// A net, a loss or an optimizer that the compiler refuses is refused here.
   template <class Why = refusal>
   requires has_words<Why>
   explicit model(const run_options& = {}) = delete;
+  /// Where the compiler could not run the net, it says why here: g++ evaluates a default argument,
+  /// and clang a consteval constructor, in the line of the call.
+  template <class Why = refusal>
+  requires(!accepted && !has_words<Why>)
+#if defined(__clang__)
+      consteval
+#endif
+      explicit model(const run_options& = {}, int = engine_type::trace_result::say_where_it_stops())
+      : engine_(0, execution::graph, {}) {
+  }
   model(const model&) = delete;
   model& operator=(const model&) = delete;
 
@@ -102,14 +112,18 @@ class model {
   /// `x` and `y` are row-major: rows of samples, and of labels or targets (null if the loss takes
   /// none). A loss that is NaN or infinite is returned like any other. Throws `error` for a
   /// negative learning rate, or NaN.
-  double train_step(const input_pointers& x, const target_element* y, std::int64_t rows,
-                    double learning_rate) requires(accepted &&
-                                                   !has_words<detail::training_fault<model>>) {
+  template <class Model = model, class Why = detail::training_fault<Model>>
+  requires(accepted && !has_words<Why>) double train_step(const input_pointers& x,
+                                                          const target_element* y,
+                                                          std::int64_t rows, double learning_rate) {
     const auto turn = own_turn();
-    return advance(detail::addresses_of(x), y, rows, learning_rate).loss;
+    if constexpr (detail::has_training_step<model>())
+      return advance(detail::addresses_of(x), y, rows, learning_rate).loss;
+    else
+      return 0;
   }
   /// A training step that the compiler refuses is refused here, and where `fit` is called.
-  template <class Why = detail::training_fault<model>>
+  template <class Model = model, class Why = detail::training_fault<Model>>
   requires has_words<Why>
   double train_step(const input_pointers&, const target_element*, std::int64_t, double) = delete;
   /// Of a model that was refused the types are not known.
@@ -125,7 +139,7 @@ class model {
   template <class Data, class... Extras>
   requires(!has_words<detail::fit_fault<model, Data, Extras...>>) train::history
       fit(const Data& data, const train::fit_options& options, Extras&&... extras) {
-    if constexpr (accepted)
+    if constexpr (detail::has_training_step<model>())
       return train_on(data, options, std::forward<Extras>(extras)...);
     else
       return {};
@@ -278,21 +292,6 @@ class model {
  private:
   friend class cella::predictor<model>;
   using tensors = std::vector<train::checkpoint_tensor>;
-
-  static execution mode_of_environment() {
-    const char* name = std::getenv("CELLA_EXECUTION");
-    if (!name || !*name) {
-      return Options.compiled       ? execution::graph
-             : has_compiled_kernels ? execution::runtime
-                                    : execution::eager;
-    }
-    const std::string_view value = name;
-    if (value == "graph") return execution::graph;
-    if (value == "eager") return execution::eager;
-    if (value == "runtime") return execution::runtime;
-    throw error("CELLA_EXECUTION is " + interop::in_quotes(value) +
-                "; set it to graph, eager or runtime");
-  }
 
   single_caller::turn own_turn() {
     return {caller_,

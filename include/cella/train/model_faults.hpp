@@ -35,13 +35,26 @@ constexpr model_options possible(model_options o) {
   return o;
 }
 
-/// Why there is no training step. To ask this makes the compiler trace one.
+/// Why there is no training step. To ask this makes the compiler trace one; where it cannot run
+/// that, it says so here.
 template <class Model>
 constexpr auto find_training_fault() {
-  if constexpr (Model::accepted && Model::is_compiled)
-    return typename Model::engine_type::training::fault{};
-  else
+  if constexpr (Model::accepted && Model::is_compiled) {
+    using training = typename Model::engine_type::training;
+    if constexpr (!training::runs) {
+      [[maybe_unused]] constexpr int stop = say_where_it_stops<typename training::make>();
+    }
+    return typename training::fault{};
+  } else {
     return wrong_model<>{};
+  }
+}
+template <class Model>
+constexpr bool has_training_step() {
+  if constexpr (Model::accepted && Model::is_compiled)
+    return Model::engine_type::training::accepted;
+  else
+    return Model::accepted;
 }
 template <class Model>
 using training_fault = decltype(find_training_fault<Model>());

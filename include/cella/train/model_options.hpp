@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cella/graph/dtype.hpp>
+#include <cella/graph/error.hpp>
+#include <cella/interop/file.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
+#include <string_view>
 
 namespace cella {
 
@@ -34,6 +38,24 @@ struct run_options {
   /// CELLA_THREADS says, or 1.
   std::optional<int> threads{};
 };
+
+namespace detail {
+/// Of a model with or without programs: see `run_options::mode`.
+inline execution mode_of_environment(bool compiled) {
+  const char* name = std::getenv("CELLA_EXECUTION");
+  if (!name || !*name) {
+    return compiled               ? execution::graph
+           : has_compiled_kernels ? execution::runtime
+                                  : execution::eager;
+  }
+  const std::string_view value = name;
+  if (value == "graph") return execution::graph;
+  if (value == "eager") return execution::eager;
+  if (value == "runtime") return execution::runtime;
+  throw error("CELLA_EXECUTION is " + interop::in_quotes(value) +
+              "; set it to graph, eager or runtime");
+}
+}  // namespace detail
 
 /// Of `model::save` and `model::load`.
 struct save_options {

@@ -36,6 +36,7 @@ struct traced_net {
   using result = net_result<Net, Specs::size>;
   static constexpr bool accepted = is_made<make>;
   using fault = graph_fault_of<make>;
+  static consteval int say_where_it_stops() { return detail::say_where_it_stops<make>(); }
   using accepted_net = std::conditional_t<accepted, Net, refused_net<result>>;
   static constexpr auto outputs() {
     std::array<tensor_type, std::size_t(var_count<result>())> all{};
