@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/runtime/executable.hpp>
+#include <concepts>
 #include <span>
 
 namespace cella {
@@ -56,39 +57,61 @@ class compiled {
   executable<program> run_;
 };
 
-/// What `compile` yields for an F that the compiler could not run, so that nothing follows from
-/// that.
-template <class F, class... Arguments>
+/// What stands for what `compile` did not yield, so that nothing follows from that.
+template <class F>
 struct stopped {
-  using program = typename compiled<F, Arguments...>::program;
   template <class... T>
-  auto operator()(const T&...) const {
-    return result();
-  }
+  std::span<const float> operator()(const T&...) const;
   template <int K = 0>
-  auto result() const {
-    return std::span<const element<program::element_type>>();
-  }
+  std::span<const float> result() const;
+  F& cell();
+  parameter_store& parameters();
 };
+
+namespace detail {
+template <class T>
+concept tensor_argument = requires {
+  { T::type } -> std::convertible_to<tensor_type>;
+};
+template <class... Arguments>
+inline constexpr text arguments_fault = [] {
+  text fault;
+  ((fault.empty() && !tensor_argument<Arguments>
+        ? void(fault << "compile: " << type_name<Arguments>()
+                     << " is no tensor; write tensor<dtype::f32, 32, 10> and the like")
+        : void()),
+   ...);
+  return fault;
+}();
+template <class F, class... Arguments>
+constexpr auto find_compile_fault() {
+  if constexpr (!arguments_fault<Arguments...>.empty())
+    return fault_of<arguments_fault<Arguments...>>{};
+  else
+    return typename compiled<F, Arguments...>::program::fault{};
+}
+template <class F, class... Arguments>
+using compile_fault = decltype(find_compile_fault<F, Arguments...>());
+template <class F, class... Arguments>
+using program_of = typename compiled<F, Arguments...>::program;
+}  // namespace detail
 
 /// auto run = compile<tensor<dtype::f64, 2>>([](var x) { return grad(f)(x); });
 /// run(std::array{1.0, 2.0})[0]
-template <class... Arguments, class F>
-requires(compiled<F, Arguments...>::program::accepted)  //
+template <detail::tensor_argument... Arguments, class F>
+requires(detail::program_of<F, Arguments...>::accepted)  //
     auto compile(F, std::uint64_t seed = 0, thread_pool* threads = nullptr) {
   return compiled<F, Arguments...>(seed, threads);
 }
 /// What the compiler refuses is refused here.
-template <class... Arguments, class F,
-          class Why = typename compiled<F, Arguments...>::program::fault>
-requires has_words<Why> compiled<F, Arguments...> compile(F, std::uint64_t = 0,
-                                                          thread_pool* = nullptr)
+template <class... Arguments, class F, class Why = detail::compile_fault<F, Arguments...>>
+requires has_words<Why> stopped<F> compile(F, std::uint64_t = 0, thread_pool* = nullptr)
 = delete;
 /// Where the compiler could not run F, it says why here.
-template <class... Arguments, class F>
-requires(!compiled<F, Arguments...>::program::runs)  //
-    consteval stopped<F, Arguments...> compile(F, std::uint64_t = 0, thread_pool* = nullptr) {
-  detail::say_where_it_stops<typename compiled<F, Arguments...>::program::make>();
+template <detail::tensor_argument... Arguments, class F>
+requires(!detail::program_of<F, Arguments...>::runs)  //
+    consteval stopped<F> compile(F, std::uint64_t = 0, thread_pool* = nullptr) {
+  detail::say_where_it_stops<typename detail::program_of<F, Arguments...>::make>();
   return {};
 }
 

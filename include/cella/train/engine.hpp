@@ -200,12 +200,7 @@ class engine {
   /// The first elements of arrays of samples, one for each input, and the number of samples.
   template <array_like... A>
   static std::pair<input_pointers, std::int64_t> samples_of(const A&... arrays) {
-    static_assert(sizeof...(A) == input_count,
-                  "predict: hand over one array for each input of the model, in their order");
-    if constexpr (sizeof...(A) == input_count)
-      return detail::samples_of_all<Input, input_columns>(arrays...);
-    else
-      return {};
+    return detail::samples_of_all<Input, input_columns>(arrays...);
   }
   /// Predictions for `rows` samples, which `write(output_places)` makes.
   template <class Write>

@@ -172,10 +172,7 @@ std::int64_t rows_of(const A& a, const shape& sample, std::string_view name) {
 template <class Element, array_like A>
 std::pair<const Element*, std::int64_t> samples_of(const A& a, const shape& sample,
                                                    std::string_view name) {
-  const auto* first = first_element(a, name);
-  static_assert(std::is_same_v<std::remove_cv_t<std::remove_pointer_t<decltype(first)>>, Element>,
-                "predict: the array's elements are not of the model's input type");
-  return {first, rows_of(a, sample, name)};
+  return {first_element(a, name), rows_of(a, sample, name)};
 }
 /// What messages call input `I`: the member of a struct of inputs.
 template <class Input, std::size_t I>

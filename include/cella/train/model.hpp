@@ -170,11 +170,14 @@ class model {
   /// The net's outputs for any number of samples: xtensor, vector, span, tensor_view ... Of several
   /// inputs one array for each, in their order. Several outputs are a tuple:
   /// `auto [image, mean] = m.predict(x)`.
-  template <array_like... A>
-  answer predict(const A&... samples) {
+  template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
+  requires(!has_words<Why>) answer predict(const A&... samples) {
     const auto [first, rows] = engine_type::samples_of(samples...);
     return predict(first, rows);
   }
+  template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
+  requires has_words<Why> answer predict(const A&...)
+  = delete;
   /// The same for `rows` samples in memory, row-major. Throws `error` unless 0 <= rows < 2^31.
   answer predict(const input_pointers& samples, std::int64_t rows) {
     check_rows(rows);

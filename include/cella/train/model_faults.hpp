@@ -11,6 +11,7 @@
 #include <cella/train/traced_net.hpp>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace cella::detail {
 
@@ -115,6 +116,35 @@ constexpr auto find_evaluate_fault() {
   else
     return fault_of<evaluate_arguments_fault<Model, Data, Metrics...>>{};
 }
+/// Why `predict` does not take these arrays.
+template <class Engine, class... A>
+constexpr text find_samples_fault() {
+  constexpr std::size_t needed = Engine::input_count;
+  text fault;
+  if constexpr (sizeof...(A) != needed) {
+    fault << "predict: hand over one array for each input, " << needed << " instead of "
+          << sizeof...(A);
+  } else {
+    const auto check = [&]<class Array, class Element>(std::string_view name) {
+      using own = std::remove_cvref_t<decltype(*first_element(std::declval<const Array&>(), {}))>;
+      if (fault.empty() && !std::is_same_v<own, Element>)
+        fault << "predict: the elements of " << name << " are " << type_name<own>()
+              << ", but the model takes " << type_name<Element>() << "; convert them";
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (check.template operator()<A, typename Engine::input_columns::template at<I>>(
+           name_of_input<typename Engine::input_type, I>()),
+       ...);
+    }
+    (std::make_index_sequence<needed>{});
+  }
+  return fault;
+}
+template <class Engine, class... A>
+inline constexpr text samples_text = find_samples_fault<Engine, A...>();
+template <class Engine, class... A>
+using samples_fault = fault_of<samples_text<Engine, A...>>;
+
 /// Why `fit` and `evaluate` do not take these; `wrong_model<>` if they do, or if the compiler has
 /// said something already.
 template <class Model, class Data, class... Extras>

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cella/backend/host/single_caller.hpp>
 #include <cella/train/engine.hpp>
+#include <cella/train/model_faults.hpp>
 #include <cella/train/predictions.hpp>
 #include <cstdint>
 #include <memory>
@@ -90,11 +91,14 @@ class predictor {
   }
 
   /// As those of the model.
-  template <array_like... A>
-  answer predict(const A&... samples) {
+  template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
+  requires(!has_words<Why>) answer predict(const A&... samples) {
     const auto [first, rows] = engine_type::samples_of(samples...);
     return predict(first, rows);
   }
+  template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
+  requires has_words<Why> answer predict(const A&...)
+  = delete;
   answer predict(const input_pointers& samples, std::int64_t rows) {
     Model::check_rows(rows);
     return engine_->make_answer(
