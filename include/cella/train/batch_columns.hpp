@@ -57,7 +57,8 @@ constexpr text find_columns_fault() {
   constexpr std::size_t needed = Engine::input_count + Engine::has_target;
   text fault;
   if constexpr (Batch::width < needed) {
-    fault << "the data have " << Batch::width << " columns, but the model takes " << needed << ":";
+    fault << "the data have " << Batch::width << (Batch::width == 1 ? " column" : " columns")
+          << ", but the model takes " << needed << ":";
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((fault << (I ? ", " : " ") << column_name<Engine, I>), ...);
     }
