@@ -3,7 +3,8 @@
 The sentence of a fault stands in the first lines of tests/errors/<fault>.cpp, where the tests hold
 the compilers to it; title, reason, wrong and mended code stand in cells/<fault>.hpp, or in
 language/<fault>.hpp if the compiler alone can say it (no trace does at run time), or in
-operations/<fault>.hpp if it is not the model that is wrong.
+operations/<fault>.hpp if it is not the model that is wrong. Whole programs, in folders of their own,
+begin with the sentence and a title.
 """
 
 import pathlib
@@ -59,6 +60,23 @@ operation: `error: no type named 'description' in 'struct cella::wrong_operation
 cella::words<157>{"cube: an elementwise operation needs partial ..."}>'`.
 """
 
+PROGRAMS = """# Whole programs
+
+What else is refused, in programs as they are written, and with whose words: those of the library, or
+those of the compiler that stopped in the middle of a cell. Then g++ marks the place in the cell or the
+line that asked for the program, and clang that line, with the place in the cell in the first note.
+What is no C++ (a misspelled name) is reported where it stands, and a second error says in the line that
+asked for the program that there is none.
+"""
+
+GROUPS = {
+    "structure": "What a cell is",
+    "body": "What stands in a call operator",
+    "options": "Options of layers and operations",
+    "training": "What makes a model, and what it is given",
+    "calls": "What compile and its functions are given",
+}
+
 
 def between(text, begin, end):
     return text.split(begin, 1)[1].split(end, 1)[0].strip("\n")
@@ -103,8 +121,44 @@ def sections(folder):
     return [body for _, body in sorted(section(h.parent.parent / f"{h.stem}.cpp") for h in headers)]
 
 
+def said(program, marker):
+    """The sentence that lines with this marker hold, its lines joined."""
+    return " ".join(re.findall(rf"^// {marker}: (.*)$", program, re.MULTILINE))
+
+
+def shown(program, group):
+    """What is wrong in it: where its use is not, that is left out."""
+    code = program.split("using namespace cella;\n", 1)[1].strip("\n")
+    net, use = re.match(r"(.*?)((?:using Program|using Classifier|static_assert|int main).*)", code, re.DOTALL).groups()
+    if group in ("training", "calls") and "nn::dense<10, 10> fc;\n\n  constexpr var operator()(var x) const { return fc(x); }" in net:
+        return use
+    return net.strip("\n") or use
+
+
+def program_section(path):
+    program = path.read_text()
+    sentences = [said(program, "expect"), *(
+        f"{name}: {words}" for name in ("gcc", "clang") if (words := said(program, f"expect-{name}")))]
+    for place in set(re.findall(rf"{path.stem}\.cpp:(\d+):", program)):
+        lines = program.splitlines()
+        lines[int(place) - 1] += f"  // line {place}"
+        program = "\n".join(lines)
+    title = re.search(r"^// (?!expect)(.*)\.$", program, re.MULTILINE).group(1)
+    text = "\n".join(
+        textwrap.fill(s, 96, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+        for s in sentences if s)
+    return f"### {title}\n\n```cpp\n{shown(program, path.parent.name)}\n```\n\n```text\n{text}\n```\n"
+
+
+def programs():
+    for group, title in GROUPS.items():
+        yield f"## {title}\n"
+        yield from sorted(program_section(p) for p in (ROOT / "tests" / "errors" / group).glob("*.cpp"))
+
+
 def document():
-    return "\n".join([INTRODUCTION, *sections("cells"), LANGUAGE, *sections("language"), OPERATIONS, *sections("operations")])
+    return "\n".join([INTRODUCTION, *sections("cells"), LANGUAGE, *sections("language"), OPERATIONS, *sections("operations"),
+                      PROGRAMS, *programs()])
 
 
 def main():
