@@ -23,6 +23,22 @@ function(cella_define target include_directory)
   endforeach()
 endfunction()
 
+# Says so where a project that uses Cella is not optimized: kernels are code of that project, and a hundred
+# times slower then.
+function(cella_look_at_optimization)
+  get_property(several GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  if(several OR "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}" MATCHES "-O([1-3sgz]|fast)")
+    return()
+  endif()
+  set(remedy "configure with -DCMAKE_BUILD_TYPE=Release before you measure anything")
+  if(type)
+    message(STATUS "Cella is not optimized in a build of type ${CMAKE_BUILD_TYPE}; ${remedy}")
+  else()
+    message(WARNING "Cella is not optimized: CMAKE_BUILD_TYPE is empty; ${remedy}")
+  endif()
+endfunction()
+
 # Kernels of graphs that exist at run time only, compiled once: cella::kernels. It is compiled with
 # the processor's instructions that its users are compiled with: whoever links cella::native links it
 # to the target cella_kernels as well.

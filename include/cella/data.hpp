@@ -1,8 +1,9 @@
 // Data sets, views, loaders and augmentation; xtensor arrays; images in a terminal; readers of
-// MNIST's format, which need zlib.
+// MNIST's format, which need zlib, and of CSV.
 #pragma once
 
 #include <cella/data/augment.hpp>
+#include <cella/data/csv.hpp>
 #include <cella/data/dataset.hpp>
 #include <cella/data/digits.hpp>
 #include <cella/data/loader.hpp>

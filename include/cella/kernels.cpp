@@ -1,21 +1,49 @@
 // What graphs need that exist at run time only, compiled once: the target cella::kernels.
 // Whoever builds without CMake adds this file to the program and defines CELLA_KERNELS.
-#include <cella/backend/cpu/run/loaded_runner.hpp>
+#include <cella/backend/cpu/run/loaded_watch.hpp>
 #include <cella/backend/default_kernels.hpp>
+#include <cella/backend/host/finite.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/compiled_once.hpp>
+#include <optional>
 #include <variant>
 
 namespace cella {
 
+namespace {
+
+/// A plan with what looks at its runs, if the environment wants that.
+template <class T>
+struct watched_runner {
+  default_backend::loaded_runner<T> runner;
+  std::optional<cpu::loaded_watch<T>> watch;
+  std::unique_ptr<call_profile> profile;
+
+  watched_runner(const graph& g, thread_pool* threads) : runner(g, threads) {
+    if (stops_at_nan()) watch.emplace(runner);
+    if (std::string file = call_profile::wanted_file(); !file.empty())
+      profile =
+          std::make_unique<call_profile>(cpu::labels_of_calls(runner), &cpu::measured_peak<float>,
+                                         runner.thread_count(), std::move(file));
+  }
+  void run() {
+    if (watch) [[unlikely]]
+      return watch->run(runner);
+    if (!profile) [[likely]]
+      return runner.run();
+    runner.prepare();
+    profile->time_all(runner.call_count(), [this](std::size_t k) { runner.run_call(k); });
+  }
+};
+
+}  // namespace
+
 struct loaded_program::state {
-  template <class T>
-  using runner = default_backend::loaded_runner<T>;
-  std::variant<runner<float>, runner<double>> run;
+  std::variant<watched_runner<float>, watched_runner<double>> run;
 
   template <class T>
   state(std::in_place_type_t<T>, const graph& g, thread_pool* threads)
-      : run(std::in_place_type<runner<T>>, g, threads) {}
+      : run(std::in_place_type<watched_runner<T>>, g, threads) {}
 };
 
 text loaded_program::refusal(const graph& g, dtype element) {
@@ -35,17 +63,21 @@ loaded_program& loaded_program::operator=(loaded_program&&) noexcept = default;
 loaded_program::~loaded_program() = default;
 
 void loaded_program::bind(int i, std::byte* at) {
-  std::visit([&](auto& r) { r.bind(std::size_t(i), at); }, state_->run);
+  std::visit([&](auto& r) { r.runner.bind(std::size_t(i), at); }, state_->run);
 }
 void loaded_program::prepare_again() {
-  std::visit([](auto& r) { r.prepare_again(); }, state_->run);
+  std::visit([](auto& r) { r.runner.prepare_again(); }, state_->run);
 }
 void loaded_program::operator()() {
   const default_backend::arithmetic guard;
   std::visit([](auto& r) { r.run(); }, state_->run);
 }
 tensor_ref loaded_program::result(int k) const {
-  return std::visit([&](const auto& r) { return r.result(k); }, state_->run);
+  return std::visit([&](const auto& r) { return r.runner.result(k); }, state_->run);
+}
+void loaded_program::explain(std::ostream& out, std::size_t width) const {
+  std::visit([&](const auto& r) { cpu::explain_plan(out, r.runner, {.width = width}); },
+             state_->run);
 }
 
 graph compiled_once::optimize(graph g) { return cella::optimize(std::move(g)); }

@@ -99,6 +99,23 @@ TEST_CASE("the times in README.md are those of docs/performance.md") {
   CHECK(rows == int(least.size()));
 }
 
+TEST_CASE("the README's line for g++ has the flags that CMake gives") {
+  std::string line;
+  for (const std::string& l : read_lines(source_directory() / "README.md"))
+    if (l.starts_with("g++ ")) line = l;
+  REQUIRE(!line.empty());
+  int flags = 0;
+  for (const std::string& l : read_lines(source_directory() / "cmake/target.cmake")) {
+    if (!l.starts_with("set(cella_gnu_options ") && !l.starts_with("set(cella_options ")) continue;
+    for (std::size_t at = l.find(" -"); at != l.npos; at = l.find(" -", at + 1)) {
+      const std::string flag = l.substr(at, l.find_first_of(" )", at + 1) - at);
+      CHECK_MESSAGE(line.find(flag + " ") != line.npos, flag);
+      ++flags;
+    }
+  }
+  CHECK(flags == 3);
+}
+
 TEST_CASE("a changed, moved or cut line of a quote is found") {
   const std::vector<std::string> file{"a", "  b {", "    c", "  }", "", "d"};
   CHECK(missing_line({"a", "  b {"}, file) == "");

@@ -6,6 +6,7 @@ function(run)
     list(JOIN ARGV " " command)
     message(FATAL_ERROR "${command}\n${output}")
   endif()
+  set(output "${output}" PARENT_SCOPE)
 endfunction()
 
 set(temporary "$ENV{TMPDIR}")
@@ -34,11 +35,22 @@ else()
   endif()
 endif()
 
-run(${CMAKE_COMMAND} -G "${GENERATOR}" "-DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}"
-    "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${place}/installed"
-    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_BUILD_TYPE=Release
-    -S "${place}/project" -B "${place}/build")
+set(configure ${CMAKE_COMMAND} -G "${GENERATOR}" "-DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}"
+              "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${place}/installed"
+              -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -S "${place}/project" -B "${place}/build")
+foreach(type "" Debug Release)
+  run(${configure} "-DCMAKE_BUILD_TYPE=${type}")
+  string(FIND "${output}" "Cella is not optimized" said)
+  if(type STREQUAL "Release" AND NOT said EQUAL -1 OR NOT type STREQUAL "Release" AND said EQUAL -1)
+    message(FATAL_ERROR "A build of type '${type}' should be said to be slow, or not:\n${output}")
+  endif()
+endforeach()
 file(READ "${place}/build/compile_commands.json" commands)
+# The folder's name has a space, so paths are quoted.
+set(headers [[[\]*"[^"]*(installed|cella|cella-src)/include]])
+if(NOT commands MATCHES "-isystem ${headers}" OR commands MATCHES "-I${headers}")
+  message(FATAL_ERROR "Warnings in Cella's headers would be a user's:\n${commands}")
+endif()
 if(commands MATCHES "-march=native|-Werror")
   message(FATAL_ERROR "Cella forces its own flags on a user:\n${commands}")
 endif()

@@ -288,7 +288,7 @@ TEST_CASE("every operation of the list goes through both forms") {
     for (dtype t : {dtype::f32, dtype::f64, dtype::i32, dtype::u8, dtype::c64}) {
       if (is_complex(t) ? !op->traits.takes_complex : is_integer(t) && !op->integral) continue;
       ids in;
-      for (int k = 0; k < detail::operands_of(op); ++k) {
+      for (int k = 0; k < op->operands; ++k) {
         const bool truth = k == 0 && op == &info_of<select_op>;
         in.push_back(p.input({truth ? dtype::boolean : t, {3}}, input_role::argument, "x"));
       }

@@ -20,6 +20,7 @@
 
 namespace cella::data {
 
+/// One picture [C,H,W] that is changed in place.
 using image_view = tensor_view<float>;
 
 namespace detail {

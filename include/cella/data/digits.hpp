@@ -48,6 +48,7 @@ struct digit_style {
   }
 };
 
+/// Height and width of a drawn digit, in pixels.
 inline constexpr int digit_extent = 28;
 
 /// Draws `digit` (0 to 9) in one of its variants, white (1) on black (0), before scaling.

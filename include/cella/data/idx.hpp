@@ -35,6 +35,7 @@ struct idx_array {
   std::vector<T> as() const;
 };
 
+/// What `read_idx` allows.
 struct idx_options {
   /// How many bytes a compressed file may hold: gzip packs a thousand into one, so a small file
   /// could fill the memory. The largest of the MNIST family holds half of the default.

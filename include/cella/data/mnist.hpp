@@ -16,8 +16,10 @@
 
 namespace cella::data {
 
+/// Which files of the MNIST family: 60,000 samples to train on, or 10,000 to test with.
 enum class part { train, test };
 
+/// How `read_mnist` reads.
 struct mnist_options {
   /// Applied to pixels in [0, 1].
   normalise scaling = mnist_scaling;

@@ -87,6 +87,7 @@ concept dataset = std::copy_constructible<D> &&
   };
 };
 
+/// Reads the sample at a position, with working memory if the data set asks for it.
 template <dataset D>
 void read_sample(const D& d, position at, const typename D::sample& out, scratch& work) {
   if constexpr (requires { d.read(at, out, work); }) {

@@ -14,6 +14,7 @@
 
 namespace cella::data {
 
+/// Which colours a terminal shows: none, those of a palette of 256, or 24 bits.
 enum class colours { none, palette, full };
 
 /// Capabilities of a terminal; the defaults are those of a file or a pipe.

@@ -69,6 +69,7 @@ struct on_column {
 
 }  // namespace detail
 
+/// What `shuffle` makes.
 template <class D>
 class shuffled : public detail::view<shuffled<D>, D> {
  public:
@@ -92,6 +93,7 @@ class shuffled : public detail::view<shuffled<D>, D> {
   reshuffle when_;
 };
 
+/// What `map` makes.
 template <class D, class F>
 class mapped : public detail::view<mapped<D, F>, D> {
  public:
@@ -108,6 +110,7 @@ class mapped : public detail::view<mapped<D, F>, D> {
   std::uint64_t seed_;
 };
 
+/// What `map_to` makes.
 template <class D, class F, class... Ts>
 class converted : public composable<converted<D, F, Ts...>> {
  public:
@@ -144,6 +147,7 @@ class converted : public composable<converted<D, F, Ts...>> {
   std::uint64_t seed_;
 };
 
+/// What `repeat` makes.
 template <class D>
 class repeated : public detail::view<repeated<D>, D> {
  public:
@@ -165,6 +169,7 @@ class repeated : public detail::view<repeated<D>, D> {
   std::int64_t times_;
 };
 
+/// What `take`, `skip` and `split` make.
 template <class D>
 class sliced : public detail::view<sliced<D>, D> {
  public:

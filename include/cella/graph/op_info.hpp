@@ -59,7 +59,7 @@ enum class control_form : std::uint8_t {
 /// What passes may assume, besides: the tags of ops/kinds.hpp.
 struct op_traits {
   bool alias{}, rearranges{}, foldable{}, commutative{}, nondecreasing{}, monotone{}, impure{},
-      computed_in_single{}, stored{}, takes_complex{};
+      computed_in_single{}, stored{}, takes_complex{}, takes_records{};
 };
 
 /// An operator of ONNX.
@@ -75,6 +75,7 @@ class text;
 struct graph;
 struct var;
 struct node_ref;
+struct application;
 
 /// A plain row-major tensor in memory, for the run-time computation of an operation.
 struct tensor_ref {
@@ -95,6 +96,8 @@ struct op_info {
   bool pointwise{};
   /// Pointwise operations that also have exact integer semantics: modulo 2^n in n bits.
   bool integral{};
+  /// How many operands it takes; -1: any number.
+  int operands = -1;
   /// Floating-point operations at each point of the loops.
   int operations_per_point{};
   /// Bit i: linear (jointly, or on its own when bilinear) in operand i.
@@ -160,6 +163,11 @@ struct op_info {
   /// their names (interop/onnx.hpp).
   void (*write_onnx)(span<const tensor_type>, const attributes&, onnx_attributes&){};
   attributes (*read_onnx)(span<const tensor_type>, const onnx_attributes&){};
+
+  /// Whether it can be applied to operands of these types and extents, as many as it takes, with
+  /// these options: what its public function checks, once more for graphs from files. Where there
+  /// is no such rule, pointwise operations take operands of one type, and others any.
+  bool (*fits)(const application&){};
 
   /// Control operations: what is wrong between a node and its regions; empty if nothing is.
   text (*validate)(const graph&, node_id){};

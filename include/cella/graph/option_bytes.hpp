@@ -1,5 +1,5 @@
 // Options as bytes that stay readable when structs change: each field with its name and kind,
-// little endian. What a graph's file is made of.
+// little endian.
 #pragma once
 
 #include <bit>

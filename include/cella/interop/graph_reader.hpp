@@ -5,7 +5,7 @@
 #include <cella/graph/check.hpp>
 #include <cella/interop/graph_writer.hpp>
 #include <cella/interop/named_tensor.hpp>
-#include <cella/ops/application.hpp>
+#include <cella/ops/applicable.hpp>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>

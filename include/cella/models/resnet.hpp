@@ -21,6 +21,7 @@ struct projection {
 
   constexpr var operator()(var x) const { return norm(conv(x)); }
 };
+/// The way past a block: `identity` where channels and resolution stay, else `projection`.
 template <int In, int Out, int Stride>
 using shortcut =
     std::conditional_t<In == Out && Stride == 1, identity, projection<In, Out, Stride>>;

@@ -112,10 +112,13 @@ struct recurrent {
   }
 };
 
+/// cella::rnn as a cell: [N, T, In] -> outputs [N, T, Hidden], hidden [N, Hidden].
 template <int In, int Hidden>
 using rnn = recurrent<In, Hidden, 1, &cella::rnn>;
+/// cella::lstm as a cell, of the same shapes.
 template <int In, int Hidden>
 using lstm = recurrent<In, Hidden, 4, &cella::lstm>;
+/// cella::gru as a cell, of the same shapes.
 template <int In, int Hidden>
 using gru = recurrent<In, Hidden, 3, &cella::gru>;
 

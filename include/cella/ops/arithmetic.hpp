@@ -112,7 +112,8 @@ struct add_op : elementwise<add_op>,
                 foldable,
                 commutative,
                 takes_complex,
-                nondecreasing {
+                nondecreasing,
+                takes_records {
   static constexpr std::string_view name = "add";
   static constexpr std::string_view infix = " + ";
   static constexpr int precedence = 2;
@@ -265,7 +266,7 @@ constexpr var div_op::partial(node_ref n, int i) {
 }
 
 /// Passes its operand through; every transform hands its function such a fresh node.
-struct identity_op : elementwise<identity_op>, keeps_zero, alias_of_operand {
+struct identity_op : elementwise<identity_op>, keeps_zero, alias_of_operand, takes_records {
   static constexpr std::string_view name = "identity";
   static constexpr std::string_view numpy = "np.copy";
   static constexpr std::string_view torch = "torch.clone";
@@ -276,7 +277,10 @@ struct identity_op : elementwise<identity_op>, keeps_zero, alias_of_operand {
   static constexpr var partial(node_ref, int) { return one_partial; }
 };
 /// The value of x, whose derivative is taken to be zero.
-struct stop_gradient_op : elementwise<stop_gradient_op>, zero_derivative, alias_of_operand {
+struct stop_gradient_op : elementwise<stop_gradient_op>,
+                          zero_derivative,
+                          alias_of_operand,
+                          takes_records {
   static constexpr std::string_view name = "stop_gradient";
   static constexpr std::string_view torch = "Tensor.detach";
   static constexpr std::string_view formula = "y = x, of derivative zero";

@@ -34,6 +34,10 @@ struct iota_op : leaf<iota_op> {
     stored_dtype element{};
     std::int32_t axis{};
   };
+  static bool fits(const application& a) {
+    const auto o = a.as<options>();
+    return is_axis(o.axis, o.shape.rank) && is_flat(dtype(o.element));
+  }
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};
@@ -67,6 +71,8 @@ struct reshape_op : linear<reshape_op>, alias_of_operand {
   struct options {
     cella::shape shape{};
   };
+  static constexpr int operands = 1;
+  static bool fits(const application& a) { return a.as<options>().shape.size() == a.of(0).size(); }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
@@ -99,6 +105,10 @@ struct transpose_op : linear<transpose_op>, rearranges {
   struct options {
     iteration_space::axes permutation = iteration_space::no_axes;
   };
+  static constexpr int operands = 1;
+  static bool fits(const application& a) {
+    return names_axes(a.as<options>().permutation, a.rank(), a.rank());
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto p = o.as<options>().permutation;
     tensor_type t{in[0].element, {}};

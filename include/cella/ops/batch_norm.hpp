@@ -34,6 +34,14 @@ constexpr iteration_space batch_norm_space(const shape& s, int operands, int ima
   }
   return space;
 }
+/// The first `images` operands are images of one shape, all others have a number per channel.
+inline bool fits_batch_norm(const application& a, int images) {
+  bool fits = a.rank() >= 2;
+  for (int k = 0; fits && k < int(a.in.size()); ++k)
+    fits = is_floating(a.in[std::size_t(k)].element) &&
+           a.of(k) == (k < images ? a.of(0) : shape{a.of(0)[1]});
+  return fits;
+}
 /// Calls f(element, channel) for each element.
 template <class F>
 void for_each_channel(const shape& s, F f) {
@@ -52,6 +60,8 @@ struct batch_norm_op : opaque<batch_norm_op>, computed_in_single {
   static constexpr compute_class computes = compute_class::normalization;
   static constexpr int operations_per_point = 6;
   using options = batch_norm_options;
+  static constexpr int operands = 3;
+  static bool fits(const application& a) { return detail::fits_batch_norm(a, 1); }
   static constexpr int results(span<const tensor_type> in, const attributes&,
                                span<tensor_type> out) {
     out[0] = in[0];
@@ -80,6 +90,8 @@ struct batch_norm_gradient_op : opaque<batch_norm_gradient_op>, computed_in_sing
   static constexpr compute_class computes = compute_class::normalization;
   static constexpr int operations_per_point = 10;
   using options = batch_norm_options;
+  static constexpr int operands = 5;
+  static bool fits(const application& a) { return detail::fits_batch_norm(a, 2); }
   static constexpr int results(span<const tensor_type> in, const attributes&,
                                span<tensor_type> out) {
     out[0] = in[0];

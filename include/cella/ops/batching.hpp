@@ -71,9 +71,12 @@ struct merges_batches {
   }
 };
 
-/// Batch rule of operations that work along one axis, given by options that begin with it.
+/// Operations that work along one axis, given by options that have it as `axis`.
 template <class Op>
 struct moves_axis {
+  static bool fits(const application& a) {
+    return is_axis(a.as<typename Op::options>().axis, a.rank());
+  }
   static constexpr attributes batch_options(node_ref n, int, unsigned) {
     auto o = n.as<typename Op::options>();
     ++o.axis;

@@ -103,6 +103,13 @@ struct broadcast_op : linear<broadcast_op>, rearranges {
     cella::shape shape{};
     iteration_space::axes axes = iteration_space::no_axes;
   };
+  static constexpr int operands = 1;
+  static bool fits(const application& a) {
+    const auto o = a.as<options>();
+    bool fits = names_axes(o.axes, a.rank(), o.shape.rank);
+    for (int d = 0; fits && d < a.rank(); ++d) fits = a.of(0)[d] == o.shape[o.axes[std::size_t(d)]];
+    return fits;
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
@@ -140,7 +147,7 @@ struct broadcast_op : linear<broadcast_op>, rearranges {
 };
 
 /// Sum over axes. Its transpose repeats the cotangent along them.
-struct sum_op : linear<sum_op>, keeps_zero, takes_complex {
+struct sum_op : linear<sum_op>, keeps_zero, takes_complex, takes_records {
   static constexpr std::string_view name = "sum";
   static constexpr std::string_view numpy = "np.sum";
   static constexpr std::string_view torch = "torch.sum";
@@ -148,6 +155,8 @@ struct sum_op : linear<sum_op>, keeps_zero, takes_complex {
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr onnx_operator onnx{"ReduceSum", 1};
   using options = axes_options;
+  static constexpr int operands = 1;
+  static bool fits(const application& a) { return a.as<options>().axes >> a.rank() == 0; }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return detail::without_axes(in[0], o.as<options>().axes);
   }

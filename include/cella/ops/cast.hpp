@@ -19,6 +19,7 @@ struct cast_op : linear<cast_op>, element_by_element, takes_complex {
   struct options {
     stored_dtype element{};
   };
+  static constexpr int operands = 1;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {dtype(o.as<options>().element), in[0].shape};
   }

@@ -145,7 +145,7 @@ constexpr var logical_xor(operand x, operand y) { return not_equal(x, y); }
 
 /// x where the condition holds, else y. Linear in x and y; the branch not taken gets a zero
 /// derivative, even where it is infinite or NaN.
-struct select_op : elementwise<select_op>, keeps_zero, takes_complex {
+struct select_op : elementwise<select_op>, keeps_zero, takes_complex, takes_records {
   static constexpr std::string_view name = "select";
   static constexpr std::string_view numpy = "np.where";
   static constexpr std::string_view torch = "torch.where";
@@ -154,6 +154,9 @@ struct select_op : elementwise<select_op>, keeps_zero, takes_complex {
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 0b110;
   static constexpr bool integral = true;
+  static bool fits(const application& a) {
+    return a.in[0] == tensor_type{dtype::boolean, a.of(1)} && a.same(1, 2);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[1];
   }

@@ -15,6 +15,8 @@ namespace detail {
 /// the real numbers.
 template <class Op>
 struct of_parts : linear<Op>, element_by_element, takes_complex {
+  static constexpr int operands = 1;
+  static bool fits(const application& a) { return is_complex(a.in[0].element); }
   static constexpr compute_class computes = compute_class::other;
   static constexpr attributes batch_options(node_ref, int, unsigned) { return {}; }
   static constexpr tensor_type part(const tensor_type& t) { return {real_of(t.element), t.shape}; }
@@ -40,6 +42,11 @@ struct complex_op : detail::of_parts<complex_op> {
   static constexpr std::string_view torch = "torch.complex";
   static constexpr std::string_view formula = "y = a + i b";
   static constexpr unsigned linear_in = 3;
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    const dtype t = a.in[0].element;
+    return a.same(0, 1) && (t == dtype::f32 || t == dtype::f64);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {complex_of(in[0].element), in[0].shape};
   }

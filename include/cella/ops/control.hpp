@@ -83,6 +83,7 @@ struct custom_op : control<custom_op> {
   static constexpr std::string_view torch = "torch.autograd.Function";
   static constexpr std::string_view formula = "a region, with another one as its derivative";
   using options = custom_options;
+  static constexpr text validate(const graph& g, node_id n);
 };
 
 /// Any number of tensors -> a record that holds them. Their leading axes are those of `shape`, with
@@ -98,13 +99,16 @@ struct pack_op : control<pack_op> {
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     return {dtype::record, o.as<options>().shape};
   }
+  static constexpr text validate(const graph& g, node_id n);
 };
 /// A record -> the tensors that it holds. A constant record holds zeros of whatever type is asked.
 struct unpack_op : control<unpack_op> {
   static constexpr control_form form = control_form::unpack;
   static constexpr std::string_view name = "unpack";
   static constexpr std::string_view formula = "what a record holds";
+  static constexpr int operands = 1;
   using options = record_options;
+  static constexpr text validate(const graph& g, node_id n);
 };
 
 /// How memory holds a tensor of type `t`: an element of type `record` is a 64-bit number.
@@ -189,7 +193,8 @@ constexpr text scan_op::validate(const graph& g, node_id id) {
   const auto o = n.attributes.as<options>();
   detail::type_match m(g);
   m.expect(n.regions[0] >= 0, "it lacks a region");
-  m.expect(o.carries >= 0 && o.xs >= 0 && o.length >= 0 && o.carries + o.xs <= n.operand_count,
+  m.expect(o.carries >= 0 && o.xs >= 0 && o.length >= 0 && o.carries <= n.result_count &&
+               std::int64_t{o.carries} + o.xs <= n.operand_count,
            "its options do not fit its operands");
   if (!m.wrong().empty()) return m.wrong();
   const ids& in = g.regions[std::size_t(n.regions[0])].inputs;
@@ -198,8 +203,12 @@ constexpr text scan_op::validate(const graph& g, node_id id) {
   for (int k = 0; k < n.operand_count && m.wrong().empty(); ++k) {
     const bool sliced = k >= o.carries && k < o.carries + o.xs;
     const tensor_type t = g.type(in[std::size_t(k)]);
-    m.expect("operand", k, g.type(g.operand(id, k)), sliced ? with_leading(o.length, t) : t);
+    m.expect(!sliced || t.rank() < max_rank, "a slice has no room for the axis of the slices");
+    if (m.wrong().empty())
+      m.expect("operand", k, g.type(g.operand(id, k)), sliced ? with_leading(o.length, t) : t);
   }
+  for (int k = o.carries; k < n.result_count; ++k)
+    m.expect(g.result_type(id, k).rank() > 0, "what it stacks lacks the axis of the slices");
   m.yields(n.regions[0], n.result_count, [&](int k) {
     const tensor_type t = g.result_type(id, k);
     return k < o.carries ? t : without_leading(t);
@@ -226,6 +235,47 @@ constexpr text call_op::validate(const graph& g, node_id id) {
   detail::type_match m(g);
   m.takes(n.regions[0], g.operands(id));
   m.yields(n.regions[0], n.result_count, [&](int k) { return g.result_type(id, k); });
+  return m.wrong();
+}
+
+constexpr text custom_op::validate(const graph& g, node_id id) {
+  const node n = g.nodes[std::size_t(id)];
+  const int arguments = n.attributes.as<options>().arguments;
+  detail::type_match m(g);
+  m.expect(arguments >= 0 && arguments <= n.operand_count, "its options do not fit its operands");
+  m.takes(n.regions[0], g.operands(id));
+  m.yields(n.regions[0], n.result_count, [&](int k) { return g.result_type(id, k); });
+  m.yields(n.regions[1], arguments, [&](int k) { return g.type(g.operand(id, k)); });
+  if (!m.wrong().empty()) return m.wrong();
+  list<tensor_type> wanted;
+  for (int k = 0; k < arguments; ++k) wanted.push_back(g.type(g.operand(id, k)));
+  for (int k = 0; k < 2 * n.result_count; ++k)
+    wanted.push_back(g.result_type(id, k % n.result_count));
+  for (int k = arguments; k < n.operand_count; ++k) wanted.push_back(g.type(g.operand(id, k)));
+  const ids& in = g.regions[std::size_t(n.regions[1])].inputs;
+  m.expect(in.size() == wanted.size(), "its rule takes another number of inputs");
+  for (std::size_t k = 0; k < in.size() && m.wrong().empty(); ++k)
+    m.expect("the rule's input", int(k), g.type(in[k]), wanted[k]);
+  return m.wrong();
+}
+
+constexpr text pack_op::validate(const graph& g, node_id id) {
+  const shape lead = g.type(id).shape;
+  detail::type_match m(g);
+  for (node_id o : g.operands(id))
+    m.expect(begins_with(g.type(o).shape, lead, lead.rank), "an operand lacks the record's axes");
+  return m.wrong();
+}
+
+constexpr text unpack_op::validate(const graph& g, node_id id) {
+  const node n = g.nodes[std::size_t(id)];
+  const shape lead = n.attributes.as<options>().shape;
+  detail::type_match m(g);
+  m.expect(n.operand_count == 1, "it takes one record");
+  if (m.wrong().empty()) m.expect("operand", 0, g.type(g.operand(id, 0)), {dtype::record, lead});
+  for (int k = 0; k < n.result_count; ++k)
+    m.expect(begins_with(g.result_type(id, k).shape, lead, lead.rank),
+             "a result lacks the record's axes");
   return m.wrong();
 }
 

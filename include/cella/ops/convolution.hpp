@@ -37,6 +37,10 @@ struct convolution_op : bilinear<convolution_op>, computed_in_single {
   static constexpr compute_class computes = compute_class::window;
   static constexpr onnx_operator onnx{"Conv", 1};
   using options = convolution_options;
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    return detail::fits_convolution(a, a.as<options>().window, {0, 1, 2});
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto w = o.as<options>().window;
     return {in[0].element,
@@ -68,6 +72,10 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, 
   static constexpr compute_class computes = compute_class::window;
   static constexpr onnx_operator onnx{"ConvTranspose", 1};
   using options = convolution_options;
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    return detail::fits_convolution(a, a.as<options>().window, {2, 1, 0});
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
     return {in[0].element, {in[0][0], in[1][1] * a.window.groups, a.extents[0], a.extents[1]}};
@@ -120,6 +128,10 @@ struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op>
   static constexpr std::string_view formula = "dw of conv2d, from x and dy";
   static constexpr compute_class computes = compute_class::window;
   using options = convolution_options;
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    return detail::fits_convolution(a, a.as<options>().window, {0, 2, 1});
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
     return {in[0].element, {in[1][1], in[0][1] / a.window.groups, a.extents[0], a.extents[1]}};

@@ -52,6 +52,7 @@ struct cumsum_op : linear<cumsum_op>,
     std::int32_t reverse{};
     std::int32_t exclusive{};
   };
+  static constexpr int operands = 1;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
@@ -109,6 +110,10 @@ struct linear_recurrence_op : opaque<linear_recurrence_op>,
     std::int32_t axis{};
     std::int32_t reverse{};
   };
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    return a.same(0, 1) && detail::moves_axis<linear_recurrence_op>::fits(a);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }

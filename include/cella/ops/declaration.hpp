@@ -47,11 +47,22 @@ constexpr auto apply_scalar(const attributes& options, T x, T y, T z) {
   }
 }
 
+/// How many elements the function of a pointwise operation takes, behind its options.
+template <class Op, class... Options>
+constexpr int elements_taken(Options... o) {
+  if constexpr (requires { Op::apply(o..., 0.0); })
+    return 1;
+  else if constexpr (requires { Op::apply(o..., 0.0, 0.0); })
+    return 2;
+  else
+    return 3;
+}
+
 /// The names that `declare` knows. What derives from an operation and from this finds a name twice,
 /// and so not at all, if the operation has it in whatever form.
 struct rule_names {
   int apply, compute, infer, results, partial, transpose, vjp, jvp, space, batch, batch_options,
-      part_options, direction_options, bounds, write_onnx, read_onnx, validate;
+      part_options, direction_options, bounds, write_onnx, read_onnx, fits, validate;
 };
 template <class Op>
 struct rule_probe : Op, rule_names {};
@@ -97,6 +108,11 @@ constexpr std::string_view fault_of_rules(const op_info& i, bool not_differentia
                    : "";
 }
 
+/// What records can be handed to.
+constexpr bool moves_elements(compute_class c) {
+  return c == compute_class::movement || c == compute_class::indexed || c == compute_class::control;
+}
+
 /// Floating-point operations at each point, where the struct does not say: a multiplication and an
 /// addition of contractions and convolutions, none of what moves elements.
 constexpr int default_operations(const op_info& i) {
@@ -138,9 +154,15 @@ constexpr declaration declare() {
               .impure = std::is_base_of_v<impure, Op>,
               .computed_in_single = std::is_base_of_v<computed_in_single, Op>,
               .stored = std::is_base_of_v<stored_in_graph, Op>,
-              .takes_complex = std::is_base_of_v<takes_complex, Op>};
+              .takes_complex = std::is_base_of_v<takes_complex, Op>,
+              .takes_records = std::is_base_of_v<takes_records, Op> ||
+                               moves_elements(Op::computes) || Op::kind == op_kind::control};
   if constexpr (requires { Op::form; }) i.form = Op::form;
   if constexpr (requires { Op::infix; }) i.infix = Op::infix, i.precedence = Op::precedence;
+  if constexpr (requires { Op::operands; })
+    i.operands = Op::operands;
+  else if (i.kind == op_kind::leaf)
+    i.operands = 0;
   if constexpr (requires { Op::domain; }) i.domain = Op::domain;
   if constexpr (requires { Op::cheap; }) i.cheap = Op::cheap;
   if constexpr (requires { Op::linear_in; }) i.linear_in = Op::linear_in;
@@ -183,6 +205,7 @@ constexpr declaration declare() {
              "onnx_attributes& to)");
   CELLA_RULE(read_onnx,
              "attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from)");
+  CELLA_RULE(fits, "bool fits(const application& a)");
   CELLA_RULE(validate, "text validate(const graph& g, node_id n)");
   CELLA_RULE(compute,
              "void compute(const attributes& options, span<const tensor_ref> in, "
@@ -197,6 +220,10 @@ constexpr declaration declare() {
   if constexpr (!requires { &rule_probe<Op>::apply; }) {
     if (i.compute) d.wrong = "of apply and compute an operation has one";
     i.pointwise = true;
+    if constexpr (requires { typename Op::options; })
+      i.operands = elements_taken<Op>(typename Op::options{});
+    else
+      i.operands = elements_taken<Op>();
     if constexpr (std::is_void_v<decltype(apply_scalar<Op, double>({}, 0, 0, 0))>) {
       d.wrong = "apply takes one to three elements, behind the options if there are any";
     } else {

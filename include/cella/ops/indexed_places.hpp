@@ -1,7 +1,7 @@
 // Places that indices name: the loops over them, and what reference computations do there.
 #pragma once
 
-#include <cella/graph/list.hpp>
+#include <cella/ops/application.hpp>
 #include <cella/ops/strided.hpp>
 #include <limits>
 
@@ -33,6 +33,13 @@ constexpr iteration_space picked_space(const shape& s, int axis, int table, int 
     if (d != axis) space.along(table, d, d);
   }
   return space;
+}
+
+/// Whether `part` has no more elements than `all` along each axis but this one.
+inline bool lies_in(const shape& part, const shape& all, int axis) {
+  bool inside = part.rank == all.rank && is_axis(axis, all.rank);
+  for (int d = 0; inside && d < all.rank; ++d) inside = d == axis || part[d] <= all[d];
+  return inside;
 }
 
 // ---- computation at run time

@@ -1,8 +1,9 @@
-// Reading and writing at places that the data name: one_hot, gather, scatter.
+// Reading and writing at places that the data name: gather, scatter.
 #pragma once
 
 #include <cella/ops/elementwise.hpp>
 #include <cella/ops/indexed_places.hpp>
+#include <cella/ops/one_hot.hpp>
 #include <cella/ops/slicing.hpp>
 
 namespace cella {
@@ -15,37 +16,6 @@ struct indexing_options {
 };
 }  // namespace detail
 
-/// 1 where the index equals the position along a new last axis, else 0.
-struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
-  static constexpr std::string_view name = "one_hot";
-  static constexpr std::string_view torch = "F.one_hot";
-  static constexpr std::string_view formula = "y[..., k] = 1 where the index is k, else 0";
-  static constexpr compute_class computes = compute_class::indexed;
-  static constexpr onnx_operator onnx{"OneHot", 9};
-  struct options {
-    std::int32_t depth{};
-    stored_dtype element{};
-  };
-  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
-    const auto a = o.as<options>();
-    tensor_type t{dtype(a.element), in[0].shape};
-    t.shape.push_back(a.depth);
-    return t;
-  }
-  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    iteration_space s(1);
-    s.add(infer(in, o).shape);
-    s.along_all(0, 0, in[0].rank());
-    s.along_all(s.result(), 0, in[0].rank() + 1);
-    return s;
-  }
-  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
-                                   const attributes&) {
-    return {0, 1};
-  }
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
-};
-
 /// table, indices -> the table with `axis` replaced by the axes of the indices. An index outside
 /// the table reads NaN (integers: 0) rather than foreign memory.
 struct gather_op : linear<gather_op>, takes_complex {
@@ -56,6 +26,12 @@ struct gather_op : linear<gather_op>, takes_complex {
   static constexpr compute_class computes = compute_class::indexed;
   static constexpr onnx_operator onnx{"Gather", 1};
   using options = detail::indexing_options;
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    const auto o = a.as<options>();
+    return is_axis(o.axis, a.rank()) && o.extent == a.of(0)[o.axis] && o.indices == a.rank(1) &&
+           a.rank() + a.rank(1) - 1 <= max_rank && a.whole(1);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const int axis = o.as<options>().axis;
     tensor_type t = in[0];
@@ -92,6 +68,15 @@ struct scatter_op : linear<scatter_op>, computed_in_single, takes_complex {
   static constexpr compute_class computes = compute_class::indexed;
   static constexpr int operations_per_point = 1;
   using options = detail::indexing_options;
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    const auto o = a.as<options>();
+    const int kept = a.rank() - a.rank(1);
+    bool fits = 0 <= o.axis && o.axis <= kept && kept < max_rank && o.extent >= 0 &&
+                o.indices == a.rank(1) && a.whole(1);
+    for (int d = 0; fits && d < a.rank(1); ++d) fits = a.of(0)[o.axis + d] == a.of(1)[d];
+    return fits;
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
     tensor_type t = in[0];
@@ -125,6 +110,10 @@ struct gather_elements_op : linear<gather_elements_op>,
   static constexpr compute_class computes = compute_class::indexed;
   static constexpr onnx_operator onnx{"GatherElements", 11};
   using options = detail::indexing_options;
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    return detail::lies_in(a.of(1), a.of(0), a.as<options>().axis) && a.whole(1);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, in[1].shape};
   }
@@ -158,6 +147,11 @@ struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single, ta
     cella::shape shape{};
     std::int32_t axis{};
   };
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    const auto o = a.as<options>();
+    return a.of(0) == a.of(1) && detail::lies_in(a.of(0), o.shape, o.axis) && a.whole(1);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
@@ -181,29 +175,6 @@ struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single, ta
 };
 
 // ---- public functions
-
-namespace detail {
-/// A fault unless the indices are integers.
-constexpr bool are_indices(std::string_view op, var i, std::source_location at) {
-  if (!is_floating(i.element()) && i.element() != dtype::boolean) return true;
-  i.b->fail(text() << at << ": " << op << ": the indices " << i.b->describe(i.id) << " are "
-                   << i.type() << "; they must be integers");
-  return false;
-}
-}  // namespace detail
-
-/// Integer indices [...] -> [..., depth] with a 1 at each index; zeros where it lies outside.
-constexpr var one_hot(operand indices, int depth, dtype element) {
-  builder& b = *indices.owner();
-  const var v = indices.in(b);
-  if (!detail::are_indices("one_hot", v, indices.at())) return v;
-  if (depth < 1 || v.rank() == max_rank) {
-    b.fail(text() << indices.at() << ": one_hot: " << b.describe(v.id) << " " << v.shape()
-                  << " cannot get a new last axis of " << depth << " positions");
-    return v;
-  }
-  return emit<one_hot_op>(one_hot_op::options{depth, {std::int32_t(element)}}, indices.at(), v);
-}
 
 /// The slices of `table` along `axis` that integer `indices` of any rank name: `axis` is replaced
 /// by the axes of the indices. gather([V,D], [N,T]) is [N,T,D].
@@ -362,15 +333,6 @@ constexpr var scatter_elements_op::transpose(node_ref n, int, var dy) {
 }
 
 // ---- computation at run time
-
-inline void one_hot_op::compute(const attributes& o, span<const tensor_ref> in,
-                                span<const tensor_ref> out) {
-  const int depth = o.as<options>().depth;
-  for (std::int64_t i = 0; i < in[0].type.size(); ++i) {
-    const double hot = read_element(in[0], i);
-    for (int d = 0; d < depth; ++d) write_element(out[0], i * depth + d, hot == d ? 1 : 0);
-  }
-}
 
 inline void gather_op::compute(const attributes& o, span<const tensor_ref> in,
                                span<const tensor_ref> out) {

@@ -93,6 +93,8 @@ struct not_differentiable {};
 struct takes_complex {};
 /// Each element of the result is one of the operands'.
 struct rearranges : takes_complex {};
+/// Has a meaning for records, too, as have all operations that move elements.
+struct takes_records {};
 /// The result is the operand, under another shape or name: it shares the memory.
 struct alias_of_operand : rearranges {};
 /// Any compiler can call `apply` in constant evaluation (std::exp and its kin cannot be).

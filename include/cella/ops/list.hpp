@@ -14,6 +14,7 @@
 #include <cella/ops/functions.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
+#include <cella/ops/one_hot.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/print.hpp>
 #include <cella/ops/random.hpp>
@@ -145,8 +146,9 @@ using all_operations = operation_list<
     // cumulative
     cumsum_op,
     linear_recurrence_op,
-    // indexing
+    // one_hot
     one_hot_op,
+    // indexing
     gather_op,
     scatter_op,
     gather_elements_op,

@@ -2,6 +2,7 @@
 // iteration space.
 #pragma once
 
+#include <algorithm>
 #include <cella/ops/complex.hpp>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct matmul_op : bilinear<matmul_op>, takes_complex {
   static constexpr attributes direction_options(const attributes& o, int, int, unsigned marked) {
     return with_trailing_factor(o.as<options>(), marked & 1, marked & 2, true);
   }
+  static constexpr int operands = 2;
+  static bool fits(const application& a);
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto x = o.as<options>();
     std::array<int, 2 * max_rank> extent{};
@@ -210,6 +213,25 @@ constexpr var tensor_dot(operand left, operand right, const axis_list& axes_x,
   return emit<matmul_op>(o, right.at(), x, y);
 }
 
+inline bool matmul_op::fits(const application& a) {
+  const auto o = a.as<options>();
+  std::array<int, 2 * max_rank> extent{};
+  extent.fill(-1);
+  const int most = int(extent.size());
+  for (int k = 0; k < 2; ++k) {
+    const auto& axes = k == 0 ? o.a : o.b;
+    if (!names_axes(axes, a.rank(k), most)) return false;
+    for (int d = 0; d < a.rank(k); ++d) {
+      int& e = extent[std::size_t(axes[std::size_t(d)])];
+      if (e >= 0 && e != a.of(k)[d]) return false;
+      e = a.of(k)[d];
+    }
+  }
+  const auto count = std::ranges::find(extent, -1) - extent.begin();  // there are no gaps
+  if (std::any_of(extent.begin() + count, extent.end(), [](int e) { return e >= 0; })) return false;
+  const auto end = std::ranges::find(o.result, iteration_space::none) - o.result.begin();
+  return names_axes(o.result, int(end), int(count)) && a.in[0].element == a.in[1].element;
+}
 inline void matmul_op::compute(const attributes& o, span<const tensor_ref> in,
                                span<const tensor_ref> out) {
   const std::array types{in[0].type, in[1].type};

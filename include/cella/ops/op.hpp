@@ -11,6 +11,7 @@
 
 #include <cella/graph/span.hpp>
 #include <cella/graph/var.hpp>
+#include <cella/ops/application.hpp>
 #include <cella/ops/declaration.hpp>
 #include <cella/ops/numbers.hpp>
 #include <type_traits>

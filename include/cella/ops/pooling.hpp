@@ -1,66 +1,11 @@
 // Maximum and average over windows of an image.
 #pragma once
 
-#include <cella/ops/convolution.hpp>
+#include <cella/ops/pooling_windows.hpp>
 #include <cella/ops/reduction.hpp>
 #include <limits>
 
 namespace cella {
-
-struct pooling_options {
-  cella::window window{};
-  std::array<std::int32_t, 2> kernel{};
-  std::array<std::int32_t, 2> extents{};  ///< of the image, where the operands do not tell
-  std::int32_t count_padding = 1;         ///< average: divide by the window's size, zeros included
-};
-
-namespace detail {
-constexpr tensor_type pooled(const tensor_type& x, const pooling_options& o) {
-  return {x.element,
-          {x[0], x[1], o.window.positions(x[2], o.kernel[0], 0),
-           o.window.positions(x[3], o.kernel[1], 1)}};
-}
-/// Factors: image, channel, row and column of the result, row and column in the window. Of
-/// `tensors` tensors, `operands` of them operands, all but the image have an element for each
-/// window.
-constexpr iteration_space pooling_space(const tensor_type& windows, const pooling_options& o,
-                                        int image, int operands, int tensors, combination over) {
-  iteration_space s{std::size_t(operands)};
-  s.add(windows.shape);
-  s.add(o.kernel[0]);
-  s.add(o.kernel[1]);
-  for (int t = 0; t < tensors; ++t) {
-    s.along_all(t, 0, t == image ? 2 : 4);
-    for (std::size_t d = 0; t == image && d < 2; ++d)
-      walk_window(s, o.window, d, t, int(d) + 2, int(d) + 4);
-  }
-  s.over = over;
-  return s;
-}
-inline pooling_options read_onnx_pooling(const tensor_type& image, const onnx_attributes& from) {
-  from.must_be("ceil_mode", 0, 0);
-  pooling_options o;
-  if (!from.find("kernel_shape")) from.refuse("kernel_shape", "is missing");
-  o.kernel = from.integers("kernel_shape", o.kernel);
-  o.window = read_onnx_window(from, o.kernel, {image[2], image[3]});
-  return o;
-}
-/// Calls f(image element, position in the window) for the taps of a pooled element inside the
-/// image.
-template <class F>
-void for_each_tap(const shape& image, const pooling_options& o, const multi_index& i, F f) {
-  for (int p = 0; p < o.kernel[0]; ++p) {
-    const int row = i[2] * o.window.stride[0] - o.window.before[0] + p * o.window.dilation[0];
-    if (row < 0 || row >= image[2]) continue;
-    for (int q = 0; q < o.kernel[1]; ++q) {
-      const int column = i[3] * o.window.stride[1] - o.window.before[1] + q * o.window.dilation[1];
-      if (column < 0 || column >= image[3]) continue;
-      f(((std::int64_t{i[0]} * image[1] + i[1]) * image[2] + row) * image[3] + column,
-        p * o.kernel[1] + q);
-    }
-  }
-}
-}  // namespace detail
 
 /// image [N,C,H,W] -> largest element of each window, and where in its window it lies (u8,
 /// row-major from 0; the first of equal ones). Windows have at most 256 elements; padding never
@@ -73,6 +18,10 @@ struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op>, c
   static constexpr compute_class computes = compute_class::window;
   static constexpr onnx_operator onnx{"MaxPool", 1};
   using options = pooling_options;
+  static constexpr int operands = 1;
+  static bool fits(const application& a) {
+    return a.n.result_count == 2 && detail::fits_places(a, a.of(0), a.g.result_type(a.id, 0).shape);
+  }
   static constexpr int results(span<const tensor_type> in, const attributes& o,
                                span<tensor_type> out) {
     out[0] = out[1] = detail::pooled(in[0], o.as<options>());
@@ -108,6 +57,11 @@ struct unpool_op : linear<unpool_op>,
       "dx of max_pool: each dy where the largest element was";
   static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    return a.in[1] == tensor_type{dtype::u8, a.of(0)} &&
+           detail::fits_places(a, a.n.type.shape, a.of(0));
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto e = o.as<options>().extents;
     return {in[0].element, {in[0][0], in[0][1], e[0], e[1]}};
@@ -132,6 +86,10 @@ struct pool_gather_op : linear<pool_gather_op>,
   static constexpr std::string_view formula = "x at the places of the largest elements";
   static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    return a.in[1].element == dtype::u8 && detail::fits_places(a, a.of(0), a.of(1));
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, in[1].shape};
   }
@@ -158,6 +116,8 @@ struct average_pool_op : linear<average_pool_op>,
   static constexpr compute_class computes = compute_class::window;
   static constexpr onnx_operator onnx{"AveragePool", 7};
   using options = pooling_options;
+  static constexpr int operands = 1;
+  static bool fits(const application& a) { return detail::fits_pool(a, a.of(0), a.n.type.shape); }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return detail::pooled(in[0], o.as<options>());
   }
@@ -194,6 +154,8 @@ struct average_spread_op : linear<average_spread_op>,
   static constexpr std::string_view formula = "dx of average_pool: each dy spread over its window";
   static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
+  static constexpr int operands = 1;
+  static bool fits(const application& a) { return detail::fits_pool(a, a.n.type.shape, a.of(0)); }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto e = o.as<options>().extents;
     return {in[0].element, {in[0][0], in[0][1], e[0], e[1]}};

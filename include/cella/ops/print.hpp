@@ -67,6 +67,7 @@ struct print_op : linear<print_op>, impure, takes_complex {
   struct options {
     std::array<char, 64> label{};
   };
+  static constexpr int operands = 1;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }

@@ -7,6 +7,13 @@
 
 namespace cella {
 
+namespace detail {
+/// Whether the first operand holds keys.
+inline bool takes_key(const application& a) {
+  return a.in[0].element == dtype::i64 && a.rank() >= 1 && a.of(0)[a.rank() - 1] == 2;
+}
+}  // namespace detail
+
 /// A key i64[2] (seed, step) -> the key of a body: (a hash of key and stream, step). With `count`:
 /// that many, for steps from `step` on, i64[count,2]. Keys may have leading axes, one key per
 /// index.
@@ -20,6 +27,11 @@ struct random_key_op : opaque<random_key_op>, zero_derivative {
     std::int32_t step{};
     std::int32_t count{};  ///< 0: one
   };
+  static constexpr int operands = 1;
+  static bool fits(const application& a) {
+    const auto o = a.as<options>();
+    return detail::takes_key(a) && o.count >= 0 && (o.count == 0 || a.rank() < max_rank);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& a) {
     tensor_type t = in[0];
     if (const int count = a.as<options>().count) t.shape.insert(t.rank() - 1, count);
@@ -52,6 +64,12 @@ struct random_uniform_op : opaque<random_uniform_op>, zero_derivative {
     stored_dtype element{};
     std::int32_t stream{};
   };
+  static constexpr int operands = 1;
+  static bool fits(const application& a) {
+    const auto o = a.as<options>();
+    return detail::takes_key(a) && begins_with(o.shape, a.of(0), a.rank() - 1) &&
+           is_floating(dtype(o.element));
+  }
   static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
     const auto a = o.as<options>();
     return {dtype(a.element), a.shape};

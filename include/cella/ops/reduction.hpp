@@ -13,6 +13,8 @@ namespace detail {
 template <class Op>
 struct folding : opaque<Op>, moves_axes {
   using options = axes_options;
+  static constexpr int operands = 1;
+  static bool fits(const application& a) { return a.as<options>().axes >> a.rank() == 0; }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return without_axes(in[0], o.as<options>().axes);
   }
@@ -48,6 +50,7 @@ void best_positions(const tensor_ref& x, int axis, const tensor_ref& y, Better b
 template <class Op>
 struct search : opaque<Op>, zero_derivative, moves_axis<Op> {
   using options = axis_options;
+  static constexpr int operands = 1;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {dtype::i64, without_axes(in[0], 1u << o.as<options>().axis).shape};
   }

@@ -22,6 +22,11 @@ struct slice_op : linear<slice_op>, rearranges {
     std::array<std::int32_t, max_rank> start{};
     std::array<std::int32_t, max_rank> step{1, 1, 1, 1, 1, 1, 1, 1};
   };
+  static constexpr int operands = 1;
+  static bool fits(const application& a) {
+    const auto o = a.as<options>();
+    return lies_in_grid(o, a.of(0), o.shape);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
@@ -47,6 +52,17 @@ struct slice_op : linear<slice_op>, rearranges {
     }
     return s;
   }
+  /// Whether a grid of these extents lies in a tensor of shape `all`.
+  static bool lies_in_grid(const options& o, const shape& all, const shape& grid) {
+    if (all.rank != grid.rank) return false;
+    for (int d = 0; d < all.rank; ++d) {
+      if (grid[d] == 0) continue;
+      const std::int64_t first = o.start[std::size_t(d)];
+      const std::int64_t last = first + std::int64_t{o.step[std::size_t(d)]} * (grid[d] - 1);
+      if (!is_axis(first, all[d]) || !is_axis(last, all[d])) return false;
+    }
+    return true;
+  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
@@ -67,6 +83,11 @@ struct scatter_slice_op : linear<scatter_slice_op>, keeps_zero, takes_complex {
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return slice_op::grid(o.as<options>(), in[0].rank(), in[0].shape, 1, 0);
   }
+  static constexpr int operands = 1;
+  static bool fits(const application& a) {
+    const auto o = a.as<options>();
+    return slice_op::lies_in_grid(o, o.shape, a.of(0));
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
@@ -86,6 +107,7 @@ struct concat_op : linear<concat_op>, detail::moves_axis<concat_op>, rearranges,
   struct options {
     std::int32_t axis{};
   };
+  static bool fits(const application& a);
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     tensor_type t = in[0];
     const int axis = o.as<options>().axis;
@@ -322,6 +344,19 @@ inline void scatter_slice_op::compute(const attributes& o, span<const tensor_ref
     origin += to[i] * a.start[i];
   }
   scatter_strided(in[0], out[0], origin, step);
+}
+inline bool concat_op::fits(const application& a) {
+  const int axis = a.as<options>().axis;
+  bool fits = !a.in.empty() && is_axis(axis, a.rank());
+  std::int64_t sum = 0;
+  for (std::size_t k = 0; fits && k < a.in.size(); ++k) {
+    shape s = a.of(int(k));
+    fits = a.in[k].element == a.in[0].element && s.rank == a.rank();
+    sum += s[axis];
+    s[axis] = a.of(0)[axis];
+    fits = fits && s == a.of(0);
+  }
+  return fits && sum == a.n.type.shape[axis];
 }
 inline void concat_op::compute(const attributes& o, span<const tensor_ref> in,
                                span<const tensor_ref> out) {

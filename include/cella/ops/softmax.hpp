@@ -42,6 +42,7 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed
   static constexpr int operations_per_point = 5;
   static constexpr onnx_operator onnx{"Softmax", 13};
   using options = detail::axis_options;
+  static constexpr int operands = 1;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
@@ -91,6 +92,7 @@ struct log_softmax_op : opaque<log_softmax_op>,
   static constexpr int operations_per_point = 5;
   static constexpr onnx_operator onnx{"LogSoftmax", 13};
   using options = detail::axis_options;
+  static constexpr int operands = 1;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
@@ -141,6 +143,11 @@ struct cross_entropy_op : opaque<cross_entropy_op>,
   static constexpr compute_class computes = compute_class::normalization;
   static constexpr int operations_per_point = 4;
   static constexpr onnx_operator onnx{"SoftmaxCrossEntropyLoss", 12};
+  static constexpr int operands = 2;
+  static bool fits(const application& a) {
+    return a.rank() == 2 && a.of(1) == shape{a.of(0)[0]} && a.whole(1) &&
+           is_floating(a.in[0].element);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {in[0].element, {in[0][0]}};
   }

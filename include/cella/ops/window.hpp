@@ -5,6 +5,7 @@
 #include <array>
 #include <cella/graph/iteration_space.hpp>
 #include <cella/graph/onnx_attributes.hpp>
+#include <cella/ops/application.hpp>
 #include <cstdint>
 #include <string>
 
@@ -73,6 +74,26 @@ constexpr iteration_space convolution_space(const tensor_type& filter, const ten
   s.along_all(t.result, y, 2, 2);
   s.over = combination::sum;
   return s;
+}
+inline bool is_sound(const window& w) {
+  bool sound = w.groups >= 1;
+  for (std::size_t d = 0; d < 2; ++d)
+    sound = sound && w.stride[d] >= 1 && w.dilation[d] >= 1 && w.before[d] >= 0 && w.after[d] >= 0;
+  return sound;
+}
+/// Whether windows of these taps have `places` positions along axis `d` of an image.
+inline bool takes_places(const window& w, int extent, int taps, std::size_t d, int places) {
+  return extent >= 0 && taps >= 1 && w.padded(extent, d) >= w.dilated(taps, d) &&
+         (w.padded(extent, d) - w.dilated(taps, d)) / w.stride[d] + 1 == places;
+}
+/// A convolution by the shapes of its tensors; tensor 2 is the node's result.
+inline bool fits_convolution(const application& a, const window& w, convolution_roles t) {
+  const auto of = [&](int k) { return k < 2 ? a.of(k) : a.n.type.shape; };
+  const shape x = of(t.image), f = of(t.filter), y = of(t.result);
+  return a.in[0].element == a.in[1].element && is_sound(w) && x.rank == 4 && f.rank == 4 &&
+         y.rank == 4 && x[0] == y[0] && y[1] == f[0] && f[0] % w.groups == 0 &&
+         std::int64_t{f[1]} * w.groups == x[1] && takes_places(w, x[2], f[2], 0, y[2]) &&
+         takes_places(w, x[3], f[3], 1, y[3]);
 }
 /// What windows have as attributes in ONNX. Its pads are all those before, then all those after.
 /// Pools have had dilations since opsets 10 and 19; they are written only where they say something.

@@ -7,6 +7,7 @@
 
 namespace cella::optim {
 
+/// What `accumulate` makes.
 template <int Batches, optimizer Rule>
 struct accumulated : wrapped<Rule> {
   static_assert(Batches > 0, "optim::accumulate: an update needs at least one batch");

@@ -27,6 +27,7 @@ constexpr void update_with_averages(const Rule& rule, const gradient_list& g, Ne
 
 }  // namespace detail
 
+/// What `averaged` makes.
 template <optimizer Rule>
 struct averaged_rule : wrapped<Rule> {
   double decay{};
@@ -51,6 +52,7 @@ constexpr averaged_rule<Rule> averaged(double decay, Rule rule) {
   return {{rule}, decay};
 }
 
+/// What `equally_averaged` makes.
 template <optimizer Rule>
 struct equally_averaged_rule : wrapped<Rule> {
   int first_step = 1;

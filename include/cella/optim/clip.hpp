@@ -27,6 +27,7 @@ constexpr var scaled(var g, var factor) { return g * cast(factor, g.element()); 
 
 }  // namespace detail
 
+/// What `clip_by_value` makes.
 template <class Rule>
 struct value_clipped : wrapped<Rule> {
   double limit{};
@@ -46,6 +47,7 @@ constexpr value_clipped<Rule> clip_by_value(double limit, Rule rule) {
   return {{rule}, limit};
 }
 
+/// What `clip_by_norm` makes.
 template <class Rule>
 struct norm_clipped : wrapped<Rule> {
   double limit{};
@@ -68,6 +70,7 @@ constexpr norm_clipped<Rule> clip_by_norm(double limit, Rule rule) {
   return {{rule}, limit};
 }
 
+/// What `clip_by_global_norm` makes.
 template <class Rule>
 struct global_norm_clipped : wrapped<Rule> {
   double limit{};

@@ -29,6 +29,7 @@ struct frozen {
   }
 };
 
+/// The rule without the parameters whose names match one of the patterns, which stay as they are.
 template <name_pattern... Patterns, optimizer Rule>
 constexpr frozen<Rule, Patterns...> freeze(Rule rule) {
   return {rule};

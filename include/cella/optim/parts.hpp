@@ -6,6 +6,7 @@
 
 namespace cella::optim {
 
+/// What `scaled_rate` makes.
 template <class Rule>
 struct rate_scaled : wrapped<Rule> {
   double factor{};
@@ -28,6 +29,7 @@ constexpr rate_scaled<Rule> scaled_rate(double factor, Rule rule) {
   return {{rule}, factor};
 }
 
+/// What `part` and `rest` make.
 template <name_pattern Pattern, class Rule>
 struct parameter_part : wrapped<Rule> {
   static constexpr std::string_view pattern = Pattern.view();
@@ -76,6 +78,7 @@ struct part_list<First, Others...> {
   }
 };
 
+/// No part at all: the end of a list.
 constexpr part_list<> parts() { return {}; }
 /// A rule for each parameter: that of the first part whose pattern matches its name.
 ///

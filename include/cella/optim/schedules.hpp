@@ -22,7 +22,9 @@ struct period {
     return in_epochs ? amount * double(steps_per_epoch) : amount;
   }
 };
+/// A length of `n` steps.
 constexpr period steps(double n) { return {n, false}; }
+/// A length of `n` epochs, however many steps one has.
 constexpr period epochs(double n) { return {n, true}; }
 
 /// Maps (step, steps per epoch) to a learning rate; steps count from 0.
@@ -104,6 +106,7 @@ struct warmed {
     return after(step - n, steps_per_epoch);
   }
 };
+/// A schedule, or a constant rate, that begins with a rise of this length: see `warmed`.
 template <learning_rate_schedule S>
 constexpr warmed<S> warmup(period length, S after) {
   return {length, std::move(after)};

@@ -37,6 +37,7 @@ concept wrapper = requires(const O& o, const gradient_list& g) {
 template <class O>
 concept optimizer = rule<O> || wrapper<O>;
 
+/// Updates the parameters of a list by an optimizer: what a wrapper calls with the rule in it.
 template <optimizer O>
 constexpr void update(const O& o, const gradient_list& g) {
   if constexpr (wrapper<O>) {
@@ -49,6 +50,7 @@ constexpr void update(const O& o, const gradient_list& g) {
     }
   }
 }
+/// Whether an optimizer updates the parameter of this name.
 template <optimizer O>
 constexpr bool takes(const O& o, [[maybe_unused]] std::string_view parameter) {
   if constexpr (requires { o.takes(parameter); })
@@ -56,6 +58,7 @@ constexpr bool takes(const O& o, [[maybe_unused]] std::string_view parameter) {
   else
     return true;
 }
+/// Lets an optimizer refuse a net, or options of its own, before any step is traced.
 template <optimizer O>
 constexpr void check(const O& o, builder& b) {
   if constexpr (requires { o.check(b); }) o.check(b);

@@ -57,6 +57,7 @@ class compiled {
   executable<program> run_;
 };
 
+namespace detail {
 /// What stands for what `compile` did not yield, so that nothing follows from that.
 template <class F>
 struct stopped {
@@ -68,7 +69,6 @@ struct stopped {
   parameter_store& parameters();
 };
 
-namespace detail {
 template <class T>
 concept tensor_argument = requires {
   { T::type } -> std::convertible_to<tensor_type>;
@@ -96,8 +96,10 @@ template <class F, class... Arguments>
 using program_of = typename compiled<F, Arguments...>::program;
 }  // namespace detail
 
-/// auto run = compile<tensor<dtype::f64, 2>>([](var x) { return grad(f)(x); });
-/// run(std::array{1.0, 2.0})[0]
+/// A cell or a lambda without captures as a function of arrays, for arguments of these types:
+///
+///   auto run = compile<tensor<dtype::f64, 2>>([](var x) { return grad(f)(x); });
+///   run(std::array{1.0, 2.0})[0]
 template <detail::tensor_argument... Arguments, class F>
 requires(detail::program_of<F, Arguments...>::accepted)  //
     auto compile(F, std::uint64_t seed = 0, thread_pool* threads = nullptr) {
@@ -105,12 +107,13 @@ requires(detail::program_of<F, Arguments...>::accepted)  //
 }
 /// What the compiler refuses is refused here.
 template <class... Arguments, class F, class Why = detail::compile_fault<F, Arguments...>>
-requires has_words<Why> stopped<F> compile(F, std::uint64_t = 0, thread_pool* = nullptr)
+requires has_words<Why>  //
+    detail::stopped<F> compile(F, std::uint64_t = 0, thread_pool* = nullptr)
 = delete;
 /// Where the compiler could not run F, it says why here.
 template <detail::tensor_argument... Arguments, class F>
 requires(!detail::program_of<F, Arguments...>::runs)  //
-    consteval stopped<F> compile(F, std::uint64_t = 0, thread_pool* = nullptr) {
+    consteval detail::stopped<F> compile(F, std::uint64_t = 0, thread_pool* = nullptr) {
   detail::say_where_it_stops<typename detail::program_of<F, Arguments...>::make>();
   return {};
 }

@@ -15,6 +15,7 @@
 
 namespace cella {
 
+/// What `explain` prints.
 struct explain_options {
   bool graphs = true;       ///< the traced graph, and the graph after each pass that changed it
   std::size_t width = 100;  ///< columns to fill
@@ -225,6 +226,15 @@ inline void print_stage(std::ostream& out, const std::string& what, const graph&
   before = std::move(now);
 }
 
+/// The steps and the memory, each under a heading.
+inline void print_plan(std::ostream& out, const program_facts& p, const explain_options& o) {
+  out << "== steps: " << (p.training ? "training" : "inference") << " in " << name(p.element)
+      << ", " << p.lanes << " lanes\n";
+  print_steps(out, p, o);
+  out << "\n== memory, in bytes\n";
+  print_memory(out, p, o);
+}
+
 }  // namespace detail
 
 template <class P>
@@ -250,11 +260,7 @@ void explain(std::ostream& out, const explain_options& options) {
     // The compiler may evaluate operands in another order than the traced copy above.
     if (to_string(p.g) != before) detail::print_stage(out, "as compiled", p.g, before);
   }
-  out << "== steps: " << (p.training ? "training" : "inference") << " in " << name(p.element)
-      << ", " << p.lanes << " lanes\n";
-  detail::print_steps(out, p, options);
-  out << "\n== memory, in bytes\n";
-  detail::print_memory(out, p, options);
+  detail::print_plan(out, p, options);
 }
 
 }  // namespace cella

@@ -5,12 +5,15 @@
 #include <cella/backend/host/threads.hpp>
 #include <cella/graph/graph.hpp>
 #include <cella/graph/op_info.hpp>
+#include <cstddef>
+#include <iosfwd>
 #include <memory>
 
 namespace cella {
 
 /// Runs the main region of a graph, whose inputs lie row-major in memory that the caller binds.
-/// Calls allocate nothing. Serves one thread at a time.
+/// Calls allocate nothing. Serves one thread at a time. CELLA_DEBUG=nan and CELLA_PROFILE say of it
+/// what they say of compiled programs; they are read when it is made.
 ///
 /// The kernels take half a minute to compile, so that they are not in this header: link
 /// `cella::kernels`, which is made of kernels.cpp.
@@ -39,6 +42,9 @@ class loaded_program {
   /// Result `k` of the last call, row-major; valid until the next. Outputs that update an input are
   /// not among the results.
   tensor_ref result(int k) const;
+
+  /// Prints the graph, the steps and the memory, as `explain` does for programs; `width` columns.
+  void explain(std::ostream& out, std::size_t width = 100) const;
 
  private:
   struct state;

@@ -30,12 +30,19 @@ class call_profile {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// Where CELLA_PROFILE is not set, null. If it is 1 the trace is written to cella_profile.json,
-  /// else to the file that it names; further executables of the process add a number to the name.
+  /// Where CELLA_PROFILE is not set, null.
   [[gnu::cold]] static std::unique_ptr<call_profile> if_wanted(std::vector<call_label> (*labels)(),
                                                                double (*peak)(), int threads) {
+    std::string file = wanted_file();
+    if (file.empty()) return nullptr;
+    return std::make_unique<call_profile>(labels(), peak, threads, std::move(file));
+  }
+  /// Where the trace is to be written; empty where CELLA_PROFILE is not set. If it is 1 that is
+  /// cella_profile.json, else the file that it names; what asks next in the process gets a number
+  /// in the name.
+  [[gnu::cold]] static std::string wanted_file() {
     const char* const value = std::getenv("CELLA_PROFILE");
-    if (!value || !*value || std::string_view(value) == "0") return nullptr;
+    if (!value || !*value || std::string_view(value) == "0") return {};
     static std::atomic<int> count{0};
     const int number = ++count;
     std::string file = std::string_view(value) == "1" ? "cella_profile.json" : value;
@@ -45,7 +52,7 @@ class call_profile {
       numbered.append("_").append(std::to_string(number)).append(file, dot);
       file = std::move(numbered);
     }
-    return std::make_unique<call_profile>(labels(), peak, threads, std::move(file));
+    return file;
   }
   /// `peak`: floating-point operations per second that one thread can do at most.
   call_profile(std::vector<call_label> labels, double (*peak)(), int threads,

@@ -64,9 +64,10 @@ class program_memory {
   void check_scalars() const {
     if (std::ranges::find(set_, false) == set_.end()) [[likely]]
       return;
-    for (const input_info& in : P::graph.inputs) {
-      if (in.role != input_role::scalar || set_[std::size_t(in.index)]) continue;
-      const std::string_view name = P::graph.view(in.name);
+    for (std::size_t i = 0; i < set_.size(); ++i) {
+      if (set_[i]) continue;
+      const name_ref at = scalar_names[i];
+      const std::string_view name(&characters[std::size_t(at.first)], std::size_t(at.size));
       throw error(text() << "the number \"" << name << "\" of this program was never set; call "
                          << "scalar(program::scalar(\"" << name << "\"), value) before each step");
     }
@@ -140,6 +141,16 @@ class program_memory {
     for (int k = 0; P::options.results_bound && k < P::plan.result_count; ++k)
       all[std::size_t(P::plan.results[std::size_t(k)].at.space)] =
           std::size_t(result_type(k).bytes());
+    return all;
+  }();
+  /// The names of the numbers, apart from the graph: what read that at run time would take all its
+  /// operations with their rules into the program.
+  static constexpr auto characters = P::graph.characters;
+  static constexpr auto scalar_names = [] {
+    std::array<name_ref, std::size_t(P::count(input_role::scalar))> all{};
+    for (const input_info& in : P::graph.inputs) {
+      if (in.role == input_role::scalar) all[std::size_t(in.index)] = in.name;
+    }
     return all;
   }();
   static constexpr bool changes = [] {

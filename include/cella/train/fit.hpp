@@ -52,6 +52,7 @@ struct epoch_record : scores {
   std::int64_t samples{};
   double seconds{};  ///< of training alone, without callbacks at the epoch's end
 };
+/// What `fit` returns: a record for each epoch that it ended.
 using history = std::vector<epoch_record>;
 
 /// Training left the finite numbers: the loss of a step, or a parameter at the end of an epoch.
@@ -63,6 +64,7 @@ struct diverged : error {
   double learning_rate;
 };
 
+/// The exception of a training that left the finite numbers; `what` names the number.
 inline diverged divergence(const std::string& what, std::int64_t step, double loss, double rate) {
   char numbers[96];
   std::snprintf(numbers, sizeof numbers, "loss %.6g, learning rate %.6g", loss, rate);
@@ -72,6 +74,7 @@ inline diverged divergence(const std::string& what, std::int64_t step, double lo
           step, loss, rate};
 }
 
+/// What `model::fit` is told.
 struct fit_options {
   /// How many epochs to end now. A model whose training stopped in the middle of an epoch (`stop`,
   /// an exception, a checkpoint from there) goes on with the next sample, and the rest of that

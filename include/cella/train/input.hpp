@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,7 @@ struct integers : var {
 template <int Length>
 using tokens = integers<Length>;
 
+/// What describes one sample: `features`, `image`, `tokens`, or a struct with the same members.
 template <class T>
 concept sample_spec = requires {
   { T::extents } -> std::convertible_to<shape>;
@@ -166,6 +168,13 @@ std::int64_t rows_of(const A& a, const shape& sample, std::string_view name) {
     }
     return std::int64_t(a.size()) / size;
   }
+}
+
+/// Throws `error` unless a batch of so many samples can be asked for.
+inline void check_rows(std::int64_t rows) {
+  if (rows >= 0 && rows <= std::numeric_limits<std::int32_t>::max()) return;
+  throw error(text() << "predict: the number of rows is " << rows
+                     << "; give 0 or more, and less than 2^31");
 }
 
 /// The first element of samples for an input of elements `Element`, and their number.

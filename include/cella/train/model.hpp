@@ -20,7 +20,6 @@
 #include <cella/train/predictions.hpp>
 #include <cella/train/predictor.hpp>
 #include <cmath>
-#include <limits>
 
 namespace cella {
 
@@ -113,9 +112,9 @@ class model {
   /// none). A loss that is NaN or infinite is returned like any other. Throws `error` for a
   /// negative learning rate, or NaN.
   template <class Model = model, class Why = detail::training_fault<Model>>
-  requires(accepted && !has_words<Why>) double train_step(const input_pointers& x,
-                                                          const target_element* y,
-                                                          std::int64_t rows, double learning_rate) {
+  requires(accepted && !has_words<Why>)  //
+      double train_step(const input_pointers& x, const target_element* y, std::int64_t rows,
+                        double learning_rate) {
     const auto turn = own_turn();
     if constexpr (detail::has_training_step<model>())
       return advance(detail::addresses_of(x), y, rows, learning_rate).loss;
@@ -128,7 +127,10 @@ class model {
   double train_step(const input_pointers&, const target_element*, std::int64_t, double) = delete;
   /// Of a model that was refused the types are not known.
   template <class... Arguments>
-  requires(!accepted) double train_step(const Arguments&...) { return 0; }
+  requires(!accepted)  //
+      double train_step(const Arguments&...) {
+    return 0;
+  }
 
   /// Trains for `options.epochs` epochs on a loader, or on a data set in its own order (shuffle
   /// it!), and returns a record per epoch. `extras` are metrics, measured on the training
@@ -137,8 +139,8 @@ class model {
   /// epoch's record then tells of all of it. Throws `train::diverged` when the loss or a parameter
   /// is no finite number, and `error` for data without a batch.
   template <class Data, class... Extras>
-  requires(!has_words<detail::fit_fault<model, Data, Extras...>>) train::history
-      fit(const Data& data, const train::fit_options& options, Extras&&... extras) {
+  requires(!has_words<detail::fit_fault<model, Data, Extras...>>)  //
+      train::history fit(const Data& data, const train::fit_options& options, Extras&&... extras) {
     if constexpr (detail::has_training_step<model>())
       return train_on(data, options, std::forward<Extras>(extras)...);
     else
@@ -146,7 +148,8 @@ class model {
   }
   /// So are data, metrics and callbacks that are none of this model.
   template <class Data, class... Extras, class Why = detail::fit_fault<model, Data, Extras...>>
-  requires has_words<Why> train::history fit(const Data&, const train::fit_options&, Extras&&...)
+  requires has_words<Why>  //
+      train::history fit(const Data&, const train::fit_options&, Extras&&...)
   = delete;
 
   // ---- measuring and asking
@@ -155,8 +158,8 @@ class model {
   /// A metric that is passed as a variable keeps what it gathered. Throws `error` for data without
   /// a batch and for labels that are none of the model's classes.
   template <class Data, class... Metrics>
-  requires(!has_words<detail::evaluate_fault<model, Data, Metrics...>>) train::scores
-      evaluate(const Data& data, Metrics&&... measures) {
+  requires(!has_words<detail::evaluate_fault<model, Data, Metrics...>>)  //
+      train::scores evaluate(const Data& data, Metrics&&... measures) {
     if constexpr (accepted)
       return measure_on(data, std::forward<Metrics>(measures)...);
     else
@@ -164,29 +167,32 @@ class model {
   }
   template <class Data, class... Metrics,
             class Why = detail::evaluate_fault<model, Data, Metrics...>>
-  requires has_words<Why> train::scores evaluate(const Data&, Metrics&&...)
+  requires has_words<Why>  //
+      train::scores evaluate(const Data&, Metrics&&...)
   = delete;
 
   /// The net's outputs for any number of samples: xtensor, vector, span, tensor_view ... Of several
   /// inputs one array for each, in their order. Several outputs are a tuple:
   /// `auto [image, mean] = m.predict(x)`.
   template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
-  requires(!has_words<Why>) answer predict(const A&... samples) {
+  requires(!has_words<Why>)  //
+      answer predict(const A&... samples) {
     const auto [first, rows] = engine_type::samples_of(samples...);
     return predict(first, rows);
   }
   template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
-  requires has_words<Why> answer predict(const A&...)
+  requires has_words<Why>  //
+      answer predict(const A&...)
   = delete;
   /// The same for `rows` samples in memory, row-major. Throws `error` unless 0 <= rows < 2^31.
   answer predict(const input_pointers& samples, std::int64_t rows) {
-    check_rows(rows);
+    detail::check_rows(rows);
     return engine_.make_answer(rows, [&](const auto& out) { predict(samples, rows, out); });
   }
   /// The same into the caller's memory; in graph mode nothing is allocated from the second call on.
   void predict(const input_pointers& samples, std::int64_t rows, const output_places& outputs) {
     const auto turn = own_turn();
-    check_rows(rows);
+    detail::check_rows(rows);
     engine_.infer(detail::addresses_of(samples), rows, detail::addresses_of(outputs));
   }
   /// What asks this model in another thread, or in many, each with its own: see predictor.hpp.
@@ -333,12 +339,6 @@ class model {
                 ": a callback cannot do this while fit runs; set stop, and do it when fit has "
                 "returned");
   }
-  static void check_rows(std::int64_t rows) {
-    if (rows >= 0 && rows <= std::numeric_limits<std::int32_t>::max()) return;
-    throw error(text() << "predict: the number of rows is " << rows
-                       << "; give 0 or more, and less than 2^31");
-  }
-
   tensors parameter_tensors() {
     tensors all;
     for (const auto& e : parameters().entries()) all.push_back({e.name, parameters().value(e)});

@@ -92,6 +92,7 @@ constexpr auto cond(detail::located predicate, F then, G otherwise, X... operand
   return rebuild_value(value, b, all);
 }
 
+/// What `while_loop` may be told.
 struct while_settings {
   int max_steps = 0;  ///< the loop ends after so many; 0: it need not end
 };
@@ -157,6 +158,7 @@ constexpr State while_loop(P condition, F body, State state, while_settings sett
   return rebuild_value(state, b, all);
 }
 
+/// What `scan` and `for_i` may be told.
 struct scan_settings {
   bool reverse = false;    ///< the last slice first; results keep their places
   bool recompute = false;  ///< the backward pass computes bodies again rather than store them

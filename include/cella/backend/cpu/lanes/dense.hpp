@@ -40,6 +40,11 @@ constexpr int tile_rows(int rows) { return rows + rows % 2; }
 /// Bits of a tile_set: the rows of tiles, and whether two vectors or one stand
 /// side by side.
 inline constexpr tile_set two_vectors = 1u << 16, one_vector = 1u << 17;
+/// Of gradients of weights: more samples than single precision can add up without losing digits.
+inline constexpr tile_set long_sums = 1u << 18;
+/// So many blocks of samples are added up at once.
+template <class T>
+inline constexpr int blocks_at_once = 1024 / lanes<T>;
 constexpr tile_set dense_tiles(int rows, int vectors) {
   return (rows >= dense_rows ? 1u << dense_rows : 0) |
          (rows % dense_rows ? 1u << tile_rows(rows % dense_rows) : 0) |
@@ -87,7 +92,8 @@ constexpr int lanes_dense_weight_gradient_units(const lanes_dense_weight_extents
 /// Tiles that `lanes_dense_weight_gradient` needs for these extents.
 template <class T>
 constexpr tile_set lanes_dense_weight_gradient_tiles(const lanes_dense_weight_extents& e) {
-  return detail::dense_tiles(e.out_features, ceil_divide(e.in_features, lanes<T>));
+  return detail::dense_tiles(e.out_features, ceil_divide(e.in_features, lanes<T>)) |
+         (e.blocks > detail::blocks_at_once<T> ? detail::long_sums : 0);
 }
 
 /// dy [blocks][out_features][L] with zeros in its dead lanes, xt from `lanes_transpose`, finite in
@@ -147,6 +153,34 @@ template <int R, int V, class T>
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 2
     for (int j = 0; j < V; ++j) sum[r][j] = vec<T>(T{0});
+  }
+}
+
+/// total = the sums that `add_blocks(from, to)` leaves there, of so many blocks each, added in
+/// double precision.
+template <int AtOnce, int R, int V, class T, class AddBlocks>
+[[gnu::always_inline]] inline void add_in_double(int blocks, vec<T> (&total)[R][V],
+                                                 AddBlocks add_blocks) {
+  add_blocks(0, std::min(blocks, AtOnce));
+  if (blocks <= AtOnce) return;
+  wide_sum<T> sums[R][V];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
+    for (int j = 0; j < V; ++j) sums[r][j] = wide_sum<T>(total[r][j]);
+  }
+  for (int start = AtOnce; start < blocks; start += AtOnce) {
+    add_blocks(start, std::min(blocks, start + AtOnce));
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
+      for (int j = 0; j < V; ++j) sums[r][j] = sums[r][j] + total[r][j];
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
+    for (int j = 0; j < V; ++j) total[r][j] = sums[r][j].by_lanes();
   }
 }
 
@@ -238,26 +272,18 @@ template <tile_set Tiles, class T, class Sink>
       // Only the last vector of a tile can be cut.
       const int last = std::min(L, e.in_features - column - (N - 1) * L);
       vec<T> total[R][N];
-      // So many blocks of samples at once; the sums of several such parts in double precision.
-      constexpr int most = 1024 / L;
-      wide_sum<T> parts[R][N];
-      for (int start = 0; start == 0 || start < e.blocks; start += most) {
+      const auto add_blocks = [&](int from, int to) __attribute__((always_inline)) {
         detail::clear(total);
-        for (int block = start; block < std::min(e.blocks, start + most); ++block) {
+        for (int block = from; block < to; ++block) {
           detail::dense_tile(dy + (std::int64_t{block} * e.out_features + first) * L, L,
                              std::int64_t{rows - 1} * L, 1, xt + block * L * width + column, L,
                              width, L, total);
         }
-        if (e.blocks <= most) break;
-#pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 2
-          for (int j = 0; j < N; ++j) {
-            parts[r][j] = start == 0 ? wide_sum<T>(total[r][j]) : parts[r][j] + total[r][j];
-            if (start + most >= e.blocks) total[r][j] = parts[r][j].by_lanes();
-          }
-        }
-      }
+      };
+      if constexpr ((Tiles & detail::long_sums) == 0)
+        add_blocks(0, e.blocks);
+      else
+        detail::add_in_double<detail::blocks_at_once<T>>(e.blocks, total, add_blocks);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
         if (r + 1 == R && rows < R) break;

@@ -64,7 +64,7 @@ struct default_record : record_for<step_kind::generic> {
     if (n.type.element == dtype::record && is<sum_op>(n))
       return sum_records(m.context->records, step.template options<axes_options>().axes, x[0],
                          y[0]);
-    cella::compute(step.operation(), n.attributes, {x.data(), std::size_t(n.operand_count)},
+    cella::compute(step.operation(), step.all_options(), {x.data(), std::size_t(n.operand_count)},
                    {y.data(), std::size_t(s.output_count)});
   }
 };

@@ -63,6 +63,7 @@ struct loaded_step {
   Options options() const {
     return anchor().attributes.template as<Options>();
   }
+  const attributes& all_options() const { return anchor().attributes; }
   tensor_type operand(int k) const { return g.type(g.operand(s.anchor, k)); }
   /// What kernels compute on is of the program's type, but for indices: see `with_indices`.
   template <int>

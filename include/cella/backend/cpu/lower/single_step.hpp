@@ -48,6 +48,7 @@ struct single_step {
   Options options() const {
     return anchor().attributes.template as<Options>();
   }
+  const attributes& all_options() const { return anchor().attributes; }
   tensor_type operand(int k) const { return operands[std::size_t(k)].type; }
   template <int>
   using operand_type = T;

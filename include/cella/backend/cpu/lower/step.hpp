@@ -47,6 +47,10 @@ struct program_step {
   static constexpr Options options() {
     return anchor().attributes.template as<Options>();
   }
+  /// All its options, apart from the graph: what reads that at run time takes all its operations
+  /// with their rules into the program.
+  static constexpr attributes options_of_anchor = anchor().attributes;
+  static constexpr const attributes& all_options() { return options_of_anchor; }
   static constexpr tensor_type operand(int k) { return g.type(g.operand(s.anchor, k)); }
   template <int K>
   using operand_type = element<operand(K).element>;

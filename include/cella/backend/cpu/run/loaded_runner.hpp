@@ -75,16 +75,21 @@ class loaded_runner {
   void prepare_again() { prepared_ = false; }
   /// Runs the graph. Inputs that it updates have their new values then.
   void run() {
-    if (!prepared_) {
-      for (const call& c : preparation_) run(c);
-      prepared_ = true;
-    }
+    prepare();
     for (const call& c : calls_) run(c);
   }
-  /// The calls of a run, one by one, and the step that each belongs to.
+  /// Makes what is the same in all runs, unless that is done.
+  void prepare() {
+    if (prepared_) return;
+    for (const call& c : preparation_) run(c);
+    prepared_ = true;
+  }
+  /// The calls of a run behind its preparation, one by one, and the step that each belongs to.
   std::size_t call_count() const { return calls_.size(); }
   void run_call(std::size_t k) { run(calls_[k]); }
-  const plan_step& step_of(std::size_t k) const { return calls_[k].step->s; }
+  int step_of(std::size_t k) const { return int(&calls_[k].step->s - plan_.steps.data()); }
+  const memory& addresses() const { return memory_; }
+  int thread_count() const { return context_.threads ? context_.threads->size() : 1; }
   /// Result `k` of the last run, valid until the next.
   tensor_ref result(int k) const {
     const plan_value& r = plan_.results[std::size_t(k)];

@@ -289,35 +289,56 @@ template <int Lanes>
 
 }  // namespace detail
 
+/// A table as ranges, wherever it lies.
+struct watch_view {
+  span<const watched_step> steps;
+  span<const watched_value> inputs, outputs;
+  span<const node_id> sources;
+  span<const char> characters;
+};
+template <class Table>
+constexpr watch_view view_of(const Table& t) {
+  return {t.steps, t.inputs, t.outputs, t.sources, t.characters};
+}
+
 /// Notes which inputs hold infinities, and refuses NaN.
-template <class P>
-[[gnu::cold]] void look_at_inputs(const memory& m) {
-  flags& infinite = m.context->watch->infinite;
-  infinite.resize(P::graph.nodes.size());
-  for (const watched_value& v : detail::watch_table_of<P>.inputs) {
-    const not_finite found = detail::look_at<lanes<element<P::element_type>>>(m, v);
+template <int Lanes>
+[[gnu::cold]] void look_at_inputs(const watch_view& table, const memory& m, flags& infinite) {
+  for (const watched_value& v : table.inputs) {
+    const not_finite found = detail::look_at<Lanes>(m, v);
     if (found.nan >= 0) throw number_error(nan_in_input(found, v.type));
     infinite[std::size_t(v.value)] = found.infinity >= 0;
   }
 }
 /// Looks at what step `i` has written.
-template <class P>
-[[gnu::cold]] void look_at_step(const memory& m, int i) {
-  static constexpr auto& table = detail::watch_table_of<P>;
-  flags& infinite = m.context->watch->infinite;
+template <int Lanes>
+[[gnu::cold]] void look_at_step(const watch_view& table, const memory& m, flags& infinite, int i) {
   const watched_step& s = table.steps[std::size_t(i)];
   bool from_infinity = s.infinite;
   for (int k = s.sources.first; k < s.sources.last; ++k)
     from_infinity |= infinite[std::size_t(table.sources[std::size_t(k)])] != 0;
   for (int k = s.outputs.first; k < s.outputs.last; ++k) {
     const watched_value& v = table.outputs[std::size_t(k)];
-    const not_finite found = detail::look_at<lanes<element<P::element_type>>>(m, v);
+    const not_finite found = detail::look_at<Lanes>(m, v);
     infinite[std::size_t(v.value)] = found.infinity >= 0;
     if (found.nan < 0 && (found.infinity < 0 || from_infinity)) continue;
     const auto words = std::size_t(s.words.last - s.words.first);
     throw number_error(
         nan_made(std::string_view(table.characters.data() + s.words.first, words), found, v.type));
   }
+}
+
+/// The same for program P.
+template <class P>
+[[gnu::cold]] void look_at_inputs(const memory& m) {
+  m.context->watch->infinite.resize(P::graph.nodes.size());
+  look_at_inputs<lanes<element<P::element_type>>>(view_of(detail::watch_table_of<P>), m,
+                                                  m.context->watch->infinite);
+}
+template <class P>
+[[gnu::cold]] void look_at_step(const memory& m, int i) {
+  look_at_step<lanes<element<P::element_type>>>(view_of(detail::watch_table_of<P>), m,
+                                                m.context->watch->infinite, i);
 }
 
 template <class P>
