@@ -19,3 +19,21 @@ function(cella_compile_command result)
   endforeach()
   set(${result} ${command} PARENT_SCOPE)
 endfunction()
+
+# Sets <result> to the file that `header` is precompiled to.
+function(cella_precompiled result header)
+  if(ID MATCHES "Clang")
+    set(${result} "${header}.pch" PARENT_SCOPE)
+  else()
+    set(${result} "${header}.gch" PARENT_SCOPE)
+  endif()
+endfunction()
+# Sets <result> to the options that make the compiler begin with that file.
+function(cella_use_precompiled result header)
+  if(ID MATCHES "Clang")
+    cella_precompiled(file "${header}")
+    set(${result} -include-pch "${file}" PARENT_SCOPE)
+  else()
+    set(${result} -include "${header}" PARENT_SCOPE)  # g++ finds the file beside it
+  endif()
+endfunction()

@@ -3,7 +3,8 @@
 The sentence of a fault stands in the first lines of tests/errors/<fault>.cpp, where the tests hold
 the compilers to it; title, reason, wrong and mended code stand in cells/<fault>.hpp, or in
 language/<fault>.hpp if the compiler alone can say it (no trace does at run time), or in
-operations/<fault>.hpp if it is not the model that is wrong.
+operations/<fault>.hpp if it is not the model that is wrong. Whole programs, in folders of their own,
+begin with the sentence and a title.
 """
 
 import pathlib
@@ -23,11 +24,18 @@ A model is traced by the compiler. If something in it does not fit, compilation 
 error that tells what, in a sentence: the file and line where the operation was written, the
 operation, its operands by name with their actual shapes, and where it helps a remedy.
 
-- g++ prints the sentence whole, in the first line behind those that say which header was
-  included from where, and again in the line of the error:
-  `error: no type named 'program' in 'struct cella::wrong_model<cella::words<105>{"..."}>'`.
-- clang prints it in the line of the error, in pieces that end where a word ends:
-  `error: no type named 'program' in 'cella::wrong_model<words<27>{"..."}, words<25>{"..."}>'`.
+The error is in your line: where the model or the executable is made, where `compile` or `fit` is
+called, or where a plan is read.
+
+- g++ prints the sentence whole in the line of the error:
+  `net.cpp:31:27: error: use of deleted function 'cella::model<...>::model(const
+  cella::run_options&) [with Why = cella::wrong_model<cella::words<105>{"..."}>; ...]'`.
+- clang says `net.cpp:31:14: error: call to deleted constructor of 'Classifier'`, and the sentence in
+  the note behind it, in pieces that end where a word ends:
+  `note: 'model<cella::wrong_model<words<27>{"..."}, words<25>{"..."}>>' has been explicitly marked
+  deleted here`.
+- Where a plan or a graph is read both say
+  `error: no member named 'arena_bytes' in 'cella::wrong_model<words<27>{"..."}, ...>'`.
 - At run time (eager mode, `trace`, a batch size that was not compiled) the same sentence is thrown
   as `cella::model_error`.
 
@@ -40,8 +48,8 @@ it is not.
 LANGUAGE = """# Faults in the C++ of a cell
 
 What a cell is and what is written with a var is checked by its types before it is traced. The sentence
-begins with the name of the cell, and the line that asked for the program stands beside it
-(`required from here`, `requested here`); what is no operation on a var is marked where it is written.
+begins with the name of the cell, and the error is in the line that makes the model, or compiles the
+cell; what is no operation on a var is marked where it is written.
 """
 
 OPERATIONS = """# Faults of operations
@@ -51,6 +59,23 @@ asks for, the compiler says so where the operation is first applied, naming the 
 operation: `error: no type named 'description' in 'struct cella::wrong_operation<own::cube_op,
 cella::words<157>{"cube: an elementwise operation needs partial ..."}>'`.
 """
+
+PROGRAMS = """# Whole programs
+
+What else is refused, in programs as they are written, and with whose words: those of the library, or
+those of the compiler that stopped in the middle of a cell. Then g++ marks the place in the cell or the
+line that asked for the program, and clang that line, with the place in the cell in the first note.
+What is no C++ (a misspelled name) is reported where it stands, and a second error says in the line that
+asked for the program that there is none.
+"""
+
+GROUPS = {
+    "structure": "What a cell is",
+    "body": "What stands in a call operator",
+    "options": "Options of layers and operations",
+    "training": "What makes a model, and what it is given",
+    "calls": "What compile and its functions are given",
+}
 
 
 def between(text, begin, end):
@@ -96,8 +121,44 @@ def sections(folder):
     return [body for _, body in sorted(section(h.parent.parent / f"{h.stem}.cpp") for h in headers)]
 
 
+def said(program, marker):
+    """The sentence that lines with this marker hold, its lines joined."""
+    return " ".join(re.findall(rf"^// {marker}: (.*)$", program, re.MULTILINE))
+
+
+def shown(program, group):
+    """What is wrong in it: where its use is not, that is left out."""
+    code = program.split("using namespace cella;\n", 1)[1].strip("\n")
+    net, use = re.match(r"(.*?)((?:using Program|using Classifier|static_assert|int main).*)", code, re.DOTALL).groups()
+    if group in ("training", "calls") and "nn::dense<10, 10> fc;\n\n  constexpr var operator()(var x) const { return fc(x); }" in net:
+        return use
+    return net.strip("\n") or use
+
+
+def program_section(path):
+    program = path.read_text()
+    sentences = [said(program, "expect"), *(
+        f"{name}: {words}" for name in ("gcc", "clang") if (words := said(program, f"expect-{name}")))]
+    for place in set(re.findall(rf"{path.stem}\.cpp:(\d+):", program)):
+        lines = program.splitlines()
+        lines[int(place) - 1] += f"  // line {place}"
+        program = "\n".join(lines)
+    title = re.search(r"^// (?!expect)(.*)\.$", program, re.MULTILINE).group(1)
+    text = "\n".join(
+        textwrap.fill(s, 96, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+        for s in sentences if s)
+    return f"### {title}\n\n```cpp\n{shown(program, path.parent.name)}\n```\n\n```text\n{text}\n```\n"
+
+
+def programs():
+    for group, title in GROUPS.items():
+        yield f"## {title}\n"
+        yield from sorted(program_section(p) for p in (ROOT / "tests" / "errors" / group).glob("*.cpp"))
+
+
 def document():
-    return "\n".join([INTRODUCTION, *sections("cells"), LANGUAGE, *sections("language"), OPERATIONS, *sections("operations")])
+    return "\n".join([INTRODUCTION, *sections("cells"), LANGUAGE, *sections("language"), OPERATIONS, *sections("operations"),
+                      PROGRAMS, *programs()])
 
 
 def main():

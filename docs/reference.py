@@ -51,8 +51,9 @@ INNER_HEADERS = set("""
     transform/pullback transform/region transform/reverse_control transform/reverse_loops transform/split
     transform/trace transform/values
     train/batch_columns train/call_forms train/checkpoint train/columns train/engine train/fit_extras train/lazy
-    train/model_loops train/position train/runtime_path train/traced_net train/traced_steps
-    runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter runtime/loaded_tables runtime/profile
+    train/model_faults train/model_loops train/position train/runtime_path train/traced_net train/traced_steps
+    runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter
+    runtime/loaded_tables runtime/profile
     runtime/program_memory runtime/recently_used runtime/step_formulas""".split())
 # Public names that only Cella's own headers use.
 INNER = {"data::batch_range", "make_stand_in", "parameter_signature", "parameter_users", "data::typed_buffer"}
@@ -310,7 +311,7 @@ def entries_of(path):
         prefix = "::".join(space.split("::")[1:])
         for item in items_of(part, 1):
             kind, name = kind_and_name(item.head)
-            if not kind:
+            if not kind or re.search(r"= delete$", item.head.strip()):
                 continue
             full = (prefix + "::" if prefix else "") + name
             if kind == "class" and not item.text:

@@ -259,6 +259,13 @@ class builder {
     if (failed()) return coin_ = !coin_;
     const std::string_view remedy = "; use while_loop() for a loop, cond() for a branch";
     if (g.type(condition).element != dtype::boolean || g.type(condition).size() != 1) {
+      const std::string_view file = g.nodes[std::size_t(condition)].file;
+      if (file.find("/bits/stl_algo") != std::string_view::npos) {
+        fail(text() << "an algorithm of the standard library compares " << g.type(condition)
+                    << " at once; for std::max and std::min write maximum(x, y) and minimum(x, y), "
+                       "which go element by element");
+        return false;
+      }
       fail(place_of(condition)
            << "if: the condition " << describe(condition) << " is " << g.type(condition)
            << "; it must be one bool (compare with >, equal, ...; any() or all() make one of many; "

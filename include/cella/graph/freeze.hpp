@@ -290,17 +290,35 @@ constexpr void make_into(Out& out) {
 }
 
 template <class Make>
-inline constexpr auto draft = [] {
+constexpr auto make_draft() {
   roomy_graph<8192> r;
   make_into<Make>(r);
   return r;
-}();
-
-/// Whether the compiler could run Make. If not it has said why, once.
+}
+/// Whether the compiler could run Make: to ask this is no error. A draft that is no constant must
+/// not be one either; but it is made once, which compilers reach in different ways.
+#if defined(__clang__)
+template <class Make>
+inline const auto& draft = make_draft<Make>();
 template <class Make>
 concept runs = requires {
   typename std::bool_constant<draft<Make>.fault.empty()>;
 };
+#else
+template <class Make>
+concept runs = requires {
+  typename std::bool_constant<make_draft<Make>().fault.empty()>;
+};
+template <class Make>
+inline constexpr auto draft = make_draft<Make>();  // g++ remembers what a call yielded
+#endif
+/// For those who call this where the user's line is: runs Make to the point where it stops, which
+/// the compiler reports as the error of that line.
+template <class Make>
+consteval int say_where_it_stops() {
+  Make{}();
+  return 0;
+}
 
 template <class Make>
 constexpr auto freeze() {
@@ -321,7 +339,7 @@ constexpr auto freeze() {
 template <graph_maker Make>
 inline constexpr auto frozen = detail::freeze<Make>();
 
-/// Why `Make` was refused; empty if it was not, or if the compiler has said so.
+/// Why `Make` was refused; empty if it was not, or if the compiler could not run it.
 template <graph_maker Make>
 inline constexpr text freeze_fault = [] {
   if constexpr (detail::runs<Make>) return detail::draft<Make>.fault;

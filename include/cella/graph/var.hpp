@@ -85,9 +85,14 @@ struct var {
   }
 };
 
+/// What functions return that return nothing. g++ knows no place of calls that yield such objects,
+/// so that it names the line that asked for the program instead of one of this file.
+struct no_place {
+  constexpr ~no_place() {}
+};
 /// Not constexpr on purpose: where there is no trace that could keep a sentence, the compiler
 /// prints this call.
-inline void a_parameter_is_used_outside_its_cell(std::source_location at) {
+inline no_place a_parameter_is_used_outside_its_cell(std::source_location at) {
   throw model_error(
       text()
       << at
@@ -95,7 +100,7 @@ inline void a_parameter_is_used_outside_its_cell(std::source_location at) {
 }
 
 /// The same for a var that was declared and never assigned.
-inline void a_var_is_used_before_it_has_a_value(std::source_location at) {
+inline no_place a_var_is_used_before_it_has_a_value(std::source_location at) {
   throw model_error(text() << at << ": a var is used that was declared and never assigned");
 }
 
@@ -132,9 +137,9 @@ class operand {
 
   /// The builder that the operation belongs to; none for a number.
   constexpr builder* owner() const {
-    if (is_unassigned()) a_var_is_used_before_it_has_a_value(at_);
+    if (is_unassigned()) const no_place stop = a_var_is_used_before_it_has_a_value(at_);
     if (!parameter_) return value_.b;
-    if (!parameter_->traced_by) a_parameter_is_used_outside_its_cell(at_);
+    if (!parameter_->traced_by) const no_place stop = a_parameter_is_used_outside_its_cell(at_);
     return parameter_->traced_by;
   }
   constexpr bool is_var() const { return value_.b != nullptr; }

@@ -89,6 +89,11 @@ struct batch_norm {
                     << " is " << x.shape());
       return x;
     }
+    if (!(epsilon >= 0) || !(momentum >= 0 && momentum <= 1)) {
+      b.fail(text() << at << ": batch_norm: epsilon is " << epsilon << " and momentum " << momentum
+                    << "; epsilon must not be negative, and momentum must lie in [0, 1]");
+      return x;
+    }
     unsigned folded = (1u << x.rank()) - 1;
     folded &= ~2u;
     const double count = double(x.shape().size()) / Channels;
@@ -122,6 +127,11 @@ struct layer_norm {
     if (x.rank() == 0 || x.extent(-1) != Width) {
       x.b->fail(text() << at << ": layer_norm: needs " << Width << " values along the last axis: "
                        << x.b->describe(x.id) << " is " << x.shape());
+      return x;
+    }
+    if (!(epsilon >= 0)) {
+      x.b->fail(text() << at << ": layer_norm: epsilon is " << epsilon
+                       << "; it must not be negative");
       return x;
     }
     return cella::layer_norm({x, at}, {weight, at}, {bias, at}, {-1}, epsilon);

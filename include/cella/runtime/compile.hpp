@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/runtime/executable.hpp>
+#include <concepts>
 #include <span>
 
 namespace cella {
@@ -56,13 +57,65 @@ class compiled {
   executable<program> run_;
 };
 
+namespace detail {
+/// What stands for what `compile` did not yield, so that nothing follows from that.
+template <class F>
+struct stopped {
+  template <class... T>
+  std::span<const float> operator()(const T&...) const;
+  template <int K = 0>
+  std::span<const float> result() const;
+  F& cell();
+  parameter_store& parameters();
+};
+
+template <class T>
+concept tensor_argument = requires {
+  { T::type } -> std::convertible_to<tensor_type>;
+};
+template <class... Arguments>
+inline constexpr text arguments_fault = [] {
+  text fault;
+  ((fault.empty() && !tensor_argument<Arguments>
+        ? void(fault << "compile: " << type_name<Arguments>()
+                     << " is no tensor; write tensor<dtype::f32, 32, 10> and the like")
+        : void()),
+   ...);
+  return fault;
+}();
+template <class F, class... Arguments>
+constexpr auto find_compile_fault() {
+  if constexpr (!arguments_fault<Arguments...>.empty())
+    return fault_of<arguments_fault<Arguments...>>{};
+  else
+    return typename compiled<F, Arguments...>::program::fault{};
+}
+template <class F, class... Arguments>
+using compile_fault = decltype(find_compile_fault<F, Arguments...>());
+template <class F, class... Arguments>
+using program_of = typename compiled<F, Arguments...>::program;
+}  // namespace detail
+
 /// A cell or a lambda without captures as a function of arrays, for arguments of these types:
 ///
 ///   auto run = compile<tensor<dtype::f64, 2>>([](var x) { return grad(f)(x); });
 ///   run(std::array{1.0, 2.0})[0]
-template <class... Arguments, class F>
-auto compile(F, std::uint64_t seed = 0, thread_pool* threads = nullptr) {
+template <detail::tensor_argument... Arguments, class F>
+requires(detail::program_of<F, Arguments...>::accepted)  //
+    auto compile(F, std::uint64_t seed = 0, thread_pool* threads = nullptr) {
   return compiled<F, Arguments...>(seed, threads);
+}
+/// What the compiler refuses is refused here.
+template <class... Arguments, class F, class Why = detail::compile_fault<F, Arguments...>>
+requires has_words<Why>  //
+    detail::stopped<F> compile(F, std::uint64_t = 0, thread_pool* = nullptr)
+= delete;
+/// Where the compiler could not run F, it says why here.
+template <detail::tensor_argument... Arguments, class F>
+requires(!detail::program_of<F, Arguments...>::runs)  //
+    consteval detail::stopped<F> compile(F, std::uint64_t = 0, thread_pool* = nullptr) {
+  detail::say_where_it_stops<typename detail::program_of<F, Arguments...>::make>();
+  return {};
 }
 
 }  // namespace cella

@@ -117,4 +117,34 @@ class executable {
   single_caller caller_;
 };
 
+/// Of a program that the compiler refused: to make it is the error, and nothing follows from it.
+template <class Program, class Backend>
+requires(!Program::accepted) class executable<Program, Backend> {
+ public:
+  using program = Program;
+  using element_type = element<program::element_type>;
+
+  template <class Why = typename Program::fault>
+  requires has_words<Why>
+  explicit executable(parameter_store&, thread_pool* = nullptr, std::byte* = nullptr) = delete;
+  /// The compiler could not run the cell, and says here why.
+  consteval explicit executable(parameter_store&, thread_pool* = nullptr,
+                                std::byte* = nullptr) requires(!Program::runs) {
+    detail::say_where_it_stops<typename Program::make>();
+  }
+
+  void scalar(int, double) {}
+  template <class... Pointers>
+  void operator()(const Pointers*...) {}
+  template <int K = 0, class T>
+  void bind(T*) {}
+  template <int K = 0>
+  auto result() const {
+    constexpr auto& g = program::interface_graph;
+    using T = const element<g.type(g.region_outputs(0)[std::size_t(K)]).element>;
+    return std::span<T>();
+  }
+  std::byte* slots() const { return nullptr; }
+};
+
 }  // namespace cella

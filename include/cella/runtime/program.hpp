@@ -57,16 +57,26 @@ struct make_stand_in {
 
 namespace detail {
 
-/// The plan of program P; of a refused one, that it has as many results.
+/// Its members are asked for in vain, which is the error.
+template <class Fault>
+inline constexpr Fault refused{};
+/// The graph of program P; of a refused one, what is wrong.
+template <class P>
+constexpr const auto& graph_of() {
+  if constexpr (!has_words<typename P::fault>)
+    return P::interface_graph;
+  else
+    return refused<typename P::fault>;
+}
+/// The plan of program P; of a refused one, what is wrong.
 template <class P>
 consteval auto plan_of() {
   if constexpr (P::accepted) {
     return make_plan<typename P::backend::planning, P::planned, P::options>();
+  } else if constexpr (has_words<typename P::fault>) {
+    return typename P::fault{};
   } else {
-    basic_plan<0, int(P::graph.region_outputs(0).size()), 0> p;
-    std::size_t k = 0;
-    for (node_id n : P::graph.region_outputs(0)) p.results[k++].value = n;
-    return p;
+    return basic_plan<0, int(P::interface_graph.region_outputs(0).size()), 0>{};
   }
 }
 
@@ -75,11 +85,14 @@ consteval auto plan_of() {
 /// A compiled cell. `graph` is what is computed, `plan` how; both are compile-time constants, so
 /// the size of the arena can be asserted.
 template <class Cell, bool Training, dtype Element, class... Arguments>
-struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>> {
+struct program {
   using make = make_graph<Cell, Training, Element, Arguments...>;
   using root = program;  ///< of which regions are programs
-  /// False after a fault: then the compiler has reported it, and nothing below means anything.
+  /// False after a fault: then the compiler reports it where the program is run or its plan is
+  /// read, and nothing below means anything.
   static constexpr bool accepted = is_made<make>;
+  static constexpr bool runs = detail::runs<make>;  ///< false: the compiler could not even trace it
+  using fault = graph_fault_of<make>;
   static constexpr dtype element_type = Element;
   static constexpr bool training = Training;
   using backend = default_backend;          ///< see with_backend
@@ -87,12 +100,13 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
   static constexpr plan_options options{.element = Element};
   /// What can be traced: after a fault of the cell's type, or where the compiler could not run it,
   /// another cell.
-  using traced_cell =
-      std::conditional_t<detail::runs<make> && cell_fault<Cell, sizeof...(Arguments)>.empty(), Cell,
-                         refused_cell>;
-  static constexpr auto& graph =
+  using traced_cell = std::conditional_t<runs && cell_fault<Cell, sizeof...(Arguments)>.empty(),
+                                         Cell, refused_cell>;
+  /// The graph; after a fault another one with the same inputs and results.
+  static constexpr auto& interface_graph =
       frozen<std::conditional_t<accepted, make,
                                 make_stand_in<traced_cell, Training, Element, Arguments...>>>;
+  static constexpr auto& graph = detail::graph_of<program>();
 
   /// The graph as it was before all passes, made again at run time.
   static cella::graph traced() {
@@ -104,28 +118,28 @@ struct program : report_fault<make_graph<Cell, Training, Element, Arguments...>>
   /// Number of inputs of a role.
   static constexpr int count(input_role role) {
     int n = 0;
-    for (const input_info& in : graph.inputs) n += in.role == role;
+    for (const input_info& in : interface_graph.inputs) n += in.role == role;
     return n;
   }
   /// Index of a run-time number of the step by name, -1 if the program does not ask for it.
   static consteval int scalar(std::string_view name) {
-    for (const input_info& in : graph.inputs) {
-      if (in.role == input_role::scalar && graph.view(in.name) == name) return in.index;
+    for (const input_info& in : interface_graph.inputs) {
+      if (in.role == input_role::scalar && interface_graph.view(in.name) == name) return in.index;
     }
     return -1;
   }
   /// What the parameters must be: see parameter_signature.
   static constexpr std::uint64_t signature = [] {
     parameter_signature s;
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-      const input_info& in = graph.inputs[i];
-      if (owned_by_cell(in.role) && graph.view(in.name) != "random")
-        s.add(graph.view(in.name), graph.type(graph.input(int(i))));
+    for (std::size_t i = 0; i < interface_graph.inputs.size(); ++i) {
+      const input_info& in = interface_graph.inputs[i];
+      if (owned_by_cell(in.role) && interface_graph.view(in.name) != "random")
+        s.add(interface_graph.view(in.name), interface_graph.type(interface_graph.input(int(i))));
     }
     return s.value;
   }();
 
-  static constexpr auto planned = [] { return thaw(graph); };
+  static constexpr auto planned = [] { return thaw(interface_graph); };
   static constexpr auto plan = detail::plan_of<program>();
 };
 

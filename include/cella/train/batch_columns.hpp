@@ -4,7 +4,6 @@
 #include <array>
 #include <cella/data/sample.hpp>
 #include <cella/data/tensor.hpp>
-#include <cella/graph/report.hpp>
 #include <cella/train/columns.hpp>
 #include <cella/train/metrics.hpp>
 #include <cstddef>
@@ -58,7 +57,8 @@ constexpr text find_columns_fault() {
   constexpr std::size_t needed = Engine::input_count + Engine::has_target;
   text fault;
   if constexpr (Batch::width < needed) {
-    fault << "the data have " << Batch::width << " columns, but the model takes " << needed << ":";
+    fault << "the data have " << Batch::width << (Batch::width == 1 ? " column" : " columns")
+          << ", but the model takes " << needed << ":";
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((fault << (I ? ", " : " ") << column_name<Engine, I>), ...);
     }
@@ -91,26 +91,24 @@ struct batch_columns {
   typename Engine::inputs inputs{};
   const typename Engine::target_element* target{};  ///< null if the loss takes none
 
-  /// Throws `error`, which names the column, unless its extents are the model's.
+  /// Of batches without a `columns_fault`. Throws `error`, which names the column, unless its
+  /// extents are the model's.
   template <class Batch>
   void read(const Batch& b, const tensor_type& target_type) {
-    static_cast<void>(sizeof(model_fault<sentence_of<columns_fault<Engine, Batch>>>));
-    if constexpr (columns_fault<Engine, Batch>.empty()) {
-      constexpr std::size_t count = Engine::input_count;
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        ((inputs[I] = byte_address(column_of<typename Engine::input_columns::template at<I>, I>(
-              b, Engine::specs::extents[I], column_name<Engine, I>, std::get<I>(buffers_)))),
-         ...);
-      }
-      (std::make_index_sequence<count>{});
-      input_types_ = Engine::for_rows(Engine::input_types, b.size());
-      target_type_ = Engine::for_rows(target_type, b.size());
-      if constexpr (Engine::has_target) {
-        shape sample = target_type.shape;
-        if (sample.rank) sample.erase(0);
-        target = column_of<typename Engine::target_element, count>(
-            b, sample, column_name<Engine, count>, targets_);
-      }
+    constexpr std::size_t count = Engine::input_count;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((inputs[I] = byte_address(column_of<typename Engine::input_columns::template at<I>, I>(
+            b, Engine::specs::extents[I], column_name<Engine, I>, std::get<I>(buffers_)))),
+       ...);
+    }
+    (std::make_index_sequence<count>{});
+    input_types_ = Engine::for_rows(Engine::input_types, b.size());
+    target_type_ = Engine::for_rows(target_type, b.size());
+    if constexpr (Engine::has_target) {
+      shape sample = target_type.shape;
+      if (sample.rank) sample.erase(0);
+      target = column_of<typename Engine::target_element, count>(
+          b, sample, column_name<Engine, count>, targets_);
     }
   }
 

@@ -23,9 +23,6 @@ namespace cella {
 
 template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
 class engine {
-  static_assert(Options.batch > 0, "a model needs a batch of at least 1");
-  static_assert(is_floating(Options.precision), "a model's parameters are floating-point numbers");
-
  public:
   static constexpr std::int64_t batch = Options.batch;
   static constexpr dtype precision = Options.precision;
@@ -154,7 +151,6 @@ class engine {
   /// `threads`: as for `thread_pool`, but one where neither it nor CELLA_THREADS is set.
   engine(std::uint64_t seed, execution how, std::optional<int> threads)
       : mode(how), store_(net(), seed, precision) {
-    trace_result::report();
     check_mode(mode);
     const int count = thread_count(threads, 1);
     if (count > 1 && (Options.compiled || has_compiled_kernels))
@@ -204,12 +200,7 @@ class engine {
   /// The first elements of arrays of samples, one for each input, and the number of samples.
   template <array_like... A>
   static std::pair<input_pointers, std::int64_t> samples_of(const A&... arrays) {
-    static_assert(sizeof...(A) == input_count,
-                  "predict: hand over one array for each input of the model, in their order");
-    if constexpr (sizeof...(A) == input_count)
-      return detail::samples_of_all<Input, input_columns>(arrays...);
-    else
-      return {};
+    return detail::samples_of_all<Input, input_columns>(arrays...);
   }
   /// Predictions for `rows` samples, which `write(output_places)` makes.
   template <class Write>

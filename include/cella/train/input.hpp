@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -169,14 +170,18 @@ std::int64_t rows_of(const A& a, const shape& sample, std::string_view name) {
   }
 }
 
+/// Throws `error` unless a batch of so many samples can be asked for.
+inline void check_rows(std::int64_t rows) {
+  if (rows >= 0 && rows <= std::numeric_limits<std::int32_t>::max()) return;
+  throw error(text() << "predict: the number of rows is " << rows
+                     << "; give 0 or more, and less than 2^31");
+}
+
 /// The first element of samples for an input of elements `Element`, and their number.
 template <class Element, array_like A>
 std::pair<const Element*, std::int64_t> samples_of(const A& a, const shape& sample,
                                                    std::string_view name) {
-  const auto* first = first_element(a, name);
-  static_assert(std::is_same_v<std::remove_cv_t<std::remove_pointer_t<decltype(first)>>, Element>,
-                "predict: the array's elements are not of the model's input type");
-  return {first, rows_of(a, sample, name)};
+  return {first_element(a, name), rows_of(a, sample, name)};
 }
 /// What messages call input `I`: the member of a struct of inputs.
 template <class Input, std::size_t I>

@@ -15,47 +15,13 @@
 #include <cella/train/engine.hpp>
 #include <cella/train/fit.hpp>
 #include <cella/train/metrics.hpp>
+#include <cella/train/model_faults.hpp>
 #include <cella/train/position.hpp>
 #include <cella/train/predictions.hpp>
 #include <cella/train/predictor.hpp>
 #include <cmath>
-#include <cstdlib>
-#include <limits>
 
 namespace cella {
-
-/// How one model object runs.
-struct run_options {
-  std::uint64_t seed = 0;  ///< of first parameters and of random operations
-  /// Unset: what the environment variable CELLA_EXECUTION says ("graph", "eager" or "runtime");
-  /// else graph, or of a model without programs runtime if there are kernels for it, or eager.
-  std::optional<execution> mode{};
-  /// For compiled programs; 0: one for each core. Unset: what the environment variable
-  /// CELLA_THREADS says, or 1.
-  std::optional<int> threads{};
-};
-
-/// Of `model::save` and `model::load`.
-struct save_options {
-  /// Also the optimizer's state, the step and epoch counters, the random state, and what callbacks
-  /// and metrics of fit remember, so that training goes on bit for bit.
-  bool optimizer = false;
-  /// NaN and infinities as well; else they are refused by a `file_error` that names one.
-  bool non_finite = false;
-};
-/// Of `model::load_partial`.
-struct partial_options {
-  bool non_finite = false;  ///< NaN and infinities as well
-};
-
-namespace detail {
-struct no_sample_source {
-  template <class Data>
-  requires(!data::sample_source<Data>)
-      __attribute__((unavailable("hand over a data set (see data/sample.hpp) or a loader")))  //
-      no_sample_source(const Data&) {}
-};
-}  // namespace detail
 
 /// A net with what it takes to train it. `Loss` and `Optimizer` are values of literal types: an
 /// object or a lambda. `Input` is one sample, or a struct of several: see docs/training.md. Runs on
@@ -66,25 +32,45 @@ struct no_sample_source {
 /// it. To ask one model in several threads make a `predictor()` for each.
 template <class Net, model_inputs Input, auto Loss = cross_entropy_loss{},
           auto Optimizer = optim::sgd{}, model_options Options = model_options{}>
-class model : report_cell_fault<detail::step_of<Net, Input, Loss, Optimizer>, 2> {
-  static constexpr bool accepted =
-      cell_fault<detail::step_of<Net, Input, Loss, Optimizer>, 2>.empty();
+class model {
+  static constexpr text type_fault = detail::model_fault<Net, Input, Loss, Optimizer, Options>;
 
  public:
-  using engine_type = std::conditional_t<
-      accepted, engine<Net, Input, Loss, Optimizer, Options>,
-      engine<detail::refused_net<>, Input, squared_error_loss{}, optim::sgd{}, Options>>;
+  using engine_type =
+      std::conditional_t<type_fault.empty(), engine<Net, Input, Loss, Optimizer, Options>,
+                         engine<detail::refused_net<>, Input, squared_error_loss{}, optim::sgd{},
+                                detail::possible(Options)>>;
   using input_pointers = typename engine_type::input_pointers;  ///< of several inputs a tuple
   using target_element = typename engine_type::target_element;
   using output_places = typename engine_type::output_places;  ///< of several outputs a tuple
   using answer = typename engine_type::answer;  ///< predictions; of several outputs a tuple of them
   using input_element = typename engine_type::input_columns::first;
   using output_element = typename engine_type::output_columns::first;
-  static constexpr std::int64_t batch_size = Options.batch;
+  static constexpr std::int64_t batch_size = engine_type::batch;
+  static constexpr bool is_compiled = Options.compiled;
+  /// False after a fault of the net, the loss or the optimizer: to make a model is then the error.
+  static constexpr bool accepted = type_fault.empty() && engine_type::trace_result::accepted;
+  using refusal = std::conditional_t<type_fault.empty(), typename engine_type::trace_result::fault,
+                                     detail::fault_of<type_fault>>;
 
-  explicit model(const run_options& options = {})
-      : engine_(options.seed, options.mode ? *options.mode : mode_of_environment(),
+  explicit model(const run_options& options = {}) requires(accepted)
+      : engine_(options.seed,
+                options.mode ? *options.mode : detail::mode_of_environment(Options.compiled),
                 options.threads) {}
+  /// A net, a loss or an optimizer that the compiler refuses is refused here.
+  template <class Why = refusal>
+  requires has_words<Why>
+  explicit model(const run_options& = {}) = delete;
+  /// Where the compiler could not run the net, it says why here: g++ evaluates a default argument,
+  /// and clang a consteval constructor, in the line of the call.
+  template <class Why = refusal>
+  requires(!accepted && !has_words<Why>)
+#if defined(__clang__)
+      consteval
+#endif
+      explicit model(const run_options& = {}, int = engine_type::trace_result::say_where_it_stops())
+      : engine_(0, execution::graph, {}) {
+  }
   model(const model&) = delete;
   model& operator=(const model&) = delete;
 
@@ -125,10 +111,25 @@ class model : report_cell_fault<detail::step_of<Net, Input, Loss, Optimizer>, 2>
   /// `x` and `y` are row-major: rows of samples, and of labels or targets (null if the loss takes
   /// none). A loss that is NaN or infinite is returned like any other. Throws `error` for a
   /// negative learning rate, or NaN.
-  double train_step(const input_pointers& x, const target_element* y, std::int64_t rows,
-                    double learning_rate) {
+  template <class Model = model, class Why = detail::training_fault<Model>>
+  requires(accepted && !has_words<Why>)  //
+      double train_step(const input_pointers& x, const target_element* y, std::int64_t rows,
+                        double learning_rate) {
     const auto turn = own_turn();
-    return advance(detail::addresses_of(x), y, rows, learning_rate).loss;
+    if constexpr (detail::has_training_step<model>())
+      return advance(detail::addresses_of(x), y, rows, learning_rate).loss;
+    else
+      return 0;
+  }
+  /// A training step that the compiler refuses is refused here, and where `fit` is called.
+  template <class Model = model, class Why = detail::training_fault<Model>>
+  requires has_words<Why>
+  double train_step(const input_pointers&, const target_element*, std::int64_t, double) = delete;
+  /// Of a model that was refused the types are not known.
+  template <class... Arguments>
+  requires(!accepted)  //
+      double train_step(const Arguments&...) {
+    return 0;
   }
 
   /// Trains for `options.epochs` epochs on a loader, or on a data set in its own order (shuffle
@@ -137,43 +138,61 @@ class model : report_cell_fault<detail::step_of<Net, Input, Loss, Optimizer>, 2>
   /// Goes on in the middle of an epoch if training stopped there: see `fit_options::epochs`; the
   /// epoch's record then tells of all of it. Throws `train::diverged` when the loss or a parameter
   /// is no finite number, and `error` for data without a batch.
-  template <data::sample_source Data, class... Extras>
-  train::history fit(const Data& data, const train::fit_options& options, Extras&&... extras);
-  /// What no samples come from is refused where it is handed over.
-  template <class... Extras>
-  train::history fit(detail::no_sample_source, const train::fit_options&, Extras&&...) {
-    return {};
+  template <class Data, class... Extras>
+  requires(!has_words<detail::fit_fault<model, Data, Extras...>>)  //
+      train::history fit(const Data& data, const train::fit_options& options, Extras&&... extras) {
+    if constexpr (detail::has_training_step<model>())
+      return train_on(data, options, std::forward<Extras>(extras)...);
+    else
+      return {};
   }
+  /// So are data, metrics and callbacks that are none of this model.
+  template <class Data, class... Extras, class Why = detail::fit_fault<model, Data, Extras...>>
+  requires has_words<Why>  //
+      train::history fit(const Data&, const train::fit_options&, Extras&&...)
+  = delete;
 
   // ---- measuring and asking
 
   /// Scores of all samples of a loader (any batch size) or a data set; without metrics, the loss.
   /// A metric that is passed as a variable keeps what it gathered. Throws `error` for data without
   /// a batch and for labels that are none of the model's classes.
-  template <data::sample_source Data, class... Metrics>
-  train::scores evaluate(const Data& data, Metrics&&... measures);
-  template <class... Metrics>
-  train::scores evaluate(detail::no_sample_source, Metrics&&...) {
-    return {};
+  template <class Data, class... Metrics>
+  requires(!has_words<detail::evaluate_fault<model, Data, Metrics...>>)  //
+      train::scores evaluate(const Data& data, Metrics&&... measures) {
+    if constexpr (accepted)
+      return measure_on(data, std::forward<Metrics>(measures)...);
+    else
+      return {};
   }
+  template <class Data, class... Metrics,
+            class Why = detail::evaluate_fault<model, Data, Metrics...>>
+  requires has_words<Why>  //
+      train::scores evaluate(const Data&, Metrics&&...)
+  = delete;
 
   /// The net's outputs for any number of samples: xtensor, vector, span, tensor_view ... Of several
   /// inputs one array for each, in their order. Several outputs are a tuple:
   /// `auto [image, mean] = m.predict(x)`.
-  template <array_like... A>
-  answer predict(const A&... samples) {
+  template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
+  requires(!has_words<Why>)  //
+      answer predict(const A&... samples) {
     const auto [first, rows] = engine_type::samples_of(samples...);
     return predict(first, rows);
   }
+  template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
+  requires has_words<Why>  //
+      answer predict(const A&...)
+  = delete;
   /// The same for `rows` samples in memory, row-major. Throws `error` unless 0 <= rows < 2^31.
   answer predict(const input_pointers& samples, std::int64_t rows) {
-    check_rows(rows);
+    detail::check_rows(rows);
     return engine_.make_answer(rows, [&](const auto& out) { predict(samples, rows, out); });
   }
   /// The same into the caller's memory; in graph mode nothing is allocated from the second call on.
   void predict(const input_pointers& samples, std::int64_t rows, const output_places& outputs) {
     const auto turn = own_turn();
-    check_rows(rows);
+    detail::check_rows(rows);
     engine_.infer(detail::addresses_of(samples), rows, detail::addresses_of(outputs));
   }
   /// What asks this model in another thread, or in many, each with its own: see predictor.hpp.
@@ -283,26 +302,17 @@ class model : report_cell_fault<detail::step_of<Net, Input, Loss, Optimizer>, 2>
   friend class cella::predictor<model>;
   using tensors = std::vector<train::checkpoint_tensor>;
 
-  static execution mode_of_environment() {
-    const char* name = std::getenv("CELLA_EXECUTION");
-    if (!name || !*name) {
-      return Options.compiled       ? execution::graph
-             : has_compiled_kernels ? execution::runtime
-                                    : execution::eager;
-    }
-    const std::string_view value = name;
-    if (value == "graph") return execution::graph;
-    if (value == "eager") return execution::eager;
-    if (value == "runtime") return execution::runtime;
-    throw error("CELLA_EXECUTION is " + interop::in_quotes(value) +
-                "; set it to graph, eager or runtime");
-  }
-
   single_caller::turn own_turn() {
     return {caller_,
             "this model is in use by another thread; give each thread a predictor of its own "
             "(model::predictor), or let the threads take turns"};
   }
+
+  // In model_loops.hpp.
+  template <class Data, class... Extras>
+  train::history train_on(const Data& data, const train::fit_options& options, Extras&&... extras);
+  template <class Data, class... Metrics>
+  train::scores measure_on(const Data& data, Metrics&&... measures);
 
   auto advance(const typename engine_type::inputs& x, const target_element* y, std::int64_t rows,
                double learning_rate) {
@@ -329,12 +339,6 @@ class model : report_cell_fault<detail::step_of<Net, Input, Loss, Optimizer>, 2>
                 ": a callback cannot do this while fit runs; set stop, and do it when fit has "
                 "returned");
   }
-  static void check_rows(std::int64_t rows) {
-    if (rows >= 0 && rows <= std::numeric_limits<std::int32_t>::max()) return;
-    throw error(text() << "predict: the number of rows is " << rows
-                       << "; give 0 or more, and less than 2^31");
-  }
-
   tensors parameter_tensors() {
     tensors all;
     for (const auto& e : parameters().entries()) all.push_back({e.name, parameters().value(e)});

@@ -40,14 +40,9 @@ void check_batches(const char* who, const Loader& loader) {
 }  // namespace detail
 
 template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
-template <data::sample_source Data, class... Extras>
-train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data,
-                                                                const train::fit_options& options,
-                                                                Extras&&... extras) {
-  static_assert(
-      ((metrics::metric<Extras> || train::callback<std::remove_cvref_t<Extras>, model>)&&...),
-      "fit takes metrics and callbacks: a callback has a member on_train_begin, "
-      "on_epoch_begin, on_batch_end, on_epoch_end or on_train_end");
+template <class Data, class... Extras>
+train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
+    const Data& data, const train::fit_options& options, Extras&&... extras) {
   using train::event;
   using clock = std::chrono::steady_clock;
   const auto turn = own_turn();
@@ -200,12 +195,11 @@ train::history model<Net, Input, Loss, Optimizer, Options>::fit(const Data& data
 }
 
 template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
-template <data::sample_source Data, class... Metrics>
-train::scores model<Net, Input, Loss, Optimizer, Options>::evaluate(const Data& data,
-                                                                    Metrics&&... measures) {
-  static_assert((metrics::metric<Metrics> && ...), "evaluate takes metrics; see train/metrics.hpp");
+template <class Data, class... Metrics>
+train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data& data,
+                                                                      Metrics&&... measures) {
   if constexpr (sizeof...(Metrics) == 0) {
-    return evaluate(data, metrics::loss{});
+    return measure_on(data, metrics::loss{});
   } else {
     const auto turn = own_turn();
     detail::batch_columns<engine_type> columns;

@@ -1,9 +1,14 @@
-// How a model runs, and what its type is made for.
+// How a model runs, what its type is made for, and what its files hold.
 #pragma once
 
 #include <cella/graph/dtype.hpp>
+#include <cella/graph/error.hpp>
+#include <cella/interop/file.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
 
 namespace cella {
 
@@ -21,6 +26,48 @@ struct model_options {
   /// False: no programs are compiled, which takes most of the compiler's time, and the model runs
   /// in the other two modes: eagerly, where cells may branch on values, or planned at run time.
   bool compiled = !in_development;
+};
+
+/// How one model object runs.
+struct run_options {
+  std::uint64_t seed = 0;  ///< of first parameters and of random operations
+  /// Unset: what the environment variable CELLA_EXECUTION says ("graph", "eager" or "runtime");
+  /// else graph, or of a model without programs runtime if there are kernels for it, or eager.
+  std::optional<execution> mode{};
+  /// For compiled programs; 0: one for each core. Unset: what the environment variable
+  /// CELLA_THREADS says, or 1.
+  std::optional<int> threads{};
+};
+
+namespace detail {
+/// Of a model with or without programs: see `run_options::mode`.
+inline execution mode_of_environment(bool compiled) {
+  const char* name = std::getenv("CELLA_EXECUTION");
+  if (!name || !*name) {
+    return compiled               ? execution::graph
+           : has_compiled_kernels ? execution::runtime
+                                  : execution::eager;
+  }
+  const std::string_view value = name;
+  if (value == "graph") return execution::graph;
+  if (value == "eager") return execution::eager;
+  if (value == "runtime") return execution::runtime;
+  throw error("CELLA_EXECUTION is " + interop::in_quotes(value) +
+              "; set it to graph, eager or runtime");
+}
+}  // namespace detail
+
+/// Of `model::save` and `model::load`.
+struct save_options {
+  /// Also the optimizer's state, the step and epoch counters, the random state, and what callbacks
+  /// and metrics of fit remember, so that training goes on bit for bit.
+  bool optimizer = false;
+  /// NaN and infinities as well; else they are refused by a `file_error` that names one.
+  bool non_finite = false;
+};
+/// Of `model::load_partial`.
+struct partial_options {
+  bool non_finite = false;  ///< NaN and infinities as well
 };
 
 }  // namespace cella

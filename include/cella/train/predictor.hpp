@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cella/backend/host/single_caller.hpp>
 #include <cella/train/engine.hpp>
+#include <cella/train/model_faults.hpp>
 #include <cella/train/predictions.hpp>
 #include <cstdint>
 #include <memory>
@@ -90,18 +91,23 @@ class predictor {
   }
 
   /// As those of the model.
-  template <array_like... A>
-  answer predict(const A&... samples) {
+  template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
+  requires(!has_words<Why>)  //
+      answer predict(const A&... samples) {
     const auto [first, rows] = engine_type::samples_of(samples...);
     return predict(first, rows);
   }
+  template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
+  requires has_words<Why>  //
+      answer predict(const A&...)
+  = delete;
   answer predict(const input_pointers& samples, std::int64_t rows) {
-    Model::check_rows(rows);
+    detail::check_rows(rows);
     return engine_->make_answer(
         rows, [&](const output_places& outputs) { predict(samples, rows, outputs); });
   }
   void predict(const input_pointers& samples, std::int64_t rows, const output_places& outputs) {
-    Model::check_rows(rows);
+    detail::check_rows(rows);
     const single_caller::turn turn(self_->caller,
                                    "this predictor is in use by another thread; make one for each "
                                    "thread");

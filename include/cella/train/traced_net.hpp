@@ -35,8 +35,8 @@ struct traced_net {
   using make = typename Specs::template graph<Net, false, Precision, Rows>;
   using result = net_result<Net, Specs::size>;
   static constexpr bool accepted = is_made<make>;
-  /// Where a fault becomes the compiler's error: of a base clang would not know the rest.
-  static void report() { static_cast<void>(sizeof(report_fault<make>)); }
+  using fault = graph_fault_of<make>;
+  static consteval int say_where_it_stops() { return detail::say_where_it_stops<make>(); }
   using accepted_net = std::conditional_t<accepted, Net, refused_net<result>>;
   static constexpr auto outputs() {
     std::array<tensor_type, std::size_t(var_count<result>())> all{};
@@ -52,8 +52,9 @@ struct traced_net {
 template <class Net, dtype Precision, int Rows, class Specs>
 struct traced_net<Net, Precision, Rows, Specs, false> {
   using result = net_result<Net, Specs::size>;
+  static constexpr bool accepted = true;
+  using fault = wrong_model<>;
   using accepted_net = Net;
-  static void report() {}
   static constexpr auto outputs() {
     std::array<tensor_type, std::size_t(var_count<result>())> all{};
     for (tensor_type& t : all) t = {Precision, {Rows, 1}};

@@ -123,6 +123,11 @@ constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, 
   builder* const outer = detail::set_trace(cell, &b);
   std::array<var, Count> x{};
   for (std::size_t i = 0; i < Count; ++i) {
+    for (int k = 0; k < arguments[i].rank(); ++k) {
+      if (arguments[i][k] >= 0) continue;
+      b.fail(text() << "argument " << detail::argument_name(i) << " is " << arguments[i]
+                    << "; extents must not be negative");
+    }
     x[i] = {&b, b.input(arguments[i], input_role::argument, detail::argument_name(i))};
   }
   const auto results = detail::run_paths(b, [&] {

@@ -1,0 +1,155 @@
+// What a model refuses, and why: to be made, to be trained, or to take data or metrics. Each is a
+// type, which the compiler prints where the model's user asks for it.
+#pragma once
+
+#include <cella/data/loader.hpp>
+#include <cella/graph/report.hpp>
+#include <cella/train/batch_columns.hpp>
+#include <cella/train/fit.hpp>
+#include <cella/train/metrics.hpp>
+#include <cella/train/model_options.hpp>
+#include <cella/train/traced_net.hpp>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace cella::detail {
+
+/// Why the parts are no model, as far as their types say.
+template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
+constexpr text find_model_fault() {
+  if constexpr (Options.batch < 1)
+    return text() << "model_options::batch is " << Options.batch << "; give at least 1";
+  else if constexpr (!is_floating(Options.precision))
+    return text() << "model_options::precision is " << Options.precision
+                  << "; a model's parameters are floating-point numbers, f32 or f64";
+  else
+    return cell_fault<step_of<Net, Input, Loss, Optimizer>, 2>;
+}
+template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
+inline constexpr text model_fault = find_model_fault<Net, Input, Loss, Optimizer, Options>();
+
+/// The options that a refused model goes on with.
+constexpr model_options possible(model_options o) {
+  if (o.batch < 1) o.batch = 1;
+  if (!is_floating(o.precision)) o.precision = dtype::f32;
+  return o;
+}
+
+/// Why there is no training step. To ask this makes the compiler trace one; where it cannot run
+/// that, it says so here.
+template <class Model>
+constexpr auto find_training_fault() {
+  if constexpr (Model::accepted && Model::is_compiled) {
+    using training = typename Model::engine_type::training;
+    if constexpr (!training::runs) {
+      [[maybe_unused]] constexpr int stop = say_where_it_stops<typename training::make>();
+    }
+    return typename training::fault{};
+  } else {
+    return wrong_model<>{};
+  }
+}
+template <class Model>
+constexpr bool has_training_step() {
+  if constexpr (Model::accepted && Model::is_compiled)
+    return Model::engine_type::training::accepted;
+  else
+    return Model::accepted;
+}
+template <class Model>
+using training_fault = decltype(find_training_fault<Model>());
+
+template <class Data>
+struct batches_of {
+  using type = typename data::loader<Data>::batch_type;
+};
+template <data::batch_loader Data>
+struct batches_of<Data> {
+  using type = typename Data::batch_type;
+};
+template <class Model, class Data>
+constexpr text find_data_fault() {
+  if constexpr (data::sample_source<Data>)
+    return columns_fault<typename Model::engine_type, typename batches_of<Data>::type>;
+  else
+    return text(type_name<Data>())
+           << ": hand over a data set (see data/sample.hpp) or a loader of one";
+}
+/// Says in `fault`, unless that says something, that a `T` is not `wanted`.
+template <class T>
+constexpr void refuse_argument(text& fault, bool accepted, std::string_view wanted) {
+  if (fault.empty() && !accepted) fault << type_name<std::remove_cvref_t<T>>() << ": " << wanted;
+}
+template <class Model, class Data, class... Extras>
+inline constexpr text fit_arguments_fault = [] {
+  text fault = find_data_fault<Model, Data>();
+  (refuse_argument<Extras>(
+       fault, metrics::metric<Extras> || train::callback<std::remove_cvref_t<Extras>, Model>,
+       "fit takes metrics and callbacks; a callback has a member on_train_begin, on_epoch_begin, "
+       "on_batch_end, on_epoch_end or on_train_end"),
+   ...);
+  return fault;
+}();
+template <class Model, class Data, class... Metrics>
+inline constexpr text evaluate_arguments_fault = [] {
+  text fault = find_data_fault<Model, Data>();
+  (refuse_argument<Metrics>(fault, metrics::metric<Metrics>,
+                            "evaluate takes metrics; see train/metrics.hpp"),
+   ...);
+  return fault;
+}();
+
+template <class Model, class Data, class... Extras>
+constexpr auto find_fit_fault() {
+  if constexpr (!Model::accepted)
+    return wrong_model<>{};
+  else if constexpr (!fit_arguments_fault<Model, Data, Extras...>.empty())
+    return fault_of<fit_arguments_fault<Model, Data, Extras...>>{};
+  else
+    return training_fault<Model>{};
+}
+template <class Model, class Data, class... Metrics>
+constexpr auto find_evaluate_fault() {
+  if constexpr (!Model::accepted)
+    return wrong_model<>{};
+  else
+    return fault_of<evaluate_arguments_fault<Model, Data, Metrics...>>{};
+}
+/// Why `predict` does not take these arrays.
+template <class Engine, class... A>
+constexpr text find_samples_fault() {
+  constexpr std::size_t needed = Engine::input_count;
+  text fault;
+  if constexpr (sizeof...(A) != needed) {
+    fault << "predict: hand over one array for each input, " << needed << " instead of "
+          << sizeof...(A);
+  } else {
+    const auto check = [&]<class Array, class Element>(std::string_view name) {
+      using own = std::remove_cvref_t<decltype(*first_element(std::declval<const Array&>(), {}))>;
+      if (fault.empty() && !std::is_same_v<own, Element>)
+        fault << "predict: the elements of " << name << " are " << type_name<own>()
+              << ", but the model takes " << type_name<Element>() << "; convert them";
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (check.template operator()<A, typename Engine::input_columns::template at<I>>(
+           name_of_input<typename Engine::input_type, I>()),
+       ...);
+    }
+    (std::make_index_sequence<needed>{});
+  }
+  return fault;
+}
+template <class Engine, class... A>
+inline constexpr text samples_text = find_samples_fault<Engine, A...>();
+template <class Engine, class... A>
+using samples_fault = fault_of<samples_text<Engine, A...>>;
+
+/// Why `fit` and `evaluate` do not take these; `wrong_model<>` if they do, or if the compiler has
+/// said something already.
+template <class Model, class Data, class... Extras>
+using fit_fault = decltype(find_fit_fault<Model, Data, Extras...>());
+template <class Model, class Data, class... Metrics>
+using evaluate_fault = decltype(find_evaluate_fault<Model, Data, Metrics...>());
+
+}  // namespace cella::detail
