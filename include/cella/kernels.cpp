@@ -7,6 +7,7 @@
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/loaded_tables.hpp>
+#include <cella/runtime/profile.hpp>
 #include <optional>
 #include <variant>
 

@@ -70,18 +70,6 @@ template <int K = 0, tile_set Tiles = all_tiles, class T, class Sink>
 void lanes_convolution_pool(work_range units, const lanes_convolution_extents& e, const T* x,
                             const T* w, const Sink& sink);
 
-/// A row of an image under a filter of stride 1.
-struct row_window {
-  int width{}, kernel{}, padding{};
-
-  constexpr int out_width() const { return width + 2 * padding - kernel + 1; }
-};
-/// That of the extents, if it is so short that the gradient of the input unrolls it; else none.
-constexpr row_window short_row(const lanes_convolution_extents& e) {
-  if (e.stride_width != 1 || e.width > 32 || e.kernel_width > 7) return {};
-  return {e.width, e.kernel_width, e.padding_width};
-}
-
 /// Gradient of the input without its border: dz [blocks][O][OH][OW][L] -> calls
 /// `sink(vec<T> value, int64 element, int c)` once per lane-vector of [blocks][C][height][width].
 /// Taps that fall outside dz are skipped, not multiplied by zero. Any stride; `Row` is

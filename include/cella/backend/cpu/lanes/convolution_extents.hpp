@@ -98,4 +98,16 @@ struct convolution_sizes : lanes_convolution_extents {
 
 }  // namespace detail
 
+/// A row of an image under a filter of stride 1.
+struct row_window {
+  int width{}, kernel{}, padding{};
+
+  constexpr int out_width() const { return width + 2 * padding - kernel + 1; }
+};
+/// That of the extents, if it is so short that the gradient of the input unrolls it; else none.
+constexpr row_window short_row(const lanes_convolution_extents& e) {
+  if (e.stride_width != 1 || e.width > 32 || e.kernel_width > 7) return {};
+  return {e.width, e.kernel_width, e.padding_width};
+}
+
 }  // namespace cella::cpu
