@@ -6,6 +6,7 @@
 #include <cella/graph/report.hpp>
 #include <cella/train/batch_columns.hpp>
 #include <cella/train/fit.hpp>
+#include <cella/train/input.hpp>
 #include <cella/train/metrics.hpp>
 #include <cella/train/model_options.hpp>
 #include <cella/train/traced_net.hpp>
@@ -121,7 +122,9 @@ template <class Engine, class... A>
 constexpr text find_samples_fault() {
   constexpr std::size_t needed = Engine::input_count;
   text fault;
-  if constexpr (sizeof...(A) != needed) {
+  if constexpr (!(array_like<A> && ...)) {
+    return fault;  // another overload
+  } else if constexpr (sizeof...(A) != needed) {
     fault << "predict: hand over one array for each input, " << needed << " instead of "
           << sizeof...(A);
   } else {
