@@ -75,7 +75,7 @@ class text;
 struct graph;
 struct var;
 struct node_ref;
-struct application;
+struct op_application;
 
 /// A plain row-major tensor in memory, for the run-time computation of an operation.
 struct tensor_ref {
@@ -167,7 +167,7 @@ struct op_info {
   /// Whether it can be applied to operands of these types and extents, as many as it takes, with
   /// these options: what its public function checks, once more for graphs from files. Where there
   /// is no such rule, pointwise operations take operands of one type, and others any.
-  bool (*fits)(const application&){};
+  bool (*fits)(const op_application&){};
 
   /// Control operations: what is wrong between a node and its regions; empty if nothing is.
   text (*validate)(const graph&, node_id){};

@@ -40,7 +40,7 @@ constexpr bool takes_elements(const op_info& op, dtype t) {
 inline bool is_applicable(const graph& g, node_id id) {
   const node& n = g.nodes[std::size_t(id)];
   const op_info& op = *n.op;
-  application a{g, id, n, {}};
+  op_application a{g, id, n, {}};
   for (node_id o : g.operands(id)) {
     a.in.push_back(g.type(o));
     if (!detail::takes_elements(op, a.in[a.in.size() - 1].element)) return false;

@@ -9,7 +9,7 @@
 namespace cella {
 
 /// A node with the types of its operands, as many as the operation takes.
-struct application {
+struct op_application {
   const graph& g;
   node_id id{};
   const node& n;

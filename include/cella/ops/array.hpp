@@ -34,7 +34,7 @@ struct iota_op : leaf<iota_op> {
     stored_dtype element{};
     std::int32_t axis{};
   };
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     return is_axis(o.axis, o.shape.rank) && is_flat(dtype(o.element));
   }
@@ -72,7 +72,9 @@ struct reshape_op : linear<reshape_op>, alias_of_operand {
     cella::shape shape{};
   };
   static constexpr int operands = 1;
-  static bool fits(const application& a) { return a.as<options>().shape.size() == a.of(0).size(); }
+  static bool fits(const op_application& a) {
+    return a.as<options>().shape.size() == a.of(0).size();
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return {in[0].element, o.as<options>().shape};
   }
@@ -106,7 +108,7 @@ struct transpose_op : linear<transpose_op>, rearranges {
     iteration_space::axes permutation = iteration_space::no_axes;
   };
   static constexpr int operands = 1;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return names_axes(a.as<options>().permutation, a.rank(), a.rank());
   }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {

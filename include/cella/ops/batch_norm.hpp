@@ -35,7 +35,7 @@ constexpr iteration_space batch_norm_space(const shape& s, int operands, int ima
   return space;
 }
 /// The first `images` operands are images of one shape, all others have a number per channel.
-inline bool fits_batch_norm(const application& a, int images) {
+inline bool fits_batch_norm(const op_application& a, int images) {
   bool fits = a.rank() >= 2;
   for (int k = 0; fits && k < int(a.in.size()); ++k)
     fits = is_floating(a.in[std::size_t(k)].element) &&
@@ -61,7 +61,7 @@ struct batch_norm_op : opaque<batch_norm_op>, computed_in_single {
   static constexpr int operations_per_point = 6;
   using options = batch_norm_options;
   static constexpr int operands = 3;
-  static bool fits(const application& a) { return detail::fits_batch_norm(a, 1); }
+  static bool fits(const op_application& a) { return detail::fits_batch_norm(a, 1); }
   static constexpr int results(span<const tensor_type> in, const attributes&,
                                span<tensor_type> out) {
     out[0] = in[0];
@@ -91,7 +91,7 @@ struct batch_norm_gradient_op : opaque<batch_norm_gradient_op>, computed_in_sing
   static constexpr int operations_per_point = 10;
   using options = batch_norm_options;
   static constexpr int operands = 5;
-  static bool fits(const application& a) { return detail::fits_batch_norm(a, 2); }
+  static bool fits(const op_application& a) { return detail::fits_batch_norm(a, 2); }
   static constexpr int results(span<const tensor_type> in, const attributes&,
                                span<tensor_type> out) {
     out[0] = in[0];

@@ -74,7 +74,7 @@ struct merges_batches {
 /// Operations that work along one axis, given by options that have it as `axis`.
 template <class Op>
 struct moves_axis {
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return is_axis(a.as<typename Op::options>().axis, a.rank());
   }
   static constexpr attributes batch_options(node_ref n, int, unsigned) {

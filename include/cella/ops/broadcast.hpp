@@ -104,7 +104,7 @@ struct broadcast_op : linear<broadcast_op>, rearranges {
     iteration_space::axes axes = iteration_space::no_axes;
   };
   static constexpr int operands = 1;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     bool fits = names_axes(o.axes, a.rank(), o.shape.rank);
     for (int d = 0; fits && d < a.rank(); ++d) fits = a.of(0)[d] == o.shape[o.axes[std::size_t(d)]];
@@ -156,7 +156,7 @@ struct sum_op : linear<sum_op>, keeps_zero, takes_complex, takes_records {
   static constexpr onnx_operator onnx{"ReduceSum", 1};
   using options = axes_options;
   static constexpr int operands = 1;
-  static bool fits(const application& a) { return a.as<options>().axes >> a.rank() == 0; }
+  static bool fits(const op_application& a) { return a.as<options>().axes >> a.rank() == 0; }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return detail::without_axes(in[0], o.as<options>().axes);
   }

@@ -154,7 +154,7 @@ struct select_op : elementwise<select_op>, keeps_zero, takes_complex, takes_reco
   static constexpr op_kind kind = op_kind::linear;
   static constexpr unsigned linear_in = 0b110;
   static constexpr bool integral = true;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return a.in[0] == tensor_type{dtype::boolean, a.of(1)} && a.same(1, 2);
   }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {

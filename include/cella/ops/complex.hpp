@@ -16,7 +16,7 @@ namespace detail {
 template <class Op>
 struct of_parts : linear<Op>, element_by_element, takes_complex {
   static constexpr int operands = 1;
-  static bool fits(const application& a) { return is_complex(a.in[0].element); }
+  static bool fits(const op_application& a) { return is_complex(a.in[0].element); }
   static constexpr compute_class computes = compute_class::other;
   static constexpr attributes batch_options(node_ref, int, unsigned) { return {}; }
   static constexpr tensor_type part(const tensor_type& t) { return {real_of(t.element), t.shape}; }
@@ -43,7 +43,7 @@ struct complex_op : detail::of_parts<complex_op> {
   static constexpr std::string_view formula = "y = a + i b";
   static constexpr unsigned linear_in = 3;
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const dtype t = a.in[0].element;
     return a.same(0, 1) && (t == dtype::f32 || t == dtype::f64);
   }

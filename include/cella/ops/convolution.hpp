@@ -38,7 +38,7 @@ struct convolution_op : bilinear<convolution_op>, computed_in_single {
   static constexpr onnx_operator onnx{"Conv", 1};
   using options = convolution_options;
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return detail::fits_convolution(a, a.as<options>().window, {0, 1, 2});
   }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
@@ -73,7 +73,7 @@ struct convolution_input_gradient_op : bilinear<convolution_input_gradient_op>, 
   static constexpr onnx_operator onnx{"ConvTranspose", 1};
   using options = convolution_options;
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return detail::fits_convolution(a, a.as<options>().window, {2, 1, 0});
   }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
@@ -129,7 +129,7 @@ struct convolution_weight_gradient_op : bilinear<convolution_weight_gradient_op>
   static constexpr compute_class computes = compute_class::window;
   using options = convolution_options;
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return detail::fits_convolution(a, a.as<options>().window, {0, 2, 1});
   }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {

@@ -111,7 +111,7 @@ struct linear_recurrence_op : opaque<linear_recurrence_op>,
     std::int32_t reverse{};
   };
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return a.same(0, 1) && detail::moves_axis<linear_recurrence_op>::fits(a);
   }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {

@@ -205,7 +205,7 @@ constexpr declaration declare() {
              "onnx_attributes& to)");
   CELLA_RULE(read_onnx,
              "attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from)");
-  CELLA_RULE(fits, "bool fits(const application& a)");
+  CELLA_RULE(fits, "bool fits(const op_application& a)");
   CELLA_RULE(validate, "text validate(const graph& g, node_id n)");
   CELLA_RULE(compute,
              "void compute(const attributes& options, span<const tensor_ref> in, "

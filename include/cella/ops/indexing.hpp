@@ -27,7 +27,7 @@ struct gather_op : linear<gather_op>, takes_complex {
   static constexpr onnx_operator onnx{"Gather", 1};
   using options = detail::indexing_options;
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     return is_axis(o.axis, a.rank()) && o.extent == a.of(0)[o.axis] && o.indices == a.rank(1) &&
            a.rank() + a.rank(1) - 1 <= max_rank && a.whole(1);
@@ -69,7 +69,7 @@ struct scatter_op : linear<scatter_op>, computed_in_single, takes_complex {
   static constexpr int operations_per_point = 1;
   using options = detail::indexing_options;
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     const int kept = a.rank() - a.rank(1);
     bool fits = 0 <= o.axis && o.axis <= kept && kept < max_rank && o.extent >= 0 &&
@@ -111,7 +111,7 @@ struct gather_elements_op : linear<gather_elements_op>,
   static constexpr onnx_operator onnx{"GatherElements", 11};
   using options = detail::indexing_options;
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return detail::lies_in(a.of(1), a.of(0), a.as<options>().axis) && a.whole(1);
   }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
@@ -148,7 +148,7 @@ struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single, ta
     std::int32_t axis{};
   };
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     return a.of(0) == a.of(1) && detail::lies_in(a.of(0), o.shape, o.axis) && a.whole(1);
   }

@@ -44,7 +44,7 @@ struct matmul_op : bilinear<matmul_op>, takes_complex {
     return with_trailing_factor(o.as<options>(), marked & 1, marked & 2, true);
   }
   static constexpr int operands = 2;
-  static bool fits(const application& a);
+  static bool fits(const op_application& a);
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto x = o.as<options>();
     std::array<int, 2 * max_rank> extent{};
@@ -213,7 +213,7 @@ constexpr var tensor_dot(operand left, operand right, const axis_list& axes_x,
   return emit<matmul_op>(o, right.at(), x, y);
 }
 
-inline bool matmul_op::fits(const application& a) {
+inline bool matmul_op::fits(const op_application& a) {
   const auto o = a.as<options>();
   std::array<int, 2 * max_rank> extent{};
   extent.fill(-1);

@@ -17,7 +17,7 @@ struct one_hot_op : opaque<one_hot_op>, zero_derivative, detail::keeps_options {
     stored_dtype element{};
   };
   static constexpr int operands = 1;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     return a.whole(0) && a.rank() < max_rank && o.depth >= 0 && is_flat(dtype(o.element));
   }

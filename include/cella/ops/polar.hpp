@@ -16,7 +16,7 @@ constexpr var along_direction(var direction, var dy, var r) {
 template <class Op>
 struct polar_part : opaque<Op>, takes_complex {
   static constexpr int operands = 1;
-  static bool fits(const application& a) { return is_complex(a.in[0].element); }
+  static bool fits(const op_application& a) { return is_complex(a.in[0].element); }
   static constexpr attributes batch_options(node_ref, int, unsigned) { return {}; }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {real_of(in[0].element), in[0].shape};

@@ -19,7 +19,7 @@ struct max_pool_op : opaque<max_pool_op>, detail::merges_batches<max_pool_op>, c
   static constexpr onnx_operator onnx{"MaxPool", 1};
   using options = pooling_options;
   static constexpr int operands = 1;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return a.n.result_count == 2 && detail::fits_places(a, a.of(0), a.g.result_type(a.id, 0).shape);
   }
   static constexpr int results(span<const tensor_type> in, const attributes& o,
@@ -58,7 +58,7 @@ struct unpool_op : linear<unpool_op>,
   static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return a.in[1] == tensor_type{dtype::u8, a.of(0)} &&
            detail::fits_places(a, a.n.type.shape, a.of(0));
   }
@@ -87,7 +87,7 @@ struct pool_gather_op : linear<pool_gather_op>,
   static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return a.in[1].element == dtype::u8 && detail::fits_places(a, a.of(0), a.of(1));
   }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
@@ -117,7 +117,9 @@ struct average_pool_op : linear<average_pool_op>,
   static constexpr onnx_operator onnx{"AveragePool", 7};
   using options = pooling_options;
   static constexpr int operands = 1;
-  static bool fits(const application& a) { return detail::fits_pool(a, a.of(0), a.n.type.shape); }
+  static bool fits(const op_application& a) {
+    return detail::fits_pool(a, a.of(0), a.n.type.shape);
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return detail::pooled(in[0], o.as<options>());
   }
@@ -155,7 +157,9 @@ struct average_spread_op : linear<average_spread_op>,
   static constexpr compute_class computes = compute_class::window;
   using options = pooling_options;
   static constexpr int operands = 1;
-  static bool fits(const application& a) { return detail::fits_pool(a, a.n.type.shape, a.of(0)); }
+  static bool fits(const op_application& a) {
+    return detail::fits_pool(a, a.n.type.shape, a.of(0));
+  }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto e = o.as<options>().extents;
     return {in[0].element, {in[0][0], in[0][1], e[0], e[1]}};

@@ -36,7 +36,7 @@ constexpr iteration_space pooling_space(const tensor_type& windows, const poolin
   return s;
 }
 /// A pool by the shapes of the image and of its windows.
-inline bool fits_pool(const application& a, const shape& image, const shape& windows) {
+inline bool fits_pool(const op_application& a, const shape& image, const shape& windows) {
   const auto o = a.as<pooling_options>();
   return is_sound(o.window) && image.rank == 4 && windows.rank == 4 && image[0] == windows[0] &&
          image[1] == windows[1] && o.kernel[0] >= 1 && o.kernel[1] >= 1 &&
@@ -45,7 +45,7 @@ inline bool fits_pool(const application& a, const shape& image, const shape& win
          takes_places(o.window, image[3], o.kernel[1], 1, windows[3]);
 }
 /// The same where a byte tells the place of an element in its window.
-inline bool fits_places(const application& a, const shape& image, const shape& windows) {
+inline bool fits_places(const op_application& a, const shape& image, const shape& windows) {
   const auto o = a.as<pooling_options>();
   return fits_pool(a, image, windows) && std::int64_t{o.kernel[0]} * o.kernel[1] <= 256;
 }

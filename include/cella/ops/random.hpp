@@ -9,7 +9,7 @@ namespace cella {
 
 namespace detail {
 /// Whether the first operand holds keys.
-inline bool takes_key(const application& a) {
+inline bool takes_key(const op_application& a) {
   return a.in[0].element == dtype::i64 && a.rank() >= 1 && a.of(0)[a.rank() - 1] == 2;
 }
 }  // namespace detail
@@ -28,7 +28,7 @@ struct random_key_op : opaque<random_key_op>, zero_derivative {
     std::int32_t count{};  ///< 0: one
   };
   static constexpr int operands = 1;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     return detail::takes_key(a) && o.count >= 0 && (o.count == 0 || a.rank() < max_rank);
   }
@@ -65,7 +65,7 @@ struct random_uniform_op : opaque<random_uniform_op>, zero_derivative {
     std::int32_t stream{};
   };
   static constexpr int operands = 1;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     return detail::takes_key(a) && begins_with(o.shape, a.of(0), a.rank() - 1) &&
            is_floating(dtype(o.element));

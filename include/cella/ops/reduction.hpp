@@ -14,7 +14,7 @@ template <class Op>
 struct folding : opaque<Op>, moves_axes {
   using options = axes_options;
   static constexpr int operands = 1;
-  static bool fits(const application& a) { return a.as<options>().axes >> a.rank() == 0; }
+  static bool fits(const op_application& a) { return a.as<options>().axes >> a.rank() == 0; }
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return without_axes(in[0], o.as<options>().axes);
   }

@@ -23,7 +23,7 @@ struct slice_op : linear<slice_op>, rearranges {
     std::array<std::int32_t, max_rank> step{1, 1, 1, 1, 1, 1, 1, 1};
   };
   static constexpr int operands = 1;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     return lies_in_grid(o, a.of(0), o.shape);
   }
@@ -84,7 +84,7 @@ struct scatter_slice_op : linear<scatter_slice_op>, keeps_zero, takes_complex {
     return slice_op::grid(o.as<options>(), in[0].rank(), in[0].shape, 1, 0);
   }
   static constexpr int operands = 1;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     return slice_op::lies_in_grid(o, o.shape, a.of(0));
   }
@@ -107,7 +107,7 @@ struct concat_op : linear<concat_op>, detail::moves_axis<concat_op>, rearranges,
   struct options {
     std::int32_t axis{};
   };
-  static bool fits(const application& a);
+  static bool fits(const op_application& a);
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     tensor_type t = in[0];
     const int axis = o.as<options>().axis;
@@ -345,7 +345,7 @@ inline void scatter_slice_op::compute(const attributes& o, span<const tensor_ref
   }
   scatter_strided(in[0], out[0], origin, step);
 }
-inline bool concat_op::fits(const application& a) {
+inline bool concat_op::fits(const op_application& a) {
   const int axis = a.as<options>().axis;
   bool fits = !a.in.empty() && is_axis(axis, a.rank());
   std::int64_t sum = 0;

@@ -144,7 +144,7 @@ struct cross_entropy_op : opaque<cross_entropy_op>,
   static constexpr int operations_per_point = 4;
   static constexpr onnx_operator onnx{"SoftmaxCrossEntropyLoss", 12};
   static constexpr int operands = 2;
-  static bool fits(const application& a) {
+  static bool fits(const op_application& a) {
     return a.rank() == 2 && a.of(1) == shape{a.of(0)[0]} && a.whole(1) &&
            is_floating(a.in[0].element);
   }

@@ -87,7 +87,7 @@ inline bool takes_places(const window& w, int extent, int taps, std::size_t d, i
          (w.padded(extent, d) - w.dilated(taps, d)) / w.stride[d] + 1 == places;
 }
 /// A convolution by the shapes of its tensors; tensor 2 is the node's result.
-inline bool fits_convolution(const application& a, const window& w, convolution_roles t) {
+inline bool fits_convolution(const op_application& a, const window& w, convolution_roles t) {
   const auto of = [&](int k) { return k < 2 ? a.of(k) : a.n.type.shape; };
   const shape x = of(t.image), f = of(t.filter), y = of(t.result);
   return a.in[0].element == a.in[1].element && is_sound(w) && x.rank == 4 && f.rank == 4 &&
