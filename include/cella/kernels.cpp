@@ -6,7 +6,7 @@
 #include <cella/backend/host/finite.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/compiled_once.hpp>
-#include <cella/runtime/loaded_tables.hpp>
+#include <cella/runtime/explain.hpp>
 #include <cella/runtime/profile.hpp>
 #include <optional>
 #include <variant>
@@ -78,7 +78,8 @@ tensor_ref loaded_program::result(int k) const {
   return std::visit([&](const auto& r) { return r.runner.result(k); }, state_->run);
 }
 void loaded_program::explain(std::ostream& out, std::size_t width) const {
-  std::visit([&](const auto& r) { explain_plan(out, r.runner, {.width = width}); }, state_->run);
+  std::visit([&](const auto& r) { detail::explain_plan(out, r.runner, {.width = width}); },
+             state_->run);
 }
 
 graph compiled_once::optimize(graph g) { return cella::optimize(std::move(g)); }

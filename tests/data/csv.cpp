@@ -28,7 +28,10 @@ std::string message_of(F f) {
 std::string refusal_of(const std::string& bytes) {
   return message_of([&] { parse(bytes); });
 }
-std::vector<float> all_of(const column<float>& c) { return {c.view().begin(), c.view().end()}; }
+template <class T>
+std::vector<T> all_of(const column<T>& c) {
+  return {c.view().begin(), c.view().end()};
+}
 
 }  // namespace
 
@@ -45,10 +48,9 @@ TEST_CASE("columns of numbers are taken by name, in the order asked for") {
 
 TEST_CASE("labels are whole numbers, or words by their place in a list") {
   const auto t = parse("n,word\n3,oak\n-1,elm\n0,oak\n");
-  const auto n = t.labels("n").view();
-  CHECK(std::vector<std::int32_t>(n.begin(), n.end()) == std::vector<std::int32_t>{3, -1, 0});
-  const auto w = t.labels("word", {"elm", "oak"}).view();
-  CHECK(std::vector<std::int32_t>(w.begin(), w.end()) == std::vector<std::int32_t>{1, 0, 1});
+  CHECK(all_of(t.labels("n")) == std::vector<std::int32_t>{3, -1, 0});
+  const auto w = t.labels("word", {"elm", "oak"});
+  CHECK(all_of(w) == std::vector<std::int32_t>{1, 0, 1});
   CHECK(message_of([&] { t.labels("word", {"oak"}); }) ==
         "\"t.csv\", line 3, column 2 (\"word\"): \"elm\" is none of the words given; add it to "
         "them");

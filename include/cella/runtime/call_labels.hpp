@@ -73,4 +73,18 @@ struct step_labels {
   return labels;
 }
 
+/// The same of a plan that was made at run time, whose runner tells its steps and calls.
+template <class Runner>
+[[gnu::cold]] std::vector<call_label> labels_of_calls(const Runner& of) {
+  std::vector<step_label> steps;
+  for (const plan_step& s : of.plan().steps) {
+    const node& n = of.source().nodes[std::size_t(s.anchor)];
+    steps.push_back(
+        {s.kind, s.arrangement, n.cell, n.file, n.line, double(s.flops), double(s.bytes)});
+  }
+  std::vector<int> calls;
+  for (std::size_t k = 0; k < of.call_count(); ++k) calls.push_back(of.step_of(k));
+  return labels_of(steps, of.source().characters, calls);
+}
+
 }  // namespace cella

@@ -263,4 +263,35 @@ void explain(std::ostream& out, const explain_options& options) {
   detail::print_plan(out, p, options);
 }
 
+namespace detail {
+
+/// The same of a plan that was made at run time, given what runs it: graph, steps and memory.
+template <class Runner>
+[[gnu::cold]] void explain_plan(std::ostream& out, const Runner& of,
+                                const explain_options& options) {
+  const growing_plan& p = of.plan();
+  program_facts facts{of.source(),
+                      {p.steps.data(), p.steps.size()},
+                      {p.results.data(), p.results.size()},
+                      {p.links.data(), p.links.size()},
+                      p.arena_bytes,
+                      p.arena_bytes_without_reuse,
+                      p.live_bytes,
+                      0,
+                      0,
+                      Runner::element,
+                      Runner::vector_lanes,
+                      of.source().changes_inputs()};
+  // The caller owns all inputs, each in a memory space of its own.
+  for (std::size_t i = 0; i < facts.g.inputs.size(); ++i) {
+    facts.g.inputs[i].role = input_role::argument;
+    facts.g.inputs[i].index = std::int32_t(i);
+  }
+  std::string none;
+  if (options.graphs) print_stage(out, "planned", facts.g, none);
+  print_plan(out, facts, options);
+}
+
+}  // namespace detail
+
 }  // namespace cella

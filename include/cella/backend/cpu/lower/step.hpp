@@ -58,8 +58,9 @@ struct program_step {
   static constexpr auto one_per_operand() {
     return std::array<X, std::size_t(std::max(1, int(anchor().operand_count)))>{};
   }
-  /// The constant that node n multiplies by.
-  static constexpr double constant_factor(node_id n) {
+  /// The constant that node n multiplies by. Asked at run time it would take the graph into the
+  /// program.
+  static consteval double constant_factor(node_id n) {
     for (int k = 0; k < 2; ++k) {
       const node& o = g.nodes[std::size_t(g.operand(n, k))];
       if (is<constant_op>(o)) return o.attributes.template as<constant_op::options>().value;
