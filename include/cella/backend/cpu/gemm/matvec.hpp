@@ -11,8 +11,7 @@ namespace cella::cpu {
 
 namespace detail {
 
-/// Vectors that are added one after the other.
-inline constexpr int longest_chain = 64;
+inline constexpr int longest_chain = 64;  ///< vectors that are added one after the other
 
 /// dot_rows() of one chain.
 template <class T, class S>
