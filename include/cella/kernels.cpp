@@ -24,9 +24,8 @@ struct watched_runner {
 
   watched_runner(const graph& g, thread_pool* threads) : runner(g, threads) {
     if (stops_at_nan()) watch.emplace(runner);
-    if (std::string file = call_profile::wanted_file(); !file.empty())
-      profile = std::make_unique<call_profile>(labels_of_calls(runner), &cpu::measured_peak<float>,
-                                               runner.thread_count(), std::move(file));
+    profile = call_profile::if_wanted([this] { return labels_of_calls(runner); },
+                                      &cpu::measured_peak<float>, runner.thread_count());
   }
   void run() {
     if (watch) [[unlikely]]

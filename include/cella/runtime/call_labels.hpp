@@ -30,15 +30,19 @@ struct step_label {
   std::int32_t line{};
   double flops{}, bytes{};
 };
+constexpr step_label label_of(const plan_step& s, const node& n) {
+  return {s.kind, s.arrangement, n.cell, n.file, n.line, double(s.flops), double(s.bytes)};
+}
 template <class P>
 struct step_labels {
+  /// The names in the graph, apart from it: what read the graph itself at run time would take all
+  /// its operations with their rules into the program.
   static constexpr auto characters = P::graph.characters;
   static constexpr auto steps = [] {
     std::array<step_label, std::size_t(P::plan.step_count)> all{};
     for (std::size_t i = 0; i < all.size(); ++i) {
       const plan_step& s = P::plan.steps[i];
-      const node& n = P::graph.nodes[std::size_t(s.anchor)];
-      all[i] = {s.kind, s.arrangement, n.cell, n.file, n.line, double(s.flops), double(s.bytes)};
+      all[i] = label_of(s, P::graph.nodes[std::size_t(s.anchor)]);
     }
     return all;
   }();
@@ -77,11 +81,8 @@ struct step_labels {
 template <class Runner>
 [[gnu::cold]] std::vector<call_label> labels_of_calls(const Runner& of) {
   std::vector<step_label> steps;
-  for (const plan_step& s : of.plan().steps) {
-    const node& n = of.source().nodes[std::size_t(s.anchor)];
-    steps.push_back(
-        {s.kind, s.arrangement, n.cell, n.file, n.line, double(s.flops), double(s.bytes)});
-  }
+  for (const plan_step& s : of.plan().steps)
+    steps.push_back(label_of(s, of.source().nodes[std::size_t(s.anchor)]));
   std::vector<int> calls;
   for (std::size_t k = 0; k < of.call_count(); ++k) calls.push_back(of.step_of(k));
   return labels_of(steps, of.source().characters, calls);

@@ -20,29 +20,15 @@ class call_profile {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// Where CELLA_PROFILE is not set, null.
-  [[gnu::cold]] static std::unique_ptr<call_profile> if_wanted(std::vector<call_label> (*labels)(),
-                                                               double (*peak)(), int threads) {
+  /// Where CELLA_PROFILE is not set, null. If it is 1 the trace is written to cella_profile.json,
+  /// else to the file that it names; further executables of the process add a number to the name.
+  /// `labels()`: of the calls, asked for if there is a profile.
+  template <class Labels>
+  [[gnu::cold]] static std::unique_ptr<call_profile> if_wanted(Labels labels, double (*peak)(),
+                                                               int threads) {
     std::string file = wanted_file();
     if (file.empty()) return nullptr;
     return std::make_unique<call_profile>(labels(), peak, threads, std::move(file));
-  }
-  /// Where the trace is to be written; empty where CELLA_PROFILE is not set. If it is 1 that is
-  /// cella_profile.json, else the file that it names; what asks next in the process gets a number
-  /// in the name.
-  [[gnu::cold]] static std::string wanted_file() {
-    const char* const value = std::getenv("CELLA_PROFILE");
-    if (!value || !*value || std::string_view(value) == "0") return {};
-    static std::atomic<int> count{0};
-    const int number = ++count;
-    std::string file = std::string_view(value) == "1" ? "cella_profile.json" : value;
-    if (number > 1) {
-      const std::size_t dot = std::min(file.rfind('.'), file.size());
-      std::string numbered(file, 0, dot);
-      numbered.append("_").append(std::to_string(number)).append(file, dot);
-      file = std::move(numbered);
-    }
-    return file;
   }
   /// `peak`: floating-point operations per second that one thread can do at most.
   call_profile(std::vector<call_label> labels, double (*peak)(), int threads,
@@ -114,6 +100,22 @@ class call_profile {
     double begin, seconds;
   };
   static constexpr int traced_steps = 10;
+
+  /// Empty where CELLA_PROFILE is not set. One count for all executables of the process.
+  [[gnu::cold]] static std::string wanted_file() {
+    const char* const value = std::getenv("CELLA_PROFILE");
+    if (!value || !*value || std::string_view(value) == "0") return {};
+    static std::atomic<int> count{0};
+    const int number = ++count;
+    std::string file = std::string_view(value) == "1" ? "cella_profile.json" : value;
+    if (number > 1) {
+      const std::size_t dot = std::min(file.rfind('.'), file.size());
+      std::string numbered(file, 0, dot);
+      numbered.append("_").append(std::to_string(number)).append(file, dot);
+      file = std::move(numbered);
+    }
+    return file;
+  }
 
   /// GFLOP/s, GB/s and share of the peak; blank where nothing is counted.
   [[gnu::cold]] static void print_rates(std::FILE* out, double flops, double bytes, double seconds,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/host/buffer.hpp>
+#include <cella/runtime/call_labels.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/runtime/program.hpp>
 #include <span>
@@ -67,7 +68,8 @@ class program_memory {
     for (std::size_t i = 0; i < set_.size(); ++i) {
       if (set_[i]) continue;
       const name_ref at = scalar_names[i];
-      const std::string_view name(&characters[std::size_t(at.first)], std::size_t(at.size));
+      const std::string_view name(step_labels<P>::characters.data() + at.first,
+                                  std::size_t(at.size));
       throw error(text() << "the number \"" << name << "\" of this program was never set; call "
                          << "scalar(program::scalar(\"" << name << "\"), value) before each step");
     }
@@ -143,9 +145,7 @@ class program_memory {
           std::size_t(result_type(k).bytes());
     return all;
   }();
-  /// The names of the numbers, apart from the graph: what read that at run time would take all its
-  /// operations with their rules into the program.
-  static constexpr auto characters = P::graph.characters;
+  /// The names of the numbers, as parts of `step_labels<P>::characters`.
   static constexpr auto scalar_names = [] {
     std::array<name_ref, std::size_t(P::count(input_role::scalar))> all{};
     for (const input_info& in : P::graph.inputs) {
