@@ -164,10 +164,21 @@ class control_step {
     return m.at<std::byte>(P::plan.links[std::size_t(s.first_link + k)]);
   }
   static std::byte* result(const memory& m, int k) { return operand(m, operands + k); }
-  static constexpr tensor_type operand_type(int k) {
-    return stored(g.type(g.operand(s.anchor, k)));
-  }
-  static constexpr tensor_type result_type(int k) { return stored(g.result_type(s.anchor, k)); }
+  // Made by the compiler: code that asked the graph would keep it in the program.
+  static constexpr auto operand_types = [] {
+    std::array<tensor_type, std::size_t(operands)> types{};
+    for (int k = 0; k < operands; ++k)
+      types[std::size_t(k)] = stored(g.type(g.operand(s.anchor, k)));
+    return types;
+  }();
+  static constexpr auto result_types = [] {
+    std::array<tensor_type, std::size_t(n.result_count)> types{};
+    for (int k = 0; k < n.result_count; ++k)
+      types[std::size_t(k)] = stored(g.result_type(s.anchor, k));
+    return types;
+  }();
+  static constexpr const tensor_type& operand_type(int k) { return operand_types[std::size_t(k)]; }
+  static constexpr const tensor_type& result_type(int k) { return result_types[std::size_t(k)]; }
   static std::size_t bytes(int k) { return std::size_t(operand_type(k).bytes()); }
 
   /// The carries of a loop start in `home(k)`; mostly they live in the loop's results.
