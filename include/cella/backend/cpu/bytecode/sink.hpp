@@ -32,8 +32,8 @@ class bytecode_sink {
         given_(reinterpret_cast<T*>(scratch)),
         target_(line.is_given() ? a.out[0] : nullptr),
         runner_(line, s, a_,
-                scratch + align_up(runner::block_elements(line) * std::int64_t(sizeof(T))), given_,
-                form, dead),
+                scratch + align_up(runner::block_elements(line) * std::int64_t(sizeof(T))), form,
+                dead),
         end_(given_ + runner_.block()),
         to_(given_) {
     for (const auto& v : line.values()) {
@@ -67,6 +67,25 @@ class bytecode_sink {
       end_segment(count);
     if (to_ == end_) [[unlikely]]
       flush();
+  }
+  /// A tile of plain results at once, as `any_sink` has them; its elements are not copied.
+  void hand_over(const T* tile, std::int64_t tile_row, int height, int width, std::int64_t offset,
+                 std::int64_t row_step, int row, int column) const {
+    const int whole = width / L * L;
+    for (int j = 0; j < whole; j += runner_.block()) {
+      const int n = std::min(whole - j, runner_.block()), most = runner_.rows_of(n);
+      for (int i = 0; i < height; i += most) {
+        runner_.give({tile + i * tile_row + j, L, tile_row});
+        runner_.compute({std::min(most, height - i), n, offset + i * row_step + j, row_step,
+                         row + i, column + j},
+                        ~0u);
+      }
+    }
+    if (whole == width) return;
+    for (int i = 0; i < height; ++i) {
+      (*this)(load_first(tile + i * tile_row + whole, width - whole), offset + i * row_step + whole,
+              row + i, column + whole, width - whole);
+    }
   }
   /// Of the arrays that are read where the results belong, and most often written there.
   int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to,
@@ -118,6 +137,7 @@ class bytecode_sink {
       return place_of_read(how, at.offset, at.row, at.column, row_elements_);
     };
     const span<const typename runner::segment> segments(segments_.data(), std::size_t(count_));
+    runner_.give({given_, L, 0});
     runner_.compute(
         segments, place, [&](int) { return std::int64_t{row_step_}; },
         [&](int k) -> T* {
@@ -202,18 +222,11 @@ class blocked_bytecode_sink {
 template <class T>
 void finish_results(const line_code<T>& line, const plan_step& s, const step_addresses<T>& a,
                     const T* given, std::int64_t offset, std::int64_t count, std::byte* scratch) {
-  block_runner<T> runner(line, s, a, scratch, given);
+  block_runner<T> runner(line, s, a, scratch);
   for (std::int64_t i = 0; i < count; i += runner.block()) {
-    const typename block_runner<T>::segment segment{
-        0, int(std::min<std::int64_t>(runner.block(), count - i))};
-    const auto place = [&](int read, int) {
-      return place_of_read(s.reads[std::size_t(read)].how, offset + i, 0, 0);
-    };
-    runner.give(given + i);
-    runner.compute(
-        {&segment, 1}, place, [](int) { return std::int64_t{0}; },
-        [&](int k) { return a.out[std::size_t(k)] + offset + i; });
-    for (int k = 0; k < s.output_count; ++k) runner.store_segment(k, segment, offset + i);
+    const int n = int(std::min<std::int64_t>(runner.block(), count - i));
+    runner.give({given + i, lanes<T>, 0});
+    runner.compute({1, n, offset + i, 0, 0, 0}, ~0u);
   }
 }
 
