@@ -86,11 +86,13 @@ class block_runner {
     int first_vector{}, elements{};
     constexpr int vectors() const { return (elements + L - 1) / L; }
   };
-  /// Elements of several rows of plain results: they begin at `offset`, which is row `row`, column
-  /// `column` of the result, rows being `row_step` apart.
+  /// Elements of several rows of results, plain or in blocks of channels: they begin at `offset`,
+  /// which is row (or block) `row`, column `column` of the result, rows being `row_step` apart.
+  /// They are rows of the result, too, or all of the same one.
   struct rectangle {
     int rows{}, elements{};
     std::int64_t offset{}, row_step{}, row{}, column{};
+    bool same_row = false;
     constexpr int vectors() const { return (elements + L - 1) / L; }
   };
 
@@ -302,9 +304,10 @@ class block_runner {
   void bring(std::size_t v, const typename code::value& x, const rectangle& r) {
     const access how = s_.reads[std::size_t(x.index)].how;
     const dtype stored = is_storage_only(x.stored) ? x.stored : dtype_of<T>;
-    const element_walk walk = walk_of(how, layout::plain, 1);
-    const std::int64_t first = place_of_read(how, r.offset, r.row, r.column);
-    const std::int64_t apart = place_of_read(how, r.row_step, 1, 0);
+    const element_walk walk = walk_of(how, form_, 1);
+    const int row_elements = form_ == layout::blocked ? L : 1;
+    const std::int64_t first = place_of_read(how, r.offset, r.row, r.column, row_elements);
+    const std::int64_t apart = place_of_read(how, r.row_step, !r.same_row, 0, row_elements);
     code::with_stored(stored, [&]<class S>() {
       const S* const from = reinterpret_cast<const S*>(a_.in[std::size_t(x.index)]) + x.further;
       const bool one = walk == element_walk::one;
@@ -314,12 +317,19 @@ class block_runner {
           operands_[v] = {from + first, L, apart};
           return;
         }
+        if (walk == element_walk::vector) {
+          operands_[v] = {from + first, 0, apart};
+          return;
+        }
       }
       T* const to = slot(x.slot);
-      const std::int64_t row = one ? L : std::int64_t{r.vectors()} * L;
-      for (int i = 0; i < (apart ? r.rows : 1); ++i)
-        copy(walk, x.index, from, first + i * apart, to + i * row, one ? L : r.elements, no_step);
-      operands_[v] = {to, one ? 0 : L, apart ? row : 0};
+      const bool repeats = one || walk == element_walk::vector;
+      const std::int64_t row = repeats ? L : std::int64_t{r.vectors()} * L;
+      for (int i = 0; i < (apart ? r.rows : 1); ++i) {
+        copy(walk, x.index, from, first + i * apart, to + i * row, repeats ? L : r.elements,
+             no_step);
+      }
+      operands_[v] = {to, repeats ? 0 : L, apart ? row : 0};
     });
   }
   static constexpr auto no_step = [](int) { return std::int64_t{0}; };

@@ -72,19 +72,23 @@ class bytecode_sink {
   void hand_over(const T* tile, std::int64_t tile_row, int height, int width, std::int64_t offset,
                  std::int64_t row_step, int row, int column) const {
     const int whole = width / L * L;
-    for (int j = 0; j < whole; j += runner_.block()) {
-      const int n = std::min(whole - j, runner_.block()), most = runner_.rows_of(n);
-      for (int i = 0; i < height; i += most) {
-        runner_.give({tile + i * tile_row + j, L, tile_row});
-        runner_.compute({std::min(most, height - i), n, offset + i * row_step + j, row_step,
-                         row + i, column + j},
-                        ~0u);
-      }
-    }
+    compute(tile, tile_row, {height, whole, offset, row_step, row, column});
     if (whole == width) return;
     for (int i = 0; i < height; ++i) {
       (*this)(load_first(tile + i * tile_row + whole, width - whole), offset + i * row_step + whole,
               row + i, column + whole, width - whole);
+    }
+  }
+  /// Runs the line on a rectangle of the kernel's values, whose rows lie `tile_row` apart.
+  void compute(const T* tile, std::int64_t tile_row, const typename runner::rectangle& r) const {
+    for (int j = 0; j < r.elements; j += runner_.block()) {
+      const int n = std::min(r.elements - j, runner_.block()), most = runner_.rows_of(n);
+      for (int i = 0; i < r.rows; i += most) {
+        runner_.give({tile + i * tile_row + j, L, tile_row});
+        runner_.compute({std::min(most, r.rows - i), n, r.offset + i * r.row_step + j, r.row_step,
+                         r.same_row ? r.row : r.row + i, r.column + j, r.same_row},
+                        ~0u);
+      }
     }
   }
   /// Of the arrays that are read where the results belong, and most often written there.
@@ -211,6 +215,28 @@ class blocked_bytecode_sink {
       store(to + element * L, value);
     else
       gathers_(value, element * L, block, 0, L);
+  }
+  /// A tile at once, as `any_blocked_sink` has it, if its pixels are rows of an image.
+  bool hand_over(const T* tile, int tile_block, int pixels, int blocks, const std::int64_t* at,
+                 std::int64_t plane, int block) const {
+    constexpr int L = lanes<T>;
+    if (gathers_.target()) return false;
+    int width = 1;
+    while (width < pixels && at[width] == at[0] + width) ++width;
+    const std::int64_t first = (at[0] + block * plane) * L;
+    if (width == pixels) {
+      gathers_.compute(tile, std::int64_t{tile_block} * L,
+                       {blocks, pixels * L, first, plane * L, block, 0});
+      return true;
+    }
+    const std::int64_t down = at[width] - at[0];
+    if (blocks > 1 || pixels % width != 0) return false;
+    for (int i = width; i < pixels; ++i) {
+      if (at[i] != at[i - width] + down) return false;
+    }
+    gathers_.compute(tile, std::int64_t{width} * L,
+                     {pixels / width, width * L, first, down * L, block, 0, true});
+    return true;
   }
 
  private:
