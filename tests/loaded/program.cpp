@@ -62,6 +62,40 @@ TEST_CASE("rows longer and shorter than a block, and what is left of a vector") 
   }
 }
 
+TEST_CASE("tiles of products with what follows them, also where a vector or a block ends in them") {
+  for (const auto& [rows, depth, columns] : {std::array{1, 3, 5}, std::array{29, 40, 64},
+                                             std::array{45, 7, 83}, std::array{3, 600, 2100}}) {
+    CAPTURE(rows);
+    CAPTURE(columns);
+    check_in_single(
+        [](const vars& x) {
+          const var y = matmul(x[0], x[1]);
+          const var slot = x[4] * 0.9 + y * y * 0.1;
+          return vars{slot, x[3] - y * x[2], x[4] - y / (sqrt(slot * slot) + 1) * mean(x[4])};
+        },
+        {shape{rows, depth}, shape{depth, columns}, shape{columns}, shape{rows, 1},
+         shape{rows, columns}},
+        2e-5);
+  }
+}
+
+TEST_CASE("several rows together: numbers of each, and sums over them") {
+  for (const auto& [rows, width] : {std::array{2, 3}, std::array{37, 32}, std::array{37, 61},
+                                    std::array{130, 256}, std::array{5, 3001}}) {
+    CAPTURE(rows);
+    CAPTURE(width);
+    check_in_single(
+        [](const vars& x) {
+          const var distance = x[0] - mean(x[0], {-1}, true);
+          const var scale = rsqrt(mean(square(distance), {-1}, true) + square(x[2]) + 0.1);
+          const var y = distance * scale;
+          const var back = x[3] - y * mean(x[3] * y, {-1}, true);
+          return vars{y * x[1] + x[3], scale, back, sum(x[3] * y, {0}), sum(back, {0})};
+        },
+        {shape{rows, width}, shape{width}, shape{rows, 1}, shape{rows, width}}, 2e-5);
+  }
+}
+
 TEST_CASE("sums along any axes, of values that are computed on the way") {
   for (const shape& s : {shape{300, 17}, shape{17, 300}, shape{6, 7, 40}, shape{2, 3000}}) {
     CAPTURE(s.size());

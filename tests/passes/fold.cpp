@@ -100,6 +100,8 @@ constexpr example examples[]{
   {"a large constant beside repeated sums stays", made<[](var x) { return x * 3000 * broadcast_to(sum(x, {0}), {2, 3}); }>, "mul(mul(x, 3000), broadcast(sum(x)))"},
   {"repeated along other axes, too", made<[](var x) { return many(x) + broadcast_to(sum(x, {0}), {4, 2, 3}); }>, "broadcast(add(x, broadcast(sum(x))))"},
   {"repeated along different axes stays", made<[](var x) { return broadcast_to(x, {2, 2, 3}) * broadcast_to(reshape(x, {2, 1, 3}), {2, 2, 3}); }>, "mul(broadcast(x), broadcast(x))"},
+  {"repeated behind axes of one element", made<[](var x) { return broadcast_to(reshape(sum(x, {0}), {1, 3, 1}), {1, 3, 4}); }>, "broadcast(sum(x))"},
+  {"repeated in another shape stays", made<[](var x) { return broadcast_to(reshape(x, {6}), {4, 6}); }>, "broadcast(reshape(x))"},
   {"a comparison of repeated rows stays", made<[](var x) { return cast(many(x) > 1, dtype::f32); }>, "cast(greater(broadcast(x), 1))"},
   {"reshape of repeated rows", made<[](var x) { return reshape(many(x), {2, 2, 6}); }>, "broadcast(reshape(x))"},
   {"reshape that joins repeated and own axes stays", made<[](var x) { return reshape(many(x), {8, 3}); }>, "reshape(broadcast(x))"},

@@ -115,8 +115,10 @@ TEST_CASE(
   check_net<6, 8>();
 }
 
-TEST_CASE("batch norm leaves one sum behind a convolution, and no multiplication in the steps") {
-  using call = program<normed_net<8>, false, dtype::f32, tensor<dtype::f32, 2, 3, 9, 7>>;
+TEST_CASE_TEMPLATE(
+    "batch norm leaves one sum behind a convolution, and no multiplication in the steps", image,
+    tensor<dtype::f32, 2, 3, 9, 7>, tensor<dtype::f32, 1, 3, 9, 7>) {
+  using call = program<normed_net<8>, false, dtype::f32, image>;
   int prepared = 0, convolutions = 0;
   for (const plan_step& s : call::plan.steps) {
     prepared += s.constant;

@@ -311,6 +311,7 @@ inline constexpr std::array rules{
     rule{"same_choice",             &info_of<select_op>,        same_choice},
     rule{"relu_twice",              &info_of<relu_op>,          relu_twice},
     rule{"broadcast_twice",         &info_of<broadcast_op>,     broadcast_twice},
+    rule{"broadcast_added_axes",    &info_of<broadcast_op>,     broadcast_of_added_axes},
     rule{"broadcast_later",         nullptr,                    late_broadcasts::elementwise},
     rule{"broadcast_later",         &info_of<concat_op>,        late_broadcasts::concatenation},
     rule{"broadcast_later",         &info_of<reshape_op>,       late_broadcasts::reshaped},

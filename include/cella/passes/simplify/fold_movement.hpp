@@ -54,6 +54,23 @@ constexpr node_id broadcast_twice(rewriter& r, node_id n) {
   inner.shape = outer.shape;
   return r.emit<broadcast_op>({r.operand(x, 0)}, inner);
 }
+/// broadcast(reshape(x)) = broadcast(x), where the reshape only adds axes of one element
+constexpr node_id broadcast_of_added_axes(rewriter& r, node_id n) {
+  const node_id x = r.operand_if<reshape_op>(n, 0);
+  if (x < 0) return no_node;
+  const shape own = r.shape_of(r.operand(x, 0)), more = r.shape_of(x);
+  auto o = r.as<broadcast_op::options>(n);
+  const auto axes = o.axes;
+  o.axes = iteration_space::no_axes;
+  int found = 0;
+  for (int d = 0; d < more.rank; ++d) {
+    if (found < own.rank && own[found] == more[d])
+      o.axes[std::size_t(found++)] = axes[std::size_t(d)];
+    else if (more[d] != 1)
+      return no_node;
+  }
+  return found == own.rank ? r.emit<broadcast_op>({r.operand(x, 0)}, o) : no_node;
+}
 /// slice(x) = x, of everything
 constexpr node_id whole_slice(rewriter& r, node_id n) {
   if (r.shape_of(r.operand(n, 0)) != r.shape_of(n)) return no_node;

@@ -176,6 +176,11 @@ class any_blocked_sink {
   static void call(const void* erased, const T* tile, int tile_block, int pixels, int blocks,
                    const std::int64_t* at, std::int64_t plane, int block) {
     own_sink<Sink> sink = *static_cast<const Sink*>(erased);
+    if constexpr (requires {
+                    sink.hand_over(tile, tile_block, pixels, blocks, at, plane, block);
+                  }) {
+      if (sink.hand_over(tile, tile_block, pixels, blocks, at, plane, block)) return;
+    }
     for (int b = 0; b < blocks; ++b, tile += tile_block * lanes<T>) {
       for (int i = 0; i < pixels; ++i)
         sink(load(tile + i * lanes<T>), at[i] + (block + b) * plane, block + b);

@@ -86,6 +86,15 @@ class block_runner {
     int first_vector{}, elements{};
     constexpr int vectors() const { return (elements + L - 1) / L; }
   };
+  /// Elements of several rows of results, plain or in blocks of channels: they begin at `offset`,
+  /// which is row (or block) `row`, column `column` of the result, rows being `row_step` apart.
+  /// They are rows of the result, too, or all of the same one.
+  struct rectangle {
+    int rows{}, elements{};
+    std::int64_t offset{}, row_step{}, row{}, column{};
+    bool same_row = false;
+    constexpr int vectors() const { return (elements + L - 1) / L; }
+  };
 
   /// Elements of a block, a multiple of a vector's.
   static constexpr int block_elements(const code& line) {
@@ -100,11 +109,9 @@ class block_runner {
            std::int64_t(line.slots()) * block_elements(line) * std::int64_t(sizeof(T));
   }
 
-  /// `given`: where the kernel's own values lie, if there are any. `scratch` is aligned to a
-  /// vector. What is stored into dead lanes is zero.
+  /// `scratch` is aligned to a vector. What is stored into dead lanes is zero.
   block_runner(const code& line, const plan_step& s, const step_addresses<T>& a, std::byte* scratch,
-               const T* given = nullptr, layout form = layout::plain,
-               dead_lanes dead = no_dead_lanes)
+               layout form = layout::plain, dead_lanes dead = no_dead_lanes)
       : line_(line), s_(s), a_(a), form_(form), dead_(dead), block_(block_elements(line)) {
     const auto values = std::int64_t(line.values().size());
     operands_ = reinterpret_cast<block_operand<T>*>(scratch);
@@ -113,24 +120,21 @@ class block_runner {
     slots_ = reinterpret_cast<T*>(scratch + align_up(values * L * std::int64_t(sizeof(T))));
     for (std::size_t v = 0; v < line.values().size(); ++v) {
       const auto& x = line.values()[v];
-      operands_[v] = {x.slot >= 0 ? slot(x.slot) : given, L};
+      operands_[v] = {x.slot >= 0 ? slot(x.slot) : nullptr, L, 0};
       if (x.from == code::source::number) set_number(v, static_cast<T>(x.literal));
     }
   }
 
   int block() const { return block_; }
-  /// The kernel's own values lie there from now on.
-  void give(const T* given) {
-    for (std::size_t v = 0; v < line_.values().size(); ++v) {
-      if (line_.values()[v].from == code::source::given) operands_[v].at = given;
-    }
+  /// The most rows of so many elements that a rectangle may have.
+  int rows_of(std::int64_t elements) const {
+    return int(std::max<std::int64_t>(1, block_ / ((elements + L - 1) / L * L)));
   }
-  /// The numbers of the row.
-  void row_numbers(const T* numbers) {
-    for (std::size_t v = 0; v < line_.values().size(); ++v) {
-      const auto& x = line_.values()[v];
-      if (x.from == code::source::row_number) set_number(v, numbers[x.index]);
-    }
+  /// The kernel's own values lie there from now on.
+  void give(const block_operand<T>& given) { set_source(code::source::given, given, 0); }
+  /// The numbers of the rows of the next rectangle: of each a vector for each of `most` rows.
+  void give_row_numbers(const T* numbers, int most) {
+    set_source(code::source::row_number, {numbers, 0, L}, std::int64_t{most} * L);
   }
 
   /// Computes the values of some segments. place(read, segment) is the first element that a read of
@@ -150,9 +154,37 @@ class block_runner {
       block_operand<T>& result = operands_[std::size_t(i.result)];
       T* to = whole && i.direct >= 0 ? single(i.direct) : nullptr;
       if (!to) to = slot(line_.values()[std::size_t(i.result)].slot);
-      result.at = to;
-      i.run(i.options, to, &operands_[std::size_t(i.in[0])], &operands_[std::size_t(i.in[1])],
-            &operands_[std::size_t(i.in[2])], vectors);
+      result = {to, L, 0};
+      run(i, {to, 0}, {1, vectors});
+    }
+  }
+  /// Computes the values of a rectangle that fits a block, and stores the outputs of which `stored`
+  /// has a bit where they belong. It reads plain values and numbers of rows and columns only.
+  void compute(const rectangle& r, unsigned stored) {
+    const bool whole = r.elements % L == 0;
+    const std::int64_t wide = std::int64_t{r.vectors()} * L;
+    for (std::size_t v = 0; v < line_.values().size(); ++v) {
+      const auto& x = line_.values()[v];
+      if (x.from == code::source::read) bring(v, x, r);
+    }
+    for (const auto& i : line_.instructions()) {
+      const bool direct = whole && i.direct >= 0 && (stored >> i.direct & 1u);
+      const block_result<T> to =
+          direct ? block_result<T>{a_.out[std::size_t(i.direct)] + r.offset, r.row_step}
+                 : block_result<T>{slot(line_.values()[std::size_t(i.result)].slot), wide};
+      operands_[std::size_t(i.result)] = {to.at, L, to.row};
+      run(i, to, {r.rows, r.vectors()});
+    }
+    for (int k = 0; k < s_.output_count; ++k) {
+      if (!(stored >> k & 1u)) continue;
+      const block_operand<T>& from = result(k);
+      code::with_stored(line_.outputs()[std::size_t(k)].stored, [&]<class S>() {
+        S* to = reinterpret_cast<S*>(a_.out[std::size_t(k)]) + r.offset;
+        const T* at = from.at;
+        if (std::is_same_v<S, T> && reinterpret_cast<const void*>(to) == at && from.step) return;
+        for (int j = 0; j < r.rows; ++j, to += r.row_step, at += from.row)
+          store_run(to, at, from.step, r.elements);
+      });
     }
   }
   /// Whether elements of an output from `first` on have dead lanes among them.
@@ -167,14 +199,13 @@ class block_runner {
   template <class Fold, class Take>
   void fold(const segment& g, Take take) const {
     const block_operand<T>& y = result(0);
-    const T* const at = y.at + g.first_vector * y.step;
-    const auto value = [&](std::int64_t i) {
-      return load_unaligned(at + (y.step ? i : std::int64_t{0}));
-    };
-    const int whole = g.elements / L * L, rest = g.elements - whole;
-    vec<T> run = fold_terms<Fold, T>(whole, L, value, take);
-    if (rest) run = Fold::template fold<T>(run, fold_first<Fold, T>(rest, value(whole)));
-    take(run);
+    fold_run<Fold>(y.at + g.first_vector * y.step, g.elements, take);
+  }
+  /// The same for row `row` of a rectangle of so many elements.
+  template <class Fold, class Take>
+  void fold_row(int row, int elements, Take take) const {
+    const block_operand<T>& y = result(0);
+    fold_run<Fold>(y.at + row * y.row, elements, take);
   }
   /// Stores a segment of output k at element `first` of it.
   void store_segment(int k, const segment& g, std::int64_t first) const {
@@ -200,9 +231,7 @@ class block_runner {
             store_stored(to + i, keep(dead ? dead_.live : first_bits(L), load_unaligned(at)));
           }
         }
-        for (; i + L <= g.elements; i += L, at += from.step)
-          store_stored(to + i, load_unaligned(at));
-        if (i < g.elements) store_stored(to + i, load_unaligned(at), g.elements - i);
+        store_run(to + i, at, from.step, g.elements - i);
       }
     });
   }
@@ -212,7 +241,35 @@ class block_runner {
   void set_number(std::size_t v, T x) {
     T* const at = repeated_ + std::int64_t(v) * L;
     store_unaligned(at, vec<T>(x));
-    operands_[v] = {at, 0};
+    operands_[v] = {at, 0, 0};
+  }
+  /// Values from `source` lie there; the next of them `apart` elements on.
+  void set_source(typename code::source source, const block_operand<T>& first, std::int64_t apart) {
+    for (std::size_t v = 0; v < line_.values().size(); ++v) {
+      const auto& x = line_.values()[v];
+      if (x.from == source) operands_[v] = {first.at + x.index * apart, first.step, first.row};
+    }
+  }
+  void run(const typename code::instruction& i, const block_result<T>& to, block_extents n) const {
+    i.run(i.options, to, &operands_[std::size_t(i.in[0])], &operands_[std::size_t(i.in[1])],
+          &operands_[std::size_t(i.in[2])], n);
+  }
+  template <class Fold, class Take>
+  void fold_run(const T* at, int elements, Take take) const {
+    const bool same = result(0).step == 0;
+    const auto value = [&](std::int64_t i) {
+      return load_unaligned(at + (same ? std::int64_t{0} : i));
+    };
+    const int whole = elements / L * L, rest = elements - whole;
+    vec<T> run = fold_terms<Fold, T>(whole, L, value, take);
+    if (rest) run = Fold::template fold<T>(run, fold_first<Fold, T>(rest, value(whole)));
+    take(run);
+  }
+  template <class S>
+  static void store_run(S* to, const T* at, std::int64_t step, int elements) {
+    int i = 0;
+    for (; i + L <= elements; i += L, at += step) store_stored(to + i, load_unaligned(at));
+    if (i < elements) store_stored(to + i, load_unaligned(at), elements - i);
   }
 
   template <class Place, class Step>
@@ -227,46 +284,83 @@ class block_runner {
         return set_number(v, static_cast<T>(from[place(x.index, 0)]));
       if constexpr (std::is_same_v<S, T>) {
         if (walk == element_walk::contiguous && whole) {
-          operands_[v] = {from + place(x.index, 0), L};
+          operands_[v] = {from + place(x.index, 0), L, 0};
           return;
         }
         if (walk == element_walk::vector && segments.size() == 1) {
-          operands_[v] = {from + place(x.index, 0), 0};
+          operands_[v] = {from + place(x.index, 0), 0, 0};
           return;
         }
       }
       T* const to = slot(x.slot);
       for (std::size_t g = 0; g < segments.size(); ++g) {
-        const std::int64_t first = place(x.index, int(g));
-        T* const at = to + segments[g].first_vector * L;
-        const int n = segments[g].elements;
-        if (walk == element_walk::contiguous) {
-          int i = 0;
-          for (; i + L <= n; i += L) store_unaligned(at + i, load_stored<T>(from + first + i));
-          if (i < n) store_unaligned(at + i, load_stored<T>(from + first + i, n - i));
-        } else if (walk == element_walk::one) {
-          const vec<T> number(static_cast<T>(from[first]));
-          for (int i = 0; i < n; i += L) store_unaligned(at + i, number);
-        } else if (walk == element_walk::vector) {
-          const vec<T> same = load_stored<T>(from + first);
-          for (int i = 0; i < n; i += L) store_unaligned(at + i, same);
-        } else if (walk == element_walk::numbers) {
-          const std::int64_t apart = step(x.index);
-          for (int i = 0; i < n; i += L)
-            store_unaligned(at + i, vec<T>(static_cast<T>(from[first + i / L * apart])));
-        } else if (walk == element_walk::drawn) {
-          std::uint64_t key;
-          std::memcpy(&key, a_.in[std::size_t(x.index)], sizeof key);
-          for (int i = 0; i < n; i += L) store_unaligned(at + i, uniform_vector<T>(key, first + i));
-        } else {
-          const std::int64_t apart = step(x.index);
-          for (int i = 0; i < n; ++i) at[i] = static_cast<T>(from[first + i * apart]);
-          // The rest of the last vector is computed with, too.
-          for (int i = n; i % L != 0; ++i) at[i] = T(0);
+        copy(walk, x.index, from, place(x.index, int(g)), to + segments[g].first_vector * L,
+             segments[g].elements, step);
+      }
+      operands_[v] = {to, L, 0};
+    });
+  }
+  /// The same for a rectangle.
+  void bring(std::size_t v, const typename code::value& x, const rectangle& r) {
+    const access how = s_.reads[std::size_t(x.index)].how;
+    const dtype stored = is_storage_only(x.stored) ? x.stored : dtype_of<T>;
+    const element_walk walk = walk_of(how, form_, 1);
+    const int row_elements = form_ == layout::blocked ? L : 1;
+    const std::int64_t first = place_of_read(how, r.offset, r.row, r.column, row_elements);
+    const std::int64_t apart = place_of_read(how, r.row_step, !r.same_row, 0, row_elements);
+    code::with_stored(stored, [&]<class S>() {
+      const S* const from = reinterpret_cast<const S*>(a_.in[std::size_t(x.index)]) + x.further;
+      const bool one = walk == element_walk::one;
+      if (one && apart == 0) return set_number(v, static_cast<T>(from[first]));
+      if constexpr (std::is_same_v<S, T>) {
+        if (walk == element_walk::contiguous && r.elements % L == 0) {
+          operands_[v] = {from + first, L, apart};
+          return;
+        }
+        if (walk == element_walk::vector) {
+          operands_[v] = {from + first, 0, apart};
+          return;
         }
       }
-      operands_[v] = {to, L};
+      T* const to = slot(x.slot);
+      const bool repeats = one || walk == element_walk::vector;
+      const std::int64_t row = repeats ? L : std::int64_t{r.vectors()} * L;
+      for (int i = 0; i < (apart ? r.rows : 1); ++i) {
+        copy(walk, x.index, from, first + i * apart, to + i * row, repeats ? L : r.elements,
+             no_step);
+      }
+      operands_[v] = {to, repeats ? 0 : L, apart ? row : 0};
     });
+  }
+  static constexpr auto no_step = [](int) { return std::int64_t{0}; };
+  /// Brings `n` elements together at `to`.
+  template <class S, class Step>
+  void copy(element_walk walk, int read, const S* from, std::int64_t first, T* to, int n,
+            Step step) const {
+    if (walk == element_walk::contiguous) {
+      int i = 0;
+      for (; i + L <= n; i += L) store_unaligned(to + i, load_stored<T>(from + first + i));
+      if (i < n) store_unaligned(to + i, load_stored<T>(from + first + i, n - i));
+    } else if (walk == element_walk::one) {
+      const vec<T> number(static_cast<T>(from[first]));
+      for (int i = 0; i < n; i += L) store_unaligned(to + i, number);
+    } else if (walk == element_walk::vector) {
+      const vec<T> same = load_stored<T>(from + first);
+      for (int i = 0; i < n; i += L) store_unaligned(to + i, same);
+    } else if (walk == element_walk::numbers) {
+      const std::int64_t apart = step(read);
+      for (int i = 0; i < n; i += L)
+        store_unaligned(to + i, vec<T>(static_cast<T>(from[first + i / L * apart])));
+    } else if (walk == element_walk::drawn) {
+      std::uint64_t key;
+      std::memcpy(&key, a_.in[std::size_t(read)], sizeof key);
+      for (int i = 0; i < n; i += L) store_unaligned(to + i, uniform_vector<T>(key, first + i));
+    } else {
+      const std::int64_t apart = step(read);
+      for (int i = 0; i < n; ++i) to[i] = static_cast<T>(from[first + i * apart]);
+      // The rest of the last vector is computed with, too.
+      for (int i = n; i % L != 0; ++i) to[i] = T(0);
+    }
   }
 
   const code& line_;

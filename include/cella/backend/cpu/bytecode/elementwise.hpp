@@ -13,7 +13,7 @@ template <class T>
 void run_elementwise(work_range units, const plan_step& s, const line_code<T>& line,
                      const step_addresses<T>& a, std::byte* scratch,
                      dead_lanes dead = no_dead_lanes) {
-  block_runner<T> runner(line, s, a, scratch, nullptr, s.arrangement, dead);
+  block_runner<T> runner(line, s, a, scratch, s.arrangement, dead);
   const auto inner = std::size_t(s.loops - 1);
   const std::int64_t extent = s.loop[inner];
   const int pieces = int((extent + detail::loop_piece - 1) / detail::loop_piece);

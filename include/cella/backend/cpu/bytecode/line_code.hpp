@@ -59,6 +59,7 @@ class line_code {
       const int k = stored ? find.place_of_result(line, n) : find.place(line, n);
       outputs_.push_back({place_[std::size_t(k < 0 ? ~k : k)], find.g.type(n).element});
     }
+    join_products();
     if (stored) find_direct(find.s);
     allot_slots();
   }
@@ -137,6 +138,38 @@ class line_code {
                     : emit(&multiply_add_block<T>, {}, {x, y, sum});
     }
     return sum;
+  }
+
+  /// A product that only a sum or a difference reads is computed with it, as compilers contract it.
+  void join_products() {
+    const opcode<T> product_code = find_opcode<T>(&info_of<mul_op>, 0);
+    const opcode<T> sum_code = find_opcode<T>(&info_of<add_op>, 0);
+    const opcode<T> difference_code = find_opcode<T>(&info_of<sub_op>, 0);
+    for (std::size_t i = 0; i < instructions_.size(); ++i) {
+      instruction& to = instructions_[i];
+      if (to.run != sum_code && to.run != difference_code) continue;
+      for (std::size_t side : {std::size_t{1}, std::size_t{0}}) {
+        if (side == 0 && to.run == difference_code) break;
+        const int product = to.in[side], other = to.in[1 - side];
+        const auto made_by = std::find_if(
+            instructions_.begin(), instructions_.end(),
+            [&](const instruction& x) { return x.run == product_code && x.result == product; });
+        if (made_by == instructions_.end() || other == product || readers(product) != 1) continue;
+        to.run = to.run == sum_code ? &multiply_add_block<T> : &subtract_product_block<T>;
+        to.in = {made_by->in[0], made_by->in[1], other};
+        instructions_.erase(made_by);
+        --i;
+        break;
+      }
+    }
+  }
+  /// Instructions and outputs that read a value.
+  int readers(int v) const {
+    int n = 0;
+    for (const instruction& x : instructions_)
+      n += std::find(x.in.begin(), x.in.end(), v) != x.in.end();
+    for (const output& o : outputs_) n += o.value == v;
+    return n;
   }
 
   void find_direct(const plan_step& s) {

@@ -9,21 +9,32 @@
 #include <cella/ops/list.hpp>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace cella::cpu {
 
-/// Vectors of an operand, `step` elements apart: lanes<T>, or 0 for one vector that stands for all.
+/// A block of vectors in rows. Vectors of an operand are `step` elements apart: lanes<T>, or 0 for
+/// one vector that stands for all of its row; its rows are `row` elements apart, or 0.
+struct block_extents {
+  int rows{}, vectors{};
+};
 template <class T>
 struct block_operand {
   const T* at{};
-  std::int64_t step{};
+  std::int64_t step{}, row{};
+};
+template <class T>
+struct block_result {
+  T* at{};
+  std::int64_t row{};
 };
 
-/// Computes `vectors` vectors at `to` (any alignment) from those of the operands. Truth values are
-/// numbers, 1 and 0. A result may lie where an operand does.
+/// Computes a block (of any alignment) from those of the operands. Truth values are numbers, 1 and
+/// 0. A result may lie where an operand does.
 template <class T>
-using opcode = void (*)(const attributes& options, T* to, const block_operand<T>* a,
-                        const block_operand<T>* b, const block_operand<T>* c, int vectors);
+using opcode = void (*)(const attributes& options, const block_result<T>& to,
+                        const block_operand<T>* a, const block_operand<T>* b,
+                        const block_operand<T>* c, block_extents n);
 
 namespace detail {
 
@@ -48,33 +59,47 @@ template <class Op, class... V>
     return Op::apply(v...);
 }
 
+/// Stores f(vectors of `Arity` operands...).
+template <int Arity, class T, class F>
+[[gnu::always_inline]] inline void for_block(const block_result<T>& to,
+                                             std::array<block_operand<T>, 3> in, block_extents n,
+                                             F f) {
+  constexpr int L = lanes<T>;
+  T* at = to.at;
+  const std::int64_t row = to.row;
+  [&]<std::size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
+    for (int r = 0; r < n.rows; ++r, at += row) {
+      for (int i = 0; i < n.vectors; ++i)
+        store_unaligned(at + i * L, f(load_unaligned(in[K].at + i * in[K].step)...));
+      ((in[K].at += in[K].row), ...);
+    }
+  }
+  (std::make_index_sequence<std::size_t(Arity)>{});
+}
+
 /// Bit k of `Truths`: operand k is a truth value.
 template <class T, class Op, int Arity, unsigned Truths>
-void run_opcode(const attributes& options, T* to, const block_operand<T>* a,
-                const block_operand<T>* b, const block_operand<T>* c, int vectors) {
-  constexpr int L = lanes<T>;
-  const std::array<block_operand<T>, 3> in{*a, *b, *c};
-  const auto operand = [&]<int K>(std::integral_constant<int, K>, int i)
-      __attribute__((always_inline)) {
-    const vec<T> v = load_unaligned(in[std::size_t(K)].at + i * in[std::size_t(K)].step);
+void run_opcode(const attributes& options, const block_result<T>& to, const block_operand<T>* a,
+                const block_operand<T>* b, const block_operand<T>* c, block_extents n) {
+  const auto operand =
+      []<int K>(std::integral_constant<int, K>, const vec<T>& v) __attribute__((always_inline)) {
     if constexpr (Truths >> K & 1u)
       return v > vec<T>(T(0));
     else
       return v;
   };
-  for (int i = 0; i < vectors; ++i) {
-    const auto result = [&]<int... K>(std::integer_sequence<int, K...>)
-        __attribute__((always_inline)) {
-      return as_numbers<T>(
-          apply_to_vectors<Op>(options, operand(std::integral_constant<int, K>{}, i)...));
-    }
-    (std::make_integer_sequence<int, Arity>{});
-    store_unaligned(to + i * L, result);
-  }
+  for_block<Arity>(
+      to, {*a, *b, *c}, n, [&](const auto&... v) __attribute__((always_inline)) {
+        return [&]<int... K>(std::integer_sequence<int, K...>) __attribute__((always_inline)) {
+          return as_numbers<T>(
+              apply_to_vectors<Op>(options, operand(std::integral_constant<int, K>{}, v)...));
+        }
+        (std::make_integer_sequence<int, Arity>{});
+      });
 }
 
-/// How many operands the function of an operation has, as numbers have it: asking with vectors would
-/// instantiate the SIMD library's functions, of which some need an optimizing compiler.
+/// How many operands the function of an operation has, as numbers have it: asking with vectors
+/// would instantiate the SIMD library's functions, of which some need an optimizing compiler.
 template <class Op, class... V>
 concept takes = requires(V... v) {
   Op::apply(v...);
@@ -133,29 +158,28 @@ opcode<T> find_opcode(const op_info* op, unsigned truths) {
   return nullptr;
 }
 
-/// a * b and a * b + c, and a number rounded to what memory holds as S.
+/// a * b, a * b + c, c - a * b, and a number rounded to what memory holds as S.
 template <class T>
-void multiply_block(const attributes&, T* to, const block_operand<T>* a, const block_operand<T>* b,
-                    const block_operand<T>*, int vectors) {
-  for (int i = 0; i < vectors; ++i) {
-    store_unaligned(to + i * lanes<T>,
-                    load_unaligned(a->at + i * a->step) * load_unaligned(b->at + i * b->step));
-  }
+void multiply_block(const attributes&, const block_result<T>& to, const block_operand<T>* a,
+                    const block_operand<T>* b, const block_operand<T>* c, block_extents n) {
+  detail::for_block<2>(to, {*a, *b, *c}, n, [](vec<T> x, vec<T> y) { return x * y; });
 }
 template <class T>
-void multiply_add_block(const attributes&, T* to, const block_operand<T>* a,
-                        const block_operand<T>* b, const block_operand<T>* c, int vectors) {
-  for (int i = 0; i < vectors; ++i) {
-    store_unaligned(to + i * lanes<T>, multiply_add(load_unaligned(a->at + i * a->step),
-                                                    load_unaligned(b->at + i * b->step),
-                                                    load_unaligned(c->at + i * c->step)));
-  }
+void multiply_add_block(const attributes&, const block_result<T>& to, const block_operand<T>* a,
+                        const block_operand<T>* b, const block_operand<T>* c, block_extents n) {
+  detail::for_block<3>(to, {*a, *b, *c}, n,
+                       [](vec<T> x, vec<T> y, vec<T> z) { return multiply_add(x, y, z); });
+}
+template <class T>
+void subtract_product_block(const attributes&, const block_result<T>& to, const block_operand<T>* a,
+                            const block_operand<T>* b, const block_operand<T>* c, block_extents n) {
+  detail::for_block<3>(to, {*a, *b, *c}, n,
+                       [](vec<T> x, vec<T> y, vec<T> z) { return multiply_add(-x, y, z); });
 }
 template <class T, class S>
-void round_block(const attributes&, T* to, const block_operand<T>* a, const block_operand<T>*,
-                 const block_operand<T>*, int vectors) {
-  for (int i = 0; i < vectors; ++i)
-    store_unaligned(to + i * lanes<T>, rounded_to<S>(load_unaligned(a->at + i * a->step)));
+void round_block(const attributes&, const block_result<T>& to, const block_operand<T>* a,
+                 const block_operand<T>* b, const block_operand<T>* c, block_extents n) {
+  detail::for_block<1>(to, {*a, *b, *c}, n, [](vec<T> x) { return rounded_to<S>(x); });
 }
 
 }  // namespace cella::cpu

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/bytecode/block_runner.hpp>
-#include <cella/backend/cpu/bytecode/sink.hpp>
 #include <cella/backend/cpu/loops/folds.hpp>
 #include <cella/plan/step.hpp>
 #include <optional>
@@ -18,95 +17,103 @@ struct row_number_code {
   bool sums{};
 };
 
+/// As many rows are computed together at most.
+inline constexpr int most_rows_together = 16;
+
 /// Bytes of scratch of a sweep over rows.
 template <class T>
 std::int64_t row_scratch(const line_code<T>& outputs, span<const row_number_code<T>> numbers) {
-  std::int64_t bytes = block_runner<T>::scratch_bytes(outputs);
+  const auto known = std::int64_t(numbers.size()) * most_rows_together * lanes<T>;
+  std::int64_t bytes = align_up(known * std::int64_t(sizeof(T)));
+  bytes += align_up(block_runner<T>::scratch_bytes(outputs));
   for (const auto& n : numbers) bytes += align_up(block_runner<T>::scratch_bytes(n.line));
   return bytes;
 }
 
-/// Row by row: numbers of the row, then all outputs. Units are those of `row_units`.
+/// Some rows at a time: numbers of each row, then all outputs. Units are those of `row_units`.
 template <class T>
 void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
               span<const row_number_code<T>> numbers, const step_addresses<T>& a,
               std::byte* scratch) {
-  constexpr int L = lanes<T>;
-  using segment = typename block_runner<T>::segment;
+  constexpr int L = lanes<T>, most = most_rows_together;
+  using rectangle = typename block_runner<T>::rectangle;
   const auto e = s.as<rows_step>();
-  std::array<std::optional<block_runner<T>>, most_row_numbers> of_number;
-  for (std::size_t k = 0; k < numbers.size(); ++k) {
-    of_number[k].emplace(numbers[k].line, s, a, scratch);
-    scratch += align_up(block_runner<T>::scratch_bytes(numbers[k].line));
-  }
+  // A vector of equal lanes for each number of each row.
+  T* const known = reinterpret_cast<T*>(scratch);
+  const auto known_at = [&](std::size_t k, int row) {
+    return known + (std::int64_t(k) * most + row) * L;
+  };
+  scratch += align_up(std::int64_t(numbers.size()) * most * L * std::int64_t(sizeof(T)));
   block_runner<T> runner(line, s, a, scratch);
-  std::array<T, most_row_numbers> known{};
-  std::array<bool, 10> once{};
-  for (std::size_t k = 0; k < std::size_t(s.output_count); ++k)
-    once[k] = !s.outputs[k].summed && s.find_stat(s.outputs[k].value) >= 0;
-  const bool any_once = std::find(once.begin(), once.end(), true) != once.end();
+  runner.give_row_numbers(known, most);
+  scratch += align_up(block_runner<T>::scratch_bytes(line));
+  std::array<std::optional<block_runner<T>>, most_row_numbers> of_number;
+  int together = std::min(most, runner.rows_of(e.width));
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    block_runner<T>& of = of_number[k].emplace(numbers[k].line, s, a, scratch);
+    of.give_row_numbers(known, most);
+    scratch += align_up(block_runner<T>::scratch_bytes(numbers[k].line));
+    together = std::min(together, of.rows_of(e.width));
+  }
+  unsigned whole_rows = 0;  // outputs that have each element of a row
+  for (int k = 0; k < s.output_count; ++k) {
+    const step_output& o = s.outputs[std::size_t(k)];
+    whole_rows |= unsigned{!o.summed && s.find_stat(o.value) < 0} << k;
+  }
 
   const std::int64_t last = std::min(e.rows, units.last * e.unit_rows);
-  for (std::int64_t row = units.first * e.unit_rows; row < last; ++row) {
-    const std::int64_t start = row * e.width, unit = row / e.unit_rows;
-    const auto compute = [&](block_runner<T>& of, std::int64_t i, int n, auto single) {
-      const segment g{0, n};
-      of.compute(
-          span<const segment>(&g, 1),
-          [&](int read, int) {
-            return place_of_read(s.reads[std::size_t(read)].how, start + i, row, i);
-          },
-          [](int) { return std::int64_t{1}; }, single);
+  for (std::int64_t row = units.first * e.unit_rows; row < last; row += together) {
+    const int rows = int(std::min<std::int64_t>(together, last - row));
+    const auto part = [&](std::int64_t i, int n) {
+      return rectangle{rows, n, row * e.width + i, e.width, row, i};
     };
-    const auto none = [](int) -> T* { return nullptr; };
+    // Calls f(i, n) for pieces of the rows that fit a block.
+    const auto for_pieces = [&](const block_runner<T>& of, auto f) {
+      for (std::int64_t i = 0; i < e.width; i += of.block())
+        f(i, int(std::min<std::int64_t>(e.width - i, of.block())));
+    };
     for (std::size_t k = 0; k < numbers.size(); ++k) {
       block_runner<T>& of = *of_number[k];
-      of.row_numbers(known.data());
       if (!numbers[k].sums) {
-        compute(of, 0, 1, none);
-        known[k] = of.result(0).at[0];
+        of.compute(part(0, 1), 0);
+        const block_operand<T>& y = of.result(0);
+        for (int r = 0; r < rows; ++r) store_unaligned(known_at(k, r), vec<T>(y.at[r * y.row]));
         continue;
       }
-      long_sum<T> total;
-      for (std::int64_t i = 0; i < e.width;) {
-        const int n = int(std::min<std::int64_t>(e.width - i, of.block()));
-        compute(of, i, n, none);
-        of.template fold<adding>({0, n}, [&](vec<T> run) { total.add(run); });
-        i += n;
-      }
-      known[k] = total.over_lanes();
-    }
-    runner.row_numbers(known.data());
-    for (std::int64_t i = 0; i < e.width;) {
-      const int n = int(std::min<std::int64_t>(e.width - i, runner.block()));
-      const segment g{0, n};
-      compute(runner, i, n, [&](int k) -> T* {
-        const auto o = std::size_t(k);
-        return once[o] || s.outputs[o].summed ? nullptr : a.out[o] + start + i;
+      std::array<long_sum<T>, most> totals;
+      for_pieces(of, [&](std::int64_t i, int n) {
+        of.compute(part(i, n), 0);
+        for (int r = 0; r < rows; ++r) {
+          of.template fold_row<adding>(r, n, [&](vec<T> run) { totals[std::size_t(r)].add(run); });
+        }
       });
+      for (int r = 0; r < rows; ++r)
+        store_unaligned(known_at(k, r), vec<T>(totals[std::size_t(r)].over_lanes()));
+    }
+    for_pieces(runner, [&](std::int64_t i, int n) {
+      runner.compute(part(i, n), whole_rows);
       for (int k = 0; k < s.output_count; ++k) {
-        const auto o = std::size_t(k);
-        if (once[o]) continue;
-        if (!s.outputs[o].summed) {
-          runner.store_segment(k, g, start + i);
-          continue;
-        }
-        T* const to = a.out[o] + unit * e.width + i;
+        if (!s.outputs[std::size_t(k)].summed) continue;
         const block_operand<T>& y = runner.result(k);
-        const bool adds = row > unit * e.unit_rows;  // to the sums of earlier rows
-        for (int j = 0; j < n; j += L) {
-          const int valid = std::min(L, n - j);
-          vec<T> v = load_unaligned(y.at + (y.step ? j : 0));
-          if (adds) v = v + load_first(to + j, valid);
-          store_first(to + j, valid, v);
+        for (int r = 0; r < rows; ++r) {
+          const std::int64_t unit = (row + r) / e.unit_rows;
+          const bool adds = row + r > unit * e.unit_rows;  // to the sums of earlier rows
+          T* const to = a.out[std::size_t(k)] + unit * e.width + i;
+          for (int j = 0; j < n; j += L) {
+            const int valid = std::min(L, n - j);
+            vec<T> v = load_unaligned(y.at + r * y.row + (y.step ? j : 0));
+            if (adds) v = v + load_first(to + j, valid);
+            store_first(to + j, valid, v);
+          }
         }
       }
-      i += n;
-    }
-    if (!any_once) continue;
-    compute(runner, 0, 1, none);
+    });
     for (int k = 0; k < s.output_count; ++k) {
-      if (once[std::size_t(k)]) runner.store_segment(k, {0, 1}, row);
+      const step_output& o = s.outputs[std::size_t(k)];
+      const int stat = s.find_stat(o.value);
+      if (o.summed || stat < 0) continue;
+      T* const to = a.out[std::size_t(k)] + row;
+      for (int r = 0; r < rows; ++r) to[r] = *known_at(std::size_t(stat), r);
     }
   }
 }

@@ -32,8 +32,8 @@ class bytecode_sink {
         given_(reinterpret_cast<T*>(scratch)),
         target_(line.is_given() ? a.out[0] : nullptr),
         runner_(line, s, a_,
-                scratch + align_up(runner::block_elements(line) * std::int64_t(sizeof(T))), given_,
-                form, dead),
+                scratch + align_up(runner::block_elements(line) * std::int64_t(sizeof(T))), form,
+                dead),
         end_(given_ + runner_.block()),
         to_(given_) {
     for (const auto& v : line.values()) {
@@ -67,6 +67,29 @@ class bytecode_sink {
       end_segment(count);
     if (to_ == end_) [[unlikely]]
       flush();
+  }
+  /// A tile of plain results at once, as `any_sink` has them; its elements are not copied.
+  void hand_over(const T* tile, std::int64_t tile_row, int height, int width, std::int64_t offset,
+                 std::int64_t row_step, int row, int column) const {
+    const int whole = width / L * L;
+    compute(tile, tile_row, {height, whole, offset, row_step, row, column});
+    if (whole == width) return;
+    for (int i = 0; i < height; ++i) {
+      (*this)(load_first(tile + i * tile_row + whole, width - whole), offset + i * row_step + whole,
+              row + i, column + whole, width - whole);
+    }
+  }
+  /// Runs the line on a rectangle of the kernel's values, whose rows lie `tile_row` apart.
+  void compute(const T* tile, std::int64_t tile_row, const typename runner::rectangle& r) const {
+    for (int j = 0; j < r.elements; j += runner_.block()) {
+      const int n = std::min(r.elements - j, runner_.block()), most = runner_.rows_of(n);
+      for (int i = 0; i < r.rows; i += most) {
+        runner_.give({tile + i * tile_row + j, L, tile_row});
+        runner_.compute({std::min(most, r.rows - i), n, r.offset + i * r.row_step + j, r.row_step,
+                         r.same_row ? r.row : r.row + i, r.column + j, r.same_row},
+                        ~0u);
+      }
+    }
   }
   /// Of the arrays that are read where the results belong, and most often written there.
   int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to,
@@ -118,6 +141,7 @@ class bytecode_sink {
       return place_of_read(how, at.offset, at.row, at.column, row_elements_);
     };
     const span<const typename runner::segment> segments(segments_.data(), std::size_t(count_));
+    runner_.give({given_, L, 0});
     runner_.compute(
         segments, place, [&](int) { return std::int64_t{row_step_}; },
         [&](int k) -> T* {
@@ -192,6 +216,28 @@ class blocked_bytecode_sink {
     else
       gathers_(value, element * L, block, 0, L);
   }
+  /// A tile at once, as `any_blocked_sink` has it, if its pixels are rows of an image.
+  bool hand_over(const T* tile, int tile_block, int pixels, int blocks, const std::int64_t* at,
+                 std::int64_t plane, int block) const {
+    constexpr int L = lanes<T>;
+    if (gathers_.target()) return false;
+    int width = 1;
+    while (width < pixels && at[width] == at[0] + width) ++width;
+    const std::int64_t first = (at[0] + block * plane) * L;
+    if (width == pixels) {
+      gathers_.compute(tile, std::int64_t{tile_block} * L,
+                       {blocks, pixels * L, first, plane * L, block, 0});
+      return true;
+    }
+    const std::int64_t down = at[width] - at[0];
+    if (blocks > 1 || pixels % width != 0) return false;
+    for (int i = width; i < pixels; ++i) {
+      if (at[i] != at[i - width] + down) return false;
+    }
+    gathers_.compute(tile, std::int64_t{width} * L,
+                     {pixels / width, width * L, first, down * L, block, 0, true});
+    return true;
+  }
 
  private:
   bytecode_sink<T> gathers_;
@@ -202,18 +248,11 @@ class blocked_bytecode_sink {
 template <class T>
 void finish_results(const line_code<T>& line, const plan_step& s, const step_addresses<T>& a,
                     const T* given, std::int64_t offset, std::int64_t count, std::byte* scratch) {
-  block_runner<T> runner(line, s, a, scratch, given);
+  block_runner<T> runner(line, s, a, scratch);
   for (std::int64_t i = 0; i < count; i += runner.block()) {
-    const typename block_runner<T>::segment segment{
-        0, int(std::min<std::int64_t>(runner.block(), count - i))};
-    const auto place = [&](int read, int) {
-      return place_of_read(s.reads[std::size_t(read)].how, offset + i, 0, 0);
-    };
-    runner.give(given + i);
-    runner.compute(
-        {&segment, 1}, place, [](int) { return std::int64_t{0}; },
-        [&](int k) { return a.out[std::size_t(k)] + offset + i; });
-    for (int k = 0; k < s.output_count; ++k) runner.store_segment(k, segment, offset + i);
+    const int n = int(std::min<std::int64_t>(runner.block(), count - i));
+    runner.give({given + i, lanes<T>, 0});
+    runner.compute({1, n, offset + i, 0, 0, 0}, ~0u);
   }
 }
 

@@ -18,7 +18,7 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
                    const step_addresses<T>& a, const lanes_of_sum& samples, const Sink& sink,
                    std::byte* scratch) {
   constexpr int L = lanes<T>;
-  block_runner<T> runner(term, s, a, scratch, nullptr, s.arrangement);
+  block_runner<T> runner(term, s, a, scratch, s.arrangement);
   const auto inner = std::size_t(s.loops - 1);
   const std::int64_t extent = s.loop[inner];
   detail::nest_walk kept(s, L), folded(s, L);

@@ -9,7 +9,8 @@
 //   int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to, int
 //   most)
 // which lists where the rows of memory begin that it will touch for a tile, `most` of them at most,
-// and returns their number; kernels ask for them while they compute the tile. One that only stores
+// and returns their number; kernels ask for them while they compute the tile. One that wants tiles
+// as a whole has `hand_over` with the parameters of `any_sink::hand_over`. One that only stores
 // may say where with
 //   T* target()
 // and kernels may then store there themselves. Sinks are called by several threads at once, each
@@ -102,6 +103,10 @@ class any_sink {
                    std::int64_t offset, std::int64_t row_step, int row, int column) {
     constexpr int L = lanes<T>;
     const Sink& sink = *static_cast<const Sink*>(erased);
+    if constexpr (requires {
+                    sink.hand_over(tile, tile_row, height, width, offset, row_step, row, column);
+                  })
+      return sink.hand_over(tile, tile_row, height, width, offset, row_step, row, column);
     for (int i = 0; i < height; ++i, tile += tile_row, offset += row_step) {
       int j = 0;
       for (; j + L <= width; j += L) {
