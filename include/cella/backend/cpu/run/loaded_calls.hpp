@@ -40,11 +40,7 @@ class loaded_calls {
   /// get the regions of control nodes, which are planned later. `watched`: runs look for NaN.
   loaded_calls(const graph& g, const graph& main, const plan_options& options,
                loaded_bodies<T>& bodies, bool watched)
-      : graph_(g) {
-    const graph stored = cella::detail::with_stored_records(main);
-    const planner<loaded_planning> made(stored, options);
-    if (!made.fault().empty()) throw error(made.fault());
-    plan_ = made.result();
+      : graph_(g), plan_(plan_of(cella::detail::with_stored_records(main), options)) {
     for (plan_step& s : plan_.steps) in_elements(s, lanes<T>);
     for (const plan_step& s : plan_.steps) lines_.push_back(lines_of_step<T>(graph_, s));
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) add_calls(int(i), bodies);
@@ -72,6 +68,16 @@ class loaded_calls {
   int step_of(std::size_t k) const { return int(&calls_[k].step->s - plan_.steps.data()); }
 
  private:
+  /// A group may come to read or write more than the fuser counted. Then groups are kept smaller.
+  static growing_plan plan_of(const graph& main, const plan_options& options) {
+    for (plan_target machine = loaded_planning::machine;;) {
+      const planner<loaded_planning> made(main, options, machine);
+      if (made.fault().empty()) return made.result();
+      if (machine.most_reads == 1) throw error(made.fault());
+      machine.most_reads /= 2;
+      machine.most_writes = std::max(machine.most_writes / 2, 1);
+    }
+  }
   void add_calls(int i, loaded_bodies<T>& bodies) {
     const plan_step& s = plan_.steps[std::size_t(i)];
     if (s.carried) return;
@@ -136,7 +142,7 @@ class loaded_calls {
   }
 
   const graph& graph_;
-  growing_plan plan_;
+  growing_plan plan_;  // steps and calls refer to its steps
   std::deque<step_lines<T>> lines_;
   std::deque<loaded_control<T>> control_;
   std::deque<loaded_step<T>> steps_;  // calls refer to them
