@@ -6,6 +6,7 @@
 #include <cella/backend/cpu/memory/records.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/plan/make_plan.hpp>
+#include <cstring>
 
 namespace cella::cpu {
 

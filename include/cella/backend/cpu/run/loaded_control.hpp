@@ -2,6 +2,8 @@
 // them.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cella/backend/cpu/run/control_flow.hpp>
 #include <cella/plan/plan.hpp>
 #include <deque>
