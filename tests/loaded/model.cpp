@@ -181,7 +181,7 @@ TEST_CASE(
   for (int threads : {1, 3}) {
     CAPTURE(threads);
     trained<pair_reader> compiled({.seed = 4, .threads = threads});
-    trained<pair_reader> planned({.seed = 4, .threads = threads, .mode = execution::runtime});
+    trained<pair_reader> planned({.seed = 4, .mode = execution::runtime, .threads = threads});
     trained<pair_reader> eager({.seed = 4, .mode = execution::eager});
     const auto before = weights(planned.parameters());
     for (auto* m : {&compiled, &planned, &eager})

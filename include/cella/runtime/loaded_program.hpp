@@ -13,8 +13,8 @@ namespace cella {
 
 /// Runs the main region of a graph, whose inputs lie row-major in memory that the caller binds.
 /// Calls allocate nothing, but for what loops of unknown length keep and for the levels of a
-/// recursion, whose memory grows on first use. Serves one thread at a time. CELLA_DEBUG=nan and CELLA_PROFILE say of it
-/// what they say of compiled programs; they are read when it is made.
+/// recursion, whose memory grows on first use. Serves one thread at a time. CELLA_DEBUG=nan and
+/// CELLA_PROFILE say of it what they say of compiled programs; they are read when it is made.
 ///
 /// The kernels take half a minute to compile, so that they are not in this header: link
 /// `cella::kernels`, which is made of kernels.cpp.
