@@ -27,6 +27,8 @@ using loaded_records = join_records<
         average_spread_record>,
     lanes_records, block_records, records_of_operations>::type;
 
+/// A planned graph of element type T. Runs change nothing in it, so that a function may call
+/// itself.
 template <class T>
 class loaded_calls {
  public:
