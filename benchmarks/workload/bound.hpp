@@ -163,22 +163,23 @@ class bound {
   void make_arguments() {
     std::mt19937 random(7);
     std::normal_distribution<float> normal;
-    for (int k = 0; k < P::count(input_role::argument); ++k) {
-      const tensor_type t = argument(k);
+    for (const tensor_type& t : argument_types) {
       arguments_.emplace_back(std::size_t(t.bytes()));
       for (std::int64_t i = 0; i < t.size(); ++i)
         write_element({arguments_.back().data(), t}, i,
                       is_floating(t.element) ? double{normal(random)} : double(random() % Classes));
     }
   }
-  static constexpr tensor_type argument(int k) {
+  /// Found by the compiler: the program need not hold its graph.
+  static constexpr auto argument_types = [] {
+    std::array<tensor_type, std::size_t(P::count(input_role::argument))> types{};
     for (std::size_t i = 0; i < P::graph.inputs.size(); ++i) {
       const input_info& in = P::graph.inputs[i];
-      if (in.role == input_role::argument && in.index == k)
-        return P::graph.type(P::graph.input(int(i)));
+      if (in.role == input_role::argument)
+        types[std::size_t(in.index)] = P::graph.type(P::graph.input(int(i)));
     }
-    return {};
-  }
+    return types;
+  }();
   /// The numbers of a step: the learning rate, and for some optimizers the count of steps, which is
   /// held at the second.
   template <class F>
@@ -230,13 +231,18 @@ class bound {
 template <class Net, class P, int Classes = 10>
 constexpr workload make_workload(std::string_view name) {
   constexpr const auto& plan = P::plan;
+  constexpr double operations = [] {
+    double all = 0;
+    for (const plan_step& s : plan.steps) all += double(s.flops);
+    return all;
+  }();
   workload w{.name = name,
              .memory = {plan.arena_bytes, plan.live_bytes, plan.arena_bytes_without_reuse,
                         plan.parameter_bytes, plan.slot_bytes},
              .measure = [](int threads, clock::time_point start) {
                return bound<Net, P, Classes>(threads).measure(start);
              }};
-  for (const plan_step& s : plan.steps) w.operations += double(s.flops);
+  w.operations = operations;
 #ifndef CELLA_WORKLOAD_WITHOUT_PROFILE
   w.measure_at_run_time = &bound<Net, P, Classes>::measure_at_run_time;
   w.profile = [](int threads) { return bound<Net, P, Classes>(threads).profile(); };

@@ -48,7 +48,7 @@ vars read_sum(const vars& in) {
 
 graph graph_of(vars (*f)(const vars&)) { return cse(fold(test::graph_of(f, types))); }
 /// Matrix products in the bodies of loops.
-int products_in_loops(const graph& g) {
+constexpr int products_in_loops(const graph& g) {
   int count = 0;
   for (const node& n : live_part(g).nodes) count += n.region > 0 && is<matmul_op>(n);
   return count;
@@ -61,6 +61,24 @@ int left_in_loops(vars (*f)(const vars&)) {
   check_same_values(before, after);
   return products_in_loops(after);
 }
+
+/// What programs do, in the compiler: the gradient of a matrix that a scan multiplies with.
+consteval int products_left_in_the_compiler() {
+  builder b;
+  const var x{&b, b.input({dtype::f32, {3, 2, 4}}, input_role::argument, "x")};
+  const var w{&b, b.input({dtype::f32, {4, 4}}, input_role::parameter, "w")};
+  const auto step = [&](var h, var row) {
+    h = tanh(matmul(row, w) + h);
+    return std::tuple{h, h};
+  };
+  const var start = constant(b, 0, {dtype::f32, {2, 4}});
+  const var loss = sum(square(std::get<1>(scan(step, start, x))));
+  const std::array results{gradients(loss, std::array{w})[0].id};
+  b.end(results);
+  b.g.outputs.resize(1);
+  return products_in_loops(optimize(std::move(b.g)));
+}
+static_assert(products_left_in_the_compiler() == 0);
 
 }  // namespace
 

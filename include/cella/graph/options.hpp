@@ -2,6 +2,7 @@
 // compares them or puts them into files needs no more.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cella/graph/attributes.hpp>
 #include <cella/graph/dtype.hpp>
@@ -55,38 +56,52 @@ inline constexpr bool is_characters = false;
 template <std::size_t N>
 inline constexpr bool is_characters<std::array<char, N>> = true;
 
-/// Calls f(field) for each field of `x`, whose first byte has this offset; returns the offset
-/// behind it.
-template <class T, class F>
-constexpr int for_each_option(const T& x, std::string_view name, int offset, F& f) {
-  auto field = [&](option_kind kind, std::size_t count = 1) {
-    f(option_field{name, kind, std::int16_t(offset), std::int16_t(count)});
-    return offset + int(sizeof(T));
-  };
-  if constexpr (std::is_same_v<T, double>) {
-    return field(option_kind::number);
-  } else if constexpr (std::is_same_v<T, std::int32_t>) {
-    return field(option_kind::integer);
-  } else if constexpr (std::is_same_v<T, std::uint32_t>) {
-    return field(option_kind::axis_set);
-  } else if constexpr (std::is_same_v<T, stored_dtype>) {
-    return field(option_kind::element);
-  } else if constexpr (std::is_same_v<T, shape>) {
-    return field(option_kind::extents);
-  } else if constexpr (std::is_same_v<T, std::array<std::int8_t, max_rank>>) {
-    return field(option_kind::axes);
-  } else if constexpr (is_integers<T>) {
-    return field(option_kind::integer, std::tuple_size_v<T>);
-  } else if constexpr (is_characters<T>) {
-    return field(option_kind::characters, std::tuple_size_v<T>);
+/// What a field of type T is; a struct has no kind of its own: its members are fields.
+template <class T>
+constexpr option_field field_of_type() {
+  if constexpr (std::is_same_v<T, double>)
+    return {{}, option_kind::number};
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return {{}, option_kind::integer};
+  else if constexpr (std::is_same_v<T, std::uint32_t>)
+    return {{}, option_kind::axis_set};
+  else if constexpr (std::is_same_v<T, stored_dtype>)
+    return {{}, option_kind::element};
+  else if constexpr (std::is_same_v<T, shape>)
+    return {{}, option_kind::extents};
+  else if constexpr (std::is_same_v<T, std::array<std::int8_t, max_rank>>)
+    return {{}, option_kind::axes};
+  else if constexpr (is_integers<T>)
+    return {{}, option_kind::integer, 0, std::int16_t(std::tuple_size_v<T>)};
+  else if constexpr (is_characters<T>)
+    return {{}, option_kind::characters, 0, std::int16_t(std::tuple_size_v<T>)};
+  else
+    return {{}, {}, 0, 0};
+}
+
+/// The fields found so far, and the bytes that they take.
+struct found_options {
+  std::array<option_field, 2 * most_members> fields;
+  std::size_t count{};
+  std::size_t bytes{};
+};
+template <class T>
+constexpr void find_options(found_options& found, std::string_view name) {
+  constexpr option_field field = field_of_type<T>();
+  if constexpr (field.count > 0) {
+    option_field& f = found.fields[found.count++] = field;
+    f.name = name;
+    f.offset = std::int16_t(found.bytes);
+    found.bytes += sizeof(T);
   } else {
     static_assert(std::is_aggregate_v<T>,
                   "cella: options are made of double, int32_t, uint32_t (a set of axes), shape, "
                   "stored_dtype, and arrays of int32_t, int8_t[8] (axes) or char");
-    for_each_member(x, [&](std::string_view member, const auto& value) {
-      offset = for_each_option(value, member, offset, f);
-    });
-    return offset;
+    []<std::size_t... I, class... M>(found_options & to,
+                                     const member_addresses<std::index_sequence<I...>, M...>&) {
+      (find_options<M>(to, member_name<T, I>()), ...);
+    }
+    (found, members_of<T>);
   }
 }
 
@@ -109,20 +124,16 @@ constexpr int bytes_of(const option_field& f) {
 
 template <class Options>
 inline constexpr auto fields_of = [] {
-  constexpr auto counted = [] {
-    std::size_t n = 0;
-    auto add = [&](const option_field&) { ++n; };
-    const int size = for_each_option(Options{}, {}, 0, add);
-    return std::array{n, std::size_t(size)};
+  constexpr found_options found = [] {
+    found_options all{};
+    find_options<Options>(all, {});
+    return all;
   }();
-  constexpr std::size_t count = counted[0];
-  static_assert(counted[1] == sizeof(Options) || std::is_empty_v<Options>,
+  static_assert(found.bytes == sizeof(Options) || std::is_empty_v<Options>,
                 "cella: options have no padding");
-  std::array<option_field, count> all{};
-  std::size_t n = 0;
-  auto add = [&](const option_field& f) { all[n++] = f; };
-  for_each_option(Options{}, {}, 0, add);
-  return all;
+  std::array<option_field, found.count> fields{};
+  std::copy_n(found.fields.begin(), found.count, fields.begin());
+  return fields;
 }();
 
 }  // namespace detail

@@ -9,7 +9,7 @@
 #include <boost/hana/for_each.hpp>
 #include <boost/hana/pair.hpp>
 #include <boost/hana/string.hpp>
-#include <cella/graph/generated/tie_members.hpp>
+#include <cella/graph/generated/with_members.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/graph/parameter.hpp>
 #include <cella/graph/text.hpp>
@@ -49,6 +49,12 @@ constexpr int member_count() {
   constexpr int count = count_members<T>();
   static_assert(count <= most_members, "a struct has at most 32 members: group some into one");
   return count <= most_members ? count : 0;
+}
+
+/// The members as a tuple of references.
+template <int Count, class T>
+constexpr auto tie_members(T& x) {
+  return with_members<Count>(x, [](auto&... members) { return std::tie(members...); });
 }
 
 /// Converts to bases of T only: the first initializer of an aggregate that has one.
@@ -127,6 +133,19 @@ template <class T>
 struct member_address {
   const T* p;
 };
+template <std::size_t I, class T>
+struct numbered_address : member_address<T> {};
+/// The addresses of all members; std::tuple would take the compiler ten times as long.
+template <class Numbers, class... T>
+struct member_addresses;
+template <std::size_t... I, class... T>
+struct member_addresses<std::index_sequence<I...>, T...> : numbered_address<I, T>... {};
+template <class... T>
+using all_member_addresses = member_addresses<std::index_sequence_for<T...>, T...>;
+template <std::size_t I, class T>
+constexpr member_address<T> address_at(numbered_address<I, T> a) {
+  return a;
+}
 template <auto Address>
 constexpr std::string_view print_address() {
   const std::string_view s = __PRETTY_FUNCTION__;
@@ -142,10 +161,14 @@ constexpr std::string_view print_address() {
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
 #endif
+template <class T>
+inline constexpr auto members_of =
+    with_members<member_count<T>()>(imaginary<T>.value, []<class... M>(const M&... m) {
+      return all_member_addresses<M...>{{{&m}}...};
+    });
 template <class T, std::size_t I>
 consteval std::string_view member_name() {
-  constexpr auto* p = &std::get<I>(tie_members<member_count<T>()>(imaginary<T>.value));
-  return print_address<member_address<std::remove_cvref_t<decltype(*p)>>{p}>();
+  return print_address<address_at<I>(members_of<T>)>();
 }
 #if defined(__clang__)
 #pragma clang diagnostic pop
@@ -182,11 +205,12 @@ constexpr void for_each_member(T& x, F f) {
         boost::hana::second(pair)(x));
     });
   } else if constexpr (std::is_aggregate_v<U>) {
-    const auto members = detail::tie_members<detail::member_count<U>()>(x);
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (f(detail::member_name<U, I>(), std::get<I>(members)), ...);
-    }
-    (std::make_index_sequence<std::size_t(detail::member_count<U>())>{});
+    detail::with_members<detail::member_count<U>()>(x, [&](auto&... member) {
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (f(detail::member_name<U, I>(), member), ...);
+      }
+      (std::index_sequence_for<decltype(member)...>{});
+    });
   }
 }
 

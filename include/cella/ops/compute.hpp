@@ -18,19 +18,10 @@ void compute_blocks(Function f, const attributes& options, span<const tensor_ref
   const std::int64_t n = out.type.size();
   for (std::int64_t first = 0; first < n; first += block) {
     const std::int64_t count = std::min(block, n - first);
-    for (std::size_t k = 0; k < in.size(); ++k) {
-      with_element(in[k].type.element, [&]<class T>() {
-        const T* p = reinterpret_cast<const T*>(in[k].data) + first;
-        for (std::int64_t i = 0; i < count; ++i) x[k][std::size_t(i)] = to_number<Number>(p[i]);
-      });
-    }
-    with_element(out.type.element, [&]<class T>() {
-      T* y = reinterpret_cast<T*>(out.data) + first;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const auto j = std::size_t(i);
-        y[i] = from_number<T>(f(options, x[0][j], x[1][j], x[2][j]));
-      }
-    });
+    for (std::size_t k = 0; k < in.size(); ++k) read_numbers(in[k], first, count, x[k].data());
+    for (std::size_t j = 0; j < std::size_t(count); ++j)
+      x[0][j] = f(options, x[0][j], x[1][j], x[2][j]);
+    write_numbers(out, first, count, x[0].data());
   }
 }
 

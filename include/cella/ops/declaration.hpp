@@ -143,20 +143,21 @@ constexpr declaration declare() {
   op_info& i = d.info;
   i.name = Op::name;
   i.kind = Op::kind;
-  i.zero_derivative = std::is_base_of_v<zero_derivative, Op>;
+  // As std::is_base_of_v, which would be instantiated for each tag of each operation.
+  i.zero_derivative = __is_base_of(zero_derivative, Op);
   i.computes = Op::computes;
-  i.traits = {.alias = std::is_base_of_v<alias_of_operand, Op>,
-              .rearranges = std::is_base_of_v<rearranges, Op>,
-              .foldable = std::is_base_of_v<foldable, Op>,
-              .commutative = std::is_base_of_v<commutative, Op>,
-              .nondecreasing = std::is_base_of_v<nondecreasing, Op>,
-              .monotone = std::is_base_of_v<monotone, Op>,
-              .impure = std::is_base_of_v<impure, Op>,
-              .computed_in_single = std::is_base_of_v<computed_in_single, Op>,
-              .stored = std::is_base_of_v<stored_in_graph, Op>,
-              .takes_complex = std::is_base_of_v<takes_complex, Op>,
-              .takes_records = std::is_base_of_v<takes_records, Op> ||
-                               moves_elements(Op::computes) || Op::kind == op_kind::control};
+  i.traits = {.alias = __is_base_of(alias_of_operand, Op),
+              .rearranges = __is_base_of(rearranges, Op),
+              .foldable = __is_base_of(foldable, Op),
+              .commutative = __is_base_of(commutative, Op),
+              .nondecreasing = __is_base_of(nondecreasing, Op),
+              .monotone = __is_base_of(monotone, Op),
+              .impure = __is_base_of(impure, Op),
+              .computed_in_single = __is_base_of(computed_in_single, Op),
+              .stored = __is_base_of(stored_in_graph, Op),
+              .takes_complex = __is_base_of(takes_complex, Op),
+              .takes_records = __is_base_of(takes_records, Op) || moves_elements(Op::computes) ||
+                               Op::kind == op_kind::control};
   if constexpr (requires { Op::form; }) i.form = Op::form;
   if constexpr (requires { Op::infix; }) i.infix = Op::infix, i.precedence = Op::precedence;
   if constexpr (requires { Op::operands; })

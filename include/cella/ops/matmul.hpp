@@ -67,14 +67,11 @@ struct matmul_op : bilinear<matmul_op>, takes_complex {
   }
   /// The same with one more factor, which the chosen tensors walk first.
   static constexpr options with_leading_factor(options o, bool in_a, bool in_b, bool in_result) {
-    return with_factor(o, in_a, in_b, in_result, [](iteration_space::axes& axes, std::int8_t f) {
-      for (std::size_t i = axes.size() - 1; i > 0; --i) axes[i] = axes[i - 1];
-      axes[0] = f;
-    });
+    return with_factor(o, in_a, in_b, in_result, &prepend);
   }
   /// The same with one more factor, which the chosen tensors walk last.
   static constexpr options with_trailing_factor(options o, bool in_a, bool in_b, bool in_result) {
-    return with_factor(o, in_a, in_b, in_result, iteration_space::append);
+    return with_factor(o, in_a, in_b, in_result, &iteration_space::append);
   }
   static constexpr attributes batch_options(node_ref n, int, unsigned batched) {
     return with_leading_factor(n.as<options>(), batched & 1, batched & 2, true);
@@ -82,8 +79,13 @@ struct matmul_op : bilinear<matmul_op>, takes_complex {
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 
  private:
-  template <class F>
-  static constexpr options with_factor(options o, bool in_a, bool in_b, bool in_result, F walk) {
+  static constexpr void prepend(iteration_space::axes& axes, std::int8_t f) {
+    for (std::size_t i = axes.size() - 1; i > 0; --i) axes[i] = axes[i - 1];
+    axes[0] = f;
+  }
+  /// No template: clang would not yet have instantiated it when a program is made.
+  static constexpr options with_factor(options o, bool in_a, bool in_b, bool in_result,
+                                       void (*walk)(iteration_space::axes&, std::int8_t)) {
     std::int8_t factor = 0;
     for (const auto* axes : {&o.a, &o.b}) {
       for (std::int8_t f : *axes) factor = f >= factor ? std::int8_t(f + 1) : factor;

@@ -43,6 +43,23 @@ void write_number(const tensor_ref& t, std::int64_t i, N value) {
   with_element(t.type.element,
                [&]<class T>() { reinterpret_cast<T*>(t.data)[i] = from_number<T>(value); });
 }
+/// The same for `count` elements from `first`. Not inlined: each is a loop for every element type.
+template <class N>
+[[gnu::noinline]] void read_numbers(const tensor_ref& t, std::int64_t first, std::int64_t count,
+                                    N* to) {
+  with_element(t.type.element, [&]<class T>() {
+    const T* const x = reinterpret_cast<const T*>(t.data) + first;
+    for (std::int64_t i = 0; i < count; ++i) to[i] = to_number<N>(x[i]);
+  });
+}
+template <class N>
+[[gnu::noinline]] void write_numbers(const tensor_ref& t, std::int64_t first, std::int64_t count,
+                                     const N* from) {
+  with_element(t.type.element, [&]<class T>() {
+    T* const y = reinterpret_cast<T*>(t.data) + first;
+    for (std::int64_t i = 0; i < count; ++i) y[i] = from_number<T>(from[i]);
+  });
+}
 /// Element `i` of a tensor of integers as a position; what is beyond all positions is -1.
 inline std::int64_t read_position(const tensor_ref& t, std::int64_t i) {
   return with_wide_number(t.type.element, [&]<class N>() -> std::int64_t {
@@ -67,10 +84,12 @@ inline void add_element(const tensor_ref& x, std::int64_t from, const tensor_ref
 }
 /// Sets all elements to one value, which is a double: an integer takes the nearest that there is.
 inline void fill(const tensor_ref& t, double value) {
-  with_element(t.type.element, [&]<class T>() {
-    T* const y = reinterpret_cast<T*>(t.data);
-    std::fill(y, y + t.type.size(), from_double<T>(value));
-  });
+  const auto bytes = std::size_t(t.type.bytes());
+  if (!bytes) return;
+  with_element(t.type.element,
+               [&]<class T>() { *reinterpret_cast<T*>(t.data) = from_double<T>(value); });
+  for (std::size_t done = size_of(t.type.element); done < bytes; done *= 2)
+    std::memcpy(t.data + done, t.data, std::min(done, bytes - done));
 }
 
 /// Element `i` of a tensor of any type as a double (64-bit integers beyond 2^53 lose digits).

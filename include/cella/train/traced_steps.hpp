@@ -2,7 +2,7 @@
 // development: planned, if the program has the kernels, else interpreted.
 #pragma once
 
-#include <cella/passes/pass.hpp>
+#include <cella/passes/simplify/dce.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/recently_used.hpp>
 #include <cella/train/runtime_path.hpp>
@@ -35,11 +35,13 @@ class traced_step {
   }
 
  private:
+  /// The passes prepare a graph for a plan. The interpreter gains little by them, and a program
+  /// that interprets would have to compile them all.
   static graph optimized(graph g) {
     if constexpr (HasKernels)
       return compiled_once::optimize(std::move(g));
     else
-      return optimize(std::move(g));
+      return dce(std::move(g));
   }
 
   struct nothing {};

@@ -46,6 +46,14 @@ struct random_uniform_record : record_for<step_kind::random_uniform> {
   }
 };
 
+/// A step of a program whose operation has a computation of its own: then the program does without
+/// those of all element types.
+template <class S>
+concept known_to_compute = requires {
+  requires S::operation()
+  .compute != nullptr;
+};
+
 /// The operation's own computation on plain tensors.
 struct default_record : record_for<step_kind::generic> {
   template <int>
@@ -67,8 +75,12 @@ struct default_record : record_for<step_kind::generic> {
     if (n.type.element == dtype::record && is<sum_op>(n))
       return sum_records(m.context->records, step.template options<axes_options>().axes, x[0],
                          y[0]);
-    cella::compute(step.operation(), step.all_options(), {x.data(), std::size_t(n.operand_count)},
-                   {y.data(), std::size_t(s.output_count)});
+    const span<const tensor_ref> in(x.data(), std::size_t(n.operand_count));
+    const span<const tensor_ref> out(y.data(), std::size_t(s.output_count));
+    if constexpr (known_to_compute<decltype(step)>)
+      step.operation().compute(step.all_options(), in, out);
+    else
+      cella::compute(step.operation(), step.all_options(), in, out);
   }
 };
 

@@ -142,22 +142,36 @@ class control_step {
   template <int Region>
   static constexpr bool in_registers = runs_in_registers<typename P::root, n.regions[Region]>;
 
+  // Made by the compiler: code that asked the graph would keep it in the program.
+  static constexpr int operand_count = n.operand_count, result_count = n.result_count;
+  static constexpr auto operand_types = [] {
+    std::array<tensor_type, std::size_t(operand_count)> types{};
+    for (int k = 0; k < operand_count; ++k)
+      types[std::size_t(k)] = stored(g.type(g.operand(s.anchor, k)));
+    return types;
+  }();
+  static constexpr auto result_types = [] {
+    std::array<tensor_type, std::size_t(result_count)> types{};
+    for (int k = 0; k < result_count; ++k)
+      types[std::size_t(k)] = stored(g.result_type(s.anchor, k));
+    return types;
+  }();
+
  public:
   // ---- what control_flow.hpp asks of a step
 
-  static constexpr int operands() { return n.operand_count; }
-  static constexpr int results() { return n.result_count; }
+  static constexpr int operands() { return operand_count; }
+  static constexpr int results() { return result_count; }
   static std::byte* operand(const memory& m, int k) {
     return m.at<std::byte>(P::plan.links[std::size_t(s.first_link + k)]);
   }
   static std::byte* result(const memory& m, int k) { return operand(m, operands() + k); }
-  static constexpr tensor_type operand_type(int k) {
-    return stored(g.type(g.operand(s.anchor, k)));
-  }
-  static constexpr tensor_type result_type(int k) { return stored(g.result_type(s.anchor, k)); }
+  static constexpr const tensor_type& operand_type(int k) { return operand_types[std::size_t(k)]; }
+  static constexpr const tensor_type& result_type(int k) { return result_types[std::size_t(k)]; }
   template <class Options>
   static constexpr Options options() {
-    return n.attributes.template as<Options>();
+    constexpr Options chosen = n.attributes.template as<Options>();
+    return chosen;
   }
   template <int Region>
   static auto frame(const memory& m) {

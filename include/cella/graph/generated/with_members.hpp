@@ -1,113 +1,112 @@
-// Generated: the members of an aggregate as a tuple of references, by structured bindings.
+// Generated: the members of an aggregate, found by structured bindings.
 #pragma once
-
-#include <tuple>
 
 namespace cella::detail {
 
 inline constexpr int most_members = 32;
 
-template <int Count, class T>
-constexpr auto tie_members(T& x) {
+/// f(members of x...), which are `Count`.
+template <int Count, class T, class F>
+constexpr decltype(auto) with_members(T& x, F&& f) {
   if constexpr (Count == 0) {
     (void)x;
-    return std::tie();
+    return f();
   } else if constexpr (Count == 1) {
     auto& [m0] = x;
-    return std::tie(m0);
+    return f(m0);
   } else if constexpr (Count == 2) {
     auto& [m0, m1] = x;
-    return std::tie(m0, m1);
+    return f(m0, m1);
   } else if constexpr (Count == 3) {
     auto& [m0, m1, m2] = x;
-    return std::tie(m0, m1, m2);
+    return f(m0, m1, m2);
   } else if constexpr (Count == 4) {
     auto& [m0, m1, m2, m3] = x;
-    return std::tie(m0, m1, m2, m3);
+    return f(m0, m1, m2, m3);
   } else if constexpr (Count == 5) {
     auto& [m0, m1, m2, m3, m4] = x;
-    return std::tie(m0, m1, m2, m3, m4);
+    return f(m0, m1, m2, m3, m4);
   } else if constexpr (Count == 6) {
     auto& [m0, m1, m2, m3, m4, m5] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5);
+    return f(m0, m1, m2, m3, m4, m5);
   } else if constexpr (Count == 7) {
     auto& [m0, m1, m2, m3, m4, m5, m6] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6);
+    return f(m0, m1, m2, m3, m4, m5, m6);
   } else if constexpr (Count == 8) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7);
   } else if constexpr (Count == 9) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8);
   } else if constexpr (Count == 10) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9);
   } else if constexpr (Count == 11) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10);
   } else if constexpr (Count == 12) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11);
   } else if constexpr (Count == 13) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12);
   } else if constexpr (Count == 14) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13);
   } else if constexpr (Count == 15) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14);
   } else if constexpr (Count == 16) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15);
   } else if constexpr (Count == 17) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16);
   } else if constexpr (Count == 18) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17);
   } else if constexpr (Count == 19) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18);
   } else if constexpr (Count == 20) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19);
   } else if constexpr (Count == 21) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20);
   } else if constexpr (Count == 22) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21);
   } else if constexpr (Count == 23) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22);
   } else if constexpr (Count == 24) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23);
   } else if constexpr (Count == 25) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24);
   } else if constexpr (Count == 26) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25);
   } else if constexpr (Count == 27) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26);
   } else if constexpr (Count == 28) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27);
   } else if constexpr (Count == 29) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28);
   } else if constexpr (Count == 30) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29);
   } else if constexpr (Count == 31) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30);
   } else if constexpr (Count == 32) {
     auto& [m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31] = x;
-    return std::tie(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31);
+    return f(m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31);
   }
 }
 
