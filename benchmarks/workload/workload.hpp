@@ -48,8 +48,7 @@ struct workload {
   double operations{};  ///< floating-point, of one step
   /// Steps for up to eight seconds or 3,000 steps, at least five; `start` is the program's.
   measurement (*measure)(int threads, clock::time_point start);
-  /// The same of the graph that is traced, optimized and planned at run time. Throws `error` if it
-  /// has control flow.
+  /// The same of the graph that is traced, optimized and planned at run time.
   measurement (*measure_at_run_time)(int threads, clock::time_point start) = nullptr;
   program_profile (*profile)(int threads) = nullptr;
 };

@@ -1,38 +1,32 @@
 // What graphs need that exist at run time only, compiled once: the target cella::kernels.
 // Whoever builds without CMake adds this file to the program and defines CELLA_KERNELS.
-#include <cella/backend/cpu/run/loaded_watch.hpp>
+#include <cella/backend/cpu/run/loaded_runner.hpp>
 #include <cella/backend/cpu/run/peak.hpp>
 #include <cella/backend/default_kernels.hpp>
-#include <cella/backend/host/finite.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/explain.hpp>
 #include <cella/runtime/profile.hpp>
-#include <optional>
 #include <variant>
 
 namespace cella {
 
 namespace {
 
-/// A plan with what looks at its runs, if the environment wants that.
+/// A plan and its profile, if the environment wants one.
 template <class T>
-struct watched_runner {
+struct profiled_runner {
   default_backend::loaded_runner<T> runner;
-  std::optional<cpu::loaded_watch<T>> watch;
   std::unique_ptr<call_profile> profile;
 
-  watched_runner(const graph& g, thread_pool* threads) : runner(g, threads) {
-    if (stops_at_nan()) watch.emplace(runner);
+  profiled_runner(const graph& g, thread_pool* threads) : runner(g, threads) {
     profile = call_profile::if_wanted([this] { return labels_of_calls(runner); },
                                       &cpu::measured_peak<float>, runner.thread_count());
   }
   void run() {
-    if (watch) [[unlikely]]
-      return watch->run(runner);
     if (!profile) [[likely]]
       return runner.run();
-    runner.prepare();
+    runner.begin();
     profile->time_all(runner.call_count(), [this](std::size_t k) { runner.run_call(k); });
   }
 };
@@ -40,11 +34,11 @@ struct watched_runner {
 }  // namespace
 
 struct loaded_program::state {
-  std::variant<watched_runner<float>, watched_runner<double>> run;
+  std::variant<profiled_runner<float>, profiled_runner<double>> run;
 
   template <class T>
   state(std::in_place_type_t<T>, const graph& g, thread_pool* threads)
-      : run(std::in_place_type<watched_runner<T>>, g, threads) {}
+      : run(std::in_place_type<profiled_runner<T>>, g, threads) {}
 };
 
 text loaded_program::refusal(const graph& g, dtype element) {

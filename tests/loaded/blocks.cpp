@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cella/nn/functions.hpp>
+#include <cella/nn/recurrent.hpp>
 #include <cella/ops/exponential.hpp>
 #include <cella/ops/normalization.hpp>
 #include <cella/ops/pooling.hpp>
@@ -188,6 +189,10 @@ TEST_CASE("a planned step allocates nothing") {
     return vars{softmax(matmul(y, x[2]))};
   });
   check_step(lanes, {{33, 3, 8, 8}, {5, 3, 3, 3}, {45, 9}});
+  const auto loop = with_gradients([](const vars& x) {
+    return vars{lstm(x[0], {x[1], x[2], x[3], x[4]}).hidden};
+  });
+  check_step(loop, {{33, 5, 3}, {64, 3}, {64, 16}, {64}, {64}});
 #if defined(CELLA_COUNTS_MALLOC)
   // The counter counts: operator new ends in malloc.
   const long before = allocations;

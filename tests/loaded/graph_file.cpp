@@ -4,6 +4,7 @@
 #include <cella/interop/graph_file.hpp>
 #include <cella/models/gpt.hpp>
 #include <cella/models/lenet.hpp>
+#include <cella/nn/recurrent.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/interpreter.hpp>
 #include <cella/train/step.hpp>
@@ -99,6 +100,12 @@ struct next_word_loss {
   }
 };
 
+struct sequence_reader {
+  nn::lstm<3, 16> memory{};
+  nn::dense<16, 5> out{};
+  constexpr var operator()(var x) const { return out(memory(x).hidden); }
+};
+
 }  // namespace
 
 TEST_CASE("LeNet-5's training step runs from a file bit for bit as it was traced") {
@@ -111,6 +118,12 @@ TEST_CASE("GPT's training step runs from a file bit for bit as it was traced") {
   training_step<models::gpt<5, 16, 2, 2, 6>, next_word_loss, fixed<optim::sgd{.momentum = 0.9}>>
       step;
   const std::array types{tensor_type{dtype::i32, {3, 6}}, tensor_type{dtype::i32, {18}}};
+  check_runs(trace(step, types, {.training = true}));
+}
+
+TEST_CASE("a recurrent net's training step, which has loops, runs from a file bit for bit, too") {
+  training_step<sequence_reader, cross_entropy_loss, fixed<optim::adam{}>> step;
+  const std::array types{tensor_type{dtype::f32, {4, 6, 3}}, tensor_type{dtype::i32, {4}}};
   check_runs(trace(step, types, {.training = true}));
 }
 

@@ -46,6 +46,14 @@ void check_in_single(const vars_function& f, const std::vector<shape>& shapes, d
   }
 }
 
+/// An elementwise operation of a user.
+struct bump_op : elementwise<bump_op> {
+  static constexpr std::string_view name = "bump";
+  static constexpr std::string_view formula = "y = x + x^2";
+  static constexpr auto apply(auto x) { return x + x * x; }
+  static constexpr var partial(node_ref n, int) { return 1 + 2 * n.operand(0); }
+};
+
 }  // namespace
 
 TEST_CASE("rows longer and shorter than a block, and what is left of a vector") {
@@ -137,15 +145,18 @@ TEST_CASE("numbers of 16 bits are widened as they are read and rounded as they a
 }
 
 TEST_CASE("what cannot be planned at run time is refused with the reason") {
-  const traced_graph branch(
+  const traced_graph own(
       [](const vars& x) {
         return vars{cond(
-            sum(x[0]) > 0, [&] { return x[0] * 2; }, [&] { return x[0]; })};
+            sum(x[0]) > 0, [&] { return emit<bump_op>({}, {}, x[0]); }, [&] { return x[0]; })};
       },
       {{dtype::f64, {3}}});
-  CHECK(loaded_program::refusal(optimize(branch.b.g), dtype::f64).view() == "cond is control flow");
-  CHECK_THROWS_WITH_AS(loaded_program(optimize(branch.b.g), dtype::f64),
-                       "this graph cannot be planned at run time: cond is control flow", error);
+  CHECK(loaded_program::refusal(optimize(own.b.g), dtype::f64).view() ==
+        "there is no kernel for bump on these types");
+  CHECK_THROWS_WITH_AS(
+      loaded_program(optimize(own.b.g), dtype::f64),
+      "this graph cannot be planned at run time: there is no kernel for bump on these types",
+      error);
   const traced_graph plain([](const vars& x) { return vars{x[0] * 2}; }, {{dtype::f64, {3}}});
   CHECK_THROWS_WITH_AS(
       loaded_program(optimize(plain.b.g), dtype::bf16),

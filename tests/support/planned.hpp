@@ -8,7 +8,7 @@
 
 namespace cella::test {
 
-/// Whether that tier has what the graph needs: it leaves control flow to others.
+/// Whether that tier has what the graph needs.
 bool can_be_planned(const graph& g);
 
 /// The outputs of a graph for these inputs, computed in f64 by up to `threads` threads.

@@ -5,6 +5,7 @@
 #include <cella/transform/jacobian.hpp>
 
 #include "support/compare.hpp"
+#include "support/planned.hpp"
 
 namespace cella::test {
 
@@ -33,6 +34,8 @@ tensor run_checked(const var_function& f, const std::vector<tensor>& inputs) {
   const auto optimized = optimize_checked(b.g);
   CHECK(optimized.fault.view() == "");
   CHECK(difference(run(optimized.graph).values, result.values, 1e-9) == "");
+  if (can_be_planned(b.g))
+    CHECK(difference(run_planned(b.g, inputs)[0].values, result.values, 1e-9) == "");
   return result;
 }
 

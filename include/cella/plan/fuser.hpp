@@ -186,10 +186,16 @@ class fuser {
     if (!form.fits || !has(step_kind::product)) return false;
     fusion_group& s = c_.start(step_kind::product, n, n, layout::plain);
     s.operands = {g.operand(n, 0), g.operand(n, 1), no_node, no_node};
-    const int rank = g.type(n).rank();
-    if (rank >= 1) s.column_axis = rank - 1;
-    if (rank >= 2) s.row_axis = rank - 2;
-    if (form.exchanged) std::swap(s.row_axis, s.column_axis);
+    // Rows or columns may be several axes in one run, of which none is walked along, and beside
+    // them there may be batches.
+    const shape result = g.type(n).shape;
+    const auto strides = row_major_strides(result);
+    for (int d = 0; d < result.rank; ++d) {
+      const std::int64_t step = strides[std::size_t(d)];
+      if (result[d] == 1) continue;
+      if (result[d] == form.rows && step == form.c_row) s.row_axis = d;
+      if (result[d] == form.columns && step == form.c_column) s.column_axis = d;
+    }
     grow(s);
     return true;
   }
@@ -216,7 +222,7 @@ class fuser {
     const layout f = extremum ? layout::plain : Planning::sum_format(c_, n);
     fusion_group& s = c_.start(step_kind::reduce, n, n, f);
     s.operands = {x, no_node, no_node, no_node};
-    growth_.pull_in(s, x, true);
+    growth_.pull_in(s, x, true, true);
     grow(s);
     return true;
   }
@@ -248,7 +254,7 @@ class fuser {
   constexpr void start_elementwise(node_id n) {
     fusion_group& s = c_.start(step_kind::elementwise, n, n, c_.forms.of(n));
     s.accumulated = no_node;
-    for (node_id o : g.operands(n)) growth_.pull_in(s, o, true);
+    for (node_id o : g.operands(n)) growth_.pull_in(s, o, true, true);
     grow(s);
   }
 

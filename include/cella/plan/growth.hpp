@@ -146,6 +146,10 @@ class group_growth {
     writes += int(joined.size());
     return int(reads.size()) <= c_.machine.most_reads && writes <= c_.machine.most_writes;
   }
+  /// Whether the group would read too much with `o`. Few operations read few values.
+  constexpr bool reads_too_much(const fusion_group& s, node_id o) const {
+    return 2 * int(s.members.size()) + 3 > c_.machine.most_reads && !has_room(s, o);
+  }
   /// How many operations the group has with `n`, and with what is computed for it alone.
   constexpr int operations(const fusion_group& s, node_id n) const {
     return int(s.members.size()) + added(s, n);
@@ -234,12 +238,13 @@ class group_growth {
   }
 
   /// Claims elementwise operands that nobody else uses, so that they are computed in registers:
-  /// `before` the anchor (the prologue of a sum, a loop nest) or in its epilogue.
-  constexpr void pull_in(fusion_group& s, node_id o, bool before) {
+  /// `before` the anchor (the prologue of a sum, a loop nest) or in its epilogue. `first`: what a
+  /// group begins with, for which nobody has asked whether there is room.
+  constexpr void pull_in(fusion_group& s, node_id o, bool before, bool first = false) {
     if (c_.is_alias(o) && !c_.claimed(o) && c_.only_user(o) >= 0 && pullable_source(s, o)) {
       if (before) c_.mark_prologue(s, o);
       c_.claim(s, o);
-      pull_in(s, g.operand(o, 0), before);
+      pull_in(s, g.operand(o, 0), before, first);
       return;
     }
     if (!pullable(s, o)) return;
@@ -247,10 +252,12 @@ class group_growth {
       if (before ? !readable_in_prologue(s, p) : !acceptable(s, p, g.type(p).shape)) return;
     }
     // Truth values have no form in memory, so they are never left to a kernel of their own.
-    if (g.type(o).element != dtype::boolean && operations(s, o) > most_operations) return;
+    if (g.type(o).element != dtype::boolean &&
+        (operations(s, o) > most_operations || (first && reads_too_much(s, o))))
+      return;
     if (before) c_.mark_prologue(s, o);
     c_.claim(s, o);
-    for (node_id p : g.operands(o)) pull_in(s, p, before);
+    for (node_id p : g.operands(o)) pull_in(s, p, before, first);
   }
   constexpr bool pullable_source(const fusion_group& s, node_id o) const {
     const node_id x = g.operand(o, 0);

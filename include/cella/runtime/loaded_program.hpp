@@ -12,8 +12,9 @@
 namespace cella {
 
 /// Runs the main region of a graph, whose inputs lie row-major in memory that the caller binds.
-/// Calls allocate nothing. Serves one thread at a time. CELLA_DEBUG=nan and CELLA_PROFILE say of it
-/// what they say of compiled programs; they are read when it is made.
+/// Calls allocate nothing, but for what loops of unknown length keep and for the levels of a
+/// recursion, whose memory grows on first use. Serves one thread at a time. CELLA_DEBUG=nan and
+/// CELLA_PROFILE say of it what they say of compiled programs; they are read when it is made.
 ///
 /// The kernels take half a minute to compile, so that they are not in this header: link
 /// `cella::kernels`, which is made of kernels.cpp.
@@ -27,8 +28,8 @@ class loaded_program {
   loaded_program& operator=(loaded_program&&) noexcept;
   ~loaded_program();
 
-  /// Why a graph cannot be planned at run time; empty if it can. Control flow, and elementwise
-  /// operations of the user's own, are left to compiled programs and the interpreter.
+  /// Why a graph cannot be planned at run time; empty if it can. Elementwise operations of the
+  /// user's own are left to compiled programs and the interpreter.
   static text refusal(const graph& g, dtype element);
 
   /// Where the main region's input `i` lies from now on, row-major; an input that the graph updates

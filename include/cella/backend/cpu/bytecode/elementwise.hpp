@@ -53,7 +53,9 @@ void run_elementwise(work_range units, const plan_step& s, const line_code<T>& l
     const std::int64_t end = std::min(extent, (piece + 1) * detail::loop_piece);
     for (std::int64_t i = piece * detail::loop_piece; i < end;) {
       const int n = int(std::min<std::int64_t>(end - i, runner.block()));
-      if (!g.has_room(n, runner.block())) flush();
+      // Long rows are read and written where they lie; short ones are brought together.
+      const bool alone = n % lanes<T> == 0 && n >= 8 * lanes<T>;
+      if (alone || !g.has_room(n, runner.block())) flush();
       const auto k = std::size_t(g.count++);
       g.all[k] = {g.vectors, n};
       g.vectors += g.all[k].vectors();

@@ -16,8 +16,11 @@ class control_step;
 
 struct control_record : record_for<step_kind::control> {
   template <int, class S>
-  static void run(S, const memory& m, work_range, std::byte*) {
-    control_step<typename S::program, S::index>::run(m);
+  static void run(S step, const memory& m, work_range, std::byte*) {
+    if constexpr (S::compiled)
+      control_step<typename S::program, S::index>::run(m);
+    else
+      step.control->run(m);
   }
 };
 

@@ -43,6 +43,10 @@ step_lines<Number> lines_of_step(const graph& g, const plan_step& s) {
   return lines;
 }
 
+/// A control node of such a plan: run/loaded_control.hpp.
+template <class T>
+class loaded_control;
+
 /// References to a graph, its plan, and the step's lines, which outlive it.
 template <class Number>
 struct loaded_step {
@@ -181,6 +185,7 @@ struct loaded_step {
   }
 
   std::int64_t kernel_bytes = 0;  ///< scratch of the kernel itself, aligned
+  const loaded_control<T>* control{};
 
  private:
   template <class Fold>

@@ -27,18 +27,13 @@ consteval std::int64_t frame_bytes_of_step() {
         return align_up(body::plan.arena_bytes) + frame_bytes<body, R, Outer...>();
       }
     };
-    constexpr int none = plan_options::no_constants;
-    if constexpr (is<scan_op>(n)) {
-      constexpr auto o = n.attributes.template as<scan_options>();
-      return of_region.template operator()<n.regions[0], o.carries, o.carries + o.xs>();
-    } else if constexpr (is<while_op>(n)) {
-      constexpr int carries = n.attributes.template as<while_options>().carries;
-      return of_region.template operator()<n.regions[0], 0, carries>() +
-             of_region.template operator()<n.regions[1], carries, carries>();
-    } else {
-      return std::max(of_region.template operator()<n.regions[0], 0, none>(),
-                      of_region.template operator()<n.regions[1], 0, none>());
-    }
+    constexpr auto bytes = [of_region]<int K>() {
+      constexpr region_use use = use_of_region(n, K);
+      return of_region.template operator()<n.regions[K], use.carries, use.first_constant>();
+    };
+    constexpr std::int64_t first = bytes.template operator()<0>();
+    constexpr std::int64_t second = bytes.template operator()<1>();
+    return is<while_op>(n) ? first + second : std::max(first, second);
   }
 }
 

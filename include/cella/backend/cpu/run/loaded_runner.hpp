@@ -2,29 +2,10 @@
 // are loaded, fused lines as data.
 #pragma once
 
-#include <cassert>
-#include <cella/backend/cpu/backend.hpp>
-#include <cella/backend/cpu/lower/loaded_step.hpp>
-#include <cella/backend/cpu/plan/loaded_planning.hpp>
-#include <cella/backend/cpu/run/kernel_calls.hpp>
-#include <cella/plan/make_plan.hpp>
-#include <deque>
-#include <span>
+#include <cella/backend/cpu/run/loaded_calls.hpp>
+#include <cella/backend/host/finite.hpp>
 
 namespace cella::cpu {
-
-/// The records of kernels that run tensors of any extents.
-using loaded_records = join_records<
-    record_list<
-        elementwise_record, reduce_record, rows_record, product_record,
-        attention_record<step_kind::attention>, attention_record<step_kind::attention_gradient>,
-        convolution_record, convolution_input_gradient_record, convolution_weight_gradient_record,
-        batch_norm_record<step_kind::batch_norm>, batch_norm_record<step_kind::batch_norm_gradient>,
-        softmax_record, cross_entropy_record, best_position_record, pack_record, unpack_record,
-        border_record, copy_record, permute_record, gather_record, scatter_record,
-        max_pool_plain_record, unpool_record, pool_gather_record, average_pool_record,
-        average_spread_record, random_stream_record, random_uniform_record>,
-    lanes_records, block_records, record_list<default_record>>::type;
 
 /// A planned graph of element type T on the CPU. Calls allocate nothing.
 template <class T>
@@ -33,31 +14,39 @@ class loaded_runner {
   static constexpr dtype element = dtype_of<T>;
   static constexpr int vector_lanes = lanes<T>;
 
-  /// Why this tier cannot run `g`; empty if it can. Control flow runs in compiled programs and in
-  /// the interpreter.
+  /// Why this tier cannot run `g`; empty if it can.
   static text refusal(const graph& g) {
-    for (node_id n : g.regions[0].nodes) {
-      const node& x = g.nodes[std::size_t(n)];
-      if (x.op->form != control_form::none || x.type.element == dtype::record)
-        return text() << x.op->name << " is control flow";
-      if (x.op->pointwise && !find_opcode<T>(x.op, truths_of(g, n)))
-        return text() << "there is no kernel for " << x.op->name << " on these types";
+    list<int> regions(1, 0);  // those that run
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+      for (node_id n : g.regions[std::size_t(regions[i])].nodes) {
+        const node& x = g.nodes[std::size_t(n)];
+        if (x.op->pointwise && !find_opcode<T>(x.op, truths_of(g, n)))
+          return text() << "there is no kernel for " << x.op->name << " on these types";
+        for (int r : x.regions) {
+          if (r >= 0 && std::find(regions.begin(), regions.end(), r) == regions.end())
+            regions.push_back(r);
+        }
+      }
     }
     return {};
   }
 
   /// `g` has been through the passes, and `refusal` has nothing to say of it.
   explicit loaded_runner(graph g, thread_pool* threads = nullptr)
-      : graph_(cella::detail::with_stored_records(std::move(g))) {
-    const planner<loaded_planning> made(graph_, {.element = dtype_of<T>, .inputs_apart = true});
-    if (!made.fault().empty()) throw error(made.fault());
-    plan_ = made.result();
-    for (plan_step& s : plan_.steps) in_elements(s, lanes<T>);
-    for (const plan_step& s : plan_.steps) lines_.push_back(lines_of_step<T>(graph_, s));
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) add_calls(int(i));
+      : graph_(std::move(g)),
+        watched_(stops_at_nan()),
+        calls_(graph_, graph_, {.element = dtype_of<T>, .inputs_apart = true}, bodies_, watched_) {
+    bodies_.plan(graph_, watched_);
     context_.threads = threads;
-    arena_ = aligned_buffer(std::size_t(plan_.arena_bytes));
-    scratch_ = aligned_buffer(std::size_t(scratch_bytes_ * (threads ? threads->capacity() : 1)));
+    if (watched_) context_.watch = &watch_;
+    const int most_threads = threads ? threads->capacity() : 1;
+    arena_ = aligned_buffer(std::size_t(plan().arena_bytes));
+    scratch_ = aligned_buffer(std::size_t(calls_.scratch_bytes() * most_threads));
+    // So that the first run finds the memory of its loops.
+    if (const std::int64_t bytes = frame_bytes(calls_, most_threads)) {
+      context_.frames.take(bytes);
+      context_.frames.release({});
+    }
     spaces_.assign(std::size_t(first_argument) + graph_.inputs.size(), nullptr);
     spaces_[arena_space] = arena_.data();
     spaces_[constant_space] = reinterpret_cast<std::byte*>(graph_.constants.words.data());
@@ -67,7 +56,7 @@ class loaded_runner {
   loaded_runner& operator=(const loaded_runner&) = delete;
 
   const graph& source() const { return graph_; }
-  const growing_plan& plan() const { return plan_; }
+  const growing_plan& plan() const { return calls_.plan(); }
 
   /// Where the main region's input `i` lies from now on, row-major.
   void bind(std::size_t i, std::byte* at) {
@@ -79,84 +68,37 @@ class loaded_runner {
   void prepare_again() { prepared_ = false; }
   /// Runs the graph. Inputs that it updates have their new values then.
   void run() {
-    prepare();
-    for (const call& c : calls_) run(c);
+    begin();
+    calls_.run_all(memory_, scratch_.data());
   }
-  /// Makes what is the same in all runs, unless that is done.
-  void prepare() {
+  /// Before the calls of a run: makes what is the same in all runs, unless that is done.
+  void begin() {
+    context_.records.release({});
     if (prepared_) return;
-    for (const call& c : preparation_) run(c);
+    calls_.prepare(memory_, scratch_.data());
     prepared_ = true;
   }
   /// The calls of a run behind its preparation, one by one, and the step that each belongs to.
-  std::size_t call_count() const { return calls_.size(); }
-  void run_call(std::size_t k) { run(calls_[k]); }
-  int step_of(std::size_t k) const { return int(&calls_[k].step->s - plan_.steps.data()); }
-  const memory& addresses() const { return memory_; }
+  std::size_t call_count() const { return calls_.count(); }
+  void run_call(std::size_t k) { calls_.run(k, memory_, scratch_.data()); }
+  int step_of(std::size_t k) const { return calls_.step_of(k); }
   int thread_count() const { return context_.threads ? context_.threads->size() : 1; }
   /// Result `k` of the last run, valid until the next.
   tensor_ref result(int k) const {
-    const plan_value& r = plan_.results[std::size_t(k)];
+    const plan_value& r = plan().results[std::size_t(k)];
     return {memory_.at<std::byte>(r.at), graph_.type(r.value)};
   }
 
  private:
-  struct call {
-    void (*run)(const loaded_step<T>&, const memory&, work_range, std::byte*){};
-    int units{};
-    const loaded_step<T>* step{};
-  };
-
-  void add_calls(int i) {
-    const plan_step& s = plan_.steps[std::size_t(i)];
-    if (s.carried) return;
-    const std::size_t found = loaded_records::find(s);
-    if (found == loaded_records::size)
-      throw error(text() << "this graph cannot be planned at run time: there is no kernel for a "
-                         << name(s.kind));
-    steps_.push_back({graph_, plan_, s, lines_[std::size_t(i)]});
-    [&]<std::size_t... K>(std::index_sequence<K...>) {
-      ((found == K ? add_calls_of<loaded_records::at<K>>(steps_.back()) : void()), ...);
-    }
-    (std::make_index_sequence<loaded_records::size>{});
-  }
-  template <class Record>
-  void add_calls_of(loaded_step<T>& step) {
-    step.kernel_bytes = align_up(Record::scratch_bytes(step));
-    scratch_bytes_ = std::max(scratch_bytes_, step.kernel_bytes + align_up(step.line_scratch()));
-    const int phases = Record::phases(step);
-    assert(phases <= Record::most_phases);
-    [&]<int... Phase>(std::integer_sequence<int, Phase...>) {
-      const auto add = [&]<int K>(std::integral_constant<int, K>) {
-        if (K >= phases) return;
-        const bool prepares = step.s.constant || (K == 0 && Record::prepares(step));
-        (prepares ? preparation_ : calls_)
-            .push_back({&run_phase<Record, K>, Record::units(step, K), &step});
-      };
-      (add(std::integral_constant<int, Phase>{}), ...);
-    }
-    (std::make_integer_sequence<int, Record::most_phases>{});
-  }
-  template <class Record, int Phase>
-  static void run_phase(const loaded_step<T>& step, const memory& m, work_range units,
-                        std::byte* scratch) {
-    Record::template run<Phase>(step, m, units, scratch);
-  }
-  void run(const call& c) {
-    share_units(c.units, context_.threads, scratch_.data(), scratch_bytes_,
-                [&](work_range units, std::byte* own) { c.run(*c.step, memory_, units, own); });
-  }
-
   graph graph_;
-  growing_plan plan_;
-  std::deque<step_lines<T>> lines_;
-  std::deque<loaded_step<T>> steps_;  // calls refer to them
-  list<call> preparation_, calls_;
+  bool watched_;
+  loaded_bodies<T> bodies_;
+  loaded_calls<T> calls_;
   bool prepared_ = false;
-  std::int64_t scratch_bytes_ = 0;
   aligned_buffer arena_, scratch_;
   list<std::byte*> spaces_;
   run_context context_;
+  number_watch watch_;
   memory memory_;
 };
 
