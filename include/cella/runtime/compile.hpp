@@ -23,18 +23,24 @@ class compiled {
   explicit compiled(std::uint64_t seed = 0, thread_pool* threads = nullptr)
       : store_(cell_, seed, precision), run_(store_, threads) {}
 
-  /// Runs on arguments that lie in memory row by row (vectors, arrays, spans), and returns the
-  /// first result, which is valid until the next call. Throws if an argument has another size.
-  auto operator()(std::span<const element<Arguments::type.element>>... x) {
-    int position = 0;
-    (check(Arguments::type, x.size(), ++position), ...);
-    run_(x.data()...);
+  /// Runs on arrays (see `executable`), and returns the first result, which is valid until the
+  /// next call. Throws `error`, which names the argument, if one has other extents or another size.
+  template <class... A, class Why = detail::program_arguments_fault<program, A...>>
+  requires(!has_words<Why>)  //
+      auto
+      operator()(const A&... x) {
+    run_(x...);
     return result<0>();
   }
-  /// The same with addresses, unchecked.
+#if !defined(__clang__)  // see `executable`
+  template <class... A, class Why = detail::program_arguments_fault<program, A...>>
+  requires has_words<Why> std::span<const float>
+  operator()(const A&...) = delete;
+#endif
+  /// The same with the addresses of their first elements: neither types nor sizes are looked at.
   template <class... T>
-  auto operator()(const T*... x) {
-    run_(x...);
+  auto call_unchecked(const T*... x) {
+    run_.call_unchecked(x...);
     return result<0>();
   }
   /// Result `K` of the last call.
@@ -46,12 +52,6 @@ class compiled {
   parameter_store& parameters() { return store_; }
 
  private:
-  static void check(const tensor_type& t, std::size_t found, int position) {
-    if (found == std::size_t(t.size())) return;
-    throw error(text() << "argument " << position << " has " << found << " elements, but " << t
-                       << " has " << t.size());
-  }
-
   typename program::traced_cell cell_{};
   parameter_store store_;
   executable<program> run_;
@@ -63,6 +63,8 @@ template <class F>
 struct stopped {
   template <class... T>
   std::span<const float> operator()(const T&...) const;
+  template <class... T>
+  std::span<const float> call_unchecked(const T*...) const;
   template <int K = 0>
   std::span<const float> result() const;
   F& cell();

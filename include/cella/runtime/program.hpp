@@ -95,6 +95,7 @@ struct program {
   using fault = graph_fault_of<make>;
   static constexpr dtype element_type = Element;
   static constexpr bool training = Training;
+  static constexpr std::array<tensor_type, sizeof...(Arguments)> argument_types{Arguments::type...};
   using backend = default_backend;          ///< see with_backend
   static constexpr bool fast_math = false;  ///< see with_fast_math
   static constexpr plan_options options{.element = Element};

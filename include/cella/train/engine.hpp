@@ -125,7 +125,7 @@ class engine {
     static void run_batch(lazy<executable<inference<Rows>>>& compiled, const inference_setting& on,
                           const inputs& x, std::int64_t valid, const outputs& out) {
       auto& program = compiled.get(on.store, on.threads);
-      std::apply([&](const auto*... column) { program(column...); }, x);
+      std::apply([&](const auto*... column) { program.call_unchecked(column...); }, x);
       [&]<std::size_t... K>(std::index_sequence<K...>) {
         (std::memcpy(out[K], program.template result<int(K)>().data(),
                      std::size_t(on.output_types[K].bytes() / batch * valid)),
@@ -230,7 +230,8 @@ class engine {
         constexpr int rate = training::scalar("learning_rate"), count = training::scalar("step");
         if (rate >= 0) program.scalar(rate, learning_rate);
         if (count >= 0) program.scalar(count, double(step));
-        std::apply([&](const auto*... column) { program(column...); }, step_arguments(x, y));
+        std::apply([&](const auto*... column) { program.call_unchecked(column...); },
+                   step_arguments(x, y));
         keep_frozen();
         r.loss = double(program.template result<0>()[0]);
         [&]<std::size_t... K>(std::index_sequence<K...>) {

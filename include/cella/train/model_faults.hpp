@@ -129,7 +129,7 @@ constexpr text find_samples_fault() {
           << sizeof...(A);
   } else {
     const auto check = [&]<class Array, class Element>(std::string_view name) {
-      using own = std::remove_cvref_t<decltype(*first_element(std::declval<const Array&>(), {}))>;
+      using own = std::remove_const_t<element_of_array<const Array>>;
       if (fault.empty() && !std::is_same_v<own, Element>)
         fault << "predict: the elements of " << name << " are " << type_name<own>()
               << ", but the model takes " << type_name<Element>() << "; convert them";
