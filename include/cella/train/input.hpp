@@ -66,6 +66,11 @@ struct spec_list {
   template <class Cell, bool Training, dtype Model, int Rows, class... More>
   using program = cella::program<Cell, Training, Model,
                                  typename Specs::template batch<Model, Rows>..., More...>;
+  /// The same of a cell that takes `Others` before these.
+  template <class Others, class Cell, bool Training, dtype Model, int Rows>
+  using append_to =
+      typename Others::template program<Cell, Training, Model, Rows,
+                                        typename Specs::template batch<Model, Rows>...>;
 };
 
 template <class T>
