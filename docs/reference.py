@@ -53,7 +53,7 @@ INNER_HEADERS = set("""
     train/batch_columns train/call_forms train/checkpoint train/columns train/engine train/fit_extras train/lazy
     train/model_faults train/model_loops train/position train/runtime_path train/traced_net train/traced_steps
     runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter
-    runtime/profile runtime/program_arguments runtime/program_memory runtime/recently_used runtime/step_formulas""".split())
+    runtime/profile runtime/program_arguments runtime/program_memory runtime/recently_used runtime/step_formulas runtime/struct_arguments""".split())
 # Public names that only Cella's own headers use.
 INNER = {"data::batch_range", "make_stand_in", "parameter_signature", "parameter_users", "data::typed_buffer"}
 # Compiled files that examples are taken from, of the first of these that has one; {room} is the header's folder.

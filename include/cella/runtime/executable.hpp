@@ -57,8 +57,9 @@ class executable {
       void
       operator()(const A&... arguments) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      call_unchecked(detail::checked_array(arguments, program::argument_types[I],
-                                           [] { return detail::label_of_argument(I); })...);
+      call_unchecked(detail::checked_array(arguments, program::argument_types[I], [] {
+        return detail::label_of_argument<program>(I);
+      })...);
     }
     (std::index_sequence_for<A...>{});
   }

@@ -96,6 +96,9 @@ struct program {
   static constexpr dtype element_type = Element;
   static constexpr bool training = Training;
   static constexpr std::array<tensor_type, sizeof...(Arguments)> argument_types{Arguments::type...};
+  static constexpr std::string_view argument_name(std::size_t i) {
+    return detail::name_of_argument<Cell>(i);
+  }
   using backend = default_backend;          ///< see with_backend
   static constexpr bool fast_math = false;  ///< see with_fast_math
   static constexpr plan_options options{.element = Element};

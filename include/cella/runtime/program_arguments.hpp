@@ -9,7 +9,6 @@
 #include <cella/graph/report.hpp>
 #include <cella/graph/shape.hpp>
 #include <cella/runtime/array_like.hpp>
-#include <cella/transform/trace.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <ranges>
@@ -88,9 +87,10 @@ constexpr text array_fault(const text& name, const tensor_type& t, std::string_v
   return fault;
 }
 
-/// What messages call argument `i` of a program, counted from 0.
+/// What messages call argument `i` of program P, counted from 0.
+template <class P>
 constexpr text label_of_argument(std::size_t i) {
-  return text() << "argument " << std::int64_t(i) + 1 << " (" << argument_name(i) << ")";
+  return text() << "argument " << std::int64_t(i) + 1 << " (" << P::argument_name(i) << ")";
 }
 /// Why program P does not take these arrays.
 template <class P, class... A>
@@ -106,7 +106,7 @@ constexpr text find_arguments_fault() {
   } else {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((fault.empty() ? void(fault = array_fault<const A, types[I].element>(
-                                 label_of_argument(I), types[I], "call_unchecked"))
+                                 label_of_argument<P>(I), types[I], "call_unchecked"))
                       : void()),
        ...);
     }
