@@ -4,6 +4,7 @@
 #include <cella/data/xtensor.hpp>
 #include <cella/ops/elementwise.hpp>
 #include <cella/runtime/compile.hpp>
+#include <string>
 #include <vector>
 
 using namespace cella;
@@ -28,6 +29,10 @@ std::string_view fault_of() {
 template <int K, class A>
 std::string_view fault_of_place() {
   return detail::place_text<bound_program, K, A>.view();
+}
+template <class T>
+std::string name_of() {
+  return std::string(detail::type_name<T>());
 }
 
 }  // namespace
@@ -66,6 +71,9 @@ TEST_CASE("a wrong size, rank or order names the argument, and nothing runs") {
   refused(floats(5, 3), y,
           "argument 1 (x) has 5 elements, but the program's is f32[2,3], which has 6; hand over as "
           "many");
+  refused(floats(7, 3), integers(7),
+          "argument 1 (x) has 7 elements, but the program's is f32[2,3], which has 6; hand over as "
+          "many");
   refused(x, std::array{1, 2, 3, 4, 5, 6, 7},
           "argument 2 (y) has 7 elements, but the program's is i32[2,3], which has 6; hand over as "
           "many");
@@ -88,9 +96,10 @@ TEST_CASE("another element type, an address or another number of arrays is a fau
         "the elements of argument 1 (x) are double, but the program's is f32[2,3], of float; "
         "convert them");
   CHECK(fault_of<const float*, integers>() ==
-        "argument 1 (x) is const float*, an address, which does not say how many elements there "
-        "are; hand "
-        "over a vector, an array or a span, or call call_unchecked");
+        "argument 1 (x) is " + name_of<const float*>() +
+            ", an address, which does not say how many elements there "
+            "are; hand "
+            "over a vector, an array or a span, or call call_unchecked");
   CHECK(fault_of<floats, int>() ==
         "argument 2 (y) is int, no array; hand over a vector, an array or a span");
   CHECK(fault_of<floats>() ==
@@ -123,11 +132,13 @@ TEST_CASE("places of results are checked like arguments") {
         "the elements of the place of result 1 are double, but the program's is f32[2,3], of "
         "float; convert them");
   CHECK(fault_of_place<0, float*>() ==
-        "the place of result 0 is float*, an address, which does not say how many elements there "
-        "are; "
-        "hand over a vector, an array or a span, or call bind_unchecked");
-  CHECK(fault_of_place<0, std::span<const float>>() ==
-        "the place of result 0 is std::span<const float>, which cannot be written to");
+        "the place of result 0 is " + name_of<float*>() +
+            ", an address, which does not say how many elements there "
+            "are; "
+            "hand over a vector, an array or a span, or call bind_unchecked");
+  CHECK(fault_of_place<0, std::span<const float>>() == "the place of result 0 is " +
+                                                           name_of<std::span<const float>>() +
+                                                           ", which cannot be written to");
   CHECK(fault_of_place<0, floats>() ==
         "the place of result 0 is gone before the first call; hand over memory that outlives the "
         "calls");

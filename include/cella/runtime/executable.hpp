@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -57,9 +58,10 @@ class executable {
       void
       operator()(const A&... arguments) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      call_unchecked(detail::checked_array(arguments, program::argument_types[I], [] {
-        return detail::label_of_argument<program>(I);
-      })...);
+      [[maybe_unused]] const std::tuple addresses{
+          detail::checked_array(arguments, program::argument_types[I],
+                                [] { return detail::label_of_argument<program>(I); })...};
+      call_unchecked(std::get<I>(addresses)...);
     }
     (std::index_sequence_for<A...>{});
   }
