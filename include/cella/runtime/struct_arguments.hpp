@@ -67,6 +67,9 @@ struct takes_tensors {
                    << "; a cell returns a var, or an array, tuple or struct of vars";
     }
   }
+  static constexpr text constexpr_fault() {
+    return detail::constexpr_fault<F, given<Arguments>...>();
+  }
   static constexpr std::string_view argument_name(std::size_t i) { return names[i]; }
   constexpr auto operator()(std::same_as<var> auto... members) requires(
       sizeof...(members) == tensors_of<Arguments...>::size) {

@@ -45,6 +45,7 @@ struct takes_members {
     }
     return fault;
   }
+  static constexpr text constexpr_fault() { return detail::constexpr_fault<Net, const Inputs>(); }
   static constexpr std::string_view argument_name(std::size_t i) {
     constexpr auto names = []<std::size_t... I>(std::index_sequence<I...>) {
       return std::array{member_name<Inputs, I>()...};

@@ -112,6 +112,8 @@ struct training_step {
     }
   }
 
+  static constexpr text constexpr_fault() { return compiled_cell_fault<Net, inputs>; }
+
   /// The inputs, then the targets if the loss takes any.
   constexpr result operator()(std::same_as<var> auto... columns) requires(sizeof...(columns) ==
                                                                           inputs +
