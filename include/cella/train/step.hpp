@@ -112,6 +112,7 @@ struct training_step {
     }
   }
 
+  /// What keeps the compiler from tracing the net.
   static constexpr text constexpr_fault() { return compiled_cell_fault<Net, inputs>; }
 
   /// The inputs, then the targets if the loss takes any.
