@@ -8,7 +8,7 @@
 # lines begin with `// expect-gcc:` and `// expect-clang:`. An error in the program's own text may make
 # the compiler report that the program cannot be made as well: `// expect-errors: 2`; none of them may
 # be in the library. HEADERS: the folder with the precompiled headers of programs (see
-# precompile_headers.cmake); one whose message depends on what it does not include says `// expect-alone`.
+# precompile_headers.cmake).
 include("${CMAKE_CURRENT_LIST_DIR}/compile_command.cmake")
 
 file(READ "${SOURCE}" program)
@@ -33,7 +33,7 @@ if(NOT sentence)
 endif()
 
 cella_compile_command(command)
-if(HEADERS AND NOT program MATCHES "\n// expect-alone\n")
+if(HEADERS)
   if(program MATCHES "#include <cella/train/")
     cella_use_precompiled(precompiled "${HEADERS}/models.hpp")
   else()

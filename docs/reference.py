@@ -42,7 +42,7 @@ PAGES = {
                "train/model train/model_options train/input train/predictions train/predictor train/average_scope"),
     "programs": ("Programs", "What runs without a model: programs, stores of parameters, kernels.", """
         runtime/program runtime/parameters runtime/executable runtime/compile
-        runtime/loaded_program train/slots runtime/summary runtime/explain"""),
+        runtime/array_like runtime/loaded_program train/slots runtime/summary runtime/explain"""),
 }
 # Headers of the same rooms that users need not know. A new header belongs here or on a page.
 INNER_HEADERS = set("""
@@ -53,7 +53,7 @@ INNER_HEADERS = set("""
     train/batch_columns train/call_forms train/checkpoint train/columns train/engine train/fit_extras train/lazy
     train/model_faults train/model_loops train/position train/runtime_path train/traced_net train/traced_steps
     runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter
-    runtime/profile runtime/program_memory runtime/recently_used runtime/step_formulas""".split())
+    runtime/profile runtime/program_arguments runtime/program_memory runtime/recently_used runtime/step_formulas runtime/struct_arguments""".split())
 # Public names that only Cella's own headers use.
 INNER = {"data::batch_range", "make_stand_in", "parameter_signature", "parameter_users", "data::typed_buffer"}
 # Compiled files that examples are taken from, of the first of these that has one; {room} is the header's folder.

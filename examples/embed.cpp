@@ -31,7 +31,7 @@ class digit_reader {
 
   /// The digit in a picture whose pixels are normalised as in training.
   int operator()(std::span<const float, 28 * 28> pixels) noexcept {
-    run_(pixels.data());
+    run_(pixels);
     const std::span<const float> scores = run_.result();
     return int(std::max_element(scores.begin(), scores.end()) - scores.begin());
   }

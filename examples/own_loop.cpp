@@ -44,7 +44,7 @@ int main(int argc, char** argv) try {
     double loss = 0;
     for (auto& b : batches.epoch(epoch)) {
       step.scalar(rate, schedule(count++, batches.batches()));
-      step(b.column<0>().data(), b.column<1>().data());
+      step(b.column<0>(), b.column<1>());
       loss += double(step.result<0>()[0]);  // result<1>() would be the batch's logits
     }
     std::cout << "epoch " << epoch + 1 << ": loss " << loss / double(batches.batches()) << '\n';
@@ -54,7 +54,7 @@ int main(int argc, char** argv) try {
   const auto test = data::digits(63 * batch, 2).to_memory();
   std::int64_t right = 0;
   for (auto& b : test.batch(batch).epoch(0)) {
-    ask(b.column<0>().data());
+    ask(b.column<0>());
     const auto logits = ask.result();
     for (std::size_t i = 0; i < batch; ++i) {
       const auto scores = logits.subspan(10 * i, 10);

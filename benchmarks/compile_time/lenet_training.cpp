@@ -26,6 +26,6 @@ int main(int argc, char** argv) {
   for (float& pixel : images) pixel = random.normal();
   for (std::int32_t& label : labels) label = std::int32_t(random() % 10);
   const int steps = argc > 1 ? std::atoi(argv[1]) : 3;
-  for (int i = 0; i < steps; ++i) train(images.data(), labels.data());
+  for (int i = 0; i < steps; ++i) train(images, labels);
   std::printf("loss %g\n", double(train.result<0>()[0]));
 }

@@ -126,7 +126,7 @@ class by_blocks {
       // A block that is not full repeats the last observation.
       for (int i = 0; i < block; ++i) fill(i, std::min(first + i, p_.p - 1));
       bind(&values_[place(0, first)], std::make_integer_sequence<int, Results>{});
-      run_(data_.data());
+      run_(data_);
     }
   }
   double result(int k, int i) const { return values_[place(k, i)]; }
@@ -140,7 +140,7 @@ class by_blocks {
  private:
   template <int... K>
   void bind(double* to, std::integer_sequence<int, K...>) {
-    (run_.template bind<K>(to + K * block), ...);
+    (run_.template bind_unchecked<K>(to + K * block), ...);
   }
   /// Observation i, as a column of the argument.
   void fill(int column, int i) {

@@ -63,7 +63,7 @@ class evaluate {
  public:
   explicit evaluate(const numbers& a) : a_(a) {}
   void operator()() {
-    run_(a_.data(), tables_.without.data(), tables_.signs.data(), tables_.none.data());
+    run_(a_, tables_.without, tables_.signs, tables_.none);
     const auto y = run_.result();
     result_.assign(y.begin(), y.end());
   }

@@ -112,8 +112,8 @@ class program_of {
   }
   void operator()() {
     for_each_packed([&](std::size_t packed, std::size_t at) { l_[at] = mix_.l[packed]; });
-    run_(mix_.alpha.data(), mix_.mu.data(), mix_.q.data(), l_.data(), mix_.points.data(),
-         unit_.data(), &mix_.m, &mix_.gamma);
+    run_(mix_.alpha, mix_.mu, mix_.q, l_, mix_.points, unit_, std::span(&mix_.m, 1),
+         std::span(&mix_.gamma, 1));
   }
   template <int R = 0>
   std::span<const double> result() const {

@@ -311,8 +311,8 @@ class value {
  public:
   explicit value(const problem& p) : p_(p) {}
   void operator()() {
-    run_(p_.theta.data(), p_.measured.data(), p_.within.data(), p_.start.data(), p_.links.data(),
-         p_.still.data(), p_.skin.data(), p_.parts.data(), &p_.mirror);
+    run_(p_.theta, p_.measured, p_.within, p_.start, p_.links, p_.still, p_.skin, p_.parts,
+         std::span(&p_.mirror, 1));
   }
   /// Computed coordinate by coordinate; printed point by point.
   json result() const {
@@ -337,8 +337,8 @@ class derivative {
     for (std::size_t i = 0; i < place_size; ++i) identity_[i * place_size + i] = 1;
   }
   void operator()() {
-    run_(p_.theta.data(), identity_.data(), p_.measured.data(), p_.within.data(), p_.start.data(),
-         p_.links.data(), p_.still.data(), p_.skin.data(), p_.parts.data(), &p_.mirror);
+    run_(p_.theta, identity_, p_.measured, p_.within, p_.start, p_.links, p_.still, p_.skin,
+         p_.parts, std::span(&p_.mirror, 1));
   }
   /// Computed coordinate by coordinate, column by column; printed row by row.
   json result() const {

@@ -93,7 +93,7 @@ class evaluate {
     }
   }
   void operator()() {
-    run_(c_.centroids.data(), c_.points.data(), blocks_.data());
+    run_(c_.centroids, c_.points, blocks_);
     const auto y = run_.result();
     result_.assign(y.begin(), y.end());
   }

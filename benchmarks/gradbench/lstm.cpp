@@ -105,7 +105,7 @@ class value {
  public:
   explicit value(const problem& p) : p_(p) {}
   void operator()() {
-    run_(p_.main.data(), p_.extra.data(), p_.state.data(), p_.text.data());
+    run_(p_.main, p_.extra, p_.state, p_.text);
     result_ = run_.result()[0];
   }
   json result() const { return result_; }
@@ -121,7 +121,7 @@ class gradient {
  public:
   explicit gradient(const problem& p) : p_(p) {}
   void operator()() {
-    run_(p_.main.data(), p_.extra.data(), p_.state.data(), p_.text.data());
+    run_(p_.main, p_.extra, p_.state, p_.text);
     result_.clear();
     [&]<std::size_t... K>(std::index_sequence<K...>) { (append(run_.template result<K>()), ...); }
     (std::make_index_sequence<8 * Layers + 3>{});

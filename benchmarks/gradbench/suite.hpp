@@ -144,7 +144,7 @@ class vector_function {
  public:
   explicit vector_function(const numbers& x) : x_(x) {}
   void operator()() {
-    const auto y = run_(x_.data());
+    const auto y = run_(x_);
     result_.assign(y.begin(), y.end());
   }
   json result() const { return result_.size() == 1 ? json(result_[0]) : json(result_); }

@@ -103,7 +103,9 @@ class bound {
   }
 
   void step() {
-    [&]<std::size_t... K>(std::index_sequence<K...>) { (*run_)(arguments_[K].data()...); }
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      run_->call_unchecked(arguments_[K].data()...);
+    }
     (std::make_index_sequence<std::size_t(P::count(input_role::argument))>{});
   }
 

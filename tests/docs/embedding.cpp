@@ -28,7 +28,7 @@ class Classifier {
   explicit Classifier(const std::filesystem::path& weights) { load(weights); }
 
   void operator()(std::span<const float, 16> features, std::span<float, 4> scores) noexcept {
-    run_(features.data());
+    run_(features);
     const std::span<const float> y = run_.result<0>();
     std::copy(y.begin(), y.end(), scores.begin());
   }
@@ -71,7 +71,7 @@ struct Service {
     cella::executable<Program> run(store);
     std::vector<Scores> all(samples.size());
     for (std::size_t i = 0; i < samples.size(); ++i) {
-      run(samples[i].data());
+      run(samples[i]);
       std::ranges::copy(run.result<0>(), all[i].begin());
     }
     return all;
@@ -142,7 +142,7 @@ TEST_CASE("a program runs on the host's threads") {
     const auto one = features();
     x.insert(x.end(), one.begin(), one.end());
   }
-  run(x.data());
+  run(x);
   const auto y = expected(net, features());
   for (std::size_t n = 0; n < 64; ++n) {
     for (std::size_t i = 0; i < 4; ++i)

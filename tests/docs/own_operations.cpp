@@ -142,7 +142,7 @@ TEST_CASE("own operations of all kinds run in graph mode") {
   executable<P> run(store);
   std::vector<float> x(15);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = uniform<float>(2, i) + 0.5f;
-  run(x.data());
+  run(x);
   const reals expected =
       eval([](var v) { return geometry{}(v); }, f64({5, 3}, reals(x.begin(), x.end()))).values;
   for (std::size_t i = 0; i < x.size(); ++i)

@@ -170,7 +170,7 @@ TEST_CASE("a wrapper changes the pace of a rule") {
   using P = program<ascent_step, true, dtype::f32, tensor<dtype::f32, 1, 2>>;
   executable<P> step(store);
   step.scalar(P::scalar("learning_rate"), 1);
-  step(std::array{0.f, 0.f}.data());
+  step(std::array{0.f, 0.f});
   // The gradient of the bias is 1.
   CHECK(store.values<float>("bias")[0] == doctest::Approx(before + 0.5f));
   CHECK(optim::takes(half_ascent{}, "bias"));
@@ -190,8 +190,8 @@ TEST_CASE("a value comes with its gradients by several arguments") {
   with_partials cell;
   parameter_store store(cell, 0);
   executable<inference_program<with_partials, scalar, scalar>> run(store);
-  const float x = 3, y = 5;
-  run(&x, &y);
+  const std::array x{3.f}, y{5.f};
+  run(x, y);
   CHECK(run.result<0>()[0] == 45);
   CHECK(run.result<1>()[0] == 30);
   CHECK(run.result<2>()[0] == 9);

@@ -97,7 +97,7 @@ TEST_CASE("a generator's points come to where the real ones are") {
     }
     step.scalar(gan::scalar("learning_rate"), 0.005);
     step.scalar(gan::scalar("step"), i);
-    step(noise.data(), real.data());
+    step(noise, real);
   }
   // The generator's points have come to the ring's centre, (3, 3).
   models::mlp<2, 16, 2> drawing;
@@ -106,7 +106,7 @@ TEST_CASE("a generator's points come to where the real ones are") {
     std::ranges::copy(store.values<float>("g." + p.name),
                       drawn.mutable_values<float>(p.name).begin());
   executable<inference_program<models::mlp<2, 16, 2>, points>> draw(drawn);
-  draw(noise.data());
+  draw(noise);
   double centre = 0;
   for (float v : draw.result()) centre += double(v) / 128;
   CHECK(centre == doctest::Approx(3).epsilon(0.3));
@@ -122,11 +122,11 @@ TEST_CASE("a target net follows the net that learns") {
   const std::array<float, 8> now{0, 1, 1, 0, 1, 1, 0, 0};
   const double before = double(store.values<float>("layer.weight")[0]);
   for (int i = 0; i < 20; ++i) {
-    target(now.data());
+    target(now);
     std::array<float, 4> goals;
     for (std::size_t k = 0; k < 4; ++k) goals[k] = 1 + 0.5f * target.result()[k];
     learn.scalar(learning::scalar("learning_rate"), 0.1);
-    learn(now.data(), goals.data());
+    learn(now, goals);
     target_store.lerp(store, 0.05);
   }
   const double learnt = double(store.values<float>("layer.weight")[0]);

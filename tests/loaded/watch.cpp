@@ -70,7 +70,7 @@ std::string fault_of_program(std::vector<float> x) {
   parameter_store store(cell, 1);
   executable<program> run(store);
   try {
-    run(x.data());
+    run(x);
   } catch (const number_error& e) { return e.what(); }
   return {};
 }

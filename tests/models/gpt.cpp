@@ -68,14 +68,14 @@ TEST_CASE("each kernel of a GPT's inference equals the interpreter, its weights 
   // New weights are packed again.
   executable<P> run(store);
   std::vector<std::int32_t> x(40, 7);
-  run(x.data());
+  run(x);
   const std::vector<float> before(run.result<0>().begin(), run.result<0>().end());
   const named_parameter* head = store.find("head.weight");
   REQUIRE(head);
   for (std::int64_t i = 0; i < head->type.size(); ++i)
     reinterpret_cast<float*>(store.value(*head).data)[i] *= 2;
   store.touch();
-  run(x.data());
+  run(x);
   for (std::size_t i = 0; i < before.size(); ++i)
     CHECK(run.result<0>()[i] == doctest::Approx(2 * before[i]));
 }
@@ -95,7 +95,7 @@ TEST_CASE("a GPT's training does not depend on the number of threads, bit for bi
     std::vector<float> loss;
     for (int i = 1; i <= 3; ++i) {
       step.scalar(P::scalar("step"), i);
-      step(x.data(), y.data());
+      step(x, y);
       loss.push_back(step.result<0>()[0]);
     }
     const named_parameter* head = store.find("head.weight");

@@ -37,7 +37,7 @@ TEST_CASE("a multilayer perceptron applies ReLU between its layers and none afte
   executable<program_type> run(store);
   std::vector<float> x(samples * in);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i % 7) - 3;
-  run(x.data());
+  run(x);
 
   const float *w1 = values(store, "layer.weight"), *b1 = values(store, "layer.bias");
   const float *w2 = values(store, "rest.layer.weight"), *b2 = values(store, "rest.layer.bias");

@@ -78,7 +78,7 @@ std::vector<float> trained(thread_pool* threads) {
   executable<training> step(store, threads);
   for (int i = 0; i < steps; ++i) {
     step.scalar(training::scalar("learning_rate"), rate);
-    step(b.x.data(), b.labels.data());
+    step(b.x, b.labels);
   }
   const auto* p = reinterpret_cast<const float*>(store.data());
   return {p, p + training::plan.parameter_bytes / 4};

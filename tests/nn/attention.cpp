@@ -70,7 +70,7 @@ TEST_SUITE("golden") {
     store.touch();
     executable<P> run(store);
     const auto x = g.tensor(layer + "x"), dy = g.tensor(layer + "ct");
-    run(x.values.data(), dy.values.data());
+    run(x.values, dy.values);
     CHECK(worst(run.result<0>(), g.tensor(layer + "y")) < 1e-12);
     CHECK(worst(run.result<1>(), g.tensor(layer + "grad.x")) < 1e-12);
     CHECK(worst(run.result<2>(), g.tensor(layer + "grad.in_proj_weight")) < 1e-12);

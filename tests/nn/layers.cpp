@@ -35,7 +35,7 @@ TEST_CASE("layer norm gives each vector the mean and spread of its bias and weig
   executable<inference_program<cell, tensor<dtype::f32, 2, 3, 6>>> run(store);
   std::vector<float> x(36);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i * i % 17);
-  run(x.data());
+  run(x);
   const auto y = run.result<0>();
   for (std::size_t r = 0; r < 6; ++r) {
     double mean = 0, square = 0;
@@ -88,7 +88,7 @@ TEST_CASE("the loss of tokens takes labels in the shape of the places or in a ro
   std::vector<float> z(24);
   for (std::size_t i = 0; i < z.size(); ++i) z[i] = float(i % 5) - 2;
   const std::int32_t labels[] = {0, 1, 2, 3, 2, 1};
-  run(z.data(), labels, labels);
+  run(z, labels, labels);
   double expected = 0;
   for (std::size_t r = 0; r < 6; ++r) {
     double total = 0;

@@ -151,7 +151,7 @@ TEST_CASE("a compiled LSTM learns, and its loop holds no weight gradient") {
     for (float& v : x) v = float(random.uniform() * 2 - 1);
     for (std::size_t k = 0; k < y.size(); ++k) y[k] = x[k * 12 + 11] > 0;
     run.scalar(program::scalar("step"), i + 1);
-    run(x.data(), y.data());
+    run(x, y);
     last = double(run.result<0>()[0]);
     if (i == 0) first = last;
   }

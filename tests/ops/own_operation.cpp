@@ -79,7 +79,7 @@ void check_layer() {
   parameter_store store(net, 3);
   executable<P> run(store);
   const auto x = numbers<P>(std::size_t{N} * 4);
-  run(x.data());
+  run(x);
   const auto y = run.template result<0>();
   for (std::size_t n = 0; n < std::size_t{N}; ++n) {
     for (std::size_t o = 0; o < 8; ++o) {
@@ -106,7 +106,7 @@ TEST_CASE("an own operation and its two derivatives are generated kernels in gra
   parameter_store store(cell, 0);
   executable<P> run(store);
   const auto x = numbers<P>(37);
-  run(x.data());
+  run(x);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double v = double(x[i]);
     CHECK(double(run.result<0>()[i]) == doctest::Approx(expected(v)).epsilon(1e-5));

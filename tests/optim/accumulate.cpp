@@ -77,7 +77,7 @@ averages averaged(int steps) {
     run.scalar(step::scalar("learning_rate"), 0.1);
     run.scalar(step::scalar("step"), i + 1);
     const auto& g = batches[std::size_t(i)];
-    run(g.a.data(), g.b.data());
+    run(g.a, g.b);
     r.weight.push_back(store.values<double>("a")[1]);
     const named_slot* slot = names.find("average.a");
     REQUIRE(slot);

@@ -48,7 +48,7 @@ std::vector<double> weights_after(int steps) {
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = std::cos(double(i));
   for (int i = 0; i < steps; ++i) {
     run.scalar(P::scalar("step"), i + 1);
-    run(x.data(), y.data());
+    run(x, y);
   }
   std::vector<double> all;
   for (const auto& e : store.entries()) {
@@ -121,7 +121,7 @@ TEST_CASE("two calls update two parts in one step, by the values before it") {
   run.scalar(P::scalar("learning_rate"), 0.1);
   const std::array<double, 3> by{1, -0.1, 0.5};
   const std::array<double, 4> unused{};
-  run(by.data(), unused.data());
+  run(by, unused);
   for (std::size_t i = 0; i < 3; ++i) {
     const double slope = 2 * by[i];  // of either, as the other is 2
     CHECK(store.values<double>("d.w")[i] == doctest::Approx(2 - 0.1 * slope).epsilon(1e-14));

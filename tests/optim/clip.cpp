@@ -89,7 +89,7 @@ TEST_CASE("the norm of a million numbers is exact to single precision") {
     g[i] = 0.1f + 0.3f * float(i % 7);
     sum += double{g[i]} * double{g[i]};
   }
-  run(g.data());
+  run(g);
   for (std::size_t i = 0; i < 7; ++i) {
     const double found = -double{store.values<float>("w")[i]};
     CHECK(found == doctest::Approx(double{g[i]} / std::sqrt(sum)).epsilon(1e-6));

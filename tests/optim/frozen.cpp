@@ -55,7 +55,7 @@ std::vector<float> trained() {
   std::array<float, 24> x;
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i % 7) - 3.f;
   const std::array y{0, 1, 2, 1};
-  for (int i = 0; i < 2; ++i) run(x.data(), y.data());
+  for (int i = 0; i < 2; ++i) run(x, y);
   std::vector<float> all;
   for_each_parameter(cell, [&](std::string_view path, const parameter_base& p) {
     if (!path.ends_with("weight")) return;

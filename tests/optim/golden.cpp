@@ -184,7 +184,7 @@ double graph_error(const golden& g, const std::string& name, double rate) {
         constexpr int rate_at = P::scalar("learning_rate"), step_at = P::scalar("step");
         run.scalar(rate_at, rate);
         if (step_at >= 0) run.scalar(step_at, step + 1);
-        run(now.data());
+        run(now);
         for (std::size_t k = 0; k < count; ++k) {
           const double e = std::abs(double(p[k]) - expected[from + k]);
           worst = std::isfinite(e) ? std::max(worst, e) : 1e9;

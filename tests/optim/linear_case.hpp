@@ -43,7 +43,7 @@ std::vector<pair_of_tensors> trained(const std::vector<pair_of_tensors>& gradien
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (rate_at >= 0) run.scalar(rate_at, rate);
     if (step_at >= 0) run.scalar(step_at, double(i + 1));
-    run(gradients[i].a.data(), gradients[i].b.data());
+    run(gradients[i].a, gradients[i].b);
     after.emplace_back();
     std::ranges::copy(store.values<double>("a"), after.back().a.begin());
     std::ranges::copy(store.values<double>("b"), after.back().b.begin());

@@ -86,7 +86,7 @@ void check_net() {
   for (const std::uint64_t seed : {1u, 2u}) {
     fill<double>(store, seed);
     for (int again = 0; again < 2; ++again) {
-      run(x.data());
+      run(x);
       const auto expected = interpreted<net>(store, x, image::type);
       const auto found = run.template result<0>();
       REQUIRE(found.size() == expected.size());

@@ -58,9 +58,9 @@ void check(std::initializer_list<step_kind> kinds) {
   std::vector<float> x(Many * size);
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = i < Few * size ? uniform<float>(4, i) * 2 - 1 : x[i - Few * size];
-  alone(x.data());
-  shared(x.data());
-  expected(x.data());
+  alone(x);
+  shared(x);
+  expected(std::span(x).first(Few * size));
   const auto y = alone.template result<0>(), z = shared.template result<0>();
   const auto first = expected.template result<0>();
   CHECK(std::equal(y.begin(), y.end(), z.begin()));
@@ -105,7 +105,7 @@ TEST_CASE("sums of rows by word") {
   for (std::size_t i = 0; i < table.size(); ++i) table[i] = float(i % 17) - 8;
   std::vector<std::int32_t> text;
   for (int i = 0; i < 50; ++i) text.push_back(i * i % 40 * 800);
-  run(table.data(), text.data());
+  run(table, text);
   // Twice the table's row for each time that its word occurs; integers, so the sums are exact.
   const auto y = run.result<0>();
   for (int w = 0; w < vocabulary; ++w) {

@@ -21,8 +21,8 @@ constexpr int guard = 3;
 constexpr float untouched = -77;
 
 /// Calls both programs twice; their results must be equal, and nothing else may be written.
-template <class Program, class Cell, class... Pointers>
-void compare(Cell& cell, Pointers... arguments) {
+template <class Program, class Cell, class... Arrays>
+void compare(Cell& cell, const Arrays&... arguments) {
   parameter_store here(cell, 5), there(cell, 5);
   executable<Program> plain(here);
   executable<with_bound_results<Program>> bound(there);
@@ -33,7 +33,7 @@ void compare(Cell& cell, Pointers... arguments) {
   [&]<int... K>(std::integer_sequence<int, K...>) {
     std::array<std::vector<float>, sizeof...(K)> places{
         std::vector<float>(plain.template result<K>().size() + guard, untouched)...};
-    (bound.template bind<K>(places[K].data()), ...);
+    (bound.template bind<K>(std::span(places[K]).first(places[K].size() - guard)), ...);
     for (int call = 0; call < 2; ++call) {
       plain(arguments...);
       bound(arguments...);
@@ -87,10 +87,9 @@ TEST_CASE("results lie where they are wanted") {
     y[i] = 0.3f - float(i % 7) * 0.1f;
   }
   many cell;
-  compare<inference_program<many, tensor<dtype::f32, 5, 7>, tensor<dtype::f32, 7, 5>>>(
-      cell, x.data(), y.data());
+  compare<inference_program<many, tensor<dtype::f32, 5, 7>, tensor<dtype::f32, 7, 5>>>(cell, x, y);
   scaled net;
-  compare<inference_program<scaled, tensor<dtype::f32, 5, 7>>>(net, x.data());
+  compare<inference_program<scaled, tensor<dtype::f32, 5, 7>>>(net, x);
 }
 TEST_CASE("of a network, and of its training step") {
   std::vector<float> x(32 * 784);
@@ -98,9 +97,9 @@ TEST_CASE("of a network, and of its training step") {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i * 37 % 101) * 0.01f - 0.5f;
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = std::int32_t(i * 7 % 10);
   models::lenet5 net;
-  compare<inference_program<models::lenet5, tensor<dtype::f32, 32, 1, 28, 28>>>(net, x.data());
+  compare<inference_program<models::lenet5, tensor<dtype::f32, 32, 1, 28, 28>>>(net, x);
   using step = training_step<models::lenet5, cross_entropy_loss, fixed<optim::sgd{}>>;
   compare<
       program<step, true, dtype::f32, tensor<dtype::f32, 32, 1, 28, 28>, tensor<dtype::i32, 32>>>(
-      net, x.data(), y.data());
+      net, x, y);
 }

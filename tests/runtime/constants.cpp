@@ -57,8 +57,8 @@ template <class P, class Backend, class Cell, class T>
 auto results_of(const Cell& cell, const std::vector<T>& x) {
   parameter_store store(cell, 1, P::element_type);
   executable<with_backend<P, Backend>> run(store);
-  run(x.data());
-  run(x.data());
+  run(x);
+  run(x);
   const auto y = run.template result<0>();
   return std::vector<std::remove_cvref_t<decltype(y[0])>>(y.begin(), y.end());
 }
@@ -223,11 +223,11 @@ TEST_CASE("a constant may be a result") {
   executable<with_bound_results<P>> bound(store);
   const std::vector<double> x{1, 2, 3};
   std::array<std::array<double, 3>, 2> to{};
-  bound.bind<0>(to[0].data());
-  bound.bind<1>(to[1].data());
-  run(x.data());
-  other(x.data());
-  bound(x.data());
+  bound.bind<0>(to[0]);
+  bound.bind<1>(to[1]);
+  run(x);
+  other(x);
+  bound(x);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(run.result<0>()[i] == scale[i]);
     CHECK(run.result<1>()[i] == scale[i]);
@@ -259,7 +259,7 @@ TEST_CASE("numbers for each channel go into the filters before them") {
   executable<P> run(store);
   std::vector<float> x(2 * 3 * 81);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(int(i * 37 % 29)) / 29 - 0.4f;
-  run(x.data());
+  run(x);
   const auto y = run.result<0>();
 
   const graph g = P::traced();

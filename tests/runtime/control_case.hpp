@@ -38,8 +38,8 @@ std::vector<double> run_compiled(const std::vector<double>& x) {
   Cell cell;
   parameter_store store(cell, 1, dtype::f64);
   executable<program> run(store);
-  run(x.data());
-  run(x.data());
+  run(x);
+  run(x);
   const auto y = run.template result<0>();
 
   const graph g = thaw(program::graph);

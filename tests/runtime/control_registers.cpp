@@ -30,8 +30,8 @@ void check(double epsilon) {
   Cell cell;
   parameter_store store(cell, 1, E);
   executable<program> run(store);
-  run(x.data());
-  run(x.data());
+  run(x);
+  run(x);
   const auto y = run.template result<0>();
   const graph g = thaw(program::graph);
   value_store values;

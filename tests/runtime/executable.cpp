@@ -31,7 +31,7 @@ std::vector<float> train(thread_pool* threads) {
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = std::int32_t(i * 7 % 10);
   std::vector<float> all;
   for (int i = 0; i < 5; ++i) {
-    step(x.data(), y.data());
+    step(x, y);
     all.push_back(step.template result<0>()[0]);
   }
   for (const auto& e : store.entries()) {
@@ -79,13 +79,13 @@ TEST_CASE("guests that come after an executable was built find room in its scrat
   executable<program> run(store, &pool);
   CHECK(pool.capacity() == 3);
   const std::vector<float> x(96 * 64, 0.25f);
-  run(x.data());
+  run(x);
   const std::vector<float> alone(run.result<0>().begin(), run.result<0>().end());
   std::jthread first([&](std::stop_token stop) { pool.worker(stop); });
   std::jthread second([&](std::stop_token stop) { pool.worker(stop); });
   while (pool.size() < 3) std::this_thread::yield();
   for (int i = 0; i < 20; ++i) {
-    run(x.data());
+    run(x);
     REQUIRE(std::ranges::equal(run.result<0>(), alone));
   }
 }
@@ -98,9 +98,9 @@ TEST_CASE("a step allocates nothing") {
   step.scalar(lenet_step<32>::scalar("learning_rate"), 0);
   std::vector<float> x(32 * 784, 0.5f);
   std::vector<std::int32_t> y(32, 3);
-  step(x.data(), y.data());
+  step(x, y);
   const long before = allocations;
-  for (int i = 0; i < 10; ++i) step(x.data(), y.data());
+  for (int i = 0; i < 10; ++i) step(x, y);
   CHECK(allocations == before);
 #if defined(CELLA_COUNTS_MALLOC)
   // The counter counts: operator new ends in malloc.
@@ -119,13 +119,13 @@ TEST_CASE("a number that was never set is an error that names it and the call th
   const std::vector<float> x(12, 0.5f), y(8, 1.f);
   const float before = store.values<float>("weight")[0];
   step.scalar(step_program::scalar("learning_rate"), 0.1);
-  CHECK_THROWS_WITH_AS(step(x.data(), y.data()),
+  CHECK_THROWS_WITH_AS(step(x, y),
                        "the number \"step\" of this program was never set; call "
                        "scalar(program::scalar(\"step\"), value) before each step",
                        error);
   CHECK(store.values<float>("weight")[0] == before);
   step.scalar(step_program::scalar("step"), 1);
-  step(x.data(), y.data());
+  step(x, y);
   CHECK(std::isfinite(store.values<float>("weight")[0]));
   CHECK(store.values<float>("weight")[0] != before);
   static_assert(step_program::scalar("momentum") == -1);
@@ -139,9 +139,9 @@ TEST_CASE("the same parameters serve programs of several batch sizes") {
   executable<inference_program<models::lenet5, tensor<dtype::f32, 20, 1, 28, 28>>> twenty(store);
   std::vector<float> x(20 * 784);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = uniform<float>(3, i);
-  twenty(x.data());
+  twenty(x);
   for (std::size_t k = 0; k < 20; ++k) {
-    one(x.data() + k * 784);
+    one(std::span(x).subspan(k * 784, 784));
     for (std::size_t c = 0; c < 10; ++c) {
       CHECK(double(one.result()[c]) ==
             doctest::Approx(double(twenty.result()[k * 10 + c])).epsilon(1e-5));
@@ -154,11 +154,11 @@ TEST_CASE("weights that are packed once are packed again when they change") {
   parameter_store store(net, 7);
   executable<inference_program<models::lenet5, tensor<dtype::f32, 1, 1, 28, 28>>> one(store);
   std::vector<float> x(784, 0.25f);
-  one(x.data());
+  one(x);
   const float before = one.result()[0];
   for (float& w : net.conv2.weight.values()) w *= 2;
   store.touch();
-  one(x.data());
+  one(x);
   CHECK(one.result()[0] != before);
 }
 

@@ -79,7 +79,7 @@ TEST_CASE("an extremum of values with a NaN is NaN") {
   extrema<1> cell;
   parameter_store store(cell, 1, dtype::f64);
   executable<program_of<extrema<1>, 2, 11>> run(store);
-  run(x.data());
+  run(x);
   CHECK(std::isnan(run.result<0>()[0]));
   CHECK(!std::isnan(run.result<0>()[1]));
 }

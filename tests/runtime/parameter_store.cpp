@@ -77,14 +77,14 @@ TEST_CASE("values are asked for by name, and what is written reaches programs") 
   CHECK(store.version() == before);
 
   const std::array<float, 3> x{};
-  run(x.data());
+  run(x);
   for (float& v : store.mutable_values<float>("a.bias")) v = 0;
   for (float& v : store.mutable_values<float>("b.weight")) v = 2;
   for (float& v : store.mutable_values<float>("a.weight")) v = 1;
   for (float& v : store.mutable_values<float>("b.bias")) v = 3;
   CHECK(store.version() != before);
   const std::array<float, 3> ones{1, 1, 1};
-  run(ones.data());
+  run(ones);
   CHECK(run.result()[0] == 4 * 3 * 2 + 3);
 }
 

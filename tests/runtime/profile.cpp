@@ -74,7 +74,7 @@ TEST_CASE("a profile names each kernel call and its cell, and writes a trace") {
   {
     const environment wanted("CELLA_PROFILE", file.string());
     executable<inference> run(store);
-    for (int i = 0; i < 3; ++i) run(x.data());
+    for (int i = 0; i < 3; ++i) run(x);
   }
   CHECK(errors.text().find("profile of 3 steps, 1 thread") != std::string::npos);
   CHECK(errors.text().find("product") != std::string::npos);
@@ -93,7 +93,7 @@ TEST_CASE("without CELLA_PROFILE nothing is timed or written") {
   const captured_errors errors;
   {
     executable<inference> run(store);
-    run(x.data());
+    run(x);
   }
   CHECK(errors.text().empty());
 }
@@ -117,8 +117,8 @@ TEST_CASE("fast_math computes the same in a lower precision") {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i % 17) * 0.3f - 2;
   executable<exact> one(store);
   executable<with_fast_math<exact>> other(store);
-  one(x.data());
-  other(x.data());
+  one(x);
+  other(x);
   double largest = 0;
   for (std::size_t i = 0; i < one.result().size(); ++i)
     largest = std::max(largest, std::abs(double{one.result()[i]} - double{other.result()[i]}));

@@ -53,8 +53,8 @@ double difference_in_training() {
       cpu.scalar(P::scalar("step"), step);
       tiny.scalar(P::scalar("step"), step);
     }
-    cpu(images.data(), labels.data());
-    tiny(images.data(), labels.data());
+    cpu(images, labels);
+    tiny(images, labels);
     compare(cpu.template result<0>(), tiny.template result<0>());
     compare(cpu.template result<1>(), tiny.template result<1>());
   }
@@ -97,10 +97,10 @@ TEST_CASE("results of another back end can be bound, and are those of the same c
   std::vector<float> images(2 * 784), y(20);
   generator random(5);
   for (float& pixel : images) pixel = random.normal();
-  tiny.bind(y.data());
+  tiny.bind(y);
   for (int call = 0; call < 2; ++call) {
-    cpu(images.data());
-    tiny(images.data());
+    cpu(images);
+    tiny(images);
     for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == doctest::Approx(cpu.result()[i]));
     std::ranges::reverse(images);
     // A change of the parameters reaches the copy that the device has.

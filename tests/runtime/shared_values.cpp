@@ -39,7 +39,7 @@ void check_ladder() {
   executable<P> run(store);
   std::array<double, extent> x{};
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.1 * double(i) - 1;
-  run(x.data());
+  run(x);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const auto expected = climb<Levels>(x[i], x[i] + 1);
     CHECK(run.template result<0>()[i] == doctest::Approx(expected[0]).epsilon(1e-12));

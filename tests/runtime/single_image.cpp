@@ -53,8 +53,8 @@ TEST_CASE("threads share an image and agree") {
   for (int call = 0; call < 300; ++call) {
     for (std::size_t i = 0; i < x.size(); ++i)
       x[i] = float((i * 37 + std::size_t(call) * 11) % 101) * 0.01f - 0.5f;
-    alone(x.data());
-    shared(x.data());
+    alone(x);
+    shared(x);
     const auto one = alone.result<0>(), two = shared.result<0>();
     CHECK(std::equal(one.begin(), one.end(), two.begin()));
   }

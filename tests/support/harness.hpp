@@ -140,7 +140,7 @@ class ways<program<Cell, Training, Element, Arguments...>> {
     const tensors in = memory_of(arguments);
     outcome o;
     for (int i = 0; i < calls; ++i) {
-      [&]<std::size_t... I>(std::index_sequence<I...>) { run(in[I].data()...); }
+      [&]<std::size_t... I>(std::index_sequence<I...>) { run.call_unchecked(in[I].data()...); }
       (std::index_sequence_for<Arguments...>{});
     }
     constexpr std::size_t count = [] {

@@ -199,7 +199,7 @@ TEST_CASE("a call of an executable during another thread's call is refused") {
   at_once(2, [&](int) {
     while (refused == 0 && std::chrono::steady_clock::now() < give_up) {
       try {
-        run(x.data());
+        run(x);
       } catch (const concurrency_error& e) {
         ++refused;
         other_words += std::string_view(e.what()) !=
@@ -210,8 +210,8 @@ TEST_CASE("a call of an executable during another thread's call is refused") {
   });
   CHECK(refused > 0);
   CHECK(other_words == 0);
-  own(x.data());
-  run(x.data());
+  own(x);
+  run(x);
   CHECK(std::ranges::equal(own.result(), run.result()));
 }
 

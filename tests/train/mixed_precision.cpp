@@ -80,7 +80,7 @@ std::vector<float> train(int steps) {
   const data_set data(1);
   std::vector<float> losses;
   for (int i = 0; i < steps; ++i) {
-    run(data.x.data(), data.y.data());
+    run(data.x, data.y);
     losses.push_back(run.result()[0]);
   }
   return losses;

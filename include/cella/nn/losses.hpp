@@ -1,6 +1,7 @@
-// Losses as objects that tell a training step what their targets are.
+// Losses as objects that tell a training step what their targets are, and those of ops/loss.hpp.
 #pragma once
 
+#include <cella/ops/loss.hpp>
 #include <cella/ops/softmax.hpp>
 
 namespace cella::nn {

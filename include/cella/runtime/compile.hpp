@@ -2,39 +2,50 @@
 #pragma once
 
 #include <cella/runtime/executable.hpp>
+#include <cella/runtime/struct_arguments.hpp>
 #include <concepts>
 #include <span>
 
 namespace cella {
 
-/// F, a cell or a lambda without captures, compiled for arguments of the types `Arguments` (each a
-/// `tensor<...>`). Its parameters, if it has any, are initialized from a seed. Not copyable.
+/// F, a cell or a lambda without captures, compiled for arguments of the types `Arguments`: each a
+/// `tensor<...>`, or a struct of them, for which F is given the struct, and which the caller hands
+/// over member by member. Its parameters, if it has any, are initialized from a seed. Not copyable.
 template <class F, class... Arguments>
 class compiled {
+  using tensors = detail::tensors_of<Arguments...>;
   static constexpr dtype precision = [] {
-    const bool wide =
-        ((Arguments::type.element == dtype::f64 || Arguments::type.element == dtype::c128) || ...);
-    return wide ? dtype::f64 : dtype::f32;
+    for (const tensor_type& t : tensors::types) {
+      if (t.element == dtype::f64 || t.element == dtype::c128) return dtype::f64;
+    }
+    return dtype::f32;
   }();
 
  public:
-  using program = cella::program<F, false, precision, Arguments...>;
+  using program =
+      typename tensors::template program<detail::tensor_cell<F, Arguments...>, precision>;
 
   explicit compiled(std::uint64_t seed = 0, thread_pool* threads = nullptr)
-      : store_(cell_, seed, precision), run_(store_, threads) {}
+      : store_(cell(), seed, precision), run_(store_, threads) {}
 
-  /// Runs on arguments that lie in memory row by row (vectors, arrays, spans), and returns the
-  /// first result, which is valid until the next call. Throws if an argument has another size.
-  auto operator()(std::span<const element<Arguments::type.element>>... x) {
-    int position = 0;
-    (check(Arguments::type, x.size(), ++position), ...);
-    run_(x.data()...);
+  /// Runs on arrays (see `executable`), and returns the first result, which is valid until the
+  /// next call. Throws `error`, which names the argument, if one has other extents or another size.
+  template <class... A, class Why = detail::program_arguments_fault<program, A...>>
+  requires(!has_words<Why>)  //
+      auto
+      operator()(const A&... x) {
+    run_(x...);
     return result<0>();
   }
-  /// The same with addresses, unchecked.
+#if !defined(__clang__)  // see `executable`
+  template <class... A, class Why = detail::program_arguments_fault<program, A...>>
+  requires has_words<Why> std::span<const float>
+  operator()(const A&...) = delete;
+#endif
+  /// The same with the addresses of their first elements: neither types nor sizes are looked at.
   template <class... T>
-  auto operator()(const T*... x) {
-    run_(x...);
+  auto call_unchecked(const T*... x) {
+    run_.call_unchecked(x...);
     return result<0>();
   }
   /// Result `K` of the last call.
@@ -42,16 +53,10 @@ class compiled {
   auto result() const {
     return run_.template result<K>();
   }
-  auto& cell() { return cell_; }
+  auto& cell() { return detail::function_of(cell_); }
   parameter_store& parameters() { return store_; }
 
  private:
-  static void check(const tensor_type& t, std::size_t found, int position) {
-    if (found == std::size_t(t.size())) return;
-    throw error(text() << "argument " << position << " has " << found << " elements, but " << t
-                       << " has " << t.size());
-  }
-
   typename program::traced_cell cell_{};
   parameter_store store_;
   executable<program> run_;
@@ -63,20 +68,18 @@ template <class F>
 struct stopped {
   template <class... T>
   std::span<const float> operator()(const T&...) const;
+  template <class... T>
+  std::span<const float> call_unchecked(const T*...) const;
   template <int K = 0>
   std::span<const float> result() const;
   F& cell();
   parameter_store& parameters();
 };
 
-template <class T>
-concept tensor_argument = requires {
-  { T::type } -> std::convertible_to<tensor_type>;
-};
 template <class... Arguments>
 inline constexpr text arguments_fault = [] {
   text fault;
-  ((fault.empty() && !tensor_argument<Arguments>
+  ((fault.empty() && !compiled_argument<Arguments>
         ? void(fault << "compile: " << type_name<Arguments>()
                      << " is no tensor; write tensor<dtype::f32, 32, 10> and the like")
         : void()),
@@ -100,7 +103,7 @@ using program_of = typename compiled<F, Arguments...>::program;
 ///
 ///   auto run = compile<tensor<dtype::f64, 2>>([](var x) { return grad(f)(x); });
 ///   run(std::array{1.0, 2.0})[0]
-template <detail::tensor_argument... Arguments, class F>
+template <detail::compiled_argument... Arguments, class F>
 requires(detail::program_of<F, Arguments...>::accepted)  //
     auto compile(F, std::uint64_t seed = 0, thread_pool* threads = nullptr) {
   return compiled<F, Arguments...>(seed, threads);
@@ -111,7 +114,7 @@ requires has_words<Why>  //
     detail::stopped<F> compile(F, std::uint64_t = 0, thread_pool* = nullptr)
 = delete;
 /// Where the compiler could not run F, it says why here.
-template <detail::tensor_argument... Arguments, class F>
+template <detail::compiled_argument... Arguments, class F>
 requires(!detail::program_of<F, Arguments...>::runs)  //
     consteval detail::stopped<F> compile(F, std::uint64_t = 0, thread_pool* = nullptr) {
   detail::say_where_it_stops<typename detail::program_of<F, Arguments...>::make>();

@@ -6,10 +6,14 @@
 #include <cella/backend/host/threads.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/runtime/profile.hpp>
+#include <cella/runtime/program_arguments.hpp>
 #include <cella/runtime/program_memory.hpp>
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 namespace cella {
 
@@ -46,10 +50,32 @@ class executable {
   /// throws `error` as long as one was never set.
   void scalar(int index, double value) { memory_.scalar(index, value); }
 
-  /// Runs the program on the arguments, row-major and of the program's types (unchecked: the
-  /// checked call is above this room).
+  /// Runs the program on arrays, row-major and of the program's types: vectors, arrays, spans,
+  /// `data::tensor_view`, xtensor's. Throws `error`, which names the argument, unless each has the
+  /// argument's extents, or, where it has none, so many elements.
+  template <class... A, class Why = detail::program_arguments_fault<program, A...>>
+  requires(!has_words<Why>)  //
+      void
+      operator()(const A&... arguments) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      [[maybe_unused]] const std::tuple addresses{
+          detail::checked_array(arguments, program::argument_types[I],
+                                [] { return detail::label_of_argument<program>(I); })...};
+      call_unchecked(std::get<I>(addresses)...);
+    }
+    (std::index_sequence_for<A...>{});
+  }
+#if !defined(__clang__)
+  /// Why others are refused is in the error itself; clang has it in the note behind the error, and
+  /// would report the deleted operator twice.
+  template <class... A, class Why = detail::program_arguments_fault<program, A...>>
+  requires has_words<Why>
+  void operator()(const A&...) = delete;
+#endif
+
+  /// The same on the addresses of their first elements: neither types nor sizes are looked at.
   template <class... Pointers>
-  void operator()(const Pointers*... arguments) {
+  void call_unchecked(const Pointers*... arguments) {
     static_assert(sizeof...(Pointers) == std::size_t(program::count(input_role::argument)),
                   "as many arguments as the program has");
     const single_caller::turn turn(caller_,
@@ -74,11 +100,22 @@ class executable {
     if constexpr (program::training) store_->touch();
   }
 
-  /// From the next call on result `K` is written to `place`, row-major, which must have room for it
-  /// and overlap with no argument or other result. For programs `with_bound_results`: each result
-  /// needs a place before the first call.
+  /// From the next call on result `K` is written to `place`, an array of the result's type, which
+  /// outlives the calls and overlaps with no argument or other result. For programs
+  /// `with_bound_results`: each result needs a place before the first call. Throws `error` unless
+  /// the place has the result's extents, or, where it has none, so many elements.
+  template <int K = 0, class A, class Why = detail::place_fault<program, K, A>>
+  requires(!has_words<Why>)  //
+      void bind(A&& place) {
+    const auto name = [] { return text() << "the place of result " << K; };
+    bind_unchecked<K>(detail::checked_array(place, result_type<K>(), name));
+  }
+  template <int K = 0, class A, class Why = detail::place_fault<program, K, A>>
+  requires has_words<Why>
+  void bind(A&&) = delete;
+  /// The same with the address of its first element: its size is not looked at.
   template <int K = 0, class T>
-  void bind(T* place) {
+  void bind_unchecked(T* place) {
     static_assert(program::options.results_bound,
                   "cella: only a program with_bound_results can be told where");
     static_assert(std::is_same_v<T, element<result_type<K>().element>>,
@@ -134,10 +171,14 @@ requires(!Program::accepted) class executable<Program, Backend> {
   }
 
   void scalar(int, double) {}
+  template <class... A>
+  void operator()(const A&...) {}
   template <class... Pointers>
-  void operator()(const Pointers*...) {}
+  void call_unchecked(const Pointers*...) {}
+  template <int K = 0, class A>
+  void bind(A&&) {}
   template <int K = 0, class T>
-  void bind(T*) {}
+  void bind_unchecked(T*) {}
   template <int K = 0>
   auto result() const {
     constexpr auto& g = program::interface_graph;

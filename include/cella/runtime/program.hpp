@@ -15,7 +15,7 @@ namespace cella {
 template <class Cell, bool Training, dtype Element, class... Arguments>
 struct make_graph {
   constexpr traced_graph operator()() const {
-    constexpr const text& fault = cell_fault<Cell, sizeof...(Arguments)>;
+    constexpr const text& fault = compiled_cell_fault<Cell, sizeof...(Arguments)>;
     if constexpr (!fault.empty()) {
       return {{}, fault};
     } else {
@@ -95,13 +95,18 @@ struct program {
   using fault = graph_fault_of<make>;
   static constexpr dtype element_type = Element;
   static constexpr bool training = Training;
+  static constexpr std::array<tensor_type, sizeof...(Arguments)> argument_types{Arguments::type...};
+  static constexpr std::string_view argument_name(std::size_t i) {
+    return detail::name_of_argument<Cell>(i);
+  }
   using backend = default_backend;          ///< see with_backend
   static constexpr bool fast_math = false;  ///< see with_fast_math
   static constexpr plan_options options{.element = Element};
   /// What can be traced: after a fault of the cell's type, or where the compiler could not run it,
   /// another cell.
-  using traced_cell = std::conditional_t<runs && cell_fault<Cell, sizeof...(Arguments)>.empty(),
-                                         Cell, refused_cell>;
+  using traced_cell =
+      std::conditional_t<runs && compiled_cell_fault<Cell, sizeof...(Arguments)>.empty(), Cell,
+                         refused_cell>;
   /// The graph; after a fault another one with the same inputs and results.
   static constexpr auto& interface_graph =
       frozen<std::conditional_t<accepted, make,

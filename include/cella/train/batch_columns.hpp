@@ -1,4 +1,4 @@
-// The columns of a batch of data as a model takes them: the inputs, then the target.
+// The columns of a batch of data as a model takes them: the inputs, then the targets.
 #pragma once
 
 #include <array>
@@ -35,17 +35,16 @@ const T* column_of(const Batch& b, const shape& sample, const text& what, std::v
   }
 }
 
-/// What messages call column `I` of the data for a model.
+/// What messages call column `I` of the data for a model: the members of structs by their names.
 template <class Engine, std::size_t I>
 constexpr text name_of_column() {
-  text name;
-  if constexpr (I == Engine::input_count)
-    return name << "targets";
-  else if constexpr (sample_spec<typename Engine::input_type>)
-    return name << "inputs";
+  constexpr bool input = I < Engine::input_count;
+  using owner = std::conditional_t<input, typename Engine::input_type, typename Engine::labels>;
+  if constexpr (sample_spec<owner> || std::is_same_v<owner, var>)
+    return text() << (input ? "inputs" : "targets");
   else
-    return name << "\"" << member_name<typename Engine::input_type, I>() << "\" (column " << I
-                << ")";
+    return text() << "\"" << member_name < owner,
+           input ? I : I - Engine::input_count > () << "\" (column " << I << ")";
 }
 template <class Engine, std::size_t I>
 inline constexpr text column_name = name_of_column<Engine, I>();
@@ -54,7 +53,7 @@ inline constexpr text column_name = name_of_column<Engine, I>();
 /// at run time only.
 template <class Engine, class Batch>
 constexpr text find_columns_fault() {
-  constexpr std::size_t needed = Engine::input_count + Engine::has_target;
+  constexpr std::size_t needed = Engine::input_count + Engine::target_count;
   text fault;
   if constexpr (Batch::width < needed) {
     fault << "the data have " << Batch::width << (Batch::width == 1 ? " column" : " columns")
@@ -77,8 +76,12 @@ constexpr text find_columns_fault() {
       (check.template operator()<I, typename Engine::input_columns::template at<I>>(), ...);
     }
     (std::make_index_sequence<Engine::input_count>{});
-    if constexpr (Engine::has_target)
-      check.template operator()<Engine::input_count, typename Engine::target_element>();
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (check.template
+       operator()<Engine::input_count + I, typename Engine::target_columns::template at<I>>(),
+       ...);
+    }
+    (std::make_index_sequence<Engine::target_count>{});
   }
   return fault;
 }
@@ -89,12 +92,12 @@ inline constexpr text columns_fault = find_columns_fault<Engine, Batch>();
 template <class Engine>
 struct batch_columns {
   typename Engine::inputs inputs{};
-  const typename Engine::target_element* target{};  ///< null if the loss takes none
+  typename Engine::targets targets{};
 
-  /// Of batches without a `columns_fault`. Throws `error`, which names the column, unless its
-  /// extents are the model's.
-  template <class Batch>
-  void read(const Batch& b, const tensor_type& target_type) {
+  /// Of batches without a `columns_fault`, for a model with such targets. Throws `error`, which
+  /// names the column, unless its extents are the model's.
+  template <class Batch, class Types>
+  void read(const Batch& b, const Types& target_types) {
     constexpr std::size_t count = Engine::input_count;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((inputs[I] = byte_address(column_of<typename Engine::input_columns::template at<I>, I>(
@@ -103,27 +106,29 @@ struct batch_columns {
     }
     (std::make_index_sequence<count>{});
     input_types_ = Engine::for_rows(Engine::input_types, b.size());
-    target_type_ = Engine::for_rows(target_type, b.size());
-    if constexpr (Engine::has_target) {
-      shape sample = target_type.shape;
-      if (sample.rank) sample.erase(0);
-      target = column_of<typename Engine::target_element, count>(
-          b, sample, column_name<Engine, count>, targets_);
+    target_types_ = Engine::for_rows(target_types, b.size());
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((targets[I] =
+            byte_address(column_of<typename Engine::target_columns::template at<I>, count + I>(
+                b, of_sample(target_types[I].shape), column_name<Engine, count + I>,
+                std::get<I>(target_buffers_)))),
+       ...);
     }
+    (std::make_index_sequence<Engine::target_count>{});
   }
 
   /// Hands predictions for the batch to a metric.
   template <class M>
   void update(M& m, const std::array<tensor_ref, Engine::output_count>& prediction) const {
-    using target_view = data::tensor_view<const typename Engine::target_element>;
     const auto y = Engine::output_columns::view(prediction);
     const auto x = Engine::input_columns::view(memory_of(inputs, input_types_));
-    const target_view t(target, target_type_.shape);
-    if constexpr (Engine::has_target && requires { m.update(y, t); })
+    constexpr bool supervised = Engine::target_count > 0;
+    const auto t = view_of_targets();
+    if constexpr (supervised && requires { m.update(y, t); })
       m.update(y, t);
-    else if constexpr (Engine::has_target && requires { m.update(y, x, t); })
+    else if constexpr (supervised && requires { m.update(y, x, t); })
       m.update(y, x, t);
-    else if constexpr (!Engine::has_target && requires { m.update(y, x); })
+    else if constexpr (!supervised && requires { m.update(y, x); })
       m.update(y, x);
     else
       static_assert(!sizeof(M),
@@ -133,10 +138,21 @@ struct batch_columns {
   }
 
  private:
+  static shape of_sample(shape batch) {
+    if (batch.rank) batch.erase(0);
+    return batch;
+  }
+  auto view_of_targets() const {
+    if constexpr (Engine::target_count > 0)
+      return Engine::target_columns::view(memory_of(targets, target_types_));
+    else
+      return nullptr;
+  }
+
   typename Engine::input_columns::buffers buffers_;
-  std::vector<typename Engine::target_element> targets_;
+  typename Engine::target_columns::buffers target_buffers_;
   std::array<tensor_type, Engine::input_count> input_types_{};
-  tensor_type target_type_{};
+  std::array<tensor_type, Engine::traced_targets.size()> target_types_{};
 };
 
 }  // namespace cella::detail

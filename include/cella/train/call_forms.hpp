@@ -4,61 +4,14 @@
 
 #include <array>
 #include <cella/graph/cell_check.hpp>
-#include <cella/graph/list.hpp>
-#include <cella/graph/reflection.hpp>
 #include <cella/graph/var.hpp>
+#include <cella/graph/var_struct.hpp>
 #include <concepts>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
 
 namespace cella::detail {
-
-/// How many vars a T has: itself, or the elements of a tuple or array, or the members of a struct,
-/// each with its own. -1: that is known at run time only.
-template <class T>
-constexpr int var_count() {
-  if constexpr (std::is_base_of_v<var, T>) {
-    return 1;
-  } else if constexpr (requires { std::tuple_size<T>::value; }) {
-    int all = 0;
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((all = all < 0 || var_count<std::tuple_element_t<I, T>>() < 0
-                  ? -1
-                  : all + var_count<std::tuple_element_t<I, T>>()),
-       ...);
-    }
-    (std::make_index_sequence<std::tuple_size_v<T>>{});
-    return all;
-  } else if constexpr (is_sequence<T> || !std::is_aggregate_v<T> || std::is_empty_v<T>) {
-    return -1;
-  } else {
-    using members = decltype(tie_members<member_count<T>()>(std::declval<T&>()));
-    return []<class... M>(const std::tuple<M&...>*) {
-      return ((var_count<M>() < 0) || ...) ? -1 : (var_count<M>() + ... + 0);
-    }(static_cast<members*>(nullptr));
-  }
-}
-
-/// Calls f(var&) for each var of `t`, in the order in which a trace lists results.
-template <class T, class F>
-constexpr void visit_vars(T& t, F&& f) {
-  if constexpr (std::is_base_of_v<var, T>) {
-    f(static_cast<var&>(t));
-  } else if constexpr (requires { std::tuple_size<T>::value; }) {
-    std::apply([&](auto&... x) { (visit_vars(x, f), ...); }, t);
-  } else {
-    std::apply([&](auto&... x) { (visit_vars(x, f), ...); }, tie_members<member_count<T>()>(t));
-  }
-}
-
-/// A T of the vars from `first` on; a var is the first.
-template <class T>
-constexpr T of_vars(const var* first) {
-  T t{};
-  visit_vars(t, [&](var& v) { v = *first++; });
-  return t;
-}
 
 /// What a net yields for `Count` vars; of one that cannot be called so a var stands in.
 template <class Net, std::size_t Count>
@@ -92,6 +45,14 @@ struct takes_members {
     }
     return fault;
   }
+  static constexpr text constexpr_fault() { return detail::constexpr_fault<Net, const Inputs>(); }
+  static constexpr std::string_view argument_name(std::size_t i) {
+    constexpr auto names = []<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array{member_name<Inputs, I>()...};
+    }
+    (std::make_index_sequence<std::size_t(var_count<Inputs>())>{});
+    return names[i];
+  }
   constexpr auto operator()(std::same_as<var> auto... members) requires(
       sizeof...(members) == std::size_t(var_count<Inputs>())) {
     const std::array all{members...};
@@ -104,28 +65,71 @@ using net_cell = std::conditional_t<!calls_with<Net, std::size_t(var_count<Input
                                         std::is_invocable_v<Net&, const Inputs&>,
                                     takes_members<Net, Inputs>, Net>;
 
+template <class... A>
+using last_of = std::remove_cvref_t<std::tuple_element_t<sizeof...(A), std::tuple<void, A...>>>;
+template <class R, class... A>
+std::type_identity<last_of<A...>> last_parameter(R (*)(A...));
+template <class C, class R, class... A>
+std::type_identity<last_of<A...>> last_parameter(R (C::*)(A...) const);
+/// What a loss calls the labels: its last parameter; void where it is a template of them.
+template <class Loss>
+struct last_of_loss {
+  using type = void;
+};
+template <class Loss>
+requires requires { last_parameter(&Loss::operator()); }
+struct last_of_loss<Loss> : decltype(last_parameter(&Loss::operator())) {};
+template <class Loss>
+requires requires(Loss loss) { last_parameter(loss); }
+struct last_of_loss<Loss> : decltype(last_parameter(std::declval<Loss>())) {};
+/// A struct of vars that stands for labels; else they are one var.
+template <class T>
+constexpr auto find_labels() {
+  if constexpr (!std::is_class_v<T> || std::is_base_of_v<var, T>)
+    return std::type_identity<var>{};
+  else if constexpr (var_count<T>() < 1)
+    return std::type_identity<var>{};
+  else
+    return std::type_identity<T>{};
+}
+
 /// What a loss is called with, which its type tells: (outputs, target); or (outputs, inputs,
-/// target); or, where inputs are a struct, (outputs, inputs) of data without a target.
+/// target); or, where inputs are a struct, (outputs, inputs) of data without a target. A last
+/// parameter that is another struct of vars is a struct of targets.
 template <class Loss, class Outputs, class Inputs>
 struct loss_call {
-  static constexpr bool plain = std::is_invocable_v<const Loss&, const Outputs&, const var&>;
-  static constexpr bool full =
-      std::is_invocable_v<const Loss&, const Outputs&, const Inputs&, const var&>;
   static constexpr bool unsupervised =
       !std::is_same_v<Inputs, var> &&
       std::is_invocable_v<const Loss&, const Outputs&, const Inputs&>;
+  using last = typename last_of_loss<Loss>::type;
+  using labels =
+      typename decltype(find_labels<std::conditional_t<unsupervised && std::is_same_v<last, Inputs>,
+                                                       var, last>>())::type;
+  static constexpr bool plain = std::is_invocable_v<const Loss&, const Outputs&, const labels&>;
+  static constexpr bool full =
+      std::is_invocable_v<const Loss&, const Outputs&, const Inputs&, const labels&>;
   static constexpr bool possible = plain || full || unsupervised;
   static constexpr bool takes_inputs = !plain && (full || unsupervised);
-  static constexpr bool takes_target = plain || full || !unsupervised;
+  /// So many tensors.
+  static constexpr std::size_t targets =
+      plain || full || !unsupervised ? std::size_t(var_count<labels>()) : 0;
 
   static constexpr auto call(const Loss& loss, const Outputs& outputs, const Inputs& inputs,
-                             [[maybe_unused]] var target) {
+                             [[maybe_unused]] const labels& target) {
     if constexpr (plain)
       return loss(outputs, target);
     else if constexpr (full)
       return loss(outputs, inputs, target);
     else if constexpr (unsupervised)
       return loss(outputs, inputs);
+  }
+  /// The same with targets in a row.
+  static constexpr auto call(const Loss& loss, const Outputs& outputs, const Inputs& inputs,
+                             [[maybe_unused]] const var* target) {
+    if constexpr (targets > 0)
+      return call(loss, outputs, inputs, of_vars<labels>(target));
+    else
+      return call(loss, outputs, inputs, labels{});
   }
 };
 

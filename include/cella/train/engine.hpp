@@ -41,19 +41,22 @@ class engine {
   static constexpr auto output_count =
       std::size_t(detail::var_count<typename step_cell::outputs>());
   static constexpr std::array<tensor_type, output_count> traced_outputs = trace_result::outputs();
-  static constexpr tensor_type target_tensor = detail::target_of<Loss>(traced_outputs[0]);
+  using labels = typename loss_call::labels;  ///< a var, or a struct
+  static constexpr auto traced_targets =
+      detail::targets_of<Loss, labels, precision, Options.batch>(traced_outputs[0]);
   static constexpr std::size_t input_count = input_types.size();
-  static constexpr bool has_target = loss_call::takes_target;
+  static constexpr std::size_t target_count = loss_call::targets;  ///< 0: the loss takes none
 
   using input_columns = detail::columns_of<input_types>;
   using output_columns = detail::columns_of<traced_outputs>;
-  using target_element = element<target_tensor.element>;
+  using target_columns = detail::columns_of<traced_targets>;
   using inputs = std::array<std::byte*, input_count>;    ///< addresses that are only read
+  using targets = std::array<std::byte*, target_count>;  ///< the same
   using outputs = std::array<std::byte*, output_count>;  ///< and of memory for results
   /// The compiled training step, and inference for `Rows` samples.
   using training = detail::training_program<
       training_step<typename trace_result::accepted_net, fixed<Loss>, fixed<Optimizer>, given>,
-      precision, Options.batch, specs, target_tensor, has_target>;
+      precision, Options.batch, specs, labels, traced_targets[0], target_count>;
   template <int Rows>
   using inference =
       typename specs::template program<typename trace_result::accepted_net, false, precision, Rows>;
@@ -125,7 +128,7 @@ class engine {
     static void run_batch(lazy<executable<inference<Rows>>>& compiled, const inference_setting& on,
                           const inputs& x, std::int64_t valid, const outputs& out) {
       auto& program = compiled.get(on.store, on.threads);
-      std::apply([&](const auto*... column) { program(column...); }, x);
+      std::apply([&](const auto*... column) { program.call_unchecked(column...); }, x);
       [&]<std::size_t... K>(std::index_sequence<K...>) {
         (std::memcpy(out[K], program.template result<int(K)>().data(),
                      std::size_t(on.output_types[K].bytes() / batch * valid)),
@@ -187,7 +190,7 @@ class engine {
   }
   /// What the net yields for a batch, and what the loss compares it with.
   const std::array<tensor_type, output_count>& output_types() const { return output_types_; }
-  const tensor_type& target_type() const { return target_type_; }
+  const auto& target_types() const { return target_types_; }
 
   /// One or all of the types above for another number of samples.
   static constexpr auto for_rows(const auto& types, std::int64_t rows) {
@@ -201,6 +204,12 @@ class engine {
   template <array_like... A>
   static std::pair<input_pointers, std::int64_t> samples_of(const A&... arrays) {
     return detail::samples_of_all<Input, input_columns>(arrays...);
+  }
+  static targets targets_at([[maybe_unused]] const typename target_columns::pointers& y) {
+    if constexpr (target_count > 0)
+      return detail::addresses_of(y);
+    else
+      return {};
   }
   /// Predictions for `rows` samples, which `write(output_places)` makes.
   template <class Write>
@@ -219,7 +228,7 @@ class engine {
   /// exactly: the same training step is traced for its size at run time, kept, and run on the same
   /// parameters and optimizer state, which is right for batch norm, too. Linked with
   /// `cella::kernels` it is planned and runs on the kernels; else it is interpreted, slower.
-  step_result train(const inputs& x, const target_element* y, std::int64_t rows, std::int64_t step,
+  step_result train(const inputs& x, const targets& y, std::int64_t rows, std::int64_t step,
                     double learning_rate) {
     check_labels(y, rows);
     slots();
@@ -230,7 +239,8 @@ class engine {
         constexpr int rate = training::scalar("learning_rate"), count = training::scalar("step");
         if (rate >= 0) program.scalar(rate, learning_rate);
         if (count >= 0) program.scalar(count, double(step));
-        std::apply([&](const auto*... column) { program(column...); }, step_arguments(x, y));
+        std::apply([&](const auto*... column) { program.call_unchecked(column...); },
+                   step_arguments(x, y));
         keep_frozen();
         r.loss = double(program.template result<0>()[0]);
         [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -265,18 +275,18 @@ class engine {
   }
 
   /// The mean loss of predictions that were made for `rows` samples.
-  double loss(const outputs& predictions, const inputs& x, const target_element* y,
-              std::int64_t rows) {
+  double loss(const outputs& predictions, const inputs& x, const targets& y, std::int64_t rows) {
     check_labels(y, rows);
     constexpr std::size_t count =
-        output_count + (loss_call::takes_inputs ? input_count : 0) + has_target;
+        output_count + (loss_call::takes_inputs ? input_count : 0) + target_count;
     std::array<tensor_ref, count> all;
     auto end = std::ranges::copy(detail::memory_of(predictions, for_rows(output_types_, rows)),
                                  all.begin())
                    .out;
     if constexpr (loss_call::takes_inputs)
       end = std::ranges::copy(detail::memory_of(x, for_rows(input_types, rows)), end).out;
-    if constexpr (has_target) *end = {detail::byte_address(y), for_rows(target_type_, rows)};
+    const auto types_of_targets = for_rows(target_types_, rows);
+    for (std::size_t k = 0; k < target_count; ++k) *end++ = {y[k], types_of_targets[k]};
     std::array<tensor_type, count> types;
     std::ranges::transform(all, types.begin(), &tensor_ref::type);
     runtime_path run({&store_, nullptr, all, {}}, detail::compute_alone<number>());
@@ -285,12 +295,13 @@ class engine {
   }
 
   /// Throws `error` if one of the labels of `rows` samples is none of the model's classes.
-  void check_labels([[maybe_unused]] const target_element* y, [[maybe_unused]] std::int64_t rows) {
+  void check_labels([[maybe_unused]] const targets& y, [[maybe_unused]] std::int64_t rows) {
     if constexpr (requires { Loss.classes(output_types_[0]); }) {
+      const auto* const label = reinterpret_cast<const typename target_columns::first*>(y[0]);
       const std::int64_t classes = Loss.classes(output_types_[0]);
-      for (std::int64_t i = 0; i < for_rows(target_type_, rows).size(); ++i) {
-        if (std::int64_t(y[i]) >= 0 && std::int64_t(y[i]) < classes) continue;
-        throw error(text() << "label " << std::int64_t(y[i]) << " of sample " << i
+      for (std::int64_t i = 0; i < for_rows(target_types_[0], rows).size(); ++i) {
+        if (std::int64_t(label[i]) >= 0 && std::int64_t(label[i]) < classes) continue;
+        throw error(text() << "label " << std::int64_t(label[i]) << " of sample " << i
                            << " of a batch is outside the model's " << classes
                            << " classes, which count from 0; mend the data or the model");
       }
@@ -311,18 +322,16 @@ class engine {
     std::vector<std::byte> value;
   };
 
-  using arguments_of_step = std::array<std::byte*, input_count + has_target>;
-  std::array<tensor_type, input_count + has_target> step_types(std::int64_t rows) const {
-    std::array<tensor_type, input_count + has_target> all;
-    std::ranges::copy(for_rows(input_types, rows), all.begin());
-    if constexpr (has_target) all[input_count] = for_rows(target_type_, rows);
+  using arguments_of_step = std::array<std::byte*, input_count + target_count>;
+  std::array<tensor_type, input_count + target_count> step_types(std::int64_t rows) const {
+    std::array<tensor_type, input_count + target_count> all;
+    const auto end = std::ranges::copy(for_rows(input_types, rows), all.begin()).out;
+    std::ranges::copy_n(for_rows(target_types_, rows).begin(), target_count, end);
     return all;
   }
-  static arguments_of_step step_arguments(const inputs& x,
-                                          [[maybe_unused]] const target_element* y) {
+  static arguments_of_step step_arguments(const inputs& x, const targets& y) {
     arguments_of_step all;
-    std::ranges::copy(x, all.begin());
-    if constexpr (has_target) all[input_count] = detail::byte_address(y);
+    std::ranges::copy(y, std::ranges::copy(x, all.begin()).out);
     return all;
   }
   /// The optimizer's rule for each parameter: its inputs are those of the training step, without
@@ -363,7 +372,7 @@ class engine {
       for (std::size_t k = 0; k < output_count; ++k) output_types_[k] = run.result(int(k)).type;
       std::copy(random.begin(), random.end(), store_.random_state());
     }
-    target_type_ = detail::target_of<Loss>(output_types_[0]);
+    target_types_ = detail::targets_of<Loss, labels, precision, Options.batch>(output_types_[0]);
   }
 
   void keep_frozen() {
@@ -376,7 +385,7 @@ class engine {
   detail::loss_cell<fixed<Loss>, typename step_cell::outputs, given> loss_{};
   parameter_store store_;
   std::array<tensor_type, output_count> output_types_ = traced_outputs;
-  tensor_type target_type_ = target_tensor;
+  std::array<tensor_type, traced_targets.size()> target_types_ = traced_targets;
   std::optional<slot_store> slots_;
   std::unique_ptr<thread_pool> threads_;
   lazy<executable<training>> trainer_;

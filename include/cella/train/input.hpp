@@ -1,11 +1,11 @@
-// What a model takes: the type of one sample or a struct of such, and arrays that may be handed
-// over for samples.
+// What a model takes: the type of one sample or a struct of such, and rows of samples.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cella/data/tensor.hpp>
 #include <cella/graph/op_info.hpp>
+#include <cella/runtime/array_like.hpp>
 #include <cella/runtime/program.hpp>
 #include <concepts>
 #include <cstddef>
@@ -66,6 +66,11 @@ struct spec_list {
   template <class Cell, bool Training, dtype Model, int Rows, class... More>
   using program = cella::program<Cell, Training, Model,
                                  typename Specs::template batch<Model, Rows>..., More...>;
+  /// The same of a cell that takes `Others` before these.
+  template <class Others, class Cell, bool Training, dtype Model, int Rows>
+  using append_to =
+      typename Others::template program<Cell, Training, Model, Rows,
+                                        typename Specs::template batch<Model, Rows>...>;
 };
 
 template <class T>
@@ -91,16 +96,6 @@ using traced_inputs = std::conditional_t<sample_spec<T>, var, T>;
 template <class T>
 concept model_inputs = !std::is_void_v<detail::specs_of<T>>;
 
-/// Dense arrays as they come from elsewhere: `data()` with `shape()` or `extents()`, or with
-/// `size()`. xtensor's containers, `data::tensor_view`, `std::vector` and `std::span` are some.
-template <class A>
-concept array_like = requires(const A& a) {
-  *a.data();
-  requires requires { std::begin(a.shape()); } || requires {
-    std::begin(a.extents());
-  } || requires { a.size(); };
-};
-
 namespace detail {
 
 /// Its `type` is `tensor<...>` for a tensor type that is known in constant evaluation only.
@@ -110,30 +105,6 @@ template <tensor_type Type, std::size_t... I>
 struct tensor_of<Type, std::index_sequence<I...>> {
   using type = tensor<Type.element, int(Type.shape.extents[I])...>;
 };
-
-/// The first element of a dense row-major array; a library's column-major array is refused. `name`
-/// is what messages call the array.
-template <array_like A>
-auto first_element(const A& a, std::string_view name) {
-  if constexpr (requires {
-                  std::begin(a.strides());
-                  std::begin(a.shape());
-                }) {
-    std::int64_t expected = 1;
-    for (std::size_t i = a.shape().size(); i-- > 0;) {
-      const auto extent = std::int64_t(a.shape()[i]);
-      if (extent != 1 && std::int64_t(a.strides()[i]) != expected) {
-        throw error(text() << "predict: " << name
-                           << " is not dense and row-major; hand over a row-major copy");
-      }
-      expected *= extent;
-    }
-  }
-  if constexpr (requires { a.data_offset(); })
-    return a.data() + a.data_offset();
-  else
-    return a.data();
-}
 
 /// The number of samples in `a`. Throws `error` unless it is [rows, sample...] or one sample; an
 /// array without extents may hold any number of whole samples.
@@ -181,7 +152,11 @@ inline void check_rows(std::int64_t rows) {
 template <class Element, array_like A>
 std::pair<const Element*, std::int64_t> samples_of(const A& a, const shape& sample,
                                                    std::string_view name) {
-  return {first_element(a, name), rows_of(a, sample, name)};
+  if (!is_dense(a)) {
+    throw error(text() << "predict: " << name
+                       << " is not dense and row-major; hand over a row-major copy");
+  }
+  return {first_element(a), rows_of(a, sample, name)};
 }
 /// What messages call input `I`: the member of a struct of inputs.
 template <class Input, std::size_t I>

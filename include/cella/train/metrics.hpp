@@ -3,6 +3,7 @@
 // A metric has a `name()`, `reset()`, `value()` and either
 //   update(prediction, target)  with two `data::tensor_view`s, whose first axis counts samples, or
 //   update(loss, rows)          with the mean loss of so many samples.
+// Where a model has several outputs or labels, it is given tuples of views: see `of`.
 // With a `state(visitor&)` (see state.hpp) it goes on where training was stopped in the middle of
 // an epoch; without, it then counts from there.
 #pragma once
@@ -15,7 +16,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 namespace cella::metrics {
 
@@ -177,5 +180,43 @@ struct mean_absolute_error {
 
   detail::mean_of mean_{};
 };
+
+namespace detail {
+template <int K, class T>
+const auto& part_of(const T& all) {
+  if constexpr (requires { std::tuple_size<T>::value; })
+    return std::get<std::size_t(K)>(all);
+  else
+    return all;
+}
+}  // namespace detail
+
+/// A metric that sees one of several outputs and one of several labels: see `of`.
+template <int Output, int Label, metric M>
+struct metric_of {
+  M measure;
+  std::string title;
+
+  std::string name() const { return title; }
+  void reset() { measure.reset(); }
+  template <class P, class T>
+  requires requires(M& m, const P& p, const T& t) {
+    m.update(detail::part_of<Output>(p), detail::part_of<Label>(t));
+  }
+  void update(const P& predictions, const T& labels) {
+    measure.update(detail::part_of<Output>(predictions), detail::part_of<Label>(labels));
+  }
+  double value() const { return measure.value(); }
+  void state(auto& visitor) requires requires { measure.state(visitor); }
+  { measure.state(visitor); }
+};
+/// The metric of output `Output` and label `Label`, counted from 0 in the order of their structs,
+/// for nets with several heads: `metrics::of<1>(metrics::mean_absolute_error{}, "price_mae")`. With
+/// no name it is called "1.mae".
+template <int Output, int Label = Output, metric M>
+metric_of<Output, Label, M> of(M measure, std::string name = {}) {
+  if (name.empty()) name = std::to_string(Output) + "." + std::string(measure.name());
+  return {std::move(measure), std::move(name)};
+}
 
 }  // namespace cella::metrics

@@ -41,7 +41,8 @@ class model {
                          engine<detail::refused_net<>, Input, squared_error_loss{}, optim::sgd{},
                                 detail::possible(Options)>>;
   using input_pointers = typename engine_type::input_pointers;  ///< of several inputs a tuple
-  using target_element = typename engine_type::target_element;
+  using target_pointers =
+      typename engine_type::target_columns::pointers;         ///< of several labels, too
   using output_places = typename engine_type::output_places;  ///< of several outputs a tuple
   using answer = typename engine_type::answer;  ///< predictions; of several outputs a tuple of them
   using input_element = typename engine_type::input_columns::first;
@@ -109,22 +110,22 @@ class model {
 
   /// One training step on at most `batch_size` samples; returns their mean loss before it.
   /// `x` and `y` are row-major: rows of samples, and of labels or targets (null if the loss takes
-  /// none). A loss that is NaN or infinite is returned like any other. Throws `error` for a
-  /// negative learning rate, or NaN.
+  /// none; of a struct of labels one for each member). A loss that is NaN or infinite is returned
+  /// like any other. Throws `error` for a negative learning rate, or NaN.
   template <class Model = model, class Why = detail::training_fault<Model>>
   requires(accepted && !has_words<Why>)  //
-      double train_step(const input_pointers& x, const target_element* y, std::int64_t rows,
+      double train_step(const input_pointers& x, const target_pointers& y, std::int64_t rows,
                         double learning_rate) {
     const auto turn = own_turn();
     if constexpr (detail::has_training_step<model>())
-      return advance(detail::addresses_of(x), y, rows, learning_rate).loss;
+      return advance(detail::addresses_of(x), engine_type::targets_at(y), rows, learning_rate).loss;
     else
       return 0;
   }
   /// A training step that the compiler refuses is refused here, and where `fit` is called.
   template <class Model = model, class Why = detail::training_fault<Model>>
   requires has_words<Why>
-  double train_step(const input_pointers&, const target_element*, std::int64_t, double) = delete;
+  double train_step(const input_pointers&, const target_pointers&, std::int64_t, double) = delete;
   /// Of a model that was refused the types are not known.
   template <class... Arguments>
   requires(!accepted)  //
@@ -314,8 +315,8 @@ class model {
   template <class Data, class... Metrics>
   train::scores measure_on(const Data& data, Metrics&&... measures);
 
-  auto advance(const typename engine_type::inputs& x, const target_element* y, std::int64_t rows,
-               double learning_rate) {
+  auto advance(const typename engine_type::inputs& x, const typename engine_type::targets& y,
+               std::int64_t rows, double learning_rate) {
     if (rows < 1 || rows > batch_size) {
       throw error(text() << "train_step: there are " << rows << " samples, but a step takes 1 to "
                          << batch_size << "; cut them into batches, or give the model another "

@@ -16,6 +16,14 @@
 
 namespace cella::detail {
 
+template <class Labels>
+constexpr text labels_fault() {
+  if constexpr (std::is_same_v<Labels, var> || model_inputs<Labels>)
+    return {};
+  else
+    return text(type_name<Labels>())
+           << ": a model's labels are a var, or a struct of features<...> and integers<...>";
+}
 /// Why the parts are no model, as far as their types say.
 template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
 constexpr text find_model_fault() {
@@ -24,8 +32,10 @@ constexpr text find_model_fault() {
   else if constexpr (!is_floating(Options.precision))
     return text() << "model_options::precision is " << Options.precision
                   << "; a model's parameters are floating-point numbers, f32 or f64";
-  else
+  else if constexpr (!cell_fault<step_of<Net, Input, Loss, Optimizer>, 2>.empty())
     return cell_fault<step_of<Net, Input, Loss, Optimizer>, 2>;
+  else
+    return labels_fault<typename step_of<Net, Input, Loss, Optimizer>::loss_call::labels>();
 }
 template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
 inline constexpr text model_fault = find_model_fault<Net, Input, Loss, Optimizer, Options>();
@@ -129,7 +139,7 @@ constexpr text find_samples_fault() {
           << sizeof...(A);
   } else {
     const auto check = [&]<class Array, class Element>(std::string_view name) {
-      using own = std::remove_cvref_t<decltype(*first_element(std::declval<const Array&>(), {}))>;
+      using own = std::remove_const_t<element_of_array<const Array>>;
       if (fault.empty() && !std::is_same_v<own, Element>)
         fault << "predict: the elements of " << name << " are " << type_name<own>()
               << ", but the model takes " << type_name<Element>() << "; convert them";

@@ -139,9 +139,9 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
       began = clock::now();
       for (auto& b : loader.epoch(epochs(), c.batch)) {
         const std::int64_t rows = b.size();
-        columns.read(b, engine_.target_type());
+        columns.read(b, engine_.target_types());
         c.learning_rate = options.learning_rate(steps(), c.batches);
-        const auto r = advance(columns.inputs, columns.target, rows, c.learning_rate);
+        const auto r = advance(columns.inputs, columns.targets, rows, c.learning_rate);
         c.batch = ++progress_[2];
         c.step = steps();
         c.loss = r.loss;
@@ -209,8 +209,8 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data
     detail::check_batches("evaluate", loader);
     for (auto& b : loader.epoch(0)) {
       const std::int64_t rows = b.size();
-      columns.read(b, engine_.target_type());
-      engine_.check_labels(columns.target, rows);
+      columns.read(b, engine_.target_types());
+      engine_.check_labels(columns.targets, rows);
       const auto types = engine_type::for_rows(engine_.output_types(), rows);
       typename engine_type::outputs at;
       for (std::size_t k = 0; k < at.size(); ++k) {
@@ -220,7 +220,7 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data
       engine_.infer(columns.inputs, rows, at);
       auto measure = [&](auto& m) {
         if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>)
-          m.update(engine_.loss(at, columns.inputs, columns.target, rows), rows);
+          m.update(engine_.loss(at, columns.inputs, columns.targets, rows), rows);
         else
           columns.update(m, detail::memory_of(at, types));
       };

@@ -22,8 +22,8 @@ namespace cella {
 // an object of a literal type. It may tell the target's type by
 //   static constexpr tensor_type target(const tensor_type& prediction);
 // without which targets are of the prediction's type. The prediction is what the net returns; of
-// several outputs the first tells the target's type. A loss may see the inputs, too: see
-// `training_step`.
+// several outputs the first tells the target's type. A loss may see the inputs, too, and may take
+// a struct of targets: see `training_step`.
 
 /// Mean softmax cross-entropy of logits [N,C] and labels [N], 0 to C - 1.
 struct cross_entropy_loss : nn::class_labels {
@@ -57,12 +57,18 @@ struct fixed {
   constexpr bool takes(Name parameter) const { return Function.takes(parameter); }
 };
 
+namespace detail {
+template <auto Function>
+struct last_of_loss<fixed<Function>> : last_of_loss<std::remove_cvref_t<decltype(Function)>> {};
+}  // namespace detail
+
 /// (x, target) -> {loss, prediction}; updates the parameters of `net` by `optimizer`:
 /// `training_step<models::lenet5, cross_entropy_loss, fixed<optim::adam{.beta1 = 0.8}>>`
 ///
 /// `Inputs` is a var, or a struct of vars: then the step takes its members in their order. The loss
 /// is called with (prediction, target), or (prediction, inputs, target), or, if inputs are a
-/// struct, (prediction, inputs); then the step takes no target.
+/// struct, (prediction, inputs); then the step takes no target. A target may be a struct of vars:
+/// then the step takes its members in their order behind the inputs.
 template <class Net, class Loss, class Optimizer, class Inputs = var>
 struct training_step {
   Net net{};
@@ -106,24 +112,28 @@ struct training_step {
     }
   }
 
-  /// The inputs, then the target if the loss takes one.
-  constexpr result operator()(std::same_as<var> auto... columns) requires(
-      sizeof...(columns) == inputs + loss_call::takes_target) {
+  /// What keeps the compiler from tracing the net.
+  static constexpr text constexpr_fault() { return compiled_cell_fault<Net, inputs>; }
+
+  /// The inputs, then the targets if the loss takes any.
+  constexpr result operator()(std::same_as<var> auto... columns) requires(sizeof...(columns) ==
+                                                                          inputs +
+                                                                              loss_call::targets) {
     const std::array all{columns...};
     builder& b = *all[0].b;
     const outputs prediction = forward(all.data());
     if (b.failed()) return {all[0], prediction};
     const var l =
-        loss_call::call(loss, prediction, detail::of_vars<Inputs>(all.data()), all.back());
+        loss_call::call(loss, prediction, detail::of_vars<Inputs>(all.data()), all.data() + inputs);
     check_loss(b, l, prediction);
     optim::apply(optimizer, l);
     return {l, prediction};
   }
 
  private:
-  using loss_type =
-      decltype(loss_call::call(std::declval<const Loss&>(), std::declval<const outputs&>(),
-                               std::declval<const Inputs&>(), var{}));
+  using loss_type = decltype(loss_call::call(
+      std::declval<const Loss&>(), std::declval<const outputs&>(), std::declval<const Inputs&>(),
+      std::declval<const typename loss_call::labels&>()));
 
   static constexpr void check_loss(builder& b, var loss, outputs prediction) {
     if (b.failed()) {

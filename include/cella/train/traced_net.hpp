@@ -61,19 +61,25 @@ struct traced_net<Net, Precision, Rows, Specs, false> {
     return all;
   }
 };
-/// The program of a training step, which takes a target or none.
-template <class Step, dtype Precision, int Rows, class Specs, tensor_type Target, bool HasTarget>
+/// The program of a training step, which takes targets `Labels`, or one `Target`, or none.
+template <class Step, dtype Precision, int Rows, class Specs, class Labels, tensor_type Target,
+          std::size_t Count>
 struct make_training {
+  using type = typename specs_of<Labels>::template append_to<Specs, Step, true, Precision, Rows>;
+};
+template <class Step, dtype Precision, int Rows, class Specs, tensor_type Target>
+struct make_training<Step, Precision, Rows, Specs, var, Target, 1> {
   using type = typename Specs::template program<Step, true, Precision, Rows,
                                                 typename tensor_of<Target>::type>;
 };
 template <class Step, dtype Precision, int Rows, class Specs, tensor_type Target>
-struct make_training<Step, Precision, Rows, Specs, Target, false> {
+struct make_training<Step, Precision, Rows, Specs, var, Target, 0> {
   using type = typename Specs::template program<Step, true, Precision, Rows>;
 };
-template <class Step, dtype Precision, int Rows, class Specs, tensor_type Target, bool HasTarget>
+template <class Step, dtype Precision, int Rows, class Specs, class Labels, tensor_type Target,
+          std::size_t Count>
 using training_program =
-    typename make_training<Step, Precision, Rows, Specs, Target, HasTarget>::type;
+    typename make_training<Step, Precision, Rows, Specs, Labels, Target, Count>::type;
 
 template <auto Loss>
 constexpr tensor_type target_of(const tensor_type& prediction) {
@@ -82,7 +88,16 @@ constexpr tensor_type target_of(const tensor_type& prediction) {
   else
     return prediction;
 }
-/// The loss of predictions that were made: its outputs and, if it takes them, inputs and target.
+/// What a model's loss compares a batch of outputs with: the members of a struct of labels, or one
+/// tensor, whose type follows from the first output's.
+template <auto Loss, class Labels, dtype Precision, int Rows>
+constexpr auto targets_of(const tensor_type& prediction) {
+  if constexpr (std::is_same_v<Labels, var>)
+    return std::array{target_of<Loss>(prediction)};
+  else
+    return specs_of<Labels>::template types<Precision, Rows>;
+}
+/// The loss of predictions that were made: its outputs and, if it takes them, inputs and targets.
 template <class Loss, class Outputs, class Inputs>
 struct loss_cell {
   constexpr var operator()(std::same_as<var> auto... columns) const {
@@ -90,7 +105,8 @@ struct loss_cell {
     const std::array all{columns...};
     Inputs inputs{};
     if constexpr (call::takes_inputs) inputs = of_vars<Inputs>(all.data() + var_count<Outputs>());
-    return call::call(Loss{}, of_vars<Outputs>(all.data()), inputs, all.back());
+    return call::call(Loss{}, of_vars<Outputs>(all.data()), inputs,
+                      all.data() + (all.size() - call::targets));
   }
 };
 /// Where the samples behind the first `rows` of a batch of so many begin in each column.

@@ -16,10 +16,11 @@
 
 namespace cella {
 
-/// The element type and extents of an argument, as a type: `tensor<dtype::f32, 32, 1, 28, 28>`.
+/// The element type and extents of an argument, as a type: `tensor<dtype::f32, 32, 1, 28, 28>`. As
+/// a member of a struct of arguments it is the var that stands for it while a function is traced.
 template <dtype Element, int... Extents>
-struct tensor {
-  static constexpr tensor_type type{Element, shape{Extents...}};
+struct tensor : var {
+  static constexpr tensor_type type{Element, cella::shape{Extents...}};
 };
 
 struct trace_options {
@@ -46,6 +47,14 @@ constexpr void flatten_results(const R& r, list<var>& out) {
 constexpr std::string_view argument_name(std::size_t i) {
   constexpr std::array<std::string_view, 8> names{"x", "y", "z", "u", "v", "w", "s", "t"};
   return i < names.size() ? names[i] : "argument";
+}
+/// What messages call argument `i` of a cell.
+template <class Cell>
+constexpr std::string_view name_of_argument(std::size_t i) {
+  if constexpr (requires { Cell::argument_name(i); })
+    return Cell::argument_name(i);
+  else
+    return argument_name(i);
 }
 
 /// The largest parameter of a cell: 2^34 elements are 64 GiB of f32. A cell that is meant to have
@@ -125,10 +134,10 @@ constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, 
   for (std::size_t i = 0; i < Count; ++i) {
     for (int k = 0; k < arguments[i].rank(); ++k) {
       if (arguments[i][k] >= 0) continue;
-      b.fail(text() << "argument " << detail::argument_name(i) << " is " << arguments[i]
+      b.fail(text() << "argument " << detail::name_of_argument<Cell>(i) << " is " << arguments[i]
                     << "; extents must not be negative");
     }
-    x[i] = {&b, b.input(arguments[i], input_role::argument, detail::argument_name(i))};
+    x[i] = {&b, b.input(arguments[i], input_role::argument, detail::name_of_argument<Cell>(i))};
   }
   const auto results = detail::run_paths(b, [&] {
     list<var> r;

@@ -1,7 +1,5 @@
-// expect-gcc: argument_type.cpp:21:6: error: no match for call to '(cella::compiled<Net,
-// expect-gcc: cella::tensor<cella::dtype::f32, 32, 10> >)
-// expect-clang: argument_type.cpp:21:3: error: no matching function for call to object of type
-// expect-clang: 'compiled<Net, tensor<cella::dtype::f32, 32, 10>>'
+// expect: the elements of argument 1 (x) are double, but the program's is f32[32,10], of float;
+// expect: convert them
 // expect-lines: 20
 // A compiled function is called with numbers of another type.
 #include <cella/nn.hpp>

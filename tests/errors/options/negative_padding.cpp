@@ -21,6 +21,6 @@ int main() {
   parameter_store store(net, 1);
   executable<Program> run(store);
   const std::vector<float> x(std::size_t(tensor<dtype::f32, 8, 3, 16, 16>::type.size()));
-  run(x.data());
+  run(x);
   return int(run.result()[0]);
 }
