@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/backend/default.hpp>
+#include <cella/graph/compiled_cell_check.hpp>
 #include <cella/graph/report.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/plan/make_plan.hpp>

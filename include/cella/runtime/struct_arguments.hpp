@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <cella/graph/cell_check.hpp>
+#include <cella/graph/compiled_cell_check.hpp>
 #include <cella/graph/var_struct.hpp>
 #include <cella/runtime/program.hpp>
 #include <concepts>

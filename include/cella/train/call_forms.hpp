@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <cella/graph/cell_check.hpp>
+#include <cella/graph/compiled_cell_check.hpp>
 #include <cella/graph/var.hpp>
 #include <cella/graph/var_struct.hpp>
 #include <concepts>
