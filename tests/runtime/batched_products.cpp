@@ -6,6 +6,7 @@
 #include <cella/ops/matmul.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/transform/vmap.hpp>
+#include <span>
 #include <vector>
 
 #include "support/compare.hpp"
@@ -48,7 +49,7 @@ void check_numbers(cella::tensor<dtype::f64, A...>, cella::tensor<dtype::f64, B.
   Cell cell;
   parameter_store store(cell, 1, dtype::f64);
   executable<program> run(store);
-  run(in[0].values.data(), in[1].values.data(), in_memory.data());
+  run(in[0].values, in[1].values, std::span(in_memory).first(std::size_t(C)));
   check_close(run.template result<0>(), wanted, 0);
 
   const traced_graph traced([](const vars& x) { return vars{Cell{}(x[0], x[1], x[2])}; },
