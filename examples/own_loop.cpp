@@ -13,9 +13,14 @@
 using namespace cella;
 
 constexpr int batch = 32;
-using Net = models::mlp<784, 64, 10>;
-using pixels = tensor<dtype::f32, batch, 784>;
+using pixels = tensor<dtype::f32, batch, 1, 28, 28>;
 using labels = tensor<dtype::i32, batch>;
+
+struct Net {
+  models::mlp<784, 64, 10> layers;
+
+  constexpr var operator()(var x) const { return layers(flatten(x)); }
+};
 
 // A training step is a cell like any other: forward, loss, gradients and updates in one graph.
 using step_cell = training_step<Net, cross_entropy_loss, fixed<optim::sgd{.momentum = 0.9}>>;
