@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cella/backend/host/buffer.hpp>
 #include <cella/backend/random.hpp>
 #include <cella/graph/error.hpp>
@@ -134,25 +135,41 @@ class parameter_store {
   std::uint64_t version_{};
 };
 
+namespace detail {
+
+/// How many characters two names share at their ends: what is misspelt mostly begins and ends like
+/// what was meant.
+inline std::size_t alikeness(std::string_view a, std::string_view b) {
+  const std::size_t shorter = std::min(a.size(), b.size());
+  std::size_t front = 0, back = 0;
+  while (front < shorter && a[front] == b[front]) ++front;
+  while (back < shorter && a[a.size() - 1 - back] == b[b.size() - 1 - back]) ++back;
+  return front + back;
+}
+
+}  // namespace detail
+
 inline const named_parameter& parameter_store::known(std::string_view name, dtype asked) const {
   if (const named_parameter* p = find(name)) {
     if (p->type.element == asked) return *p;
     throw error(text() << "parameter_store: \"" << name << "\" is " << p->type
                        << ", but was asked for as " << cella::name(asked));
   }
-  // What is misspelt mostly begins and ends like what was meant.
-  std::vector<std::pair<std::ptrdiff_t, std::size_t>> near;  // (how unlike, entry)
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    const std::string& own = entries_[i].name;
-    const auto front = std::ranges::mismatch(own, name).in2 - name.begin();
-    const auto back = std::mismatch(own.rbegin(), own.rend(), name.rbegin(), name.rend()).second;
-    near.emplace_back(-(front + (back - name.rbegin())), i);
+  std::array<const named_parameter*, 3> nearest{};
+  std::array<std::size_t, 3> alike{};
+  for (const named_parameter& e : entries_) {
+    const named_parameter* candidate = &e;
+    std::size_t score = detail::alikeness(e.name, name);
+    for (std::size_t k = 0; k < nearest.size() && candidate; ++k) {
+      if (nearest[k] && alike[k] >= score) continue;
+      std::swap(nearest[k], candidate);
+      std::swap(alike[k], score);
+    }
   }
-  std::ranges::sort(near);
   text sentence;
   sentence << "parameter_store: there is no \"" << name << "\"";
-  for (std::size_t i = 0; i < std::min<std::size_t>(near.size(), 3); ++i)
-    sentence << (i ? ", \"" : "; near names: \"") << entries_[near[i].second].name << "\"";
+  for (std::size_t k = 0; k < nearest.size() && nearest[k]; ++k)
+    sentence << (k ? ", \"" : "; near names: \"") << nearest[k]->name << "\"";
   throw error(sentence);
 }
 

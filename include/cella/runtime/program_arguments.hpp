@@ -11,7 +11,7 @@
 #include <cella/runtime/array_like.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -130,7 +130,8 @@ constexpr text find_place_fault() {
   if constexpr (array_argument<place>) {
     if (fault.empty() && std::is_const_v<element_of_array<place>>)
       fault << name << " is " << type_name<place>() << ", which cannot be written to";
-    if (fault.empty() && !std::is_lvalue_reference_v<A> && !std::ranges::borrowed_range<place>)
+    if (fault.empty() && !std::is_lvalue_reference_v<A> &&
+        !std::ranges::enable_borrowed_range<std::remove_cv_t<place>>)
       fault << name << " is gone before the first call; hand over memory that outlives the calls";
   }
   return fault;

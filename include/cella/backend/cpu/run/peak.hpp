@@ -5,6 +5,7 @@
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/buffer.hpp>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 
 namespace cella::cpu {
@@ -43,7 +44,7 @@ inline double measured_copy(std::size_t bytes, double seconds = 0.1) {
   aligned_buffer from(half), to(half);
   const std::size_t copies = std::max<std::size_t>((1 << 16) / half, 1);  // above the clock's grain
   double best = 0;
-  const auto end = clock::now() + std::chrono::duration<double>(seconds);
+  const auto end = clock::now() + std::chrono::nanoseconds(std::int64_t(1e9 * seconds));
   for (int attempt = 0; attempt < 3 || clock::now() < end; ++attempt) {
     const auto start = clock::now();
     for (std::size_t i = 0; i < copies; ++i) {
