@@ -53,7 +53,23 @@ function(cella_define_kernels include_directory)
   target_link_libraries(cella_development INTERFACE cella_kernels)
   target_compile_definitions(cella_development INTERFACE CELLA_DEVELOPMENT)
   target_precompile_headers(cella_development INTERFACE <cella/train/model.hpp>)
+  # g++'s own intrinsics for AVX-512 are warned of where they come from a precompiled header.
+  target_compile_options(
+    cella_development INTERFACE
+    "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-uninitialized;-Wno-maybe-uninitialized>")
   add_library(cella::development ALIAS cella_development)
+endfunction()
+
+# Models from ONNX files: cella::onnx, where ONNX's description of its files is on this machine.
+function(cella_define_onnx include_directory)
+  if(NOT cella_ONNX_FOUND)
+    return()
+  endif()
+  add_library(cella_onnx STATIC EXCLUDE_FROM_ALL "${include_directory}/cella/onnx.cpp")
+  target_link_libraries(cella_onnx PUBLIC cella::cella PRIVATE ${cella_ONNX_TARGET})
+  # Reading takes little time, whatever it is compiled with; optimizing it would take the compiler long.
+  target_compile_options(cella_onnx PRIVATE -O1)
+  add_library(cella::onnx ALIAS cella_onnx)
 endfunction()
 
 # Kernels are fastest with the instructions of the machine that compiles them, and such a program

@@ -31,11 +31,13 @@ namespace cella::interop {
 inline std::string in_quotes(std::string_view s, std::size_t limit = 80) {
   std::size_t end = std::min(s.size(), limit);
   while (end > 0 && end < s.size() && (static_cast<unsigned char>(s[end]) & 0xc0u) == 0x80u) --end;
-  std::string out = "\"" + std::string(s.substr(0, end));
+  std::string out(1, '"');
+  out += s.substr(0, end);
   for (char& c : out) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   }
-  return out + (end < s.size() ? "...\"" : "\"");
+  out += end < s.size() ? "...\"" : "\"";
+  return out;
 }
 
 namespace detail {
