@@ -33,8 +33,9 @@ class row_finder {
     while (kept_ < domain_.rank && !(axes_ >> kept_ & 1)) rows_ *= domain_[kept_++];
     // The folded axes are the last ones, and there are both kinds.
     if (kept_ == 0 || axes_ != (1u << domain_.rank) - (1u << kept_)) return p;
+    if (rows_ < 2) return p;
     width_ = domain_.size() / rows_;
-    if (width_ < 2 || rows_ < 2 || domain_.size() >> 31) return p;
+    if (width_ < 2 || domain_.size() >> 31) return p;
     if (!take(sum)) return p;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       for (node_id u : f_.users(seen_[i])) consider(u);

@@ -120,6 +120,10 @@ template <>
 inline constexpr unsigned truths_of<logical_not_op> = 0b1;
 template <>
 inline constexpr unsigned truths_of<select_op> = 0b1;
+/// Operations that compare numbers and truth values alike.
+template <class Op>
+inline constexpr bool compares_truths =
+    std::is_same_v<Op, equal_op> || std::is_same_v<Op, not_equal_op>;
 
 template <class T>
 struct opcode_entry {
@@ -133,6 +137,7 @@ inline constexpr auto opcode_table = [] {
   constexpr std::size_t count = [] {
     std::size_t n = 0;
     for (const op_info* op : all_operations::infos) n += op->pointwise;
+    all_operations::for_each([&]<class Op>() { n += compares_truths<Op>; });
     return n;
   }();
   std::array<opcode_entry<T>, count> table{};
@@ -141,6 +146,8 @@ inline constexpr auto opcode_table = [] {
     if constexpr (info_of<Op>.pointwise) {
       constexpr int arity = arity_of<Op, T>();
       table[n++] = {&info_of<Op>, &run_opcode<T, Op, arity, truths_of<Op>>, truths_of<Op>};
+      if constexpr (compares_truths<Op>)
+        table[n++] = {&info_of<Op>, &run_opcode<T, Op, arity, 0b11>, 0b11};
     }
   });
   return table;
@@ -153,7 +160,7 @@ inline constexpr auto opcode_table = [] {
 template <class T>
 opcode<T> find_opcode(const op_info* op, unsigned truths) {
   for (const auto& entry : detail::opcode_table<T>) {
-    if (entry.op == op) return entry.truths == truths ? entry.run : nullptr;
+    if (entry.op == op && entry.truths == truths) return entry.run;
   }
   return nullptr;
 }
