@@ -47,6 +47,10 @@ inline void build_every_operation(builder& b) {
   real(z), imag(z), conj(z), abs(z), angle(z);
   softmax(m, 1), log_softmax(m, 0), cross_entropy_per_sample(m, indices);
   cumsum(m, 0), cumsum(m, 1, true, true), linear_recurrence(m, m, 1);
+  argsort(m, 0), argsort(m, 1, true);
+  const var bits = input({2, 3}, dtype::i32);
+  bitwise_and(bits, bits), bitwise_or(bits, bits), bitwise_xor(bits, bits), bitwise_not(bits),
+      left_shift(bits, bits), right_shift(bits, bits);
   one_hot(indices, 3, dtype::f64);
   const var picked = gather(input({3, 4, 2}), input({2, 2}, dtype::i64), 1);
   emit<scatter_op>(detail::indexing_options{1, 4, 2}, here(), picked, input({2, 2}, dtype::i64));

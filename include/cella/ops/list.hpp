@@ -4,6 +4,7 @@
 #include <cella/ops/activation.hpp>
 #include <cella/ops/array.hpp>
 #include <cella/ops/batch_norm.hpp>
+#include <cella/ops/bitwise.hpp>
 #include <cella/ops/broadcast.hpp>
 #include <cella/ops/cast.hpp>
 #include <cella/ops/constant.hpp>
@@ -21,6 +22,7 @@
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
+#include <cella/ops/sorting.hpp>
 #include <tuple>
 
 namespace cella {
@@ -106,6 +108,13 @@ using all_operations = operation_list<
     pow_op,
     atan2_op,
     floor_div_op,
+    // bitwise
+    bitwise_and_op,
+    bitwise_or_op,
+    bitwise_xor_op,
+    bitwise_not_op,
+    left_shift_op,
+    right_shift_op,
     // polar
     magnitude_op,
     angle_op,
@@ -146,6 +155,8 @@ using all_operations = operation_list<
     // cumulative
     cumsum_op,
     linear_recurrence_op,
+    // sorting
+    argsort_op,
     // one_hot
     one_hot_op,
     // indexing

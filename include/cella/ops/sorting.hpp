@@ -1,0 +1,118 @@
+// The order of elements along an axis, and what is made of it.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cella/ops/cumulative.hpp>
+#include <cella/ops/indexing.hpp>
+#include <cella/ops/slicing.hpp>
+#include <utility>
+
+namespace cella {
+
+namespace detail {
+
+/// A number whose order among others is that of x: -0 is 0, and NaN is larger than all.
+template <class N>
+std::uint64_t sort_key(N x) {
+  constexpr std::uint64_t sign = std::uint64_t{1} << 63;
+  if constexpr (std::is_floating_point_v<N>) {
+    if (x != x) return ~std::uint64_t{0};
+    const auto bits = std::bit_cast<std::uint64_t>(double(x) + 0.0);
+    return bits & sign ? ~bits : bits | sign;
+  } else if constexpr (std::is_signed_v<N>) {
+    return std::uint64_t(x) ^ sign;
+  } else {
+    return std::uint64_t(x);
+  }
+}
+
+}  // namespace detail
+
+/// Where the elements along an axis lie in ascending or descending order, as i64. Equal elements
+/// keep their order; NaN is larger than all.
+struct argsort_op : opaque<argsort_op>, zero_derivative, detail::moves_axis<argsort_op> {
+  static constexpr std::string_view name = "argsort";
+  static constexpr std::string_view numpy = "np.argsort";
+  static constexpr std::string_view torch = "torch.argsort";
+  static constexpr std::string_view formula =
+      "y = the places of x along an axis in the order of their elements";
+  static constexpr compute_class computes = compute_class::sequential;
+  struct options {
+    std::int32_t axis{};
+    std::int32_t descending{};
+  };
+  static constexpr int operands = 1;
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
+    return {dtype::i64, in[0].shape};
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
+  }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type> types,
+                                   const attributes& o) {
+    return detail::bounds_of_positions(types[0].shape, o.as<options>().axis);
+  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
+};
+
+// ---- public functions
+
+/// Where the elements along `axis` lie in ascending order, or else in descending order: i64. Equal
+/// elements keep their order, so that the first comes first; NaN counts as the largest.
+constexpr var argsort(operand x, int axis = -1, bool descending = false) {
+  const var v = x.in(*x.owner());
+  const int a = detail::find_axis("argsort", v, axis, x.at());
+  if (a < 0) return v;
+  return emit<argsort_op>(argsort_op::options{a, descending}, x.at(), v);
+}
+/// The elements along `axis` in ascending order, or else in descending order.
+constexpr var sort(operand x, int axis = -1, bool descending = false) {
+  const var v = x.in(*x.owner());
+  const int a = detail::find_axis("sort", v, axis, x.at());
+  return a < 0 ? v : gather_elements(x, argsort(x, a, descending), a);
+}
+
+struct top_k_result {
+  var values;
+  var indices;  ///< i64
+};
+/// The k largest elements along `axis`, or else the k smallest, the best one first, and where they
+/// lie.
+constexpr top_k_result top_k(operand x, int k, int axis = -1, bool largest = true) {
+  const var v = x.in(*x.owner());
+  const int a = detail::find_axis("top_k", v, axis, x.at());
+  if (a < 0) return {v, v};
+  if (k < 1 || k > v.extent(a)) {
+    v.b->fail(text() << x.at() << ": top_k: there are no " << k << " elements along axis " << axis
+                     << " of " << v.b->describe(v.id) << " " << v.shape());
+    return {v, v};
+  }
+  const var order = argsort(x, a, largest);
+  const var first = k == v.extent(a) ? order : slice(order, a, 0, k);
+  return {gather_elements(x, first, a), first};
+}
+
+// ---- computation at run time
+
+inline void argsort_op::compute(const attributes& o, span<const tensor_ref> in,
+                                span<const tensor_ref> out) {
+  const auto [axis, descending] = o.as<options>();
+  const shape s = in[0].type.shape;
+  const std::int64_t n = s[axis], step = s.size(axis + 1, s.rank), lines = n ? s.size() / n : 0;
+  list<std::pair<std::uint64_t, std::int64_t>> order(std::size_t(n), {});
+  for (std::int64_t line = 0; line < lines; ++line) {
+    const std::int64_t first = line / step * step * n + line % step;
+    with_wide_number(in[0].type.element, [&]<class N>() {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const std::uint64_t key = detail::sort_key(read_number<N>(in[0], first + i * step));
+        order[std::size_t(i)] = {descending ? ~key : key, i};
+      }
+    });
+    std::sort(order.begin(), order.end());
+    for (std::int64_t i = 0; i < n; ++i)
+      write_number(out[0], first + i * step, order[std::size_t(i)].second);
+  }
+}
+
+}  // namespace cella
