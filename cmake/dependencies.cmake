@@ -7,9 +7,9 @@ option(CELLA_INSTALL_DEPENDENCIES "Install what is missing with the system's pac
 option(CELLA_FETCH_DEPENDENCIES "Fetch what is missing, at pinned versions, with git" ON)
 
 # Describes a dependency: the oldest version that will do, the target that its package provides,
-# the name of Debian's package, and the repositories and commits to fetch.
+# the names of Debian's packages, and the repositories and commits to fetch.
 macro(cella_dependency name)
-  cmake_parse_arguments(cella_${name} "" "OLDEST;TARGET;DEBIAN" "GIT" ${ARGN})
+  cmake_parse_arguments(cella_${name} "" "OLDEST;TARGET" "DEBIAN;GIT" ${ARGN})
 endmacro()
 
 cella_dependency(xtensor OLDEST 0.24 TARGET xtensor DEBIAN libxtensor-dev GIT
@@ -29,6 +29,8 @@ cella_dependency(CLI11 OLDEST 2.1 TARGET CLI11::CLI11 DEBIAN libcli11-dev GIT
   https://github.com/CLIUtils/CLI11.git 6c7b07a878ad834957b98d0f9ce1dbe0cb204fc9)        # 2.4.2
 cella_dependency(doctest OLDEST 2.4.9 TARGET doctest::doctest DEBIAN doctest-dev GIT
   https://github.com/doctest/doctest.git 1da23a3e8119ec5cce4f9388e91b065e20bf06f5)       # 2.4.12
+# What ONNX files consist of, as protobuf sees it. It is not fetched: protobuf would have to be built.
+cella_dependency(ONNX OLDEST 1.12 TARGET onnx_proto DEBIAN libonnx-dev libprotobuf-dev)
 
 # cella_provide(<problem> REQUIRED name... OPTIONAL name...)
 # Sets cella_<name>_FOUND and, if found, cella_<name>_TARGET to what to link. <problem> is empty, or
@@ -88,6 +90,14 @@ function(cella_find name)
     if(name STREQUAL "xsimd")
       find_package(xtl QUIET)
     endif()
+    # ONNX's package links protobuf without looking for it.
+    if(name STREQUAL "ONNX")
+      find_package(Protobuf QUIET)
+      if(NOT Protobuf_FOUND)
+        set(cella_ONNX_FOUND FALSE PARENT_SCOPE)
+        return()
+      endif()
+    endif()
     # The version is compared here, because xsimd's package accepts no other major version.
     find_package(${name} QUIET)
     set(found "${${name}_FOUND}")
@@ -142,6 +152,9 @@ function(cella_fetch name)
   include(FetchContent)
   set(rest ${cella_${name}_GIT})
   set(directories)
+  if(NOT rest)
+    return()
+  endif()
   while(rest)
     list(POP_FRONT rest repository commit)
     get_filename_component(part "${repository}" NAME_WLE)

@@ -20,6 +20,11 @@ target_link_libraries(cella_kernels PRIVATE cella_own)
 target_compile_options(cella_kernels PRIVATE "$<$<CONFIG:Debug>:-O0>")
 set_target_properties(cella_kernels PROPERTIES CXX_EXTENSIONS OFF)
 
+if(TARGET cella_onnx)
+  target_link_libraries(cella_onnx PRIVATE cella_own)
+  set_target_properties(cella_onnx PROPERTIES CXX_EXTENSIONS OFF)
+endif()
+
 # Adds an executable that is held to the standards above.
 function(cella_add_executable name)
   add_executable(${name} ${ARGN})

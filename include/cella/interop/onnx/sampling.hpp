@@ -1,0 +1,274 @@
+// Images at fractional places that other tensors say.
+#pragma once
+
+#include <cella/interop/onnx/indexing.hpp>
+#include <cella/interop/onnx/windows.hpp>
+
+namespace cella::interop {
+
+/// Images [N, C, ...] at the places of a grid [N, ..., axes], whose coordinates go from -1 to 1 and
+/// name the last axis first.
+class grid_sampler {
+ public:
+  grid_sampler(const onnx_node& n, var x, var grid) : n_(n), x_(x), grid_(grid) {
+    axes_ = x.rank() - 2;
+    corners_ = n.integer("align_corners", 0);
+    padding_ = n.one_of("padding_mode", {"zeros", "border", "reflection"});
+    if (grid.extent(-1) != axes_ || x.extent(0) != grid.extent(0))
+      n.refuse("has a grid for other images");
+    if (x.shape().size() == 0) n.refuse("takes images that are not empty");
+    places_ = grid.shape().size() / grid.extent(0) / axes_;
+  }
+  var sample(const std::string& mode) const {
+    std::vector<var> at;
+    for (int d = 0; d < axes_; ++d) at.push_back(place(d));
+    if (mode == "nearest") {
+      for (var& p : at) p = round(p);
+      return finished(picked(at));
+    }
+    const int first = mode == "cubic" ? -1 : 0, count = mode == "cubic" ? 4 : 2;
+    std::vector<var> base;
+    for (const var& p : at) base.push_back(floor(p));
+    var all{};
+    // The taps of all axes: a number with `axes` digits.
+    int combinations = 1;
+    for (int d = 0; d < axes_; ++d) combinations *= count;
+    for (int k = 0; k < combinations; ++k) {
+      std::vector<var> tap;
+      var weight{};
+      for (int d = 0, rest = k; d < axes_; ++d, rest /= count) {
+        const auto i = std::size_t(d);
+        const var where = base[i] + double(rest % count + first);
+        tap.push_back(where);
+        const var w = weight_of(abs(at[i] - where), mode);
+        weight = weight.b ? weight * w : w;
+      }
+      const var part = picked(tap) * expand_dims(weight, 1);
+      all = all.b ? all + part : part;
+    }
+    return finished(all);
+  }
+
+ private:
+  /// [N, places]: where along axis d of the image, counted in elements.
+  var place(int d) const {
+    const shape s{grid_.extent(0), places_};
+    const int last = grid_.rank() - 1;
+    const var g = reshape(cut(grid_, last, axes_ - 1 - d, 1), s);
+    const double n = x_.extent(d + 2);
+    var p = corners_ ? (g + 1) * ((n - 1) / 2) : ((g + 1) * n - 1) / 2;
+    if (padding_ == "border") p = clamp(p, 0, n - 1);
+    if (padding_ == "reflection") p = reflected(p, d);
+    return p;
+  }
+  /// Mirrored at the borders until it lies between them.
+  var reflected(var p, int d) const {
+    const double n = x_.extent(d + 2);
+    const double low = corners_ ? 0 : -0.5, high = corners_ ? n - 1 : n - 0.5;
+    const double range = high - low;
+    if (range == 0) return zeros_like(p);
+    const var shifted = mod(abs(p - low), 2 * range);
+    return select(shifted > range, 2 * range - shifted, shifted) + low;
+  }
+  static var weight_of(var distance, const std::string& mode) {
+    if (mode != "cubic") return maximum(1 - distance, 0);
+    const double a = -0.75;
+    const var near = ((a + 2) * distance - (a + 3)) * distance * distance + 1;
+    const var far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a;
+    return select(distance <= 1, near, select(distance < 2, far, zeros_like(far)));
+  }
+  /// [N, C, places]: the elements at whole places; outside the image as the padding says.
+  var picked(std::vector<var> at) const {
+    const shape s = x_.shape();
+    var inside{}, flat{};
+    for (int d = 0; d < axes_; ++d) {
+      const double n = s[d + 2];
+      var p = at[std::size_t(d)];
+      if (padding_ == "reflection") p = reflected(p, d);
+      if (padding_ == "zeros") {
+        const var fits = logical_and(p >= 0, p <= n - 1);
+        inside = inside.b ? logical_and(inside, fits) : fits;
+      }
+      const var i = cast(clamp(p, 0, n - 1), dtype::i64);
+      flat = flat.b ? flat * n + i : i;
+    }
+    const std::int64_t area = s.size(2, s.rank);
+    // Rows [N area, C], and the sample's number in front of each place.
+    const shape index{s[0], places_};
+    const var rows = flat + iota(*x_.b, {dtype::i64, index}, 0) * double(area);
+    std::vector<int> order{0};
+    for (int d = 2; d < s.rank; ++d) order.push_back(d);
+    order.push_back(1);
+    const var table = reshape(permuted(x_, order), {std::int64_t{s[0]} * area, s[1]});
+    const var y = transpose(gather(table, rows, 0), {0, 2, 1});
+    if (!inside.b) return y;
+    return select(broadcast_to(expand_dims(inside, 1), y.shape()), y, zeros_like(y));
+  }
+  var finished(var y) const {
+    shape s{x_.extent(0), x_.extent(1)};
+    for (int d = 1; d < grid_.rank() - 1; ++d) s.push_back(grid_.extent(d));
+    return reshape(y, s);
+  }
+
+  const onnx_node& n_;
+  var x_, grid_;
+  int axes_{};
+  bool corners_{};
+  std::string padding_;
+  std::int64_t places_{};
+};
+inline list<var> grid_sample_rule(onnx_node& n) {
+  std::string mode = n.one_of("mode", {"linear", "bilinear", "nearest", "cubic", "bicubic"});
+  if (mode == "bilinear") mode = "linear";
+  if (mode == "bicubic") mode = "cubic";
+  return {grid_sampler(n, n.in(0, 4, 5), n.in(1, n.in(0).rank(), n.in(0).rank())).sample(mode)};
+}
+
+/// One axis of `extent` elements at fractional places: both neighbours and their weights.
+struct neighbours {
+  var index[2], weight[2];
+};
+/// Neighbours beyond the ends weigh nothing.
+inline neighbours with_zeros_outside(var place, int extent) {
+  const var low = floor(place), part = place - low;
+  auto weighted = [&](var at, var w) {
+    const var inside = logical_and(at >= 0, at <= double(extent - 1));
+    return std::pair(cast(clamp(at, 0, extent - 1), dtype::i64), select(inside, w, zeros_like(w)));
+  };
+  const auto [i, v] = weighted(low, 1 - part);
+  const auto [j, w] = weighted(low + 1, part);
+  return {{i, j}, {v, w}};
+}
+/// Places up to an element beyond the ends count as at the ends; others weigh nothing.
+inline neighbours with_ends_outside(var place, int extent) {
+  const double last = extent - 1;
+  const var near = logical_and(place >= -1.0, place <= double(extent));
+  const var kept = clamp(place, 0, last);
+  const var low = minimum(floor(kept), last), part = kept - low;
+  auto weight = [&](var w) { return select(near, w, zeros_like(w)); };
+  return {{cast(low, dtype::i64), cast(minimum(low + 1, last), dtype::i64)},
+          {weight(1 - part), weight(part)}};
+}
+/// The four corners around places of rows and columns: rows of the table [images H W, C], each
+/// weighted. `image` says which image each place is in.
+inline std::array<var, 4> weighted_corners(var table, var image, const neighbours& rows,
+                                           const neighbours& columns, int height, int width) {
+  std::array<var, 4> all{};
+  for (std::size_t k = 0; k < 4; ++k) {
+    const std::size_t i = k / 2, j = k % 2;
+    const var at = (image * double(height) + rows.index[i]) * double(width) + columns.index[j];
+    all[k] = gather(table, at, 0) * expand_dims(rows.weight[i] * columns.weight[j], -1);
+  }
+  return all;
+}
+
+/// He et al. 2017
+inline list<var> roi_align_rule(onnx_node& n) {
+  const var x = n.in(0, 4, 4), rois = n.in(1, 2, 2);
+  if (rois.extent(1) != 4 || x.shape().size() == 0)
+    n.refuse("takes images and regions of 4 corners");
+  const std::int64_t samples = n.integer("sampling_ratio", 0);
+  if (samples < 1 || samples > 1 << 10)
+    n.not_supported("as many samples of a region as its size says; give a sampling_ratio");
+  const std::int64_t rows = n.integer("output_height", 1), columns = n.integer("output_width", 1);
+  if (rows < 1 || columns < 1) n.refuse("has a result without rows or columns");
+  n.limit(double(rows) * double(samples)), n.limit(double(columns) * double(samples));
+  const std::int64_t regions = rois.extent(0);
+  const bool half =
+      n.opset() >= 16 && n.one_of("coordinate_transformation_mode",
+                                  {"half_pixel", "output_half_pixel"}) == "half_pixel";
+  const double scale = n.number("spatial_scale", 1), offset = half ? 0.5 : 0;
+  const int height = x.extent(2), width = x.extent(3);
+  auto corner = [&](int k) { return cut(rois, 1, k, 1) * scale - offset; };  // [R, 1]
+  auto places = [&](var first, var last, std::int64_t bins) {
+    var size = last - first;
+    if (!half) size = maximum(size, 1);
+    std::vector<double> at;
+    for (std::int64_t p = 0; p < bins * samples; ++p)
+      at.push_back((double(p) + 0.5) / double(samples));
+    const shape line{1, bins * samples};
+    return first + size / double(bins) * numbers_as_constant(n.b(), at, line, x.element());
+  };
+  const shape all{regions, rows * samples, columns * samples};
+  auto as_rows = [&](var v) { return broadcast_to(expand_dims(v, 2), all); };
+  auto as_columns = [&](var v) { return broadcast_to(expand_dims(v, 1), all); };
+  neighbours y = with_ends_outside(places(corner(1), corner(3), rows), height);
+  neighbours z = with_ends_outside(places(corner(0), corner(2), columns), width);
+  for (std::size_t k = 0; k < 2; ++k) {
+    y.index[k] = as_rows(y.index[k]), y.weight[k] = as_rows(y.weight[k]);
+    z.index[k] = as_columns(z.index[k]), z.weight[k] = as_columns(z.weight[k]);
+  }
+  const var image = broadcast_to(reshape(cast(n.in(2), dtype::i64), {regions, 1, 1}), all);
+  const std::int64_t channels = x.extent(1);
+  const var table = reshape(transpose(x, {0, 2, 3, 1}), {-1, channels});
+  const auto corners = weighted_corners(table, image, y, z, height, width);
+  const shape split{regions, rows, samples, columns, samples, channels};
+  var result{};
+  if (n.one_of("mode", {"avg", "max"}) == "avg") {
+    result = mean(reshape(corners[0] + corners[1] + corners[2] + corners[3], split), {2, 4});
+  } else {
+    const var most = maximum(maximum(corners[0], corners[1]), maximum(corners[2], corners[3]));
+    result = max(reshape(most, split), {2, 4});
+  }
+  return {transpose(result, {0, 3, 1, 2})};
+}
+
+/// A convolution whose taps lie where the offsets say. Dai et al. 2017
+inline list<var> deformable_convolution_rule(onnx_node& n) {
+  const var x = n.in(0), filter = n.in(1);
+  const window_axes w = read_windows(n, x, kernel_of(n, filter));
+  if (w.size() != 2) n.not_supported("deformed windows over other than two axes");
+  if (x.shape().size() == 0) n.refuse("takes images that are not empty");
+  n.limit(taps_of(w));
+  const std::int64_t groups = n.integer("offset_group", 1), taps = w[0].kernel * w[1].kernel;
+  const std::int64_t batch = x.extent(0), channels = x.extent(1);
+  const int height = x.extent(2), width = x.extent(3);
+  if (groups < 1 || channels % groups)
+    n.refuse("has an offset_group that does not divide the channels");
+  for (const window_axis& a : w)
+    if (a.padded() < a.taps()) n.refuse("has a filter that is larger than the padded image");
+  const std::int64_t rows = (w[0].padded() - w[0].taps()) / w[0].stride + 1;
+  const std::int64_t columns = (w[1].padded() - w[1].taps()) / w[1].stride + 1;
+  const shape all{batch, groups, taps, rows, columns};
+  const var offsets = reshape(n.in(2), {batch, groups, taps, 2, rows, columns});
+  auto places = [&](std::size_t d) {
+    const window_axis& a = w[d];
+    std::vector<double> of_taps, of_places;
+    for (std::int64_t k = 0; k < taps; ++k)
+      of_taps.push_back(double((d ? k % w[1].kernel : k / w[1].kernel) * a.dilation));
+    for (std::int64_t p = 0; p < (d ? columns : rows); ++p)
+      of_places.push_back(double(p * a.stride - a.before));
+    const shape line = d ? shape{1, 1, 1, 1, columns} : shape{1, 1, 1, rows, 1};
+    const var fixed = numbers_as_constant(n.b(), of_taps, {1, 1, taps, 1, 1}, x.element()) +
+                      numbers_as_constant(n.b(), of_places, line, x.element());
+    return fixed + squeeze(cut(offsets, 3, int(d), 1), 3);
+  };
+  const neighbours y = with_zeros_outside(places(0), height),
+                   z = with_zeros_outside(places(1), width);
+  const std::int64_t each = channels / groups;
+  const var split = reshape(x, {batch, groups, each, height, width});
+  const var table = reshape(transpose(split, {0, 1, 3, 4, 2}), {-1, each});
+  const var image =
+      iota(n.b(), {dtype::i64, all}, 0) * double(groups) + iota(n.b(), {dtype::i64, all}, 1);
+  const auto corners = weighted_corners(table, image, y, z, height, width);
+  var sampled =
+      corners[0] + corners[1] + corners[2] + corners[3];  // [N, g, taps, rows, columns, C/g]
+  if (n.has(4)) sampled = sampled * expand_dims(reshape(n.in(4), all), -1);
+  const var taken =
+      reshape(transpose(sampled, {0, 1, 5, 2, 3, 4}), {batch, channels * taps, rows, columns});
+  const std::int64_t inner = filter.extent(1) * taps;
+  const window one{{1, 1},
+                   {0, 0},
+                   {0, 0},
+                   {1, 1},
+                   std::int32_t(n.between(1, n.integer("group", 1), 1 << 30, "group"))};
+  return {with_bias(n, conv2d(taken, reshape(filter, {filter.extent(0), inner, 1, 1}), one), 3)};
+}
+
+inline constexpr named_onnx_rule sampling_rules[] = {
+    {"DeformConv", deformable_convolution_rule},
+    {"GridSample", grid_sample_rule},
+    {"RoiAlign", roi_align_rule},
+};
+
+}  // namespace cella::interop

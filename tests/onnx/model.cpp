@@ -1,0 +1,215 @@
+// Models of ONNX as graphs. That operators compute what ONNX says is the business of its own tests,
+// which tools/onnx_nodes.cpp runs.
+#include <doctest/doctest.h>
+
+#include <cella/interop/onnx_model.hpp>
+#include <cella/runtime/compiled_once.hpp>
+#include <fstream>
+#include <numeric>
+
+#include "model_proto.hpp"
+#include "support/scratch_directory.hpp"
+
+using namespace cella;
+using test::model_proto;
+
+namespace {
+
+std::vector<float> counted(std::size_t n, float first = 0, float step = 1) {
+  std::vector<float> all(n);
+  for (std::size_t i = 0; i < n; ++i) all[i] = first + step * float(i);
+  return all;
+}
+/// The first result of a graph of one f32 argument.
+std::vector<float> run(const graph& g, std::vector<float> x) {
+  loaded_program program(compiled_once::optimize(g), dtype::f32);
+  program.bind(0, reinterpret_cast<std::byte*>(x.data()));
+  program();
+  const tensor_ref y = program.result(0);
+  const auto* const first = reinterpret_cast<const float*>(y.data);
+  return {first, first + y.type.size()};
+}
+/// y = relu(x w + b) of x [2, 3].
+model_proto dense() {
+  model_proto m;
+  m.value("x", {2, 3});
+  m.floats("w", {3, 2}, {1, -1, 0, 2, 1, 0});
+  m.floats("b", {2}, {0.5f, -1});
+  m.node("Gemm", {"x", "w", "b"}, {"h"}).set_name("first");
+  m.node("Relu", {"h"}, {"y"});
+  m.result("y", {2, 2});
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("a model becomes a graph") {
+  const graph g = dense().read();
+  CHECK(g.inputs.size() == 1);
+  CHECK(g.view(g.inputs[0].name) == "x");
+  CHECK(g.view(g.outputs[0].name) == "y");
+  CHECK(g.type(g.regions[0].outputs[0]) == tensor_type{dtype::f32, {2, 2}});
+  bool named = false;
+  for (const node& n : g.nodes) named |= g.view(n.cell) == "first";
+  CHECK(named);
+  // Row 0: 1*1 + 3*1 + 0.5 = 4.5; -1 + 2*2 - 1 = 2. Row 1: -1 + 1 + 0.5 = 0.5; 1 - 4 - 1 < 0.
+  CHECK(run(g, {1, 2, 3, -1, -2, 1}) == std::vector<float>{4.5f, 2, 0.5f, 0});
+}
+
+TEST_CASE("a model of a file runs on the kernels") {
+  const test::scratch_directory folder("onnx_run");
+  const std::filesystem::path path = folder / "net.onnx";
+  std::ofstream(path, std::ios::binary) << dense().bytes();
+  std::vector<float> image{1, 2, 3, -1, -2, 1};
+
+  const graph g = compiled_once::optimize(load_onnx(path));
+  loaded_program program(g, dtype::f32);
+  program.bind(0, reinterpret_cast<std::byte*>(image.data()));
+  program();
+  const tensor_ref scores = program.result(0);
+
+  CHECK(scores.type == tensor_type{dtype::f32, {2, 2}});
+  CHECK(reinterpret_cast<const float*>(scores.data)[0] == 4.5f);
+}
+
+TEST_CASE("a model of a file, its weights in a file beside it") {
+  const test::scratch_directory folder("onnx");
+  model_proto m;
+  m.value("x", {4});
+  auto& w = m.floats("w", {4}, {});
+  w.set_data_location(::onnx::TensorProto::EXTERNAL);
+  auto say = [&](const char* key, const char* value) {
+    auto* e = w.add_external_data();
+    e->set_key(key), e->set_value(value);
+  };
+  say("location", "weights.bin"), say("offset", "8"), say("length", "16");
+  m.node("Mul", {"x", "w"}, {"y"});
+  m.result("y", {4});
+  std::ofstream(folder / "m.onnx", std::ios::binary) << m.bytes();
+  const std::vector<float> stored = counted(6);
+  std::ofstream(folder / "weights.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(stored.data()), 24);
+  CHECK(run(load_onnx(folder / "m.onnx"), {1, 1, 2, 2}) == std::vector<float>{2, 3, 8, 10});
+
+  std::filesystem::resize_file(folder / "weights.bin", 20);
+  CHECK_THROWS_WITH_AS(load_onnx(folder / "m.onnx"), doctest::Contains("beyond the end"),
+                       file_error);
+  for (const char* elsewhere : {"../weights.bin", "/etc/passwd", ""}) {
+    w.mutable_external_data(0)->set_value(elsewhere);
+    CHECK_THROWS_WITH_AS(m.read(), doctest::Contains("beside the model"), file_error);
+  }
+  CHECK_THROWS_WITH_AS(load_onnx(folder / "none.onnx"), doctest::Contains("none.onnx"), file_error);
+}
+
+TEST_CASE("extents and values that a model leaves open") {
+  model_proto m;
+  m.value("x", {-1, 3});
+  m.value("target", {2}, 7);
+  m.node("Reshape", {"x", "target"}, {"y"});
+  m.result("y", {});
+  CHECK_THROWS_WITH_AS(m.read(), doctest::Contains("\"x.0\""), file_error);
+
+  onnx_settings settings{.extents = {{"x.0", 2}}};
+  CHECK_THROWS_AS(m.read(settings), onnx_value_needed);
+  try {
+    (void)m.read(settings);
+  } catch (const onnx_value_needed& e) {
+    CHECK(e.input == "target");
+    CHECK(std::string(e.what()).find("node 0 (Reshape)") != std::string::npos);
+  }
+  settings.values["target"] = test::integers({3, -1});
+  const graph g = m.read(settings);
+  CHECK(g.inputs.size() == 1);
+  CHECK(g.type(g.regions[0].outputs[0]).shape == shape{3, 2});
+
+  settings.values["other"] = test::integers({1});
+  CHECK_THROWS_WITH_AS(m.read(settings), doctest::Contains("its inputs are \"x\", \"target\""),
+                       file_error);
+
+  // The name that the model gives to the extent.
+  m.graph()
+      .mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_param("batch");
+  const graph h = m.read({.extents = {{"batch", 4}}, .values = {{"target", test::integers({-1})}}});
+  CHECK(h.type(h.regions[0].outputs[0]).shape == shape{12});
+}
+
+TEST_CASE("shapes that are computed from shapes are known") {
+  // y = reshape(x, [shape(x)[0], -1]), as exporters write it.
+  model_proto m;
+  m.value("x", {2, 3, 4});
+  m.node("Shape", {"x"}, {"s"});
+  auto& picked = m.node("Gather", {"s", "zero"}, {"n"});
+  model_proto::set(picked, "axis", 0);
+  auto* zero = m.graph().add_initializer();
+  zero->set_name("zero"), zero->set_data_type(7), zero->add_dims(1), zero->add_int64_data(0);
+  auto* rest = m.graph().add_initializer();
+  rest->set_name("rest"), rest->set_data_type(7), rest->add_dims(1), rest->add_int64_data(-1);
+  model_proto::set(m.node("Concat", {"n", "rest"}, {"target"}), "axis", 0);
+  m.node("Reshape", {"x", "target"}, {"y"});
+  m.result("y", {2, 12});
+  const graph g = m.read();
+  CHECK(g.type(g.regions[0].outputs[0]).shape == shape{2, 12});
+}
+
+TEST_CASE("what is wrong with a model is said") {
+  auto fault = [](const model_proto& m) -> std::string {
+    try {
+      (void)m.read();
+    } catch (const file_error& e) { return e.what(); }
+    return "nothing";
+  };
+  auto says = [](const std::string& sentence, const std::string& part) {
+    CAPTURE(sentence);
+    CHECK(sentence.find(part) != std::string::npos);
+  };
+  model_proto m = dense();
+  m.node("NoSuchOperator", {"y"}, {"z"});
+  says(
+      fault(m),
+      "node 2 (NoSuchOperator) applies the operator \"NoSuchOperator\", which Cella does not have");
+
+  m = dense();
+  m.node("Add", {"y", "missing"}, {"z"});
+  says(fault(m), "has no value \"missing\" before it is used");
+
+  m = dense();
+  m.node("Add", {"y", "w"}, {"z"});
+  says(fault(m), "node 2 (Add): add: ");
+  says(fault(m), "[2,2]");
+
+  m = dense();
+  m.node("Transpose", {"y"}, {"z"}).add_attribute()->set_name("perm");
+  says(fault(m), "has the attribute \"perm\", which must be INTS");
+
+  m = dense();
+  m.proto().mutable_opset_import(0)->set_domain("org.example");
+  says(fault(m), "node 0 (Gemm \"first\") is of a domain whose opset the model does not say");
+
+  m = dense();
+  m.graph().mutable_initializer(0)->add_float_data(7);
+  says(fault(m), "the initializer \"w\" is f32[3,2], but has 28 bytes instead of 24");
+
+  m = dense();
+  m.graph().mutable_initializer(0)->set_data_type(8);
+  says(fault(m), "has elements of the type string, which Cella lacks");
+
+  m = dense();
+  m.graph().mutable_input(0)->mutable_type()->mutable_sequence_type();
+  says(fault(m), "is no tensor");
+
+  const std::string damaged = "no model at all";
+  CHECK_THROWS_WITH_AS(onnx_from_bytes(std::as_bytes(std::span(damaged)), {}, "it"),
+                       doctest::Contains("it is no ONNX file"), file_error);
+}
+
+TEST_CASE("the operators are sorted, and there are many") {
+  const std::vector<std::string> all = onnx_operators();
+  CHECK(std::ranges::is_sorted(all));
+  CHECK(std::ranges::adjacent_find(all) == all.end());
+  CHECK(all.size() > 150);
+}
