@@ -1,5 +1,6 @@
 // Models from ONNX files, compiled once: the target cella::onnx.
 // Whoever builds without CMake adds this file to the program and links onnx_proto and protobuf.
+#include <cella/interop/onnx/exporter.hpp>
 #include <cella/interop/onnx/importer.hpp>
 #include <limits>
 
@@ -33,6 +34,59 @@ graph load_onnx(const std::filesystem::path& path, const onnx_settings& settings
   const auto bytes = interop::read_file(path, settings.max_bytes);
   const auto folder = path.parent_path();
   return onnx_from_bytes(bytes, settings, label, folder.empty() ? "." : folder);
+}
+
+namespace {
+
+/// What a message of protobuf may have.
+constexpr std::uint64_t most_bytes = (std::uint64_t{1} << 31) - (std::uint64_t{1} << 20);
+
+std::uint64_t bytes_of_initializers(const ::onnx::ModelProto& m) {
+  std::uint64_t all = 0;
+  for (const auto& t : m.graph().initializer()) all += t.raw_data().size();
+  return all;
+}
+/// Moves the initializers to a file beside the model.
+void move_out(::onnx::ModelProto& m, const std::filesystem::path& file) {
+  interop::write_atomically(file, [&](interop::output_file& out) {
+    std::uint64_t offset = 0;
+    for (auto& t : *m.mutable_graph()->mutable_initializer()) {
+      out.write(t.raw_data());
+      t.set_data_location(::onnx::TensorProto::EXTERNAL);
+      auto say = [&](const char* key, const std::string& value) {
+        auto* e = t.add_external_data();
+        e->set_key(key);
+        e->set_value(value);
+      };
+      say("location", file.filename().string());
+      say("offset", std::to_string(offset));
+      say("length", std::to_string(t.raw_data().size()));
+      offset += t.raw_data().size();
+      t.clear_raw_data();
+    }
+  });
+}
+
+}  // namespace
+
+void save_onnx(const graph& g, const std::filesystem::path& path, const onnx_values& values) {
+  ::onnx::ModelProto m = interop::onnx_exporter(g, values).write();
+  if (bytes_of_initializers(m) > most_bytes) {
+    std::filesystem::path beside = path;
+    move_out(m, beside += ".data");
+  }
+  interop::write_atomically(path, [&](interop::output_file& f) { f.write(m.SerializeAsString()); });
+}
+
+std::vector<std::byte> onnx_to_bytes(const graph& g, const onnx_values& values) {
+  const ::onnx::ModelProto m = interop::onnx_exporter(g, values).write();
+  if (bytes_of_initializers(m) > most_bytes)
+    throw error(
+        "onnx_to_bytes: the model has more than 2 GiB; use save_onnx, which puts its tensors "
+        "into a file of their own");
+  std::vector<std::byte> all(m.ByteSizeLong());
+  m.SerializeToArray(all.data(), int(all.size()));
+  return all;
 }
 
 std::pair<std::string, onnx_tensor> load_onnx_tensor(const std::filesystem::path& path) {

@@ -3,7 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <cella/interop/onnx_model.hpp>
+#include <cella/models/lenet.hpp>
+#include <cella/models/resnet.hpp>
+#include <cella/ops/list.hpp>
+#include <cella/ops/padding.hpp>
 #include <cella/runtime/compiled_once.hpp>
+#include <cella/runtime/interpreter.hpp>
+#include <cella/runtime/parameters.hpp>
+#include <cella/transform/trace.hpp>
 #include <fstream>
 #include <numeric>
 
@@ -205,6 +212,136 @@ TEST_CASE("what is wrong with a model is said") {
   const std::string damaged = "no model at all";
   CHECK_THROWS_WITH_AS(onnx_from_bytes(std::as_bytes(std::span(damaged)), {}, "it"),
                        doctest::Contains("it is no ONNX file"), file_error);
+}
+
+// ---- the other way
+
+namespace {
+
+/// What a graph of one argument and its parameters computes, before it was written and after.
+template <class Net>
+void check_round_trip(Net& net, const shape& s, double tolerance = 1e-6) {
+  const parameter_store store(net, 7);
+  const graph g = trace(net, std::array{tensor_type{dtype::f32, s}});
+  const onnx_values values = [&](std::string_view name, const tensor_type&) {
+    const tensor_ref v = store.value(*store.find(name));
+    return std::span<const std::byte>(v.data, std::size_t(v.type.bytes()));
+  };
+  const graph back = onnx_from_bytes(onnx_to_bytes(g, values));
+  REQUIRE(back.inputs.size() == 1);
+  const tensor_type result = g.type(g.regions[0].outputs[0]);
+  REQUIRE(back.type(back.regions[0].outputs[0]) == result);
+
+  std::vector<float> x = counted(std::size_t(s.size()), -0.5f, 1.0f / float(s.size()));
+  loaded_program before(compiled_once::optimize(g), dtype::f32);
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    const auto* const p = store.find(g.view(g.inputs[i].name));
+    before.bind(int(i), p ? store.value(*p).data : reinterpret_cast<std::byte*>(x.data()));
+  }
+  before();
+  const auto* const wanted = reinterpret_cast<const float*>(before.result(0).data);
+  const std::vector<float> found = run(back, x);
+  double largest = 0, difference = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    largest = std::max(largest, std::abs(double(wanted[i])));
+    difference = std::max(difference, std::abs(double(found[i]) - wanted[i]));
+  }
+  CHECK(largest > 0);
+  CHECK(difference <= tolerance * largest);
+}
+
+}  // namespace
+
+TEST_CASE("nets are written, and read again") {
+  models::lenet5 lenet;
+  check_round_trip(lenet, {2, 1, 28, 28});
+  models::resnet20 resnet;
+  check_round_trip(resnet, {1, 3, 32, 32});
+}
+TEST_CASE("a written model names what it has") {
+  const test::scratch_directory folder("onnx_written");
+  const std::filesystem::path path = folder / "net.onnx";
+
+  models::lenet5 net;
+  const parameter_store store(net, 1);
+  save_onnx(trace(net, std::array{tensor_type{dtype::f32, {1, 1, 28, 28}}}), path, store);
+
+  ::onnx::ModelProto m;
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(m.ParseFromIstream(&in));
+  CHECK(m.opset_import(0).version() == 18);
+  CHECK(m.graph().input(0).name() == "x");
+  CHECK(m.graph().output(0).name() == "result0");
+  bool weight = false, convolution = false;
+  for (const auto& t : m.graph().initializer()) weight |= t.name() == "conv1.weight";
+  for (const auto& n : m.graph().node())
+    convolution |=
+        n.name() == "conv1/conv2d" && n.op_type() == "Conv" && n.input(1) == "conv1.weight";
+  CHECK(weight);
+  CHECK(convolution);
+}
+TEST_CASE("operations that ONNX has under another form") {
+  struct all_forms {
+    constexpr list<var> operator()(var x) const {
+      const var i = cast(x * 8, dtype::i32);
+      return {rsqrt(square(x) + 1),
+              expm1(x) + log1p(abs(x)) + log2(abs(x) + 1) + trunc(x * 4) + erfc(x),
+              gelu_tanh(x),
+              clamp(x, -0.25, 0.25),
+              slice(x, 1, 4, 0, -2),
+              pad(x, {1, 0}, {0, 2}),
+              broadcast_to(reshape(x, {3, 1, 5}), {3, 2, 5}),
+              cumsum(x, 1, true, true),
+              max(x, {0}) + min(x, {0}) + prod(x, {0}),
+              one_hot(argmax(x, 1), 5, dtype::f32),
+              cast(floor_div(i, 3), dtype::f32) + floor_div(x, 0.3),
+              select(not_equal(i, 1), x, zeros_like(x)),
+              cast(right_shift(cast(abs(i), dtype::u8), 1), dtype::f32),
+              matmul(x, x, false, true),
+              matmul(x, x, true, false),
+              tensor_dot(reshape(x, {3, 1, 5}), x, {0, 2}, {0, 1}),
+              gather(x, constant(x, {std::int64_t{2}, std::int64_t{0}}), 0) + 1,
+              log_softmax(x, 0)};
+    }
+  };
+  all_forms f;
+  const graph g = trace(f, std::array{tensor_type{dtype::f32, {3, 5}}});
+  const graph back = onnx_from_bytes(onnx_to_bytes(g));
+  std::vector<float> x = counted(15, -0.71f, 0.1f);
+  auto all = [&](const graph& h) {
+    value_store values;
+    values.bind(h.input(0), {reinterpret_cast<std::byte*>(x.data()), h.type(h.input(0))});
+    interpret(h, values);
+    std::vector<std::vector<float>> results;
+    for (node_id n : h.regions[0].outputs) {
+      const tensor_ref v = values.value(n);
+      const auto* const first = reinterpret_cast<const float*>(v.data);
+      results.emplace_back(first, first + v.type.size());
+    }
+    return results;
+  };
+  const auto wanted = all(g), found = all(back);
+  REQUIRE(found.size() == wanted.size());
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    CAPTURE(k);
+    REQUIRE(found[k].size() == wanted[k].size());
+    for (std::size_t i = 0; i < wanted[k].size(); ++i)
+      CHECK(found[k][i] == doctest::Approx(wanted[k][i]).epsilon(1e-5));
+  }
+}
+TEST_CASE("what ONNX does not have is said before anything is written") {
+  struct draws {
+    constexpr var operator()(var x) const { return random_uniform(x); }
+  };
+  draws f;
+  const graph g = trace(f, std::array{tensor_type{dtype::f32, {3}}});
+  const test::scratch_directory folder("onnx_refused");
+  CHECK_THROWS_WITH_AS(save_onnx(g, folder / "f.onnx"), doctest::Contains("save_onnx: "), error);
+  CHECK_FALSE(std::filesystem::exists(folder / "f.onnx"));
+  models::lenet5 net;
+  CHECK_THROWS_WITH_AS(
+      onnx_to_bytes(trace(net, std::array{tensor_type{dtype::f32, {1, 1, 28, 28}}})),
+      doctest::Contains("conv1.weight, f32[6,1,5,5], is not there"), error);
 }
 
 TEST_CASE("the operators are sorted, and there are many") {

@@ -1,7 +1,7 @@
-// Models from ONNX files: what they compute becomes a graph, which is optimized, planned and run as
-// one that was traced. docs/onnx.md lists the operators.
+// Models from ONNX files, and to them: what they compute becomes a graph, which is optimized,
+// planned and run as one that was traced. docs/onnx.md lists the operators.
 //
-// Reading takes protobuf and ONNX's own description of its files, which are not in this header:
+// Both take protobuf and ONNX's own description of its files, which are not in this header:
 // link `cella::onnx`, which is made of onnx.cpp.
 #pragma once
 
@@ -10,10 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace cella {
@@ -55,6 +57,27 @@ graph load_onnx(const std::filesystem::path& path, const onnx_settings& settings
 graph onnx_from_bytes(std::span<const std::byte> bytes, const onnx_settings& settings = {},
                       std::string_view label = "ONNX model",
                       const std::filesystem::path& folder = {});
+
+/// The bytes of a parameter or state by its name, row-major; empty if there is none.
+using onnx_values = std::function<std::span<const std::byte>(std::string_view, const tensor_type&)>;
+
+/// Replaces the file `path` by a model of opset 18 that computes what the graph does, atomically.
+/// Parameters and states become initializers, in a file `path` + ".data" beside it if they are
+/// large. Results keep their names. Throws `error` that names the operation if one of them has no
+/// counterpart: loops, gradients of some layers, random numbers.
+void save_onnx(const graph& g, const std::filesystem::path& path, const onnx_values& values = {});
+/// The same for a graph whose parameters lie in a `parameter_store`.
+template <class Store>
+requires requires(const Store& s) { s.value(*s.find("")); }
+void save_onnx(const graph& g, const std::filesystem::path& path, const Store& store) {
+  save_onnx(g, path, onnx_values([&](std::string_view name, const tensor_type& t) {
+              const auto* p = store.find(name);
+              if (!p || p->type != t) return std::span<const std::byte>{};
+              return std::span<const std::byte>(store.value(*p).data, std::size_t(t.bytes()));
+            }));
+}
+/// The same in memory, at most 2 GiB.
+std::vector<std::byte> onnx_to_bytes(const graph& g, const onnx_values& values = {});
 
 /// A tensor in a file of its own, as ONNX's tests have them (`input_0.pb`), and its name.
 std::pair<std::string, onnx_tensor> load_onnx_tensor(const std::filesystem::path& path);
