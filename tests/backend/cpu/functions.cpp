@@ -25,3 +25,32 @@ TEST_CASE_TEMPLATE(
   });
   CHECK(functions >= 36);
 }
+
+TEST_CASE_TEMPLATE("angles of points are right to 2 units in the last place, on the axes, too", T,
+                   float, double) {
+  constexpr auto width = std::size_t(cpu::lanes<T>);
+  const std::vector<T> all = numbers_of_whole_range<T>(10'000);
+  const std::vector<T> y(all.begin(), all.begin() + std::ptrdiff_t(all.size() / width * width));
+  worst_error<T> worst;
+  T at_x{};
+  for (std::size_t shift : {0, 1, 2, 3, 5, 8, 13, 21, 1000, 7919, 12345}) {
+    std::vector<T> x;
+    for (std::size_t i = 0; i < y.size(); ++i) x.push_back(y[(i + shift) % y.size()]);
+    for (std::size_t i = 0; i < y.size(); i += width) {
+      T found[width];
+      xsimd::store_unaligned(found,
+                             cpu::vector_form<atan2_op>::apply(xsimd::load_unaligned<>(&y[i]),
+                                                               xsimd::load_unaligned<>(&x[i])));
+      for (std::size_t k = 0; k < width; ++k) {
+        const double before = worst.units;
+        const auto exact =
+            std::atan2(static_cast<long double>(y[i + k]), static_cast<long double>(x[i + k]));
+        worst.take(error_in_units(found[k], exact), y[i + k]);
+        if (worst.units != before) at_x = x[i + k];
+      }
+    }
+  }
+  CAPTURE(worst.at);
+  CAPTURE(at_x);
+  CHECK(worst.units <= most_units);
+}

@@ -12,6 +12,7 @@ namespace cella::cpu {
 template <class Run>
 void share_units(int units, thread_pool* threads, std::byte* scratch, std::int64_t scratch_bytes,
                  Run run) {
+  if (units == 0) return;  // of a tensor without elements
   if (!threads || units == 1) return run({0, units}, scratch);
   const int parts = threads->size();
   threads->run(parts, [&](work_range part) {

@@ -217,6 +217,13 @@ struct vector_form<pow_op> {
     return power<T>(x, y);
   }
 };
+template <>
+struct vector_form<atan2_op> {
+  template <class T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& y, const vec<T>& x) {
+    return angle_of_points<T>(y, x);
+  }
+};
 
 // ---- gelu in its tanh form, and the lower precision
 

@@ -23,6 +23,10 @@ template <class T>
 /// Arc tangent, within 2 ulp.
 template <class T>
 [[gnu::always_inline]] inline vec<T> inverse_tangent(vec<T> x);
+/// Angle of the points (x, y), within 2 ulp; zeros and infinities of either sign as
+/// std::atan2 has them.
+template <class T>
+[[gnu::always_inline]] inline vec<T> angle_of_points(vec<T> y, vec<T> x);
 
 namespace detail {
 
@@ -214,6 +218,28 @@ template <class T>
         0.0072632871045639124,   -0.0029193053064715907, 0.00084347174280676916,
         -0.00015479430134980896, 1.3489008272466459e-5};
     return of(c, 1.57079632679489655800, 6.12323399573676603587e-17);
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> angle_of_points(vec<T> y, vec<T> x) {
+  if constexpr (std::is_same_v<T, float>) {
+    const wide_lanes v = widen(y), w = widen(x);
+    return narrow({angle_of_points<double>(v.low, w.low), angle_of_points<double>(v.high, w.high)});
+  } else {
+    const vec<T> zero(0.0), one(1.0), a = xsimd::abs(y), b = xsimd::abs(x);
+    const auto steep = a > b;
+    const vec<T> less = xsimd::select(steep, b, a), more = xsimd::select(steep, a, b);
+    // Two zeros, and two infinities, have no quotient.
+    const vec<T> slope =
+        xsimd::select(less == more, xsimd::select(more == zero, zero, one), less / more);
+    const vec<T> r = inverse_tangent<T>(slope);
+    // pi / 2 in two parts.
+    const vec<T> high(1.57079632679489655800), low(6.12323399573676603587e-17);
+    const vec<T> right = xsimd::select(steep, (high - r) + low, r);
+    const auto left = xsimd::copysign(one, x) < zero;
+    const vec<T> all = xsimd::select(left, (high + high - right) + (low + low), right);
+    return xsimd::copysign(all, y);
   }
 }
 
