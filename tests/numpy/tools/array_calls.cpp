@@ -1,0 +1,237 @@
+// Calls functions of arrays by name, for array_semantics.py, which compares them with NumPy. Each
+// line of standard input is a call, {"f": name, "in": [{"dtype": .., "shape": [..], "bytes": hex},
+// ..], "n": numbers}; each line of standard output has its results on both tiers or its fault.
+#include <cella/ops/bitwise.hpp>
+#include <cella/ops/diagonal.hpp>
+#include <cella/ops/list.hpp>
+#include <cella/ops/padding.hpp>
+#include <cella/ops/sorting.hpp>
+#include <cella/runtime/compiled_once.hpp>
+#include <cella/runtime/interpreter.hpp>
+#include <cella/transform/trace.hpp>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+using namespace cella;
+using nlohmann::json;
+
+namespace {
+
+using numbers = std::vector<int>;
+/// A function of tensors and of lists of numbers: axes, extents, flags.
+using function = std::function<list<var>(const list<var>&, const std::vector<numbers>&)>;
+
+template <var (*F)(operand)>
+list<var> one(const list<var>& x, const std::vector<numbers>&) {
+  return {F(x[0])};
+}
+template <var (*F)(operand, operand)>
+list<var> two(const list<var>& x, const std::vector<numbers>&) {
+  return {F(x[0], x[1])};
+}
+/// Axes, and whether they are kept.
+template <var (*F)(operand, const axis_list&, bool)>
+list<var> folded(const list<var>& x, const std::vector<numbers>& n) {
+  return {F(x[0], n[0], n[1][0] != 0)};
+}
+shape shape_of(const numbers& n) {
+  shape s;
+  for (int e : n) s.push_back(e);
+  return s;
+}
+
+const std::map<std::string, function>& functions() {
+  using v = const list<var>&;
+  using p = const std::vector<numbers>&;
+  static const std::map<std::string, function> table{
+      {"abs", one<abs>},
+      {"arccos", one<acos>},
+      {"arccosh", one<acosh>},
+      {"arcsin", one<asin>},
+      {"arcsinh", one<asinh>},
+      {"arctan", one<atan>},
+      {"arctanh", one<atanh>},
+      {"ceil", one<ceil>},
+      {"conjugate", one<conj>},
+      {"cos", one<cos>},
+      {"cosh", one<cosh>},
+      {"exp", one<exp>},
+      {"expm1", one<expm1>},
+      {"floor", one<floor>},
+      {"log", one<log>},
+      {"log1p", one<log1p>},
+      {"log2", one<log2>},
+      {"logical_not", one<logical_not>},
+      {"rint", one<round>},
+      {"sign", one<sign>},
+      {"sin", one<sin>},
+      {"sinh", one<sinh>},
+      {"sqrt", one<sqrt>},
+      {"square", one<square>},
+      {"tan", one<tan>},
+      {"tanh", one<tanh>},
+      {"trunc", one<trunc>},
+      {"invert", one<bitwise_not>},
+      {"diagonal", one<diagonal>},
+      {"trace", one<trace>},
+      {"zeros_like", one<zeros_like>},
+      {"ones_like", one<ones_like>},
+      {"real", one<real>},
+      {"imag", one<imag>},
+      {"angle", one<angle>},
+      {"negative", [](v x, p) -> list<var> { return {-x[0]}; }},
+      {"add", [](v x, p) -> list<var> { return {x[0] + x[1]}; }},
+      {"subtract", [](v x, p) -> list<var> { return {x[0] - x[1]}; }},
+      {"multiply", [](v x, p) -> list<var> { return {x[0] * x[1]}; }},
+      {"divide", [](v x, p) -> list<var> { return {x[0] / x[1]}; }},
+      {"power", two<pow>},
+      {"arctan2", two<atan2>},
+      {"maximum", two<maximum>},
+      {"minimum", two<minimum>},
+      {"equal", two<equal>},
+      {"not_equal", two<not_equal>},
+      {"less", two<less>},
+      {"less_equal", two<less_equal>},
+      {"greater", two<greater>},
+      {"greater_equal", two<greater_equal>},
+      {"logical_and", two<logical_and>},
+      {"logical_or", two<logical_or>},
+      {"logical_xor", two<logical_xor>},
+      {"floor_divide", two<floor_div>},
+      {"mod", two<mod>},
+      {"fmod", two<fmod>},
+      {"bitwise_and", two<bitwise_and>},
+      {"bitwise_or", two<bitwise_or>},
+      {"bitwise_xor", two<bitwise_xor>},
+      {"left_shift", two<left_shift>},
+      {"right_shift", two<right_shift>},
+      {"outer", two<outer>},
+      {"squared_difference", two<squared_difference>},
+      {"where", [](v x, p) -> list<var> { return {select(x[0], x[1], x[2])}; }},
+      {"sum", folded<sum>},
+      {"mean", folded<mean>},
+      {"prod", folded<prod>},
+      {"max", folded<max>},
+      {"min", folded<min>},
+      {"any", folded<any>},
+      {"all", folded<all>},
+      {"var", folded<variance>},
+      {"norm", folded<l2_norm>},
+      {"logsumexp", folded<logsumexp>},
+      {"argmax", [](v x, p n) -> list<var> { return {argmax(x[0], n[0][0])}; }},
+      {"argmin", [](v x, p n) -> list<var> { return {argmin(x[0], n[0][0])}; }},
+      {"cumsum", [](v x, p n) -> list<var> { return {cumsum(x[0], n[0][0])}; }},
+      {"cumprod", [](v x, p n) -> list<var> { return {cumprod(x[0], n[0][0])}; }},
+      {"sort", [](v x, p n) -> list<var> { return {sort(x[0], n[0][0])}; }},
+      {"argsort", [](v x, p n) -> list<var> { return {argsort(x[0], n[0][0])}; }},
+      {"reshape", [](v x, p n) -> list<var> { return {reshape(x[0], shape_of(n[0]))}; }},
+      {"transpose", [](v x, p n) -> list<var> { return {transpose(x[0], n[0])}; }},
+      {"expand_dims", [](v x, p n) -> list<var> { return {expand_dims(x[0], n[0][0])}; }},
+      {"squeeze", [](v x, p n) -> list<var> { return {squeeze(x[0], n[0][0])}; }},
+      {"broadcast_to", [](v x, p n) -> list<var> { return {broadcast_to(x[0], shape_of(n[0]))}; }},
+      {"tile", [](v x, p n) -> list<var> { return {tile(x[0], n[0])}; }},
+      {"flip", [](v x, p n) -> list<var> { return {reverse(x[0], axis_list(n[0]))}; }},
+      {"slice", [](v x, p n) -> list<var> { return {strided_slice(x[0], n[0], n[1], n[2])}; }},
+      {"concatenate",
+       [](v x, p n) -> list<var> {
+         return {concat(span<const var>(x.data(), x.size()), n[0][0])};
+       }},
+      {"stack",
+       [](v x, p n) -> list<var> { return {stack(span<const var>(x.data(), x.size()), n[0][0])}; }},
+      {"split", [](v x, p n) -> list<var> { return split(x[0], n[0][0], n[1][0]); }},
+      {"pad", [](v x, p n) -> list<var> { return {pad(x[0], n[0], n[1], n[2][0])}; }},
+      {"pad_reflect", [](v x, p n) -> list<var> { return {pad_reflect(x[0], n[0], n[1])}; }},
+      {"pad_edge", [](v x, p n) -> list<var> { return {pad_replicate(x[0], n[0], n[1])}; }},
+      {"take", [](v x, p n) -> list<var> { return {gather(x[0], x[1], n[0][0])}; }},
+      {"take_along_axis",
+       [](v x, p n) -> list<var> { return {gather_elements(x[0], x[1], n[0][0])}; }},
+      {"tril", [](v x, p n) -> list<var> { return {tril(x[0], n[0][0])}; }},
+      {"triu", [](v x, p n) -> list<var> { return {triu(x[0], n[0][0])}; }},
+      {"clip",
+       [](v x, p n) -> list<var> { return {clamp(x[0], double(n[0][0]), double(n[0][1]))}; }},
+      {"matmul",
+       [](v x, p n) -> list<var> { return {matmul(x[0], x[1], n[0][0] != 0, n[0][1] != 0)}; }},
+      {"tensordot", [](v x, p n) -> list<var> { return {tensor_dot(x[0], x[1], n[0], n[1])}; }},
+      {"astype", [](v x, p n) -> list<var> { return {cast(x[0], dtype(n[0][0]))}; }},
+  };
+  return table;
+}
+
+struct array {
+  tensor_type type{};
+  std::vector<std::byte> bytes;
+};
+array read_array(const json& j) {
+  array a;
+  for (int e = 0; e < int(dtype::record); ++e)
+    if (name(dtype(e)) == j["dtype"].get<std::string>()) a.type.element = dtype(e);
+  for (int e : j["shape"]) a.type.shape.push_back(e);
+  const auto hex = j["bytes"].get<std::string>();
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    a.bytes.push_back(std::byte(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  if (a.bytes.size() != std::size_t(a.type.bytes())) throw std::runtime_error("wrong size");
+  a.bytes.resize(a.bytes.size() + 8);  // so that there is an address
+  return a;
+}
+json written(const tensor_ref& t) {
+  static constexpr const char* digits = "0123456789abcdef";
+  std::string hex;
+  for (std::int64_t i = 0; i < t.type.bytes(); ++i) {
+    const auto b = std::to_integer<unsigned>(t.data[i]);
+    hex += {digits[b >> 4], digits[b & 15]};
+  }
+  return {{"dtype", std::string(name(t.type.element))},
+          {"shape", std::vector<int>(t.type.shape.begin(), t.type.shape.end())},
+          {"bytes", hex}};
+}
+/// A cell of as many arguments as there are.
+graph traced(const function& f, const std::vector<array>& in, const std::vector<numbers>& n) {
+  builder b;
+  list<var> x;
+  for (const array& a : in) x.push_back({&b, b.input(a.type, input_role::argument, "x")});
+  ids out;
+  for (const var& y : f(x, n)) {
+    out.push_back(y.id);
+    b.g.outputs.push_back({});
+  }
+  b.end(out);
+  return std::move(b.g);
+}
+json answer(const json& call) {
+  try {
+    std::vector<array> in;
+    for (const json& x : call["in"]) in.push_back(read_array(x));
+    const graph g = traced(functions().at(call["f"]), in, call["n"]);
+    json interpreted = json::array(), planned;
+    value_store values;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      values.bind(g.input(int(i)), {in[i].bytes.data(), in[i].type});
+    interpret(g, values);
+    for (node_id n : g.regions[0].outputs) interpreted.push_back(written(values.value(n)));
+
+    const graph fast = compiled_once::optimize(g);
+    dtype element = dtype::f32;
+    for (const array& a : in)
+      if (a.type.element == dtype::f64) element = dtype::f64;
+    if (loaded_program::refusal(fast, element).empty()) {
+      loaded_program run(fast, element);
+      for (std::size_t i = 0; i < in.size(); ++i) run.bind(int(i), in[i].bytes.data());
+      run();
+      planned = json::array();
+      for (std::size_t k = 0; k < g.regions[0].outputs.size(); ++k)
+        planned.push_back(written(run.result(int(k))));
+    }
+    return {{"interpreted", interpreted}, {"planned", planned}};
+  } catch (const std::exception& e) { return {{"error", e.what()}}; }
+}
+
+}  // namespace
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);)
+    std::cout << answer(json::parse(line)).dump() << "\n" << std::flush;
+}
