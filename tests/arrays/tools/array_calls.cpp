@@ -1,6 +1,10 @@
-// Calls functions of arrays by name, for array_semantics.py, which compares them with NumPy. Each
-// line of standard input is a call, {"f": name, "in": [{"dtype": .., "shape": [..], "bytes": hex},
-// ..], "n": numbers}; each line of standard output has its results on both tiers or its fault.
+// Calls functions of arrays by name, for array_semantics.py and random_programs.py. Each line of
+// standard input is a call, {"f": name, "in": [{"dtype": .., "shape": [..], "bytes": hex}, ..],
+// "n": lists of numbers}, or a program of such, {"program": [[name, [operands], lists of numbers],
+// ..], "in": ..}: the operands are inputs, then results in their order, and what it computes is the
+// last result, a scalar, and its gradients by all inputs. Each line of standard output has the
+// results on both tiers or the fault.
+#include <cella/backend/host/threads.hpp>
 #include <cella/ops/bitwise.hpp>
 #include <cella/ops/diagonal.hpp>
 #include <cella/ops/list.hpp>
@@ -8,6 +12,7 @@
 #include <cella/ops/sorting.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/interpreter.hpp>
+#include <cella/transform/gradient.hpp>
 #include <cella/transform/trace.hpp>
 #include <functional>
 #include <iostream>
@@ -112,6 +117,7 @@ const std::map<std::string, function>& functions() {
       {"outer", two<outer>},
       {"squared_difference", two<squared_difference>},
       {"where", [](v x, p) -> list<var> { return {select(x[0], x[1], x[2])}; }},
+      {"where_greater", [](v x, p) -> list<var> { return {select(x[0] > x[1], x[1], x[0])}; }},
       {"sum", folded<sum>},
       {"mean", folded<mean>},
       {"prod", folded<prod>},
@@ -156,6 +162,9 @@ const std::map<std::string, function>& functions() {
       {"matmul",
        [](v x, p n) -> list<var> { return {matmul(x[0], x[1], n[0][0] != 0, n[0][1] != 0)}; }},
       {"tensordot", [](v x, p n) -> list<var> { return {tensor_dot(x[0], x[1], n[0], n[1])}; }},
+      {"sigmoid", one<sigmoid>},
+      {"softmax", [](v x, p n) -> list<var> { return {softmax(x[0], n[0][0])}; }},
+      {"log_softmax", [](v x, p n) -> list<var> { return {log_softmax(x[0], n[0][0])}; }},
       {"astype", [](v x, p n) -> list<var> { return {cast(x[0], dtype(n[0][0]))}; }},
   };
   return table;
@@ -201,11 +210,39 @@ graph traced(const function& f, const std::vector<array>& in, const std::vector<
   b.end(out);
   return std::move(b.g);
 }
+/// The function that a program is.
+function composed(const json& program) {
+  return [&program](const list<var>& in, const std::vector<numbers>&) {
+    list<var> values = in;
+    for (const json& step : program) {
+      list<var> operands;
+      for (std::size_t k : step[1]) operands.push_back(values[k]);
+      values.push_back(functions().at(step[0])(operands, step[2])[0]);
+    }
+    const var y = values.back();
+    list<var> all{y};
+    for (const var& g : gradients(y, span<const var>(in.data(), in.size()))) all.push_back(g);
+    return all;
+  };
+}
+/// The results of a plan with so many threads.
+json run_planned(const graph& g, dtype element, std::vector<array>& in, std::size_t results,
+                 int threads) {
+  thread_pool pool(threads);
+  loaded_program run(g, element, &pool);
+  for (std::size_t i = 0; i < in.size(); ++i) run.bind(int(i), in[i].bytes.data());
+  run();
+  json all = json::array();
+  for (std::size_t k = 0; k < results; ++k) all.push_back(written(run.result(int(k))));
+  return all;
+}
 json answer(const json& call) {
   try {
     std::vector<array> in;
     for (const json& x : call["in"]) in.push_back(read_array(x));
-    const graph g = traced(functions().at(call["f"]), in, call["n"]);
+    const bool is_program = call.contains("program");
+    const graph g = is_program ? traced(composed(call["program"]), in, {})
+                               : traced(functions().at(call["f"]), in, call["n"]);
     json interpreted = json::array(), planned;
     value_store values;
     for (std::size_t i = 0; i < in.size(); ++i)
@@ -218,12 +255,10 @@ json answer(const json& call) {
     for (const array& a : in)
       if (a.type.element == dtype::f64) element = dtype::f64;
     if (loaded_program::refusal(fast, element).empty()) {
-      loaded_program run(fast, element);
-      for (std::size_t i = 0; i < in.size(); ++i) run.bind(int(i), in[i].bytes.data());
-      run();
-      planned = json::array();
-      for (std::size_t k = 0; k < g.regions[0].outputs.size(); ++k)
-        planned.push_back(written(run.result(int(k))));
+      const std::size_t results = g.regions[0].outputs.size();
+      planned = run_planned(fast, element, in, results, 1);
+      if (is_program && run_planned(fast, element, in, results, 2) != planned)
+        return {{"error", "two threads compute something else than one"}};
     }
     return {{"interpreted", interpreted}, {"planned", planned}};
   } catch (const std::exception& e) { return {{"error", e.what()}}; }
