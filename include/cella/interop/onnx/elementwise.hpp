@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cella/interop/onnx/node.hpp>
-#include <cella/ops/activation.hpp>
 #include <cella/ops/arithmetic.hpp>
 #include <cella/ops/bitwise.hpp>
 #include <cella/ops/cast.hpp>
@@ -64,48 +63,6 @@ inline list<var> mean_rule(onnx_node& n) {
   return {folded_rule<total>(n)[0] / double(n.input_count())};
 }
 
-inline list<var> leaky_relu_rule(onnx_node& n) {
-  return {leaky_relu(n.in(0), n.number("alpha", 0.01))};
-}
-inline list<var> elu_rule(onnx_node& n) { return {elu(n.in(0), n.number("alpha", 1))}; }
-inline list<var> selu_rule(onnx_node& n) {
-  const double alpha = n.number("alpha", 1.67326319217681884765625);
-  return {n.number("gamma", 1.05070102214813232421875) * elu(n.in(0), alpha)};
-}
-inline list<var> celu_rule(onnx_node& n) {
-  const double alpha = n.number("alpha", 1);
-  return {alpha * elu(n.in(0) / alpha, 1)};
-}
-inline list<var> thresholded_relu_rule(onnx_node& n) {
-  const var x = n.in(0);
-  return {select(x > n.number("alpha", 1), x, zeros_like(x))};
-}
-inline list<var> hard_sigmoid_rule(onnx_node& n) {
-  return {clamp(n.number("alpha", 0.2) * n.in(0) + n.number("beta", 0.5), 0, 1)};
-}
-inline list<var> hard_swish_rule(onnx_node& n) {
-  const var x = n.in(0);
-  return {x * clamp(x / 6 + 0.5, 0, 1)};
-}
-inline list<var> shrink_rule(onnx_node& n) {
-  const var x = n.in(0);
-  const double limit = n.number("lambd", 0.5), bias = n.number("bias", 0);
-  return {select(x < -limit, x + bias, select(x > limit, x - bias, zeros_like(x)))};
-}
-inline list<var> gelu_rule(onnx_node& n) {
-  const bool exact = n.one_of("approximate", {"none", "tanh"}) == "none";
-  return {exact ? gelu(n.in(0)) : gelu_tanh(n.in(0))};
-}
-inline list<var> prelu_rule(onnx_node& n) {
-  const var x = n.in(0);
-  var slope = n.in(1);
-  if (n.opset() < 7 && slope.rank() == 1 && x.rank() > 1) {
-    shape s = slope.shape();
-    while (s.rank < x.rank() - 1) s.push_back(1);
-    slope = reshape(slope, s);
-  }
-  return {select(x < 0, x * slope, x)};
-}
 inline list<var> clip_rule(onnx_node& n) {
   var x = n.in(0);
   if (n.opset() < 11) {
@@ -154,56 +111,41 @@ inline constexpr named_onnx_rule elementwise_rules[] = {
     {"Cast", cast_rule},
     {"CastLike", cast_like_rule},
     {"Ceil", unary_rule<ceil>},
-    {"Celu", celu_rule},
     {"Clip", clip_rule},
     {"Cos", unary_rule<cos>},
     {"Cosh", unary_rule<cosh>},
     {"Div", arithmetic_rule<div_op>},
-    {"Elu", elu_rule},
     {"Equal", binary_rule<equal>},
     {"Erf", unary_rule<erf>},
     {"Exp", unary_rule<exp>},
     {"Floor", unary_rule<floor>},
-    {"Gelu", gelu_rule},
     {"Greater", binary_rule<greater>},
     {"GreaterOrEqual", binary_rule<greater_equal>},
-    {"HardSigmoid", hard_sigmoid_rule},
-    {"HardSwish", hard_swish_rule},
     {"Identity", identity_rule},
     {"IsInf", is_inf_rule},
     {"IsNaN", is_nan_rule},
-    {"LeakyRelu", leaky_relu_rule},
     {"Less", binary_rule<less>},
     {"LessOrEqual", binary_rule<less_equal>},
     {"Log", unary_rule<log>},
     {"Max", folded_rule<maximum>},
     {"Mean", mean_rule},
     {"Min", folded_rule<minimum>},
-    {"Mish", unary_rule<mish>},
     {"Mod", mod_rule},
     {"Mul", arithmetic_rule<mul_op>},
     {"Neg", unary_rule<negated>},
     {"Not", unary_rule<logical_not>},
     {"Or", binary_rule<logical_or>},
-    {"PRelu", prelu_rule},
     {"Pow", pow_rule},
     {"Reciprocal", reciprocal_rule},
-    {"Relu", unary_rule<relu>},
     {"Round", unary_rule<round>},
-    {"Selu", selu_rule},
-    {"Shrink", shrink_rule},
-    {"Sigmoid", unary_rule<sigmoid>},
     {"Sign", unary_rule<sign>},
     {"Sin", unary_rule<sin>},
     {"Sinh", unary_rule<sinh>},
-    {"Softplus", unary_rule<softplus>},
-    {"Softsign", unary_rule<softsign>},
     {"Sqrt", unary_rule<sqrt>},
     {"Sub", arithmetic_rule<sub_op>},
     {"Sum", folded_rule<total>},
     {"Tan", unary_rule<tan>},
     {"Tanh", unary_rule<tanh>},
-    {"ThresholdedRelu", thresholded_relu_rule},
     {"Where", where_rule},
     {"Xor", xor_rule},
 };

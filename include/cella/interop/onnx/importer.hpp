@@ -3,20 +3,29 @@
 
 #include <cella/graph/check.hpp>
 #include <cella/interop/graph_reader.hpp>
+#include <cella/interop/onnx/activations.hpp>
+#include <cella/interop/onnx/constants.hpp>
 #include <cella/interop/onnx/control.hpp>
+#include <cella/interop/onnx/convolutions.hpp>
+#include <cella/interop/onnx/cutting.hpp>
+#include <cella/interop/onnx/einsum.hpp>
 #include <cella/interop/onnx/elementwise.hpp>
+#include <cella/interop/onnx/grid_sampling.hpp>
 #include <cella/interop/onnx/images.hpp>
 #include <cella/interop/onnx/indexing.hpp>
-#include <cella/interop/onnx/movement.hpp>
 #include <cella/interop/onnx/normalization.hpp>
+#include <cella/interop/onnx/padding.hpp>
 #include <cella/interop/onnx/pools.hpp>
 #include <cella/interop/onnx/products.hpp>
 #include <cella/interop/onnx/quantization.hpp>
+#include <cella/interop/onnx/recurrent.hpp>
 #include <cella/interop/onnx/reductions.hpp>
-#include <cella/interop/onnx/sampling.hpp>
+#include <cella/interop/onnx/regions.hpp>
+#include <cella/interop/onnx/scattering.hpp>
+#include <cella/interop/onnx/shapes.hpp>
 #include <cella/interop/onnx/signals.hpp>
 #include <cella/interop/onnx/training.hpp>
-#include <cella/interop/onnx/windows.hpp>
+#include <cella/interop/onnx/unpooling.hpp>
 #include <cella/runtime/interpreter.hpp>
 #include <map>
 #include <unordered_map>
@@ -29,20 +38,29 @@ void for_each_onnx_rule(F f) {
   auto each = [&](span<const named_onnx_rule> rules) {
     for (const named_onnx_rule& r : rules) f(r);
   };
+  each(activation_rules);
+  each(constant_rules);
   each(control_rules);
+  each(convolution_rules);
+  each(cutting_rules);
+  each(einsum_rules);
   each(elementwise_rules);
+  each(grid_sampling_rules);
   each(image_rules);
   each(indexing_rules);
-  each(movement_rules);
   each(normalization_rules);
+  each(padding_rules);
   each(pool_rules);
   each(product_rules);
   each(quantization_rules);
+  each(recurrent_rules);
   each(reduction_rules);
-  each(sampling_rules);
+  each(region_rules);
+  each(scattering_rules);
+  each(shape_rules);
   each(signal_rules);
   each(training_rules);
-  each(window_rules);
+  each(unpooling_rules);
 }
 
 /// ONNX's own domain has two names.
@@ -226,6 +244,11 @@ class onnx_importer final : public onnx_scope {
     return std::string(placed ? sentence.substr(end + 2) : sentence);
   }
 
+  static std::string without_quotes(std::string s) {
+    std::erase(s, '"');
+    return s;
+  }
+
   /// Whether a value follows from constants; if so it is computed.
   bool is_known(node_id x) {
     std::vector<node_id> left{x};
@@ -254,7 +277,7 @@ class onnx_importer final : public onnx_scope {
 
   std::string label_;
   const onnx_settings& settings_;
-  const char* kept_file_ = detail::kept_name(label_);
+  const char* kept_file_ = detail::kept_name(without_quotes(label_));
   onnx_tensor_reader tensors_;
   builder b_;
   value_store values_;  ///< of nodes that are known

@@ -1,9 +1,9 @@
 // Normalizations, dropout and losses.
 #pragma once
 
+#include <cella/interop/onnx/convolutions.hpp>
 #include <cella/interop/onnx/indexing.hpp>
 #include <cella/interop/onnx/reductions.hpp>
-#include <cella/interop/onnx/windows.hpp>
 #include <cella/ops/normalization.hpp>
 #include <cella/ops/softmax.hpp>
 

@@ -1,8 +1,8 @@
 // Numbers of 8 bits beside their scale and zero: to them, back, and products of them.
 #pragma once
 
+#include <cella/interop/onnx/convolutions.hpp>
 #include <cella/interop/onnx/products.hpp>
-#include <cella/interop/onnx/windows.hpp>
 
 namespace cella::interop {
 

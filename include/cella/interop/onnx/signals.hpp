@@ -1,7 +1,10 @@
 // Signals: windows, Fourier transforms.
 #pragma once
 
-#include <cella/interop/onnx/products.hpp>
+#include <cella/interop/onnx/cutting.hpp>
+#include <cella/ops/indexing.hpp>
+#include <cella/ops/matmul.hpp>
+#include <cella/ops/padding.hpp>
 #include <cmath>
 #include <numbers>
 

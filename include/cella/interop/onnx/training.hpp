@@ -2,7 +2,7 @@
 // many tensors as there are the values, the gradients and each of the states.
 #pragma once
 
-#include <cella/interop/onnx/normalization.hpp>
+#include <cella/interop/onnx/elementwise.hpp>
 
 namespace cella::interop {
 
