@@ -137,11 +137,11 @@ class onnx_tensor_reader {
 /// A constant of the graph.
 inline var constant_of(builder& b, const onnx_tensor& t) {
   word_list words((t.bytes.size() + 7) / 8);
-  std::vector<std::byte> padded = t.bytes;
+  auto* const to = reinterpret_cast<std::byte*>(words.data());
+  if (!t.bytes.empty()) std::memcpy(to, t.bytes.data(), t.bytes.size());
   // The last word is filled up with the first element: see `packed`.
-  for (std::size_t i = 0; padded.size() % 8; ++i)
-    padded.push_back(padded[i % size_of(t.type.element)]);
-  if (!padded.empty()) std::memcpy(words.data(), padded.data(), padded.size());
+  for (std::size_t k = t.bytes.size(); k < 8 * words.size(); ++k)
+    to[k] = to[k % size_of(t.type.element)];
   const auto a = cella::detail::apply_constant(b.g, t.type, words);
   return {&b, b.emit(*a.op, span<const node_id>{}, a.options)};
 }
