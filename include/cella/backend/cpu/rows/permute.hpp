@@ -164,6 +164,7 @@ void transpose_strip(const T* x, std::int64_t from, std::int64_t columns, int ro
 template <class T>
 constexpr int permute_units(const permutation_extents& e) {
   const std::int64_t outer = detail::outer_turns(e);
+  if (outer * e.rows() * e.columns() == 0) return 0;  // there is nothing to move
   if (e.copies_rows()) {
     const std::int64_t each = detail::rows_of_unit<T>(e);
     return int((outer + each - 1) / each);

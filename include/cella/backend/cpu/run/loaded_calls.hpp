@@ -80,16 +80,9 @@ class loaded_calls {
       machine.most_writes = std::max(machine.most_writes / 2, 1);
     }
   }
-  /// Kernels divide by extents: where results have no elements, none runs.
-  bool writes_nothing(const plan_step& s) const {
-    if (s.kind == step_kind::control || s.output_count == 0) return false;
-    for (int k = 0; k < s.output_count; ++k)
-      if (graph_.type(s.outputs[k].value).size() > 0) return false;
-    return true;
-  }
   void add_calls(int i, loaded_bodies<T>& bodies) {
     const plan_step& s = plan_.steps[std::size_t(i)];
-    if (s.carried || writes_nothing(s)) return;
+    if (s.carried) return;
     const std::size_t found = loaded_records::find(s);
     if (found == loaded_records::size)
       throw error(text() << "this graph cannot be planned at run time: there is no kernel for a "
