@@ -33,7 +33,7 @@ TEST_CASE_TEMPLATE("angles of points are right to 2 units in the last place, on 
   const std::vector<T> y(all.begin(), all.begin() + std::ptrdiff_t(all.size() / width * width));
   worst_error<T> worst;
   T at_x{};
-  for (std::size_t shift : {0, 1, 2, 3, 5, 8, 13, 21, 1000, 7919, 12345}) {
+  for (std::size_t shift : {0u, 1u, 2u, 3u, 5u, 8u, 13u, 21u, 1000u, 7919u, 12345u}) {
     std::vector<T> x;
     for (std::size_t i = 0; i < y.size(); ++i) x.push_back(y[(i + shift) % y.size()]);
     for (std::size_t i = 0; i < y.size(); i += width) {

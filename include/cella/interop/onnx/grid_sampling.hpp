@@ -12,7 +12,7 @@ namespace cella::interop {
 /// name the last axis first.
 class grid_sampler {
  public:
-  grid_sampler(const onnx_node& n, var x, var grid) : n_(n), x_(x), grid_(grid) {
+  grid_sampler(const onnx_node& n, var x, var grid) : x_(x), grid_(grid) {
     axes_ = x.rank() - 2;
     corners_ = n.integer("align_corners", 0);
     padding_ = n.one_of("padding_mode", {"zeros", "border", "reflection"});
@@ -112,7 +112,6 @@ class grid_sampler {
     return reshape(y, s);
   }
 
-  const onnx_node& n_;
   var x_, grid_;
   int axes_{};
   bool corners_{};

@@ -151,7 +151,7 @@ class onnx_node {
   }
   /// Refuses constants that Cella would have to make of more elements than a model can mean.
   void limit(double elements) const {
-    if (!(elements <= double(1 << 26))) refuse("asks for a constant of too many elements");
+    if (!(elements <= double(1 << 24))) refuse("asks for a constant of too many elements");
   }
 
   /// The same for results: of these extents, each so many times.
