@@ -34,6 +34,7 @@ inline std::int64_t entry(const onnx_node& n, const std::vector<std::int64_t>& a
 inline window_axes read_windows(const onnx_node& n, var x, std::vector<std::int64_t> kernel) {
   if (x.rank() < 3 || x.rank() > 5)
     n.not_supported("windows over " + std::to_string(x.rank() - 2) + " axes");
+  if (x.shape().size() == 0) n.refuse("takes images that are not empty");
   const auto count = std::size_t(x.rank() - 2);
   const auto strides = n.integers("strides"), dilations = n.integers("dilations");
   const auto pads = n.integers("pads");
