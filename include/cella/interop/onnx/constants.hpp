@@ -23,21 +23,33 @@ inline shape shape_in(const onnx_node& n, const std::vector<std::int64_t>& exten
 /// A constant of integers, of type i64 and rank 1 if not said otherwise.
 inline var integers_as_constant(builder& b, const std::vector<std::int64_t>& values, shape s,
                                 dtype t = dtype::i64) {
-  const word_list words = cella::detail::converted_words(values.data(), values.size(), t);
-  const auto a = cella::detail::apply_constant(b.g, {t, s}, words);
-  return {&b, b.emit(*a.op, span<const node_id>{}, a.options)};
+  return constant_of_words(b, {t, s},
+                           cella::detail::converted_words(values.data(), values.size(), t));
 }
 inline var integers_as_constant(builder& b, const std::vector<std::int64_t>& values) {
   return integers_as_constant(b, values, {std::int64_t(values.size())});
 }
 /// A constant of numbers, converted to the type `t`.
 inline var numbers_as_constant(builder& b, const std::vector<double>& values, shape s, dtype t) {
-  const word_list words = cella::detail::converted_words(values.data(), values.size(), t);
-  const auto a = cella::detail::apply_constant(b.g, {t, s}, words);
-  return {&b, b.emit(*a.op, span<const node_id>{}, a.options)};
+  return constant_of_words(b, {t, s},
+                           cella::detail::converted_words(values.data(), values.size(), t));
 }
 /// The axes of x in another order, as a vector.
 inline var permuted(var x, const std::vector<int>& order) { return transpose(x, axis_list(order)); }
+/// Axis `from` of x at the place `to`, the others in their order.
+inline var with_axis_moved(var x, int from, int to) {
+  std::vector<int> order;
+  for (int d = 0; d < x.rank(); ++d)
+    if (d != from) order.push_back(d);
+  order.insert(order.begin() + to, from);
+  return permuted(x, order);
+}
+/// A vector of one number for each channel, beside x.
+inline var by_channel(var v, var x) {
+  shape s{1, x.extent(1)};
+  while (s.rank < x.rank()) s.push_back(1);
+  return reshape(v, s);
+}
 
 inline list<var> constant_rule(onnx_node& n) {
   if (const auto t = n.tensor("value")) return {constant_of(n.b(), *t)};

@@ -111,10 +111,7 @@ inline list<var> scan_rule(onnx_node& n) {
   for (std::size_t k = 0; k < xs_count; ++k) {
     var x = in[carries + k];
     const int axis = axes.empty() ? 0 : n.axis(axes[k], x.rank());
-    std::vector<int> order{axis};
-    for (int d = 0; d < x.rank(); ++d)
-      if (d != axis) order.push_back(d);
-    x = permuted(x, order);
+    x = with_axis_moved(x, axis, 0);
     xs.push_back(!backwards.empty() && backwards[k] ? reverse(x, 0) : x);
   }
   auto step = [&](list<var> state, list<var> x) -> std::pair<list<var>, list<var>> {
@@ -126,10 +123,7 @@ inline list<var> scan_rule(onnx_node& n) {
   for (std::size_t k = 0; k < ys.size(); ++k) {
     if (!out_backwards.empty() && out_backwards[k]) ys[k] = reverse(ys[k], 0);
     const int axis = out_axes.empty() ? 0 : n.axis(out_axes[k], ys[k].rank());
-    std::vector<int> order;
-    for (int d = 1; d < ys[k].rank(); ++d) order.push_back(d);
-    order.insert(order.begin() + axis, 0);
-    ys[k] = permuted(ys[k], order);
+    ys[k] = with_axis_moved(ys[k], 0, axis);
   }
   return joined(state, ys);
 }

@@ -8,10 +8,7 @@
 namespace cella::interop {
 
 inline var with_bias(const onnx_node& n, var y, int i) {
-  if (!n.has(i)) return y;
-  shape s{1, y.extent(1)};
-  while (s.rank < y.rank()) s.push_back(1);
-  return y + reshape(n.in(i), s);
+  return n.has(i) ? y + by_channel(n.in(i), y) : y;
 }
 /// Convolution of x with filters, over the axes of `w`.
 inline var convolved(const onnx_node& n, var x, var filter, const window_axes& w) {

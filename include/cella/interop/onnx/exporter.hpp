@@ -42,12 +42,10 @@ class onnx_exporter {
              {&info_of<log2_op>, &e::log2},
              {&info_of<matmul_op>, &e::product},
              {&info_of<max_op>, &e::reduction},
-             {&info_of<max_pool_op>, &e::max_pool},
              {&info_of<min_op>, &e::reduction},
              {&info_of<not_equal_op>, &e::not_equal},
              {&info_of<one_hot_op>, &e::one_hot},
              {&info_of<prod_op>, &e::reduction},
-             {&info_of<relu_gradient_op>, nullptr},
              {&info_of<reshape_op>, &e::reshape},
              {&info_of<right_shift_op>, &e::shift},
              {&info_of<rsqrt_op>, &e::rsqrt},
@@ -170,7 +168,6 @@ class onnx_exporter {
     const onnx_attributes all = onnx_attributes_of(*x.op, types, x.attributes);
     for (const onnx_attribute& a : all.values()) to_.set(to, a);
   }
-  void max_pool(node_id n) { plain(n); }
   void identity(node_id n) { add("Identity", operands(n), n); }
 
   void stored(node_id n) {
@@ -299,10 +296,8 @@ class onnx_exporter {
   void shift(node_id n) {
     if (!is_unsigned(g_.type(n).element))
       refuse(n, "moves the digits of numbers with a sign, which ONNX does not");
-    auto* a = add("BitShift", operands(n), n).add_attribute();
-    a->set_name("direction");
-    a->set_type(::onnx::AttributeProto::STRING);
-    a->set_s(at(n).op == &info_of<left_shift_op> ? "LEFT" : "RIGHT");
+    const char* const way = at(n).op == &info_of<left_shift_op> ? "LEFT" : "RIGHT";
+    to_.set(add("BitShift", operands(n), n), {"direction", way});
   }
 
   // ---- products
@@ -355,10 +350,8 @@ class onnx_exporter {
       for (int f : all) s.push_back(char('a' + f));
       return s;
     };
-    auto* e = add("Einsum", operands(n), n).add_attribute();
-    e->set_name("equation");
-    e->set_type(::onnx::AttributeProto::STRING);
-    e->set_s(letters(a) + "," + letters(b) + "->" + letters(result));
+    const std::string equation = letters(a) + "," + letters(b) + "->" + letters(result);
+    to_.set(add("Einsum", operands(n), n), {"equation", equation});
   }
 
   const cella::graph& g_;

@@ -69,12 +69,9 @@ inline list<var> one_hot_rule(onnx_node& n) {
   const int axis = n.axis("axis", -1, rank);
   // What lies outside is nowhere.
   const var hot = one_hot(from_the_front(i, depth), depth, dtype::boolean);
-  std::vector<int> order;
-  for (int d = 0; d < rank - 1; ++d) order.push_back(d);
-  order.insert(order.begin() + axis, rank - 1);
   const var off = reshape(cut(values, 0, 0, 1), shape{}),
             on = reshape(cut(values, 0, 1, 1), shape{});
-  return {select(permuted(hot, order), on, off)};
+  return {select(with_axis_moved(hot, rank - 1, axis), on, off)};
 }
 /// Which elements stay is known.
 inline list<var> compress_rule(onnx_node& n) {

@@ -9,12 +9,6 @@
 
 namespace cella::interop {
 
-/// A vector of one number for each channel, beside x.
-inline var by_channel(var v, var x) {
-  shape s{1, x.extent(1)};
-  while (s.rank < x.rank()) s.push_back(1);
-  return reshape(v, s);
-}
 inline std::vector<int> all_but(var x, int first, int second) {
   std::vector<int> all;
   for (int d = 0; d < x.rank(); ++d)

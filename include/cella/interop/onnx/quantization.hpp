@@ -97,18 +97,9 @@ inline list<var> quantized_convolution_rule(onnx_node& n) {
   const var x = without_zero(n, 0, 2, false), filter = filters_without_zero(n, 3, 5);
   window_axes w = read_windows(n, x, kernel_of(n, filter));
   pad_by_name(n, w);
-  var sums = convolved(n, x, filter, w);
-  if (n.has(8)) {
-    shape s{1, sums.extent(1)};
-    while (s.rank < sums.rank()) s.push_back(1);
-    sums = sums + reshape(n.in(8), s);
-  }
+  const var sums = with_bias(n, convolved(n, x, filter, w), 8);
   var filter_scale = one_number(n, 4);
-  if (filter_scale.rank() == 1) {
-    shape s{1, filter_scale.extent(0)};
-    while (s.rank < sums.rank()) s.push_back(1);
-    filter_scale = reshape(filter_scale, s);
-  }
+  if (filter_scale.rank() == 1) filter_scale = by_channel(filter_scale, sums);
   return {requantized(sums, one_number(n, 1) * filter_scale, one_number(n, 6), one_number(n, 7))};
 }
 

@@ -1,7 +1,7 @@
 // Operators that fold axes, and those along one axis.
 #pragma once
 
-#include <cella/interop/onnx/elementwise.hpp>
+#include <cella/interop/onnx/constants.hpp>
 #include <cella/ops/cumulative.hpp>
 #include <cella/ops/one_hot.hpp>
 #include <cella/ops/reduction.hpp>
@@ -61,10 +61,7 @@ list<var> along_rule(onnx_node& n) {
 inline var hardmax(operand x, int axis) {
   const var v = x.in(*x.owner());
   const var hot = one_hot(argmax(v, axis), v.extent(axis), v.element());
-  std::vector<int> order;
-  for (int d = 0; d < v.rank() - 1; ++d) order.push_back(d);
-  order.insert(order.begin() + axis, v.rank() - 1);
-  return transpose(hot, axis_list(order));
+  return with_axis_moved(hot, v.rank() - 1, axis);
 }
 inline list<var> cumsum_rule(onnx_node& n) {
   const var x = n.in(0);

@@ -80,8 +80,6 @@ inline list<var> tile_rule(onnx_node& n) {
   return {tile(n.in(0), axis_list(all))};
 }
 
-/// [N, C, H, W] as [N, ...] of these extents, its axes in this order, and merged to [N, C', H',
-/// W'].
 inline list<var> depth_to_space_rule(onnx_node& n) {
   const var x = n.in(0, 4, 4);
   const std::int64_t s = n.between(1, n.integer("blocksize", 1), 1 << 10, "blocksize");

@@ -134,7 +134,11 @@ class onnx_tensor_reader {
   std::vector<std::byte> content_;
 };
 
-/// A constant of the graph.
+/// A constant of the graph that has these words.
+inline var constant_of_words(builder& b, const tensor_type& t, const word_list& words) {
+  const auto a = cella::detail::apply_constant(b.g, t, words);
+  return {&b, b.emit(*a.op, span<const node_id>{}, a.options)};
+}
 inline var constant_of(builder& b, const onnx_tensor& t) {
   word_list words((t.bytes.size() + 7) / 8);
   auto* const to = reinterpret_cast<std::byte*>(words.data());
@@ -142,8 +146,7 @@ inline var constant_of(builder& b, const onnx_tensor& t) {
   // The last word is filled up with the first element: see `packed`.
   for (std::size_t k = t.bytes.size(); k < 8 * words.size(); ++k)
     to[k] = to[k % size_of(t.type.element)];
-  const auto a = cella::detail::apply_constant(b.g, t.type, words);
-  return {&b, b.emit(*a.op, span<const node_id>{}, a.options)};
+  return constant_of_words(b, t.type, words);
 }
 
 }  // namespace cella::interop
