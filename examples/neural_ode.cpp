@@ -87,9 +87,7 @@ int main(int argc, char** argv) try {
   std::vector<float> x(pieces * 2);
   std::vector<float> y(pieces * steps * 2);
   const std::int64_t begin = m.steps();
-  const std::int64_t averaged = std::min<std::int64_t>(100, iterations - begin);
   double first = 0;
-  double last = 0;
   {
     const train::interruption ctrl_c;
     for (std::int64_t i = begin; i < iterations; ++i) {
@@ -110,12 +108,23 @@ int main(int argc, char** argv) try {
       }
       const double loss = m.train_step(x.data(), y.data(), pieces, 0.01 / (1 + 0.002 * double(i)));
       if (i == begin) first = loss;
-      if (i >= iterations - averaged) last += loss / double(averaged);
       if (i % (iterations / 5 + 1) == 0)
         std::cout << "step " << i << ": loss " << loss << '\n' << std::flush;
     }
   }
-  std::cout << "mean squared error " << first << " at first, " << last << " over the last steps\n";
+
+  // Along the whole curve, so that it is a figure of the net and not of the last batch.
+  const std::size_t starts = curve.size() - steps;
+  x.resize(starts * 2);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(curve[i / 2][i % 2]);
+  const auto found = m.predict(x.data(), starts);
+  double last = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t at = i / 2 / steps + i / 2 % steps + 1;
+    const double wrong = double(found[i]) - curve[at][i % 2];
+    last += wrong * wrong / double(found.size());
+  }
+  std::cout << "mean squared error " << first << " at first, " << last << " in the end\n";
 
   if (!json.empty()) {
     const nlohmann::ordered_json figures{{"first_loss", first}, {"loss", last}};
