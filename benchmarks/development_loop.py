@@ -42,7 +42,7 @@ def main():
             variants.append(("the same, header precompiled", [*own, "-include", header], [kernels]))
 
         print("| model | how | compile s | to the first step s |\n| --- | --- | ---: | ---: |")
-        for model in ["lenet5", "resnet50"]:
+        for model in ["lenet5", "resnet50", "gpt"]:
             source = HERE / "compile_time" / f"{model}_step.cpp"
             for label, flags, objects in variants:
                 program = directory / "program"

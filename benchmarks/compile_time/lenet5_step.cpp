@@ -1,3 +1,5 @@
+#include <cella/models/lenet.hpp>
+
 #include "first_step.hpp"
 
 int main() {

@@ -1,15 +1,29 @@
 // What graphs need that exist at run time only, compiled once: the target cella::kernels.
 // Whoever builds without CMake adds this file to the program and defines CELLA_KERNELS.
+#define CELLA_COMPILES_KERNELS
 #include <cella/backend/cpu/run/loaded_runner.hpp>
 #include <cella/backend/cpu/run/peak.hpp>
 #include <cella/backend/default_kernels.hpp>
+#include <cella/nn/layers.hpp>
+#include <cella/ops/attention.hpp>
+#include <cella/ops/list.hpp>
+#include <cella/optim/apply.hpp>
+#include <cella/optim/optimizers.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/explain.hpp>
+#include <cella/runtime/parameters_body.hpp>
 #include <cella/runtime/profile.hpp>
+#include <cella/train/checkpoint_body.hpp>
+#include <cella/train/runtime_path_body.hpp>
+#include <cella/train/slots.hpp>
+#include <cella/train/traced_steps_body.hpp>
 #include <variant>
 
 namespace cella {
+
+template class cell_visitor<parameter_base>;
+template class cell_visitor<const parameter_base>;
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include <cella/ops/bounds.hpp>
 #include <cella/ops/list.hpp>
 #include <cella/runtime/compile.hpp>
+#include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/runtime/explain.hpp>
 #include <cella/runtime/interpreter.hpp>

@@ -1,5 +1,5 @@
 # Checks that <cella/cella.hpp> has all: every header of the rooms that users write with is reached
-# from it. COMPILER, ID and INCLUDES as in compile_command.cmake; HEADERS: all headers of the library,
+# from it; and that kernels.cpp has all that is compiled once. COMPILER, ID and INCLUDES as in compile_command.cmake; HEADERS: all headers of the library,
 # separated by commas.
 include("${CMAKE_CURRENT_LIST_DIR}/../../cmake/compile_command.cmake")
 cella_compile_command(command)
@@ -25,4 +25,25 @@ endforeach()
 if(forgotten)
   message(FATAL_ERROR "<cella/cella.hpp> lacks what its parts (nn.hpp, run.hpp, train.hpp, data.hpp, "
                       "files.hpp) should include:\n${forgotten}")
+endif()
+
+# A function before which CELLA_ONCE stands, or CELLA_BODY, is compiled where kernels.cpp sees it, or nowhere.
+execute_process(COMMAND ${CMAKE_COMMAND} -E echo "#include <cella/kernels.cpp>"
+                COMMAND ${command} -DCELLA_KERNELS -x c++ -M -
+                OUTPUT_VARIABLE reached COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "," ";" headers "${HEADERS}")
+set(marked 0)
+foreach(header ${headers})
+  file(READ "${CMAKE_CURRENT_LIST_DIR}/../../include/${header}" text)
+  if(header STREQUAL "cella/graph/once.hpp" OR NOT text MATCHES "CELLA_(ONCE|BODY) ")
+    continue()
+  endif()
+  math(EXPR marked "${marked} + 1")
+  string(FIND "${reached}" "/${header}" position)
+  if(position EQUAL -1)
+    string(APPEND forgotten "  ${header}\n")
+  endif()
+endforeach()
+if(forgotten OR marked LESS 20)
+  message(FATAL_ERROR "kernels.cpp does not include what it is to compile (of ${marked}):\n${forgotten}")
 endif()

@@ -100,7 +100,8 @@ TEST_CASE("steps of a residual net in graph mode equal those in eager mode") {
                              tensor_ref{reinterpret_cast<std::byte*>(b.labels.data()), types[1]}};
   for (int i = 0; i < steps; ++i) {
     const std::array<named_scalar, 1> scalars{{{"learning_rate", rate}}};
-    runtime_path({&store, &slots, arguments, scalars}).run_eagerly(step, types, options);
+    runtime_path({&store, &slots, arguments, scalars})
+        .run_eagerly([&](builder& b) { trace_into(b, step, types); }, options);
   }
   const auto* eager = reinterpret_cast<const float*>(store.data());
   const std::vector<float> compiled = trained(nullptr);

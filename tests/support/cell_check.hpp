@@ -52,7 +52,7 @@ std::string refusal(std::string_view file) {
     try {
       if (eagerly)
         runtime_path({&store, nullptr, refs, {}}, &compute)
-            .run_eagerly(cell, types, {true, dtype::f64});
+            .run_eagerly([&](builder& b) { trace_into(b, cell, types); }, {true, dtype::f64});
       else
         trace(cell, types, {true, dtype::f64});
     } catch (const model_error& e) {

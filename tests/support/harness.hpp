@@ -116,7 +116,7 @@ class ways<program<Cell, Training, Element, Arguments...>> {
   }
   outcome eager(const std::vector<reals>& arguments, int calls = 1) const {
     return at_run_time(arguments, calls, [](runtime_path& path, Cell& cell, const graph&) {
-      path.run_eagerly(cell, types, trace_options{Training, Element});
+      path.run_eagerly([&](builder& b) { trace_into(b, cell, types); }, {Training, Element});
     });
   }
   /// None if the graph has what that way leaves to others.

@@ -9,6 +9,7 @@
 #include <cella/graph/error.hpp>
 #include <cella/graph/function_table.hpp>
 #include <cella/graph/graph.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/graph/open_regions.hpp>
 #include <cella/graph/path_plan.hpp>
 #include <initializer_list>
@@ -66,8 +67,9 @@ class builder {
 
   /// Appends an application of `op` to the open region. The public functions of ops/ have checked
   /// the operands. After a fault nothing is appended and an existing id comes back.
-  constexpr node_id emit(const op_info& op, span<const node_id> in, const attributes& options = {},
-                         std::source_location at = std::source_location::current()) {
+  CELLA_ONCE constexpr node_id emit(const op_info& op, span<const node_id> in,
+                                    const attributes& options = {},
+                                    std::source_location at = std::source_location::current()) {
     if (failed()) return in.empty() ? node_id{0} : in[0];
     ids captured;
     in = local(in, captured);
@@ -99,19 +101,18 @@ class builder {
     }
     return append(n, in, here());
   }
-  constexpr node_id emit(const op_info& op, std::initializer_list<node_id> in,
-                         const attributes& options = {},
-                         std::source_location at = std::source_location::current()) {
+  CELLA_ONCE constexpr node_id emit(const op_info& op, std::initializer_list<node_id> in,
+                                    const attributes& options = {},
+                                    std::source_location at = std::source_location::current()) {
     return emit(op, span<const node_id>(in.begin(), in.size()), options, at);
   }
 
   /// Appends an application whose result types no rule infers: a control operation with its
   /// regions, or `unpack`. It has several results, even if that is one.
-  constexpr node_id emit_control(const op_info& op, span<const node_id> in,
-                                 span<const tensor_type> results,
-                                 std::array<std::int32_t, 2> regions = {-1, -1},
-                                 const attributes& options = {},
-                                 std::source_location at = std::source_location::current()) {
+  CELLA_ONCE constexpr node_id emit_control(
+      const op_info& op, span<const node_id> in, span<const tensor_type> results,
+      std::array<std::int32_t, 2> regions = {-1, -1}, const attributes& options = {},
+      std::source_location at = std::source_location::current()) {
     if (failed()) return in.empty() ? node_id{0} : in[0];
     ids captured;
     in = local(in, captured);
@@ -127,7 +128,7 @@ class builder {
 
   /// Result `k` of a node with several results; the node itself if it has one. It stands in the
   /// region of `n`, since no region takes a tuple as an input.
-  constexpr node_id get(node_id n, int k) {
+  CELLA_ONCE constexpr node_id get(node_id n, int k) {
     if (failed() || g.nodes[std::size_t(n)].result_count == 0) return n;
     node r{};
     const node& from = g.nodes[std::size_t(n)];
@@ -142,7 +143,7 @@ class builder {
   }
 
   /// Appends a node whose type is known to region `r`.
-  constexpr node_id append(node n, span<const node_id> in, int r) {
+  CELLA_ONCE constexpr node_id append(node n, span<const node_id> in, int r) {
     g.set_operands(n, in);
     const node_id id = g.append(n, r);
     if (evaluates(r)) eager->evaluate(g, id);
@@ -176,7 +177,7 @@ class builder {
   }
 
   /// Opens a closed region with the given declared inputs and returns its index.
-  constexpr int begin(span<const tensor_type> in) {
+  CELLA_ONCE constexpr int begin(span<const tensor_type> in) {
     const int r = int(g.regions.size());
     g.regions.emplace_back();
     open.open(r);
@@ -185,7 +186,7 @@ class builder {
     return r;
   }
   /// Closes the open region with these outputs.
-  constexpr void end(span<const node_id> out) {
+  CELLA_ONCE constexpr void end(span<const node_id> out) {
     ids l;
     for (node_id i : out) l.push_back(local(i));
     g.regions[std::size_t(here())].outputs = l;
@@ -198,7 +199,7 @@ class builder {
 
   /// Makes two closed regions that were opened here take the same captured values, in one order,
   /// which is returned: two regions of one node share its operands.
-  constexpr ids unify(int r, int q) {
+  CELLA_ONCE constexpr ids unify(int r, int q) {
     const ids captured = g.regions[std::size_t(r)].captured;
     open.open(q);
     for (node_id n : captured) local(n);
@@ -229,21 +230,21 @@ class builder {
   }
 
   /// Forgets a region that served as scratch.
-  constexpr void discard(int r) { g.regions[std::size_t(r)] = {}; }
+  CELLA_ONCE constexpr void discard(int r) { g.regions[std::size_t(r)] = {}; }
   /// Reserves an index, so that a region can be called before it exists. `fill` gives it the
   /// contents of another, which becomes empty.
   constexpr int reserve_region() {
     g.regions.emplace_back();
     return int(g.regions.size()) - 1;
   }
-  constexpr void fill(int reserved, int from) {
+  CELLA_ONCE constexpr void fill(int reserved, int from) {
     g.regions[std::size_t(reserved)] = g.regions[std::size_t(from)];
     g.regions[std::size_t(from)] = {};
     for (node_id n : g.regions[std::size_t(reserved)].nodes)
       g.nodes[std::size_t(n)].region = reserved;
   }
   /// Forgets a region and all that were opened since, which only it knows.
-  constexpr void discard_since(int r) {
+  CELLA_ONCE constexpr void discard_since(int r) {
     for (std::size_t k = std::size_t(r); k < g.regions.size(); ++k) g.regions[k] = {};
     functions.forget_since(r);
   }
@@ -254,7 +255,7 @@ class builder {
   constexpr path_plan* follow(path_plan* plan) { return std::exchange(plan_, plan); }
 
   /// Which way to go at a native `if` on a tensor that has no value yet.
-  constexpr bool decide(node_id condition) {
+  CELLA_ONCE constexpr bool decide(node_id condition) {
     // After a fault: now this way, now that way, so that any loop ends.
     if (failed()) return coin_ = !coin_;
     const std::string_view remedy = "; use while_loop() for a loop, cond() for a branch";
@@ -308,14 +309,14 @@ class builder {
   constexpr void current_cell(name_ref path) { cell_ = path; }
 
   /// Where a node was written: `lenet.cpp:21: `; empty for inputs.
-  constexpr text place_of(node_id id) const {
+  CELLA_ONCE constexpr text place_of(node_id id) const {
     const node& n = g.nodes[std::size_t(id)];
     if (n.line == 0) return {};
     const std::string_view file = n.file;
     return text() << file.substr(file.rfind('/') + 1) << ":" << n.line << ": ";
   }
   /// How operands are named in sentences: an input by its name, others as `relu result of block1`.
-  constexpr text describe(node_id id) const {
+  CELLA_ONCE constexpr text describe(node_id id) const {
     text t;
     const node& n = g.nodes[std::size_t(id)];
     if (n.op == &get_info_of) return describe(g.operand(id, 0));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cella/graph/constants.hpp>
 #include <cella/graph/list.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/graph/span.hpp>
 #include <cstdint>
@@ -140,7 +141,7 @@ struct graph {
     return id;
   }
   /// Appends an input of region `r`, behind those that it has.
-  constexpr node_id append_input(const tensor_type& t, int r) {
+  CELLA_ONCE constexpr node_id append_input(const tensor_type& t, int r) {
     node n{};
     n.op = &input_info_of;
     n.type = t;
@@ -149,7 +150,8 @@ struct graph {
     return id;
   }
   /// The same for the main region, whose inputs have a role and a name.
-  constexpr node_id append_input(const tensor_type& t, input_role role, std::string_view label) {
+  CELLA_ONCE constexpr node_id append_input(const tensor_type& t, input_role role,
+                                            std::string_view label) {
     // Inputs of a role mostly follow each other.
     int index = 0;
     for (std::size_t i = inputs.size(); i-- > 0 && index == 0;) {
@@ -169,8 +171,8 @@ struct graph {
   }
   /// Appends, to the array alone, an application of `op` that belongs where node `like` is: in its
   /// region, and at its place in the user's source.
-  constexpr node_id append_like(node_id like, const op_info& op, span<const node_id> in,
-                                const attributes& options, const tensor_type& type) {
+  CELLA_ONCE constexpr node_id append_like(node_id like, const op_info& op, span<const node_id> in,
+                                           const attributes& options, const tensor_type& type) {
     node n = nodes[std::size_t(like)];
     n.op = &op;
     n.attributes = options;

@@ -11,8 +11,10 @@
 #include <boost/hana/string.hpp>
 #include <cella/graph/generated/with_members.hpp>
 #include <cella/graph/list.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/graph/parameter.hpp>
 #include <cella/graph/text.hpp>
+#include <cella/graph/type_tag.hpp>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -214,50 +216,77 @@ constexpr void for_each_member(T& x, F f) {
   }
 }
 
-/// Walks a cell depth first: `on_parameter(path, parameter)` for each parameter and
-/// `on_cell(path, cell)` for each cell, its own path before those of its members. Elements of
-/// arrays, vectors and tuples are numbered: `layers.0.weight`.
-template <class T, class P, class C>
-constexpr void walk_cell(T& x, list<char>& path, P& on_parameter, C& on_cell) {
+/// Is told of a cell's parts, depth first, a cell's own path before those of its members. Elements
+/// of arrays, vectors and tuples are numbered: `layers.0.weight`. `Parameter` is parameter_base,
+/// const or not.
+template <class Parameter>
+class cell_visitor {
+ public:
+  constexpr virtual void on_parameter(std::string_view path, Parameter& p) = 0;
+  /// A cell has an address, which its first member may share, and a type.
+  constexpr virtual void on_cell(std::string_view /*path*/, const void* /*address*/,
+                                 const void* /*type tag*/) {}
+
+  constexpr std::string_view path() const { return {path_.data(), path_.size()}; }
+  /// Goes on to a member; returns what to hand to `leave`.
+  constexpr std::size_t enter(std::string_view name) {
+    const std::size_t length = path_.size();
+    if (length) path_.push_back('.');
+    path_.insert(path_.end(), name.begin(), name.end());
+    return length;
+  }
+  constexpr std::size_t enter(int number) { return enter((text() << number).view()); }
+  constexpr void leave(std::size_t length) {
+    path_.erase(path_.begin() + std::ptrdiff_t(length), path_.end());
+  }
+
+ protected:
+  constexpr ~cell_visitor() = default;
+
+ private:
+  list<char> path_;
+};
+
+template <class T, class Parameter>
+constexpr void walk_cell(T& x, cell_visitor<Parameter>& visitor) {
   using U = std::remove_const_t<T>;
-  const std::string_view here(path.data(), path.size());
-  const std::size_t length = path.size();
-  auto descend = [&](std::string_view name, auto& member) {
-    if (length) path.push_back('.');
-    path.insert(path.end(), name.begin(), name.end());
-    walk_cell(member, path, on_parameter, on_cell);
-    path.erase(path.begin() + std::ptrdiff_t(length), path.end());
+  auto descend = [&](auto name, auto& member) {
+    const std::size_t length = visitor.enter(name);
+    walk_cell(member, visitor);
+    visitor.leave(length);
   };
   if constexpr (std::is_base_of_v<parameter_base, U>) {
-    on_parameter(here, x);
+    visitor.on_parameter(visitor.path(), x);
   } else if constexpr (detail::is_sequence<U>) {
     if constexpr (std::is_class_v<typename U::value_type>) {
       int i = 0;
-      for (auto& element : x) {
-        text number;
-        number << i++;
-        descend(number.view(), element);
-      }
+      for (auto& element : x) descend(i++, element);
     }
   } else if constexpr (detail::is_tuple<U>) {
     int i = 0;
-    auto element = [&](auto& member) { descend((text() << i++).view(), member); };
-    std::apply([&](auto&... member) { (element(member), ...); }, x);
+    std::apply([&](auto&... member) { (descend(i++, member), ...); }, x);
   } else if constexpr (detail::transparent<U>) {
-    on_cell(here, x);
+    visitor.on_cell(visitor.path(), &x, &type_tag<U>);
     // cell_check.hpp says what is wrong with others.
     if constexpr (boost::hana::Struct<U>::value || detail::decomposable<U>)
       for_each_member(x, descend);
   }
 }
-template <class T, class P, class C>
-constexpr void for_each_parameter(T& cell, P on_parameter, C on_cell) {
-  list<char> path;
-  walk_cell(cell, path, on_parameter, on_cell);
+/// Calls f(path, parameter) for each parameter of a cell.
+template <class T, class F>
+constexpr void for_each_parameter(T& cell, F f) {
+  using parameter = std::conditional_t<std::is_const_v<T>, const parameter_base, parameter_base>;
+  struct visitor final : cell_visitor<parameter> {
+    F& f;
+    constexpr explicit visitor(F& to) : f(to) {}
+    constexpr void on_parameter(std::string_view path, parameter& p) override { f(path, p); }
+  } v(f);
+  walk_cell(cell, v);
 }
-template <class T, class P>
-constexpr void for_each_parameter(T& cell, P on_parameter) {
-  for_each_parameter(cell, on_parameter, [](std::string_view, const auto&) {});
-}
+
+#if CELLA_HAS_BODIES == 0
+extern template class cell_visitor<parameter_base>;
+extern template class cell_visitor<const parameter_base>;
+#endif
 
 }  // namespace cella

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cella/graph/builder.hpp>
 #include <cella/graph/parameter.hpp>
+#include <cella/graph/type_tag.hpp>
 #include <concepts>
 #include <cstdint>
 #include <source_location>
@@ -207,10 +208,6 @@ struct node_ref {
 inline constexpr var zero_partial{nullptr, -2};
 inline constexpr var one_partial{nullptr, -3};
 inline constexpr var minus_one_partial{nullptr, -4};
-
-/// A stable address per type.
-template <class T>
-inline constexpr char type_tag{};
 
 /// Names the cell whose operator() is running, for messages, profiles and printed graphs:
 /// `cell_scope scope(x, *this);` as the first line of a cell.

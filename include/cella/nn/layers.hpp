@@ -2,6 +2,7 @@
 // dropout.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/indexing.hpp>
@@ -69,6 +70,48 @@ struct conv2d<In, Out, Kernel, false, Groups> {
   }
 };
 
+namespace detail {
+
+/// What batch_norm computes, whatever its number of channels.
+struct batch_norm_parts {
+  const parameter_base &weight, &bias, &running_mean, &running_var;
+  double epsilon, momentum;
+
+  CELLA_ONCE constexpr var normalize(var x, int channels, std::source_location at) const {
+    builder& b = *x.b;
+    if (x.rank() < 2 || x.extent(1) != channels) {
+      b.fail(text() << at << ": batch_norm: needs " << channels << " channels: " << b.describe(x.id)
+                    << " is " << x.shape());
+      return x;
+    }
+    if (!(epsilon >= 0) || !(momentum >= 0 && momentum <= 1)) {
+      b.fail(text() << at << ": batch_norm: epsilon is " << epsilon << " and momentum " << momentum
+                    << "; epsilon must not be negative, and momentum must lie in [0, 1]");
+      return x;
+    }
+    unsigned folded = (1u << x.rank()) - 1;
+    folded &= ~2u;
+    const double count = double(x.shape().size()) / channels;
+    auto along_channels = [&](var v) { return cella::detail::repeat_along(v, x.shape(), folded); };
+    const var mean = operand(running_mean, at).in(b);
+    const var variance = operand(running_var, at).in(b);
+    if (x.training()) {
+      const auto y = cella::detail::normalize_batch({x, at}, operand(weight, at).in(b),
+                                                    operand(bias, at).in(b), epsilon);
+      const double unbiased = count > 1 ? count / (count - 1) : 1;
+      assign(x, running_mean, mean * (1 - momentum) + stop_gradient(y.mean) * momentum, at);
+      assign(x, running_var,
+             variance * (1 - momentum) + stop_gradient(y.variance) * (momentum * unbiased), at);
+      return y.value;
+    }
+    const var scale = rsqrt(variance + epsilon) * operand(weight, at);
+    return (x - along_channels(mean)) * along_channels(scale) +
+           along_channels(operand(bias, at).in(b));
+  }
+};
+
+}  // namespace detail
+
 /// Batch normalization over the channels of [N, C, ...] or [N, C].  Ioffe and Szegedy 2015
 /// While training it uses the batch's statistics and updates the running ones (variance unbiased,
 /// as in PyTorch); otherwise it uses the running ones.
@@ -83,35 +126,8 @@ struct batch_norm {
 
   constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
     const cell_scope scope(x, *this);
-    builder& b = *x.b;
-    if (x.rank() < 2 || x.extent(1) != Channels) {
-      b.fail(text() << at << ": batch_norm: needs " << Channels << " channels: " << b.describe(x.id)
-                    << " is " << x.shape());
-      return x;
-    }
-    if (!(epsilon >= 0) || !(momentum >= 0 && momentum <= 1)) {
-      b.fail(text() << at << ": batch_norm: epsilon is " << epsilon << " and momentum " << momentum
-                    << "; epsilon must not be negative, and momentum must lie in [0, 1]");
-      return x;
-    }
-    unsigned folded = (1u << x.rank()) - 1;
-    folded &= ~2u;
-    const double count = double(x.shape().size()) / Channels;
-    auto along_channels = [&](var v) { return detail::repeat_along(v, x.shape(), folded); };
-    const var mean = operand(running_mean, at).in(b);
-    const var variance = operand(running_var, at).in(b);
-    if (x.training()) {
-      const auto y = detail::normalize_batch({x, at}, operand(weight, at).in(b),
-                                             operand(bias, at).in(b), epsilon);
-      const double unbiased = count > 1 ? count / (count - 1) : 1;
-      assign(x, running_mean, mean * (1 - momentum) + stop_gradient(y.mean) * momentum, at);
-      assign(x, running_var,
-             variance * (1 - momentum) + stop_gradient(y.variance) * (momentum * unbiased), at);
-      return y.value;
-    }
-    const var scale = rsqrt(variance + epsilon) * operand(weight, at);
-    return (x - along_channels(mean)) * along_channels(scale) +
-           along_channels(operand(bias, at).in(b));
+    return detail::batch_norm_parts{weight, bias, running_mean, running_var, epsilon, momentum}
+        .normalize(x, Channels, at);
   }
 };
 

@@ -2,6 +2,7 @@
 // elementwise operations are applied by.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/broadcast.hpp>
 #include <cmath>
 #include <limits>
@@ -33,8 +34,8 @@ constexpr bool broadcast_with(shape& s, shape t) {
 }
 
 /// The common shape of two operands, or a fault that names both.
-constexpr shape broadcast_shape(builder& b, std::string_view op, var x, var y,
-                                std::source_location at) {
+CELLA_ONCE constexpr shape broadcast_shape(builder& b, std::string_view op, var x, var y,
+                                           std::source_location at) {
   shape s = x.shape();
   if (broadcast_with(s, y.shape())) return s;
   b.fail(text() << at << ": " << op << ": shapes do not broadcast: " << b.describe(x.id) << " is "
@@ -43,7 +44,8 @@ constexpr shape broadcast_shape(builder& b, std::string_view op, var x, var y,
 }
 
 /// A number as a constant of the type of `v`, or a fault if an integer tensor would change it.
-constexpr var literal(std::string_view op, var v, const operand& x, std::source_location at) {
+CELLA_ONCE constexpr var literal(std::string_view op, var v, const operand& x,
+                                 std::source_location at) {
   const double number = x.number();
   if (is_floating(v.element()) || is_complex(v.element())) return constant(*v.b, number, v.type());
   // From 2^53 on all are whole; beyond 2^63 the conversion would overflow.
@@ -70,28 +72,36 @@ constexpr var unary(operand x, const attributes& options = {}) {
   return emit<Op>(options, x.at(), x.in(*x.owner()));
 }
 
-template <class Op>
-constexpr var binary(operand x, operand y, const attributes& options = {}) {
+/// Appends an operation on two operands, broadcast to one shape; numbers take the other's type.
+CELLA_ONCE constexpr var combine(const op_info& op, operand x, operand y,
+                                 const attributes& options) {
   builder& b = owner_of(x, y);
+  const auto append = [&](var v, var w) {
+    return var{&b, b.emit(op, {v.id, w.id}, options, y.at())};
+  };
   if (y.is_number()) {
     const var v = x.in(b);
-    return emit<Op>(options, y.at(), v, literal(Op::name, v, y, y.at()));
+    return append(v, literal(op.name, v, y, y.at()));
   }
   if (x.is_number()) {
     const var v = y.in(b);
-    return emit<Op>(options, y.at(), literal(Op::name, v, x, y.at()), v);
+    return append(literal(op.name, v, x, y.at()), v);
   }
   const var v = x.in(b);
   const var w = y.in(b);
   if (v.element() != w.element()) {
-    b.fail(text() << y.at() << ": " << Op::name << ": element types differ: " << b.describe(v.id)
+    b.fail(text() << y.at() << ": " << op.name << ": element types differ: " << b.describe(v.id)
                   << " is " << v.type() << ", " << b.describe(w.id) << " is " << w.type()
                   << "; convert one with cast()");
     return v;
   }
-  const shape s = broadcast_shape(b, Op::name, v, w, y.at());
+  const shape s = broadcast_shape(b, op.name, v, w, y.at());
   if (b.failed()) return v;
-  return emit<Op>(options, y.at(), broadcast_to({v, y.at()}, s), broadcast_to({w, y.at()}, s));
+  return append(broadcast_to({v, y.at()}, s), broadcast_to({w, y.at()}, s));
+}
+template <class Op>
+constexpr var binary(operand x, operand y, const attributes& options = {}) {
+  return combine(bound<Op>(), x, y, options);
 }
 
 /// Of integers, rounded by `round`: a quotient is no larger than what is divided, and 0 by a

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/graph/once.hpp>
 #include <cella/graph/onnx_attributes.hpp>
 #include <cella/ops/axis_list.hpp>
 #include <cella/ops/constant.hpp>
@@ -181,7 +182,7 @@ constexpr int find_axis(std::string_view op, var x, int axis, std::source_locati
 }  // namespace detail
 
 /// The same elements under other extents; one extent may be -1 and is then computed.
-constexpr var reshape(operand x, shape target) {
+CELLA_ONCE constexpr var reshape(operand x, shape target) {
   builder& b = *x.owner();
   const var v = x.in(b);
   const shape s = v.shape();
@@ -219,7 +220,7 @@ constexpr var flatten(operand x) {
 }
 
 /// Permutes the axes: result axis i is axis `permutation[i]` of x. Without a list: reversed.
-constexpr var transpose(operand x, const axis_list& permutation = {}) {
+CELLA_ONCE constexpr var transpose(operand x, const axis_list& permutation = {}) {
   builder& b = *x.owner();
   const var v = x.in(b);
   transpose_op::options o;

@@ -1,6 +1,7 @@
 // Attention as a composition; back ends may recognize it.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/diagonal.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/softmax.hpp>
@@ -44,8 +45,8 @@ constexpr iteration_space::axes axes_behind(int lead, int second, int third, int
 
 /// softmax(q k^T / sqrt(width)) v: queries [...,T,D], keys [...,S,D], values [...,S,E] ->
 /// [...,T,E]. `causal`: query t sees keys 0 to t only. Vaswani et al. 2017
-constexpr var scaled_dot_product_attention(operand query, operand key, operand value,
-                                           bool causal = false) {
+CELLA_ONCE constexpr var scaled_dot_product_attention(operand query, operand key, operand value,
+                                                      bool causal = false) {
   var scores = detail::attention_scores(query, key);
   if (causal) scores = detail::causal_scores("scaled_dot_product_attention", scores);
   return matmul(softmax({scores, query.at()}), value);

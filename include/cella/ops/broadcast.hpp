@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/graph/list.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/graph/point_bounds.hpp>
 #include <cella/ops/cast.hpp>
 
@@ -201,7 +202,7 @@ struct sum_op : linear<sum_op>, keeps_zero, takes_complex, takes_records {
 // ---- public functions
 
 /// Repeats `x` to `target`, aligning axes from the last as NumPy does.
-constexpr var broadcast_to(operand x, const shape& target) {
+CELLA_ONCE constexpr var broadcast_to(operand x, const shape& target) {
   builder& b = *x.owner();
   var v = x.in(b);
   const shape s = v.shape();

@@ -1,6 +1,7 @@
 // Comparison, logic, and the choice between values.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/arithmetic.hpp>
 
 namespace cella {
@@ -174,7 +175,7 @@ struct select_op : elementwise<select_op>, keeps_zero, takes_complex, takes_reco
   }
 };
 /// `x` where `condition` holds, else `y`; all three broadcast to one shape.
-constexpr var select(var condition, operand x, operand y) {
+CELLA_ONCE constexpr var select(var condition, operand x, operand y) {
   builder& b = *condition.b;
   if (condition.element() != dtype::boolean) {
     b.fail(text() << x.at() << ": select: the condition " << b.describe(condition.id) << " is "

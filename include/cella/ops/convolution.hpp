@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cella/graph/list.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/ops/batching.hpp>
 #include <cella/ops/window.hpp>
 #include <limits>
@@ -173,7 +174,7 @@ constexpr bool walks(std::string_view op, var x, var w, const window& walk,
 }  // namespace detail
 
 /// Convolution of images [N,C,H,W] with filters [O,C/groups,KH,KW].
-constexpr var conv2d(operand image, operand filter, const window& walk = {}) {
+CELLA_ONCE constexpr var conv2d(operand image, operand filter, const window& walk = {}) {
   builder& b = owner_of(image, filter);
   const var x = image.in(b);
   const var w = filter.in(b);

@@ -1,6 +1,7 @@
 // Reading and writing at places that the data name: gather, scatter.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/elementwise.hpp>
 #include <cella/ops/indexed_places.hpp>
 #include <cella/ops/one_hot.hpp>
@@ -178,7 +179,7 @@ struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single, ta
 
 /// The slices of `table` along `axis` that integer `indices` of any rank name: `axis` is replaced
 /// by the axes of the indices. gather([V,D], [N,T]) is [N,T,D].
-constexpr var gather(operand table, operand indices, int axis = 0) {
+CELLA_ONCE constexpr var gather(operand table, operand indices, int axis = 0) {
   builder& b = owner_of(table, indices);
   const var x = table.in(b);
   const var i = indices.in(b);

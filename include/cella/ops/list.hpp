@@ -1,6 +1,8 @@
 // Every operation, one line for each: what tests, documents and files walk over.
 #pragma once
 
+#include <array>
+#include <cella/graph/once.hpp>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/array.hpp>
 #include <cella/ops/batch_norm.hpp>
@@ -40,147 +42,167 @@ struct operation_list {
 };
 
 // clang-format off
-using all_operations = operation_list<
-    // constant
-    constant_op,
-    values_op,
-    // array
-    iota_op,
-    reshape_op,
-    transpose_op,
-    cast_op,
-    // complex
-    complex_op,
-    real_op,
-    imag_op,
-    conj_op,
-    // elementwise
-    add_op,
-    sub_op,
-    mul_op,
-    div_op,
-    neg_op,
-    identity_op,
-    stop_gradient_op,
-    equal_op,
-    not_equal_op,
-    less_op,
-    less_equal_op,
-    greater_op,
-    greater_equal_op,
-    logical_and_op,
-    logical_or_op,
-    logical_not_op,
-    select_op,
-    maximum_op,
-    minimum_op,
-    clamp_op,
-    // functions
-    square_op,
-    sqrt_op,
-    rsqrt_op,
-    exp_op,
-    expm1_op,
-    log_op,
-    log1p_op,
-    log2_op,
-    sin_op,
-    cos_op,
-    tan_op,
-    asin_op,
-    acos_op,
-    atan_op,
-    sinh_op,
-    cosh_op,
-    tanh_op,
-    asinh_op,
-    acosh_op,
-    atanh_op,
-    erf_op,
-    erfc_op,
-    abs_op,
-    sign_op,
-    floor_op,
-    ceil_op,
-    round_op,
-    trunc_op,
-    sigmoid_op,
-    pow_op,
-    atan2_op,
-    floor_div_op,
-    // bitwise
-    bitwise_and_op,
-    bitwise_or_op,
-    bitwise_xor_op,
-    bitwise_not_op,
-    left_shift_op,
-    right_shift_op,
-    // polar
-    magnitude_op,
-    angle_op,
-    // activation
-    relu_gradient_op,
-    relu_op,
-    softplus_op,
-    gelu_tanh_slope_op,
-    gelu_tanh_op,
-    // broadcast
-    broadcast_op,
-    sum_op,
-    // reduction
-    max_op,
-    min_op,
-    prod_op,
-    argmax_op,
-    argmin_op,
-    // matmul
-    matmul_op,
-    // convolution
-    convolution_op,
-    convolution_input_gradient_op,
-    convolution_weight_gradient_op,
-    // pooling
-    max_pool_op,
-    unpool_op,
-    pool_gather_op,
-    average_pool_op,
-    average_spread_op,
-    // batch_norm
-    batch_norm_op,
-    batch_norm_gradient_op,
-    // softmax
-    softmax_op,
-    log_softmax_op,
-    cross_entropy_op,
-    // cumulative
-    cumsum_op,
-    linear_recurrence_op,
-    // sorting
-    argsort_op,
-    // one_hot
-    one_hot_op,
-    // indexing
-    gather_op,
-    scatter_op,
-    gather_elements_op,
-    scatter_elements_op,
-    // slicing
-    slice_op,
-    scatter_slice_op,
-    concat_op,
-    // random
-    random_key_op,
-    random_uniform_op,
-    // print
-    print_op,
-    // control
-    cond_op,
-    scan_op,
-    while_op,
-    call_op,
-    custom_op,
-    pack_op,
-    unpack_op>;
+#define CELLA_OPERATIONS(X) \
+  /* constant */ \
+  X(constant_op) \
+  X(values_op) \
+  /* array */ \
+  X(iota_op) \
+  X(reshape_op) \
+  X(transpose_op) \
+  X(cast_op) \
+  /* complex */ \
+  X(complex_op) \
+  X(real_op) \
+  X(imag_op) \
+  X(conj_op) \
+  /* elementwise */ \
+  X(add_op) \
+  X(sub_op) \
+  X(mul_op) \
+  X(div_op) \
+  X(neg_op) \
+  X(identity_op) \
+  X(stop_gradient_op) \
+  X(equal_op) \
+  X(not_equal_op) \
+  X(less_op) \
+  X(less_equal_op) \
+  X(greater_op) \
+  X(greater_equal_op) \
+  X(logical_and_op) \
+  X(logical_or_op) \
+  X(logical_not_op) \
+  X(select_op) \
+  X(maximum_op) \
+  X(minimum_op) \
+  X(clamp_op) \
+  /* functions */ \
+  X(square_op) \
+  X(sqrt_op) \
+  X(rsqrt_op) \
+  X(exp_op) \
+  X(expm1_op) \
+  X(log_op) \
+  X(log1p_op) \
+  X(log2_op) \
+  X(sin_op) \
+  X(cos_op) \
+  X(tan_op) \
+  X(asin_op) \
+  X(acos_op) \
+  X(atan_op) \
+  X(sinh_op) \
+  X(cosh_op) \
+  X(tanh_op) \
+  X(asinh_op) \
+  X(acosh_op) \
+  X(atanh_op) \
+  X(erf_op) \
+  X(erfc_op) \
+  X(abs_op) \
+  X(sign_op) \
+  X(floor_op) \
+  X(ceil_op) \
+  X(round_op) \
+  X(trunc_op) \
+  X(sigmoid_op) \
+  X(pow_op) \
+  X(atan2_op) \
+  X(floor_div_op) \
+  /* bitwise */ \
+  X(bitwise_and_op) \
+  X(bitwise_or_op) \
+  X(bitwise_xor_op) \
+  X(bitwise_not_op) \
+  X(left_shift_op) \
+  X(right_shift_op) \
+  /* polar */ \
+  X(magnitude_op) \
+  X(angle_op) \
+  /* activation */ \
+  X(relu_gradient_op) \
+  X(relu_op) \
+  X(softplus_op) \
+  X(gelu_tanh_slope_op) \
+  X(gelu_tanh_op) \
+  /* broadcast */ \
+  X(broadcast_op) \
+  X(sum_op) \
+  /* reduction */ \
+  X(max_op) \
+  X(min_op) \
+  X(prod_op) \
+  X(argmax_op) \
+  X(argmin_op) \
+  /* matmul */ \
+  X(matmul_op) \
+  /* convolution */ \
+  X(convolution_op) \
+  X(convolution_input_gradient_op) \
+  X(convolution_weight_gradient_op) \
+  /* pooling */ \
+  X(max_pool_op) \
+  X(unpool_op) \
+  X(pool_gather_op) \
+  X(average_pool_op) \
+  X(average_spread_op) \
+  /* batch_norm */ \
+  X(batch_norm_op) \
+  X(batch_norm_gradient_op) \
+  /* softmax */ \
+  X(softmax_op) \
+  X(log_softmax_op) \
+  X(cross_entropy_op) \
+  /* cumulative */ \
+  X(cumsum_op) \
+  X(linear_recurrence_op) \
+  /* sorting */ \
+  X(argsort_op) \
+  /* one_hot */ \
+  X(one_hot_op) \
+  /* indexing */ \
+  X(gather_op) \
+  X(scatter_op) \
+  X(gather_elements_op) \
+  X(scatter_elements_op) \
+  /* slicing */ \
+  X(slice_op) \
+  X(scatter_slice_op) \
+  X(concat_op) \
+  /* random */ \
+  X(random_key_op) \
+  X(random_uniform_op) \
+  /* print */ \
+  X(print_op) \
+  /* control */ \
+  X(cond_op) \
+  X(scan_op) \
+  X(while_op) \
+  X(call_op) \
+  X(custom_op) \
+  X(pack_op) \
+  X(unpack_op)
 // clang-format on
+
+namespace detail {
+template <class Nothing, class... Ops>
+using operations_behind = operation_list<Ops...>;
+}  // namespace detail
+#define CELLA_BEHIND(Op) , Op
+using all_operations = detail::operations_behind<void CELLA_OPERATIONS(CELLA_BEHIND)>;
+#undef CELLA_BEHIND
+
+// The descriptions lead to all rules of all operations: where kernels.cpp has them, they are not
+// compiled again.
+#if defined(CELLA_COMPILES_KERNELS)
+#define CELLA_DESCRIBE(Op) template const op_info info_of<Op>;
+#elif defined(CELLA_KERNELS)
+#define CELLA_DESCRIBE(Op) extern template const op_info info_of<Op>;
+#else
+#define CELLA_DESCRIBE(Op)
+#endif
+CELLA_OPERATIONS(CELLA_DESCRIBE)
+#undef CELLA_DESCRIBE
 
 }  // namespace cella

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/graph/once.hpp>
 #include <cella/ops/complex.hpp>
 #include <vector>
 
@@ -100,8 +101,8 @@ struct matmul_op : bilinear<matmul_op>, takes_complex {
 /// Matrix product over the last two axes. Leading axes are batches: they are equal in both
 /// operands, or one operand has none. A rank-1 operand is a row (left) or a column (right) and its
 /// axis vanishes from the result. `transpose_a`/`transpose_b` swap the last two axes first.
-constexpr var matmul(operand left, operand right, bool transpose_a = false,
-                     bool transpose_b = false) {
+CELLA_ONCE constexpr var matmul(operand left, operand right, bool transpose_a = false,
+                                bool transpose_b = false) {
   builder& b = owner_of(left, right);
   const var x = left.in(b);
   const var y = right.in(b);

@@ -1,6 +1,7 @@
 // Normalizations as compositions: batch, layer, RMS, group, instance, local response.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/batch_norm.hpp>
 #include <cella/ops/padding.hpp>
 
@@ -45,8 +46,8 @@ constexpr var scale_channels(var x, var scale, var offset, int axis) {
 
 /// Normalizes each channel over the batch: x [N,C,...] (channels along `axis`), gamma and beta [C].
 /// Ioffe and Szegedy 2015
-constexpr batch_normalized batch_norm(operand x, operand gamma, operand beta, double epsilon = 1e-5,
-                                      int axis = 1) {
+CELLA_ONCE constexpr batch_normalized batch_norm(operand x, operand gamma, operand beta,
+                                                 double epsilon = 1e-5, int axis = 1) {
   builder& b = *x.owner();
   const var v = x.in(b);
   const var scale = gamma.in(b);
@@ -65,8 +66,8 @@ constexpr batch_normalized batch_norm(operand x, operand gamma, operand beta, do
   return {y, m, s};
 }
 /// The same with given statistics [C], as in inference.
-constexpr var batch_norm(operand x, operand gamma, operand beta, operand running_mean,
-                         operand running_variance, double epsilon = 1e-5, int axis = 1) {
+CELLA_ONCE constexpr var batch_norm(operand x, operand gamma, operand beta, operand running_mean,
+                                    operand running_variance, double epsilon = 1e-5, int axis = 1) {
   builder& b = *x.owner();
   const var v = x.in(b);
   const var scale = gamma.in(b);
@@ -80,8 +81,8 @@ constexpr var batch_norm(operand x, operand gamma, operand beta, operand running
 }
 
 /// Normalizes each sample over `axes`; gamma and beta broadcast against x. Ba et al. 2016
-constexpr var layer_norm(operand x, operand gamma, operand beta, const axis_list& axes = {-1},
-                         double epsilon = 1e-5) {
+CELLA_ONCE constexpr var layer_norm(operand x, operand gamma, operand beta,
+                                    const axis_list& axes = {-1}, double epsilon = 1e-5) {
   return detail::standardize(x, axes, epsilon) * gamma + beta;
 }
 /// x / sqrt(mean(x^2) + epsilon) times gamma. Zhang and Sennrich 2019

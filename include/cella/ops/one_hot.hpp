@@ -1,6 +1,7 @@
 // Indices as rows of zeros with a one.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/batching.hpp>
 
 namespace cella {
@@ -54,7 +55,7 @@ constexpr bool are_indices(std::string_view op, var i, std::source_location at) 
 }  // namespace detail
 
 /// Integer indices [...] -> [..., depth] with a 1 at each index; zeros where it lies outside.
-constexpr var one_hot(operand indices, int depth, dtype element) {
+CELLA_ONCE constexpr var one_hot(operand indices, int depth, dtype element) {
   builder& b = *indices.owner();
   const var v = indices.in(b);
   if (!detail::are_indices("one_hot", v, indices.at())) return v;

@@ -1,6 +1,7 @@
 // Maximum and average over windows of an image.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/pooling_windows.hpp>
 #include <cella/ops/reduction.hpp>
 #include <limits>
@@ -181,8 +182,8 @@ struct average_spread_op : linear<average_spread_op>,
 // ---- public functions
 
 namespace detail {
-constexpr bool pools(builder& b, std::string_view op, var x, const pooling_options& o,
-                     std::int64_t most, std::source_location at) {
+CELLA_ONCE constexpr bool pools(builder& b, std::string_view op, var x, const pooling_options& o,
+                                std::int64_t most, std::source_location at) {
   std::string_view why;
   if (x.rank() != 4) {
     why = "the image must have rank 4";

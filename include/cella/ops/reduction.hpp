@@ -1,6 +1,7 @@
 // Operations that fold axes: sum, mean, max, min, prod, any, all, argmax, variance, logsumexp.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/cumulative.hpp>
 #include <cella/ops/functions.hpp>
 #include <limits>
@@ -205,13 +206,13 @@ constexpr var refuse_type(std::string_view op, var x, std::string_view remedy,
 }  // namespace detail
 
 /// Sum over `axes` (none: all); `keep_dims` leaves extents of 1 in their place.
-constexpr var sum(operand x, const axis_list& axes = {}, bool keep_dims = false) {
+CELLA_ONCE constexpr var sum(operand x, const axis_list& axes = {}, bool keep_dims = false) {
   const var v = x.in(*x.owner());
   if (v.element() == dtype::boolean)
     return detail::refuse_type("sum", v, "convert it to numbers with cast()", x.at());
   return detail::reduce<sum_op>(x, axes, keep_dims);
 }
-constexpr var mean(operand x, const axis_list& axes = {}, bool keep_dims = false) {
+CELLA_ONCE constexpr var mean(operand x, const axis_list& axes = {}, bool keep_dims = false) {
   const var v = x.in(*x.owner());
   if (!is_floating(v.element()) && !is_complex(v.element()))
     return detail::refuse_type("mean", v, "convert it to floating point with cast()", x.at());

@@ -1,6 +1,7 @@
 // Softmax and the losses made of it.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/reduction.hpp>
 
@@ -215,7 +216,7 @@ constexpr var log_softmax(operand x, int axis = -1) {
 }
 
 /// Loss of each sample: logits [N,C], integer labels [N] -> [N].
-constexpr var cross_entropy_per_sample(operand logits, operand labels) {
+CELLA_ONCE constexpr var cross_entropy_per_sample(operand logits, operand labels) {
   builder& b = *logits.owner();
   const var z = logits.in(b);
   const var y = labels.in(b);

@@ -1,10 +1,42 @@
 // The updates of a training step in one call.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/optim/update.hpp>
 #include <cella/transform/gradient.hpp>
 
 namespace cella::optim {
+
+namespace detail {
+
+/// The gradients of `loss` by those parameters that match the pattern and are `taken`, by the
+/// number of the input.
+CELLA_ONCE constexpr gradient_list gradients_to_apply(var loss, std::string_view pattern,
+                                                      const list<std::uint8_t>& taken,
+                                                      std::source_location at) {
+  builder& b = *loss.b;
+  gradient_list g{&b};
+  list<std::uint8_t> updated(b.g.inputs.size(), 0);
+  for (const input_update& u : b.bodies.updates) updated[std::size_t(u.input)] = 1;
+  list<var> parameters;
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    const std::string_view name = b.g.view(b.g.inputs[i].name);
+    if (!taken[i] || !matches(pattern, name)) continue;
+    if (updated[i]) {
+      b.fail(text() << at << ": optim::apply: \"" << name
+                    << "\" is updated twice in one step; give "
+                    << "each call a pattern of its own, such as \"d.*\"");
+    }
+    parameters.push_back({&b, b.g.input(int(i))});
+    g.all.push_back({std::int32_t(i), {}});
+  }
+  if (b.failed()) return g;
+  const list<var> d = gradients(loss, parameters, at);
+  for (std::size_t k = 0; k < d.size(); ++k) g.all[k].gradient = d[k];
+  return g;
+}
+
+}  // namespace detail
 
 /// Lets an optimizer update the parameters whose names match `pattern` by the gradients of `loss`,
 /// one floating-point number, in the cell that is being traced. Several calls in one step update
@@ -27,25 +59,10 @@ constexpr void apply(const Optimizer& o, var loss, std::string_view pattern = "*
   }
   if (pattern != "*" && !detail::some_match(b, "optim::apply", pattern)) return;
   optim::check(o, b);
-  list<std::uint8_t> updated(b.g.inputs.size(), 0);
-  for (const input_update& u : b.bodies.updates) updated[std::size_t(u.input)] = 1;
-  gradient_list g{&b};
-  list<var> parameters;
-  for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
-    const std::string_view name = b.g.view(b.g.inputs[i].name);
-    if (b.g.inputs[i].role != input_role::parameter || !matches(pattern, name) || !takes(o, name))
-      continue;
-    if (updated[i]) {
-      b.fail(text() << at << ": optim::apply: \"" << name
-                    << "\" is updated twice in one step; give "
-                    << "each call a pattern of its own, such as \"d.*\"");
-    }
-    parameters.push_back({&b, b.g.input(int(i))});
-    g.all.push_back({std::int32_t(i), {}});
-  }
-  if (b.failed()) return;
-  const list<var> d = gradients(loss, parameters, at);
-  for (std::size_t k = 0; k < d.size(); ++k) g.all[k].gradient = d[k];
+  list<std::uint8_t> taken;
+  for (const input_info& in : b.g.inputs)
+    taken.push_back(in.role == input_role::parameter && takes(o, b.g.view(in.name)));
+  const gradient_list g = detail::gradients_to_apply(loss, pattern, taken, at);
   if (!b.failed()) update(o, g);
 }
 

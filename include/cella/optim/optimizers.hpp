@@ -2,6 +2,7 @@
 // training step like everything else, so that updates fuse with the products that make gradients.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/optim/context.hpp>
 #include <initializer_list>
@@ -43,7 +44,7 @@ struct sgd {
   double weight_decay = 0;
   bool nesterov = false;
 
-  constexpr void operator()(context& c, var g) const {
+  CELLA_ONCE constexpr void operator()(context& c, var g) const {
     if (!detail::fit(c, "sgd",
                      {{"momentum", momentum, 0, 1},
                       {"dampening", dampening, 0, 1},
@@ -107,7 +108,7 @@ struct adam {
   bool decoupled = false;
   bool amsgrad = false;
 
-  constexpr void operator()(context& c, var g) const {
+  CELLA_ONCE constexpr void operator()(context& c, var g) const {
     if (!detail::fit(c, "adam",
                      {{"beta1", beta1, 0, 1},
                       {"beta2", beta2, 0, 1},
@@ -143,7 +144,7 @@ struct adamax {
   double epsilon = 1e-8;
   double weight_decay = 0;
 
-  constexpr void operator()(context& c, var g) const {
+  CELLA_ONCE constexpr void operator()(context& c, var g) const {
     if (!detail::fit(c, "adamax",
                      {{"beta1", beta1, 0, 1},
                       {"beta2", beta2, 0, 1},
@@ -169,7 +170,7 @@ struct nadam {
   double weight_decay = 0;
   double momentum_decay = 4e-3;
 
-  constexpr void operator()(context& c, var g) const {
+  CELLA_ONCE constexpr void operator()(context& c, var g) const {
     if (!detail::fit(c, "nadam",
                      {{"beta1", beta1, 0, 1},
                       {"beta2", beta2, 0, 1},
@@ -207,7 +208,7 @@ struct radam {
   double epsilon = 1e-8;
   double weight_decay = 0;
 
-  constexpr void operator()(context& c, var g) const {
+  CELLA_ONCE constexpr void operator()(context& c, var g) const {
     if (!detail::fit(c, "radam",
                      {{"beta1", beta1, 0, 1},
                       {"beta2", beta2, 0, 1},
@@ -240,7 +241,7 @@ struct rmsprop {
   double momentum = 0;
   bool centered = false;
 
-  constexpr void operator()(context& c, var g) const {
+  CELLA_ONCE constexpr void operator()(context& c, var g) const {
     if (!detail::fit(c, "rmsprop",
                      {{"decay", decay, 0, 1},
                       {"epsilon", epsilon},
@@ -265,7 +266,7 @@ struct adagrad {
   double epsilon = 1e-10;
   double weight_decay = 0;
 
-  constexpr void operator()(context& c, var g) const {
+  CELLA_ONCE constexpr void operator()(context& c, var g) const {
     if (!detail::fit(c, "adagrad",
                      {{"learning_rate_decay", learning_rate_decay},
                       {"epsilon", epsilon},
@@ -285,7 +286,7 @@ struct adadelta {
   double epsilon = 1e-6;
   double weight_decay = 0;
 
-  constexpr void operator()(context& c, var g) const {
+  CELLA_ONCE constexpr void operator()(context& c, var g) const {
     if (!detail::fit(
             c, "adadelta",
             {{"decay", decay, 0, 1}, {"epsilon", epsilon}, {"weight_decay", weight_decay}}))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/graph/name_pattern.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/optim/context.hpp>
 #include <type_traits>
 
@@ -76,7 +77,7 @@ struct wrapped {
 namespace detail {
 
 /// Whether a parameter matches; a pattern that matches none is a fault: it is misspelt.
-constexpr bool some_match(builder& b, std::string_view who, std::string_view pattern) {
+CELLA_ONCE constexpr bool some_match(builder& b, std::string_view who, std::string_view pattern) {
   std::string_view first;
   for (const input_info& in : b.g.inputs) {
     if (in.role != input_role::parameter) continue;

@@ -4,27 +4,12 @@
 #pragma once
 
 #include <cella/graph/graph.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/graph/op_info.hpp>
+#include <cella/ops/list.hpp>
 #include <cella/runtime/loaded_program.hpp>
 
 namespace cella {
-
-/// Whether this program is linked with `cella::kernels`.
-#if defined(CELLA_KERNELS)
-inline constexpr bool has_compiled_kernels = true;
-#else
-inline constexpr bool has_compiled_kernels = false;
-#endif
-
-/// Whether models are developed: they compile no programs unless asked to, and run through plans
-/// that are made at run time. The target cella::development says so.
-#if defined(CELLA_DEVELOPMENT)
-inline constexpr bool in_development = true;
-static_assert(has_compiled_kernels,
-              "cella: CELLA_DEVELOPMENT needs the compiled kernels; link cella::development");
-#else
-inline constexpr bool in_development = false;
-#endif
 
 /// Defined in kernels.cpp.
 namespace compiled_once {

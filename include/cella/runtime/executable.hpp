@@ -22,7 +22,7 @@ namespace cella {
 /// when it is made, a call throws `number_error` at the first operation that makes a NaN or an
 /// infinity. With CELLA_PROFILE=1 every kernel call is timed: see profile.hpp. Serves one thread at
 /// a time: what calls it while another thread's call is running gets a `concurrency_error`.
-template <class Program, class Backend = void>  // void: that of the program
+template <class Program, class Backend>
 class executable {
  public:
   using program =

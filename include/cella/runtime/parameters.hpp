@@ -2,18 +2,12 @@
 // shared by all programs of the model.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cella/backend/host/buffer.hpp>
-#include <cella/backend/random.hpp>
 #include <cella/graph/error.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/graph/op_info.hpp>
-#include <cella/graph/random.hpp>
 #include <cella/graph/reflection.hpp>
-#include <cella/ops/numbers.hpp>
 #include <cella/plan/memory.hpp>
-#include <cmath>
-#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
@@ -48,21 +42,9 @@ class parameter_store {
   /// parameter's path only.
   template <class Cell>
   parameter_store(Cell& cell, std::uint64_t seed, dtype element = dtype::f32) : element_(element) {
-    std::vector<parameter_base*> members;
-    for_each_parameter(cell, [&](std::string_view path, parameter_base& p) {
-      entries_.push_back({std::string(path), {element, p.extents}, p.trainable, size_});
-      size_ += align_up(entries_.back().type.bytes());
-      members.push_back(&p);
-    });
-    random_offset_ = size_;
-    size_ += align_up(16);
-    memory_ = aligned_buffer(std::size_t(size_));
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      members[i]->element = element;
-      members[i]->data = memory_.data() + entries_[i].offset;
-      fill(*members[i], entries_[i], seed);
-    }
-    random_state()[0] = std::int64_t(seed);
+    collector found(*this);
+    walk_cell(cell, found);
+    initialize(found.members, seed);
   }
 
   std::byte* data() const { return memory_.data(); }
@@ -123,6 +105,18 @@ class parameter_store {
   }
 
  private:
+  /// Gives each parameter of a cell a place.
+  struct collector final : cell_visitor<parameter_base> {
+    parameter_store& store;
+    std::vector<parameter_base*> members;
+    explicit collector(parameter_store& s) : store(s) {}
+    void on_parameter(std::string_view path, parameter_base& p) override {
+      members.push_back(&p);
+      store.add(path, p);
+    }
+  };
+  void add(std::string_view path, const parameter_base& p);
+  void initialize(const std::vector<parameter_base*>& members, std::uint64_t seed);
   void fill(const parameter_base& p, const named_parameter& e, std::uint64_t seed);
   const named_parameter& known(std::string_view name, dtype element) const;
   void check_alike(const char* who, const parameter_store& other) const;
@@ -135,153 +129,8 @@ class parameter_store {
   std::uint64_t version_{};
 };
 
-namespace detail {
-
-/// How many characters two names share at their ends: what is misspelt mostly begins and ends like
-/// what was meant.
-inline std::size_t alikeness(std::string_view a, std::string_view b) {
-  const std::size_t shorter = std::min(a.size(), b.size());
-  std::size_t front = 0, back = 0;
-  while (front < shorter && a[front] == b[front]) ++front;
-  while (back < shorter && a[a.size() - 1 - back] == b[b.size() - 1 - back]) ++back;
-  return front + back;
-}
-
-}  // namespace detail
-
-inline const named_parameter& parameter_store::known(std::string_view name, dtype asked) const {
-  if (const named_parameter* p = find(name)) {
-    if (p->type.element == asked) return *p;
-    throw error(text() << "parameter_store: \"" << name << "\" is " << p->type
-                       << ", but was asked for as " << cella::name(asked));
-  }
-  std::array<const named_parameter*, 3> nearest{};
-  std::array<std::size_t, 3> alike{};
-  for (const named_parameter& e : entries_) {
-    const named_parameter* candidate = &e;
-    std::size_t score = detail::alikeness(e.name, name);
-    for (std::size_t k = 0; k < nearest.size() && candidate; ++k) {
-      if (nearest[k] && alike[k] >= score) continue;
-      std::swap(nearest[k], candidate);
-      std::swap(alike[k], score);
-    }
-  }
-  text sentence;
-  sentence << "parameter_store: there is no \"" << name << "\"";
-  for (std::size_t k = 0; k < nearest.size() && nearest[k]; ++k)
-    sentence << (k ? ", \"" : "; near names: \"") << nearest[k]->name << "\"";
-  throw error(sentence);
-}
-
-inline void parameter_store::check_alike(const char* who, const parameter_store& other) const {
-  const std::size_t shared = std::min(entries_.size(), other.entries_.size());
-  for (std::size_t i = 0; i < shared; ++i) {
-    const named_parameter &own = entries_[i], &its = other.entries_[i];
-    if (own.name == its.name && own.type == its.type) continue;
-    throw error(text() << who << ": the stores differ: \"" << own.name << "\" " << own.type
-                       << " here, \"" << its.name << "\" " << its.type << " there");
-  }
-  if (entries_.size() == other.entries_.size()) return;
-  const bool here = entries_.size() > shared;
-  throw error(text() << who << ": the stores differ: only the " << (here ? "first" : "second")
-                     << " has \"" << (here ? entries_ : other.entries_)[shared].name << "\"");
-}
-
-inline void parameter_store::copy_from(const parameter_store& other) {
-  check_alike("copy_from", other);
-  if (random_offset_) std::memmove(data(), other.data(), std::size_t(random_offset_));
-  touch();
-}
-
-inline void parameter_store::lerp(const parameter_store& other, double t) {
-  check_alike("lerp", other);
-  if (!(t >= 0 && t <= 1))
-    throw error(text() << "lerp: t is " << t << "; it must lie between 0 and 1");
-  for (const auto& e : entries_) {
-    with_element(e.type.element, [&]<class T>() {
-      T* const y = reinterpret_cast<T*>(data() + e.offset);
-      const T* const x = reinterpret_cast<const T*>(other.data() + e.offset);
-      for (std::int64_t i = 0; i < e.type.size(); ++i) {
-        if constexpr (is_floating(dtype_of<T>))
-          y[i] = from_double<T>(std::lerp(double(y[i]), double(x[i]), t));
-        else
-          y[i] = x[i];
-      }
-    });
-  }
-  touch();
-}
-
-inline void parameter_store::fill(const parameter_base& p, const named_parameter& e,
-                                  std::uint64_t seed) {
-  using kind = initializer::kind_t;
-  std::uint64_t key = seed;
-  for (char c : e.name) key = fold_in(key, std::uint64_t(static_cast<unsigned char>(c)));
-  const initializer& init = p.init;
-  const std::int64_t size = p.extents.size();
-  const std::int64_t outputs = p.extents.rank ? p.extents[0] : 1;
-  const double receptive = p.extents.rank > 2 ? double(p.extents.size(2, p.extents.rank)) : 1;
-  const double fan_in =
-      init.fan ? double(init.fan)
-               : std::max(1.0, double(size) / double(std::max<std::int64_t>(outputs, 1)));
-  const double fan_out = std::max(1.0, double(outputs) * receptive);
-  double low = 0;
-  double spread = 0;  // of a uniform distribution, or the deviation of a normal one
-  bool normal_numbers = false;
-  switch (init.kind) {
-    case kind::constant:
-      low = init.a;
-      break;
-    case kind::uniform:
-      low = init.a;
-      spread = init.b - init.a;
-      break;
-    case kind::normal:
-    case kind::truncated_normal:
-      low = init.a;
-      spread = init.b;
-      normal_numbers = true;
-      break;
-    case kind::xavier_normal:
-      spread = init.a * std::sqrt(2 / (fan_in + fan_out));
-      normal_numbers = true;
-      break;
-    case kind::he_normal:
-      spread = init.a * std::sqrt(2 / fan_in);
-      normal_numbers = true;
-      break;
-    case kind::xavier_uniform:
-      spread = 2 * init.a * std::sqrt(6 / (fan_in + fan_out));
-      low = -spread / 2;
-      break;
-    case kind::he_uniform:
-      spread = 2 * init.a * std::sqrt(6 / fan_in);
-      low = -spread / 2;
-      break;
-    case kind::fan_in_uniform:
-      spread = 2 * init.a / std::sqrt(fan_in);
-      low = -spread / 2;
-      break;
-  }
-  // One loop for each element type, whatever the distribution: programs compile all of them.
-  const tensor_ref to = value(e);
-  const auto put = [&](std::int64_t first, std::span<const double> numbers) {
-    with_element(element_, [&]<class T>() {
-      if constexpr (is_floating(dtype_of<T>)) {
-        T* const y = reinterpret_cast<T*>(to.data) + first;
-        for (std::size_t k = 0; k < numbers.size(); ++k)
-          y[k] = from_double<T>(low + spread * numbers[k]);
-      }
-    });
-  };
-  if (normal_numbers && init.kind != kind::truncated_normal) return for_normal(key, size, put);
-  if (spread != 0 && !normal_numbers) return for_uniform(key, size, put);
-  generator numbers(key);
-  for (std::int64_t i = 0; i < size; ++i) {
-    double z = spread == 0 ? 0 : numbers.normal<double>();
-    while (std::abs(z) > 2) z = numbers.normal<double>();
-    put(i, {&z, 1});
-  }
-}
-
 }  // namespace cella
+
+#if CELLA_HAS_BODIES
+#include <cella/runtime/parameters_body.hpp>
+#endif

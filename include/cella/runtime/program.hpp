@@ -7,6 +7,7 @@
 #include <cella/passes/pass.hpp>
 #include <cella/plan/make_plan.hpp>
 #include <cella/runtime/parameters.hpp>
+#include <cella/runtime/program_names.hpp>
 #include <cella/transform/trace.hpp>
 
 namespace cella {

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cella/runtime/executable.hpp>
+#include <cella/backend/host/threads.hpp>
+#include <cella/runtime/program_names.hpp>
 #include <cella/train/columns.hpp>
 #include <cella/train/lazy.hpp>
 #include <cella/train/model_options.hpp>
@@ -18,6 +19,9 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#if !defined(CELLA_DEVELOPMENT)  // where nothing is compiled
+#include <cella/runtime/executable.hpp>
+#endif
 
 namespace cella {
 
@@ -115,10 +119,11 @@ class engine {
       runtime_path run({&on.store, nullptr, arguments, {}, on.shared},
                        detail::compute_alone<number>());
       const trace_options options{false, precision};
+      const auto trace = [&](builder& b) { trace_into(b, on.net, types); };
       if (on.mode == execution::eager)
-        run.run_eagerly(on.net, types, options);
+        run.run_eagerly(trace, options);
       else
-        traced_.get(rows, on.net, types, options, on.threads).run(run);
+        traced_.get(rows, trace, options, on.threads).run(run);
       for (std::size_t k = 0; k < output_count; ++k) {
         const tensor_ref& y = run.result(int(k));
         std::memcpy(out[k], y.data, std::size_t(y.type.bytes()));
@@ -258,10 +263,12 @@ class engine {
         {{"learning_rate", learning_rate}, {"step", double(step)}}};
     run_.emplace(input_memory{&store_, &*slots_, arguments, scalars},
                  detail::compute_alone<number>());
+    const trace_options options{true, precision};
+    const auto trace = [&](builder& b) { trace_into(b, step_, types); };
     if (mode == execution::eager)
-      run_->run_eagerly(step_, types, {true, precision});
+      run_->run_eagerly(trace, options);
     else
-      steps_.get(rows, step_, types, {true, precision}, threads_.get()).run(*run_);
+      steps_.get(rows, trace, options, threads_.get()).run(*run_);
     keep_frozen();
     store_.touch();
     r.loss = read_element(run_->result(0), 0);
@@ -290,7 +297,11 @@ class engine {
     std::array<tensor_type, count> types;
     std::ranges::transform(all, types.begin(), &tensor_ref::type);
     runtime_path run({&store_, nullptr, all, {}}, detail::compute_alone<number>());
-    losses_.get(rows, loss_, types, {false, precision}, threads_.get()).run(run);
+    losses_
+        .get(
+            rows, [&](builder& b) { trace_into(b, loss_, types); }, {false, precision},
+            threads_.get())
+        .run(run);
     return read_element(run.result(0), 0);
   }
 
@@ -368,7 +379,8 @@ class engine {
       }
       const auto arguments = detail::memory_of(x, input_types);
       runtime_path run({&store_, nullptr, arguments, {}}, detail::compute_alone<number>());
-      run.run_eagerly(step_.net, input_types, {false, precision});
+      run.run_eagerly([&](builder& b) { trace_into(b, step_.net, input_types); },
+                      {false, precision});
       for (std::size_t k = 0; k < output_count; ++k) output_types_[k] = run.result(int(k)).type;
       std::copy(random.begin(), random.end(), store_.random_state());
     }

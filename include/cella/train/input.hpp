@@ -6,7 +6,8 @@
 #include <cella/data/tensor.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/runtime/array_like.hpp>
-#include <cella/runtime/program.hpp>
+#include <cella/runtime/program_names.hpp>
+#include <cella/transform/trace.hpp>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

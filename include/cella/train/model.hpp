@@ -9,7 +9,10 @@
 //   m.save("lenet5.safetensors");
 #pragma once
 
+#include <cella/backend/host/single_caller.hpp>
 #include <cella/data/loader.hpp>
+#include <cella/graph/name_pattern.hpp>
+#include <cella/interop/in_quotes.hpp>
 #include <cella/train/average_scope.hpp>
 #include <cella/train/checkpoint.hpp>
 #include <cella/train/engine.hpp>
@@ -20,6 +23,9 @@
 #include <cella/train/predictions.hpp>
 #include <cella/train/predictor.hpp>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <string>
 
 namespace cella {
 
@@ -238,14 +244,9 @@ class model {
     const auto turn = own_turn();
     const parameter_users::change change(users_);
     if (options.optimizer) check_idle("load with the optimizer's state");
-    auto training = options.optimizer ? training_tensors() : tensors{};
-    train::epoch_progress epoch;
-    auto states =
-        train::read_checkpoint(path, parameter_tensors(), training, options.non_finite,
-                               [&](const interop::safetensors_file& file, train::state_map& found) {
-                                 if (options.optimizer) epoch = train::read_epoch(file, found);
-                               });
-    if (options.optimizer) fit_ = {std::move(epoch), std::move(states), true, {}};
+    const auto training = options.optimizer ? training_tensors() : tensors{};
+    auto found = train::read_checkpoint(path, parameter_tensors(), training, options.non_finite);
+    if (options.optimizer) fit_ = {std::move(found.epoch), std::move(found.states), true, {}};
     parameters().touch();
   }
   /// Reads the parameters and states whose names match a pattern (`{"conv*"}`), to fine-tune a net

@@ -3,8 +3,8 @@
 
 #include <cella/graph/dtype.hpp>
 #include <cella/graph/error.hpp>
-#include <cella/interop/file.hpp>
-#include <cella/runtime/compiled_once.hpp>
+#include <cella/graph/once.hpp>
+#include <cella/interop/in_quotes.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>

@@ -2,15 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cella/interop/safetensors.hpp>
 #include <cella/train/fit.hpp>
 #include <cella/train/metrics.hpp>
 #include <cella/train/state.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace cella::train {
@@ -77,42 +74,5 @@ struct fit_memory {
     return all;
   }
 };
-
-/// Takes the position in an epoch out of what a file tells. Throws `file_error` if its counters
-/// cannot be.
-inline epoch_progress read_epoch(const interop::safetensors_file& file, state_map& states) {
-  const auto refuse = [](std::string_view name, const std::string& what) {
-    throw file_error("tensor " + interop::in_quotes(name) + " holds " + what +
-                     "; the file is damaged: write it anew");
-  };
-  std::array<std::int64_t, 3> counts{};
-  std::array<std::int64_t, 2> random{};
-  file.at("cella.progress").copy_to<std::int64_t>(counts);
-  file.at("cella.random").copy_to<std::int64_t>(random);
-  const auto check_count = [&](std::string_view name, std::int64_t n) {
-    if (n < 0) refuse(name, "the negative count " + std::to_string(n));
-    if (n > most_counted) refuse(name, "the count " + std::to_string(n) + ", above 2^53");
-  };
-  for (const std::int64_t n : counts) check_count("cella.progress", n);
-  check_count("cella.random", random[1]);
-  const auto [steps, epochs, batch] = counts;
-  if (epochs + batch > steps) {
-    refuse("cella.progress", std::to_string(epochs) + " epochs and " + std::to_string(batch) +
-                                 " batches of another, but only " + std::to_string(steps) +
-                                 " steps, which is fewer");
-  }
-  epoch_progress epoch;
-  if (states.lower_bound("epoch.") != states.lower_bound("epoch/")) {
-    state_visitor visitor(states, "epoch", true);
-    epoch.state(visitor);
-    states.erase(states.lower_bound("epoch."), states.lower_bound("epoch/"));
-    if (!epoch.consistent(batch))
-      refuse("cella.fit.epoch.batches", "another position in the epoch than cella.progress");
-  } else if (batch > 0) {  // written by older versions, which tell no more
-    epoch.last = event::batch_end;
-  }
-  epoch.now.record.epoch = epochs - (epoch.last == event::epoch_end);
-  return epoch;
-}
 
 }  // namespace cella::train

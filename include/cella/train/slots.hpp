@@ -3,6 +3,7 @@
 
 #include <cella/backend/host/buffer.hpp>
 #include <cella/graph/graph.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/plan/memory.hpp>
 #include <string>
 #include <string_view>
@@ -23,15 +24,7 @@ class slot_store {
  public:
   slot_store() = default;
   /// Room for the slot inputs of a training step's graph, in their order.
-  explicit slot_store(const graph& g) {
-    std::int64_t size = 0;
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-      if (g.inputs[i].role != input_role::slot) continue;
-      entries_.push_back({std::string(g.view(g.inputs[i].name)), g.type(g.input(int(i))), size});
-      size += align_up(entries_.back().type.bytes());
-    }
-    memory_ = aligned_buffer(std::size_t(size));
-  }
+  explicit slot_store(const graph& g) { lay_out(g); }
 
   const std::vector<named_slot>& entries() const { return entries_; }
   std::byte* data() const { return memory_.data(); }
@@ -50,6 +43,16 @@ class slot_store {
   }
 
  private:
+  CELLA_ONCE void lay_out(const graph& g) {
+    std::int64_t size = 0;
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+      if (g.inputs[i].role != input_role::slot) continue;
+      entries_.push_back({std::string(g.view(g.inputs[i].name)), g.type(g.input(int(i))), size});
+      size += align_up(entries_.back().type.bytes());
+    }
+    memory_ = aligned_buffer(std::size_t(size));
+  }
+
   std::vector<named_slot> entries_;
   aligned_buffer memory_;
 };

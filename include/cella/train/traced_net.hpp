@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/graph/freeze.hpp>
+#include <cella/graph/report.hpp>
 #include <cella/ops/constant.hpp>
-#include <cella/runtime/program.hpp>
 #include <cella/train/call_forms.hpp>
 #include <cella/train/input.hpp>
 #include <cella/train/step.hpp>

@@ -3,6 +3,7 @@
 // way. Every function that enters tracing goes through here, so users write no wrapper.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/transform/region.hpp>
 #include <cella/transform/values.hpp>
 
@@ -17,8 +18,8 @@ constexpr void assign_all(builder& b, const list<std::int32_t>& inputs, const id
 /// Two closed regions, of which one will run, yield behind their results the new values of these
 /// inputs of the main region: makes both yield those of either, and returns which. A state that
 /// only one side assigns keeps its value on the other.
-constexpr list<std::int32_t> join_updates(builder& b, int r, list<std::int32_t> in_r, int q,
-                                          const list<std::int32_t>& in_q) {
+CELLA_ONCE constexpr list<std::int32_t> join_updates(builder& b, int r, list<std::int32_t> in_r,
+                                                     int q, const list<std::int32_t>& in_q) {
   auto index_of = [](const list<std::int32_t>& all, std::int32_t x) {
     std::size_t k = 0;
     while (k < all.size() && all[k] != x) ++k;
@@ -42,12 +43,20 @@ constexpr list<std::int32_t> join_updates(builder& b, int r, list<std::int32_t> 
   return in_r;
 }
 
+/// A function that emits nodes and whose results are the values that it returns. Whatever it is,
+/// its paths are explored by the same code.
+struct path_function {
+  constexpr virtual ids operator()() = 0;
+
+ protected:
+  constexpr ~path_function() = default;
+};
+
 /// Runs a function for every path. Each run emits anew what precedes its decisions; nodes of a
 /// later run are recognized as those of the first by their order, and taken back.
-template <class Run>
 class path_explorer {
  public:
-  constexpr path_explorer(builder& b, Run& run)
+  constexpr path_explorer(builder& b, path_function& run)
       : b_(b),
         run_(run),
         base_(b.open.depth()),
@@ -55,7 +64,7 @@ class path_explorer {
         streams_(b.bodies.random_streams()) {}
 
   /// The results, in the region that is open.
-  constexpr ids explore() {
+  CELLA_ONCE constexpr ids explore() {
     const outcome o = explore({});
     b_.bodies.random_streams(most_streams_);
     const int results = int(o.values.size() - o.updated.size());
@@ -205,7 +214,7 @@ class path_explorer {
   }
 
   builder& b_;
-  Run& run_;
+  path_function& run_;
   std::size_t base_;  ///< open regions below those of decisions
   std::size_t updates_;
   int streams_;
@@ -214,18 +223,27 @@ class path_explorer {
   text place_;  ///< of the decision whose other way is explored
 };
 
+/// A function whose result has vars in it.
+template <class Run>
+struct valued_path_function final : path_function {
+  Run& run;
+  std::decay_t<std::invoke_result_t<Run&>> value{};
+
+  constexpr explicit valued_path_function(Run& r) : run(r) {}
+  constexpr ids operator()() override {
+    value = run();
+    return flatten_value(value);
+  }
+};
+
 /// The value that `run()` returns, on whichever path: its vars are values of the open region.
 template <class Run>
 constexpr auto run_paths(builder& b, Run run) {
   if (b.evaluates()) return run();
-  std::decay_t<decltype(run())> value{};
-  auto flat = [&] {
-    value = run();
-    return flatten_value(value);
-  };
-  path_explorer<decltype(flat)> explorer(b, flat);
-  const ids found = explorer.explore();
-  if (b.failed()) return value;
+  valued_path_function<Run> function(run);
+  auto& value = function.value;
+  const ids found = path_explorer(b, function).explore();
+  if (b.failed()) return std::move(value);
   return rebuild_value(value, b, found);
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cella/graph/name_pattern.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/transform/branching.hpp>
 #include <cella/transform/pullback.hpp>
 #include <tuple>
@@ -34,7 +35,7 @@ constexpr bool is_scalar_loss(var y, std::source_location at) {
 
 /// The trainable parameters bound so far, of those that match a pattern (`*` stands for any
 /// characters): what to differentiate by, `gradients(loss, parameters_of(loss, "head.*"))`.
-constexpr list<var> parameters_of(var x, std::string_view pattern = "*") {
+CELLA_ONCE constexpr list<var> parameters_of(var x, std::string_view pattern = "*") {
   builder& b = *x.b;
   list<var> found;
   for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
@@ -54,8 +55,8 @@ struct valued_gradient {
 
 /// The gradient of a scalar function with respect to `wrt`: values that the function's result was
 /// computed from, parameters of cells (bound as inputs) among them.
-constexpr list<var> gradients(var y, span<const var> wrt,
-                              std::source_location at = std::source_location::current()) {
+CELLA_ONCE constexpr list<var> gradients(
+    var y, span<const var> wrt, std::source_location at = std::source_location::current()) {
   list<var> out(wrt.begin(), wrt.end());
   if (!detail::is_scalar_loss(y, at)) return out;
   builder& b = *y.b;

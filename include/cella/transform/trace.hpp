@@ -6,6 +6,7 @@
 #include <cella/graph/cell_check.hpp>
 #include <cella/graph/copy.hpp>
 #include <cella/graph/list.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/graph/reflection.hpp>
 #include <cella/graph/span.hpp>
 #include <cella/ops/elementwise.hpp>
@@ -75,6 +76,52 @@ constexpr double count_elements(const shape& s) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Makes an input for each parameter and state, trainable or not, and binds them to it.
+struct parameter_binder final : cell_visitor<const parameter_base> {
+  builder& b;
+  double most;  ///< elements
+  bool others;  ///< have been bound before
+
+  constexpr parameter_binder(builder& to, std::int64_t most_elements)
+      : b(to), most(double(most_elements)), others(to.cells.binds()) {}
+  constexpr void on_parameter(std::string_view path, const parameter_base& p) override {
+    bind(path, p);
+  }
+  constexpr void on_cell(std::string_view path, const void* address, const void* tag) override {
+    b.cells.declare(address, tag, b.g.intern(path));
+  }
+
+ private:
+  CELLA_ONCE constexpr void bind(std::string_view path, const parameter_base& p) {
+    if (others && b.cells.find(&p) >= 0) return;
+    const double elements = count_elements(p.extents);
+    if (elements > most)
+      b.fail(text() << path << " has " << elements << " elements, more than " << most
+                    << "; if that is meant, let the model say static constexpr std::int64_t "
+                       "most_elements");
+    else if (elements < 1)
+      b.fail(text() << path << " is " << tensor_type{b.precision, p.extents}
+                    << "; the extents of parameters and states must be positive");
+    const auto role = p.trainable ? input_role::parameter : input_role::state;
+    b.cells.bind(&p, b.input({b.precision, p.extents}, role, path));
+  }
+};
+/// Tells parameters which trace they stand in, so that expressions of parameters alone know it,
+/// too.
+struct trace_setter final : cell_visitor<parameter_base> {
+  builder* trace;
+  builder* before = nullptr;  ///< the one they stood in
+
+  constexpr explicit trace_setter(builder* b) : trace(b) {}
+  constexpr void on_parameter(std::string_view, parameter_base& p) override {
+    before = std::exchange(p.traced_by, trace);
+  }
+};
+
+}  // namespace detail
+
 /// Makes an input for each parameter and state of `cell` (trainable ones first, in the order of
 /// reflection) and one for each argument, and binds the cell's members to them.
 ///
@@ -85,77 +132,44 @@ constexpr void bind_cell(builder& b, Cell& cell) {
   if constexpr (requires { cell.wrapped(); }) {
     bind_cell(b, cell.wrapped());
   } else {
-    const bool others = b.cells.binds();
-    for_each_parameter(
-        cell,
-        [&](std::string_view path, const parameter_base& p) {
-          if (others && b.cells.find(&p) >= 0) return;
-          const double elements = detail::count_elements(p.extents);
-          if (elements > double(detail::most_elements<Cell>()))
-            b.fail(text() << path << " has " << elements << " elements, more than "
-                          << double(detail::most_elements<Cell>())
-                          << "; if that is meant, let the model say static constexpr std::int64_t "
-                             "most_elements");
-          else if (elements < 1)
-            b.fail(text() << path << " is " << tensor_type{b.precision, p.extents}
-                          << "; the extents of parameters and states must be positive");
-          const auto role = p.trainable ? input_role::parameter : input_role::state;
-          b.cells.bind(&p, b.input({b.precision, p.extents}, role, path));
-        },
-        [&]<class C>(std::string_view path, const C& c) {
-          b.cells.declare(&c, &type_tag<C>, b.g.intern(path));
-        });
+    detail::parameter_binder binder(b, detail::most_elements<Cell>());
+    walk_cell(cell, binder);
   }
 }
 
 namespace detail {
-/// Tells the parameters of a cell which trace they stand in, so that expressions of parameters
-/// alone know it, too; returns the one they stood in before.
+
+/// Sets the trace of a cell's parameters; returns the one that they stood in before.
 template <class Cell>
 constexpr builder* set_trace(Cell& cell, builder* b) {
-  builder* before = nullptr;
   if constexpr (requires { cell.wrapped(); }) {
-    before = set_trace(cell.wrapped(), b);
+    return set_trace(cell.wrapped(), b);
   } else if constexpr (!std::is_const_v<Cell>) {
-    for_each_parameter(
-        cell, [&](std::string_view, parameter_base& p) { before = std::exchange(p.traced_by, b); });
+    trace_setter setter(b);
+    walk_cell(cell, setter);
+    return setter.before;
+  } else {
+    return nullptr;
   }
-  return before;
 }
-}  // namespace detail
-
-/// Traces cell(arguments...) into `b`, whose main region is then closed. Results come first among
-/// the outputs, then the new values of parameters and states.
-template <std::size_t Count, class Cell>
-constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, Count>& arguments) {
-  bind_cell(b, cell);
-  builder* const outer = detail::set_trace(cell, &b);
-  std::array<var, Count> x{};
-  for (std::size_t i = 0; i < Count; ++i) {
+/// An input for each argument.
+CELLA_ONCE constexpr void begin_arguments(builder& b, span<const tensor_type> arguments,
+                                          std::string_view (*name)(std::size_t), span<var> x) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
     for (int k = 0; k < arguments[i].rank(); ++k) {
       if (arguments[i][k] >= 0) continue;
-      b.fail(text() << "argument " << detail::name_of_argument<Cell>(i) << " is " << arguments[i]
+      b.fail(text() << "argument " << name(i) << " is " << arguments[i]
                     << "; extents must not be negative");
     }
-    x[i] = {&b, b.input(arguments[i], input_role::argument, detail::name_of_argument<Cell>(i))};
+    x[i] = {&b, b.input(arguments[i], input_role::argument, name(i))};
   }
-  const auto results = detail::run_paths(b, [&] {
-    list<var> r;
-    // A choice, because of a call alone g++ would say first that the library's is not constexpr.
-    std::apply([&](auto... v) { b.open.depth() ? detail::flatten_results(cell(v...), r) : void(); },
-               x);
-    for (var& v : r) {
-      if (v.b) continue;
-      b.fail(text(detail::type_name<Cell>())
-             << ": returns a var that was declared and never assigned");
-      v = {&b, 0};
-    }
-    return r;
-  });
-  detail::set_trace(cell, outer);
+}
+/// Closes the main region: results come first among the outputs, then the new values of parameters
+/// and states.
+CELLA_ONCE constexpr void end_trace(builder& b, const list<var>& results) {
   if (b.bodies.draws_random_numbers()) {
     const node_id key = b.bodies.random_key();
-    const node_id next = detail::next_key(b, key);
+    const node_id next = next_key(b, key);
     for (std::size_t i = 0; i < b.g.inputs.size(); ++i) {
       if (b.g.input(int(i)) == key) b.bodies.updates.push_back({std::int32_t(i), next});
     }
@@ -172,6 +186,32 @@ constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, 
   b.end(out);
 }
 
+}  // namespace detail
+
+/// Traces cell(arguments...) into `b`, whose main region is then closed.
+template <std::size_t Count, class Cell>
+constexpr void trace_into(builder& b, Cell& cell, const std::array<tensor_type, Count>& arguments) {
+  bind_cell(b, cell);
+  builder* const outer = detail::set_trace(cell, &b);
+  std::array<var, Count> x{};
+  detail::begin_arguments(b, arguments, &detail::name_of_argument<Cell>, x);
+  const auto results = detail::run_paths(b, [&] {
+    list<var> r;
+    // A choice, because of a call alone g++ would say first that the library's is not constexpr.
+    std::apply([&](auto... v) { b.open.depth() ? detail::flatten_results(cell(v...), r) : void(); },
+               x);
+    for (var& v : r) {
+      if (v.b) continue;
+      b.fail(text(detail::type_name<Cell>())
+             << ": returns a var that was declared and never assigned");
+      v = {&b, 0};
+    }
+    return r;
+  });
+  detail::set_trace(cell, outer);
+  detail::end_trace(b, results);
+}
+
 /// The graph of cell(arguments...), traced at run time. A fault is thrown as `model_error`.
 template <std::size_t Count, class Cell>
 graph trace(Cell& cell, const std::array<tensor_type, Count>& arguments,
@@ -185,7 +225,7 @@ graph trace(Cell& cell, const std::array<tensor_type, Count>& arguments,
 
 /// Appends the nodes of a traced graph to the open region of `b`, for these arguments, and returns
 /// its results. Parameters and states are found in `b` by name; updates become updates of `b`.
-constexpr list<var> splice(builder& b, const graph& g, span<const var> arguments) {
+CELLA_ONCE constexpr list<var> splice(builder& b, const graph& g, span<const var> arguments) {
   ids map(g.nodes.size(), no_node);
   graph_importer imported(b, g);
   list<std::int32_t> outer_input(g.inputs.size(), -1);
@@ -230,8 +270,8 @@ constexpr list<var> splice(builder& b, const graph& g, span<const var> arguments
 /// Gives a parameter or state of the traced model a new value, which is kept when the call ends. A
 /// state has it at once for what follows; a parameter that is trained keeps its value until then,
 /// and cannot be assigned in the body of a loop or of a recursion.
-constexpr void assign(var like, const parameter_base& target, var value,
-                      std::source_location at = std::source_location::current()) {
+CELLA_ONCE constexpr void assign(var like, const parameter_base& target, var value,
+                                 std::source_location at = std::source_location::current()) {
   builder& b = *like.b;
   const var t = operand(target, at).in(b);
   if (b.failed()) return;

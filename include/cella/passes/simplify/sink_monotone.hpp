@@ -1,6 +1,7 @@
 // Moves monotone functions behind the maximum, where they have fewer elements to do.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/passes/rewriting/rewrite.hpp>
@@ -67,7 +68,7 @@ inline constexpr rule_table table(rules);
 /// Turns max_pool(relu(x + bias)) into relu(max_pool(x) + bias), which does the same on a quarter
 /// of the elements (for windows of 2 x 2). To be run before differentiation: the backward pass
 /// reads the positions.
-constexpr graph sink_monotone(graph g) {
+CELLA_ONCE constexpr graph sink_monotone(graph g) {
   rewriter r(g, sink_rules::table);
   r.count_users();
   r.apply_rules();
