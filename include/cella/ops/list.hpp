@@ -11,7 +11,9 @@
 #include <cella/ops/control.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/cumulative.hpp>
+#include <cella/ops/decompositions.hpp>
 #include <cella/ops/elementwise.hpp>
+#include <cella/ops/fourier.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
@@ -19,10 +21,13 @@
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/print.hpp>
 #include <cella/ops/random.hpp>
+#include <cella/ops/random_distributions.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/segments.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/ops/sorting.hpp>
+#include <cella/ops/special.hpp>
 #include <tuple>
 
 namespace cella {
@@ -115,6 +120,11 @@ using all_operations = operation_list<
     bitwise_not_op,
     left_shift_op,
     right_shift_op,
+    // special
+    lgamma_op,
+    polygamma_op,
+    bessel_ie_op,
+    erfinv_op,
     // polar
     magnitude_op,
     angle_op,
@@ -135,6 +145,17 @@ using all_operations = operation_list<
     argmin_op,
     // matmul
     matmul_op,
+    // decompositions
+    cholesky_op,
+    triangular_solve_op,
+    solve_op,
+    slogdet_op,
+    lu_op,
+    qr_op,
+    eigh_op,
+    svd_op,
+    // fourier
+    fft_op,
     // convolution
     convolution_op,
     convolution_input_gradient_op,
@@ -157,6 +178,7 @@ using all_operations = operation_list<
     linear_recurrence_op,
     // sorting
     argsort_op,
+    running_argmax_op,
     // one_hot
     one_hot_op,
     // indexing
@@ -164,6 +186,8 @@ using all_operations = operation_list<
     scatter_op,
     gather_elements_op,
     scatter_elements_op,
+    // segments
+    scatter_reduce_op,
     // slicing
     slice_op,
     scatter_slice_op,
@@ -171,6 +195,9 @@ using all_operations = operation_list<
     // random
     random_key_op,
     random_uniform_op,
+    random_gamma_op,
+    random_poisson_op,
+    random_permutation_op,
     // print
     print_op,
     // control
