@@ -63,7 +63,8 @@ inline void build_every_operation(builder& b) {
   const var each = input({2, 3}, dtype::i32);
   gather_elements(input({4, 3}), each, 0);
   emit<scatter_elements_op>(scatter_elements_op::options{{4, 3}, 0}, here(), m, each);
-  segment_max(m, indices, 3), segment_prod(m, indices, 3);
+  non_max_suppression(input({3, 4}), input({3}), 2), segment_max(m, indices, 3),
+      segment_prod(m, indices, 3);
   slice(input({7, 2}), 0, 5, 0, -2), pad(m, {1, 0}, {0, 2});
   concat(std::array{m, input({2, 1}), m}, 1);
   random_uniform(m), random_gamma(m), random_poisson(m), random_permutation(m, 5);

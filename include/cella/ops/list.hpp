@@ -23,6 +23,7 @@
 #include <cella/ops/random.hpp>
 #include <cella/ops/random_distributions.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/regions.hpp>
 #include <cella/ops/segments.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
@@ -188,6 +189,8 @@ using all_operations = operation_list<
     scatter_elements_op,
     // segments
     scatter_reduce_op,
+    // regions
+    non_max_suppression_op,
     // slicing
     slice_op,
     scatter_slice_op,

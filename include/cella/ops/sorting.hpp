@@ -27,61 +27,52 @@ std::uint64_t sort_key(N x) {
   }
 }
 
+/// Base of operations that find places along an axis, as i64, from the elements along it.
+template <class Op>
+struct places_along : opaque<Op>, zero_derivative, moves_axis<Op> {
+  static constexpr compute_class computes = compute_class::sequential;
+  static constexpr int operands = 1;
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
+    return {dtype::i64, in[0].shape};
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return pointwise_but_along(o.as<typename Op::options>().axis, in[0].shape, 1);
+  }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type> types,
+                                   const attributes& o) {
+    return bounds_of_positions(types[0].shape, o.as<typename Op::options>().axis);
+  }
+};
+
 }  // namespace detail
 
 /// Where the elements along an axis lie in ascending or descending order, as i64. Equal elements
 /// keep their order; NaN is larger than all.
-struct argsort_op : opaque<argsort_op>, zero_derivative, detail::moves_axis<argsort_op> {
+struct argsort_op : detail::places_along<argsort_op> {
   static constexpr std::string_view name = "argsort";
   static constexpr std::string_view numpy = "np.argsort";
   static constexpr std::string_view torch = "torch.argsort";
   static constexpr std::string_view formula =
       "y = the places of x along an axis in the order of their elements";
-  static constexpr compute_class computes = compute_class::sequential;
   struct options {
     std::int32_t axis{};
     std::int32_t descending{};
   };
-  static constexpr int operands = 1;
-  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
-    return {dtype::i64, in[0].shape};
-  }
-  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
-  }
-  static constexpr interval bounds(span<const interval>, span<const tensor_type> types,
-                                   const attributes& o) {
-    return detail::bounds_of_positions(types[0].shape, o.as<options>().axis);
-  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Where the largest (or smallest) of the elements up to each one lies along an axis, the first of
 /// equal ones, as i64; NaN is both.
-struct running_argmax_op : opaque<running_argmax_op>,
-                           zero_derivative,
-                           detail::moves_axis<running_argmax_op> {
+struct running_argmax_op : detail::places_along<running_argmax_op> {
   static constexpr std::string_view name = "running_argmax";
   static constexpr std::string_view torch = "torch.cummax";
   static constexpr std::string_view formula =
       "y_i = where the first of the largest x_j, j <= i, is along an axis";
-  static constexpr compute_class computes = compute_class::sequential;
   struct options {
     std::int32_t axis{};
     std::int32_t reverse{};
     std::int32_t least{};
   };
-  static constexpr int operands = 1;
-  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
-    return {dtype::i64, in[0].shape};
-  }
-  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
-  }
-  static constexpr interval bounds(span<const interval>, span<const tensor_type> types,
-                                   const attributes& o) {
-    return detail::bounds_of_positions(types[0].shape, o.as<options>().axis);
-  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
