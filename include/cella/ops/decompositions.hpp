@@ -309,7 +309,7 @@ struct svd_op : detail::on_matrices<svd_op> {
     const var u = n.output(0), s = n.output(1), v = n.output(2);
     var inner = diag(detail::or_zeros(dy[1], s));
     var outside{};
-    const bool square = u.extent(-1) == u.extent(-2);
+    const bool has_rest = u.extent(-1) != u.extent(-2);
     if (dy[0].id >= 0 || dy[2].id >= 0) {
       const var f = detail::reciprocal_differences(square_of(s));
       auto turned = [&](var basis, var d) {
@@ -318,7 +318,7 @@ struct svd_op : detail::on_matrices<svd_op> {
       };
       if (dy[0].id >= 0) inner = inner + turned(u, dy[0]) * detail::of_columns(s);
       if (dy[2].id >= 0) inner = inner + turned(v, dy[2]) * detail::of_rows(s);
-      if (dy[0].id >= 0 && !square) {
+      if (dy[0].id >= 0 && has_rest) {
         const var across = dy[0] - matmul(u, matmul(u, dy[0], true));
         outside = matmul(across / detail::of_columns(s), v, false, true);
       }

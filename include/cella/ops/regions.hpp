@@ -197,8 +197,9 @@ inline void non_max_suppression_op::compute(const attributes& o, span<const tens
   list<std::int64_t> order, chosen;
   for (std::int64_t i = 0; i < n; ++i)
     if (score[std::size_t(i)] >= a.least_score) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
-    return score[std::size_t(i)] > score[std::size_t(j)];
+  std::sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
+    const double x = score[std::size_t(i)], y = score[std::size_t(j)];
+    return x != y ? x > y : i < j;
   });
   struct extent {
     double low, high;
