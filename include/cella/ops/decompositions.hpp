@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cella/ops/diagonal.hpp>
+#include <cella/ops/eigen_kernels.hpp>
 #include <cella/ops/matmul.hpp>
-#include <cella/ops/matrix_kernels.hpp>
 #include <cella/ops/sorting.hpp>
 
 namespace cella {

@@ -19,7 +19,9 @@ using complex_line = list<std::complex<double>>;
 class fourier_transform {
  public:
   fourier_transform(std::int64_t n, int sign) : n_(n) {
-    for (std::int64_t rest = n, f = 2; rest > 1; f = f * f > rest ? rest : f + 1)
+    std::int64_t rest = n;
+    for (; rest % 4 == 0 && rest > 0; rest /= 4) factors_.push_back(4);
+    for (std::int64_t f = 2; rest > 1; f = f * f > rest ? rest : f + 1)
       for (; rest % f == 0; rest /= f) factors_.push_back(f);
     if (!factors_.empty() && factors_.back() > most_factor) {
       std::int64_t m = 1;
@@ -71,7 +73,6 @@ class fourier_transform {
     }
     return {c, sign * s};
   }
-  std::complex<double> root(std::int64_t k) const { return roots_[std::size_t(k % n_)]; }
 
   /// y[0..n) = the transform of n numbers that lie `step` apart: of each residue by the next
   /// factor p, joined by p-point transforms.
@@ -84,18 +85,30 @@ class fourier_transform {
     const std::int64_t p = factors_[level], m = n / p, by = n_ / n;
     for (std::int64_t r = 0; r < p; ++r)
       by_factors(x + r * step, step * p, y + r * m, m, level + 1);
+    const std::complex<double>* const roots = roots_.data();
+    // i, or -i, for the sign of the transform.
+    const double quarter = p == 4 ? roots[n_ / 4].imag() : 0;
     std::complex<double> part[most_factor];
     for (std::int64_t k = 0; k < m; ++k) {
-      for (std::int64_t r = 0; r < p; ++r) part[r] = product(y[r * m + k], root(by * r * k));
+      part[0] = y[k];
+      for (std::int64_t r = 1; r < p; ++r) part[r] = product(y[r * m + k], roots[by * r * k]);
       if (p == 2) {
         y[k] = part[0] + part[1];
         y[m + k] = part[0] - part[1];
-        continue;
-      }
-      for (std::int64_t q = 0; q < p; ++q) {
-        std::complex<double> sum = part[0];
-        for (std::int64_t r = 1; r < p; ++r) sum += product(part[r], root(n_ / p * (r * q % p)));
-        y[q * m + k] = sum;
+      } else if (p == 4) {
+        const auto even = part[0] + part[2], odd = part[1] + part[3], turned = part[0] - part[2];
+        const auto apart = part[1] - part[3];
+        const std::complex<double> side(-quarter * apart.imag(), quarter * apart.real());
+        y[k] = even + odd;
+        y[m + k] = turned + side;
+        y[2 * m + k] = even - odd;
+        y[3 * m + k] = turned - side;
+      } else {
+        for (std::int64_t q = 0; q < p; ++q) {
+          std::complex<double> sum = part[0];
+          for (std::int64_t r = 1; r < p; ++r) sum += product(part[r], roots[n_ / p * (r * q % p)]);
+          y[q * m + k] = sum;
+        }
       }
     }
   }
