@@ -67,7 +67,8 @@ inline void build_every_operation(builder& b) {
       segment_prod(m, indices, 3);
   slice(input({7, 2}), 0, 5, 0, -2), pad(m, {1, 0}, {0, 2});
   concat(std::array{m, input({2, 1}), m}, 1);
-  random_uniform(m), random_gamma(m), random_poisson(m), random_permutation(m, 5);
+  random_uniform(m), random_gamma(m), emit<gamma_slope_op>({}, here(), m, m), random_poisson(m),
+      random_permutation(m, 5);
   iota(b, {dtype::i64, {3}}, 0), constant(b, 2, {dtype::f64, {2}});
   constant(m, std::array{1.0, 2.0});
   (void)print(m, "m");

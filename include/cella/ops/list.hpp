@@ -198,6 +198,7 @@ using all_operations = operation_list<
     // random
     random_key_op,
     random_uniform_op,
+    gamma_slope_op,
     random_gamma_op,
     random_poisson_op,
     random_permutation_op,

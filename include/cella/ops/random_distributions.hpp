@@ -16,7 +16,7 @@ namespace detail {
 /// Base of draws that take more than one uniform number: `Op::draw(random, parameter)` for each
 /// element of operand 1, from a generator of its own.
 template <class Op>
-struct drawn_by_element : opaque<Op>, not_differentiable {
+struct drawn_by_element : opaque<Op> {
   static constexpr compute_class computes = compute_class::random;
   struct options {
     std::int32_t stream{};
@@ -65,6 +65,57 @@ constexpr var drawn(operand parameter) {
 
 }  // namespace detail
 
+namespace detail {
+/// d/d alpha of the part of the gamma distribution that lies below x, divided by its density there:
+/// by the power series of the former, whose terms' logarithms have the derivatives ln x - psi(alpha
+/// + k
+/// + 1); of large alpha by Wilson's and Hilferty's normal approximation.
+inline double gamma_slope_of(double alpha, double x) {
+  if (!(alpha > 0) || !(x > 0)) return alpha > 0 && x == 0 ? 0 : std::nan("");
+  if (alpha > 1e4) {
+    const double root = std::sqrt(alpha), y = std::cbrt(x / alpha);
+    const double z = (y - 1 + 1 / (9 * alpha)) * 3 * root;
+    return y * y * y + 3 * alpha * y * y * (1 / (9 * alpha * alpha) - z / (6 * alpha * root));
+  }
+  // Terms over the density: x / alpha, each the one before times x / (alpha + k).
+  double term = x / alpha, sum = 0, psi = polygamma_of(0, alpha + 1);
+  const double log_x = std::log(x);
+  for (int k = 1; k < 100'000; ++k) {
+    const double next = term * (log_x - psi);
+    sum += next;
+    psi += 1 / (alpha + k);
+    term *= x / (alpha + k);
+    if (alpha + k > x && std::abs(next) < 1e-17 * std::abs(sum)) break;
+  }
+  return -sum;
+}
+}  // namespace detail
+
+/// alpha, x -> how x, drawn from the gamma distribution of shape alpha, grows with alpha: implicit
+/// reparameterisation.  Source: Figurnov, Mohamed and Mnih 2018
+struct gamma_slope_op : opaque<gamma_slope_op>,
+                        not_differentiable,
+                        element_by_element,
+                        detail::keeps_options,
+                        computed_in_single {
+  static constexpr std::string_view name = "gamma_slope";
+  static constexpr std::string_view torch = "torch._standard_gamma_grad";
+  static constexpr std::string_view formula =
+      "how a number of the gamma distribution grows with alpha";
+  static constexpr compute_class computes = compute_class::pointwise;
+  static constexpr int operations_per_point = 200;
+  static constexpr int operands = 2;
+  static bool fits(const op_application& a) { return a.same(0, 1) && is_floating(a.in[0].element); }
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
+    return in[0];
+  }
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
+    for (std::int64_t i = 0; i < out[0].type.size(); ++i)
+      write_element(out[0], i,
+                    detail::gamma_slope_of(read_element(in[0], i), read_element(in[1], i)));
+  }
+};
+
 /// Numbers of the gamma distribution with each shape alpha > 0 and the scale 1.
 /// Source: Marsaglia and Tsang, "A simple method for generating gamma variables", TOMS 2000
 struct random_gamma_op : detail::drawn_by_element<random_gamma_op> {
@@ -72,6 +123,10 @@ struct random_gamma_op : detail::drawn_by_element<random_gamma_op> {
   static constexpr std::string_view numpy = "np.random.standard_gamma";
   static constexpr std::string_view torch = "torch._standard_gamma";
   static constexpr std::string_view formula = "y of the density x^(alpha - 1) e^-x / gamma(alpha)";
+  static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
+    dx[1] =
+        dy[0] * emit<gamma_slope_op>({}, std::source_location::current(), n.operand(1), n.output());
+  }
   static double draw(generator& random, double alpha) {
     if (!(alpha > 0) || std::isinf(alpha)) return std::numeric_limits<double>::quiet_NaN();
     if (alpha < 1) {
@@ -91,7 +146,7 @@ struct random_gamma_op : detail::drawn_by_element<random_gamma_op> {
 /// Numbers of the Poisson distribution with each rate: by inversion, of large rates by transformed
 /// rejection.  Source: Hoermann, "The transformed rejection method for generating Poisson random
 /// variables", Insurance: Mathematics and Economics 1993
-struct random_poisson_op : detail::drawn_by_element<random_poisson_op> {
+struct random_poisson_op : detail::drawn_by_element<random_poisson_op>, not_differentiable {
   static constexpr std::string_view name = "random_poisson";
   static constexpr std::string_view numpy = "np.random.poisson";
   static constexpr std::string_view torch = "torch.poisson";
@@ -187,7 +242,8 @@ constexpr var random_categorical(operand logits, int axis = -1) {
   const var noise = -log(-log(random_uniform(logits)));
   return cast(argmax(noise + logits, axis), dtype::i64);
 }
-/// Numbers of the gamma distribution with each shape alpha > 0 and the scale 1; NaN of others.
+/// Numbers of the gamma distribution with each shape alpha > 0 and the scale 1; NaN of others. They
+/// have a derivative by alpha, once.
 constexpr var random_gamma(operand alpha) { return detail::drawn<random_gamma_op>(alpha); }
 /// Numbers of the beta distribution.
 constexpr var random_beta(operand alpha, operand beta) {
