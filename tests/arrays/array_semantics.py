@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 
 import numpy as np
+import scipy.special
 
 NAMES = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16,
@@ -427,10 +428,282 @@ def astype(d, name):
     return [x], [[CODES.index(to)]], [x.astype(NAMES[to])]
 
 
+# ---- special functions and statistics
+
+for n, low, high in (("gammaln", 0.01, 30), ("digamma", 0.01, 30), ("i0e", -50, 50), ("i1e", -50, 50),
+                     ("erfinv", -0.999, 0.999)):
+    def special(d, name, low=low, high=high):
+        x = d.array(d.one_of(HALF), d.shape(), low=low, high=high)
+        return [x], [], [exact(getattr(scipy.special, name), x)]
+    CALLS[n] = special
+CALLS["exp2"] = CALLS["sinc"] = of_one(FLOATS, -5, 5)
+CALLS["log10"] = of_one(FLOATS, 0.01, 100)
+CALLS["isnan"] = CALLS["isinf"] = CALLS["isfinite"] = of_one(HALF)
+
+
+@call("logaddexp", "hypot", "xlogy", "isclose")
+def of_two_floats(d, name):
+    t, s = d.one_of(FLOATS), d.shape()
+    x, y = d.array(t, s), d.array(t, d.broadcast(s))
+    if name == "xlogy":
+        x, y = d.array(t, s, special=False), d.array(t, y.shape, low=0.1, high=9)
+    if name == "isclose" and d.chance(0.5):
+        y = np.asarray(x + 1e-6 * d.array(t, s, special=False)).astype(x.dtype)
+    if name == "isclose":
+        return [x, y], [], [(abs(x - y) <= abs(y) * x.dtype.type(1e-5) + x.dtype.type(1e-8)) & np.isfinite(y) | (x == y)]
+    return [x, y], [], [exact(getattr(np, name, None) or getattr(scipy.special, name), x, y)]
+
+
+@call("heaviside", "nan_to_num")
+def replaced(d, name):
+    x = d.array(d.one_of(FLOATS), d.shape())
+    if name == "heaviside":
+        return [x], [], [np.where(np.isnan(x), 0, np.heaviside(x, 0.5)).astype(x.dtype)]
+    return [x], [], [np.nan_to_num(np.clip(x, -100, 100), nan=7).astype(x.dtype)]
+
+
+@call("std", "vector_norm", "count_nonzero")
+def folded_further(d, name):
+    x = d.array(d.one_of(FLOATS), d.shape(0, 4, empty=False), special=name == "count_nonzero")
+    axes, keep = d.axes(x.ndim), d.chance(0.5)
+    at = tuple(axes) if axes else None
+    if name == "std":
+        return [x], [axes, [int(keep)]], [exact(lambda a: np.std(a, axis=at, keepdims=keep), x)]
+    if name == "count_nonzero":
+        return [x], [axes, [int(keep)]], [np.asarray(np.count_nonzero(x, axis=at, keepdims=keep)).astype(np.int64)]
+    order = d.one_of([0, 100, 150, 200, 300])
+    f = lambda a: np.linalg.vector_norm(a, ord=order / 100, axis=at, keepdims=keep)
+    return [x], [axes, [int(keep)], [order]], [exact(f, x)]
+
+
+@call("diff", "median", "quantile", "cummax", "cummin")
+def along_further(d, name):
+    x = d.array(d.one_of(FLOATS), d.shape(1, 3, empty=False), special=name[:3] == "cum")
+    a, keep, q = d.axis(x.ndim), d.chance(0.5), d.whole(0, 100)
+    if name == "diff":
+        x = np.concatenate([x, x[::-1]], axis=a)
+        return [x], [[a]], [np.diff(x, axis=a)]
+    if name[:3] == "cum":
+        f = np.maximum if name == "cummax" else np.minimum
+        return [x], [[a]], [f.accumulate(x, axis=a)]
+    if name == "median":
+        return [x], [[a], [int(keep)]], [exact(lambda v: np.median(v, axis=a, keepdims=keep), x)]
+    return [x], [[a], [q], [int(keep)]], [exact(lambda v: np.quantile(v, q / 100, axis=a, keepdims=keep), x)]
+
+
+@call("bincount", "bincount_weights")
+def bincount(d, name):
+    n = d.whole(1, 8)
+    x = d.array(d.one_of(["i32", "i64"]), d.shape(0, 2), special=False, low=0, high=n - 1)
+    if name == "bincount":
+        return [x], [[n]], [np.bincount(x.ravel(), minlength=n).astype(np.int64)]
+    w = d.array("f64", x.shape, special=False)
+    return [x, w], [[n]], [np.bincount(x.ravel(), w.ravel(), minlength=n).astype(np.float64)]
+
+
+@call("searchsorted")
+def searchsorted(d, name):
+    t = d.one_of(FLOATS + ["i32", "i64"])
+    edges = np.sort(d.array(t, (d.whole(1, 9),), special=False))
+    x = d.array(t, d.shape(0, 3), special=False)
+    right = d.chance(0.5)
+    return [edges, x], [[int(right)]], [np.asarray(np.searchsorted(edges, x, "right" if right else "left")).astype(np.int64)]
+
+
+@call("histogram")
+def histogram(d, name):
+    x = np.round(d.array("f64", d.shape(), special=False), 1)
+    low, bins = d.whole(-3, 2), d.whole(1, 12)
+    high = low + d.whole(1, 4)
+    return [x], [[bins], [low, high]], [np.histogram(x, bins, (low, high))[0].astype(np.int64)]
+
+
+# ---- other places
+
+
+@call("moveaxis", "swapaxes")
+def moved(d, name):
+    x = d.array(d.one_of(ALL), d.shape(1, 5))
+    a, b = d.axis(x.ndim), d.axis(x.ndim)
+    return [x], [[a, b]], [getattr(np, name)(x, a, b)]
+
+
+@call("repeat", "roll")
+def repeated(d, name):
+    x = d.array(d.one_of(ALL), d.shape(1, 4, empty=name == "roll"))
+    a, n = d.axis(x.ndim), d.whole(1, 4) if name == "repeat" else d.whole(-9, 9)
+    return [x], [[n], [a]], [getattr(np, name)(x, n, axis=a)]
+
+
+@call("rot90")
+def rot90(d, name):
+    x, k = d.array(d.one_of(ALL), d.shape(2, 4, empty=False)), d.whole(-5, 5)
+    return [x], [[k]], [np.rot90(x, k, axes=(-2, -1))]
+
+
+@call("meshgrid")
+def meshgrid(d, name):
+    t = d.one_of(ALL)
+    x = [d.array(t, (d.whole(1, 5),)) for _ in range(3)]
+    ij = d.chance(0.5)
+    return x, [[int(ij)]], list(np.meshgrid(*x, indexing="ij" if ij else "xy"))
+
+
+@call("pad_symmetric", "pad_wrap")
+def pad_further(d, name):
+    x = d.array(d.one_of(HALF + INTEGERS), d.shape(1, 4, empty=False))
+    before, after = ([d.whole(0, e) for e in x.shape] for _ in range(2))
+    return [x], [before, after], [np.pad(x, list(zip(before, after)), mode=name[4:])]
+
+
+@call("unique")
+def unique(d, name):
+    x = np.round(d.array(d.one_of(FLOATS + ["i8", "i64", "u16"]), d.shape(empty=False), special=False))
+    x = abs(x) if x.dtype.kind == "u" else x
+    values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    size = len(values) + d.whole(0, 2)
+    if x.dtype.kind == "u" and size > len(values):
+        size = len(values)
+    more = size - len(values)
+    return [x], [[size]], [np.concatenate([values, np.full(more, -3).astype(x.dtype)]) if more else values,
+                           np.concatenate([counts, np.zeros(more, np.int64)]), inverse.reshape(x.shape),
+                           np.asarray(len(values))]
+
+
+@call("segment")
+def segment(d, name):
+    t = d.one_of(FLOATS + ["i8", "i32", "u8"])
+    n, count = d.whole(1, 9), d.whole(1, 5)
+    x = d.array(t, (n,) + d.shape(0, 2, empty=False), special=False, low=-2 if t[0] != "u" else 0, high=2)
+    i = d.array(d.one_of(["i32", "i64"]), (n,), special=False, low=-1, high=count)
+    whole = x.dtype.kind in "iu"
+    ends = (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max) if whole else (-np.inf, np.inf)
+    all = [np.full((count,) + x.shape[1:], e, x.dtype) for e in (0, *ends, 1)]
+    inside = (i >= 0) & (i < count)
+    for y, f in zip(all, (np.add, np.maximum, np.minimum, np.multiply)):
+        f.at(y, i[inside], x[inside])
+    return [x, i], [[count]], all
+
+
+@call("scatter_elements")
+def scatter_elements(d, name):
+    t = d.one_of(FLOATS + ["i32", "i64"])
+    x = d.array(t, d.shape(1, 3, empty=False), special=False, low=-3, high=3)
+    a, mode = d.axis(x.ndim), d.whole(1, 4)  # 0, updates, do not say whose value stays
+    s = [d.whole(1, e) for e in x.shape]
+    i = d.array("i64", tuple(s), special=False, low=0, high=x.shape[a] - 1)
+    v = d.array(t, tuple(s), special=False, low=-3, high=3)
+    y = x.astype(np.float64) if x.dtype.kind == "f" else x.copy()
+    at = list(np.indices(s))
+    at[a] = i
+    (np.add, np.multiply, np.maximum, np.minimum)[mode - 1].at(y, tuple(at), v)
+    return [x, i, v], [[a], [mode]], [y.astype(x.dtype)]
+
+
+# ---- sums of products, linear algebra, transforms
+
+
+@call("einsum")
+def einsum(d, name):
+    letters = "abcde"[: d.whole(1, 5)]
+    extent = {c: d.whole(1, 4) for c in letters}
+    terms = ["".join(d.one_of(letters) for _ in range(d.whole(0, 3))) for _ in range(d.whole(1, 3))]
+    dots = d.chance(0.3)
+    arrays, left = [], []
+    for term in terms:
+        lead = tuple(1 if d.chance(0.3) else e for e in (2, 3)[d.whole(0, 2):]) if dots else ()
+        arrays.append(d.array("f64", lead + tuple(extent[c] for c in term), special=False))
+        left.append(("..." if dots else "") + term)
+    used = [c for c in letters if any(c in t for t in terms)]
+    equation = ",".join(left)
+    if d.chance(0.7):
+        order = [used[k] for k in d.r.permutation(len(used))[: d.whole(0, len(used))]]
+        equation += "->" + ("..." if dots else "") + "".join(order)
+    return arrays, [[ord(c) for c in equation]], [np.asarray(np.einsum(equation, *arrays))]
+
+
+@call("cholesky", "inv", "det", "slogdet", "eigvalsh", "matrix_power")
+def of_square(d, name):
+    n = d.whole(1, 7)
+    x = d.array(d.one_of(FLOATS), d.shape(0, 2, empty=False) + (n, n), special=False, low=-1, high=1)
+    if name == "cholesky":
+        x = x @ x.swapaxes(-1, -2) + np.eye(n, dtype=x.dtype)
+    elif name == "eigvalsh":
+        x = x + x.swapaxes(-1, -2)
+    else:
+        x = x + 3 * np.eye(n, dtype=x.dtype)
+    if name == "matrix_power":
+        k = d.whole(-3, 5)
+        return [x], [[k]], [exact(lambda a: np.linalg.matrix_power(a, k), x)]
+    y = exact(getattr(np.linalg, name), x) if name != "slogdet" else None
+    if y is None:
+        y = [v.astype(x.dtype) for v in np.linalg.slogdet(x.astype(np.float64))]
+        return [x], [], [np.asarray(v) for v in y]
+    return [x], [], [y]
+
+
+@call("solve", "lstsq")
+def equations(d, name):
+    n, m = d.whole(1, 6), d.whole(0, 4)
+    t, batch = d.one_of(FLOATS), d.shape(0, 2, empty=False)
+    if name == "solve":
+        a = d.array(t, batch + (n, n), special=False, low=-1, high=1) + 3 * np.eye(n, dtype=NAMES[t])
+        b = d.array(t, (batch if d.chance(0.6) else ()) + (n, d.whole(1, 3)), special=False)
+        return [a, b], [], [exact(np.linalg.solve, a, b)]
+    a = d.array(t, (n + m, n), special=False, low=-1, high=1) + 3 * np.eye(n + m, n, dtype=NAMES[t])
+    a = a.T if d.chance(0.3) else a
+    b = d.array(t, (a.shape[0], 2) if d.chance(0.5) else (a.shape[0],), special=False)
+    return [a.copy(), b], [], [exact(lambda p, q: np.linalg.lstsq(p, q, rcond=None)[0], a, b)]
+
+
+@call("qr", "svdvals", "pinv")
+def of_matrix(d, name):
+    m, n = d.whole(1, 7), d.whole(1, 7)
+    if name == "qr":
+        m, n = max(m, n), min(m, n)
+    x = d.array(d.one_of(FLOATS), d.shape(0, 2, empty=False) + (m, n), special=False, low=-1, high=1)
+    x = x + 2 * np.eye(m, n, dtype=x.dtype)
+    if name == "qr":
+        return [x], [], [v.astype(x.dtype) for v in np.linalg.qr(x.astype(np.float64))]
+    return [x], [], [exact(np.linalg.pinv if name == "pinv" else np.linalg.svdvals, x)]
+
+
+@call("kron")
+def kron(d, name):
+    x, y = (d.array("f64", (d.whole(1, 4), d.whole(1, 4)), special=False) for _ in range(2))
+    return [x, y], [], [np.kron(x, y)]
+
+
+@call("fft", "ifft", "rfft", "irfft", "fftn")
+def transform(d, name):
+    wide = d.chance(0.5)
+    real = name == "rfft" or (name in ("fft", "fftn") and d.chance(0.5))
+    x = d.array(("f64" if wide else "f32") if real else ("c128" if wide else "c64"), d.shape(1, 3, empty=False),
+                special=False)
+    a = d.axis(x.ndim)
+    numbers = [[a]]
+    f = lambda v: getattr(np.fft, name)(v, axis=a)
+    if name == "irfft":
+        count = 2 * (x.shape[a] - 1) + (d.whole(0, 1) if x.shape[a] > 1 else 1)
+        numbers.append([count])
+        f = lambda v: np.fft.irfft(v, count, axis=a)
+    if name == "fftn":
+        axes = [int(k) for k in d.r.permutation(x.ndim)[: d.whole(1, x.ndim)]]
+        numbers = [axes]
+        f = lambda v: np.fft.fftn(v, axes=axes)
+    y = f(x.astype(np.float64 if real else np.complex128))
+    return [x], numbers, [y.astype({"f": np.float64 if wide else np.float32,
+                                    "c": np.complex128 if wide else np.complex64}[y.dtype.kind])]
+
+
 # ---- comparison
 
 SUMS = {"mod", "fmod", "sum", "mean", "var", "norm", "prod", "cumsum", "cumprod", "matmul", "tensordot", "trace",
-        "logsumexp"}
+        "logsumexp", "std", "vector_norm", "diff", "bincount_weights", "segment", "scatter_elements", "einsum", "kron",
+        "fft", "ifft", "rfft", "irfft", "fftn", "median", "quantile", "gammaln", "digamma", "xlogy", "logaddexp",
+        "sinc", "i0e", "i1e"}
+# What is computed in many steps, of matrices whose condition is small.
+DECOMPOSED = {"cholesky", "inv", "det", "slogdet", "eigvalsh", "matrix_power", "solve", "lstsq", "qr", "svdvals", "pinv"}
 
 
 def differs(name, got, want, arrays):
@@ -443,7 +716,9 @@ def differs(name, got, want, arrays):
     tiny = float(np.finfo(want.dtype).tiny)
     relative = 4 * eps
     size = abs(want.astype(np.complex128 if want.dtype.kind == "c" else np.float64))
-    if name in SUMS or want.dtype.kind == "c":
+    if name in DECOMPOSED:
+        relative, size = 2000 * eps, size + size.max(initial=1)
+    elif name in SUMS or want.dtype.kind == "c":
         # Beside the largest number that goes in.
         relative = 64 * eps
         finite = [abs(a[np.isfinite(a)]).max(initial=0) for a in arrays if a.dtype.kind in "fc"]

@@ -45,6 +45,17 @@ FUNCTIONS = {
     "abs": lambda x, n: jnp.abs(x[0]),
     "divide": lambda x, n: x[0] / x[1],
     "arctan2": lambda x, n: jnp.arctan2(x[0], x[1]),
+    "logaddexp": lambda x, n: jnp.logaddexp(x[0], x[1]),
+    "roll": lambda x, n: jnp.roll(x[0], n[0][0], axis=n[1][0]),
+    "repeat": lambda x, n: jnp.repeat(x[0], n[0][0], axis=n[1][0]),
+    "diff": lambda x, n: jnp.diff(x[0], axis=n[0][0]),
+    "quantile": lambda x, n: jnp.quantile(x[0], n[1][0] / 100, axis=n[0][0], keepdims=bool(n[2][0])),
+    "i0e": lambda x, n: jax.scipy.special.i0e(x[0]),
+    "gammaln": lambda x, n: jax.scipy.special.gammaln(x[0]),
+    "rfft_parts": lambda x, n: (lambda y: y.real + y.imag * 0.5)(jnp.fft.rfft(x[0], axis=n[0][0])),
+    "solve_shifted": lambda x, n: jnp.linalg.solve(x[0] + 9 * jnp.eye(x[0].shape[-1]), x[1]),
+    "cholesky_shifted": lambda x, n: jnp.linalg.cholesky(
+        x[0] @ x[0].swapaxes(-1, -2) + jnp.eye(x[0].shape[-2])),
     "maximum": lambda x, n: jnp.maximum(x[0], x[1]),
     "minimum": lambda x, n: jnp.minimum(x[0], x[1]),
     "where_greater": lambda x, n: jnp.where(x[0] > x[1], x[1], x[0]),
@@ -129,12 +140,12 @@ class Program:
     def pointwise(self):
         k = self.some()
         name = self.one_of(["negative", "square", "exp", "sin", "cos", "tanh", "arctan", "arcsinh",
-                            "sigmoid", "expm1", "sqrt", "log", "log1p"])
-        if name in ("sqrt", "log", "log1p"):  # of numbers above 0
+                            "sigmoid", "expm1", "sqrt", "log", "log1p", "i0e", "gammaln"])
+        if name in ("sqrt", "log", "log1p", "gammaln"):  # of numbers above 0
             square = self.add("square", [k], [], self.shapes[k])
             k = self.add("add", [square, self.add("exp", [self.add("sin", [k], [], self.shapes[k])], [],
                                                   self.shapes[k])], [], self.shapes[k])
-        self.add(name, [k], [], self.shapes[k], bounded=name not in ("square", "exp", "expm1"))
+        self.add(name, [k], [], self.shapes[k], bounded=name not in ("square", "exp", "expm1", "gammaln"))
 
     def pair(self):
         x = self.some()
@@ -142,7 +153,7 @@ class Program:
         if not self.bounded[y]:
             y = self.add("tanh", [y], [], self.shapes[y])
         s = np.broadcast_shapes(self.shapes[x], self.shapes[y])
-        name = self.one_of(["add", "subtract", "multiply", "divide", "arctan2"])
+        name = self.one_of(["add", "subtract", "multiply", "divide", "arctan2", "logaddexp"])
         if name in ("divide", "arctan2"):
             y = self.add("exp", [self.add("sin", [y], [], self.shapes[y])], [], self.shapes[y])
         self.add(name, [x, y], [], s, bounded=name == "arctan2")
@@ -169,8 +180,24 @@ class Program:
         k = self.some()
         s = self.shapes[k]
         if s:
-            name = self.one_of(["softmax", "log_softmax", "cumsum", "cumprod", "sort"])
-            self.add(name, [k], [[self.whole(-len(s), len(s) - 1)]], s, bounded=name in ("softmax", "sort"))
+            name = self.one_of(["softmax", "log_softmax", "cumsum", "cumprod", "sort", "roll", "diff", "repeat",
+                                "quantile", "rfft_parts"])
+            a = self.whole(0, len(s) - 1)
+            at = lambda n: s[:a] + (n,) + s[a + 1 :]
+            if name == "roll":
+                self.add(name, [k], [[self.whole(-5, 5)], [a]], s)
+            elif name == "repeat":
+                if np.prod(s) <= 1000:
+                    self.add(name, [k], [[2], [a]], at(2 * s[a]))
+            elif name == "diff":
+                if s[a] > 1:
+                    self.add(name, [k], [[a]], at(s[a] - 1))
+            elif name == "quantile":
+                self.add(name, [k], [[a], [self.whole(0, 100)], [1]], at(1))
+            elif name == "rfft_parts":
+                self.add(name, [k], [[a]], at(s[a] // 2 + 1), bounded=False)
+            else:
+                self.add(name, [k], [[a - self.whole(0, 1) * len(s)]], s, bounded=name in ("softmax", "sort"))
 
     def move(self):
         k = self.some()
@@ -239,6 +266,16 @@ class Program:
         x = self.some()
         s = self.shapes[x]
         if len(s) < 2:
+            return
+        name = self.one_of(["matmul", "matmul", "solve_shifted", "cholesky_shifted"])
+        if name == "cholesky_shifted":
+            self.add(name, [x], [], s[:-1] + (s[-2],))
+            return
+        if name == "solve_shifted":
+            # Of a matrix whose elements are below 1 with itself, which a product makes square.
+            if s[-1] == s[-2]:
+                small = self.add("tanh", [x], [], s)
+                self.add(name, [small, x], [], s)
             return
         transposed = self.add("transpose", [x], [[*range(len(s) - 2), len(s) - 1, len(s) - 2]],
                               s[:-2] + (s[-1], s[-2]))

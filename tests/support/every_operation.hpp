@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/nn/layers.hpp>
+#include <cella/ops/linear_algebra.hpp>
 #include <cella/ops/list.hpp>
 #include <cella/ops/padding.hpp>
 #include <source_location>
@@ -39,15 +40,20 @@ inline void build_every_operation(builder& b) {
   emit<unpool_op>(pool, here(), largest, positions);
   emit<pool_gather_op>(pool, here(), image, positions);
   emit<average_spread_op>(pool, here(), emit<average_pool_op>(pool, here(), image));
+  const var square = input({2, 3, 3}), tall = input({2, 4, 3});
+  cholesky(square), slogdet(square), lu(square), eigh(square), qr(tall), svd(tall);
+  solve(square, input({2, 3, 2})), solve_triangular(square, input({2, 3, 2}), true, true);
   const var scale = input({2});
   const auto normal = detail::normalize_batch(image, scale, scale, 1e-5);
   emit<batch_norm_gradient_op>(batch_norm_options{}, here(), image, image, scale, normal.mean,
                                normal.variance);
   const var z = complex(m, m);
-  real(z), imag(z), conj(z), abs(z), angle(z);
+  fft(z, 0), emit<fft_op>(fft_op::options{1, 1}, here(), z), real(z), imag(z), conj(z), abs(z),
+      angle(z);
   softmax(m, 1), log_softmax(m, 0), cross_entropy_per_sample(m, indices);
   cumsum(m, 0), cumsum(m, 1, true, true), linear_recurrence(m, m, 1);
-  argsort(m, 0), argsort(m, 1, true);
+  argsort(m, 0), argsort(m, 1, true), cummax(m, 1), cummin(m, 0, true);
+  lgamma(m), polygamma(2, m), i0e(m), erfinv(m);
   const var bits = input({2, 3}, dtype::i32);
   bitwise_and(bits, bits), bitwise_or(bits, bits), bitwise_xor(bits, bits), bitwise_not(bits),
       left_shift(bits, bits), right_shift(bits, bits);
@@ -57,9 +63,13 @@ inline void build_every_operation(builder& b) {
   const var each = input({2, 3}, dtype::i32);
   gather_elements(input({4, 3}), each, 0);
   emit<scatter_elements_op>(scatter_elements_op::options{{4, 3}, 0}, here(), m, each);
+  non_max_suppression(input({3, 4}), input({3}), 2), segment_max(m, indices, 3),
+      segment_prod(m, indices, 3);
   slice(input({7, 2}), 0, 5, 0, -2), pad(m, {1, 0}, {0, 2});
   concat(std::array{m, input({2, 1}), m}, 1);
-  random_uniform(m), iota(b, {dtype::i64, {3}}, 0), constant(b, 2, {dtype::f64, {2}});
+  random_uniform(m), random_gamma(m), emit<gamma_slope_op>({}, here(), m, m), random_poisson(m),
+      random_permutation(m, 5);
+  iota(b, {dtype::i64, {3}}, 0), constant(b, 2, {dtype::f64, {2}});
   constant(m, std::array{1.0, 2.0});
   (void)print(m, "m");
 }

@@ -1,4 +1,5 @@
 // Running results along an axis: cumsum, cumprod, and the linear recurrence that they are cases of.
+// (The largest so far: sorting.hpp.)
 #pragma once
 
 #include <cella/ops/elementwise.hpp>

@@ -13,7 +13,9 @@
 #include <cella/ops/control.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/cumulative.hpp>
+#include <cella/ops/decompositions.hpp>
 #include <cella/ops/elementwise.hpp>
+#include <cella/ops/fourier.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
@@ -21,10 +23,14 @@
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/print.hpp>
 #include <cella/ops/random.hpp>
+#include <cella/ops/random_distributions.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/regions.hpp>
+#include <cella/ops/segments.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/ops/sorting.hpp>
+#include <cella/ops/special.hpp>
 #include <tuple>
 
 namespace cella {
@@ -117,6 +123,11 @@ struct operation_list {
   X(bitwise_not_op) \
   X(left_shift_op) \
   X(right_shift_op) \
+  /* special */ \
+  X(lgamma_op) \
+  X(polygamma_op) \
+  X(bessel_ie_op) \
+  X(erfinv_op) \
   /* polar */ \
   X(magnitude_op) \
   X(angle_op) \
@@ -137,6 +148,17 @@ struct operation_list {
   X(argmin_op) \
   /* matmul */ \
   X(matmul_op) \
+  /* decompositions */ \
+  X(cholesky_op) \
+  X(triangular_solve_op) \
+  X(solve_op) \
+  X(slogdet_op) \
+  X(lu_op) \
+  X(qr_op) \
+  X(eigh_op) \
+  X(svd_op) \
+  /* fourier */ \
+  X(fft_op) \
   /* convolution */ \
   X(convolution_op) \
   X(convolution_input_gradient_op) \
@@ -159,6 +181,7 @@ struct operation_list {
   X(linear_recurrence_op) \
   /* sorting */ \
   X(argsort_op) \
+  X(running_argmax_op) \
   /* one_hot */ \
   X(one_hot_op) \
   /* indexing */ \
@@ -166,6 +189,10 @@ struct operation_list {
   X(scatter_op) \
   X(gather_elements_op) \
   X(scatter_elements_op) \
+  /* segments */ \
+  X(scatter_reduce_op) \
+  /* regions */ \
+  X(non_max_suppression_op) \
   /* slicing */ \
   X(slice_op) \
   X(scatter_slice_op) \
@@ -173,6 +200,10 @@ struct operation_list {
   /* random */ \
   X(random_key_op) \
   X(random_uniform_op) \
+  X(gamma_slope_op) \
+  X(random_gamma_op) \
+  X(random_poisson_op) \
+  X(random_permutation_op) \
   /* print */ \
   X(print_op) \
   /* control */ \

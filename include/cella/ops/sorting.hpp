@@ -27,32 +27,52 @@ std::uint64_t sort_key(N x) {
   }
 }
 
-}  // namespace detail
-
-/// Where the elements along an axis lie in ascending or descending order, as i64. Equal elements
-/// keep their order; NaN is larger than all.
-struct argsort_op : opaque<argsort_op>, zero_derivative, detail::moves_axis<argsort_op> {
-  static constexpr std::string_view name = "argsort";
-  static constexpr std::string_view numpy = "np.argsort";
-  static constexpr std::string_view torch = "torch.argsort";
-  static constexpr std::string_view formula =
-      "y = the places of x along an axis in the order of their elements";
+/// Base of operations that find places along an axis, as i64, from the elements along it.
+template <class Op>
+struct places_along : opaque<Op>, zero_derivative, moves_axis<Op> {
   static constexpr compute_class computes = compute_class::sequential;
-  struct options {
-    std::int32_t axis{};
-    std::int32_t descending{};
-  };
   static constexpr int operands = 1;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return {dtype::i64, in[0].shape};
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
+    return pointwise_but_along(o.as<typename Op::options>().axis, in[0].shape, 1);
   }
   static constexpr interval bounds(span<const interval>, span<const tensor_type> types,
                                    const attributes& o) {
-    return detail::bounds_of_positions(types[0].shape, o.as<options>().axis);
+    return bounds_of_positions(types[0].shape, o.as<typename Op::options>().axis);
   }
+};
+
+}  // namespace detail
+
+/// Where the elements along an axis lie in ascending or descending order, as i64. Equal elements
+/// keep their order; NaN is larger than all.
+struct argsort_op : detail::places_along<argsort_op> {
+  static constexpr std::string_view name = "argsort";
+  static constexpr std::string_view numpy = "np.argsort";
+  static constexpr std::string_view torch = "torch.argsort";
+  static constexpr std::string_view formula =
+      "y = the places of x along an axis in the order of their elements";
+  struct options {
+    std::int32_t axis{};
+    std::int32_t descending{};
+  };
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
+};
+
+/// Where the largest (or smallest) of the elements up to each one lies along an axis, the first of
+/// equal ones, as i64; NaN is both.
+struct running_argmax_op : detail::places_along<running_argmax_op> {
+  static constexpr std::string_view name = "running_argmax";
+  static constexpr std::string_view torch = "torch.cummax";
+  static constexpr std::string_view formula =
+      "y_i = where the first of the largest x_j, j <= i, is along an axis";
+  struct options {
+    std::int32_t axis{};
+    std::int32_t reverse{};
+    std::int32_t least{};
+  };
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
@@ -93,7 +113,45 @@ constexpr top_k_result top_k(operand x, int k, int axis = -1, bool largest = tru
   return {gather_elements(x, first, a), first};
 }
 
+namespace detail {
+constexpr var running_extremum(std::string_view op, operand x, int axis, bool reverse, bool least) {
+  const var v = x.in(*x.owner());
+  const int a = find_axis(op, v, axis, x.at());
+  if (a < 0) return v;
+  const var at = emit<running_argmax_op>(running_argmax_op::options{a, reverse, least}, x.at(), v);
+  return gather_elements(x, at, a);
+}
+}  // namespace detail
+/// The largest of the elements up to and including each one along an axis.
+constexpr var cummax(operand x, int axis, bool reverse = false) {
+  return detail::running_extremum("cummax", x, axis, reverse, false);
+}
+/// The smallest of the elements up to and including each one along an axis.
+constexpr var cummin(operand x, int axis, bool reverse = false) {
+  return detail::running_extremum("cummin", x, axis, reverse, true);
+}
+
 // ---- computation at run time
+
+inline void running_argmax_op::compute(const attributes& o, span<const tensor_ref> in,
+                                       span<const tensor_ref> out) {
+  const auto [axis, reverse, least] = o.as<options>();
+  const std::int64_t inner = in[0].type.shape.size(axis + 1, in[0].type.rank());
+  with_wide_number(in[0].type.element, [&]<class N>() {
+    N best{};
+    std::int64_t at = -1;
+    detail::for_each_in_order(
+        in[0].type.shape, axis, reverse, [&] { at = -1; },
+        [&](std::int64_t i) {
+          const N x = read_number<N>(in[0], i);
+          if (at < 0 || (best == best && (x != x || (least ? x < best : x > best)))) {
+            best = x;
+            at = i / inner % in[0].type[axis];
+          }
+          write_number(out[0], i, at);
+        });
+  });
+}
 
 inline void argsort_op::compute(const attributes& o, span<const tensor_ref> in,
                                 span<const tensor_ref> out) {

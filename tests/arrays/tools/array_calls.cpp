@@ -5,11 +5,15 @@
 // last result, a scalar, and its gradients by all inputs. Each line of standard output has the
 // results on both tiers or the fault.
 #include <cella/backend/host/threads.hpp>
+#include <cella/ops/arranging.hpp>
 #include <cella/ops/bitwise.hpp>
-#include <cella/ops/diagonal.hpp>
+#include <cella/ops/einsum.hpp>
+#include <cella/ops/linear_algebra.hpp>
 #include <cella/ops/list.hpp>
-#include <cella/ops/padding.hpp>
-#include <cella/ops/sorting.hpp>
+#include <cella/ops/numeric.hpp>
+#include <cella/ops/segments.hpp>
+#include <cella/ops/signal.hpp>
+#include <cella/ops/statistics.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/interpreter.hpp>
 #include <cella/transform/gradient.hpp>
@@ -43,6 +47,8 @@ template <var (*F)(operand, const axis_list&, bool)>
 list<var> folded(const list<var>& x, const std::vector<numbers>& n) {
   return {F(x[0], n[0], n[1][0] != 0)};
 }
+/// A number that is an integer of hundredths.
+double hundredths(int n) { return n / 100.0; }
 shape shape_of(const numbers& n) {
   shape s;
   for (int e : n) s.push_back(e);
@@ -162,6 +168,112 @@ const std::map<std::string, function>& functions() {
       {"matmul",
        [](v x, p n) -> list<var> { return {matmul(x[0], x[1], n[0][0] != 0, n[0][1] != 0)}; }},
       {"tensordot", [](v x, p n) -> list<var> { return {tensor_dot(x[0], x[1], n[0], n[1])}; }},
+      {"gammaln", one<lgamma>},
+      {"digamma", one<digamma>},
+      {"i0e", one<i0e>},
+      {"i1e", one<i1e>},
+      {"erfinv", one<erfinv>},
+      {"exp2", one<exp2>},
+      {"log10", one<log10>},
+      {"sinc", one<sinc>},
+      {"isnan", one<is_nan>},
+      {"isinf", one<is_inf>},
+      {"isfinite", one<is_finite>},
+      {"logaddexp", two<logaddexp>},
+      {"hypot", two<hypot>},
+      {"xlogy", two<xlogy>},
+      {"isclose", [](v x, p) -> list<var> { return {is_close(x[0], x[1])}; }},
+      {"heaviside", [](v x, p) -> list<var> { return {heaviside(x[0], 0.5)}; }},
+      {"nan_to_num", [](v x, p) -> list<var> { return {nan_to_num(x[0], 7, 100)}; }},
+      {"std", [](v x, p n) -> list<var> { return {standard_deviation(x[0], n[0], n[1][0] != 0)}; }},
+      {"vector_norm",
+       [](v x, p n) -> list<var> {
+         return {vector_norm(x[0], hundredths(n[2][0]), n[0], n[1][0] != 0)};
+       }},
+      {"count_nonzero", folded<count_nonzero>},
+      {"diff", [](v x, p n) -> list<var> { return {diff(x[0], n[0][0])}; }},
+      {"quantile",
+       [](v x, p n) -> list<var> {
+         return {quantile(x[0], hundredths(n[1][0]), n[0][0], n[2][0] != 0)};
+       }},
+      {"median", [](v x, p n) -> list<var> { return {median(x[0], n[0][0], n[1][0] != 0)}; }},
+      {"bincount", [](v x, p n) -> list<var> { return {bincount(x[0], n[0][0])}; }},
+      {"bincount_weights", [](v x, p n) -> list<var> { return {bincount(x[0], n[0][0], x[1])}; }},
+      {"searchsorted",
+       [](v x, p n) -> list<var> { return {searchsorted(x[0], x[1], n[0][0] != 0)}; }},
+      {"histogram",
+       [](v x, p n) -> list<var> { return {histogram(x[0], n[0][0], n[1][0], n[1][1])}; }},
+      {"cummax", [](v x, p n) -> list<var> { return {cummax(x[0], n[0][0])}; }},
+      {"cummin", [](v x, p n) -> list<var> { return {cummin(x[0], n[0][0])}; }},
+      {"moveaxis", [](v x, p n) -> list<var> { return {move_axis(x[0], n[0][0], n[0][1])}; }},
+      {"swapaxes", [](v x, p n) -> list<var> { return {swap_axes(x[0], n[0][0], n[0][1])}; }},
+      {"repeat", [](v x, p n) -> list<var> { return {repeat(x[0], n[0][0], n[1][0])}; }},
+      {"roll", [](v x, p n) -> list<var> { return {roll(x[0], n[0][0], n[1][0])}; }},
+      {"rot90", [](v x, p n) -> list<var> { return {rot90(x[0], n[0][0])}; }},
+      {"meshgrid",
+       [](v x, p n) {
+         return meshgrid({x[0], x[1], x[2]}, n[0][0] != 0);
+       }},
+      {"pad_symmetric", [](v x, p n) -> list<var> { return {pad_symmetric(x[0], n[0], n[1])}; }},
+      {"pad_wrap", [](v x, p n) -> list<var> { return {pad_wrap(x[0], n[0], n[1])}; }},
+      {"unique",
+       [](v x, p n) -> list<var> {
+         const auto u = unique(x[0], n[0][0], -3);
+         return {u.values, u.counts, u.inverse, u.count};
+       }},
+      {"segment",
+       [](v x, p n) -> list<var> {
+         const int count = n[0][0];
+         return {segment_sum(x[0], x[1], count), segment_max(x[0], x[1], count),
+                 segment_min(x[0], x[1], count), segment_prod(x[0], x[1], count)};
+       }},
+      {"scatter_elements",
+       [](v x, p n) -> list<var> {
+         return {scatter_elements(x[0], x[1], x[2], n[0][0], scatter_mode(n[1][0]))};
+       }},
+      {"einsum",
+       [](v x, p n) -> list<var> {
+         return {
+             einsum(std::string(n[0].begin(), n[0].end()), span<const var>(x.data(), x.size()))};
+       }},
+      {"cholesky", [](v x, p) -> list<var> { return {cholesky(x[0])}; }},
+      {"solve", two<solve>},
+      {"inv", one<inv>},
+      {"det", one<det>},
+      {"slogdet",
+       [](v x, p) -> list<var> {
+         const auto y = slogdet(x[0]);
+         return {y.sign, y.logabsdet};
+       }},
+      {"qr",
+       [](v x, p) -> list<var> {
+         const auto y = qr(x[0]);
+         return {y.q, y.r};
+       }},
+      {"eigvalsh", one<eigvalsh>},
+      {"svdvals", [](v x, p) -> list<var> { return {svd(x[0]).s}; }},
+      {"pinv", [](v x, p) -> list<var> { return {pinv(x[0])}; }},
+      {"lstsq", two<lstsq>},
+      {"matrix_power", [](v x, p n) -> list<var> { return {matrix_power(x[0], n[0][0])}; }},
+      {"kron", two<kron>},
+      {"fft", [](v x, p n) -> list<var> { return {fft(x[0], n[0][0])}; }},
+      {"ifft", [](v x, p n) -> list<var> { return {ifft(x[0], n[0][0])}; }},
+      {"rfft", [](v x, p n) -> list<var> { return {rfft(x[0], n[0][0])}; }},
+      {"irfft", [](v x, p n) -> list<var> { return {irfft(x[0], n[1][0], n[0][0])}; }},
+      {"fftn", [](v x, p n) -> list<var> { return {fftn(x[0], n[0])}; }},
+      // The real part and the imaginary part, with factors, so that real numbers come out.
+      {"rfft_parts",
+       [](v x, p n) -> list<var> {
+         const var y = rfft(x[0], n[0][0]);
+         return {real(y) + imag(y) * 0.5};
+       }},
+      {"solve_shifted",
+       [](v x, p) -> list<var> { return {solve(x[0] + detail::eye_like(x[0]) * 9, x[1])}; }},
+      {"cholesky_shifted",
+       [](v x, p) -> list<var> {
+         return {cholesky(matmul(x[0], x[0], false, true) +
+                          detail::eye_like(matmul(x[0], x[0], false, true)))};
+       }},
       {"sigmoid", one<sigmoid>},
       {"softmax", [](v x, p n) -> list<var> { return {softmax(x[0], n[0][0])}; }},
       {"log_softmax", [](v x, p n) -> list<var> { return {log_softmax(x[0], n[0][0])}; }},

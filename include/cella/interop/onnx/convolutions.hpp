@@ -3,12 +3,23 @@
 
 #include <cella/interop/onnx/padding.hpp>
 #include <cella/interop/onnx/windows.hpp>
-#include <cella/ops/convolution.hpp>
+#include <cella/ops/convolution_nd.hpp>
 
 namespace cella::interop {
 
 inline var with_bias(const onnx_node& n, var y, int i) {
   return n.has(i) ? y + by_channel(n.in(i), y) : y;
+}
+inline volume_window volume_window_of(const window_axes& w, std::int64_t groups) {
+  volume_window v;
+  v.groups = std::int32_t(groups);
+  for (std::size_t d = 0; d < 3; ++d) {
+    v.stride[d] = std::int32_t(w[d].stride);
+    v.dilation[d] = std::int32_t(w[d].dilation);
+    v.before[d] = std::int32_t(w[d].before);
+    v.after[d] = std::int32_t(w[d].after);
+  }
+  return v;
 }
 /// Convolution of x with filters, over the axes of `w`.
 inline var convolved(const onnx_node& n, var x, var filter, const window_axes& w) {
@@ -18,24 +29,8 @@ inline var convolved(const onnx_node& n, var x, var filter, const window_axes& w
     return squeeze(y, 2);
   }
   if (w.size() == 2) return conv2d(x, filter, window_of(w[0], w[1], groups));
-  // A sum over the filter's depth of convolutions of slices.
-  const window_axis& depth = w[0];
-  const auto zeros = [&](std::int64_t width) { return std::vector<int>{0, 0, int(width), 0, 0}; };
-  const var padded = pad(x, zeros(depth.before), zeros(depth.after));
-  if (depth.padded() < depth.taps()) n.refuse("has filters that are deeper than the padded image");
-  n.between(1, depth.kernel, 1 << 10, "depth of the filter");
-  const std::int64_t places = (depth.padded() - depth.taps()) / depth.stride + 1;
-  var all{};
-  for (std::int64_t k = 0; k < depth.kernel; ++k) {
-    grid g{{}, grid{}.step, padded.shape()};
-    g.start[2] = std::int32_t(k * depth.dilation);
-    g.step[2] = places > 1 ? std::int32_t(depth.stride) : 1;
-    g.count[2] = std::int32_t(places);
-    const var taps = squeeze(cut(filter, 2, k, 1), 2);
-    const var y = conv2d(depth_to_batch(cut(padded, g)), taps, window_of(w[1], w[2], groups));
-    all = k ? all + y : y;
-  }
-  return batch_to_depth(all, x.extent(0));
+  n.between(1, w[0].kernel, 1 << 10, "depth of the filter");
+  return conv3d(x, filter, volume_window_of(w, groups));
 }
 inline list<var> convolution_rule(onnx_node& n) {
   const var x = n.in(0), filter = n.in(1);
@@ -44,16 +39,6 @@ inline list<var> convolution_rule(onnx_node& n) {
   return {with_bias(n, convolved(n, x, filter, w), 2)};
 }
 
-/// Zeros between the slices of an axis, `stride` - 1 of them, and none behind the last.
-inline var spread(var x, int axis, std::int64_t stride) {
-  if (stride == 1) return x;
-  std::vector<int> none(std::size_t(x.rank()) + 1), behind = none;
-  behind[std::size_t(axis) + 1] = int(stride) - 1;
-  shape s = x.shape();
-  s[axis] *= std::int32_t(stride);
-  const var y = reshape(pad(expand_dims(x, axis + 1), none, behind), s);
-  return cut(y, axis, 0, s[axis] - stride + 1);
-}
 inline list<var> transposed_convolution_rule(onnx_node& n) {
   const var x = n.in(0), filter = n.in(1);
   const std::int64_t groups = n.between(1, n.integer("group", 1), 1 << 30, "group");
@@ -84,36 +69,27 @@ inline list<var> transposed_convolution_rule(onnx_node& n) {
       extra[d] -= total;
     }
   }
-  // Some of the rows behind may be more than a stride away: the result is padded for these.
-  auto transposed = [&](var image, var taps, window_axis rows, window_axis columns,
-                        std::int64_t extra_rows, std::int64_t extra_columns) {
-    const window full = window_of({.stride = rows.stride, .dilation = rows.dilation},
-                                  {.stride = columns.stride, .dilation = columns.dilation}, groups);
-    var y = conv2d_transpose(image, taps, full);
-    y = pad(y, {0, 0, 0, 0}, {0, 0, int(extra_rows), int(extra_columns)});
-    y = cut(y, 2, rows.before, y.extent(2) - rows.before - rows.after);
-    return cut(y, 3, columns.before, y.extent(3) - columns.before - columns.after);
-  };
+  // The whole result, to which rows behind are added, since they may be more than a stride away.
+  window_axes whole = w;
+  for (window_axis& a : whole) a.before = a.after = 0;
+  var y{};
   if (w.size() == 1) {
-    const var y = transposed(expand_dims(x, 2), expand_dims(filter, 2), {}, w[0], 0, extra[0]);
-    return {with_bias(n, squeeze(y, 2), 2)};
+    const window walk = window_of({}, whole[0], groups);
+    y = squeeze(conv2d_transpose(expand_dims(x, 2), expand_dims(filter, 2), walk), 2);
+  } else if (w.size() == 2) {
+    y = conv2d_transpose(x, filter, window_of(whole[0], whole[1], groups));
+  } else {
+    n.between(1, w[0].kernel, 1 << 10, "depth of the filter");
+    y = conv3d_transpose(x, filter, volume_window_of(whole, groups));
   }
-  if (w.size() == 2)
-    return {with_bias(n, transposed(x, filter, w[0], w[1], extra[0], extra[1]), 2)};
-  const window_axis& depth = w[0];
-  n.between(1, depth.kernel, 1 << 10, "depth of the filter");
-  var all{};
-  for (std::int64_t k = 0; k < depth.kernel; ++k) {
-    const var taps = squeeze(cut(filter, 2, k, 1), 2);
-    const var y = transposed(depth_to_batch(x), taps, w[1], w[2], extra[1], extra[2]);
-    const var at = spread(batch_to_depth(y, x.extent(0)), 2, depth.stride);
-    const auto zeros = [&](std::int64_t width) { return std::vector<int>{0, 0, int(width), 0, 0}; };
-    const std::int64_t behind = (depth.kernel - 1 - k) * depth.dilation + extra[0];
-    const var placed = pad(at, zeros(k * depth.dilation), zeros(behind));
-    all = k ? all + placed : placed;
+  std::vector<int> none(std::size_t(x.rank())), behind = none;
+  for (std::size_t d = 0; d < w.size(); ++d) behind[d + 2] = int(extra[d]);
+  y = pad(y, none, behind);
+  for (std::size_t d = 0; d < w.size(); ++d) {
+    const int axis = int(d) + 2;
+    y = cut(y, axis, w[d].before, y.extent(axis) - w[d].before - w[d].after);
   }
-  all = cut(all, 2, depth.before, all.extent(2) - depth.before - depth.after);
-  return {with_bias(n, all, 2)};
+  return {with_bias(n, y, 2)};
 }
 
 inline constexpr named_onnx_rule convolution_rules[] = {

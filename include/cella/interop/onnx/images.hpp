@@ -2,27 +2,51 @@
 #pragma once
 
 #include <cella/interop/onnx/cutting.hpp>
-#include <cella/interop/onnx/resampling.hpp>
-#include <cella/ops/matmul.hpp>
+#include <cella/ops/resampling.hpp>
 
 namespace cella::interop {
 
+/// Which of these words an attribute is, the first one if it is not there.
+template <class E, std::size_t N>
+E word_in(const onnx_node& n, std::string_view name, const std::pair<const char*, E> (&words)[N]) {
+  const std::string said = n.string(name, words[0].first);
+  for (const auto& [word, value] : words)
+    if (said == word) return value;
+  n.not_supported("the " + std::string(name) + " " + in_quotes(said));
+}
+inline resize_form read_resize_form(const onnx_node& n) {
+  using m = resize_mode;
+  using c = resize_coordinates;
+  using r = nearest_rounding;
+  resize_form f;
+  f.mode =
+      word_in<m>(n, "mode", {{"nearest", m::nearest}, {"linear", m::linear}, {"cubic", m::cubic}});
+  f.coordinates = word_in<c>(n, "coordinate_transformation_mode",
+                             {{"half_pixel", c::half_pixel},
+                              {"asymmetric", c::asymmetric},
+                              {"align_corners", c::align_corners},
+                              {"pytorch_half_pixel", c::pytorch_half_pixel},
+                              {"half_pixel_symmetric", c::half_pixel_symmetric},
+                              {"tf_crop_and_resize", c::tf_crop_and_resize},
+                              {"tf_half_pixel_for_nn", c::tf_half_pixel_for_nn}});
+  f.nearest = word_in<r>(n, "nearest_mode",
+                         {{"round_prefer_floor", r::prefer_floor},
+                          {"round_prefer_ceil", r::prefer_ceil},
+                          {"floor", r::floor},
+                          {"ceil", r::ceil}});
+  f.cubic = n.number("cubic_coeff_a", -0.75);
+  f.excludes_outside = n.integer("exclude_outside", 0) != 0;
+  f.antialias = n.integer("antialias", 0) != 0;
+  return f;
+}
 inline list<var> resize_rule(onnx_node& n) {
   var x = n.in(0);
   const bool old = n.opset() < 11;  // X, scales
   const int scales_at = old ? 1 : 2, sizes_at = 3, rank = x.rank();
-  resize_form f{
-      n.one_of("mode", {"nearest", "linear", "cubic"}),
-      n.one_of("coordinate_transformation_mode",
-               {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel",
-                "half_pixel_symmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"}),
-      n.one_of("nearest_mode", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}),
-      n.number("cubic_coeff_a", -0.75),
-      n.integer("exclude_outside", 0) != 0,
-      n.integer("antialias", 0) != 0};
+  resize_form f = read_resize_form(n);
   if (old) {
-    f.coordinates = "asymmetric";
-    f.nearest = "floor";
+    f.coordinates = resize_coordinates::asymmetric;
+    f.nearest = nearest_rounding::floor;
   }
   std::vector<int> axes;
   for (std::int64_t a : n.integers("axes")) axes.push_back(n.axis(a, rank));
@@ -56,7 +80,7 @@ inline list<var> resize_rule(onnx_node& n) {
   }
   std::vector<double> part(2 * count);
   for (std::size_t k = 0; k < count; ++k) part[count + k] = 1;
-  const bool crops = f.coordinates == "tf_crop_and_resize";
+  const bool crops = f.coordinates == resize_coordinates::tf_crop_and_resize;
   if (crops) part = n.numbers(1);
   if (part.size() != 2 * count) n.refuse("has a region that names other axes");
   const dtype t = x.element();
@@ -66,15 +90,16 @@ inline list<var> resize_rule(onnx_node& n) {
     n.between(1, sizes[k], 1 << 30, "size");
     if (x.extent(axis) < 1) n.refuse("takes images that are not empty");
     if (sizes[k] == x.extent(axis) && scales[k] == 1 && !crops) continue;
-    n.limit(double(sizes[k]) * (f.mode == "nearest" ? 1 : 4 * std::max(1.0, 1 / scales[k])));
-    const resampled_axis r =
-        resample(f, x.extent(axis), int(sizes[k]), scales[k], part[k], part[count + k]);
-    if (f.mode != "nearest" && !is_floating(t)) x = cast(x, dtype::f32);
-    x = resampled(x, axis, r);
+    n.limit(double(sizes[k]) *
+            (f.mode == resize_mode::nearest ? 1 : 4 * std::max(1.0, 1 / scales[k])));
+    const auto r = cella::detail::resample(f, x.extent(axis), int(sizes[k]), scales[k], part[k],
+                                           part[count + k]);
+    if (f.mode != resize_mode::nearest && !is_floating(t)) x = cast(x, dtype::f32);
+    x = cella::detail::resampled(x, axis, r);
     if (!crops) continue;
     shape along;
     for (int d = 0; d < rank; ++d) along.push_back(d == axis ? int(sizes[k]) : 1);
-    std::vector<std::int64_t> marks(r.outside.begin(), r.outside.end());
+    const std::vector<std::int64_t> marks(r.outside.begin(), r.outside.end());
     const var here = integers_as_constant(n.b(), marks, along, dtype::boolean);
     outside = outside.b ? logical_or(outside, here) : here;
   }
@@ -87,59 +112,22 @@ inline list<var> upsample_rule(onnx_node& n) {
   var x = n.in(0);
   std::vector<double> scales = n.has(1) ? n.numbers(1) : n.numbers("scales");
   if (scales.size() != std::size_t(x.rank())) n.refuse("has not one scale for each axis");
-  const resize_form f{n.one_of("mode", {"nearest", "linear"}), "asymmetric", "floor"};
+  resize_form f = read_resize_form(n);
+  f.coordinates = resize_coordinates::asymmetric;
+  f.nearest = nearest_rounding::floor;
   for (int d = 0; d < x.rank(); ++d) {
     const double scale = scales[std::size_t(d)];
     if (scale == 1) continue;
     if (!(scale * x.extent(d) >= 1)) n.refuse("has a scale that leaves nothing");
     n.limit(scale * x.extent(d));
-    x = resampled(x, d,
-                  resample(f, x.extent(d), int(std::floor(scale * x.extent(d))), scale, 0, 1));
+    x = cella::detail::resampled(
+        x, d,
+        cella::detail::resample(f, x.extent(d), int(std::floor(scale * x.extent(d))), scale, 0, 1));
   }
   return {x};
 }
 
-/// The corners that an affine map of the result's grid has, each from -1 to 1.
-inline list<var> affine_grid_rule(onnx_node& n) {
-  const var theta = n.in(0, 3, 3);
-  const auto size = n.integers(1);
-  const bool corners = n.integer("align_corners", 0);
-  if (size.size() < 4 || size.size() > 5)
-    n.not_supported("a grid over other than two or three axes");
-  const std::size_t axes = size.size() - 2;
-  std::int64_t places = 1;
-  for (std::size_t d = 0; d < axes; ++d) {
-    if (size[d + 2] < 1) n.refuse("has an extent below 1");
-    n.limit(double(places) * double(size[d + 2]));
-    places *= size[d + 2];
-  }
-  // One row for each place: its coordinates, the last axis first, and 1.
-  std::vector<double> rows;
-  for (std::int64_t p = 0; p < places; ++p) {
-    std::vector<double> at(axes);
-    std::int64_t rest = p;
-    for (std::size_t d = axes; d-- > 0;) {
-      const std::int64_t extent = size[d + 2], i = rest % extent;
-      rest /= extent;
-      const double step =
-          corners ? 2.0 / std::max<double>(1, double(extent) - 1) : 2.0 / double(extent);
-      at[axes - 1 - d] = -1 + (double(i) + (corners ? 0 : 0.5)) * step;
-    }
-    at.push_back(1);
-    rows.insert(rows.end(), at.begin(), at.end());
-  }
-  const var grid =
-      numbers_as_constant(n.b(), rows, {places, std::int64_t(axes) + 1}, theta.element());
-  shape s{theta.extent(0)};
-  for (std::size_t d = 0; d < axes; ++d) s.push_back(int(size[d + 2]));
-  s.push_back(int(axes));
-  // [N, axes, places] -> [N, places, axes]
-  const var moved = matmul(theta, transpose(grid), false, false);
-  return {reshape(transpose(moved, {0, 2, 1}), s)};
-}
-
 inline constexpr named_onnx_rule image_rules[] = {
-    {"AffineGrid", affine_grid_rule},
     {"Resize", resize_rule},
     {"Upsample", upsample_rule},
 };

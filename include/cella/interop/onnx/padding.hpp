@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cella/interop/onnx/cutting.hpp>
+#include <cella/ops/arranging.hpp>
 #include <cella/ops/diagonal.hpp>
-#include <cella/ops/padding.hpp>
 
 namespace cella::interop {
 
@@ -39,17 +39,10 @@ inline list<var> pad_rule(onnx_node& n) {
   if (mode == "reflect") return {pad_reflect(x, before, after)};
   if (mode == "edge") return {pad_replicate(x, before, after)};
   if (mode == "wrap") {
-    for (int d = 0; d < x.rank(); ++d) {
-      const auto k = std::size_t(d);
-      if (before[k] > x.extent(d) || after[k] > x.extent(d))
+    for (int d = 0; d < x.rank(); ++d)
+      if (std::max(before[std::size_t(d)], after[std::size_t(d)]) > x.extent(d))
         n.not_supported("wrapping an axis more than once");
-      list<var> parts;
-      if (before[k]) parts.push_back(cut(x, d, x.extent(d) - before[k], before[k]));
-      parts.push_back(x);
-      if (after[k]) parts.push_back(cut(x, d, 0, after[k]));
-      x = concat(span<const var>(parts.data(), parts.size()), d);
-    }
-    return {x};
+    return {pad_wrap(x, before, after)};
   }
   const bool none = std::ranges::all_of(before, [](int w) { return w == 0; }) &&
                     std::ranges::all_of(after, [](int w) { return w == 0; });

@@ -3,6 +3,7 @@
 
 #include <cella/interop/onnx/padding.hpp>
 #include <cella/interop/onnx/windows.hpp>
+#include <cella/ops/convolution_nd.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/reduction.hpp>
 
@@ -44,7 +45,8 @@ var pooled_by_axes(var x, const window_axes& w, double border, Pool pool) {
   if (padded) x = pad(x, before, after, border);
   if (w.size() == 1) return squeeze(pool(expand_dims(x, 2), window_axis{}, w[0]), 2);
   if (w.size() == 2) return pool(x, w[0], w[1]);
-  const var flat = batch_to_depth(pool(depth_to_batch(x), w[1], w[2]), x.extent(0));
+  const var flat = cella::detail::batch_to_slices(
+      pool(cella::detail::slices_to_batch(x), w[1], w[2]), x.extent(0));
   const shape s = flat.shape();
   const var deep = reshape(flat, {s[0], s[1], s[2], std::int64_t{s[3]} * s[4]});
   const var y = pool(deep, w[0], window_axis{});

@@ -1,9 +1,8 @@
-// Matrix products.
+// Matrix products and determinants.
 #pragma once
 
 #include <cella/interop/onnx/constants.hpp>
-#include <cella/ops/matmul.hpp>
-#include <cella/ops/reduction.hpp>
+#include <cella/ops/linear_algebra.hpp>
 
 namespace cella::interop {
 
@@ -35,8 +34,10 @@ inline list<var> gemm_rule(onnx_node& n) {
   if (n.has(2)) y = y + (beta == 1 ? n.in(2) : n.in(2) * beta);
   return {y};
 }
+inline list<var> determinant_rule(onnx_node& n) { return {det(n.in(0, 2))}; }
 
 inline constexpr named_onnx_rule product_rules[] = {
+    {"Det", determinant_rule},
     {"Gemm", gemm_rule},
     {"MatMul", matmul_rule},
 };

@@ -3,15 +3,11 @@
 
 #include <cella/interop/onnx/convolutions.hpp>
 #include <cella/interop/onnx/cutting.hpp>
-#include <cella/ops/indexing.hpp>
-#include <cella/ops/reduction.hpp>
+#include <cella/ops/regions.hpp>
 
 namespace cella::interop {
 
-/// One axis of `extent` elements at fractional places: both neighbours and their weights.
-struct neighbours {
-  var index[2], weight[2];
-};
+using cella::detail::neighbours;
 /// Neighbours beyond the ends weigh nothing.
 inline neighbours with_zeros_outside(var place, int extent) {
   const var low = floor(place), part = place - low;
@@ -23,30 +19,6 @@ inline neighbours with_zeros_outside(var place, int extent) {
   const auto [j, w] = weighted(low + 1, part);
   return {{i, j}, {v, w}};
 }
-/// Places up to an element beyond the ends count as at the ends; others weigh nothing.
-inline neighbours with_ends_outside(var place, int extent) {
-  const double last = extent - 1;
-  const var near = logical_and(place >= -1.0, place <= double(extent));
-  const var kept = clamp(place, 0, last);
-  const var low = minimum(floor(kept), last), part = kept - low;
-  auto weight = [&](var w) { return select(near, w, zeros_like(w)); };
-  return {{cast(low, dtype::i64), cast(minimum(low + 1, last), dtype::i64)},
-          {weight(1 - part), weight(part)}};
-}
-/// The four corners around places of rows and columns: rows of the table [images H W, C], each
-/// weighted. `image` says which image each place is in.
-inline std::array<var, 4> weighted_corners(var table, var image, const neighbours& rows,
-                                           const neighbours& columns, int height, int width) {
-  std::array<var, 4> all{};
-  for (std::size_t k = 0; k < 4; ++k) {
-    const std::size_t i = k / 2, j = k % 2;
-    const var at = (image * double(height) + rows.index[i]) * double(width) + columns.index[j];
-    all[k] = gather(table, at, 0) * expand_dims(rows.weight[i] * columns.weight[j], -1);
-  }
-  return all;
-}
-
-/// He et al. 2017
 inline list<var> roi_align_rule(onnx_node& n) {
   const var x = n.in(0, 4, 4), rois = n.in(1, 2, 2);
   if (rois.extent(1) != 4 || x.shape().size() == 0)
@@ -57,44 +29,11 @@ inline list<var> roi_align_rule(onnx_node& n) {
   const std::int64_t rows = n.integer("output_height", 1), columns = n.integer("output_width", 1);
   if (rows < 1 || columns < 1) n.refuse("has a result without rows or columns");
   n.limit(double(rows) * double(samples)), n.limit(double(columns) * double(samples));
-  const std::int64_t regions = rois.extent(0);
-  const bool half =
-      n.opset() >= 16 && n.one_of("coordinate_transformation_mode",
-                                  {"half_pixel", "output_half_pixel"}) == "half_pixel";
-  const double scale = n.number("spatial_scale", 1), offset = half ? 0.5 : 0;
-  const int height = x.extent(2), width = x.extent(3);
-  auto corner = [&](int k) { return cut(rois, 1, k, 1) * scale - offset; };  // [R, 1]
-  auto places = [&](var first, var last, std::int64_t bins) {
-    var size = last - first;
-    if (!half) size = maximum(size, 1);
-    std::vector<double> at;
-    for (std::int64_t p = 0; p < bins * samples; ++p)
-      at.push_back((double(p) + 0.5) / double(samples));
-    const shape line{1, bins * samples};
-    return first + size / double(bins) * numbers_as_constant(n.b(), at, line, x.element());
-  };
-  const shape all{regions, rows * samples, columns * samples};
-  auto as_rows = [&](var v) { return broadcast_to(expand_dims(v, 2), all); };
-  auto as_columns = [&](var v) { return broadcast_to(expand_dims(v, 1), all); };
-  neighbours y = with_ends_outside(places(corner(1), corner(3), rows), height);
-  neighbours z = with_ends_outside(places(corner(0), corner(2), columns), width);
-  for (std::size_t k = 0; k < 2; ++k) {
-    y.index[k] = as_rows(y.index[k]), y.weight[k] = as_rows(y.weight[k]);
-    z.index[k] = as_columns(z.index[k]), z.weight[k] = as_columns(z.weight[k]);
-  }
-  const var image = broadcast_to(reshape(cast(n.in(2), dtype::i64), {regions, 1, 1}), all);
-  const std::int64_t channels = x.extent(1);
-  const var table = reshape(transpose(x, {0, 2, 3, 1}), {-1, channels});
-  const auto corners = weighted_corners(table, image, y, z, height, width);
-  const shape split{regions, rows, samples, columns, samples, channels};
-  var result{};
-  if (n.one_of("mode", {"avg", "max"}) == "avg") {
-    result = mean(reshape(corners[0] + corners[1] + corners[2] + corners[3], split), {2, 4});
-  } else {
-    const var most = maximum(maximum(corners[0], corners[1]), maximum(corners[2], corners[3]));
-    result = max(reshape(most, split), {2, 4});
-  }
-  return {transpose(result, {0, 3, 1, 2})};
+  roi_form f{int(rows), int(columns), int(samples), n.number("spatial_scale", 1)};
+  f.half_pixel = n.opset() >= 16 && n.one_of("coordinate_transformation_mode",
+                                             {"half_pixel", "output_half_pixel"}) == "half_pixel";
+  f.largest = n.one_of("mode", {"avg", "max"}) == "max";
+  return {roi_align(x, rois, n.in(2), f)};
 }
 
 /// A convolution whose taps lie where the offsets say. Dai et al. 2017
@@ -134,7 +73,7 @@ inline list<var> deformable_convolution_rule(onnx_node& n) {
   const var table = reshape(transpose(split, {0, 1, 3, 4, 2}), {-1, each});
   const var image =
       iota(n.b(), {dtype::i64, all}, 0) * double(groups) + iota(n.b(), {dtype::i64, all}, 1);
-  const auto corners = weighted_corners(table, image, y, z, height, width);
+  const auto corners = cella::detail::weighted_corners(table, image, y, z, height, width);
   var sampled =
       corners[0] + corners[1] + corners[2] + corners[3];  // [N, g, taps, rows, columns, C/g]
   if (n.has(4)) sampled = sampled * expand_dims(reshape(n.in(4), all), -1);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cella/interop/onnx/cutting.hpp>
+#include <cella/ops/fourier.hpp>
 #include <cella/ops/indexing.hpp>
-#include <cella/ops/matmul.hpp>
 #include <cella/ops/padding.hpp>
 #include <cmath>
 #include <numbers>
@@ -27,36 +27,13 @@ list<var> signal_window_rule(onnx_node& n) {
   }
   return {numbers_as_constant(n.b(), all, {size}, n.element("output_datatype", dtype::f32))};
 }
-/// Columns of a discrete Fourier transform of `length` elements, the first `count` of them.
-struct fourier_matrices {
-  var cosine, sine;
-};
-inline fourier_matrices fourier(builder& b, std::int64_t length, std::int64_t count, dtype t) {
-  std::vector<double> c, s;
-  for (std::int64_t i = 0; i < length; ++i) {
-    for (std::int64_t k = 0; k < count; ++k) {
-      const double turn = 2 * std::numbers::pi * double(i * k % length) / double(length);
-      c.push_back(std::cos(turn));
-      s.push_back(std::sin(turn));
-    }
-  }
-  const shape shape{length, count};
-  return {numbers_as_constant(b, c, shape, t), numbers_as_constant(b, s, shape, t)};
-}
-/// The transform along the last axis of real and imaginary parts (none: of real signals), as
-/// products with matrices; {real, imaginary}.
+/// The transform along the last axis of real and imaginary parts (none: of real signals), of which
+/// the first `count` elements are kept; {real, imaginary}.
 inline std::pair<var, var> transformed(var re, var im, std::int64_t count, bool inverse) {
-  const std::int64_t length = re.extent(-1);
-  const auto [c, s] = fourier(*re.b, length, count, re.element());
-  // exp(-i t) = cos t - i sin t; the inverse has the other sign.
-  const double sign = inverse ? 1 : -1;
-  var real = matmul(re, c), imaginary = matmul(re, s) * sign;
-  if (im.b) {
-    real = real - matmul(im, s) * sign;
-    imaginary = imaginary + matmul(im, c);
-  }
-  if (!inverse) return {real, imaginary};
-  return {real / double(length), imaginary / double(length)};
+  const dtype t = re.element(), wide = t == dtype::f64 ? t : dtype::f32;
+  const var z = complex(cast(re, wide), im.b ? cast(im, wide) : cast(zeros_like(re), wide));
+  const var y = cut(inverse ? ifft(z) : fft(z), z.rank() - 1, 0, count);
+  return {cast(real(y), t), cast(imag(y), t)};
 }
 /// Cut off or filled up with zeros at the end.
 inline var of_length(var x, int axis, std::int64_t length) {
@@ -80,7 +57,7 @@ inline list<var> dft_rule(onnx_node& n) {
     x = of_length(x, axis, n.between(1, length, 1 << 26, "length"));
   }
   const std::int64_t length = x.extent(axis), count = onesided ? length / 2 + 1 : length;
-  n.limit(double(length) * double(count));
+  n.limit(double(x.shape().size()));
   // The axis comes to the end, the parts go to the front.
   std::vector<int> order{rank - 1};
   for (int d = 0; d < rank - 1; ++d)
@@ -115,7 +92,6 @@ inline list<var> stft_rule(onnx_node& n) {
     return n.has(2) ? y * n.in(2) : y;
   };
   const std::int64_t count = onesided ? length / 2 + 1 : length;
-  n.limit(double(length) * double(count));
   const var flat_re = reshape(framed(0), {batch * frames, length});
   const var flat_im = parts == 2 ? reshape(framed(1), {batch * frames, length}) : var{};
   const auto [real, imaginary] = transformed(flat_re, flat_im, count, false);

@@ -76,15 +76,6 @@ inline window window_of(const window_axis& rows, const window_axis& columns, std
           std::int32_t(groups)};
 }
 
-/// [N, C, D, H, W] -> [N D, C, H, W], and back.
-inline var depth_to_batch(var x) {
-  const shape s = x.shape();
-  return reshape(transpose(x, {0, 2, 1, 3, 4}), {std::int64_t{s[0]} * s[2], s[1], s[3], s[4]});
-}
-inline var batch_to_depth(var x, int batch) {
-  const shape s = x.shape();
-  return transpose(reshape(x, {batch, s[0] / batch, s[1], s[2], s[3]}), {0, 2, 1, 3, 4});
-}
 inline std::vector<std::int64_t> kernel_of(const onnx_node& n, var filter) {
   if (filter.rank() < 3) n.refuse("takes filters of rank 3 or more");
   const shape s = filter.shape();

@@ -1,0 +1,145 @@
+// Fourier transforms along one axis or several, of complex and of real numbers.
+#pragma once
+
+#include <cella/ops/batching.hpp>
+#include <cella/ops/complex.hpp>
+#include <cella/ops/elementwise.hpp>
+#include <cella/ops/fourier_kernels.hpp>
+#include <cella/ops/padding.hpp>
+
+namespace cella {
+
+/// y[k] = sum of x[j] exp(-2 pi i j k / n) along an axis; `inverse` has the other sign, and divides
+/// by nothing. Each is the other's transpose.
+struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps_zero {
+  static constexpr std::string_view name = "fft";
+  static constexpr std::string_view numpy = "np.fft.fft";
+  static constexpr std::string_view torch = "torch.fft.fft";
+  static constexpr std::string_view formula = "y_k = sum of x_j e^(-2 pi i j k / n) along an axis";
+  static constexpr compute_class computes = compute_class::other;
+  static constexpr int operations_per_point = 30;
+  struct options {
+    std::int32_t axis{};
+    std::int32_t inverse{};
+  };
+  static constexpr int operands = 1;
+  static bool fits(const op_application& a) {
+    return moves_axis::fits(a) && is_complex(a.in[0].element);
+  }
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
+    return in[0];
+  }
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
+  }
+  static constexpr var transpose(node_ref n, int, var dy) {
+    auto o = n.as<options>();
+    o.inverse = !o.inverse;
+    return emit<fft_op>(o, std::source_location::current(), dy);
+  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
+    const auto a = o.as<options>();
+    const shape& s = in[0].type.shape;
+    const std::int64_t n = s[a.axis], inner = s.size(a.axis + 1, s.rank);
+    const detail::fourier_transform transform(n, a.inverse ? 1 : -1);
+    detail::complex_line line(std::size_t(n), {});
+    for (std::int64_t row = 0; n > 0 && row < s.size() / n; ++row) {
+      const std::int64_t first = row / inner * inner * n + row % inner;
+      for (std::int64_t k = 0; k < n; ++k)
+        line[std::size_t(k)] = read_number<std::complex<double>>(in[0], first + k * inner);
+      transform(line);
+      for (std::int64_t k = 0; k < n; ++k)
+        write_number(out[0], first + k * inner, line[std::size_t(k)]);
+    }
+  }
+};
+
+// ---- public functions
+
+namespace detail {
+constexpr var as_complex(var x) { return is_complex(x.element()) ? x : complex(x, zeros_like(x)); }
+/// A fault unless x holds complex numbers, or f32 or f64.
+constexpr int fourier_axis(std::string_view op, var x, int axis, std::source_location at) {
+  const bool fits =
+      is_complex(x.element()) || x.element() == dtype::f32 || x.element() == dtype::f64;
+  if (fits) return find_axis(op, x, axis, at);
+  x.b->fail(text() << at << ": " << op << ": " << x.b->describe(x.id) << " is " << x.type()
+                   << "; convert it to f32 or f64 with cast()");
+  return -1;
+}
+constexpr var fourier(std::string_view op, operand x, int axis, bool inverse) {
+  const var v = x.in(*x.owner());
+  const int a = fourier_axis(op, v, axis, x.at());
+  if (a < 0) return v;
+  const var y = emit<fft_op>(fft_op::options{a, inverse}, x.at(), as_complex(v));
+  return inverse && v.extent(a) > 0 ? y * (1.0 / v.extent(a)) : y;
+}
+}  // namespace detail
+
+/// The discrete Fourier transform along an axis: y[k] = sum of x[j] exp(-2 pi i j k / n). Real
+/// numbers become complex ones.
+constexpr var fft(operand x, int axis = -1) { return detail::fourier("fft", x, axis, false); }
+/// Its inverse: x[j] = sum of y[k] exp(2 pi i j k / n) / n.
+constexpr var ifft(operand x, int axis = -1) { return detail::fourier("ifft", x, axis, true); }
+
+/// The transform along several axes (none: all).
+constexpr var fftn(operand x, const axis_list& axes = {}) {
+  var y = x.in(*x.owner());
+  if (axes.size() == 0)
+    for (int d = 0; d < y.rank(); ++d) y = fft({y, x.at()}, d);
+  for (int a : axes) y = fft({y, x.at()}, a);
+  return y;
+}
+constexpr var ifftn(operand x, const axis_list& axes = {}) {
+  var y = x.in(*x.owner());
+  if (axes.size() == 0)
+    for (int d = 0; d < y.rank(); ++d) y = ifft({y, x.at()}, d);
+  for (int a : axes) y = ifft({y, x.at()}, a);
+  return y;
+}
+/// The transform along the last two axes.
+constexpr var fft2(operand x) { return fftn(x, {-2, -1}); }
+constexpr var ifft2(operand x) { return ifftn(x, {-2, -1}); }
+
+/// The transform of real numbers along an axis: of n numbers the first n/2 + 1, of which the others
+/// are the conjugates.
+constexpr var rfft(operand x, int axis = -1) {
+  const var v = x.in(*x.owner());
+  const int a = detail::fourier_axis("rfft", v, axis, x.at());
+  if (a < 0) return v;
+  if (is_complex(v.element()) || v.extent(a) < 1) {
+    v.b->fail(text() << x.at() << ": rfft: needs real numbers along the axis: "
+                     << v.b->describe(v.id) << " is " << v.type() << "; fft takes complex ones");
+    return v;
+  }
+  return slice(fft(x, a), a, 0, v.extent(a) / 2 + 1);
+}
+/// Its inverse: n real numbers (or 2 (m - 1), if n is 0) from the first m = n/2 + 1 of their
+/// transform.
+constexpr var irfft(operand x, int n = 0, int axis = -1) {
+  const var v = x.in(*x.owner());
+  const int a = detail::fourier_axis("irfft", v, axis, x.at());
+  if (a < 0) return v;
+  const int m = v.extent(a), count = n ? n : 2 * (m - 1);
+  if (count < 1 || count / 2 + 1 != m) {
+    v.b->fail(text() << x.at() << ": irfft: " << count << " numbers do not have " << m
+                     << " in their transform, but " << count / 2 + 1 << ": " << v.b->describe(v.id)
+                     << " is " << v.type());
+    return v;
+  }
+  var all = detail::as_complex(v);
+  if (const int mirrored = count - m; mirrored > 0) {
+    const var rest = conj(reverse(slice(all, a, 1, mirrored + 1), a));
+    all = concat({all, rest}, a, x.at());
+  }
+  return real(ifft({all, x.at()}, a));
+}
+/// Of real numbers along several axes: `rfft` along the last one named, `fft` along the others.
+constexpr var rfftn(operand x, const axis_list& axes) {
+  var y = rfft(x, axes.size() ? axes[axes.size() - 1] : -1);
+  for (int i = 0; i + 1 < axes.size(); ++i) y = fft({y, x.at()}, axes[i]);
+  return y;
+}
+constexpr var rfft2(operand x) { return rfftn(x, {-2, -1}); }
+
+}  // namespace cella

@@ -1,0 +1,143 @@
+// What is told of many numbers: deviations, norms, medians and quantiles, histograms, counts.
+#pragma once
+
+#include <cella/ops/indexing.hpp>
+#include <cella/ops/reduction.hpp>
+#include <cella/ops/sorting.hpp>
+#include <limits>
+
+namespace cella {
+
+/// Square root of the variance; `correction` is taken from the count that the squares are divided
+/// by (1: the unbiased estimate of a sample).
+constexpr var standard_deviation(operand x, const axis_list& axes = {}, bool keep_dims = false,
+                                 double correction = 0) {
+  const var v = x.in(*x.owner());
+  const var y = variance(x, axes, keep_dims);
+  const double count = y.shape().size() ? double(v.shape().size()) / double(y.shape().size()) : 1.0;
+  return sqrt(correction == 0 ? y : y * (count / (count - correction)));
+}
+
+/// (sum of |x|^order)^(1/order) over `axes` (none: all). Order infinity is the largest |x|, minus
+/// infinity the least, 0 the count of those that are not 0.
+constexpr var vector_norm(operand x, double order = 2, const axis_list& axes = {},
+                          bool keep_dims = false) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const var v = x.in(*x.owner());
+  if (order == 2) return l2_norm(x, axes, keep_dims);
+  const operand size(abs(x), x.at());
+  if (order == infinity) return max(size, axes, keep_dims);
+  if (order == -infinity) return min(size, axes, keep_dims);
+  if (order == 1) return sum(size, axes, keep_dims);
+  if (order == 0)
+    return sum({cast(not_equal(v, zeros_like(v)), v.element()), x.at()}, axes, keep_dims);
+  return pow(sum({pow(size, order), x.at()}, axes, keep_dims), 1 / order);
+}
+
+/// How many elements are not 0, as i64.
+constexpr var count_nonzero(operand x, const axis_list& axes = {}, bool keep_dims = false) {
+  const var v = x.in(*x.owner());
+  return sum({cast(not_equal(v, zeros_like(v)), dtype::i64), x.at()}, axes, keep_dims);
+}
+
+/// Differences of neighbours along an axis, which is one shorter.
+constexpr var diff(operand x, int axis = -1) {
+  const var v = x.in(*x.owner());
+  const int a = detail::find_axis("diff", v, axis, x.at());
+  if (a < 0) return v;
+  if (v.extent(a) < 2) {
+    v.b->fail(text() << x.at() << ": diff: axis " << axis << " of " << v.b->describe(v.id) << " "
+                     << v.shape() << " has no two elements");
+    return v;
+  }
+  return slice({v, x.at()}, a, 1, v.extent(a)) - slice({v, x.at()}, a, 0, v.extent(a) - 1);
+}
+
+/// The number below which the part `q` (0 to 1) of the elements along `axis` lies, linear between
+/// two of them; NaN counts as the largest.  (NumPy's "linear", Hyndman and Fan's type 7)
+constexpr var quantile(operand x, double q, int axis = -1, bool keep_dims = false) {
+  const var v = x.in(*x.owner());
+  const int a = detail::find_axis("quantile", v, axis, x.at());
+  if (a < 0) return v;
+  if (!is_floating(v.element()) || v.extent(a) < 1 || !(q >= 0 && q <= 1)) {
+    v.b->fail(text() << x.at() << ": quantile: needs floating-point elements along the axis and a "
+                     << "part from 0 to 1: " << v.b->describe(v.id) << " is " << v.type()
+                     << ", the part " << q);
+    return v;
+  }
+  const var ordered = sort(x, a);
+  const double place = q * (v.extent(a) - 1);
+  const int below = int(place);
+  const auto at = [&](int i) {
+    const var y = slice(ordered, a, i, i + 1);
+    return keep_dims ? y : squeeze(y, a);
+  };
+  const double part = place - below;
+  if (part == 0) return at(below);
+  return at(below) * (1 - part) + at(below + 1) * part;
+}
+/// The middle one of the elements along `axis` in their order, or the mean of the middle two.
+constexpr var median(operand x, int axis = -1, bool keep_dims = false) {
+  return quantile(x, 0.5, axis, keep_dims);
+}
+
+/// How often each of 0 ... `length` - 1 occurs in integers of any shape, as i64; others are not
+/// counted.
+constexpr var bincount(operand x, int length) {
+  builder& b = *x.owner();
+  const var v = x.in(b);
+  if (!detail::are_indices("bincount", v, x.at())) return v;
+  const var flat = reshape(x, {v.shape().size()});
+  return scatter(constant(b, 1, {dtype::i64, flat.shape()}), {flat, x.at()}, length);
+}
+/// The sums of the weights of those that have each value.
+constexpr var bincount(operand x, int length, operand weights) {
+  builder& b = owner_of(x, weights);
+  const var v = x.in(b);
+  const var w = weights.in(b);
+  return scatter({reshape(weights, {w.shape().size()}), weights.at()},
+                 {reshape(x, {v.shape().size()}), x.at()}, length);
+}
+
+/// For each x how many elements of the ascending vector `edges` it has in front of it: those that
+/// are less, and with `right` those that are equal, too.
+constexpr var searchsorted(operand edges, operand x, bool right = false) {
+  builder& b = owner_of(edges, x);
+  const var e = edges.in(b);
+  const var v = x.in(b);
+  if (e.rank() != 1 || v.rank() == max_rank) {
+    b.fail(text() << edges.at() << ": searchsorted: the edges must be a vector, and what is "
+                  << "searched have an axis to spare: " << b.describe(e.id) << " is " << e.shape()
+                  << ", " << b.describe(v.id) << " is " << v.shape());
+    return v;
+  }
+  const var y = expand_dims(v, -1);
+  return sum(cast(right ? less_equal(e, y) : less(e, y), dtype::i64), {-1});
+}
+
+/// How many elements lie in each of `bins` parts of [low, high], as i64; the last part has its
+/// upper end. Others are not counted.
+constexpr var histogram(operand x, int bins, double low, double high) {
+  builder& b = *x.owner();
+  const var v = x.in(b);
+  if (!is_floating(v.element()) || bins < 1 || !(low < high)) {
+    b.fail(text() << x.at() << ": histogram: needs floating-point elements, a bin and an interval: "
+                  << b.describe(v.id) << " is " << v.type() << ", " << bins << " bins from " << low
+                  << " to " << high);
+    return v;
+  }
+  const var flat = reshape(x, {v.shape().size()});
+  const double width = (high - low) / bins;
+  const var edge = iota(b, {v.element(), {bins + 1}}, 0) * width + low;
+  // The quotient may be rounded over an edge: the edges themselves decide.
+  const var guess = clamp(floor((flat - low) / width), 0, bins - 1);
+  var i = cast(select(equal(flat, flat), guess, zeros_like(guess)), dtype::i64);
+  i = i - cast(flat < gather(edge, i), dtype::i64);
+  i = clamp(i, 0, bins - 1);
+  const var next = flat >= gather(edge, i + 1);
+  i = clamp(i + cast(next, dtype::i64), 0, bins - 1);
+  const var inside = logical_and(flat >= low, flat <= high);
+  return bincount({select(inside, i, -1), x.at()}, bins);
+}
+
+}  // namespace cella

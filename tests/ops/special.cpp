@@ -1,0 +1,91 @@
+#include <cella/ops/numeric.hpp>
+#include <cella/ops/special.hpp>
+
+#include "support/gradient_check.hpp"
+
+using namespace cella;
+using namespace cella::test;
+
+namespace {
+
+constexpr case_input vector{.extents = {5}, .low = -2, .high = 2};
+constexpr case_input above{.extents = {5}, .low = 0.3, .high = 9};
+constexpr gradient_case cases[] = {
+    {"lgamma", [](var x) { return lgamma(x); }, {above}},
+    {"digamma", [](var x) { return digamma(x); }, {above}},
+    {"polygamma", [](var x) { return polygamma(2, x); }, {above}},
+    {"i0e", [](var x) { return i0e(x); }, {vector}},
+    {"i1e", [](var x) { return i1e(x); }, {vector}},
+    {"erfinv", [](var x) { return erfinv(x); }, {{.extents = {5}, .low = -0.9, .high = 0.9}}},
+    {"lbeta", [](var x, var y) { return lbeta(x, y); }, {above, above}},
+    {"logaddexp", [](var x, var y) { return logaddexp(x, y); }, {vector, vector}},
+    {"hypot", [](var x, var y) { return hypot(x, y); }, {vector, above}},
+    {"exp2", [](var x) { return exp2(x); }, {vector}},
+    {"log10", [](var x) { return log10(x); }, {above}},
+    {"sinc", [](var x) { return sinc(x); }, {above}},
+    {"xlogy", [](var x, var y) { return xlogy(x, y); }, {vector, above}},
+    {"nan_to_num", [](var x) { return nan_to_num(x, 0, 1e3) * x; }, {vector}},
+};
+
+}  // namespace
+
+TEST_CASE("special functions: values, traces and derivatives of both orders agree") {
+  for (const gradient_case& c : cases) check_gradient(c);
+}
+
+TEST_CASE("gamma and Bessel functions are what mpmath computes with 30 digits") {
+  const auto of = [](auto f, reals x) {
+    return eval([f](var v) { return f(v); }, f64({int(x.size())}, x)).values;
+  };
+  check_close(of([](var x) { return lgamma(x); }, {1, 0.5, 10, -0.5, 1e-8, 100}),
+              reals{0, 0.5723649429247001, 12.801827480081469, 1.2655121234846454,
+                    18.420680738180208, 359.1342053695754},
+              1e-14);
+  check_close(of([](var x) { return digamma(x); }, {1, 0.5, 10, -0.5, 1e-3, 1.4616321449683623}),
+              reals{-0.5772156649015329, -1.9635100260214235, 2.251752589066721,
+                    0.03648997397857652, -1000.5755719318104, 0},
+              1e-14);
+  check_close(of([](var x) { return polygamma(1, x); }, {1, 0.5, 10, -0.5}),
+              reals{1.6449340668482264, 4.934802200544679, 0.10516633568168575, 8.934802200544679},
+              1e-14);
+  check_close(of([](var x) { return polygamma(3, x); }, {1, 2.5}),
+              reals{6.493939402266829, 0.22390584881725005}, 1e-13);
+  check_close(of([](var x) { return i0e(x); }, {0, 1, -1, 10, 40, 1e4}),
+              reals{1, 0.46575960759364043, 0.46575960759364043, 0.1278333371634286,
+                    0.06327827987523533, 0.0039894726746047321},
+              1e-14);
+  check_close(of([](var x) { return i1e(x); }, {0, 1, -1, 10, 40, 1e4}),
+              reals{0, 0.2079104153497085, -0.2079104153497085, 0.12126268138445556,
+                    0.06248222907444206, 0.0039892731959836623},
+              1e-14);
+}
+
+TEST_CASE("erfinv is the inverse of erf to the last digits, up to the ends") {
+  reals x;
+  for (double y : {1e-300, 1e-9, 0.1, 0.5, 0.75, 0.999, 1 - 1e-12}) x.insert(x.end(), {y, -y});
+  check_close(eval([](var v) { return erf(erfinv(v)); }, f64({int(x.size())}, x)).values, x, 4e-16);
+  const auto ends = eval([](var v) { return erfinv(v); }, f64({4}, {1, -1, 0, 1.5})).values;
+  CHECK(reals(ends.begin(), ends.begin() + 3) == reals{infinity, -infinity, 0});
+  CHECK(std::isnan(ends[3]));
+}
+
+TEST_CASE("what is infinite or no number is told, and replaced") {
+  const auto x = f64({5}, {1, not_a_number, infinity, -infinity, 0});
+  const auto of = [&](auto f) { return eval([f](var v) { return f(v); }, x).values; };
+  CHECK(of([](var v) { return is_nan(v); }) == reals{0, 1, 0, 0, 0});
+  CHECK(of([](var v) { return is_inf(v); }) == reals{0, 0, 1, 1, 0});
+  CHECK(of([](var v) { return is_finite(v); }) == reals{1, 0, 0, 0, 1});
+  CHECK(of([](var v) { return nan_to_num(v, 7, 100); }) == reals{1, 7, 100, -100, 0});
+  CHECK(of([](var v) { return is_close(v, v); }) == reals{1, 0, 1, 1, 1});
+  CHECK(of([](var v) { return is_close(v, 1.000001); }) == reals{1, 0, 0, 0, 0});
+  CHECK(of([](var v) { return heaviside(v, 0.25); }) == reals{1, 0, 1, 0, 0.25});
+  CHECK(of([](var v) { return logaddexp(v, v); })[3] == -infinity);
+}
+
+TEST_CASE("the faults of special functions name the type and the order") {
+  const auto x = f64({2}, {1, 2});
+  CHECK_THROWS_WITH_AS(eval([](var v) { return lgamma(cast(v, dtype::i32)); }, x),
+                       doctest::Contains("convert it to floating point with cast()"), model_error);
+  CHECK_THROWS_WITH_AS(eval([](var v) { return polygamma(-1, v); }, x),
+                       doctest::Contains("the order -1 does not lie from 0 to 100"), model_error);
+}
