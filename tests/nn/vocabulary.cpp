@@ -157,13 +157,14 @@ const std::map<std::string, golden_function> functions{
 
     {"adaptive_average_pool",
      [](const vars& x, const json& a) {
-       return vars{adaptive_average_pool(x[0], a.at("size")[0], a.at("size")[1])};
+       return vars{nn::adaptive_average_pool{a.at("size")[0], a.at("size")[1]}(x[0])};
      }},
     {"adaptive_max_pool",
      [](const vars& x, const json& a) {
-       return vars{adaptive_max_pool(x[0], a.at("size")[0], a.at("size")[1])};
+       return vars{nn::adaptive_max_pool{a.at("size")[0], a.at("size")[1]}(x[0])};
      }},
-    {"global_max_pool", [](const vars& x, const json&) { return vars{global_max_pool(x[0])}; }},
+    {"global_max_pool",
+     [](const vars& x, const json&) { return vars{nn::global_max_pool{}(x[0])}; }},
     {"conv1d_cell",
      [](const vars& x, const json& a) {
        return call_cell(nn::conv1d<3, 4, 3>{.stride = a.value("stride", 1),
@@ -180,8 +181,11 @@ const std::map<std::string, golden_function> functions{
     {"separable_conv2d_cell", plain_cell<nn::separable_conv2d<3, 4, 3>>},
     {"embedding_bag",
      [](const vars& x, const json& a) {
-       return vars{embedding_bag(x[0], x[1], mode_of(a), a.value("padding", -1),
-                                 x.size() > 2 ? x[2] : var{})};
+       nn::embedding_bag<6, 3> bag{.mode = mode_of(a), .padding = a.value("padding", -1)};
+       builder& b = *x[0].b;
+       b.cells.bind(&bag.weight, x[1].id);
+       bag.weight.traced_by = &b;
+       return vars{bag(x[0], x.size() > 2 ? x[2] : var{})};
      }},
 
     {"lstm_net_cell",

@@ -5,14 +5,13 @@
 
 namespace cella {
 
-/// How `embedding_bag` makes one vector of several.
+/// How nn::embedding_bag makes one vector of several.
 enum class bag_mode : std::uint8_t { sum, mean, max };
 
-/// Rows of a table [V,D] by the words of bags [...,L], put together: [...,D]. Words that equal
-/// `padding` do not count; a bag without others yields zeros. `weights` [...,L] multiply the rows
-/// of a sum.
-constexpr var embedding_bag(operand words, operand table, bag_mode mode = bag_mode::sum,
-                            int padding = -1, var weights = {}) {
+namespace detail {
+
+/// Rows of a table [V,D] by the words of bags [...,L], put together: [...,D].
+constexpr var bag_of_rows(operand words, operand table, bag_mode mode, int padding, var weights) {
   builder& b = owner_of(words, table);
   const var w = words.in(b);
   const var t = table.in(b);
@@ -50,19 +49,23 @@ constexpr var embedding_bag(operand words, operand table, bag_mode mode = bag_mo
   return total / maximum(count, 1);
 }
 
+}  // namespace detail
+
 namespace nn {
 
-/// cella::embedding_bag as a cell: integers [...,L], 0 to Words - 1 -> [...,Width].
+/// Embedded words of bags put together: integers [...,L], 0 to Words - 1 -> [...,Width]. Words that
+/// equal `padding` do not count; a bag without others yields zeros.
 template <int Words, int Width>
 struct embedding_bag {
   parameter<Words, Width> weight{initializer::normal()};
   bag_mode mode = bag_mode::mean;
   int padding = -1;
 
-  constexpr var operator()(var words,
+  /// `weights` [...,L] multiply the rows of a sum; none: all are 1.
+  constexpr var operator()(var words, var weights = {},
                            std::source_location at = std::source_location::current()) const {
     const cell_scope scope(words, *this);
-    return cella::embedding_bag({words, at}, {weight, at}, mode, padding);
+    return cella::detail::bag_of_rows({words, at}, {weight, at}, mode, padding, weights);
   }
 };
 

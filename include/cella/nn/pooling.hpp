@@ -1,4 +1,4 @@
-// Pooling as cells, and adaptive pooling: to an extent that is given, whatever the image's.
+// Pooling as cells; adaptive pooling is to an extent that is given, whatever the image's.
 #pragma once
 
 #include <cella/ops/matmul.hpp>
@@ -46,30 +46,6 @@ constexpr bool pools_adaptively(std::string_view op, operand image, int height, 
 
 }  // namespace detail
 
-/// Means of height x width parts of images: [N,C,H,W] -> [N,C,height,width]. Part i of an extent H
-/// goes from floor(i H / height) to ceil((i + 1) H / height).
-constexpr var adaptive_average_pool(operand image, int height, int width) {
-  const var x = image.in(*image.owner());
-  if (!detail::pools_adaptively("adaptive_average_pool", image, height, width)) return x;
-  const int h = x.extent(2), w = x.extent(3);
-  if (h % height == 0 && w % width == 0 && h / height == w / width)
-    return h == height ? x : average_pool(image, h / height);
-  const var rows = matmul({x, image.at()}, detail::part_means(x, w, width), false, true);
-  return matmul(detail::part_means(x, h, height), rows);
-}
-/// The largest elements of such parts.
-constexpr var adaptive_max_pool(operand image, int height, int width) {
-  const var x = image.in(*image.owner());
-  if (!detail::pools_adaptively("adaptive_max_pool", image, height, width)) return x;
-  return detail::part_maxima(detail::part_maxima(x, 3, width), 2, height);
-}
-/// [N,C,H,W] -> [N,C]
-constexpr var global_max_pool(operand image) {
-  const var x = image.in(*image.owner());
-  if (!detail::pools_adaptively("global_max_pool", image, 1, 1)) return x;
-  return max(image, {2, 3});
-}
-
 namespace nn {
 
 /// cella::max_pool as a cell.
@@ -97,20 +73,35 @@ struct global_average_pool {
     return cella::global_average_pool({x, at});
   }
 };
-/// cella::adaptive_average_pool as a cell.
+/// Means of height x width parts of images: [N,C,H,W] -> [N,C,height,width]. Part i of an extent H
+/// goes from floor(i H / height) to ceil((i + 1) H / height).
 struct adaptive_average_pool {
   int height = 1;
   int width = 1;
   constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
-    return cella::adaptive_average_pool({x, at}, height, width);
+    if (!cella::detail::pools_adaptively("adaptive_average_pool", {x, at}, height, width)) return x;
+    const int h = x.extent(2), w = x.extent(3);
+    if (h % height == 0 && w % width == 0 && h / height == w / width)
+      return h == height ? x : cella::average_pool({x, at}, h / height);
+    const var rows = matmul({x, at}, cella::detail::part_means(x, w, width), false, true);
+    return matmul(cella::detail::part_means(x, h, height), {rows, at});
   }
 };
-/// cella::adaptive_max_pool as a cell.
+/// The largest elements of such parts.
 struct adaptive_max_pool {
   int height = 1;
   int width = 1;
   constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
-    return cella::adaptive_max_pool({x, at}, height, width);
+    if (!cella::detail::pools_adaptively("adaptive_max_pool", {x, at}, height, width)) return x;
+    return cella::detail::part_maxima(cella::detail::part_maxima(x, 3, width), 2, height);
+  }
+};
+
+/// [N,C,H,W] -> [N,C]: the largest element of each channel.
+struct global_max_pool {
+  constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
+    if (!cella::detail::pools_adaptively("global_max_pool", {x, at}, 1, 1)) return x;
+    return max({x, at}, {2, 3});
   }
 };
 
