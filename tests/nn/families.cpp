@@ -79,12 +79,23 @@ struct sequence_net {
   nn::reglu<8, 6> gated_too{};
   nn::lstm_net<8, 4, recurrent_form{.layers = 2, .bidirectional = true}> memory{.dropout = 0.2};
   nn::activation<&cella::softsign> bent{};
+  nn::swiglu<8, 6> gated_first{};
+  nn::gated_feed_forward<8, 6, &cella::tanh> gated_last{};
+  nn::feed_forward<8, 6> wide{};
+  nn::rnn_net<8, 8, recurrent_form{.bidirectional = false}> short_memory{};
+  nn::recurrent_net<cella::detail::gru_kind, 8, 8, one_layer> longer_memory{};
+  nn::decoder_block<8, 2> last{.options = nn::block_options{.norm_first = false}};
+  nn::sequential<nn::relu6, nn::gelu_tanh, nn::sigmoid, nn::softsign, nn::log_sigmoid> curves{};
+  nn::sequential<nn::hard_sigmoid, nn::hard_swish, nn::leaky_relu, nn::elu> lines{};
   constexpr var operator()(var words, var lengths) const {
     var x = filter(wave(place(word(words)))) + expand_dims(bag(words), 1);
     x = encoder(x, padding_mask(lengths, 6));
     x = decoder(x, encoder(x), padding_mask(lengths, 6));
     x = gated_too(gated(norm(rotated(x))));
-    x = x + other(x, nn::glu{}(x));
+    x = gated_last(gated_first(wide(x) + sinusoidal_positions(x, 6, 8)));
+    x = lines(curves(longer_memory(short_memory(x).outputs).outputs));
+    x = last(x, x);
+    x = x + other(x, glu(x));
     return bent(memory(x, lengths).outputs);
   }
 };
@@ -96,8 +107,17 @@ struct losses {
         nn::log_cosh_loss{}(p, t) + nn::quantile_loss{.q = 0.9}(p, t) +
         nn::poisson_nll_loss{}(p, t) + nn::hinge_loss{}(p, t) + nn::sigmoid_cross_entropy{}(p, t) +
         nn::focal_loss{}(p, t) + nn::dice_loss{}(p, t) + nn::binary_cross_entropy{}(sigmoid(p), t);
-    return numbers + nn::cross_entropy{{.label_smoothing = 0.1}}(p, labels) +
+    const var counts = poisson_nll_loss(p, t, poisson_options{.full = true});
+    return numbers + counts + nn::cross_entropy{{.label_smoothing = 0.1}}(p, labels) +
            nn::multi_margin_loss{}(p, labels);
+  }
+};
+
+/// Letters of sounds: the blank is the last class.
+struct spelling_loss {
+  constexpr var operator()(var sounds, var letters, var lengths) const {
+    const ctc_options options{.blank = 3};
+    return ctc_loss(log_softmax(sounds, 2), letters, lengths, lengths, options);
   }
 };
 
@@ -118,6 +138,10 @@ static_assert(traced_shape<losses>(std::array{tensor_type{dtype::f32, {4, 3}},
                                               tensor_type{dtype::f32, {4, 3}},
                                               tensor_type{dtype::i32, {4}}},
                                    false) == shape{});
+static_assert(traced_shape<spelling_loss>(std::array{tensor_type{dtype::f32, {5, 2, 4}},
+                                                     tensor_type{dtype::i32, {2, 3}},
+                                                     tensor_type{dtype::i32, {2}}},
+                                          false) == shape{});
 
 }  // namespace
 
@@ -143,6 +167,12 @@ TEST_CASE("words that are written one by one see what the whole sequence sees") 
   check(nn::attention<8, 2>{.causal = true});
   check(nn::attention<8, 4, 2>{.causal = true, .rotary_base = 1e4});
   check(nn::attention<8, 4, 1>{.causal = true, .window = 3});
+}
+
+TEST_CASE("rows of a cache are replaced from a place on, up to its end") {
+  const auto y = eval([](var cache, var rows, var first) { return cache_rows(cache, rows, first); },
+                      f64({1, 4, 1}, {1, 2, 3, 4}), f64({1, 2, 1}, {8, 9}), i64({}, {3}));
+  CHECK(y.values == reals{1, 2, 3, 8});
 }
 
 TEST_CASE("masks tell which keys a query sees") {

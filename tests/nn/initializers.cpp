@@ -16,6 +16,8 @@ struct net {
   parameter<200, 5> thin{initializers::sparse(0.3, 2)};
   parameter<64, 8, 3, 3> filters{initializers::he_fan_out_normal()};
   parameter<64, 8, 3, 3> even{initializers::he_fan_out_uniform()};
+  parameter<2> bounded{initializers::identity(initializers::gain_tanh)};
+  parameter<2> selfish{initializers::identity(initializers::gain_selu)};
   parameter<50, 400> small{initializers::lecun_normal()};
   parameter<50, 400> small_even{initializers::lecun_uniform()};
   /// One of its own: counts up.
@@ -68,6 +70,8 @@ TEST_CASE("first values: orthogonal, identities, sparse, variances by fan") {
         doctest::Approx(std::sqrt(2 / (64 * 9.0))).epsilon(0.05));
   CHECK(deviation(store.values<double>("small")) == doctest::Approx(0.05).epsilon(0.03));
   CHECK(deviation(store.values<double>("small_even")) == doctest::Approx(0.05).epsilon(0.03));
+  CHECK(store.values<double>("bounded")[0] == 5.0 / 3);
+  CHECK(store.values<double>("selfish")[0] == 0.75);
   const auto counted = store.values<double>("counted");
   CHECK(std::vector(counted.begin(), counted.end()) == std::vector<double>{5, 6, 7});
 }

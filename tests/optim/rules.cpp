@@ -21,6 +21,7 @@
 
 #include "support/golden.hpp"
 #include "support/harness.hpp"
+#include "support/traced.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -242,7 +243,7 @@ consteval bool is_accepted() {
   trace_into(b, cell, std::array{tensor_type{dtype::f32, {3}}});
   return !b.failed();
 }
-using namespace optim;
+using namespace cella::optim;
 static_assert(!is_accepted<muon{}>());
 static_assert(is_accepted<parts(part<"*weight">(muon{}), rest(lion{}))>());
 static_assert(is_accepted<lbfgs{.history = 2}>() && !is_accepted<lbfgs{.history = 0}>());
@@ -280,6 +281,15 @@ TEST_CASE("rules follow optax, PyTorch and the formulas of their papers") {
   for (const json& c : g.json())
     if (const std::string name = c.at("optimizer"); !followed().contains(name))
       FAIL_CHECK("nobody follows " << name);
+}
+
+TEST_CASE("an orthogonalized matrix has singular values near 1") {
+  // Of diag(3, 1) its own are 3 and 1.
+  const auto y =
+      eval([](var x) { return orthogonalize(x); }, cella::test::f64({2, 2}, {3, 0, 0, 1}));
+  CHECK(y.values[0] == doctest::Approx(1).epsilon(0.35));
+  CHECK(y.values[3] == doctest::Approx(1).epsilon(0.35));
+  CHECK(y.values[1] == 0);
 }
 
 TEST_CASE("weights whose names match do not decay") {

@@ -9,6 +9,7 @@
 #include <vector>
 
 using namespace cella;
+using namespace cella::metrics;
 
 namespace {
 template <class T>
@@ -39,7 +40,6 @@ double of(M m, const std::vector<P>& p, const shape& of_p, const std::vector<T>&
 }  // namespace
 
 TEST_CASE("precision, recall, F-scores, overlaps and correlation are scikit-learn's") {
-  using namespace metrics;
   const auto check = [](averaging a, double p, double r, double f, double j) {
     CHECK(measured(precision<3>{.average = a}) == doctest::Approx(p));
     CHECK(measured(recall<3>{.average = a}) == doctest::Approx(r));
@@ -54,8 +54,18 @@ TEST_CASE("precision, recall, F-scores, overlaps and correlation are scikit-lear
   CHECK(measured(matthews_correlation<3>{}) == doctest::Approx(0.419146621813307));
 }
 
+TEST_CASE("a score of one's own is a struct") {
+  struct rarity : metrics::recall_score {
+    double operator()(double, double, double truths) const { return 1 / truths; }
+  };
+  const double micro = measured(class_metric<3, rarity>{.average = averaging::micro});
+  CHECK(micro == doctest::Approx(1 / 12.0));
+  CHECK(precision_score{}(1, 2, 3) == 0.5);
+  CHECK(f_beta_score{.beta = 1}(1, 2, 2) == 0.5);
+  CHECK(overlap_score{}(1, 2, 2) == doctest::Approx(1 / 3.0));
+}
+
 TEST_CASE("of two classes the second one counts") {
-  using namespace metrics;
   std::vector<float> two;
   labels y;
   for (std::size_t i = 0; i < 12; ++i) {

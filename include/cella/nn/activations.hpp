@@ -52,20 +52,35 @@ struct activation {
     return Function({x, at});
   }
 };
+/// cella::relu as a cell.
 using relu = activation<&cella::relu>;
+/// cella::relu6 as a cell.
 using relu6 = activation<&cella::relu6>;
+/// cella::gelu as a cell.
 using gelu = activation<&cella::gelu>;
+/// cella::gelu_tanh as a cell.
 using gelu_tanh = activation<&cella::gelu_tanh>;
+/// cella::silu as a cell.
 using silu = activation<&cella::silu>;
+/// cella::mish as a cell.
 using mish = activation<&cella::mish>;
+/// cella::selu as a cell.
 using selu = activation<&cella::selu>;
+/// cella::sigmoid as a cell.
 using sigmoid = activation<&cella::sigmoid>;
+/// cella::tanh as a cell.
 using tanh = activation<&cella::tanh>;
+/// cella::softplus as a cell.
 using softplus = activation<&cella::softplus>;
+/// cella::softsign as a cell.
 using softsign = activation<&cella::softsign>;
+/// cella::log_sigmoid as a cell.
 using log_sigmoid = activation<&cella::log_sigmoid>;
+/// cella::hard_sigmoid as a cell.
 using hard_sigmoid = activation<&cella::hard_sigmoid>;
+/// cella::hard_swish as a cell.
 using hard_swish = activation<&cella::hard_swish>;
+/// cella::flatten as a cell.
 using flatten = activation<&cella::flatten>;
 
 /// cella::leaky_relu as a cell.

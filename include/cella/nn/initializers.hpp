@@ -11,9 +11,11 @@
 
 namespace cella::initializers {
 
-// What `gain` of an initializer keeps the variance behind an activation.  He et al. 2015; PyTorch
-inline constexpr double gain_relu = 1.41421356237309504880;  // sqrt(2)
+/// What `gain` keeps the variance behind a relu: sqrt(2).  He et al. 2015
+inline constexpr double gain_relu = 1.41421356237309504880;
+/// The same behind a tanh, as PyTorch has it.
 inline constexpr double gain_tanh = 5.0 / 3;
+/// The same behind a selu, as PyTorch has it.
 inline constexpr double gain_selu = 0.75;
 
 namespace detail {
@@ -119,14 +121,15 @@ constexpr initializer dirac(int groups = 1, double gain = 1) {
 constexpr initializer sparse(double zeros, double deviation = 0.01) {
   return initializer::custom(&detail::fill_sparse, zeros, deviation);
 }
-/// Deviation 1 / sqrt(fan_in); uniform: +-sqrt(3 / fan_in).  LeCun et al. 1998
+/// Deviation 1 / sqrt(fan_in).  LeCun et al. 1998
 constexpr initializer lecun_normal() { return initializer::he_normal(1 / gain_relu); }
+/// Between -sqrt(3 / fan_in) and its opposite.
 constexpr initializer lecun_uniform() { return initializer::he_uniform(1 / gain_relu); }
-/// Deviation gain / sqrt(fan_out), which keeps the variance of gradients; uniform: +-gain sqrt(3 /
-/// fan_out).  He et al. 2015
+/// Deviation gain / sqrt(fan_out), which keeps the variance of gradients.  He et al. 2015
 constexpr initializer he_fan_out_normal(double gain = gain_relu) {
   return initializer::custom(&detail::fill_fan_out_normal, gain);
 }
+/// Between -gain sqrt(3 / fan_out) and its opposite.
 constexpr initializer he_fan_out_uniform(double gain = gain_relu) {
   return initializer::custom(&detail::fill_fan_out_uniform, gain);
 }

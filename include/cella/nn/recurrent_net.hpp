@@ -18,6 +18,9 @@ struct recurrent_form {
   constexpr int directions() const { return bidirectional ? 2 : 1; }
 };
 
+/// One layer in one direction.
+inline constexpr recurrent_form one_layer{};
+
 /// What a recurrent net begins with or leaves: for each layer and direction in it, [layers *
 /// directions, N, width]. Only LSTMs have cells.
 struct recurrent_state {
@@ -79,10 +82,6 @@ struct lstm_kind {
 /// Stands where a layer lacks a part.
 struct no_part {};
 
-}  // namespace detail
-
-namespace nn {
-
 /// One direction of one layer; parameters are named as in PyTorch, but for their layer.
 template <class Kind, int In, int Hidden, int Projection, bool Peepholes>
 struct recurrent_layer {
@@ -91,10 +90,9 @@ struct recurrent_layer {
   parameter<Kind::gates * Hidden, width> weight_hh{initializer::fan_in_uniform(Hidden)};
   parameter<Kind::gates * Hidden> bias_ih{initializer::fan_in_uniform(Hidden)};
   parameter<Kind::gates * Hidden> bias_hh{initializer::fan_in_uniform(Hidden)};
-  std::conditional_t<Projection != 0, dense<Hidden, width, false>, cella::detail::no_part>
-      project{};
+  std::conditional_t<Projection != 0, nn::dense<Hidden, width, false>, no_part> project{};
   /// Rows: of the input, the forget and the output gate.
-  std::conditional_t<Peepholes, parameter<3, Hidden>, cella::detail::no_part> peepholes{};
+  std::conditional_t<Peepholes, parameter<3, Hidden>, no_part> peepholes{};
 
   struct result {
     var outputs;
@@ -143,6 +141,10 @@ struct recurrent_layer {
   }
 };
 
+}  // namespace detail
+
+namespace nn {
+
 /// A recurrent net: sequences [N,T,In] -> outputs [N,T,directions * width] and the last states.
 /// `dropout` is that of the outputs of all layers but the last, while training. Behind the end of a
 /// sequence outputs are zero, and the reverse direction begins at the end: what PyTorch does with
@@ -154,7 +156,8 @@ struct recurrent_net {
                 "projections and peepholes belong to LSTMs");
   static constexpr auto directions = std::size_t(Form.directions());
   template <int Inputs>
-  using layer = recurrent_layer<Kind, Inputs, Hidden, Form.projection, Form.peepholes>;
+  using layer =
+      cella::detail::recurrent_layer<Kind, Inputs, Hidden, Form.projection, Form.peepholes>;
   static constexpr int width = layer<In>::width;
 
   std::array<layer<In>, directions> first{};
@@ -226,13 +229,13 @@ struct recurrent_net {
 };
 
 /// tanh nets of this form: `rnn_net<8, 16, {.layers = 2}>`.
-template <int In, int Hidden, recurrent_form Form = recurrent_form{}>
+template <int In, int Hidden, recurrent_form Form = one_layer>
 using rnn_net = recurrent_net<cella::detail::rnn_kind, In, Hidden, Form>;
 /// LSTMs of this form; projections: Sak et al. 2014.
-template <int In, int Hidden, recurrent_form Form = recurrent_form{}>
+template <int In, int Hidden, recurrent_form Form = one_layer>
 using lstm_net = recurrent_net<cella::detail::lstm_kind, In, Hidden, Form>;
 /// GRUs of this form.
-template <int In, int Hidden, recurrent_form Form = recurrent_form{}>
+template <int In, int Hidden, recurrent_form Form = one_layer>
 using gru_net = recurrent_net<cella::detail::gru_kind, In, Hidden, Form>;
 
 }  // namespace nn

@@ -4,7 +4,9 @@
 #include <cella/nn/activations.hpp>
 #include <cella/nn/grouped_attention.hpp>
 
-namespace cella::nn {
+namespace cella {
+
+namespace nn {
 
 /// What the blocks of this file may be told.
 struct block_options {
@@ -12,17 +14,21 @@ struct block_options {
   double dropout = 0;      ///< of what is added, while training
 };
 
+}  // namespace nn
+
 namespace detail {
 
 /// x + f(x), and where the norm stands.
 template <class Norm, class F>
-constexpr var residual_block(const Norm& norm, const block_options& o, var x, F f,
+constexpr var residual_block(const Norm& norm, const nn::block_options& o, var x, F f,
                              std::source_location at) {
   if (o.norm_first) return x + operand(cella::dropout({f(norm(x, at)), at}, o.dropout), at);
   return norm(x + operand(cella::dropout({f(x), at}, o.dropout), at), at);
 }
 
 }  // namespace detail
+
+namespace nn {
 
 /// Attention of a sequence to itself, then two dense layers: [N,T,Width] -> [N,T,Width]. A mask,
 /// bool, broadcasts to [N,Heads,T,T].  Vaswani et al. 2017; norms first: Xiong et al. 2020
@@ -40,9 +46,9 @@ struct encoder_block {
   constexpr var operator()(var x, var mask,
                            std::source_location at = std::source_location::current()) const {
     const cell_scope scope(x, *this);
-    x = detail::residual_block(
+    x = cella::detail::residual_block(
         norm1, options, x, [&](var v) { return self(v, v, mask, at); }, at);
-    return detail::residual_block(
+    return cella::detail::residual_block(
         norm2, options, x, [&](var v) { return dense(v, at); }, at);
   }
 };
@@ -67,13 +73,14 @@ struct decoder_block {
   constexpr var operator()(var x, var memory, var mask,
                            std::source_location at = std::source_location::current()) const {
     const cell_scope scope(x, *this);
-    x = detail::residual_block(
+    x = cella::detail::residual_block(
         norm1, options, x, [&](var v) { return self(v, at); }, at);
-    x = detail::residual_block(
+    x = cella::detail::residual_block(
         norm2, options, x, [&](var v) { return cross(v, memory, mask, at); }, at);
-    return detail::residual_block(
+    return cella::detail::residual_block(
         norm3, options, x, [&](var v) { return dense(v, at); }, at);
   }
 };
 
-}  // namespace cella::nn
+}  // namespace nn
+}  // namespace cella

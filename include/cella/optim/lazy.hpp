@@ -39,9 +39,15 @@ constexpr lazy_rule<Rule> lazy(Rule rule) {
   return {{rule}};
 }
 
+namespace detail {
+template <class Rule>
+concept decays = optimizer<Rule> && requires(Rule r) {
+  r.weight_decay = 0;
+};
+}  // namespace detail
+
 /// What `undecayed` makes.
-template <class Rule, name_pattern... Patterns>
-requires requires(Rule r) { r.weight_decay = 0; }
+template <detail::decays Rule, name_pattern... Patterns>
 struct partly_decayed : wrapped<Rule> {
   constexpr void check(builder& b) const {
     if ((detail::some_match(b, "optim::undecayed", Patterns.view()) && ...))
@@ -59,7 +65,7 @@ struct partly_decayed : wrapped<Rule> {
 };
 /// The rule without weight decay for parameters whose names match one of the patterns:
 /// `optim::undecayed<"*.bias", "*norm*">(optim::adamw(0.1))`.
-template <name_pattern... Patterns, class Rule>
+template <name_pattern... Patterns, detail::decays Rule>
 constexpr partly_decayed<Rule, Patterns...> undecayed(Rule rule) {
   return {{rule}};
 }
