@@ -22,14 +22,21 @@ FOLDER = ROOT / "docs" / "reference"
 # Title, what the page has, headers in reading order.
 PAGES = {
     "layers": ("Layers", "Cells with parameters, what puts them together, and ready nets.", """
-        nn/layers nn/recurrent nn/attention nn/functions
+        nn/layers nn/convolutions nn/pooling nn/activations nn/norms nn/initializers nn/embedding_bag
+        nn/recurrent nn/recurrent_net nn/attention nn/grouped_attention nn/masks nn/positions nn/transformer
+        nn/functions
         models/mlp models/lenet models/resnet models/gpt"""),
-    "losses": ("Losses", "What training makes smaller.", "train/step nn/losses ops/loss"),
+    "losses": ("Losses", "What training makes smaller.", """
+        train/step nn/losses ops/loss nn/regression_losses nn/classification_losses nn/embedding_losses
+        nn/ctc_loss"""),
     "optimizers": ("Optimizers", "Rules, what wraps them, and how a step of one's own calls them.", """
-        optim/optimizers optim/clip optim/accumulate optim/averaged optim/parts optim/frozen
+        optim/optimizers optim/lion optim/layerwise optim/muon optim/lbfgs optim/proximal optim/lazy optim/clip
+        optim/accumulate optim/averaged optim/parts optim/frozen
         optim/apply optim/context optim/update"""),
-    "schedules": ("Schedules", "Learning rates that depend on the step.", "optim/schedules"),
-    "metrics": ("Metrics", "What predictions are worth.", "train/metrics"),
+    "schedules": ("Schedules", "Learning rates that depend on the step.",
+                  "optim/schedules optim/cycles optim/decays train/plateau"),
+    "metrics": ("Metrics", "What predictions are worth.", """
+        train/metrics train/class_metrics train/regression_metrics train/mask_metrics train/text_metrics"""),
     "callbacks": ("Callbacks", "What `fit` calls, is told and returns.",
                   "train/fit train/callbacks train/monitors train/progress train/interrupt train/state"),
     "data": ("Data", "Data sets, views, loaders, readers and augmentation.", """

@@ -57,8 +57,12 @@ std::filesystem::path golden::folder() {
                 : std::filesystem::path(CELLA_SOURCE_DIR) / "tests/golden";
 }
 
-golden golden::open(const std::string& name) {
-  const auto path = folder() / name;
+golden golden::open(const std::string& name) { return open(folder(), name); }
+golden golden::open_own(const std::string& name) {
+  return open(std::filesystem::path(CELLA_SOURCE_DIR) / "tests/golden", name);
+}
+golden golden::open(const std::filesystem::path& folder, const std::string& name) {
+  const auto path = folder / name;
   const auto text = interop::read_file(path.native() + ".json", 64u << 20);
   const auto* const begin = reinterpret_cast<const char*>(text.data());
   return golden(std::make_shared<const content>(

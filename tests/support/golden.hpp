@@ -28,6 +28,8 @@ class golden {
  public:
   /// Throws `file_error` if a file is missing: a test without its values has to fail.
   static golden open(const std::string& name);
+  /// The same from tests/golden, whatever CELLA_GOLDEN says: values that this repository makes.
+  static golden open_own(const std::string& name);
   static std::filesystem::path folder();
 
   /// The whole of `X.json`: an array of cases.
@@ -40,6 +42,7 @@ class golden {
 
  private:
   struct content;
+  static golden open(const std::filesystem::path& folder, const std::string& name);
   explicit golden(std::shared_ptr<const content> c) : content_(std::move(c)) {}
   std::shared_ptr<const content> content_;
 };

@@ -11,6 +11,9 @@ namespace cella {
 /// How a parameter gets its first value. `fan` is the number of inputs that feed one output; 0
 /// means "from the parameter's own shape" (all extents but the first).
 struct initializer {
+  /// Values of these extents, row-major, from a key of random numbers and two numbers of one's own.
+  using function = void (*)(std::span<double> values, const shape& extents, std::uint64_t key,
+                            double a, double b);
   enum class kind_t : std::uint8_t {
     constant,          ///< a
     uniform,           ///< in [a, b)
@@ -20,12 +23,14 @@ struct initializer {
     xavier_normal,     ///< deviation a sqrt(2 / (fan_in + fan_out))
     he_uniform,        ///< +-a sqrt(6 / fan_in); He et al. 2015
     he_normal,         ///< deviation a sqrt(2 / fan_in)
-    fan_in_uniform     ///< +-a / sqrt(fan_in): what PyTorch gives dense and convolution layers
+    fan_in_uniform,    ///< +-a / sqrt(fan_in): what PyTorch gives dense and convolution layers
+    custom             ///< what a function makes: see nn/initializers.hpp
   };
   kind_t kind{};
   double a{};
   double b{};
   std::int64_t fan{};
+  function make{};
 
   static constexpr initializer zeros() { return {kind_t::constant, 0, 0, 0}; }
   static constexpr initializer ones() { return {kind_t::constant, 1, 0, 0}; }
@@ -53,6 +58,9 @@ struct initializer {
   }
   static constexpr initializer fan_in_uniform(std::int64_t fan = 0, double gain = 1) {
     return {kind_t::fan_in_uniform, gain, 0, fan};
+  }
+  static constexpr initializer custom(function f, double a = 0, double b = 0) {
+    return {kind_t::custom, a, b, 0, f};
   }
 };
 

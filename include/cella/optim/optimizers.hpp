@@ -99,7 +99,8 @@ constexpr var spread(var number, var like) { return broadcast_to(number, like.sh
 }  // namespace detail
 
 /// Adam.  Kingma and Ba 2015. `decoupled` decay is AdamW (Loshchilov and Hutter 2019); `amsgrad`
-/// divides by the largest second moment so far (Reddi et al. 2018).
+/// divides by the largest second moment so far (Reddi et al. 2018). `plain_epsilon` is added to the
+/// root of the moment before that is corrected, as in section 2 of the paper, TensorFlow and ONNX.
 struct adam {
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -107,6 +108,7 @@ struct adam {
   double weight_decay = 0;
   bool decoupled = false;
   bool amsgrad = false;
+  bool plain_epsilon = false;
 
   CELLA_ONCE constexpr void operator()(context& c, var g) const {
     if (!detail::fit(c, "adam",
@@ -129,7 +131,8 @@ struct adam {
     }
     const var first = rate / detail::one_minus_power(c, beta1);
     const var second = rsqrt(detail::one_minus_power(c, beta2));
-    c.update_parameter(w - m * first / (sqrt(v) * second + epsilon));
+    c.update_parameter(w - (plain_epsilon ? m * (first / second) / (sqrt(v) + epsilon)
+                                          : m * first / (sqrt(v) * second + epsilon)));
   }
 };
 /// Adam with decoupled weight decay.
@@ -265,15 +268,18 @@ struct adagrad {
   double learning_rate_decay = 0;
   double epsilon = 1e-10;
   double weight_decay = 0;
+  double initial = 0;  ///< what the sum begins with
 
   CELLA_ONCE constexpr void operator()(context& c, var g) const {
     if (!detail::fit(c, "adagrad",
                      {{"learning_rate_decay", learning_rate_decay},
                       {"epsilon", epsilon},
-                      {"weight_decay", weight_decay}}))
+                      {"weight_decay", weight_decay},
+                      {"initial", initial}}))
       return;
     g = detail::with_decay(c, g, weight_decay);
-    const var sum = detail::decayed_slot(c, "adagrad_sum", 1, square(g));
+    var sum = detail::decayed_slot(c, "adagrad_sum", 1, square(g));
+    if (initial != 0) sum = sum + initial;
     var rate = c.learning_rate();
     if (learning_rate_decay != 0) rate = rate / (1 + (c.step() - 1) * learning_rate_decay);
     c.update_parameter(c.parameter() - g * rate / (sqrt(sum) + epsilon));

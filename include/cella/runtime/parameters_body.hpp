@@ -156,6 +156,9 @@ CELLA_BODY void parameter_store::fill(const parameter_base& p, const named_param
       spread = 2 * init.a / std::sqrt(fan_in);
       low = -spread / 2;
       break;
+    case kind::custom:
+      spread = 1;
+      break;
   }
   // One loop for each element type, whatever the distribution: programs compile all of them.
   const tensor_ref to = value(e);
@@ -168,6 +171,11 @@ CELLA_BODY void parameter_store::fill(const parameter_base& p, const named_param
       }
     });
   };
+  if (init.kind == kind::custom) {
+    std::vector<double> values(static_cast<std::size_t>(size));
+    init.make(values, p.extents, key, init.a, init.b);
+    return put(0, values);
+  }
   if (normal_numbers && init.kind != kind::truncated_normal) return for_normal(key, size, put);
   if (spread != 0 && !normal_numbers) return for_uniform(key, size, put);
   generator numbers(key);

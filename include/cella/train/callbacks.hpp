@@ -39,7 +39,8 @@ class validation {
   std::tuple<Metrics...> metrics_;
 };
 
-/// Which way a score gets better. `by_name`: "loss", "mae" and names that end so fall, others rise.
+/// Which way a score gets better. `by_name`: "loss", "mae", "mse", "rmse", "perplexity",
+/// "hausdorff" and names that end so fall, others rise.
 enum class better { by_name, lower, higher };
 
 namespace detail {
@@ -48,8 +49,11 @@ inline bool improves(double now, const std::optional<double>& before, std::strin
                      better which, double least = 0) {
   if (!std::isfinite(now) || !before) return std::isfinite(now);
   const double best = *before;
-  const bool falls = which == better::lower || (which == better::by_name &&
-                                                (name.ends_with("loss") || name.ends_with("mae")));
+  bool falls = which == better::lower;
+  if (which == better::by_name) {
+    for (const std::string_view end : {"loss", "mae", "mse", "perplexity", "hausdorff"})
+      falls |= name.ends_with(end);
+  }
   return falls ? now < best - least : now > best + least;
 }
 }  // namespace detail

@@ -1,0 +1,34 @@
+// The layers, losses, rules, schedules, first values and metrics that nn.hpp and train.hpp leave out,
+// so that programs without them compile as fast as before.
+#pragma once
+
+#include <cella/nn/activations.hpp>
+#include <cella/nn/classification_losses.hpp>
+#include <cella/nn/convolutions.hpp>
+#include <cella/nn/ctc_loss.hpp>
+#include <cella/nn/embedding_bag.hpp>
+#include <cella/nn/embedding_losses.hpp>
+#include <cella/nn/grouped_attention.hpp>
+#include <cella/nn/initializers.hpp>
+#include <cella/nn/masks.hpp>
+#include <cella/nn/norms.hpp>
+#include <cella/nn/pooling.hpp>
+#include <cella/nn/positions.hpp>
+#include <cella/nn/recurrent_net.hpp>
+#include <cella/nn/regression_losses.hpp>
+#include <cella/nn/transformer.hpp>
+#include <cella/optim/cycles.hpp>
+#include <cella/optim/decays.hpp>
+#include <cella/optim/layerwise.hpp>
+#include <cella/optim/lazy.hpp>
+#include <cella/optim/lbfgs.hpp>
+#include <cella/optim/lion.hpp>
+#include <cella/optim/muon.hpp>
+#include <cella/optim/proximal.hpp>
+#include <cella/train/class_metrics.hpp>
+#include <cella/train/mask_metrics.hpp>
+#include <cella/train/regression_metrics.hpp>
+#include <cella/train/text_metrics.hpp>
+#if __has_include(<nlohmann/json.hpp>)
+#include <cella/train/plateau.hpp>
+#endif
