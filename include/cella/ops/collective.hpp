@@ -20,7 +20,7 @@ namespace detail {
 
 /// What all collective operations have in common.
 template <class Op>
-struct collective : linear<Op> {
+struct collective : linear<Op>, takes_complex {
   using options = collective_options;
   static constexpr int operands = 1;
   /// Every element may come from another rank: whoever cuts a loop has to exchange more than sums.

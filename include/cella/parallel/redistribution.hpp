@@ -56,48 +56,30 @@ struct move_chain {
   move_cost cost;
 };
 
-/// The cheapest chain from one layout of a tensor to another, neither of which cuts a dimension
-/// into unequal parts. Precondition: where `to` is partial, so is `from`.
-constexpr move_chain cheapest_chain(const tensor_type& t, const layout& from, const layout& to,
-                                    const device_mesh& m);
-
-/// Just what the cheapest chain costs.
-constexpr move_cost redistribution_cost(const tensor_type& t, const layout& from, const layout& to,
-                                        const device_mesh& m) {
-  return from == to ? move_cost{} : cheapest_chain(t, from, to, m).cost;
-}
-
-// ------------------------------------------------------------------------------------------------
-
-namespace detail {
-
-/// The cheapest way through all layouts, whose neighbours are one move apart: Dijkstra's algorithm.
-class chain_search {
+/// The cheapest chains of moves from one layout of a tensor, which cuts no dimension into unequal
+/// parts, to all others: Dijkstra's algorithm over layouts that are one move apart.
+class move_chains {
  public:
-  constexpr chain_search(const tensor_type& t, const layout& from, const layout& to,
-                         const device_mesh& m)
-      : type_(t), mesh_(m), to_(to) {
-    // Dimensions that neither layout cuts are of no use.
-    for (int a = 0; a < m.axis_count; ++a) {
-      add_dimension(from[a]);
-      add_dimension(to[a]);
-    }
-    reached_.push_back({from, {}, {}, -1, false});
+  constexpr move_chains(const tensor_type& t, const layout& from, const device_mesh& m)
+      : type_(t), mesh_(m) {
+    std::size_t count = 1;
+    for (int a = 0; a < m.axis_count; ++a) count *= std::size_t(t.rank() + 2);
+    places_.resize(count);
+    places_[index(from)] = {from, {}, {}, -1, true, false};
+    run();
   }
 
-  constexpr move_chain run() {
-    for (;;) {
-      std::size_t best = reached_.size();
-      for (std::size_t i = 0; i < reached_.size(); ++i) {
-        if (reached_[i].done) continue;
-        if (best == reached_.size() || reached_[i].cost.seconds < reached_[best].cost.seconds)
-          best = i;
-      }
-      if (best == reached_.size()) return {};  // a partial layout that nothing makes
-      if (reached_[best].at == to_) return chain_to(int(best));
-      reached_[best].done = true;
-      for (int a = 0; a < mesh_.axis_count; ++a) expand(int(best), a);
-    }
+  /// Whether there is a way: none leads to sums that are left open, but where they are already.
+  constexpr bool reaches(const layout& to) const { return places_[index(to)].reached; }
+  constexpr move_cost cost_to(const layout& to) const { return places_[index(to)].cost; }
+  constexpr move_chain chain_to(const layout& to) const {
+    move_chain chain;
+    std::size_t i = index(to);
+    chain.cost = places_[i].cost;
+    for (; places_[i].before >= 0; i = std::size_t(places_[i].before))
+      chain.moves.push_back(places_[i].last);
+    std::reverse(chain.moves.begin(), chain.moves.end());
+    return chain;
   }
 
  private:
@@ -105,13 +87,26 @@ class chain_search {
     layout at;
     move_cost cost;
     layout_move last;
-    int before{};
-    bool done{};
+    int before = -1;
+    bool reached{}, done{};
   };
 
-  constexpr void add_dimension(std::int8_t d) {
-    if (d >= 0 && std::find(dimensions_.begin(), dimensions_.end(), d) == dimensions_.end())
-      dimensions_.push_back(d);
+  constexpr std::size_t index(const layout& l) const {
+    std::size_t i = 0;
+    for (int a = 0; a < mesh_.axis_count; ++a)
+      i = i * std::size_t(type_.rank() + 2) + std::size_t(l[a] - partial);
+    return i;
+  }
+  constexpr void run() {
+    for (;;) {
+      const place* best = nullptr;
+      for (const place& p : places_)
+        if (p.reached && !p.done && (!best || p.cost.seconds < best->cost.seconds)) best = &p;
+      if (!best) return;
+      const std::size_t i = index(best->at);
+      places_[i].done = true;
+      for (int a = 0; a < mesh_.axis_count; ++a) expand(i, a);
+    }
   }
   /// Whether an axis may begin or cease to cut a dimension: parts of the axes behind it lie within
   /// its own.
@@ -120,8 +115,8 @@ class chain_search {
       if (l[b] == dimension && mesh_[b].size > 1) return false;
     return true;
   }
-  constexpr void expand(int i, int a) {
-    const layout l = reached_[std::size_t(i)].at;
+  constexpr void expand(std::size_t i, int a) {
+    const layout l = places_[i].at;
     const std::int8_t d = l[a];
     if (d >= 0 && !is_last(l, a, d)) return;
     if (d >= 0) go(i, {move_kind::all_gather, std::int8_t(a), d, replicated});
@@ -129,49 +124,40 @@ class chain_search {
     const move_kind kind = d >= 0         ? move_kind::all_to_all
                            : d == partial ? move_kind::reduce_scatter
                                           : move_kind::own_part;
-    for (std::int8_t e : dimensions_)
+    for (std::int8_t e = 0; e < type_.rank(); ++e)
       if (e != d && is_last(l, a, e)) go(i, {kind, std::int8_t(a), d, e});
   }
-  constexpr void go(int i, const layout_move& step) {
-    const place from = reached_[std::size_t(i)];
+  constexpr void go(std::size_t i, const layout_move& step) {
+    const place from = places_[i];
     layout l = from.at;
     l[step.mesh_axis] = step.to;
     if (!divides(type_.shape, l, mesh_)) return;
-    const double bytes = double(part_of(type_, from.at, mesh_).bytes());
     move_cost c{};
     if (mesh_[step.mesh_axis].size > 1)
-      c = cost_of(step.kind, bytes, mesh_[step.mesh_axis], mesh_.each);
+      c = cost_of(step.kind, double(part_of(type_, from.at, mesh_).bytes()),
+                  mesh_[step.mesh_axis], mesh_.each);
     c.seconds += from.cost.seconds;
     c.bytes += from.cost.bytes;
-    for (place& p : reached_) {
-      if (p.at != l) continue;
-      if (!p.done && c.seconds < p.cost.seconds) p = {l, c, step, i, false};
-      return;
-    }
-    reached_.push_back({l, c, step, i, false});
-  }
-  constexpr move_chain chain_to(int i) const {
-    move_chain chain;
-    chain.cost = reached_[std::size_t(i)].cost;
-    for (; reached_[std::size_t(i)].before >= 0; i = reached_[std::size_t(i)].before)
-      chain.moves.push_back(reached_[std::size_t(i)].last);
-    std::reverse(chain.moves.begin(), chain.moves.end());
-    return chain;
+    place& p = places_[index(l)];
+    if (!p.reached || (!p.done && c.seconds < p.cost.seconds))
+      p = {l, c, step, int(i), true, false};
   }
 
-  const tensor_type& type_;
+  const tensor_type type_;
   const device_mesh& mesh_;
-  layout to_;
-  list<std::int8_t> dimensions_;
-  list<place> reached_;
+  list<place> places_;  ///< one for each layout
 };
 
-}  // namespace detail
-
+/// The cheapest chain from one layout of a tensor to another; none if they are the same.
 constexpr move_chain cheapest_chain(const tensor_type& t, const layout& from, const layout& to,
                                     const device_mesh& m) {
   if (from == to) return {};
-  return detail::chain_search(t, from, to, m).run();
+  return move_chains(t, from, m).chain_to(to);
+}
+/// Just what it costs.
+constexpr move_cost redistribution_cost(const tensor_type& t, const layout& from, const layout& to,
+                                        const device_mesh& m) {
+  return from == to ? move_cost{} : move_chains(t, from, m).cost_to(to);
 }
 
 }  // namespace cella::parallel

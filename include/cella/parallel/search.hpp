@@ -64,9 +64,12 @@ struct weighed_choice {
   double seconds{}, bytes{};
 };
 
-class searcher {
+}  // namespace detail
+
+/// The costs of all choices of a graph, and the search among them.
+class assignment_search {
  public:
-  constexpr searcher(const graph& g, const device_mesh& m, const search_space& space)
+  constexpr assignment_search(const graph& g, const device_mesh& m, const search_space& space)
       : g_(g), m_(m), space_(space), variable_(g.nodes.size(), -1) {
     for (node_id n : g.regions[0].nodes) {
       const node& x = g.nodes[std::size_t(n)];
@@ -77,7 +80,7 @@ class searcher {
     for (node_id n : nodes_) weigh(n);
     for (std::size_t v = 0; v < nodes_.size(); ++v) {
       network_.alone.emplace_back();
-      for (const weighed_choice& c : of(int(v))) network_.alone[v].push_back(c.seconds);
+      for (const detail::weighed_choice& c : of(int(v))) network_.alone[v].push_back(c.seconds);
     }
     for (node_id n : nodes_) {
       const auto in = g.operands(n);
@@ -127,12 +130,12 @@ class searcher {
 
  private:
   /// Choices of a node; nodes that are alike share them.
-  constexpr const list<weighed_choice>& of(int v) const {
+  constexpr const list<detail::weighed_choice>& of(int v) const {
     return kinds_[std::size_t(kind_[std::size_t(v)])].choices;
   }
   struct kind {
     node_id like{};
-    list<weighed_choice> choices;
+    list<detail::weighed_choice> choices;
   };
 
   constexpr bool is_limited(node_id n) const {
@@ -163,8 +166,8 @@ class searcher {
     for (const node_choice& c : all) {
       const node_part part = cut_node(g_, n, c.cut, m_);
       double seconds = whole / ranks_of(c.cut, m_);
-      for (int k = 0; k < result_count(x) && x.op != &input_info_of; ++k)
-        seconds += redistribution_cost(result_type(g_, n, k), part.results[std::size_t(k)],
+      for (int k = 0; k < detail::result_count(x) && x.op != &input_info_of; ++k)
+        seconds += redistribution_cost(detail::result_type(g_, n, k), part.results[std::size_t(k)],
                                        c.results[std::size_t(k)], m_)
                        .seconds;
       kinds_.back().choices.push_back({c, part.operands, seconds, memory_of_node(g_, n, c, m_)});
@@ -201,22 +204,22 @@ class searcher {
   }
   constexpr list<double> pair_costs(node_id value, int u, int result, int v, int k) const {
     const tensor_type t = g_.type(value);
-    list<double> cost;
-    struct priced {
-      layout from, to;
-      double seconds;
-    };
-    list<priced> prices;  // of pairs of layouts, of which there are few
-    for (const weighed_choice& a : of(u)) {
-      for (const weighed_choice& b : of(v)) {
-        const layout from = a.choice.results[std::size_t(result)];
-        const layout to = k < 0 ? b.choice.results[0] : b.operands[std::size_t(k)];
-        std::size_t i = 0;
-        while (i < prices.size() && (prices[i].from != from || prices[i].to != to)) ++i;
-        if (i == prices.size())
-          prices.push_back({from, to, redistribution_cost(t, from, to, m_).seconds});
-        cost.push_back(prices[i].seconds);
+    const list<detail::weighed_choice>&from = of(u), &to = of(v);
+    list<double> cost(from.size() * to.size(), 0.0);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const layout& l = from[i].choice.results[std::size_t(result)];
+      std::size_t same = 0;  // the first possibility that lies alike has the same costs
+      while (from[same].choice.results[std::size_t(result)] != l) ++same;
+      if (same < i) {
+        for (std::size_t j = 0; j < to.size(); ++j)
+          cost[i * to.size() + j] = cost[same * to.size() + j];
+        continue;
       }
+      const move_chains chains(t, l, m_);
+      for (std::size_t j = 0; j < to.size(); ++j)
+        cost[i * to.size() + j] =
+            chains.cost_to(k < 0 ? to[j].choice.results[0] : to[j].operands[std::size_t(k)])
+                .seconds;
     }
     return cost;
   }
@@ -265,8 +268,6 @@ class searcher {
   cost_network network_;
 };
 
-}  // namespace detail
-
 constexpr list<node_choice> choices_of(const graph& g, node_id n, const device_mesh& m,
                                        unsigned axes) {
   list<node_choice> all;
@@ -310,7 +311,7 @@ constexpr list<node_choice> choices_of(const graph& g, node_id n, const device_m
 
 constexpr search_result search(const graph& g, const device_mesh& m, const search_space& space,
                                const search_options& options) {
-  return detail::searcher(g, m, space).run(options);
+  return assignment_search(g, m, space).run(options);
 }
 
 }  // namespace cella::parallel
