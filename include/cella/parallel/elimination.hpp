@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/graph/graph.hpp>
 #include <cella/graph/list.hpp>
 #include <cstdint>
 #include <limits>
@@ -37,8 +38,10 @@ struct network_decision {
   int forced{};
 };
 
-/// The cheapest decision, with tables of at most `most_entries` numbers.
-constexpr network_decision least_cost(const cost_network& n, std::int64_t most_entries = 1 << 20);
+/// The cheapest decision, with tables of at most `most_entries` numbers. Where that makes it force
+/// choices, some rounds follow in which others keep what they were decided to be, and those are
+/// decided again.
+constexpr network_decision least_cost(const cost_network& n, std::int64_t most_entries = 1 << 12);
 
 // ------------------------------------------------------------------------------------------------
 
@@ -49,11 +52,21 @@ namespace detail {
 class eliminator {
  public:
   constexpr eliminator(const cost_network& n, std::int64_t most_entries)
-      : n_(n), most_(most_entries), met_by_(n.alone.size()), left_(n.alone.size(), 1) {
+      : n_(n),
+        most_(most_entries),
+        met_by_(n.alone.size()),
+        left_(n.alone.size(), 1),
+        size_(n.alone.size(), 0),
+        forced_before_(n.alone.size(), 0) {
     for (std::size_t v = 0; v < n.alone.size(); ++v) add({{int(v)}, n.alone[v]});
     for (const cost_network::pair& p : n.pairs) add({{p.u, p.v}, p.cost});
   }
 
+  /// What has to be forced keeps its decision of a round before; others than were forced then.
+  constexpr void keep(const list<int>& decision, const flags& forced_before) {
+    kept_ = decision;
+    forced_before_ = forced_before;
+  }
   constexpr network_decision run() {
     network_decision d;
     d.decision.assign(n_.alone.size(), 0);
@@ -62,11 +75,14 @@ class eliminator {
       if (v >= 0) {
         eliminate(v);
       } else {
-        const int decided = force();
-        d.decision[std::size_t(decided)] = forced_;
-        ++d.forced;
+        const int decided = most_connected();
+        const int possibility = kept_.empty() ? guess(decided) : kept_[std::size_t(decided)];
+        force(decided, possibility);
+        d.decision[std::size_t(decided)] = possibility;
+        forced_.push_back(decided);
       }
     }
+    d.forced = int(forced_.size());
     for (std::size_t k = gone_.size(); k-- > 0;) {
       const gone& g = gone_[k];
       std::size_t at = 0;
@@ -76,6 +92,7 @@ class eliminator {
     }
     return d;
   }
+  constexpr const list<int>& forced() const { return forced_; }
 
  private:
   struct table {
@@ -90,7 +107,10 @@ class eliminator {
 
   constexpr void add(table t) {
     const int id = int(tables_.size());
-    for (int v : t.over) met_by_[std::size_t(v)].push_back(id);
+    for (int v : t.over) {
+      met_by_[std::size_t(v)].push_back(id);
+      size_[std::size_t(v)] = 0;
+    }
     tables_.push_back(std::move(t));
   }
   constexpr list<int> neighbours(int v) const {
@@ -114,9 +134,9 @@ class eliminator {
     std::int64_t least = most_ + 1;
     for (std::size_t v = 0; v < left_.size() && least > 1; ++v) {
       if (!left_[v]) continue;
-      const std::int64_t size = entries(neighbours(int(v)));
-      if (size >= least) continue;
-      least = size;
+      if (size_[v] == 0) size_[v] = entries(neighbours(int(v)));
+      if (size_[v] >= least) continue;
+      least = size_[v];
       best = int(v);
     }
     return best;
@@ -130,6 +150,7 @@ class eliminator {
       for (int u : t.over) {
         list<int>& m = met_by_[std::size_t(u)];
         m.erase(std::find(m.begin(), m.end(), id));
+        size_[std::size_t(u)] = 0;
       }
       all.push_back(std::move(t));
       t = {};
@@ -185,39 +206,45 @@ class eliminator {
     gone_.push_back(std::move(g));
     if (!made.over.empty()) add(std::move(made));
   }
-  /// Decides the choice that meets most others, by what is cheapest for it if each table went its
-  /// own way. Returns the choice; the possibility is `forced_`.
-  constexpr int force() {
+  /// Of the choices that have been forced least often that which meets most others.
+  constexpr int most_connected() const {
     int v = -1;
     std::size_t most = 0;
     for (std::size_t u = 0; u < left_.size(); ++u) {
-      const std::size_t count = left_[u] ? neighbours(int(u)).size() + 1 : 0;
-      if (count <= most) continue;
+      if (!left_[u]) continue;
+      const std::size_t count = neighbours(int(u)).size() + 1;
+      const bool newer = v < 0 || forced_before_[u] < forced_before_[std::size_t(v)];
+      if (!newer && (count <= most || forced_before_[u] > forced_before_[std::size_t(v)])) continue;
       most = count;
       v = int(u);
     }
-    const list<table> all = take(v);
+    return v;
+  }
+  /// What is cheapest for a choice if each of its tables went its own way.
+  constexpr int guess(int v) const {
     double best = std::numeric_limits<double>::max();
+    int possibility = 0;
     for (int i = 0; i < n_.possibilities(v); ++i) {
       double sum = 0;
-      for (const table& t : all) {
+      for (int id : met_by_[std::size_t(v)]) {
         double least = std::numeric_limits<double>::max();
-        for_each_of(t, v, i, [&](double c) { least = std::min(least, c); });
+        for_each_of(tables_[std::size_t(id)], v, i, [&](double c) { least = std::min(least, c); });
         sum += least;
       }
-      if (sum < best) {
-        best = sum;
-        forced_ = i;
-      }
+      if (sum >= best) continue;
+      best = sum;
+      possibility = i;
     }
-    for (const table& t : all) {
+    return possibility;
+  }
+  constexpr void force(int v, int possibility) {
+    for (const table& t : take(v)) {
       table rest;
       for (int u : t.over)
         if (u != v) rest.over.push_back(u);
-      for_each_of(t, v, forced_, [&](double c) { rest.cost.push_back(c); });
+      for_each_of(t, v, possibility, [&](double c) { rest.cost.push_back(c); });
       if (!rest.over.empty()) add(std::move(rest));
     }
-    return v;
   }
   /// Calls f(cost) for the entries of a table that have possibility i of v, in order.
   template <class F>
@@ -232,15 +259,35 @@ class eliminator {
   std::int64_t most_;
   list<table> tables_;
   list<list<int>> met_by_;  ///< the tables over each choice
-  list<char> left_;
+  flags left_;
+  list<std::int64_t> size_;  ///< of the table that would replace each choice; 0: not known
   list<gone> gone_;
-  int forced_{};
+  list<int> forced_;
+  list<int> kept_;
+  flags forced_before_;
 };
 
 }  // namespace detail
 
 constexpr network_decision least_cost(const cost_network& n, std::int64_t most_entries) {
-  return detail::eliminator(n, most_entries).run();
+  detail::eliminator first(n, most_entries);
+  network_decision best = first.run();
+  if (best.forced == 0) return best;
+  double least = n.cost(best.decision);
+  flags forced(n.alone.size(), 0);
+  for (int v : first.forced()) ++forced[std::size_t(v)];
+  for (int vain = 0, round = 0; vain < 4 && round < 20; ++round) {
+    detail::eliminator again(n, most_entries);
+    again.keep(best.decision, forced);
+    const network_decision d = again.run();
+    for (int v : again.forced()) ++forced[std::size_t(v)];
+    const double cost = n.cost(d.decision);
+    vain = cost < least * (1 - 1e-9) ? 0 : vain + 1;
+    if (cost >= least) continue;
+    least = cost;
+    best.decision = d.decision;
+  }
+  return best;
 }
 
 }  // namespace cella::parallel

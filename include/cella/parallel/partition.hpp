@@ -14,6 +14,8 @@ namespace cella::parallel {
 struct node_choice {
   loop_cut cut;
   list<layout> results{};  ///< one for each result
+
+  friend constexpr bool operator==(const node_choice&, const node_choice&) = default;
 };
 /// One for each node of a graph, by id. Those of regions, of `get` nodes and of nodes without a use
 /// do not count.

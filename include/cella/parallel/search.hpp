@@ -17,7 +17,7 @@ struct search_space {
 
 struct search_options {
   double memory_bytes = 0;  ///< of a rank, at most; 0: what the mesh says
-  std::int64_t most_entries = 1 << 20;
+  std::int64_t most_entries = 1 << 12;  ///< of a table: more find better plans and take longer
 };
 
 struct search_result {
@@ -30,6 +30,10 @@ struct search_result {
   int tables{};  ///< of costs of pairs: equal pairs share one
 };
 
+/// The choices for node `n` whose loops are cut like that, which is possible: sums that the cut
+/// leaves open are made whole, or left with each rank in parts.
+constexpr list<node_choice> choices_with(const graph& g, node_id n, const device_mesh& m,
+                                         const loop_cut& cut);
 /// All choices for node `n` with cuts along a set of mesh axes.
 constexpr list<node_choice> choices_of(const graph& g, node_id n, const device_mesh& m,
                                        unsigned axes);
@@ -147,18 +151,17 @@ class assignment_search {
     if (x.regions != y.regions || x.result_count != y.result_count) return false;
     for (int k = 0; k < x.operand_count; ++k)
       if (g_.type(g_.operand(a, k)) != g_.type(g_.operand(b, k))) return false;
-    return x.attributes == y.attributes;
+    if (x.attributes != y.attributes || is_limited(a) != is_limited(b)) return false;
+    return !is_limited(a) || space_.only[std::size_t(a)] == space_.only[std::size_t(b)];
   }
   constexpr void weigh(node_id n) {
-    if (!is_limited(n)) {
-      for (std::size_t i = 0; i < kinds_.size(); ++i) {
-        if (kinds_[i].like < 0 || !alike(kinds_[i].like, n)) continue;
-        kind_.push_back(int(i));
-        return;
-      }
+    for (std::size_t i = 0; i < kinds_.size(); ++i) {
+      if (!alike(kinds_[i].like, n)) continue;
+      kind_.push_back(int(i));
+      return;
     }
     kind_.push_back(int(kinds_.size()));
-    kinds_.push_back({is_limited(n) ? no_node : n, {}});
+    kinds_.push_back({n, {}});
     const list<node_choice> all =
         is_limited(n) ? space_.only[std::size_t(n)] : choices_of(g_, n, m_, space_.axes);
     const double whole = seconds_of_node(g_, n, m_.each);
@@ -268,44 +271,34 @@ class assignment_search {
   cost_network network_;
 };
 
+constexpr list<node_choice> choices_with(const graph& g, node_id n, const device_mesh& m,
+                                         const loop_cut& cut) {
+  node_choice c{cut, cut_node(g, n, cut, m).results};
+  unsigned summed = 0;  // mesh axes
+  for (layout& l : c.results) {
+    for (int a = 0; a < m.axis_count; ++a) {
+      if (l[a] != partial) continue;
+      summed |= 1u << a;
+      l[a] = replicated;
+    }
+  }
+  if (summed == 0 || c.results.size() > 1) return {c};
+  list<node_choice> all;
+  auto add = [&](const layout& l) { all.push_back({cut, {l}}); };
+  detail::for_each_layout(detail::result_type(g, n, 0).shape, c.results[0], m, summed, 0, add);
+  return all;
+}
 constexpr list<node_choice> choices_of(const graph& g, node_id n, const device_mesh& m,
                                        unsigned axes) {
   list<node_choice> all;
   const node& x = g.nodes[std::size_t(n)];
   if (x.op == &input_info_of) {
-    auto add = [&](const layout& l) { all.push_back({{}, list<layout>(1, l)}); };
-    detail::for_each_layout(x.type.shape, {}, m,
-                            is_floating(x.type.element) || x.type.rank() > 0 ? axes : 0, 0, add);
+    auto add = [&](const layout& l) { all.push_back({{}, {l}}); };
+    detail::for_each_layout(x.type.shape, {}, m, axes, 0, add);
     return all;
   }
-  for (const loop_cut& cut : possible_cuts(g, n, m, axes)) {
-    const node_part part = cut_node(g, n, cut, m);
-    node_choice c{cut, part.results};
-    bool open = false;
-    for (const layout& l : part.results) open |= l.is_partial();
-    if (!open) {
-      all.push_back(c);
-      continue;
-    }
-    // Sums are made whole, or left with each rank in parts.
-    unsigned summed = 0;
-    for (layout& l : c.results)
-      for (int a = 0; a < m.axis_count; ++a)
-        if (l[a] == partial) {
-          summed |= 1u << a;
-          l[a] = replicated;
-        }
-    if (c.results.size() > 1) {
-      all.push_back(c);
-      continue;
-    }
-    const layout kept = c.results[0];
-    unsigned cuttable = 0;
-    for (int a = 0; a < m.axis_count; ++a)
-      if (summed >> a & 1) cuttable |= 1u << a;
-    auto add = [&](const layout& l) { all.push_back({cut, list<layout>(1, l)}); };
-    detail::for_each_layout(x.type.shape, kept, m, cuttable, 0, add);
-  }
+  for (const loop_cut& cut : possible_cuts(g, n, m, axes))
+    for (const node_choice& c : choices_with(g, n, m, cut)) all.push_back(c);
   return all;
 }
 

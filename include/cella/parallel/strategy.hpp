@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cella/graph/name_pattern.hpp>
-#include <cella/parallel/search.hpp>
+#include <cella/parallel/propagation.hpp>
 
 namespace cella::parallel {
 
@@ -102,6 +102,7 @@ class statement {
     }
     for (const operation_cut& c : s_.operations)
       if (out_.fault.empty()) cut(c);
+    if (out_.fault.empty() && divides_samples) propagate(g_, m_, out_.space, s_.mode == mode::zero1);
     return std::move(out_);
   }
 
