@@ -20,8 +20,7 @@ graph graph_of_one(const graph& from, node_id n) {
   builder b;
   graph_importer imported(b, from);
   ids in;
-  for (node_id o : from.operands(n))
-    in.push_back(b.input(from.type(o), input_role::argument, "x"));
+  for (node_id o : from.operands(n)) in.push_back(b.input(from.type(o), input_role::argument, "x"));
   const node_id made = imported.copy(n, in);
   ids out;
   const node& x = from.nodes[std::size_t(n)];

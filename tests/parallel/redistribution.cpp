@@ -110,11 +110,11 @@ TEST_CASE("chains of moves bring every layout to every other, and none is cheape
         for (int b = axis + 1; b < m.axis_count; ++b)
           innermost &= (all[i][b] < 0 || (all[i][b] != from && all[i][b] != to));
         if (!innermost) continue;
-        const move_kind kind = from == partial ? to < 0 ? move_kind::all_reduce
-                                                        : move_kind::reduce_scatter
-                               : from < 0      ? move_kind::own_part
-                               : to < 0        ? move_kind::all_gather
-                                               : move_kind::all_to_all;
+        const move_kind kind = from == partial
+                                   ? to < 0 ? move_kind::all_reduce : move_kind::reduce_scatter
+                               : from < 0 ? move_kind::own_part
+                               : to < 0   ? move_kind::all_gather
+                                          : move_kind::all_to_all;
         least[i * n + j] =
             cost_of(kind, double(part_of(t, all[i], m).bytes()), m[axis], m.each).seconds;
       }
@@ -182,7 +182,8 @@ TEST_CASE("collective operations are each other's transposes") {
           const auto k = std::size_t(r);
           const tensor y = run_graph(g, {x[k]})[0], dx = run_graph(h, {x[k], dy[k]})[0];
           REQUIRE(dx.type == t);
-          for (std::size_t i = 0; i < y.values.size(); ++i) left[k] += y.values[i] * dy[k].values[i];
+          for (std::size_t i = 0; i < y.values.size(); ++i)
+            left[k] += y.values[i] * dy[k].values[i];
           for (std::size_t i = 0; i < dx.values.size(); ++i)
             right[k] += dx.values[i] * x[k].values[i];
         });

@@ -1,10 +1,10 @@
 // The search for the cheapest assignment, held against trying everything.
 #include <doctest/doctest.h>
 
+#include <cella/ops/array.hpp>
 #include <cella/ops/elementwise.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/reduction.hpp>
-#include <cella/ops/array.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/parallel/search.hpp>
 #include <cella/passes/simplify/dce.hpp>
@@ -23,10 +23,12 @@ graph random_graph(std::mt19937& random, int nodes) {
   const int extents[] = {64, 96, 512};
   const int n = extents[random() % 3];
   for (int i = 0; i < 2; ++i)
-    all.push_back({&b, b.input({dtype::f32, {n, n}},
-                               i ? input_role::parameter : input_role::argument, "x")});
+    all.push_back(
+        {&b, b.input({dtype::f32, {n, n}}, i ? input_role::parameter : input_role::argument, "x")});
   while (int(all.size()) < nodes) {
-    const auto pick = [&] { return all[all.size() - 1 - random() % std::min<std::size_t>(all.size(), 3)]; };
+    const auto pick = [&] {
+      return all[all.size() - 1 - random() % std::min<std::size_t>(all.size(), 3)];
+    };
     const var x = pick(), y = pick();
     switch (random() % 5) {
       case 0:
@@ -103,7 +105,7 @@ TEST_CASE("the search finds the least cost of 1000 random graphs") {
     optimal_with_limit += ratio < 1 + 1e-9;
     over += ratio > 1.1;
   }
-  MESSAGE(tries << " decisions tried; with a memory limit " << optimal_with_limit << " of " << limited
-                << " were optimal, " << over << " more than a tenth slower, the worst " << worst
-                << " times the optimum");
+  MESSAGE(tries << " decisions tried; with a memory limit " << optimal_with_limit << " of "
+                << limited << " were optimal, " << over << " more than a tenth slower, the worst "
+                << worst << " times the optimum");
 }

@@ -1,4 +1,5 @@
-// Plans as JSON: to keep, to compare, and to run another time without a search. Needs nlohmann/json.
+// Plans as JSON: to keep, to compare, and to run another time without a search. Needs
+// nlohmann/json.
 #pragma once
 
 #include <cella/parallel/plan.hpp>
@@ -45,7 +46,8 @@ inline device_mesh mesh_from_json(const plan_json& j) {
     const auto name = a.at("name").get<std::string>();
     const int size = a.at("size").get<int>();
     if (size < 1 || size > 4096 || name.size() >= axis_name::capacity)
-      throw file_error(text() << "this plan has a mesh axis " << name << " of " << size << " ranks");
+      throw file_error(text() << "this plan has a mesh axis " << name << " of " << size
+                              << " ranks");
     m.axes[std::size_t(m.axis_count++)] = {axis_name(std::string_view(name)), size,
                                            a.at("bytes_per_second").get<double>(),
                                            a.at("latency").get<double>()};
@@ -108,8 +110,7 @@ inline parallel_plan plan_from_json(const graph& g, std::string_view json) {
         throw file_error(text() << "this plan is of another graph: node " << n << " is " << op
                                 << " there, and " << g.nodes[n].op->name << " here");
       node_choice c{{detail::axes_from_json(nodes[n].at("loops"))}, {}};
-      for (const auto& l : nodes[n].at("results"))
-        c.results.push_back({detail::axes_from_json(l)});
+      for (const auto& l : nodes[n].at("results")) c.results.push_back({detail::axes_from_json(l)});
       if (c.results.size() != std::size_t(detail::result_count(g.nodes[n])))
         throw file_error(text() << "this plan is of another graph: node " << n << ", " << op
                                 << ", has " << c.results.size() << " results there");

@@ -8,8 +8,8 @@ namespace cella::parallel {
 /// Lets each node follow its operands: where one is cut along an axis of the mesh, the loop that
 /// walks there is cut, too, if that is possible; where none is, all ranks compute the node alike.
 /// What is cut of inputs and of nodes with choices stays. Left open is how sums are kept, and what
-/// is repeated for its readers (broadcasts), for which any cut is as good; if `updates_open`, so are
-/// elementwise operations without an operand that is cut: those between a gradient and the
+/// is repeated for its readers (broadcasts), for which any cut is as good; if `updates_open`, so
+/// are elementwise operations without an operand that is cut: those between a gradient and the
 /// optimizer's state.
 constexpr void propagate(const graph& g, const device_mesh& m, search_space& space,
                          bool updates_open = false);

@@ -5,6 +5,9 @@
 #include <cella/parallel/partition.hpp>
 #include <cella/passes/simplify/dce.hpp>
 #include <cella/runtime/loaded_program.hpp>
+#include <cella/runtime/parameters.hpp>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace cella::parallel {
@@ -60,6 +63,10 @@ class rank_program {
         communicator_(c),
         layouts_(p.inputs),
         program_(dce(p.graph), element, threads) {
+    for (const input_info& in : p.graph.inputs) {
+      names_.emplace_back(p.graph.view(in.name));
+      owned_.push_back(owned_by_cell(in.role));
+    }
     for (std::size_t i = 0; i < p.inputs.size(); ++i) {
       const tensor_type t = p.graph.type(p.graph.input(int(i)));
       memory_.emplace_back(std::size_t(std::max<std::int64_t>(t.bytes(), 1)));
@@ -78,6 +85,31 @@ class rank_program {
   /// The whole value of input `i`; all ranks call it.
   void get(int i, const tensor_ref& whole) const {
     gather_parts(part(i), layouts_[std::size_t(i)], mesh_, communicator_, whole);
+  }
+  /// The input of this name; -1 if there is none.
+  int find(std::string_view name) const {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (names_[i] == name) return int(i);
+    return -1;
+  }
+  /// Takes this rank's parts of all parameters and states from a store that has them as a whole.
+  void load(const parameter_store& from) {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const named_parameter* p = from.find(names_[i]);
+      if (owned_[i] && p) set(int(i), from.value(*p));
+    }
+  }
+  /// Writes all parameters and states, whole, to the store of this rank; all ranks call it.
+  void save(parameter_store& to) const {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const named_parameter* p = to.find(names_[i]);
+      if (owned_[i] && p) get(int(i), to.value(*p));
+    }
+    to.touch();
+  }
+  /// Gives a run-time number of the step a value, if the step asks for it.
+  void scalar(std::string_view name, double value) {
+    if (const int i = find(name); i >= 0) write_element(part(i), 0, value);
   }
   /// One step; all ranks call it. Inputs that the program updates have their new values then.
   void operator()() {
@@ -99,6 +131,8 @@ class rank_program {
   int rank_;
   const communicator& communicator_;
   list<layout> layouts_;
+  std::vector<std::string> names_;
+  std::vector<bool> owned_;
   loaded_program program_;
   std::vector<aligned_buffer> memory_;
   std::vector<tensor_ref> parts_;

@@ -134,8 +134,8 @@ class move_chains {
     if (!divides(type_.shape, l, mesh_)) return;
     move_cost c{};
     if (mesh_[step.mesh_axis].size > 1)
-      c = cost_of(step.kind, double(part_of(type_, from.at, mesh_).bytes()),
-                  mesh_[step.mesh_axis], mesh_.each);
+      c = cost_of(step.kind, double(part_of(type_, from.at, mesh_).bytes()), mesh_[step.mesh_axis],
+                  mesh_.each);
     c.seconds += from.cost.seconds;
     c.bytes += from.cost.bytes;
     place& p = places_[index(l)];

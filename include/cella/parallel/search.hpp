@@ -16,7 +16,7 @@ struct search_space {
 };
 
 struct search_options {
-  double memory_bytes = 0;  ///< of a rank, at most; 0: what the mesh says
+  double memory_bytes = 0;              ///< of a rank, at most; 0: what the mesh says
   std::int64_t most_entries = 1 << 12;  ///< of a table: more find better plans and take longer
 };
 
@@ -162,8 +162,11 @@ class assignment_search {
     }
     kind_.push_back(int(kinds_.size()));
     kinds_.push_back({n, {}});
-    const list<node_choice> all =
-        is_limited(n) ? space_.only[std::size_t(n)] : choices_of(g_, n, m_, space_.axes);
+    list<node_choice> all;  // g++ 12 would free both arms of a conditional expression
+    if (is_limited(n))
+      all = space_.only[std::size_t(n)];
+    else
+      all = choices_of(g_, n, m_, space_.axes);
     const double whole = seconds_of_node(g_, n, m_.each);
     const node& x = g_.nodes[std::size_t(n)];
     for (const node_choice& c : all) {

@@ -102,7 +102,8 @@ class statement {
     }
     for (const operation_cut& c : s_.operations)
       if (out_.fault.empty()) cut(c);
-    if (out_.fault.empty() && divides_samples) propagate(g_, m_, out_.space, s_.mode == mode::zero1);
+    if (out_.fault.empty() && divides_samples)
+      propagate(g_, m_, out_.space, s_.mode == mode::zero1);
     return std::move(out_);
   }
 
