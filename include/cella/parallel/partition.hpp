@@ -3,7 +3,7 @@
 
 #include <cella/graph/copy.hpp>
 #include <cella/graph/freeze.hpp>
-#include <cella/ops/collective.hpp>
+#include <cella/parallel/collective.hpp>
 #include <cella/parallel/redistribution.hpp>
 #include <cella/parallel/sharding.hpp>
 

@@ -47,18 +47,22 @@ constexpr search_result search(const graph& g, const device_mesh& m, const searc
 
 namespace detail {
 
-/// Calls f(l) for each layout that comes from `l` by cutting dimensions along the mesh axes of a
-/// set, axis after axis.
-template <class F>
-constexpr void for_each_layout(const shape& s, layout l, const device_mesh& m, unsigned axes, int a,
-                               F& f) {
-  if (a == m.axis_count) return f(l);
-  for_each_layout(s, l, m, axes, a + 1, f);
-  if (!(axes >> a & 1) || m[a].size == 1) return;
-  for (int d = 0; d < s.rank; ++d) {
-    l[a] = std::int8_t(d);
-    if (divides(s, l, m)) for_each_layout(s, l, m, axes, a + 1, f);
+/// All layouts that come from `first` by cutting dimensions along mesh axes of a set.
+constexpr list<layout> layouts_from(const shape& s, const layout& first, const device_mesh& m,
+                                    unsigned axes) {
+  list<layout> all{first};
+  for (int a = 0; a < m.axis_count; ++a) {
+    if (!(axes >> a & 1) || m[a].size == 1) continue;
+    const std::size_t count = all.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      for (int d = 0; d < s.rank; ++d) {
+        layout l = all[i];
+        l[a] = std::int8_t(d);
+        if (divides(s, l, m)) all.push_back(l);
+      }
+    }
   }
+  return all;
 }
 
 /// A choice with all that its costs depend on.
@@ -287,8 +291,9 @@ constexpr list<node_choice> choices_with(const graph& g, node_id n, const device
   }
   if (summed == 0 || c.results.size() > 1) return {c};
   list<node_choice> all;
-  auto add = [&](const layout& l) { all.push_back({cut, {l}}); };
-  detail::for_each_layout(detail::result_type(g, n, 0).shape, c.results[0], m, summed, 0, add);
+  for (const layout& l :
+       detail::layouts_from(detail::result_type(g, n, 0).shape, c.results[0], m, summed))
+    all.push_back({cut, {l}});
   return all;
 }
 constexpr list<node_choice> choices_of(const graph& g, node_id n, const device_mesh& m,
@@ -296,8 +301,8 @@ constexpr list<node_choice> choices_of(const graph& g, node_id n, const device_m
   list<node_choice> all;
   const node& x = g.nodes[std::size_t(n)];
   if (x.op == &input_info_of) {
-    auto add = [&](const layout& l) { all.push_back({{}, {l}}); };
-    detail::for_each_layout(x.type.shape, {}, m, axes, 0, add);
+    for (const layout& l : detail::layouts_from(x.type.shape, {}, m, axes))
+      all.push_back({{}, {l}});
     return all;
   }
   for (const loop_cut& cut : possible_cuts(g, n, m, axes))

@@ -6,6 +6,7 @@
 #include <cella/graph/error.hpp>
 #include <cella/parallel/exchange.hpp>
 #include <cella/parallel/mesh.hpp>
+#include <chrono>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -39,7 +40,10 @@ class meeting {
       if (who >= 0)
         throw rank_error(text() << "rank " << who << " has failed; the others stop, too");
       // More ranks than cores: who waits makes room.
-      if (spins > 2000) std::this_thread::yield();
+      if (spins > 4000)
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      else if (spins > 2000)
+        std::this_thread::yield();
     }
   }
 

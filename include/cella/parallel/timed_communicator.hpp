@@ -1,7 +1,7 @@
 // How long a rank spends in collective operations, waiting for others included.
 #pragma once
 
-#include <cella/ops/communicator.hpp>
+#include <cella/parallel/communicator.hpp>
 #include <chrono>
 
 namespace cella::parallel {

@@ -2,9 +2,9 @@
 // transposes, which are collective operations again.
 #pragma once
 
-#include <cella/ops/communicator.hpp>
 #include <cella/ops/op.hpp>
 #include <cella/ops/strided.hpp>
+#include <cella/parallel/communicator.hpp>
 
 namespace cella {
 
@@ -114,8 +114,6 @@ struct all_reduce_op : detail::collective<all_reduce_op> {
   }
 };
 
-struct reduce_scatter_op;
-
 /// y = all ranks' x, one behind the other. Its transpose is reduce_scatter.
 struct all_gather_op : detail::collective<all_gather_op> {
   static constexpr std::string_view name = "all_gather";
@@ -124,9 +122,7 @@ struct all_gather_op : detail::collective<all_gather_op> {
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return scaled(in[0], o.as<options>(), true);
   }
-  static constexpr var transpose(node_ref n, int, var dy) {
-    return transposed<reduce_scatter_op>(n.as<options>(), dy);
-  }
+  static constexpr var transpose(node_ref n, int, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
     const communicator& c = ranks(a);
@@ -177,8 +173,6 @@ struct all_to_all_op : detail::collective<all_to_all_op> {
   }
 };
 
-struct own_part_gradient_op;
-
 /// y = this rank's part of x, which all ranks have.
 struct own_part_op : detail::collective<own_part_op> {
   static constexpr std::string_view name = "own_part";
@@ -186,9 +180,7 @@ struct own_part_op : detail::collective<own_part_op> {
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     return scaled(in[0], o.as<options>(), false);
   }
-  static constexpr var transpose(node_ref n, int, var dy) {
-    return transposed<own_part_gradient_op>(n.as<options>(), dy);
-  }
+  static constexpr var transpose(node_ref n, int, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
     const int extent = out[0].type[a.dimension];
@@ -217,6 +209,13 @@ struct own_part_gradient_op : detail::collective<own_part_gradient_op> {
     detail::copy_box(in[0], {}, out[0], first, in[0].type.shape);
   }
 };
+
+constexpr var all_gather_op::transpose(node_ref n, int, var dy) {
+  return transposed<reduce_scatter_op>(n.as<options>(), dy);
+}
+constexpr var own_part_op::transpose(node_ref n, int, var dy) {
+  return transposed<own_part_gradient_op>(n.as<options>(), dy);
+}
 
 /// Whether an operation is one of these.
 constexpr bool is_collective(const op_info* op) {
