@@ -74,6 +74,18 @@ function(cella_define_onnx include_directory)
   add_library(cella::onnx ALIAS cella_onnx)
 endfunction()
 
+# Ranks that MPI starts: cella::mpi, where MPI is on this machine.
+function(cella_define_mpi)
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(NOT MPI_CXX_FOUND)
+    return()
+  endif()
+  add_library(cella_mpi INTERFACE)
+  target_link_libraries(cella_mpi INTERFACE cella::cella MPI::MPI_CXX)
+  target_compile_definitions(cella_mpi INTERFACE CELLA_MPI OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  add_library(cella::mpi ALIAS cella_mpi)
+endfunction()
+
 # Kernels are fastest with the instructions of the machine that compiles them, and such a program
 # may not run elsewhere: so this is a target of its own, cella::native, and nobody is forced to link it.
 function(cella_define_native target)

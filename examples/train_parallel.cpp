@@ -1,0 +1,207 @@
+// Trains a net on ranks that share nothing but a transport: threads of this process, or processes
+// that mpirun has started. The losses are the same for every mesh and every mode.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cella/models/gpt.hpp>
+#include <cella/models/lenet.hpp>
+#include <cella/parallel/plan_json.hpp>
+#include <cella/parallel/plan_text.hpp>
+#include <cella/parallel/rank_program.hpp>
+#include <cella/parallel/thread_ranks.hpp>
+#include <cella/parallel/timed_communicator.hpp>
+#include <cella/runtime/compiled_once.hpp>
+#include <cella/train/step.hpp>
+#include <fstream>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+#if defined(CELLA_MPI)
+#include <cella/parallel/mpi_ranks.hpp>
+#endif
+
+using namespace cella;
+using namespace cella::parallel;
+
+namespace {
+
+constexpr std::string_view text_to_learn =
+    "the inner room of a temple is its cella; the cells of a net are rooms, too. what a cell "
+    "computes is written once, and the compiler reads it. each rank of a mesh has a part of the "
+    "samples, or a part of the weights, and what it lacks the others send. a sum over all ranks "
+    "is the sum over all samples, so the losses are the same on one rank and on many. ";
+
+/// One batch: the same for any number of ranks, of which each takes its part.
+struct lenet_task {
+  static constexpr tensor_type x{dtype::f32, {32, 1, 28, 28}}, y{dtype::i32, {32}};
+  using net = models::lenet5;
+  static constexpr double learning_rate = 0.02;
+  static constexpr auto optimizer = optim::sgd{.momentum = 0.9};
+  static strategy tensor() {
+    return {mode::semi_automatic,
+            {{"fc1.weight", "model", 0}, {"fc1.bias", "model", 0}, {"fc2.weight", "model", 1}}};
+  }
+  /// Noise over a bright square, whose place is the class.
+  static void batch(std::mt19937& random, float* image, std::int32_t* label) {
+    std::uniform_real_distribution<float> noise(0, 0.3f);
+    for (int i = 0; i < 32; ++i) {
+      label[i] = std::int32_t(random() % 10);
+      for (int k = 0; k < 784; ++k) {
+        const bool bright = k / 28 / 6 == label[i] / 4 && k % 28 / 7 == label[i] % 4;
+        image[784 * i + k] = noise(random) + (bright ? 0.7f : 0);
+      }
+    }
+  }
+};
+struct gpt_task {
+  static constexpr int places = 32, samples = 8;
+  static constexpr tensor_type x{dtype::i32, {samples, places}}, y{dtype::i32, {samples * places}};
+  /// The logits of all places, one behind the other, as the loss takes them.
+  struct net {
+    models::gpt<32, 64, 4, 2, places> gpt{};
+    constexpr var operator()(var words) const { return reshape(gpt(words), {-1, 32}); }
+  };
+  static constexpr double learning_rate = 0.002;
+  static constexpr auto optimizer = optim::adam{};
+  static strategy tensor() {
+    return {
+        mode::semi_automatic,
+        {{"*.up.weight", "model", 0}, {"*.up.bias", "model", 0}, {"*.down.weight", "model", 1}}};
+  }
+  /// Stretches of the text, and what follows each letter.
+  static void batch(std::mt19937& random, std::int32_t* word, std::int32_t* next) {
+    const auto code = [](std::size_t i) {
+      const char c = text_to_learn[i];
+      return c >= 'a' && c <= 'z' ? c - 'a' : c == ' ' ? 26 : c == '.' ? 27 : c == ',' ? 28 : 29;
+    };
+    for (int i = 0; i < samples; ++i) {
+      const std::size_t first = random() % (text_to_learn.size() - places - 1);
+      for (int k = 0; k < places; ++k) {
+        word[places * i + k] = code(first + std::size_t(k));
+        next[places * i + k] = code(first + std::size_t(k) + 1);
+      }
+    }
+  }
+};
+
+struct settings {
+  std::string net = "lenet", mesh = "data=2", mode = "data", json, plan;
+  int steps = 20;
+  unsigned seed = 1;
+  bool threads = false;
+};
+
+struct outcome {
+  std::vector<double> losses, milliseconds;
+  double communication_seconds{};
+};
+
+/// What one rank does.
+template <class Task>
+outcome train(const parallel_plan& p, const settings& s, int rank, const communicator& c) {
+  const timed_communicator timed(c);
+  rank_program step(p.rank, p.mesh, rank, timed.get());
+  typename Task::net net;
+  step.load(parameter_store(net, s.seed));
+  step.scalar("learning_rate", Task::learning_rate);
+  aligned_buffer x(std::size_t(Task::x.bytes())), y(std::size_t(Task::y.bytes()));
+  std::mt19937 random(s.seed);
+  outcome o;
+  for (int k = 0; k < s.steps; ++k) {
+    Task::batch(
+        random,
+        reinterpret_cast<std::conditional_t<Task::x.element == dtype::f32, float, std::int32_t>*>(
+            x.data()),
+        reinterpret_cast<std::int32_t*>(y.data()));
+    step.set(step.find("x"), {x.data(), Task::x});
+    step.set(step.find("y"), {y.data(), Task::y});
+    step.scalar("step", k + 1);
+    const auto begin = std::chrono::steady_clock::now();
+    step();
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    o.losses.push_back(read_element(step.result(0), 0));
+    o.milliseconds.push_back(1e3 * time.count());
+  }
+  o.communication_seconds = timed.seconds();
+  return o;
+}
+
+strategy strategy_of(const std::string& name, const strategy& tensor) {
+  if (name == "tensor") return tensor;
+  for (mode m : {mode::serial, mode::data, mode::zero1, mode::automatic})
+    if (name == mode_name(m)) return {.mode = m};
+  throw error("mode " + name + ": there are serial, data, zero1, tensor and automatic");
+}
+
+void report(const settings& s, const parallel_plan& p, const outcome& o) {
+  std::vector<double> sorted = o.milliseconds;
+  std::sort(sorted.begin(), sorted.end());
+  const nlohmann::ordered_json j{
+      {"losses", o.losses},
+      {"median_ms", sorted[sorted.size() / 2]},
+      {"predicted_ms", 1e3 * p.seconds()},
+      {"exposed_communication_ms", 1e3 * o.communication_seconds / s.steps},
+      {"bytes_on_device", p.bytes_on_device}};
+  std::cout << "loss " << o.losses.front() << " -> " << o.losses.back() << ", "
+            << sorted[sorted.size() / 2] << " ms a step\n";
+  if (!s.json.empty() && !(std::ofstream(s.json) << j.dump(1) << "\n"))
+    throw file_error("cannot write \"" + s.json + "\"");
+}
+
+template <class Task>
+void run(const settings& s) {
+  training_step<typename Task::net, cross_entropy_loss,
+                std::remove_const_t<decltype(Task::optimizer)>>
+      step{{}, {}, Task::optimizer};
+  const std::array types{Task::x, Task::y};
+  const graph g = compiled_once::optimize(trace(step, types, {.training = true}));
+  const parallel_plan p = plan_for(g, parse_mesh(s.mesh), strategy_of(s.mode, Task::tensor()));
+  const auto say = [&](const outcome& o) {
+    print_plan(std::cout, g, p);
+    if (!s.plan.empty() && !(std::ofstream(s.plan) << plan_to_json(g, p)))
+      throw file_error("cannot write \"" + s.plan + "\"");
+    report(s, p, o);
+  };
+  const auto rank = [&](int r, const communicator& c) {
+    const outcome o = train<Task>(p, s, r, c);
+    if (r == 0) say(o);
+  };
+  if (s.threads) {
+    thread_ranks ranks(p.mesh);
+    return ranks.run(rank);
+  }
+#if defined(CELLA_MPI)
+  mpi_ranks ranks(p.mesh);
+  ranks.run(rank);
+#else
+  throw error("this program was built without MPI; start it with --threads-as-ranks");
+#endif
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  settings s;
+  CLI::App app("Trains a net on the ranks of a mesh.");
+  app.add_option("--net", s.net, "lenet or gpt")->capture_default_str();
+  app.add_option("--mesh", s.mesh, "axes and sizes, such as data=2,model=2")->capture_default_str();
+  app.add_option("--mode", s.mode, "serial, data, zero1, tensor or automatic")
+      ->capture_default_str();
+  app.add_option("--steps", s.steps)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--seed", s.seed)->capture_default_str();
+  app.add_option("--json", s.json, "file for losses and times");
+  app.add_option("--plan", s.plan, "file for the plan");
+  app.add_flag("--threads-as-ranks", s.threads, "ranks are threads of this process, not of MPI");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (s.net == "lenet")
+      run<lenet_task>(s);
+    else if (s.net == "gpt")
+      run<gpt_task>(s);
+    else
+      throw error("net " + s.net + ": there are lenet and gpt");
+  } catch (const std::exception& e) {
+    std::cerr << "train_parallel: " << e.what() << "\n";
+    return 1;
+  }
+}

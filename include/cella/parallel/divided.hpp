@@ -1,0 +1,60 @@
+// Programs that the compiler divides among ranks: the same functions as at run time, in constant
+// evaluation.
+#pragma once
+
+#include <cella/parallel/plan.hpp>
+#include <cella/runtime/program.hpp>
+
+namespace cella::parallel {
+
+/// Makes the graph of one rank of program P.
+template <class P, class Mesh, mode Mode>
+struct make_divided {
+  constexpr traced_graph operator()() const {
+    parallel_plan p = make_parallel_plan(thaw(P::interface_graph), Mesh::value, {.mode = Mode});
+    return {std::move(p.rank.graph), p.fault};
+  }
+};
+
+/// Program P as one of the ranks of a mesh runs it: `divided<P, mesh<axis<"data", 4>>,
+/// mode::data>`. Its executable is called with this rank's part of the arguments, while a
+/// `communicator_scope` says how to reach the others. The modes are those that leave parameters
+/// with every rank: serial, data, zero1.
+template <class P, class Mesh, mode Mode>
+struct divided : P {
+  static_assert(Mode == mode::serial || Mode == mode::data || Mode == mode::zero1,
+                "cella: the compiler divides samples and the optimizer's state (modes serial, data "
+                "and zero1); modes that cut parameters run on rank_program");
+  using make = make_divided<P, Mesh, Mode>;
+  using root = divided;
+  static constexpr bool accepted = P::accepted && is_made<make>;
+  using fault = graph_fault_of<make>;
+  static constexpr auto& interface_graph =
+      frozen<std::conditional_t<accepted, make, typename P::make>>;
+  static constexpr auto& graph = cella::detail::graph_of<divided>();
+  /// Of this rank's part.
+  static constexpr auto argument_types = [] {
+    auto types = P::argument_types;
+    for (std::size_t i = 0; i < interface_graph.inputs.size(); ++i) {
+      const input_info& in = interface_graph.inputs[i];
+      if (in.role == input_role::argument)
+        types[std::size_t(in.index)] = interface_graph.type(interface_graph.input(int(i)));
+    }
+    return types;
+  }();
+  static constexpr auto planned = [] { return thaw(interface_graph); };
+  static constexpr auto plan = cella::detail::plan_of<divided>();
+
+  /// The time of a step and the memory of a rank by the model: `static_assert(P::cost.seconds <
+  /// 0.01)`.
+  struct predicted {
+    double seconds{}, bytes_on_device{};
+  };
+  static constexpr predicted cost = [] {
+    const parallel_plan p =
+        make_parallel_plan(thaw(P::interface_graph), Mesh::value, {.mode = Mode});
+    return predicted{p.seconds(), p.bytes_on_device};
+  }();
+};
+
+}  // namespace cella::parallel

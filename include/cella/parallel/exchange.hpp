@@ -1,0 +1,59 @@
+// What a rank makes of the tensors of a group: sums and pieces of them, in the order of the ranks.
+#pragma once
+
+#include <cella/ops/strided.hpp>
+#include <cella/parallel/collective.hpp>
+#include <span>
+
+namespace cella::parallel::detail {
+
+/// Elements [first, first + count) of the sum of tensors of one type, in the order of the ranks:
+/// all ranks make the same numbers, bit for bit.
+inline void sum_elements(std::span<const std::byte* const> in, const tensor_type& t,
+                         std::int64_t first, std::int64_t count, std::byte* out) {
+  with_element(t.element, [&]<class T>() {
+    T* const y = reinterpret_cast<T*>(out);
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      const T* const x = reinterpret_cast<const T*>(in[0]) + first;
+      for (std::int64_t i = 0; i < count; ++i) y[i] = x[i];
+      for (std::size_t r = 1; r < in.size(); ++r) {
+        const T* const z = reinterpret_cast<const T*>(in[r]) + first;
+        for (std::int64_t i = 0; i < count; ++i) y[i] += z[i];
+      }
+    } else {
+      with_any_number(t.element, [&]<class N>() {
+        for (std::int64_t i = 0; i < count; ++i) {
+          N sum{};
+          for (const std::byte* x : in)
+            sum = N(sum + to_number<N>(reinterpret_cast<const T*>(x)[first + i]));
+          y[i] = from_number<T>(sum);
+        }
+      });
+    }
+  });
+}
+
+/// The part of the sum that lies at `index` of as many along a dimension as there are tensors.
+inline void sum_part(std::span<const std::byte* const> in, const tensor_type& whole, int dimension,
+                     int index, const tensor_ref& out) {
+  const std::int64_t behind = whole.shape.size(dimension + 1, whole.rank());
+  const std::int64_t run = out.type[dimension] * behind;
+  const std::int64_t all = whole[dimension] * behind;
+  const auto size = std::int64_t(size_of(whole.element));
+  const std::int64_t before = whole.shape.size(0, dimension);
+  for (std::int64_t i = 0; i < before; ++i)
+    sum_elements(in, whole, i * all + index * run, run, out.data + i * run * size);
+}
+
+/// Copies from x, the operand of rank `r`, its part at `index` along `cut` to where it stands in
+/// out along `joined`.
+inline void exchange_part(const tensor_ref& x, int r, int cut, int index, const tensor_ref& out,
+                          int joined) {
+  shape piece = x.type.shape;
+  piece[cut] = out.type[cut];
+  cella::detail::copy_box(x, cella::detail::place_along(cut, std::int64_t{index} * piece[cut]), out,
+                          cella::detail::place_along(joined, std::int64_t{r} * piece[joined]),
+                          piece);
+}
+
+}  // namespace cella::parallel::detail

@@ -1,0 +1,129 @@
+// The devices that a program is divided among: named axes, and what they can do.
+#pragma once
+
+#include <array>
+#include <cella/graph/error.hpp>
+#include <cella/graph/text.hpp>
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+
+namespace cella::parallel {
+
+/// Axes that a mesh has at most.
+inline constexpr int max_mesh_axes = 3;
+
+/// The name of a mesh axis, as a value that template arguments may be.
+struct axis_name {
+  static constexpr std::size_t capacity = 16;
+  char characters[capacity]{};
+
+  constexpr axis_name() = default;
+  template <std::size_t Size>
+  requires(Size <= capacity) constexpr axis_name(const char (&s)[Size])
+      : axis_name(std::string_view(s, Size - 1)) {}
+  /// What does not fit is cut: `parse_mesh` refuses such names.
+  explicit constexpr axis_name(std::string_view s) {
+    for (std::size_t i = 0; i < s.size() && i + 1 < capacity; ++i) characters[i] = s[i];
+  }
+  constexpr std::string_view view() const { return characters; }
+  friend constexpr bool operator==(const axis_name&, const axis_name&) = default;
+};
+
+/// One axis. Ranks that differ in their place along it alone can exchange messages, of which one
+/// takes `latency` seconds and each byte 1 / `bytes_per_second` more.
+struct mesh_axis {
+  axis_name name;
+  int size = 1;
+  double bytes_per_second = 10e9;
+  double latency = 5e-6;
+};
+
+/// What one rank has. The defaults are those of a core with AVX2.
+struct device {
+  double flops_per_second = 50e9;
+  double memory_bytes_per_second = 10e9;
+  double memory_bytes = 16e9;
+};
+
+/// A mesh of equal devices. Ranks are numbered row-major: the last axis moves fastest.
+struct device_mesh {
+  std::array<mesh_axis, max_mesh_axes> axes{};
+  int axis_count{};
+  device each{};
+
+  constexpr const mesh_axis& operator[](int a) const { return axes[std::size_t(a)]; }
+  constexpr int ranks() const {
+    int n = 1;
+    for (int a = 0; a < axis_count; ++a) n *= axes[std::size_t(a)].size;
+    return n;
+  }
+  /// Where a rank stands along an axis.
+  constexpr int coordinate(int rank, int axis) const {
+    for (int a = axis_count - 1; a > axis; --a) rank /= axes[std::size_t(a)].size;
+    return rank % axes[std::size_t(axis)].size;
+  }
+  /// How far the numbers of neighbours along an axis are apart.
+  constexpr int stride(int axis) const {
+    int n = 1;
+    for (int a = axis_count - 1; a > axis; --a) n *= axes[std::size_t(a)].size;
+    return n;
+  }
+  /// The axis of this name; -1 if there is none.
+  constexpr int find(std::string_view name) const {
+    for (int a = 0; a < axis_count; ++a)
+      if (axes[std::size_t(a)].name.view() == name) return a;
+    return -1;
+  }
+};
+
+/// An axis as a type: `axis<"data", 4>`.
+template <axis_name Name, int Size>
+struct axis {
+  static_assert(Size > 0, "cella: an axis of a mesh has one rank or more");
+  static constexpr mesh_axis value{Name, Size};
+};
+/// A mesh as a type: `mesh<axis<"data", 4>, axis<"model", 2>>`. Its value has the default topology.
+template <class... Axes>
+struct mesh {
+  static_assert(sizeof...(Axes) >= 1 && sizeof...(Axes) <= max_mesh_axes,
+                "cella: a mesh has one to three axes");
+  static constexpr device_mesh value{{Axes::value...}, int(sizeof...(Axes)), {}};
+  constexpr operator device_mesh() const { return value; }
+};
+
+/// `data=4,model=2`
+constexpr text mesh_text(const device_mesh& m) {
+  text t;
+  for (int a = 0; a < m.axis_count; ++a)
+    t << (a ? "," : "") << m[a].name.view() << "=" << m[a].size;
+  return t;
+}
+
+/// The mesh that a line such as `data=4,model=2` describes, with the default topology. Throws
+/// `error`, which says what is wrong with the line.
+inline device_mesh parse_mesh(std::string_view line) {
+  device_mesh m;
+  const auto refuse = [&](std::string_view why) {
+    throw error(text() << "mesh \"" << line << "\": " << why
+                       << "; write one to three axes and their sizes, such as data=4,model=2");
+  };
+  for (std::string_view left = line;;) {
+    const std::string_view one = left.substr(0, left.find(','));
+    const std::size_t equals = one.find('=');
+    if (equals == 0 || equals == one.npos) refuse("an axis is NAME=SIZE");
+    if (equals >= axis_name::capacity) refuse("the name of an axis has 15 characters at most");
+    if (m.axis_count == max_mesh_axes) refuse("too many axes");
+    if (m.find(one.substr(0, equals)) >= 0) refuse("two axes have one name");
+    mesh_axis& a = m.axes[std::size_t(m.axis_count++)];
+    a.name = axis_name(one.substr(0, equals));
+    const char* const end = one.data() + one.size();
+    const auto read = std::from_chars(one.data() + equals + 1, end, a.size);
+    if (read.ec != std::errc{} || read.ptr != end || a.size < 1 || a.size > 4096)
+      refuse("a size is a number from 1 to 4096");
+    if (one.size() == left.size()) return m;
+    left = left.substr(one.size() + 1);
+  }
+}
+
+}  // namespace cella::parallel

@@ -1,0 +1,114 @@
+// A program divided among ranks: the chosen assignment, the graph of a rank, and what it costs.
+#pragma once
+
+#include <cella/parallel/strategy.hpp>
+
+namespace cella::parallel {
+
+/// What the nodes of one cell cost a rank.
+struct cell_cost {
+  std::string_view cell;  ///< of the plan's graph; empty: what belongs to no cell
+  double compute_seconds{};
+  double move_seconds{};
+  double moved_bytes{};  ///< that a rank sends
+  int moves{};
+};
+
+/// The plan of a program on a mesh.
+struct parallel_plan {
+  device_mesh mesh;
+  parallel::mode mode{};
+  assignment choices;        ///< for the nodes of the whole graph
+  partitioned rank;          ///< what each rank runs
+  int forced{};              ///< choices of the search that did not look ahead
+  bool fits = true;          ///< within the memory of a device, by the model
+  double bytes_on_device{};  ///< by the model: inputs and stored results of a rank
+  text fault{};
+
+  /// The time of a step by the model: that of all nodes of a rank, one after the other.
+  constexpr double seconds() const;
+  /// The rows of the printed plan, in the order in which cells come.
+  constexpr list<cell_cost> costs() const;
+};
+
+/// Divides `g`, which has been through the passes. Where that is impossible the plan has a fault.
+constexpr parallel_plan make_parallel_plan(const graph& g, const device_mesh& m, const strategy& s,
+                                           const search_options& options = {}) {
+  parallel_plan p;
+  p.mesh = m;
+  p.mode = s.mode;
+  const stated_space stated = space_of(g, m, s);
+  p.fault = stated.fault;
+  if (!p.fault.empty()) return p;
+  const search_result found = search(g, m, stated.space, options);
+  p.forced = found.forced;
+  p.fits = found.fits;
+  p.bytes_on_device = found.bytes;
+  p.choices = found.choices;
+  if (!p.fits) {
+    const double limit = options.memory_bytes > 0 ? options.memory_bytes : m.each.memory_bytes;
+    p.fault = text() << "on the mesh " << mesh_text(m) << " a rank needs "
+                     << std::int64_t(found.bytes) << " bytes at least, but has "
+                     << std::int64_t(limit) << "; take more ranks, a smaller batch, or mode zero1";
+    return p;
+  }
+  p.rank = partition(g, m, p.choices);
+  p.fault = p.rank.fault;
+  return p;
+}
+
+/// The same at run time; throws `model_error` with the fault.
+inline parallel_plan plan_for(const graph& g, const device_mesh& m, const strategy& s,
+                              const search_options& options = {}) {
+  parallel_plan p = make_parallel_plan(g, m, s, options);
+  if (!p.fault.empty()) throw model_error(p.fault);
+  return p;
+}
+
+// ------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+/// The move that a node is; `bytes` is what a rank has of the operand.
+constexpr move_cost cost_of_collective(const graph& g, node_id n, const device_mesh& m) {
+  const node& x = g.nodes[std::size_t(n)];
+  move_kind kind = move_kind::own_part;
+  if (is<all_gather_op>(x)) kind = move_kind::all_gather;
+  if (is<all_to_all_op>(x)) kind = move_kind::all_to_all;
+  if (is<reduce_scatter_op>(x)) kind = move_kind::reduce_scatter;
+  if (is<all_reduce_op>(x)) kind = move_kind::all_reduce;
+  return cost_of(kind, double(g.type(g.operand(n, 0)).bytes()),
+                 m[x.attributes.as<collective_options>().mesh_axis], m.each);
+}
+
+}  // namespace detail
+
+constexpr list<cell_cost> parallel_plan::costs() const {
+  list<cell_cost> rows;
+  const graph& g = rank.graph;
+  for (node_id n : g.regions[0].nodes) {
+    const node& x = g.nodes[std::size_t(n)];
+    if (x.op == &input_info_of || x.op == &get_info_of) continue;
+    const std::string_view cell = g.view(x.cell);
+    cell_cost* row = nullptr;
+    for (cell_cost& r : rows)
+      if (r.cell == cell) row = &r;
+    if (!row) row = &rows.emplace_back(cell_cost{cell});
+    if (is_collective(x.op)) {
+      const move_cost c = detail::cost_of_collective(g, n, mesh);
+      row->move_seconds += c.seconds;
+      row->moved_bytes += c.bytes;
+      row->moves += c.bytes > 0;
+    } else {
+      row->compute_seconds += seconds_of_node(g, n, mesh.each);
+    }
+  }
+  return rows;
+}
+constexpr double parallel_plan::seconds() const {
+  double sum = 0;
+  for (const cell_cost& r : costs()) sum += r.compute_seconds + r.move_seconds;
+  return sum;
+}
+
+}  // namespace cella::parallel

@@ -1,0 +1,128 @@
+// Plans as JSON: to keep, to compare, and to run another time without a search. Needs
+// nlohmann/json.
+#pragma once
+
+#include <cella/parallel/plan.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace cella::parallel {
+
+/// The mesh with its topology, what is decided of each node of `g`, and the rows of the table.
+inline std::string plan_to_json(const graph& g, const parallel_plan& p);
+
+/// The plan of `g` that `plan_to_json` wrote, on the mesh that stands there. Throws `file_error` if
+/// the text is no plan, or that of another graph, and `model_error` if a choice is impossible.
+inline parallel_plan plan_from_json(const graph& g, std::string_view json);
+
+// ------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+using plan_json = nlohmann::ordered_json;
+
+/// The first entries of a list of one for each mesh axis.
+inline plan_json axes_to_json(const std::array<std::int8_t, max_mesh_axes>& a, int count) {
+  plan_json j = plan_json::array();
+  for (int i = 0; i < count; ++i) j.push_back(int(a[std::size_t(i)]));
+  return j;
+}
+inline std::array<std::int8_t, max_mesh_axes> axes_from_json(const plan_json& j) {
+  std::array<std::int8_t, max_mesh_axes> a{-1, -1, -1};
+  if (j.size() > a.size()) throw file_error("this plan has more than three mesh axes");
+  for (std::size_t i = 0; i < j.size(); ++i) {
+    const int v = j[i].get<int>();
+    if (v < partial || v > 2 * max_rank)
+      throw file_error(text() << "this plan has " << v << " where a dimension or a loop is meant");
+    a[i] = std::int8_t(v);
+  }
+  return a;
+}
+
+inline device_mesh mesh_from_json(const plan_json& j) {
+  device_mesh m;
+  for (const plan_json& a : j.at("axes")) {
+    if (m.axis_count == max_mesh_axes) throw file_error("this plan has more than three mesh axes");
+    const auto name = a.at("name").get<std::string>();
+    const int size = a.at("size").get<int>();
+    if (size < 1 || size > 4096 || name.size() >= axis_name::capacity)
+      throw file_error(text() << "this plan has a mesh axis " << name << " of " << size
+                              << " ranks");
+    m.axes[std::size_t(m.axis_count++)] = {axis_name(std::string_view(name)), size,
+                                           a.at("bytes_per_second").get<double>(),
+                                           a.at("latency").get<double>()};
+  }
+  m.each = {j.at("flops_per_second").get<double>(), j.at("memory_bytes_per_second").get<double>(),
+            j.at("memory_bytes").get<double>()};
+  return m;
+}
+
+}  // namespace detail
+
+inline std::string plan_to_json(const graph& g, const parallel_plan& p) {
+  using detail::plan_json;
+  plan_json j;
+  const int count = p.mesh.axis_count;
+  for (int a = 0; a < count; ++a)
+    j["mesh"]["axes"].push_back({{"name", p.mesh[a].name.view()},
+                                 {"size", p.mesh[a].size},
+                                 {"bytes_per_second", p.mesh[a].bytes_per_second},
+                                 {"latency", p.mesh[a].latency}});
+  j["mesh"]["flops_per_second"] = p.mesh.each.flops_per_second;
+  j["mesh"]["memory_bytes_per_second"] = p.mesh.each.memory_bytes_per_second;
+  j["mesh"]["memory_bytes"] = p.mesh.each.memory_bytes;
+  j["mode"] = mode_name(p.mode);
+  j["seconds"] = p.seconds();
+  j["bytes_on_device"] = p.bytes_on_device;
+  j["cells"] = plan_json::array();
+  for (const cell_cost& c : p.costs())
+    j["cells"].push_back({{"cell", c.cell},
+                          {"bytes_moved", c.moved_bytes},
+                          {"move_seconds", c.move_seconds},
+                          {"compute_seconds", c.compute_seconds}});
+  j["nodes"] = plan_json::array();
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    const node_choice& c = p.choices[n];
+    plan_json results = plan_json::array();
+    for (const layout& l : c.results) results.push_back(detail::axes_to_json(l.axes, count));
+    j["nodes"].push_back({{"op", g.nodes[n].op->name},
+                          {"loops", detail::axes_to_json(c.cut.factors, count)},
+                          {"results", std::move(results)}});
+  }
+  return j.dump(1) + "\n";
+}
+
+inline parallel_plan plan_from_json(const graph& g, std::string_view json) {
+  parallel_plan p;
+  try {
+    const auto j = detail::plan_json::parse(json);
+    p.mesh = detail::mesh_from_json(j.at("mesh"));
+    for (int m = 0; m <= int(mode::automatic); ++m)
+      if (mode_name(mode(m)) == j.at("mode").get<std::string>()) p.mode = mode(m);
+    const auto& nodes = j.at("nodes");
+    if (nodes.size() != g.nodes.size())
+      throw file_error(text() << "this plan is of another graph: it has " << nodes.size()
+                              << " nodes, the graph " << g.nodes.size());
+    p.bytes_on_device = j.at("bytes_on_device").get<double>();
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      const auto op = nodes[n].at("op").get<std::string>();
+      if (op != g.nodes[n].op->name)
+        throw file_error(text() << "this plan is of another graph: node " << n << " is " << op
+                                << " there, and " << g.nodes[n].op->name << " here");
+      node_choice c{{detail::axes_from_json(nodes[n].at("loops"))}, {}};
+      for (const auto& l : nodes[n].at("results")) c.results.push_back({detail::axes_from_json(l)});
+      if (c.results.size() != std::size_t(detail::result_count(g.nodes[n])))
+        throw file_error(text() << "this plan is of another graph: node " << n << ", " << op
+                                << ", has " << c.results.size() << " results there");
+      p.choices.push_back(std::move(c));
+    }
+  } catch (const nlohmann::json::exception& e) {
+    throw file_error(text() << "this is no plan: " << e.what());
+  }
+  p.rank = partition(g, p.mesh, p.choices);
+  p.fault = p.rank.fault;
+  if (!p.fault.empty()) throw model_error(p.fault);
+  return p;
+}
+
+}  // namespace cella::parallel

@@ -1,0 +1,87 @@
+// A plan as a table for people: a row for each cell.
+#pragma once
+
+#include <cella/parallel/plan.hpp>
+#include <cella/runtime/columns.hpp>
+#include <cstdio>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace cella::parallel {
+
+namespace detail {
+
+/// `1.25 ms`
+inline std::string milliseconds_text(double seconds) {
+  char s[32];
+  std::snprintf(s, sizeof s, "%.3f ms", seconds * 1e3);
+  return s;
+}
+/// How the parameters of a cell lie, and its result: that of the last node of its forward pass.
+inline std::string cell_layout(const graph& g, const parallel_plan& p, std::string_view cell) {
+  std::string s;
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    const input_info& in = g.inputs[i];
+    const std::string_view label = g.view(in.name);
+    const std::size_t dot = label.rfind('.');
+    if (in.role != input_role::parameter ||
+        (dot == label.npos ? std::string_view() : label.substr(0, dot)) != cell)
+      continue;
+    const node_id n = g.input(int(i));
+    s += std::string(label.substr(dot + 1)) + " " +
+         std::string(layout_text(g.type(n).shape, p.rank.inputs[i], p.mesh).view()) + "  ";
+  }
+  node_id last = no_node;
+  for (node_id n : g.regions[0].nodes) {
+    const node& x = g.nodes[std::size_t(n)];
+    if (x.op == &input_info_of || x.op == &get_info_of || is<constant_op>(x)) continue;
+    if (g.view(x.cell) == cell)
+      last = n;
+    else if (last >= 0)
+      break;
+  }
+  if (last >= 0)
+    s += "-> " + std::string(layout_text(result_type(g, last, 0).shape,
+                                         p.choices[std::size_t(last)].results[0], p.mesh)
+                                 .view());
+  return s;
+}
+
+}  // namespace detail
+
+/// Prints the plan of `g`: for each cell how its parameters and its result lie, the bytes that a
+/// rank sends, and the time by the model, of which the last line has the sums.
+inline void print_plan(std::ostream& out, const graph& g, const parallel_plan& p) {
+  using cella::detail::grouped;
+  std::vector<std::array<std::string, 5>> rows{
+      {"cell", "layout", "bytes moved", "moving", "computing"}};
+  cell_cost sum;
+  for (const cell_cost& c : p.costs()) {
+    rows.push_back({c.cell.empty() ? "(step)" : std::string(c.cell),
+                    detail::cell_layout(g, p, c.cell), grouped(std::int64_t(c.moved_bytes)),
+                    detail::milliseconds_text(c.move_seconds),
+                    detail::milliseconds_text(c.compute_seconds)});
+    sum.moved_bytes += c.moved_bytes;
+    sum.move_seconds += c.move_seconds;
+    sum.compute_seconds += c.compute_seconds;
+  }
+  rows.push_back({"sum", "", grouped(std::int64_t(sum.moved_bytes)),
+                  detail::milliseconds_text(sum.move_seconds),
+                  detail::milliseconds_text(sum.compute_seconds)});
+  std::array<std::size_t, 5> width{};
+  for (const auto& r : rows)
+    for (std::size_t c = 0; c < r.size(); ++c) width[c] = std::max(width[c], r[c].size());
+  out << "mesh " << mesh_text(p.mesh).view() << ", mode " << mode_name(p.mode) << ": "
+      << detail::milliseconds_text(p.seconds()) << " a step, "
+      << grouped(std::int64_t(p.bytes_on_device)) << " bytes on a device\n";
+  for (const auto& r : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < r.size(); ++c)
+      line += (c ? "  " : "") +
+              (c < 2 ? cella::detail::left(r[c], width[c]) : cella::detail::right(r[c], width[c]));
+    out << line << "\n";
+  }
+}
+
+}  // namespace cella::parallel

@@ -1,0 +1,141 @@
+// What one rank runs: its graph, planned at run time, over its parts of the inputs.
+#pragma once
+
+#include <cella/backend/host/buffer.hpp>
+#include <cella/parallel/partition.hpp>
+#include <cella/passes/simplify/dce.hpp>
+#include <cella/runtime/loaded_program.hpp>
+#include <cella/runtime/parameters.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cella::parallel {
+
+namespace detail {
+
+/// Where the part of a rank begins in the whole tensor.
+inline multi_index first_of_part(const shape& whole, const layout& l, const device_mesh& m,
+                                 int rank) {
+  multi_index first{};
+  for (int d = 0; d < whole.rank; ++d)
+    first[std::size_t(d)] = parallel::first_of_part(whole, l, m, rank, d);
+  return first;
+}
+
+}  // namespace detail
+
+/// This rank's part of a tensor that it has as a whole.
+inline void copy_part(const tensor_ref& whole, const layout& l, const device_mesh& m, int rank,
+                      const tensor_ref& part) {
+  cella::detail::copy_box(whole, detail::first_of_part(whole.type.shape, l, m, rank), part, {},
+                          part.type.shape);
+}
+
+/// The whole of a tensor of which each rank has a part: all ranks call it, with the communicator
+/// of their own.
+inline void gather_parts(const tensor_ref& part, const layout& l, const device_mesh& m,
+                         const communicator& c, const tensor_ref& whole) {
+  const communicator_scope scope(c);
+  std::vector<aligned_buffer> kept;
+  tensor_ref at = part;
+  for (const layout_move& s : cheapest_chain(whole.type, l, {}, m).moves) {
+    if (m[s.mesh_axis].size == 1) continue;
+    const attributes o = collective_options{s.mesh_axis, m[s.mesh_axis].size, s.from, s.from};
+    const tensor_type t = all_gather_op::infer({&at.type, 1}, o);
+    kept.emplace_back(std::size_t(t.bytes()));
+    const tensor_ref next{kept.back().data(), t};
+    all_gather_op::compute(o, {&at, 1}, {&next, 1});
+    at = next;
+  }
+  if (whole.type.bytes()) std::memcpy(whole.data, at.data, std::size_t(whole.type.bytes()));
+}
+
+/// The program of one rank with the memory of its inputs. Needs `cella::kernels`.
+class rank_program {
+ public:
+  /// `p` has no fault. `c` reaches the other ranks and outlives this; `threads` may be null. The
+  /// element type is that of parameters, f32 or f64.
+  rank_program(const partitioned& p, const device_mesh& m, int rank, const communicator& c,
+               dtype element = dtype::f32, thread_pool* threads = nullptr)
+      : mesh_(m),
+        rank_(rank),
+        communicator_(c),
+        layouts_(p.inputs),
+        program_(dce(p.graph), element, threads) {
+    for (const input_info& in : p.graph.inputs) {
+      names_.emplace_back(p.graph.view(in.name));
+      owned_.push_back(owned_by_cell(in.role));
+    }
+    for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+      const tensor_type t = p.graph.type(p.graph.input(int(i)));
+      memory_.emplace_back(std::size_t(std::max<std::int64_t>(t.bytes(), 1)));
+      parts_.push_back({memory_.back().data(), t});
+      program_.bind(int(i), parts_.back().data);
+    }
+  }
+
+  /// This rank's part of input `i`: of an argument, a parameter, a slot.
+  const tensor_ref& part(int i) const { return parts_[std::size_t(i)]; }
+  /// Gives input `i` its part of a value that this rank has as a whole.
+  void set(int i, const tensor_ref& whole) {
+    copy_part(whole, layouts_[std::size_t(i)], mesh_, rank_, part(i));
+    program_.prepare_again();
+  }
+  /// The whole value of input `i`; all ranks call it.
+  void get(int i, const tensor_ref& whole) const {
+    gather_parts(part(i), layouts_[std::size_t(i)], mesh_, communicator_, whole);
+  }
+  /// The input of this name; -1 if there is none.
+  int find(std::string_view name) const {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (names_[i] == name) return int(i);
+    return -1;
+  }
+  /// Takes this rank's parts of all parameters and states from a store that has them as a whole.
+  void load(const parameter_store& from) {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const named_parameter* p = from.find(names_[i]);
+      if (owned_[i] && p) set(int(i), from.value(*p));
+    }
+  }
+  /// Writes all parameters and states, whole, to the store of this rank; all ranks call it.
+  void save(parameter_store& to) const {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const named_parameter* p = to.find(names_[i]);
+      if (owned_[i] && p) get(int(i), to.value(*p));
+    }
+    to.touch();
+  }
+  /// Gives a run-time number of the step a value, if the step asks for it.
+  void scalar(std::string_view name, double value) {
+    if (const int i = find(name); i >= 0) write_element(part(i), 0, value);
+  }
+  /// One step; all ranks call it. Inputs that the program updates have their new values then.
+  void operator()() {
+    const communicator_scope scope(communicator_);
+    program_();
+  }
+  /// Result `k` of the last step, which all ranks have as a whole.
+  tensor_ref result(int k) const { return program_.result(k); }
+  /// Prints the graph, the steps and the memory.
+  void explain(std::ostream& out, std::size_t width = 100) const { program_.explain(out, width); }
+  std::int64_t input_bytes() const {
+    std::int64_t n = 0;
+    for (const tensor_ref& t : parts_) n += t.type.bytes();
+    return n;
+  }
+
+ private:
+  device_mesh mesh_;
+  int rank_;
+  const communicator& communicator_;
+  list<layout> layouts_;
+  std::vector<std::string> names_;
+  std::vector<bool> owned_;
+  loaded_program program_;
+  std::vector<aligned_buffer> memory_;
+  std::vector<tensor_ref> parts_;
+};
+
+}  // namespace cella::parallel

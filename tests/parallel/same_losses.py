@@ -1,0 +1,61 @@
+"""The example train_parallel has the same losses on one rank and on many, in every mode, on threads
+and under MPI; what it cannot do, it refuses.   same_losses.py PROGRAM [MPIEXEC]"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+program, mpiexec = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+
+
+def losses(folder, launcher, *options):
+    path = os.path.join(folder, "out.json")
+    if os.path.exists(path):
+        os.remove(path)
+    line = [*launcher, program, "--steps", "6", "--json", path, *options]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (line, done.stdout, done.stderr)
+    with open(path) as file:
+        found = json.load(file)
+    for key in ("median_ms", "predicted_ms", "bytes_on_device"):
+        assert found[key] > 0, (key, found)
+    assert found["exposed_communication_ms"] >= 0
+    return found["losses"]
+
+
+def ranks(mesh):
+    count = 1
+    for axis in mesh.split(","):
+        count *= int(axis.split("=")[1])
+    return count
+
+
+with tempfile.TemporaryDirectory() as folder:
+    for net in ("lenet", "gpt"):
+        one = losses(folder, [], "--net", net, "--mesh", "data=1", "--mode", "serial",
+                     "--threads-as-ranks")
+        assert len(set(one)) == 6, one
+        for mesh in ("data=2", "data=2,model=2"):
+            modes = ["data", "zero1", "automatic"] + (["tensor"] if "model" in mesh else [])
+            for mode in modes:
+                launchers = {"threads": []}
+                if mpiexec:
+                    launchers["mpi"] = [mpiexec, "--oversubscribe", "--allow-run-as-root", "-n",
+                                        str(ranks(mesh))]
+                for kind, launcher in launchers.items():
+                    extra = ["--threads-as-ranks"] if kind == "threads" else []
+                    many = losses(folder, launcher, "--net", net, "--mesh", mesh, "--mode", mode,
+                                  *extra)
+                    for a, b in zip(one, many, strict=True):
+                        assert abs(a - b) <= 1e-5 * abs(a), (net, mesh, mode, kind, one, many)
+                    print(net, mesh, mode, kind, "ok")
+
+    for options, sentence in (
+        (["--mode", "pipeline"], "mode pipeline: there are serial, data, zero1, tensor and automatic"),
+        (["--net", "moe"], "net moe: there are lenet and gpt"),
+        (["--mesh", "data=3"], "does not divide among the 3 ranks of the axis data"),
+    ):
+        done = subprocess.run([program, "--threads-as-ranks", *options], capture_output=True,
+                              text=True, timeout=60)
+        assert done.returncode == 1 and sentence in done.stderr, (options, done.stderr)

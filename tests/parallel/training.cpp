@@ -1,0 +1,286 @@
+// Training steps on ranks that share nothing: the same losses as on one device, in every mode.
+#include <doctest/doctest.h>
+
+#include <cella/models/gpt.hpp>
+#include <cella/models/lenet.hpp>
+#include <cella/parallel/plan_json.hpp>
+#include <cella/parallel/plan_text.hpp>
+#include <cella/parallel/rank_program.hpp>
+#include <cella/parallel/thread_ranks.hpp>
+#include <cella/runtime/compiled_once.hpp>
+#include <cella/runtime/parameters.hpp>
+#include <cella/train/step.hpp>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace cella;
+using namespace cella::parallel;
+
+namespace {
+
+/// Values of the inputs of a step, whole.
+struct whole_inputs {
+  std::vector<aligned_buffer> memory;
+  std::vector<tensor_ref> values;
+};
+
+/// A training step, its graph and the first values of its inputs.
+struct trained_net {
+  graph step;
+  whole_inputs first;
+};
+
+template <class Net, class Optimizer>
+trained_net make_net(const tensor_type& x, const tensor_type& y, int classes, Optimizer optimizer) {
+  training_step<Net, cross_entropy_loss, Optimizer> step;
+  step.optimizer = optimizer;
+  const std::array<tensor_type, 2> types{x, y};
+  trained_net t{compiled_once::optimize(trace(step, types, {.training = true})), {}};
+  Net net;
+  const parameter_store store(net, 3);
+  std::mt19937 random(7);
+  for (std::size_t i = 0; i < t.step.inputs.size(); ++i) {
+    const input_info& in = t.step.inputs[i];
+    const std::string_view label = t.step.view(in.name);
+    const tensor_type type = t.step.type(t.step.input(int(i)));
+    t.first.memory.emplace_back(std::size_t(type.bytes()));
+    const tensor_ref v{t.first.memory.back().data(), type};
+    t.first.values.push_back(v);
+    for (std::int64_t k = 0; k < type.size(); ++k) {
+      if (const named_parameter* p = store.find(label))
+        write_element(v, k, read_element(store.value(*p), k));
+      else if (in.role == input_role::argument)
+        write_element(v, k,
+                      is_integer(type.element) ? double(random() % unsigned(classes))
+                                               : std::uniform_real_distribution(-1.0, 1.0)(random));
+      else
+        write_element(v, k, label == "learning_rate" ? 0.05 : label == "step" ? 1 : 0);
+    }
+  }
+  return t;
+}
+
+std::vector<double> losses_on_one_device(const trained_net& t, int steps) {
+  whole_inputs own;
+  loaded_program run(t.step, dtype::f32);
+  for (std::size_t i = 0; i < t.first.values.size(); ++i) {
+    const tensor_ref& v = t.first.values[i];
+    own.memory.emplace_back(std::size_t(v.type.bytes()));
+    std::memcpy(own.memory.back().data(), v.data, std::size_t(v.type.bytes()));
+    run.bind(int(i), own.memory.back().data());
+  }
+  std::vector<double> losses;
+  for (int s = 0; s < steps; ++s) {
+    run();
+    losses.push_back(read_element(run.result(0), 0));
+  }
+  return losses;
+}
+
+std::vector<double> losses_on_ranks(const trained_net& t, const parallel_plan& p, int steps) {
+  thread_ranks ranks(p.mesh);
+  std::vector<std::vector<double>> losses(std::size_t(p.mesh.ranks()));
+  ranks.run([&](int r, const communicator& c) {
+    rank_program run(p.rank, p.mesh, r, c);
+    for (std::size_t i = 0; i < t.first.values.size(); ++i) run.set(int(i), t.first.values[i]);
+    for (int s = 0; s < steps; ++s) {
+      run();
+      losses[std::size_t(r)].push_back(read_element(run.result(0), 0));
+    }
+  });
+  for (const auto& l : losses) CHECK(l == losses[0]);
+  return losses[0];
+}
+
+/// The logits of all words, one behind the other, as the loss takes them.
+struct small_gpt {
+  models::gpt<32, 32, 4, 2, 16> net{};
+  constexpr var operator()(var words) const { return reshape(net(words), {-1, 32}); }
+};
+
+/// Dense layers as Megatron-LM cuts them: columns of the first, rows of the second.
+const strategy lenet_tensor{
+    mode::semi_automatic,
+    {{"fc1.weight", "model", 0}, {"fc1.bias", "model", 0}, {"fc2.weight", "model", 1}}};
+const strategy gpt_tensor{
+    mode::semi_automatic,
+    {{"*.up.weight", "model", 0}, {"*.up.bias", "model", 0}, {"*.down.weight", "model", 1}}};
+
+void check_losses(const trained_net& t, const strategy& tensor) {
+  const auto expected = losses_on_one_device(t, 4);
+  CHECK(expected[3] < expected[0]);
+  for (const char* line : {"data=1", "data=2", "data=4", "data=2,model=2", "data=1,model=2"}) {
+    const device_mesh m = parse_mesh(line);
+    std::vector<strategy> all{{.mode = mode::serial},
+                              {.mode = mode::data},
+                              {.mode = mode::zero1},
+                              {.mode = mode::automatic}};
+    if (m.find("model") >= 0) all.push_back(tensor);
+    for (const strategy& s : all) {
+      INFO(line << " " << mode_name(s.mode));
+      const parallel_plan p = plan_for(t.step, m, s);
+      const auto found = losses_on_ranks(t, p, 4);
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-5));
+      // The plan can be kept and is the same then.
+      const parallel_plan q = plan_from_json(t.step, plan_to_json(t.step, p));
+      CHECK(q.choices == p.choices);
+      CHECK(q.seconds() == doctest::Approx(p.seconds()));
+    }
+  }
+}
+trained_net lenet() {
+  return make_net<models::lenet5>({dtype::f32, {16, 1, 28, 28}}, {dtype::i32, {16}}, 10,
+                                  optim::sgd{.momentum = 0.9});
+}
+trained_net gpt() {
+  return make_net<small_gpt>({dtype::i32, {8, 16}}, {dtype::i32, {128}}, 32, optim::adam{});
+}
+std::string fault(const graph& g, const char* line, const strategy& s,
+                  const search_options& options = {}) {
+  try {
+    plan_for(g, parse_mesh(line), s, options);
+  } catch (const model_error& e) { return e.what(); }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("LeNet-5 has the same losses on ranks as on one device, in every mode") {
+  check_losses(lenet(), lenet_tensor);
+}
+TEST_CASE("a small GPT has the same losses on ranks as on one device, in every mode") {
+  check_losses(gpt(), gpt_tensor);
+}
+
+TEST_CASE("any assignment computes the same") {
+  std::mt19937 random(19);
+  const device_mesh m = parse_mesh("a=2,b=2");
+  for (const trained_net& t : {lenet(), gpt()}) {
+    const auto expected = losses_on_one_device(t, 2);
+    for (int i = 0; i < 6; ++i) {
+      parallel_plan p{m, {}, replicate(t.step), {}};
+      for (node_id n : t.step.regions[0].nodes) {
+        if (t.step.nodes[std::size_t(n)].op == &info_of<constant_op>) continue;
+        const auto all = choices_of(t.step, n, m, ~0u);
+        p.choices[std::size_t(n)] = all[random() % all.size()];
+      }
+      p.rank = partition(t.step, m, p.choices);
+      REQUIRE(p.rank.fault.empty());
+      const auto found = losses_on_ranks(t, p, 2);
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("data parallel moves each gradient once round, and ZeRO stage 1 divides the momenta") {
+  const trained_net t = lenet();
+  const parallel_plan data = plan_for(t.step, parse_mesh("data=2"), {.mode = mode::data});
+  double moved = 0;
+  for (const cell_cost& c : data.costs()) moved += c.moved_bytes;
+  // 2 (n - 1) / n of 61,706 gradients; the loss; half of the predictions.
+  CHECK(moved == 4 * 61'706 + 4 + 4 * 80);
+  const parallel_plan zero = plan_for(t.step, parse_mesh("data=2"), {.mode = mode::zero1});
+  std::int64_t whole = 0, part = 0;
+  for (std::size_t i = 0; i < t.step.inputs.size(); ++i) {
+    if (t.step.inputs[i].role != input_role::slot) continue;
+    const tensor_type slot = t.step.type(t.step.input(int(i)));
+    whole += slot.bytes();
+    part += parallel::part_of(slot, zero.rank.inputs[i], zero.mesh).bytes();
+  }
+  CHECK(whole == 4 * 61'706);
+  CHECK(2 * part == whole);
+}
+
+TEST_CASE("parameters are gathered from their parts") {
+  const trained_net t = lenet();
+  models::lenet5 net;
+  const parameter_store expected(net, 3);
+  const parallel_plan p = plan_for(t.step, parse_mesh("data=2,model=2"), lenet_tensor);
+  thread_ranks ranks(p.mesh);
+  ranks.run([&](int r, const communicator& c) {
+    rank_program run(p.rank, p.mesh, r, c);
+    run.load(expected);
+    CHECK(run.part(run.find("fc1.weight")).type.shape == shape{60, 400});
+    models::lenet5 other;
+    parameter_store found(other, 4);
+    run.save(found);
+    for (const named_parameter& e : expected.entries())
+      CHECK(std::memcmp(expected.value(e).data, found.value(e).data, std::size_t(e.type.bytes())) ==
+            0);
+  });
+}
+
+TEST_CASE("an operation is computed in the parts that are stated") {
+  const trained_net t = lenet();
+  const strategy s{mode::automatic, {}, {{"fc1", "matmul", {{4, 1}, {1, 1}}}}};
+  const parallel_plan p = plan_for(t.step, parse_mesh("data=4"), s);
+  for (node_id n : t.step.regions[0].nodes) {
+    const node& x = t.step.nodes[std::size_t(n)];
+    if (x.op->name != "matmul" || t.step.view(x.cell) != "fc1") continue;
+    const node_part part = cut_node(t.step, n, p.choices[std::size_t(n)].cut, p.mesh);
+    CHECK(part.operands[0][0] == 0);
+    CHECK(part.operands[1][0] == replicated);
+    break;
+  }
+}
+
+TEST_CASE("the plan is printed with a row for each cell") {
+  const trained_net t = lenet();
+  const parallel_plan p = plan_for(t.step, parse_mesh("data=2,model=2"), lenet_tensor);
+  std::ostringstream out;
+  print_plan(out, t.step, p);
+  const std::string s = out.str();
+  CHECK(s.starts_with("mesh data=2,model=2, mode tensor: "));
+  for (const char* row : {"weight [120/model,400]  bias [120/model]  -> [16/data,120/model]",
+                          "weight [84,120/model]  bias [84]", "conv1 ", "(step)", "sum "})
+    CHECK(s.find(row) != s.npos);
+}
+
+TEST_CASE("what a strategy or a plan cannot be is one sentence") {
+  const trained_net t = lenet();
+  CHECK(fault(t.step, "data=3", {.mode = mode::data}) ==
+        "mode data: the argument x f32[16,1,28,28] does not divide among the 3 ranks of the axis "
+        "data; let the batch be a multiple of 3");
+  CHECK(fault(t.step, "model=2", {.mode = mode::zero1}) ==
+        "mode zero1: the mesh model=2 has no axis called data, along which samples are divided");
+  CHECK(fault(t.step, "data=2", lenet_tensor) ==
+        "strategy: fc1.weight is to be cut along the axis model, which the mesh data=2 does not "
+        "have");
+  CHECK(fault(t.step, "data=4", {mode::automatic, {{"fc3.weight", "data", 0}}}) ==
+        "strategy: fc3.weight [10,84] cannot be cut into 4 equal parts along dimension 0 (mesh "
+        "axis data)");
+  CHECK(fault(t.step, "data=4", {mode::automatic, {{"fc9.weight", "data", 0}}}) ==
+        "strategy: there is no parameter, state or argument fc9.weight");
+  CHECK(fault(t.step, "data=4", {mode::automatic, {}, {{"fc9", "matmul", {{4, 1}, {1, 1}}}}}) ==
+        "strategy: no cell fc9 has an operation matmul");
+  CHECK(fault(t.step, "data=4", {mode::automatic, {}, {{"fc3", "matmul", {{1, 1}, {4, 1}}}}}) ==
+        "strategy: matmul of fc3 cannot be computed in parts {[1,1],[4,1]} of its operands "
+        "f32[16,84] f32[10,84] on the mesh data=4");
+  const std::string memory =
+      fault(t.step, "data=2", {.mode = mode::automatic}, {.memory_bytes = 1000});
+  CHECK(memory.starts_with("on the mesh data=2 a rank needs "));
+  CHECK(memory.ends_with(
+      " bytes at least, but has 1000; take more ranks, a smaller batch, or mode zero1"));
+  const parallel_plan roomy = plan_for(t.step, parse_mesh("data=2"), {.mode = mode::automatic});
+  const double limit = 0.95 * roomy.bytes_on_device;
+  const parallel_plan tight =
+      plan_for(t.step, parse_mesh("data=2"), {.mode = mode::automatic}, {.memory_bytes = limit});
+  CHECK(tight.bytes_on_device <= limit);
+
+  std::string json = plan_to_json(t.step, roomy);
+  const auto refusal = [&](const graph& g, const std::string& text) {
+    try {
+      plan_from_json(g, text);
+    } catch (const error& e) { return std::string(e.what()); }
+    return std::string("none");
+  };
+  CHECK(refusal(t.step, "{").starts_with("this is no plan: "));
+  CHECK(refusal(gpt().step, json).starts_with("this plan is of another graph: "));
+  const std::size_t at = json.find("\"size\": 2");
+  json.replace(at, 9, "\"size\": 0");
+  CHECK(refusal(t.step, json) == "this plan has a mesh axis data of 0 ranks");
+}
