@@ -49,10 +49,14 @@ class tensor_view {
   shape extents_{};
 };
 
-/// Values of one feature of all samples: extents [N, ...], row-major.
+/// What a column holds: numbers. Labels that are words become numbers by `csv_table::labels`, or
+/// by a map of your own; truth values are `std::uint8_t`, since vectors of bool have no array.
 template <class T>
+concept column_element = std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>;
+
+/// Values of one feature of all samples: extents [N, ...], row-major.
+template <column_element T>
 class column {
-  static_assert(!std::is_same_v<T, bool>, "a column of bool has no contiguous storage: use u8");
 
  public:
   /// Throws `error` when the extents do not match the number of values.

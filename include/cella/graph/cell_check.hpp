@@ -94,7 +94,11 @@ constexpr text members_fault() {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     [[maybe_unused]] const auto find = [&]<std::size_t K>() {
       using M = std::remove_cvref_t<std::tuple_element_t<K, members>>;
-      if constexpr (!member_fault<M>().empty()) {
+      using declared = std::remove_reference_t<std::tuple_element_t<K, members>>;
+      if constexpr (std::is_const_v<declared> && std::is_class_v<M> && holds_parameters<M>) {
+        fault << type_name<T>() << ": member " << member_name<T, K>()
+              << " is const, so that its parameters cannot be given values; leave const out";
+      } else if constexpr (!member_fault<M>().empty()) {
         fault << type_name<T>() << ": member " << member_name<T, K>() << " " << member_fault<M>();
       } else {
         fault = inner_fault<M>();

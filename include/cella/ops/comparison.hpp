@@ -75,10 +75,30 @@ struct greater_equal_op : predicate<greater_equal_op>, foldable {
 
 constexpr var equal(operand x, operand y) { return detail::binary<equal_op>(x, y); }
 constexpr var not_equal(operand x, operand y) { return detail::binary<not_equal_op>(x, y); }
-constexpr var less(operand x, operand y) { return detail::binary<less_op>(x, y); }
-constexpr var less_equal(operand x, operand y) { return detail::binary<less_equal_op>(x, y); }
-constexpr var greater(operand x, operand y) { return detail::binary<greater_op>(x, y); }
-constexpr var greater_equal(operand x, operand y) { return detail::binary<greater_equal_op>(x, y); }
+namespace detail {
+/// Which of two is larger, unless a truth value is asked that of a number: as `0 < x < 1` does.
+template <class Op>
+constexpr var in_order(operand x, operand y) {
+  const operand& truth = x.is_var() ? x : y;
+  if (truth.is_var() && (x.is_number() || y.is_number())) {
+    const var v = truth.in(*truth.owner());
+    if (v.element() == dtype::boolean) {
+      v.b->fail(text() << x.at() << ": " << Op::name << ": " << v.b->describe(v.id) << " is "
+                       << v.type()
+                       << ", and truth values are not compared with a number; write "
+                          "logical_and(a < x, x < b) for a < x < b");
+      return v;
+    }
+  }
+  return binary<Op>(x, y);
+}
+}  // namespace detail
+constexpr var less(operand x, operand y) { return detail::in_order<less_op>(x, y); }
+constexpr var less_equal(operand x, operand y) { return detail::in_order<less_equal_op>(x, y); }
+constexpr var greater(operand x, operand y) { return detail::in_order<greater_op>(x, y); }
+constexpr var greater_equal(operand x, operand y) {
+  return detail::in_order<greater_equal_op>(x, y);
+}
 
 template <literal_operand S>
 constexpr var operator<(const S& x, detail::located y) {

@@ -225,9 +225,21 @@ constexpr var reverse(operand x, const axis_list& axes) {
 }
 constexpr var reverse(operand x, int axis) { return reverse(x, axis_list{axis}); }
 
-/// Tensors one after the other along `axis`; all other extents agree. Precondition: at least one.
+namespace detail {
+/// Not constexpr on purpose: without a part there is no trace that could keep a sentence, so that the
+/// compiler prints this call.
+inline no_place nothing_is_concatenated_or_stacked_it_takes_at_least_one_var(
+    std::source_location at) {
+  throw model_error(text() << at << ": concat and stack take at least one var");
+}
+}  // namespace detail
+
+/// Tensors one after the other along `axis`; all other extents agree. At least one.
 constexpr var concat(span<const var> parts, int axis,
                      std::source_location at = std::source_location::current()) {
+  if (parts.empty())
+    const no_place stop =
+        detail::nothing_is_concatenated_or_stacked_it_takes_at_least_one_var(at);
   builder& b = *parts[0].b;
   const shape first = parts[0].shape();
   const int a = axis < 0 ? axis + first.rank : axis;
@@ -251,7 +263,7 @@ constexpr var concat(std::initializer_list<var> parts, int axis,
   return concat(span<const var>(parts.begin(), parts.size()), axis, at);
 }
 
-/// Tensors of one shape side by side along a new axis. Precondition: at least one.
+/// Tensors of one shape side by side along a new axis. At least one.
 constexpr var stack(span<const var> parts, int axis,
                     std::source_location at = std::source_location::current()) {
   list<var> expanded;

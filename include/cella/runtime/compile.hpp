@@ -27,6 +27,8 @@ class compiled {
 
   explicit compiled(std::uint64_t seed = 0, thread_pool* threads = nullptr)
       : store_(cell(), seed, precision), run_(store_, threads) {}
+  compiled(const compiled&) = delete;
+  compiled& operator=(const compiled&) = delete;
 
   /// Runs on arrays (see `executable`), and returns the first result, which is valid until the
   /// next call. Throws `error`, which names the argument, if one has other extents or another size.
@@ -48,9 +50,11 @@ class compiled {
     run_.call_unchecked(x...);
     return result<0>();
   }
+  static constexpr int result_count = executable<program>::result_count;
   /// Result `K` of the last call.
   template <int K = 0>
-  auto result() const {
+  requires(K >= 0 && K < result_count)  //
+      auto result() const {
     return run_.template result<K>();
   }
   auto& cell() { return detail::function_of(cell_); }

@@ -123,9 +123,11 @@ class executable {
     memory_.bind(K, place);
   }
 
+  static constexpr int result_count = int(program::plan.results.size());
   /// Result `K` of the last call, row-major; valid until the next call, whichever thread makes it.
   template <int K = 0>
-  auto result() const {
+  requires(K >= 0 && K < result_count)  //
+      auto result() const {
     constexpr tensor_type t = result_type<K>();
     using T = const element<t.element>;
     return std::span<T>(reinterpret_cast<T*>(memory_.result(K)), std::size_t(t.size()));

@@ -20,7 +20,8 @@ namespace cella {
 /// The element type and extents of an argument, as a type: `tensor<dtype::f32, 32, 1, 28, 28>`. As
 /// a member of a struct of arguments it is the var that stands for it while a function is traced.
 template <dtype Element, int... Extents>
-struct tensor : var {
+requires(sizeof...(Extents) <= max_rank)  //
+    struct tensor : var {
   static constexpr tensor_type type{Element, cella::shape{Extents...}};
 };
 
