@@ -22,6 +22,9 @@
 
 namespace cella {
 
+#define CELLA_DESCRIBE(Op) template const op_info info_of<Op>;
+CELLA_OPERATIONS(CELLA_DESCRIBE)
+#undef CELLA_DESCRIBE
 template class cell_visitor<parameter_base>;
 template class cell_visitor<const parameter_base>;
 

@@ -6,7 +6,7 @@
 #include <cella/graph/graph.hpp>
 #include <cella/graph/once.hpp>
 #include <cella/graph/op_info.hpp>
-#include <cella/ops/list.hpp>
+#include <cella/ops/names.hpp>
 #include <cella/runtime/loaded_program.hpp>
 
 namespace cella {
