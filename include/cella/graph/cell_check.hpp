@@ -87,27 +87,39 @@ constexpr text inner_fault() {
   }
   return {};
 }
+/// Member `K` of T, declared as an M: whether nothing speaks against it, which `fault` says
+/// otherwise.
+template <class T, std::size_t K, class M>
+constexpr bool accepts_member(text& fault) {
+  using type = std::remove_const_t<std::remove_reference_t<M>>;
+  constexpr bool constant = std::is_const_v<std::remove_reference_t<M>>;
+  if constexpr (std::is_arithmetic_v<type> ||
+                (std::is_base_of_v<parameter_base, type> && !constant)) {
+    return true;
+  } else if constexpr (constant && std::is_class_v<type> && holds_parameters<type>) {
+    fault << type_name<T>() << ": member " << member_name<T, K>()
+          << " is const, so that its parameters cannot be given values; leave const out";
+    return false;
+  } else if constexpr (!member_fault<type>().empty()) {
+    fault << type_name<T>() << ": member " << member_name<T, K>() << " " << member_fault<type>();
+    return false;
+  } else {
+    fault = inner_fault<type>();
+    return fault.empty();
+  }
+}
+/// Types; std::tuple would take the compiler ten times as long.
+template <class... M>
+struct member_types {};
 template <class T>
 constexpr text members_fault() {
-  using members = decltype(tie_members<count_members<T>()>(std::declval<T&>()));
   text fault;
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    [[maybe_unused]] const auto find = [&]<std::size_t K>() {
-      using M = std::remove_cvref_t<std::tuple_element_t<K, members>>;
-      using declared = std::remove_reference_t<std::tuple_element_t<K, members>>;
-      if constexpr (std::is_const_v<declared> && std::is_class_v<M> && holds_parameters<M>) {
-        fault << type_name<T>() << ": member " << member_name<T, K>()
-              << " is const, so that its parameters cannot be given values; leave const out";
-      } else if constexpr (!member_fault<M>().empty()) {
-        fault << type_name<T>() << ": member " << member_name<T, K>() << " " << member_fault<M>();
-      } else {
-        fault = inner_fault<M>();
-      }
-      return fault.empty();
-    };
-    static_cast<void>((find.template operator()<I>() && ...));
+  [&]<std::size_t... I, class... M>(std::index_sequence<I...>, member_types<M...>) {
+    static_cast<void>((accepts_member<T, I, M>(fault) && ...));
   }
-  (std::make_index_sequence<std::tuple_size_v<members>>{});
+  (std::make_index_sequence<std::size_t(count_members<T>())>{},
+   decltype(with_members<count_members<T>()>(
+       std::declval<T&>(), []<class... M>(M&...) { return member_types<M...>{}; })){});
   return fault;
 }
 

@@ -17,6 +17,13 @@
 
 namespace cella::detail {
 
+// Objects that are linked into one program may have been compiled with and without the kernels.
+#if defined(CELLA_KERNELS)
+inline namespace with_kernels {
+#else
+inline namespace without_kernels {
+#endif
+
 /// A graph that was traced at run time, and its plan, if this program has the kernels.
 class traced_step {
  public:
@@ -42,6 +49,9 @@ class traced_steps {
   static constexpr std::size_t most = 8;
   recently_used<std::int64_t, traced_step> known_{most};
 };
+
+}  // with or without kernels
+
 /// Computes operations one by one: kernels for numbers of type T.
 template <class T>
 constexpr compute_function compute_alone() {

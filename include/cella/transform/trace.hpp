@@ -80,21 +80,13 @@ constexpr double count_elements(const shape& s) {
 namespace detail {
 
 /// Makes an input for each parameter and state, trainable or not, and binds them to it.
-struct parameter_binder final : cell_visitor<const parameter_base> {
+struct parameter_inputs {
   builder& b;
   double most;  ///< elements
   bool others;  ///< have been bound before
 
-  constexpr parameter_binder(builder& to, std::int64_t most_elements)
+  constexpr parameter_inputs(builder& to, std::int64_t most_elements)
       : b(to), most(double(most_elements)), others(to.cells.binds()) {}
-  constexpr void on_parameter(std::string_view path, const parameter_base& p) override {
-    bind(path, p);
-  }
-  constexpr void on_cell(std::string_view path, const void* address, const void* tag) override {
-    b.cells.declare(address, tag, b.g.intern(path));
-  }
-
- private:
   CELLA_ONCE constexpr void bind(std::string_view path, const parameter_base& p) {
     if (others && b.cells.find(&p) >= 0) return;
     const double elements = count_elements(p.extents);
@@ -107,6 +99,18 @@ struct parameter_binder final : cell_visitor<const parameter_base> {
                     << "; the extents of parameters and states must be positive");
     const auto role = p.trainable ? input_role::parameter : input_role::state;
     b.cells.bind(&p, b.input({b.precision, p.extents}, role, path));
+  }
+};
+template <class Parameter>
+struct parameter_binder final : cell_visitor<Parameter> {
+  parameter_inputs inputs;
+
+  constexpr explicit parameter_binder(const parameter_inputs& to) : inputs(to) {}
+  constexpr void on_parameter(std::string_view path, Parameter& p) override {
+    inputs.bind(path, p);
+  }
+  constexpr void on_cell(std::string_view path, const void* address, const void* tag) override {
+    inputs.b.cells.declare(address, tag, inputs.b.g.intern(path));
   }
 };
 /// Tells parameters which trace they stand in, so that expressions of parameters alone know it,
@@ -133,7 +137,9 @@ constexpr void bind_cell(builder& b, Cell& cell) {
   if constexpr (requires { cell.wrapped(); }) {
     bind_cell(b, cell.wrapped());
   } else {
-    detail::parameter_binder binder(b, detail::most_elements<Cell>());
+    using parameter =
+        std::conditional_t<std::is_const_v<Cell>, const parameter_base, parameter_base>;
+    detail::parameter_binder<parameter> binder({b, detail::most_elements<Cell>()});
     walk_cell(cell, binder);
   }
 }
