@@ -8,9 +8,9 @@ namespace cella::parallel {
 /// Lets each node follow its operands: where one is cut along an axis of the mesh, the loop that
 /// walks there is cut, too, if that is possible; where none is, all ranks compute the node alike.
 /// What is cut of inputs and of nodes with choices stays. Left open is how sums are kept, and what
-/// is repeated for its readers (broadcasts), for which any cut is as good; if `updates_open`, so
-/// are elementwise operations without an operand that is cut: those between a gradient and the
-/// optimizer's state.
+/// is repeated for its readers (broadcasts, masks), for which any cut is as good; if
+/// `updates_open`, so are elementwise operations without an operand that is cut: those between a
+/// gradient and the optimizer's state.
 constexpr void propagate(const graph& g, const device_mesh& m, search_space& space,
                          bool updates_open = false);
 
@@ -21,7 +21,12 @@ namespace detail {
 class propagator {
  public:
   constexpr propagator(const graph& g, const device_mesh& m, search_space& space, bool updates_open)
-      : g_(g), m_(m), space_(space), updates_open_(updates_open), lies_(g.nodes.size()) {}
+      : g_(g),
+        m_(m),
+        space_(space),
+        updates_open_(updates_open),
+        lies_(g.nodes.size()),
+        open_(g.nodes.size(), 0) {}
 
   constexpr void run() {
     for (node_id n : g_.regions[0].nodes) {
@@ -31,8 +36,8 @@ class propagator {
       lies_[std::size_t(n)].resize(std::size_t(result_count(x)));
       if (only.empty() && x.op != &input_info_of) {
         const loop_cut cut = followed(n);
-        const bool open = is<broadcast_op>(x) || (updates_open_ && x.op->pointwise);
-        if (!cut.is_whole() || !open) only = choices_with(g_, n, m_, cut);
+        open_[std::size_t(n)] = cut.is_whole() && is_open(n);
+        if (!open_[std::size_t(n)]) only = choices_with(g_, n, m_, cut);
       }
       if (!only.empty()) lies_[std::size_t(n)] = only[0].results;
     }
@@ -44,6 +49,20 @@ class propagator {
     if (x.op != &get_info_of) return lies_[std::size_t(n)][0];
     return lies_[std::size_t(g_.operand(n, 0))]
                 [std::size_t(x.attributes.as<get_attributes>().result)];
+  }
+  /// Whether a node without an operand that is cut may be cut all the same: it, or what it reads,
+  /// is repeated (a mask, say), or it stands between a gradient and the optimizer's state.
+  constexpr bool is_open(node_id n) const {
+    const node& x = g_.nodes[std::size_t(n)];
+    if (is<broadcast_op>(x)) return true;
+    if (!x.op->pointwise) return false;
+    bool repeated = true;
+    for (node_id o : g_.operands(n)) {
+      const bool constant = g_.nodes[std::size_t(o)].op->computes == compute_class::source &&
+                            g_.nodes[std::size_t(o)].op != &input_info_of;
+      repeated &= constant || open_[std::size_t(o)];
+    }
+    return repeated || updates_open_;
   }
   constexpr loop_cut followed(node_id n) const {
     loop_cut cut;
@@ -70,6 +89,7 @@ class propagator {
   search_space& space_;
   bool updates_open_;
   list<list<layout>> lies_;  ///< the results of each node, with sums made whole
+  flags open_;
 };
 
 }  // namespace detail
