@@ -1,7 +1,8 @@
-// The layers, losses, rules, schedules, first values and metrics that nn.hpp and train.hpp leave out,
-// so that programs without them compile as fast as before.
+// The layers, losses, rules, schedules, first values, metrics and distributions that nn.hpp and
+// train.hpp leave out, so that programs without them compile as fast as before.
 #pragma once
 
+#include <cella/distributions/composed.hpp>
 #include <cella/nn/activations.hpp>
 #include <cella/nn/classification_losses.hpp>
 #include <cella/nn/convolutions.hpp>

@@ -1,5 +1,5 @@
-"""Writes vocabulary.json and vocabulary.safetensors beside this file: values and gradients of layers and losses by
-PyTorch in double, in the form of ops.json. Inputs are exact in single precision.
+"""Writes vocabulary and distributions, .json and .safetensors, beside this file: values and gradients of layers, losses
+and distributions by PyTorch in double, in the form of ops.json. Inputs are exact in single precision.
 
     python3 -m venv V && V/bin/pip install torch numpy safetensors && V/bin/python tests/golden/vocabulary.py
 """
@@ -408,6 +408,66 @@ case("ctc_loss", "impossible", [logits, targets, torch.tensor([3, 6, 7]), sizes]
      lambda z, y, n, m: F.ctc_loss(F.log_softmax(z, 2), y, n, m, 0, "mean", True), reduction="mean", blank=0,
      zero_infinity=True)
 
-(HERE / "vocabulary.json").write_text(json.dumps(cases, indent=1) + "\n")
-save_file(tensors, HERE / "vocabulary.safetensors")
-print(len(cases), "cases,", len(tensors), "tensors")
+
+
+def write(name):
+    (HERE / f"{name}.json").write_text(json.dumps(cases, indent=1) + "\n")
+    save_file(tensors, HERE / f"{name}.safetensors")
+    print(len(cases), "cases,", len(tensors), "tensors")
+    cases.clear()
+    tensors.clear()
+
+
+write("vocabulary")
+
+# ---- distributions: log-probabilities, entropies, divergences
+
+D = torch.distributions
+
+
+def positive(*shape):
+    return reals(*shape, low=0.3, high=2)
+
+
+def both(name, make, value, *parameters):
+    """log_prob and entropy of make(parameters)."""
+    case(name, "log_prob", [value, *parameters], lambda x, *p: make(*p).log_prob(x))
+    case(name, "entropy", list(parameters), lambda *p: make(*p).entropy())
+
+
+x = reals(4, 3)
+for name, make in (("normal", D.Normal), ("laplace", D.Laplace), ("gumbel", D.Gumbel), ("cauchy", D.Cauchy)):
+    both(name, make, x, reals(4, 3), positive(3))
+both("uniform", D.Uniform, reals(4, 3, low=0, high=0.5), reals(4, 3, low=-1, high=-0.5), positive(4, 3))
+both("exponential", D.Exponential, positive(4, 3), positive(3))
+both("bernoulli", lambda z: D.Bernoulli(logits=z), (reals(4, 3) > 0).double(), reals(4, 3))
+both("categorical", lambda z: D.Categorical(logits=z), integers(5, 4, 3), reals(4, 3, 5))
+both("independent_normal", lambda m, s: D.Independent(D.Normal(m, s), 1), x, reals(4, 3), positive(4, 3))
+case("logistic", "log_prob", [x, reals(4, 3), positive(3)],
+     lambda v, m, s: torch.log(torch.sigmoid((v - m) / s) * (1 - torch.sigmoid((v - m) / s)) / s))
+case("mixture", "log_prob", [reals(4), reals(4, 3), reals(4, 3), positive(4, 3)],
+     lambda v, z, m, s: D.MixtureSameFamily(D.Categorical(logits=z), D.Normal(m, s)).log_prob(v))
+for name, t, value in (("exp", D.ExpTransform(), positive(4, 3)), ("sigmoid", D.SigmoidTransform(), reals(
+        4, 3, low=0.1, high=0.9)), ("tanh", D.TanhTransform(), reals(4, 3, low=-0.8, high=0.8)),
+        ("softplus", D.SoftplusTransform(), positive(4, 3))):
+    case("transformed", name, [value, reals(4, 3), positive(4, 3)],
+         lambda v, m, s: D.TransformedDistribution(D.Normal(m, s), t).log_prob(v), bijector=name)
+case("transformed", "affine", [x, reals(4, 3), positive(4, 3), reals(3), -positive(3)],
+     lambda v, m, s, a, b: D.TransformedDistribution(D.Normal(m, s), D.AffineTransform(a, b)).log_prob(v),
+     bijector="affine")
+kl = D.kl_divergence
+case("kl_divergence", "normal", [reals(4, 3), positive(4, 3), reals(4, 3), positive(4, 3)],
+     lambda a, b, c, d: kl(D.Normal(a, b), D.Normal(c, d)))
+case("kl_divergence", "laplace", [reals(4, 3), positive(4, 3), reals(4, 3), positive(4, 3)],
+     lambda a, b, c, d: kl(D.Laplace(a, b), D.Laplace(c, d)))
+case("kl_divergence", "exponential", [positive(4, 3), positive(4, 3)],
+     lambda a, b: kl(D.Exponential(a), D.Exponential(b)))
+case("kl_divergence", "uniform", [reals(4, low=0, high=0.2), reals(4, low=0.3, high=0.5), -positive(4), positive(4) + 1],
+     lambda a, b, c, d: kl(D.Uniform(a, b), D.Uniform(c, d)))
+case("kl_divergence", "bernoulli", [reals(4, 3), reals(4, 3)],
+     lambda a, b: kl(D.Bernoulli(logits=a), D.Bernoulli(logits=b)))
+case("kl_divergence", "categorical", [reals(4, 3), reals(4, 3)],
+     lambda a, b: kl(D.Categorical(logits=a), D.Categorical(logits=b)))
+case("kl_divergence", "independent", [reals(4, 3), positive(4, 3), reals(4, 3), positive(4, 3)],
+     lambda a, b, c, d: kl(D.Independent(D.Normal(a, b), 1), D.Independent(D.Normal(c, d), 1)))
+write("distributions")

@@ -1,7 +1,7 @@
 // What tells a sequence its places: sinusoidal and learned positions, rotations, biases of scores.
 #pragma once
 
-#include <cella/ops/exponential.hpp>
+#include <cella/ops/functions.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/trigonometry.hpp>
 #include <cella/transform/trace.hpp>

@@ -1,0 +1,275 @@
+// Log-probabilities, entropies and divergences against PyTorch (tests/golden/vocabulary.py),
+// samples against the moments of their distributions, and derivatives through samples.
+#include <cella/distributions/composed.hpp>
+#include <cella/transform/gradient.hpp>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/compare.hpp"
+#include "support/golden_runs.hpp"
+
+using namespace cella;
+using namespace cella::test;
+using nlohmann::json;
+
+namespace {
+
+/// log_prob or entropy, by what a case asks for.
+template <class Make>
+golden_function measures(Make make) {
+  return [make](const vars& x, const json& a) -> vars {
+    if (a.at("asks") == "entropy") return {make(x.begin()).entropy()};
+    return {make(x.begin() + 1).log_prob(x[0])};
+  };
+}
+template <class D>
+golden_function of_two() {
+  return measures([](const var* p) { return D{p[0], p[1]}; });
+}
+template <class D>
+golden_function of_one() {
+  return measures([](const var* p) { return D{p[0]}; });
+}
+
+const std::map<std::string, golden_function> functions{
+    {"normal", of_two<distributions::normal>()},
+    {"laplace", of_two<distributions::laplace>()},
+    {"gumbel", of_two<distributions::gumbel>()},
+    {"cauchy", of_two<distributions::cauchy>()},
+    {"logistic", of_two<distributions::logistic>()},
+    {"uniform", of_two<distributions::uniform>()},
+    {"exponential", of_one<distributions::exponential>()},
+    {"bernoulli", of_one<distributions::bernoulli>()},
+    {"categorical", of_one<distributions::categorical>()},
+    {"independent_normal", measures([](const var* p) {
+       return distributions::independent{distributions::normal{p[0], p[1]}};
+     })},
+    {"mixture",
+     [](const vars& x, const json&) {
+       return vars{distributions::mixture{distributions::categorical{x[1]},
+                                          distributions::normal{x[2], x[3]}}
+                       .log_prob(x[0])};
+     }},
+    {"transformed",
+     [](const vars& x, const json& a) -> vars {
+       const distributions::normal base{x[1], x[2]};
+       const std::string b = a.at("bijector");
+       if (b == "affine")
+         return {
+             distributions::transformed{base, distributions::affine_bijector{x[3], x[4]}}.log_prob(
+                 x[0])};
+       if (b == "exp")
+         return {distributions::transformed{base, distributions::exp_bijector{}}.log_prob(x[0])};
+       if (b == "sigmoid")
+         return {
+             distributions::transformed{base, distributions::sigmoid_bijector{}}.log_prob(x[0])};
+       if (b == "tanh")
+         return {distributions::transformed{base, distributions::tanh_bijector{}}.log_prob(x[0])};
+       return {distributions::transformed{base, distributions::softplus_bijector{}}.log_prob(x[0])};
+     }},
+    {"kl_divergence",
+     [](const vars& x, const json& a) -> vars {
+       const std::string d = a.at("asks");
+       if (d == "normal")
+         return {distributions::kl_divergence(distributions::normal{x[0], x[1]},
+                                              distributions::normal{x[2], x[3]})};
+       if (d == "laplace")
+         return {distributions::kl_divergence(distributions::laplace{x[0], x[1]},
+                                              distributions::laplace{x[2], x[3]})};
+       if (d == "uniform")
+         return {distributions::kl_divergence(distributions::uniform{x[0], x[1]},
+                                              distributions::uniform{x[2], x[3]})};
+       if (d == "exponential")
+         return {distributions::kl_divergence(distributions::exponential{x[0]},
+                                              distributions::exponential{x[1]})};
+       if (d == "bernoulli")
+         return {distributions::kl_divergence(distributions::bernoulli{x[0]},
+                                              distributions::bernoulli{x[1]})};
+       if (d == "categorical")
+         return {distributions::kl_divergence(distributions::categorical{x[0]},
+                                              distributions::categorical{x[1]})};
+       return {distributions::kl_divergence(
+           distributions::independent{distributions::normal{x[0], x[1]}},
+           distributions::independent{distributions::normal{x[2], x[3]}})};
+     }},
+};
+
+constexpr int draws = 40000;
+
+/// The value of a function that draws.
+template <class F, class... Tensors>
+test::tensor drawn(F f, const Tensors&... inputs) {
+  eager_session session;
+  session.bind(session.b.bodies.random_key(), i64({2}, {7, 1}));
+  return session.value(f(session(inputs)...));
+}
+
+/// Samples of a distribution of numbers, all with the same parameters, checked against mean and
+/// deviation of the distribution: five deviations of the estimates are allowed for.
+template <class Make>
+void check_moments(const char* name, Make make, double mean, double deviation) {
+  INFO(name);
+  const auto y =
+      drawn([&](var x) { return distributions::repeated(make(x), draws).sample(); }, f64({1}, {0}))
+          .values;
+  REQUIRE(y.size() == std::size_t(draws));
+  double sum = 0, squares = 0;
+  for (const double v : y) sum += v;
+  for (const double v : y) squares += (v - sum / draws) * (v - sum / draws);
+  CHECK(std::abs(sum / draws - mean) < 5 * deviation / std::sqrt(double(draws)));
+  CHECK(std::sqrt(squares / draws) == doctest::Approx(deviation).epsilon(0.04));
+}
+
+/// A number of the type of x.
+var number(var x, double v) { return full_like(x, v); }
+
+}  // namespace
+
+TEST_CASE("log-probabilities, entropies and divergences have PyTorch's values and gradients") {
+  const golden file = golden::open_own("distributions");
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    golden_case c = load_case(file, i);
+    c.attrs["asks"] = c.name;
+    const auto f = functions.find(c.op);
+    if (f == functions.end())
+      FAIL_CHECK(c.label() << " is not here");
+    else
+      check_golden_case(c, f->second);
+  }
+}
+
+TEST_CASE("samples have the mean and the deviation of their distribution") {
+  const double pi = std::numbers::pi;
+  check_moments(
+      "normal",
+      [](var x) {
+        return distributions::normal{number(x, 2), number(x, 0.5)};
+      },
+      2, 0.5);
+  check_moments(
+      "uniform",
+      [](var x) {
+        return distributions::uniform{number(x, -1), number(x, 3)};
+      },
+      1, 4 / std::sqrt(12.0));
+  check_moments(
+      "exponential", [](var x) { return distributions::exponential{number(x, 4)}; }, 0.25, 0.25);
+  check_moments(
+      "laplace",
+      [](var x) {
+        return distributions::laplace{number(x, 1), number(x, 2)};
+      },
+      1, 2 * std::sqrt(2.0));
+  check_moments(
+      "logistic",
+      [](var x) {
+        return distributions::logistic{number(x, 1), number(x, 2)};
+      },
+      1, 2 * pi / std::sqrt(3.0));
+  check_moments(
+      "gumbel",
+      [](var x) {
+        return distributions::gumbel{number(x, 1), number(x, 2)};
+      },
+      1 + 2 * 0.5772156649, 2 * pi / std::sqrt(6.0));
+  check_moments(
+      "bernoulli", [](var x) { return distributions::bernoulli{number(x, -1)}; },
+      1 / (1 + std::exp(1)), std::sqrt(std::exp(1)) / (1 + std::exp(1)));
+  check_moments(
+      "log-normal",
+      [](var x) {
+        return distributions::transformed{distributions::normal{number(x, 0), number(x, 0.3)},
+                                          distributions::exp_bijector{}};
+      },
+      std::exp(0.045), std::exp(0.045) * std::sqrt(std::exp(0.09) - 1));
+}
+
+TEST_CASE("classes are drawn as often as their probabilities say; a mixture draws from its parts") {
+  const auto y = drawn(
+      [](var z) { return distributions::repeated(distributions::categorical{z}, draws).sample(); },
+      f64({3}, {std::log(0.5), std::log(0.2), std::log(0.3)}));
+  CHECK(y.type.element == dtype::i64);
+  std::array<double, 3> share{};
+  for (const double k : y.values) share[std::size_t(k)] += 1.0 / draws;
+  CHECK(share[0] == doctest::Approx(0.5).epsilon(0.03));
+  CHECK(share[1] == doctest::Approx(0.2).epsilon(0.06));
+  const auto m = drawn(
+      [](var z, var mean) {
+        const auto parts = distributions::normal{mean, full_like(mean, 0.1)};
+        return distributions::repeated(distributions::mixture{distributions::categorical{z}, parts},
+                                       draws)
+            .sample();
+      },
+      f64({2}, {std::log(0.25), std::log(0.75)}), f64({2}, {-5, 5}));
+  double low = 0;
+  for (const double v : m.values) low += v < 0;
+  CHECK(low / draws == doctest::Approx(0.25).epsilon(0.05));
+}
+
+TEST_CASE("derivatives go through samples to the parameters") {
+  // d(mean + deviation z) is 1 and z; the mean over z^2 is 1.
+  const auto f = [](var m, var s) {
+    const auto loss = [](var mean, var deviation) {
+      const auto many = distributions::repeated(distributions::normal{mean, deviation}, draws);
+      return sum(square(many.sample())) * (1.0 / draws);
+    };
+    const auto d = value_and_grad<2>(loss)(m, s);
+    return concat({d.gradient[0], d.gradient[1]}, 0);
+  };
+  const auto d = drawn(f, f64({1}, {1.5}), f64({1}, {0.5}));
+  CHECK(d.values[0] == doctest::Approx(3).epsilon(0.02));
+  CHECK(d.values[1] == doctest::Approx(1).epsilon(0.05));
+}
+
+TEST_CASE("outside of its support a distribution has the probability 0") {
+  const auto y = eval(
+      [](var x) {
+        return distributions::uniform{number(x, 0), number(x, 2)}.log_prob(x);
+      },
+      f64({3}, {-0.1, 0, 2}));
+  CHECK(y.values == reals{-HUGE_VAL, -std::log(2.0), -HUGE_VAL});
+  CHECK(eval([](var x) { return distributions::exponential{number(x, 2)}.log_prob(x); },
+             f64({1}, {-1}))
+            .values[0] == -HUGE_VAL);
+}
+
+TEST_CASE("the inverse of a bijector undoes it") {
+  const auto x = f64({3}, {-1.5, 0.25, 2});
+  const auto check = [&](auto make) {
+    const auto y = eval(
+        [&](var v) {
+          const auto b = make(v);
+          return b.inverse(b.forward(v));
+        },
+        x);
+    check_close(y.values, x.values, 1e-12);
+  };
+  check([](var v) {
+    const auto b = distributions::affine_bijector{full_like(v, 3), full_like(v, -2)};
+    return b;
+  });
+  check([](var) {
+    const auto b = distributions::sigmoid_bijector{};
+    return b;
+  });
+  check([](var) { return distributions::tanh_bijector{}; });
+  check([](var) { return distributions::softplus_bijector{}; });
+}
+
+TEST_CASE("half of Cauchy's numbers are above the median, a quarter more than a scale") {
+  const auto y = drawn(
+      [](var x) {
+        const auto wide = distributions::cauchy{full_like(x, 1), full_like(x, 2)};
+        return distributions::repeated(wide, draws).sample();
+      },
+      f64({1}, {0}));
+  double above = 0, far = 0;
+  for (const double v : y.values) {
+    above += v > 1;
+    far += v > 3;
+  }
+  CHECK(above / draws == doctest::Approx(0.5).epsilon(0.03));
+  CHECK(far / draws == doctest::Approx(0.25).epsilon(0.05));
+}
