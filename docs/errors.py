@@ -66,7 +66,9 @@ What else is refused, in programs as they are written, and with whose words: tho
 those of the compiler that stopped in the middle of a cell. Then g++ marks the place in the cell or the
 line that asked for the program, and clang that line, with the place in the cell in the first note.
 What is no C++ (a misspelled name) is reported where it stands, and a second error says in the line that
-asked for the program that there is none.
+asked for the program that there is none. Of what a constexpr function may not do at all (a static
+variable, a call of a function that is not constexpr) clang says nothing more; g++'s second error is in
+the library, where the call operator is called.
 """
 
 GROUPS = {

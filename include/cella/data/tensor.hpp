@@ -49,15 +49,16 @@ class tensor_view {
   shape extents_{};
 };
 
+namespace detail {
 /// What a column holds: numbers. Labels that are words become numbers by `csv_table::labels`, or
 /// by a map of your own; truth values are `std::uint8_t`, since vectors of bool have no array.
 template <class T>
 concept column_element = std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>;
+}  // namespace detail
 
 /// Values of one feature of all samples: extents [N, ...], row-major.
-template <column_element T>
+template <detail::column_element T>
 class column {
-
  public:
   /// Throws `error` when the extents do not match the number of values.
   column(const shape& extents, std::vector<T> values)

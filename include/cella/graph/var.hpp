@@ -10,8 +10,8 @@
 #include <source_location>
 #include <type_traits>
 
-// What the compiler cannot run at all it says where that is defined, in the user's cell: nothing is to
-// follow from it where the model is made.
+// What the compiler cannot run at all it says where that is defined, in the user's cell: nothing is
+// to follow from it where the model is made.
 #if defined(__clang__)
 #pragma clang diagnostic fatal "-Winvalid-constexpr"
 #endif

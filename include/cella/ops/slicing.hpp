@@ -226,8 +226,8 @@ constexpr var reverse(operand x, const axis_list& axes) {
 constexpr var reverse(operand x, int axis) { return reverse(x, axis_list{axis}); }
 
 namespace detail {
-/// Not constexpr on purpose: without a part there is no trace that could keep a sentence, so that the
-/// compiler prints this call.
+/// Not constexpr on purpose: without a part there is no trace that could keep a sentence, so that
+/// the compiler prints this call.
 inline no_place nothing_is_concatenated_or_stacked_it_takes_at_least_one_var(
     std::source_location at) {
   throw model_error(text() << at << ": concat and stack take at least one var");
@@ -238,8 +238,7 @@ inline no_place nothing_is_concatenated_or_stacked_it_takes_at_least_one_var(
 constexpr var concat(span<const var> parts, int axis,
                      std::source_location at = std::source_location::current()) {
   if (parts.empty())
-    const no_place stop =
-        detail::nothing_is_concatenated_or_stacked_it_takes_at_least_one_var(at);
+    const no_place stop = detail::nothing_is_concatenated_or_stacked_it_takes_at_least_one_var(at);
   builder& b = *parts[0].b;
   const shape first = parts[0].shape();
   const int a = axis < 0 ? axis + first.rank : axis;

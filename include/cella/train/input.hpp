@@ -78,7 +78,8 @@ template <class T>
 constexpr auto find_specs() {
   if constexpr (sample_spec<T>) {
     return spec_list<T>{};
-  } else if constexpr (std::is_class_v<T> && !std::is_base_of_v<var, T> && std::is_aggregate_v<T> && !std::is_empty_v<T>) {
+  } else if constexpr (std::is_class_v<T> && !std::is_base_of_v<var, T> && std::is_aggregate_v<T> &&
+                       !std::is_empty_v<T>) {
     return []<class... M>(const std::tuple<M&...>*) {
       if constexpr ((sample_spec<M> && ...)) return spec_list<M...>{};
     }(static_cast<decltype(tie_members<member_count<T>()>(std::declval<T&>()))*>(nullptr));

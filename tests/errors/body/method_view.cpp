@@ -1,0 +1,21 @@
+// expect-gcc: method_view.cpp:15:52: error: 'struct cella::var' has no member named 'view'
+// expect-clang: method_view.cpp:15:52: error: no member named 'view' in 'cella::var'
+// expect-lines: 30
+// expect-errors: 2
+// A var is reshaped as in PyTorch.
+#include <cella/nn.hpp>
+#include <cella/runtime/compile.hpp>
+#include <vector>
+
+using namespace cella;
+
+struct Net {
+  nn::dense<10, 10> fc;
+
+  constexpr var operator()(var x) const { return x.view(-1, 10); }
+};
+
+int main() {
+  auto run = compile<tensor<dtype::f32, 32, 10>>(Net{});
+  return int(run(std::vector<float>(320))[0]);
+}

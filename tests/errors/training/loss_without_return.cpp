@@ -1,0 +1,24 @@
+// expect: a loss returns a var, the mean over the samples, but this one returns void
+// expect-lines: 15
+// A loss returns nothing.
+#include <cella/data/dataset.hpp>
+#include <cella/nn.hpp>
+#include <cella/optim/optimizers.hpp>
+#include <cella/train/model.hpp>
+
+using namespace cella;
+
+struct Net {
+  nn::dense<10, 10> fc;
+
+  constexpr var operator()(var x) const { return fc(x); }
+};
+
+using Classifier = model<Net, features<10>, [](var p, var t) { mean(square(p - t)); }>;
+
+int main() {
+  Classifier m({.seed = 1});
+  m.fit(data::tensor_dataset<float, int>(data::column<float>({10, 10}, {}),
+                                         data::column<int>({10}, {})),
+        {.epochs = 1});
+}

@@ -1,0 +1,25 @@
+// expect: fit takes metrics and callbacks; a callback has a member on_train_begin,
+// expect: on_epoch_begin, on_batch_end, on_epoch_end or on_train_end
+// expect-lines: 19
+// A metric is given by its name.
+#include <cella/data/dataset.hpp>
+#include <cella/nn.hpp>
+#include <cella/optim/optimizers.hpp>
+#include <cella/train/model.hpp>
+
+using namespace cella;
+
+struct Net {
+  nn::dense<10, 10> fc;
+
+  constexpr var operator()(var x) const { return fc(x); }
+};
+
+using Classifier = model<Net, features<10>>;
+
+int main() {
+  Classifier m({.seed = 1});
+  const data::tensor_dataset<float, int> samples(data::column<float>({10, 10}, {}),
+                                                 data::column<int>({10}, {}));
+  m.fit(samples, {.epochs = 1}, "accuracy");
+}

@@ -1,0 +1,61 @@
+# Runs the port for vcpkg with stand-ins for what vcpkg gives it, which do what its own scripts do, and
+# builds and runs the program of the Conan recipe against what the port has packed.
+# CELLA_SOURCE, PLACE (an empty folder is made there), GENERATOR, MAKE_PROGRAM, COMPILER.
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}\n${output}")
+  endif()
+endfunction()
+set(tools -G "${GENERATOR}" "-DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}" "-DCMAKE_CXX_COMPILER=${COMPILER}")
+
+function(vcpkg_cmake_configure)
+  cmake_parse_arguments(PARSE_ARGV 0 given "" "SOURCE_PATH" "OPTIONS")
+  run(${CMAKE_COMMAND} ${tools} -S "${given_SOURCE_PATH}" -B "${PLACE}/build" -DCMAKE_BUILD_TYPE=Release
+      "-DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR}" ${given_OPTIONS})
+endfunction()
+function(vcpkg_cmake_install)
+  run(${CMAKE_COMMAND} --build "${PLACE}/build" --target install)
+endfunction()
+# Moves the package's files to share/<port>, and says in them how far the prefix is from there.
+function(vcpkg_cmake_config_fixup)
+  cmake_parse_arguments(PARSE_ARGV 0 given "" "CONFIG_PATH" "")
+  set(to "${CURRENT_PACKAGES_DIR}/share/${PORT}")
+  file(RENAME "${CURRENT_PACKAGES_DIR}/${given_CONFIG_PATH}" "${to}")
+  file(GLOB configs "${to}/*-config.cmake")
+  foreach(config ${configs})
+    file(READ "${config}" text)
+    string(REGEX REPLACE [["\${CMAKE_CURRENT_LIST_DIR}/\.\./(\.\./)*" ABSOLUTE]]
+                         [["${CMAKE_CURRENT_LIST_DIR}/../../" ABSOLUTE]] text "${text}")
+    file(WRITE "${config}" "${text}")
+  endforeach()
+endfunction()
+function(vcpkg_install_copyright)
+  cmake_parse_arguments(PARSE_ARGV 0 given "" "" "FILE_LIST")
+  file(COPY_FILE "${given_FILE_LIST}" "${CURRENT_PACKAGES_DIR}/share/${PORT}/copyright")
+endfunction()
+
+set(port "${CELLA_SOURCE}/cmake/vcpkg")
+file(READ "${port}/vcpkg.json" manifest)
+string(JSON PORT GET "${manifest}" name)
+string(JSON version GET "${manifest}" version)
+file(READ "${CELLA_SOURCE}/CMakeLists.txt" project)
+if(NOT project MATCHES "VERSION ${version}\n")
+  message(FATAL_ERROR "cmake/vcpkg/vcpkg.json is of version ${version}, but CMakeLists.txt is of another")
+endif()
+
+file(REMOVE_RECURSE "${PLACE}")
+set(CURRENT_PORT_DIR "${port}")
+set(CURRENT_PACKAGES_DIR "${PLACE}/packages/${PORT}")
+include("${port}/portfile.cmake")
+
+foreach(left lib debug share/cmake share/doc)
+  if(EXISTS "${CURRENT_PACKAGES_DIR}/${left}")
+    message(FATAL_ERROR "vcpkg would complain of ${left}")
+  endif()
+endforeach()
+run(${CMAKE_COMMAND} ${tools} -S "${CELLA_SOURCE}/cmake/conan/test_package" -B "${PLACE}/program"
+    -DCMAKE_BUILD_TYPE=Release "-Dcella_DIR=${CURRENT_PACKAGES_DIR}/share/cella")
+run(${CMAKE_COMMAND} --build "${PLACE}/program")
+run("${PLACE}/program/program")
