@@ -251,9 +251,9 @@ template <class T, class Parameter>
 constexpr void walk_cell(T& x, cell_visitor<Parameter>& visitor) {
   using U = std::remove_const_t<T>;
   auto descend = [&](auto name, auto& member) {
-    const std::size_t length = visitor.enter(name);
+    const std::size_t outside = visitor.enter(name);
     walk_cell(member, visitor);
-    visitor.leave(length);
+    visitor.leave(outside);
   };
   if constexpr (std::is_base_of_v<parameter_base, U>) {
     visitor.on_parameter(visitor.path(), x);
