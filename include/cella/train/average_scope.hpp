@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cella/runtime/parameters.hpp>
+#include <cella/train/kept_tensors.hpp>
 #include <cella/train/slots.hpp>
 #include <cstring>
 #include <string>
-#include <vector>
 
 namespace cella::train {
 
@@ -27,7 +27,7 @@ class [[nodiscard]] average_scope {
       const tensor_ref from = slots.value(*s), to = store.value(p);
       const std::byte *const first = from.data, *const last = first + p.type.bytes();
       if (std::all_of(first, last, [](std::byte b) { return b == std::byte{}; })) continue;
-      kept_.push_back({to, {to.data, to.data + p.type.bytes()}});
+      kept_.keep(to);
       std::memcpy(to.data, first, std::size_t(p.type.bytes()));
     }
     if (kept_.empty()) {
@@ -41,19 +41,15 @@ class [[nodiscard]] average_scope {
   average_scope(const average_scope&) = delete;
   average_scope& operator=(const average_scope&) = delete;
   ~average_scope() {
-    for (const auto& [tensor, value] : kept_) std::memcpy(tensor.data, value.data(), value.size());
+    kept_.put_back();
     if (open_) *open_ = false;
     store_.touch();
   }
 
  private:
-  struct kept_tensor {
-    tensor_ref tensor;
-    std::vector<std::byte> value;
-  };
   parameter_store& store_;
   bool* open_;
-  std::vector<kept_tensor> kept_;
+  cella::detail::kept_tensors kept_;
 };
 
 }  // namespace cella::train

@@ -7,6 +7,7 @@
 #include <cella/backend/host/threads.hpp>
 #include <cella/runtime/program_names.hpp>
 #include <cella/train/columns.hpp>
+#include <cella/train/kept_tensors.hpp>
 #include <cella/train/lazy.hpp>
 #include <cella/train/model_options.hpp>
 #include <cella/train/step.hpp>
@@ -246,7 +247,7 @@ class engine {
         if (count >= 0) program.scalar(count, double(step));
         std::apply([&](const auto*... column) { program.call_unchecked(column...); },
                    step_arguments(x, y));
-        keep_frozen();
+        frozen_tensors.put_back();
         r.loss = double(program.template result<0>()[0]);
         [&]<std::size_t... K>(std::index_sequence<K...>) {
           ((r.prediction[K] = {detail::byte_address(program.template result<int(K) + 1>().data()),
@@ -269,7 +270,7 @@ class engine {
       run_->run_eagerly(trace, options);
     else
       steps_.get(rows, trace, options, threads_.get()).run(*run_);
-    keep_frozen();
+    frozen_tensors.put_back();
     store_.touch();
     r.loss = read_element(run_->result(0), 0);
     for (std::size_t k = 0; k < output_count; ++k) r.prediction[k] = run_->result(int(k) + 1);
@@ -319,20 +320,10 @@ class engine {
     }
   }
 
-  /// Keeps these tensors as they are now, through all steps to come.
-  void freeze(const std::vector<tensor_ref>& tensors) {
-    for (const tensor_ref& t : tensors) {
-      frozen_.push_back({t, {t.data, t.data + t.type.bytes()}});
-    }
-  }
-  void thaw_all() { frozen_.clear(); }
+  /// Tensors that keep their values through all steps.
+  detail::kept_tensors frozen_tensors;
 
  private:
-  struct frozen_tensor {
-    tensor_ref tensor;
-    std::vector<std::byte> value;
-  };
-
   using arguments_of_step = std::array<std::byte*, input_count + target_count>;
   std::array<tensor_type, input_count + target_count> step_types(std::int64_t rows) const {
     std::array<tensor_type, input_count + target_count> all;
@@ -387,12 +378,6 @@ class engine {
     target_types_ = detail::targets_of<Loss, labels, precision, Options.batch>(output_types_[0]);
   }
 
-  void keep_frozen() {
-    for (const auto& f : frozen_) {
-      if (!f.value.empty()) std::memcpy(f.tensor.data, f.value.data(), f.value.size());
-    }
-  }
-
   step_cell step_{};
   detail::loss_cell<fixed<Loss>, typename step_cell::outputs, given> loss_{};
   parameter_store store_;
@@ -404,7 +389,6 @@ class engine {
   inference_path inference_;
   std::optional<runtime_path> run_;
   detail::traced_steps steps_, losses_;
-  std::vector<frozen_tensor> frozen_;
 };
 
 }  // namespace cella

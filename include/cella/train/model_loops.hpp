@@ -92,11 +92,11 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
     return began ? std::chrono::duration<double>(clock::now() - *began).count() : 0.0;
   };
 
-  engine_.freeze(frozen_tensors(options.freeze));
+  for (const tensor_ref& t : frozen_tensors(options.freeze)) engine_.frozen_tensors.keep(t);
   struct session {
     model& m;
     ~session() {
-      m.engine_.thaw_all();
+      m.engine_.frozen_tensors.clear();
       if (m.fit_.refresh) {  // an exception is on its way: the next call goes on where it happened
         try {
           m.fit_.refresh();
