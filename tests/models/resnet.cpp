@@ -101,7 +101,7 @@ TEST_CASE("steps of a residual net in graph mode equal those in eager mode") {
   for (int i = 0; i < steps; ++i) {
     const std::array<named_scalar, 1> scalars{{{"learning_rate", rate}}};
     runtime_path({&store, &slots, arguments, scalars})
-        .run_eagerly([&](builder& b) { trace_into(b, step, types); }, options);
+        .run_eagerly([&](builder& to) { trace_into(to, step, types); }, options);
   }
   const auto* eager = reinterpret_cast<const float*>(store.data());
   const std::vector<float> compiled = trained(nullptr);

@@ -121,7 +121,8 @@ double error_of(const golden& g, const std::string& name, double rate, const any
     const std::array<named_scalar, 2> scalars{{{"learning_rate", rate}, {"step", step + 1.0}}};
     runtime_path run({&store, &slots, arguments, scalars});
     if (how == way::eager)
-      run.run_eagerly(cell, types, {.training = true, .precision = element});
+      run.run_eagerly([&](builder& b) { trace_into(b, cell, types); },
+                      {.training = true, .precision = element});
     else if (how == way::traced)
       run.run(traced);
     else
