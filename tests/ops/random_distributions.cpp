@@ -25,7 +25,7 @@ reals eager(draw f, double parameter, double seed = 7, double step = 3) {
 }
 /// And by a plan, with so many threads.
 reals planned(draw f, double parameter, int threads) {
-  traced_graph g([f](const vars& x) { return vars{f(x[0])}; }, {{dtype::f64, {count}}});
+  test::traced_graph g([f](const vars& x) { return vars{f(x[0])}; }, {{dtype::f64, {count}}});
   REQUIRE(can_be_planned(g.b.g));
   std::vector<tensor> in{f64({count}, reals(std::size_t(count), parameter))};
   in.push_back(i64({2}, {7, 3}));
