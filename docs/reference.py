@@ -59,10 +59,11 @@ INNER_HEADERS = set("""
     transform/batch transform/body transform/branching transform/directions transform/forward transform/forward_control
     transform/pullback transform/region transform/reverse_control transform/reverse_loops transform/split
     transform/trace transform/values
-    train/batch_columns train/call_forms train/checkpoint train/columns train/engine train/fit_extras train/lazy
-    train/model_faults train/model_loops train/position train/runtime_path train/traced_net train/traced_steps
+    train/batch_columns train/call_forms train/checkpoint train/checkpoint_body train/columns train/engine
+    train/fit_extras train/kept_tensors train/lazy train/model_faults train/model_loops train/position
+    train/runtime_path train/runtime_path_body train/traced_net train/traced_steps train/traced_steps_body
     runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter
-    runtime/profile runtime/program_arguments runtime/program_memory runtime/recently_used runtime/step_formulas runtime/struct_arguments""".split())
+    runtime/parameters_body runtime/profile runtime/program_arguments runtime/program_memory runtime/program_names runtime/recently_used runtime/step_formulas runtime/struct_arguments""".split())
 # Public names that only Cella's own headers use.
 INNER = {"data::batch_range", "make_stand_in", "parameter_signature", "parameter_users", "data::typed_buffer"}
 # Compiled files that examples are taken from, of the first of these that has one; {room} is the header's folder.
@@ -310,7 +311,8 @@ def members_of(item, key):
 
 def entries_of(path):
     """The public names of a header. Of overloads the first has the docstring, or all have."""
-    text = (INCLUDE / "cella" / (path + ".hpp")).read_text()
+    # What kernels.cpp compiles for all is no matter of the user's.
+    text = (INCLUDE / "cella" / (path + ".hpp")).read_text().replace("CELLA_ONCE ", "")
     header = f"cella/{path}.hpp"
     found = {}
     for space, part in split_namespaces(text):

@@ -1,11 +1,11 @@
-# Checks that <cella/cella.hpp> has all: every header of the rooms that users write with is reached
-# from it; and that kernels.cpp has all that is compiled once. COMPILER, ID and INCLUDES as in compile_command.cmake; HEADERS: all headers of the library,
-# separated by commas.
+# Checks that <cella/cella.hpp> and <cella/vocabulary.hpp> have all: every header of the rooms that users
+# write with is reached from them; and that kernels.cpp has all that is compiled once. COMPILER, ID and
+# INCLUDES as in compile_command.cmake; HEADERS: all headers of the library, separated by commas.
 include("${CMAKE_CURRENT_LIST_DIR}/../../cmake/compile_command.cmake")
 cella_compile_command(command)
 
 execute_process(COMMAND ${CMAKE_COMMAND} -E echo "#include <cella/cella.hpp>"
-                COMMAND ${command} -x c++ -M -
+                COMMAND ${command} -include cella/vocabulary.hpp -x c++ -M -
                 OUTPUT_VARIABLE reached COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "," ";" headers "${HEADERS}")
 list(FILTER headers INCLUDE REGEX "^cella/(data|interop|models|nn|ops|optim|runtime|train|transform)/")
@@ -24,7 +24,7 @@ foreach(header ${headers})
 endforeach()
 if(forgotten)
   message(FATAL_ERROR "<cella/cella.hpp> lacks what its parts (nn.hpp, run.hpp, train.hpp, data.hpp, "
-                      "files.hpp) should include:\n${forgotten}")
+                      "files.hpp), or vocabulary.hpp, should include:\n${forgotten}")
 endif()
 
 # A function before which CELLA_ONCE stands, or CELLA_BODY, is compiled where kernels.cpp sees it, or nowhere.

@@ -122,7 +122,9 @@ TEST_CASE("each operation on ranks is what it is on one device, however its loop
       CHECK(cuts.count(op->name) == 1);
     if (cuts.count(op->name) && cuts[op->name] == 0) (whole += op->name) += " ";
   }
-  CHECK(whole == "values iota random_uniform ");
+  CHECK(whole ==
+        "values iota non_max_suppression random_uniform random_gamma random_poisson "
+        "random_permutation ");
 }
 
 }  // namespace cella::test
