@@ -39,7 +39,8 @@ struct on_matrices : opaque<Op>, computed_in_single {
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out) {
     ids all;
     for (std::size_t k = 0; k < in.size(); ++k) all.push_back(batched_operand(in, batched, k).id);
-    const node_id y = n.b->emit(bound<Op>(), all, n.b->g.nodes[std::size_t(n.id)].attributes);
+    const node own = n.b->g.nodes[std::size_t(n.id)];  // nodes move when another is appended
+    const node_id y = n.b->emit(*own.op, all, own.attributes);
     for (std::size_t k = 0; k < out.size(); ++k) out[k] = {n.b, n.b->get(y, int(k))};
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
