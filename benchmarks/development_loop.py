@@ -3,7 +3,7 @@
 and in development (the target cella::development): seconds of the compiler and the linker, seconds
 of the program until its first step is done.
 
-usage: development_loop.py [--include DIR ...] [--compiler g++] [--patience 60]
+usage: development_loop.py [--include DIR ...] [--compiler g++] [--patience 60] [--no-compiled]
 
 The kernels and the precompiled header, which an edit does not touch, are made before.
 """
@@ -22,6 +22,7 @@ def main():
     parser.add_argument("--include", nargs="*", default=[])
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--patience", type=float, default=60, help="seconds to wait for a quiet machine")
+    parser.add_argument("--no-compiled", action="store_true", help="measure development only")
     options = parser.parse_args()
 
     base = [options.compiler, *compile_time.flags(options.compiler, options.include), "-march=native"]
@@ -31,12 +32,14 @@ def main():
         kernels = directory / "kernels.o"
         subprocess.run([*base, "-O2", "-DCELLA_KERNELS", "-c", compile_time.INCLUDE / "cella" / "kernels.cpp",
                         "-o", kernels], check=True)
-        variants = [("compiled, -O3", ["-O3"], []), ("compiled, -O1", ["-O1"], [])]
+        variants = [] if options.no_compiled else [("compiled, -O3", ["-O3"], []), ("compiled, -O1", ["-O1"], [])]
         for level in ["-O1", "-O0"]:
             header = directory / f"precompiled{level}" / "model.hpp"
             header.parent.mkdir()
             header.write_text("#include <cella/train/model.hpp>\n")
             own = [level, *development]
+            if "clang" not in options.compiler:
+                own.append("--param=ggc-min-heapsize=524288")  # as the target does
             subprocess.run([*base, *own, "-x", "c++-header", header, "-o", f"{header}.gch"], check=True)
             variants.append((f"development, {level}", own, [kernels]))
             variants.append(("the same, header precompiled", [*own, "-include", header], [kernels]))

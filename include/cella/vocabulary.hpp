@@ -1,5 +1,5 @@
-// The layers, losses, rules, schedules, first values, metrics and distributions that nn.hpp and
-// train.hpp leave out, so that programs without them compile as fast as before.
+// The operations, layers, losses, rules, schedules, first values, metrics and distributions that
+// nn.hpp and train.hpp leave out, so that programs without them compile as fast as before.
 #pragma once
 
 #include <cella/distributions/composed.hpp>
@@ -18,6 +18,17 @@
 #include <cella/nn/recurrent_net.hpp>
 #include <cella/nn/regression_losses.hpp>
 #include <cella/nn/transformer.hpp>
+#include <cella/ops/arranging.hpp>
+#include <cella/ops/color.hpp>
+#include <cella/ops/convolution_nd.hpp>
+#include <cella/ops/einsum.hpp>
+#include <cella/ops/linear_algebra.hpp>
+#include <cella/ops/numeric.hpp>
+#include <cella/ops/pooling_nd.hpp>
+#include <cella/ops/resampling.hpp>
+#include <cella/ops/sampling.hpp>
+#include <cella/ops/signal.hpp>
+#include <cella/ops/statistics.hpp>
 #include <cella/optim/cycles.hpp>
 #include <cella/optim/decays.hpp>
 #include <cella/optim/layerwise.hpp>
@@ -28,8 +39,7 @@
 #include <cella/optim/proximal.hpp>
 #include <cella/train/class_metrics.hpp>
 #include <cella/train/mask_metrics.hpp>
+#include <cella/train/plateau.hpp>
 #include <cella/train/regression_metrics.hpp>
 #include <cella/train/text_metrics.hpp>
-#if __has_include(<nlohmann/json.hpp>)
-#include <cella/train/plateau.hpp>
 #endif
