@@ -39,7 +39,8 @@
 #include <cella/optim/proximal.hpp>
 #include <cella/train/class_metrics.hpp>
 #include <cella/train/mask_metrics.hpp>
-#include <cella/train/plateau.hpp>
 #include <cella/train/regression_metrics.hpp>
 #include <cella/train/text_metrics.hpp>
+#if __has_include(<nlohmann/json.hpp>)
+#include <cella/train/plateau.hpp>
 #endif

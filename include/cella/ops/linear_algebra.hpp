@@ -26,7 +26,7 @@ constexpr var with_batches(var x, const shape& batches) {
   s.push_back(x.extent(-1));
   return broadcast_to(x, s);
 }
-constexpr shape batches_of(var x) {
+constexpr shape stack_shape_of(var x) {
   shape s = x.shape();
   s.rank -= 2;
   return s;
@@ -40,9 +40,9 @@ constexpr var solved(std::string_view op, operand a, operand b, F f) {
   if (!has_matrices(op, m, true, a.at())) return given;
   const bool is_vector = given.rank() == 1;
   const var right = is_vector ? expand_dims(given, -1) : given;
-  shape batches = right.rank() >= 2 ? batches_of(right) : shape{};
+  shape batches = right.rank() >= 2 ? stack_shape_of(right) : shape{};
   const bool fits = right.rank() >= 2 && right.element() == m.element() &&
-                    right.extent(-2) == m.extent(-1) && broadcast_with(batches, batches_of(m));
+                    right.extent(-2) == m.extent(-1) && broadcast_with(batches, stack_shape_of(m));
   if (!fits) {
     g.fail(text() << b.at() << ": " << op << ": " << g.describe(given.id) << " " << given.type()
                   << " has not one row for each of " << g.describe(m.id) << " " << m.type());
