@@ -25,7 +25,7 @@ def main():
     parser.add_argument("--no-compiled", action="store_true", help="measure development only")
     options = parser.parse_args()
 
-    base = [options.compiler, *compile_time.flags(options.compiler, options.include), "-march=native"]
+    base = [options.compiler, *compile_time.flags(options.compiler, options.include), "-march=native", "-pthread"]
     development = ["-DCELLA_KERNELS", "-DCELLA_DEVELOPMENT"]
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
@@ -49,7 +49,7 @@ def main():
             source = HERE / "compile_time" / f"{model}_step.cpp"
             for label, flags, objects in variants:
                 program = directory / "program"
-                command = [*base, *flags, source, *objects, "-o", program, "-pthread", "-lz"]
+                command = [*base, *flags, source, *objects, "-o", program, "-lz"]
                 wall, *_ = compile_time.repeated(command, 1, options.patience)
                 start, *_ = compile_time.repeated([program], 3, options.patience)
                 print(f"| {model} | {label} | {wall:.1f} | {start:.2f} |", flush=True)
