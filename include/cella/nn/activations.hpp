@@ -126,7 +126,7 @@ struct prelu {
                        << " channels: " << x.b->describe(x.id) << " is " << x.shape());
       return x;
     }
-    const var slopes = cella::detail::along_axis(operand(slope, at).in(*x.b), x.rank(), 1);
+    const var slopes = detail::along_axis(operand(slope, at).in(*x.b), x.rank(), 1);
     return cella::prelu({x, at}, {slopes, at});
   }
 };

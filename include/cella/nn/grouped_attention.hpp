@@ -190,8 +190,7 @@ struct attention {
     if (rotary_base == 0) return x;
     const var places = iota(*x.b, {x.element(), {x.extent(1)}}, 0) +
                        (first.is_number() ? first : operand(cast(first, x.element())));
-    return cella::detail::heads_last(
-        rotary(cella::detail::heads_first(x, heads), places, rotary_base));
+    return detail::heads_last(rotary(detail::heads_first(x, heads), places, rotary_base));
   }
   constexpr var finish(var q, var k, var v, var mask, operand first, std::source_location at,
                        bool writes = false) const {

@@ -13,6 +13,48 @@
 #include <cella/transform/trace.hpp>
 #include <tuple>
 
+namespace cella::detail {
+
+/// What batch_norm computes, whatever its number of channels.
+struct batch_norm_parts {
+  const parameter_base &weight, &bias, &running_mean, &running_var;
+  double epsilon, momentum;
+
+  CELLA_ONCE constexpr var normalize(var x, int channels, std::source_location at) const {
+    builder& b = *x.b;
+    if (x.rank() < 2 || x.extent(1) != channels) {
+      b.fail(text() << at << ": batch_norm: needs " << channels << " channels: " << b.describe(x.id)
+                    << " is " << x.shape());
+      return x;
+    }
+    if (!(epsilon >= 0) || !(momentum >= 0 && momentum <= 1)) {
+      b.fail(text() << at << ": batch_norm: epsilon is " << epsilon << " and momentum " << momentum
+                    << "; epsilon must not be negative, and momentum must lie in [0, 1]");
+      return x;
+    }
+    unsigned folded = (1u << x.rank()) - 1;
+    folded &= ~2u;
+    const double count = double(x.shape().size()) / channels;
+    auto along_channels = [&](var v) { return repeat_along(v, x.shape(), folded); };
+    const var mean = operand(running_mean, at).in(b);
+    const var variance = operand(running_var, at).in(b);
+    if (x.training()) {
+      const auto y =
+          normalize_batch({x, at}, operand(weight, at).in(b), operand(bias, at).in(b), epsilon);
+      const double unbiased = count > 1 ? count / (count - 1) : 1;
+      assign(x, running_mean, mean * (1 - momentum) + stop_gradient(y.mean) * momentum, at);
+      assign(x, running_var,
+             variance * (1 - momentum) + stop_gradient(y.variance) * (momentum * unbiased), at);
+      return y.value;
+    }
+    const var scale = rsqrt(variance + epsilon) * operand(weight, at);
+    return (x - along_channels(mean)) * along_channels(scale) +
+           along_channels(operand(bias, at).in(b));
+  }
+};
+
+}  // namespace cella::detail
+
 namespace cella::nn {
 
 /// y = x weight^T + bias: [N, In] -> [N, Out]; leading axes of x are kept.
@@ -69,48 +111,6 @@ struct conv2d<In, Out, Kernel, false, Groups> {
         {{stride, stride}, {padding, padding}, {padding, padding}, {dilation, dilation}, Groups});
   }
 };
-
-namespace detail {
-
-/// What batch_norm computes, whatever its number of channels.
-struct batch_norm_parts {
-  const parameter_base &weight, &bias, &running_mean, &running_var;
-  double epsilon, momentum;
-
-  CELLA_ONCE constexpr var normalize(var x, int channels, std::source_location at) const {
-    builder& b = *x.b;
-    if (x.rank() < 2 || x.extent(1) != channels) {
-      b.fail(text() << at << ": batch_norm: needs " << channels << " channels: " << b.describe(x.id)
-                    << " is " << x.shape());
-      return x;
-    }
-    if (!(epsilon >= 0) || !(momentum >= 0 && momentum <= 1)) {
-      b.fail(text() << at << ": batch_norm: epsilon is " << epsilon << " and momentum " << momentum
-                    << "; epsilon must not be negative, and momentum must lie in [0, 1]");
-      return x;
-    }
-    unsigned folded = (1u << x.rank()) - 1;
-    folded &= ~2u;
-    const double count = double(x.shape().size()) / channels;
-    auto along_channels = [&](var v) { return cella::detail::repeat_along(v, x.shape(), folded); };
-    const var mean = operand(running_mean, at).in(b);
-    const var variance = operand(running_var, at).in(b);
-    if (x.training()) {
-      const auto y = cella::detail::normalize_batch({x, at}, operand(weight, at).in(b),
-                                                    operand(bias, at).in(b), epsilon);
-      const double unbiased = count > 1 ? count / (count - 1) : 1;
-      assign(x, running_mean, mean * (1 - momentum) + stop_gradient(y.mean) * momentum, at);
-      assign(x, running_var,
-             variance * (1 - momentum) + stop_gradient(y.variance) * (momentum * unbiased), at);
-      return y.value;
-    }
-    const var scale = rsqrt(variance + epsilon) * operand(weight, at);
-    return (x - along_channels(mean)) * along_channels(scale) +
-           along_channels(operand(bias, at).in(b));
-  }
-};
-
-}  // namespace detail
 
 /// Batch normalization over the channels of [N, C, ...] or [N, C].  Ioffe and Szegedy 2015
 /// While training it uses the batch's statistics and updates the running ones (variance unbiased,

@@ -104,8 +104,8 @@ struct instance_norm {
     const cell_scope scope(x, *this);
     builder& b = *x.b;
     const var scale = operand(weight, at).in(b), offset = operand(bias, at).in(b);
-    if (!cella::detail::fits_channels("instance_norm", {x, at}, 1, {scale, offset})) return x;
-    return cella::detail::scale_channels(cella::instance_norm({x, at}, epsilon), scale, offset, 1);
+    if (!detail::fits_channels("instance_norm", {x, at}, 1, {scale, offset})) return x;
+    return detail::scale_channels(cella::instance_norm({x, at}, epsilon), scale, offset, 1);
   }
 };
 
