@@ -1,6 +1,7 @@
 // What graphs need that exist at run time only, compiled once: the target cella::kernels.
 // Whoever builds without CMake adds this file to the program and defines CELLA_KERNELS.
 #define CELLA_COMPILES_KERNELS
+#include <cella/backend/cpu/gemm/tile.hpp>
 #include <cella/backend/cpu/run/loaded_runner.hpp>
 #include <cella/backend/cpu/run/peak.hpp>
 #include <cella/backend/default_kernels.hpp>
@@ -18,6 +19,7 @@
 #include <cella/train/runtime_path_body.hpp>
 #include <cella/train/slots.hpp>
 #include <cella/train/traced_steps_body.hpp>
+#include <tuple>
 #include <variant>
 
 namespace cella {
@@ -29,6 +31,17 @@ template class cell_visitor<parameter_base>;
 template class cell_visitor<const parameter_base>;
 
 namespace {
+
+/// The register tiles of products, which programs are linked with.
+template <class T>
+constexpr std::tuple register_tiles{
+    &cpu::tile_kernels<T, cpu::tile_form::strided, cpu::no_side_work, 1, 1>,
+    &cpu::tile_kernels<T, cpu::tile_form::indirect, cpu::no_side_work, 1, 1>,
+    &cpu::large_tile_kernels<T, cpu::tile_form::strided, cpu::side_pair>,
+    &cpu::large_tile_kernels<T, cpu::tile_form::packed, cpu::side_pair>,
+    &cpu::large_tile_kernels<T, cpu::tile_form::by_columns, cpu::side_ahead>};
+[[gnu::used]] constexpr auto tiles_of_f32 = register_tiles<float>;
+[[gnu::used]] constexpr auto tiles_of_f64 = register_tiles<double>;
 
 /// A plan and its profile, if the environment wants one.
 template <class T>

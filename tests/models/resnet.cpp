@@ -100,7 +100,7 @@ TEST_CASE("steps of a residual net in graph mode equal those in eager mode") {
                              tensor_ref{reinterpret_cast<std::byte*>(b.labels.data()), types[1]}};
   for (int i = 0; i < steps; ++i) {
     const std::array<named_scalar, 1> scalars{{{"learning_rate", rate}}};
-    runtime_path({&store, &slots, arguments, scalars})
+    runtime_path({&store, &slots, arguments, scalars}, &compute_on_cpu)
         .run_eagerly([&](builder& to) { trace_into(to, step, types); }, options);
   }
   const auto* eager = reinterpret_cast<const float*>(store.data());

@@ -43,7 +43,7 @@ training_error golden_training::run(parameter_store& store,
                                tensor_ref{at(y_[batch(i)]), setting_.y}};
     const std::array<named_scalar, 2> scalars{
         {{"learning_rate", setting_.rate}, {"step", double(i + 1)}}};
-    runtime_path path({&store, &slots, arguments, scalars});
+    runtime_path path({&store, &slots, arguments, scalars}, &compute_on_cpu);
     if (how == at_run_time::eagerly)
       path.run_eagerly(trace_step);
     else if (how == at_run_time::traced)

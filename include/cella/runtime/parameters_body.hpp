@@ -162,7 +162,8 @@ CELLA_BODY void parameter_store::fill(const parameter_base& p, const named_param
   }
   // One loop for each element type, whatever the distribution: programs compile all of them.
   const tensor_ref to = value(e);
-  const auto put = [&](std::int64_t first, std::span<const double> numbers) {
+  const auto put = [&](std::int64_t first, std::span<const double> numbers)
+      __attribute__((noinline)) {
     with_element(element_, [&]<class T>() {
       if constexpr (is_floating(dtype_of<T>)) {
         T* const y = reinterpret_cast<T*>(to.data) + first;

@@ -40,8 +40,8 @@ struct input_memory {
 /// The values of one run. They live as long as this object.
 class runtime_path final : public builder::evaluator {
  public:
-  /// `with` computes single operations: null stands for the back end's kernels, of f32 and f64.
-  explicit runtime_path(const input_memory& memory, compute_function with = nullptr);
+  /// `with` computes single operations.
+  explicit runtime_path(const input_memory& memory, compute_function with = &cella::compute);
 
   /// Runs a traced graph.
   void run(const graph& g);

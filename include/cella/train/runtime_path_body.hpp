@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <cella/backend/default_kernels.hpp>
+#include <cella/backend/default.hpp>
 #include <cella/train/runtime_path.hpp>
 #include <cstring>
 
@@ -15,7 +15,7 @@ namespace cella {
 }
 
 CELLA_BODY runtime_path::runtime_path(const input_memory& memory, compute_function with)
-    : memory_(memory), compute_(with ? with : &default_backend::compute<float, double>) {}
+    : memory_(memory), compute_(with) {}
 
 CELLA_BODY void runtime_path::run(const graph& g) {
   const default_backend::arithmetic guard;

@@ -46,10 +46,19 @@ struct tile_task {
   bool accumulate;  // add to what C holds
 };
 
-/// Computes a tile, and does what it can of `side` meanwhile: a step for each summand.
-template <class T, int Rows, int Vectors, bool Whole, tile_form Form, class Side>
-[[gnu::noinline]] void multiply_tile(const tile_task<T>& task, Side& side) {
-  constexpr int L = lanes<T>;
+/// Computes a tile, and does what it can of `side` meanwhile: a step for each summand. The lanes of
+/// a vector are part of its name, so that no program is linked with the tiles of other
+/// instructions.
+template <class T, int Lanes, int Rows, int Vectors, bool Whole, tile_form Form, class Side>
+[[gnu::noinline]] void multiply_tile(const tile_task<T>& task, Side& side);
+
+// A tenth of what a program of products compiles. A program that is compiled for several sets of
+// instructions has its own for each.
+#if !defined(CELLA_KERNELS) || defined(CELLA_COMPILES_KERNELS) || \
+    defined(CELLA_INSTRUCTIONS_ARE_CHOSEN)
+template <class T, int Lanes, int Rows, int Vectors, bool Whole, tile_form Form, class Side>
+void multiply_tile(const tile_task<T>& task, Side& side) {
+  constexpr int L = Lanes;
   constexpr int prefetch_distance = 16;
   constexpr bool packed = Form == tile_form::packed, indirect = Form == tile_form::indirect;
   constexpr bool contiguous_a = packed || Form == tile_form::by_columns;
@@ -152,6 +161,7 @@ template <class T, int Rows, int Vectors, bool Whole, tile_form Form, class Side
     }
   }
 }
+#endif
 
 /// The tile kernels of every height from `lowest` and width from `narrowest`,
 /// `[ragged][rows - lowest][vectors - narrowest]`.
@@ -167,14 +177,22 @@ inline constexpr auto tile_kernels = [] {
   std::array<std::array<std::array<kernel, vectors>, rows>, 2> table{};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((table[0][I / vectors][I % vectors] =
-          &multiply_tile<T, I / vectors + lowest, I % vectors + narrowest, whole, Form, Side>,
+          &multiply_tile<T, lanes<T>, I / vectors + lowest, I % vectors + narrowest, whole, Form,
+                         Side>,
       table[1][I / vectors][I % vectors] =
-          &multiply_tile<T, I / vectors + lowest, I % vectors + narrowest, false, Form, Side>),
+          &multiply_tile<T, lanes<T>, I / vectors + lowest, I % vectors + narrowest, false, Form,
+                         Side>),
      ...);
   }
   (std::make_integer_sequence<int, rows * vectors>{});
   return table;
 }();
+
+/// The kernels with side work, which are those of large tiles: others are few, and each kernel
+/// costs compile time.
+template <class T, tile_form Form, class Side>
+inline constexpr auto& large_tile_kernels =
+    tile_kernels<T, Form, Side, register_tile<T>::rows / 2 + 1, register_tile<T>::vectors>;
 
 /// Chooses the kernel; `ragged`: the last vector is not whole.
 template <tile_form Form, class T>
@@ -185,8 +203,7 @@ inline void multiply_tile(int rows, int vectors, const tile_task<T>& task) {
   kernels[ragged][std::size_t(rows - 1)][std::size_t(vectors - 1)](task, nothing);
 }
 
-/// Whether a tile is large enough for a kernel with side work, or with constant strides: others are
-/// few, and each kernel costs compile time.
+/// Whether a tile is large enough for a kernel with side work.
 template <class T>
 constexpr bool is_large_tile(int rows, int vectors) {
   return rows > register_tile<T>::rows / 2 && vectors == register_tile<T>::vectors;
@@ -194,8 +211,8 @@ constexpr bool is_large_tile(int rows, int vectors) {
 template <tile_form Form, class T, class Side>
 inline void multiply_tile(int rows, const tile_task<T>& task, Side& side) {
   constexpr int lowest = register_tile<T>::rows / 2 + 1;
-  constexpr auto& kernels = tile_kernels<T, Form, Side, lowest, register_tile<T>::vectors>;
-  kernels[task.last < lanes<T>][std::size_t(rows - lowest)][0](task, side);
+  large_tile_kernels<T, Form, Side>[task.last < lanes<T>][std::size_t(rows - lowest)][0](task,
+                                                                                         side);
 }
 
 }  // namespace cella::cpu
