@@ -61,7 +61,7 @@ INNER_HEADERS = set("""
     transform/trace transform/values
     train/batch_columns train/call_forms train/checkpoint train/checkpoint_body train/columns train/engine
     train/fit_extras train/kept_tensors train/lazy train/model_faults train/model_loops train/position
-    train/runtime_path train/runtime_path_body train/traced_net train/traced_steps train/traced_steps_body
+    train/runtime_path train/runtime_path_body train/state_body train/traced_net train/traced_steps train/traced_steps_body
     runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter
     runtime/parameters_body runtime/profile runtime/program_arguments runtime/program_memory runtime/program_names runtime/recently_used runtime/step_formulas runtime/struct_arguments""".split())
 # Public names that only Cella's own headers use.

@@ -18,6 +18,7 @@
 #include <cella/train/checkpoint_body.hpp>
 #include <cella/train/runtime_path_body.hpp>
 #include <cella/train/slots.hpp>
+#include <cella/train/state_body.hpp>
 #include <cella/train/traced_steps_body.hpp>
 #include <tuple>
 #include <variant>

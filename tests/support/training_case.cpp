@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "support/harness.hpp"
+
 namespace cella::test {
 
 golden_training::golden_training(const golden& file, const setting& s) : file_(file), setting_(s) {

@@ -12,13 +12,13 @@
 #include <array>
 #include <cella/graph/dtype.hpp>
 #include <cella/graph/error.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/graph/shape.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -91,37 +91,27 @@ class state_visitor {
   void numbers(std::string_view name, Range& range) {
     using T = typename Range::value_type;
     using S = stored<T>;
-    const std::string key = owner_ + "." + std::string(name);
     if (!reads_) {
       std::vector<S> all;
       for (const auto x : range) all.push_back(static_cast<S>(x));
-      if (all.size() > std::size_t(std::numeric_limits<std::int32_t>::max()))
-        throw error("the state \"" + key + "\" has more elements than a file takes, 2147483647");
-      state_tensor t{{dtype_of<S>, {int(all.size())}}, {}};
-      t.bytes.resize(all.size() * sizeof(S));
-      if (!all.empty()) std::memcpy(t.bytes.data(), all.data(), t.bytes.size());
-      (*values_)[key] = std::move(t);
-      return;
+      return write(name, dtype_of<S>, all.data(), all.size());
     }
-    const auto found = values_->find(key);
-    if (found == values_->end()) return;
-    const auto& [type, bytes] = found->second;
     constexpr bool grows = requires { range.clear(); };
-    const std::size_t n = bytes.size() / sizeof(S);
-    if (type.element != dtype_of<S> || (!grows && n != std::size(range))) {
-      throw file_error(text() << "the checkpoint's tensor \"cella.fit." << key << "\" is " << type
-                              << ", which is not what the callback or metric of this name keeps; "
-                                 "give it another state_name, or load without the optimizer");
-    }
-    std::vector<S> all(n);
-    if (n) std::memcpy(all.data(), bytes.data(), n * sizeof(S));
+    const state_tensor* const found = find(name, dtype_of<S>, grows ? -1 : int(std::size(range)));
+    if (!found) return;
+    std::vector<S> all(found->bytes.size() / sizeof(S));
+    if (!all.empty()) std::memcpy(all.data(), found->bytes.data(), found->bytes.size());
     if constexpr (grows) {
       range.clear();
       for (const S x : all) range.push_back(static_cast<T>(x));
     } else {
-      for (std::size_t i = 0; i < n; ++i) range[i] = static_cast<T>(all[i]);
+      for (std::size_t i = 0; i < all.size(); ++i) range[i] = static_cast<T>(all[i]);
     }
   }
+  void write(std::string_view name, dtype element, const void* numbers, std::size_t count);
+  /// Null if nothing was written; refuses what is of another type, or not of so many elements where
+  /// `count` is not -1.
+  const state_tensor* find(std::string_view name, dtype element, int count) const;
 
   /// Each text with a NUL behind it.
   template <class Range>
@@ -165,3 +155,7 @@ std::array<std::string, sizeof...(Xs)> state_names([[maybe_unused]] const Xs&...
 }
 
 }  // namespace cella::train
+
+#if CELLA_HAS_BODIES
+#include <cella/train/state_body.hpp>
+#endif
