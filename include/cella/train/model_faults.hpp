@@ -158,6 +158,15 @@ inline constexpr text samples_text = find_samples_fault<Engine, A...>();
 template <class Engine, class... A>
 using samples_fault = fault_of<samples_text<Engine, A...>>;
 
+/// Why a T stands in no place of the options of `fit`.
+template <class T>
+inline constexpr text fit_options_text =
+    text(type_name<T>()) << ": behind the data fit takes options in braces, m.fit(data, {.epochs = "
+                            "10}), and behind those "
+                            "metrics and callbacks, such as train::validation(data)";
+template <class T>
+using fit_options_fault = fault_of<fit_options_text<T>>;
+
 /// Why `fit` and `evaluate` do not take these; `wrong_model<>` if they do, or if the compiler has
 /// said something already.
 template <class Model, class Data, class... Extras>
