@@ -160,11 +160,11 @@ class model {
   = delete;
 
   /// So is what is no options.
-  template <class Data, class T, class... Extras, class Why = detail::fit_options_fault<T>>
+  template <class Data, class T, class... Extras, class Why = detail::fit_options_fault<Data, T>>
   requires(!std::is_convertible_v<T, train::fit_options> && has_words<Why>)  //
       train::history fit(const Data&, const T&, Extras&&...)
   = delete;
-  template <class Data, class T, class... Extras, class Why = detail::fit_options_fault<T>>
+  template <class Data, class T, class... Extras, class Why = detail::fit_options_fault<Data, T>>
   requires(!std::is_convertible_v<T, train::fit_options> && has_words<Why>)  //
       train::history fit(const Data&, const T&, const train::fit_options&, Extras&&...)
   = delete;
