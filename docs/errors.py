@@ -68,7 +68,9 @@ line that asked for the program, and clang that line, with the place in the cell
 What is no C++ (a misspelled name) is reported where it stands, and a second error says in the line that
 asked for the program that there is none. Of what a constexpr function may not do at all (a static
 variable, a call of a function that is not constexpr) clang says nothing more; g++'s second error is in
-the library, where the call operator is called.
+the library, where the call operator is called. What the standard library refuses while it runs
+(`std::array::at`, `std::optional::value`) g++ reports in the header of that, and says in the line before
+in which line of the cell it was called.
 """
 
 GROUPS = {

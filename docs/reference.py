@@ -55,7 +55,7 @@ PAGES = {
 }
 # Headers of the same rooms that users need not know. A new header belongs here or on a page.
 INNER_HEADERS = set("""
-    data/gzip
+    data/gzip nn/other_names
     transform/batch transform/body transform/branching transform/directions transform/forward transform/forward_control
     transform/pullback transform/region transform/reverse_control transform/reverse_loops transform/split
     transform/trace transform/values
@@ -65,7 +65,7 @@ INNER_HEADERS = set("""
     runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter
     runtime/parameters_body runtime/profile runtime/program_arguments runtime/program_memory runtime/program_names runtime/recently_used runtime/step_formulas runtime/struct_arguments""".split())
 # Public names that only Cella's own headers use.
-INNER = {"data::batch_range", "make_stand_in", "parameter_signature", "parameter_users", "data::typed_buffer"}
+INNER = {"data::batch_range", "optim::named_ends", "optim::named_options", "make_stand_in", "parameter_signature", "parameter_users", "data::typed_buffer"}
 # Compiled files that examples are taken from, of the first of these that has one; {room} is the header's folder.
 EXAMPLES = ["tests/docs/*.cpp examples/*.cpp tests/docs/tutorial/*", "tests/{room}/*.?pp",
             "tests/data/*.?pp tests/loaded/*.cpp tests/optim/*.?pp tests/runtime/*.?pp tests/train/*.?pp "
@@ -295,7 +295,7 @@ def members_of(item, key):
         if not public or re.search(r"= delete$", m.head.strip()):
             continue
         kind, name = kind_and_name(m.head)
-        if not kind or name.endswith("_") or name.startswith("~") or name == "operator=":
+        if not kind or name.endswith("_") or name.startswith("~") or name in ("operator=", "by_name"):
             continue
         head = m.head
         if kind in ("value", "type"):  # with its default, or with the braces of its arguments

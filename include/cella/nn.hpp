@@ -9,6 +9,7 @@
 #include <cella/nn/functions.hpp>
 #include <cella/nn/layers.hpp>
 #include <cella/nn/losses.hpp>
+#include <cella/nn/other_names.hpp>
 #include <cella/nn/recurrent.hpp>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/array.hpp>

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cella/data/dataset.hpp>
 #include <cella/models/mlp.hpp>
 #include <cella/optim/accumulate.hpp>
 #include <cella/optim/averaged.hpp>
@@ -9,9 +10,12 @@
 #include <cella/optim/frozen.hpp>
 #include <cella/optim/parts.hpp>
 #include <cella/runtime/executable.hpp>
+#include <cella/runtime/summary.hpp>
 #include <cella/train/model.hpp>
+#include <cella/train/progress.hpp>
 #include <cmath>
 #include <numbers>
+#include <sstream>
 #include <vector>
 
 using namespace cella;
@@ -60,8 +64,8 @@ using asking = inference_program<q_net, states>;
 constexpr auto clipped = optim::clip_by_global_norm(1, optim::adam{});
 constexpr auto by_part =
     optim::parts(optim::part<"*.bias">(optim::sgd{}),
-                 optim::part<"rest.*">(optim::scaled_rate(0.1, optim::adamw(0.05))),
-                 optim::rest(optim::adamw(0.05)));
+                 optim::part<"rest.*">(optim::scaled_rate(0.1, optim::adamw{.weight_decay = 0.05})),
+                 optim::rest(optim::adamw{.weight_decay = 0.05}));
 constexpr auto large_batches = optim::accumulate<8>(clipped);
 constexpr auto smooth = optim::averaged(0.999, optim::freeze<"rest.*.bias">(by_part));
 
@@ -102,9 +106,7 @@ TEST_CASE("a generator's points come to where the real ones are") {
   // The generator's points have come to the ring's centre, (3, 3).
   models::mlp<2, 16, 2> drawing;
   parameter_store drawn(drawing, 0);
-  for (const named_parameter& p : drawn.entries())
-    std::ranges::copy(store.values<float>("g." + p.name),
-                      drawn.mutable_values<float>(p.name).begin());
+  drawn.copy_part(store, "g");
   executable<inference_program<models::mlp<2, 16, 2>, points>> draw(drawn);
   draw(noise);
   double centre = 0;
@@ -155,6 +157,37 @@ TEST_CASE("a model trains with wrapped rules, and is measured on its averages") 
     CHECK(m.predict(inputs.data(), 1).data()[0] != sharp);
   }
   CHECK(m.predict(inputs.data(), 1).data()[0] == sharp);
+}
+
+TEST_CASE("a long prediction shows how far it is") {
+  regression<smooth> m({.seed = 1});
+  const data::tensor_dataset samples(data::column<float>({16, 2}, inputs));
+  std::ostringstream shown;
+  std::vector<float> answers;
+  {
+    const auto batches = samples.batch(4);
+    train::progress bar(1, batches.batches(), shown);
+    bar.begin_epoch();
+    for (auto& b : batches.epoch(0)) {
+      const auto y = m.predict(b.column<0>());
+      answers.insert(answers.end(), y.begin(), y.end());
+      bar.step();
+    }
+    bar.end_epoch();
+  }
+  CHECK(shown.str().find("4/4") != std::string::npos);
+  const auto whole = m.predict(inputs);
+  REQUIRE(answers.size() == whole.size());
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    CHECK(answers[i] == doctest::Approx(whole[i]).epsilon(1e-5));
+}
+
+TEST_CASE("a model is shown as a table of its cells") {
+  const regression<smooth> m({.seed = 1});
+  std::ostringstream shown;
+  summarize(shown, m);
+  CHECK(shown.str().find("f32[16,8]") != std::string::npos);
+  CHECK(shown.str().find(" 105 ") != std::string::npos);
 }
 
 TEST_CASE("values are read and written by name") {

@@ -8,16 +8,6 @@ using namespace cella::test;
 
 namespace {
 
-/// The figures that an example writes.
-nlohmann::json figures_of(const std::string& name, const std::string& program,
-                          const std::string& options = "") {
-  const scratch_folder folder(name);
-  const outcome r = run(folder, quoted(program) + " --json o.json " + options);
-  CHECK(r.status == 0);
-  CHECK(r.err == "");
-  return read_json(folder / "o.json");
-}
-
 /// The figures of a run that Ctrl-C interrupts again and again, each time a little later.
 nlohmann::json interrupted_figures(const std::string& name, const std::string& program,
                                    const std::string& options) {

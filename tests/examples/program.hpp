@@ -69,4 +69,14 @@ inline outcome run(const scratch_folder& folder, const std::string& line) {
           read_text(folder / ".err")};
 }
 
+/// The figures that an example writes.
+inline nlohmann::json figures_of(const std::string& name, const std::string& program,
+                                 const std::string& options = "") {
+  const scratch_folder folder(name);
+  const outcome r = run(folder, quoted(program) + " --json o.json " + options);
+  CHECK(r.status == 0);
+  CHECK(r.err == "");
+  return read_json(folder / "o.json");
+}
+
 }  // namespace cella::test

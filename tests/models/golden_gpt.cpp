@@ -12,7 +12,8 @@ namespace {
 
 constexpr int words = 11, width = 16, heads = 2, layers = 1, places = 12, samples = 4;
 using net = models::gpt<words, width, heads, layers, places>;
-using training = training_step<net, nn::token_cross_entropy, fixed<optim::adamw(0.1)>>;
+using training =
+    training_step<net, nn::token_cross_entropy, fixed<optim::adamw{.weight_decay = 0.1}>>;
 template <dtype Element>
 using gpt_step = program<training, true, Element, tensor<dtype::i32, samples, places>,
                          tensor<dtype::i32, samples * places>>;

@@ -52,7 +52,7 @@ struct image_net {
   nn::local_response_norm response{.size = 3};
   nn::prelu<4> slopes{};
   nn::average_pool halved{};
-  nn::adaptive_average_pool means{.height = 2, .width = 2};
+  nn::adaptive_average_pool means{.height = 2};  // and the width
   nn::adaptive_max_pool maxima{.height = 2, .width = 2};
   nn::sequential<nn::flatten, nn::weight_norm_dense<16, 8>, nn::mish, nn::spectral_norm_dense<8, 4>,
                  nn::silu, nn::selu, nn::softplus, nn::tanh, nn::softmax>

@@ -71,6 +71,11 @@ optim::adam options_of(const optim::adam& like, const json& o) {
   r.decoupled = o.at("decoupled_weight_decay");
   return r;
 }
+optim::adamw options_of(const optim::adamw& like, const json& o) {
+  auto r = with_betas(like, o);
+  r.amsgrad = o.at("amsgrad");
+  return r;
+}
 optim::adamax options_of(const optim::adamax& like, const json& o) { return with_betas(like, o); }
 optim::radam options_of(const optim::radam& like, const json& o) { return with_betas(like, o); }
 optim::nadam options_of(const optim::nadam& like, const json& o) {
@@ -233,7 +238,7 @@ TEST_SUITE("golden") {
     follow<optim::adam{}, true>(g, "adam");
     follow<optim::adam{.weight_decay = 0.01}>(g, "adam_l2");
     follow<optim::adam{.amsgrad = true}>(g, "amsgrad");
-    follow<optim::adamw(0.1)>(g, "adamw");
+    follow<optim::adamw{.weight_decay = 0.1}>(g, "adamw");
     follow<optim::adamax{}>(g, "adamax");
     follow<optim::nadam{}>(g, "nadam");
     follow<optim::radam{}>(g, "radam");

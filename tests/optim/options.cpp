@@ -26,7 +26,7 @@ static_assert(fault_of(sgd{.momentum = -0.9}).view() ==
 static_assert(fault_of(sgd{.momentum = 0.9, .dampening = 0.1, .weight_decay = 1e-4}).empty());
 static_assert(fault_of(sgd{.nesterov = true}).view() ==
               "optim::sgd: nesterov does nothing without momentum; give momentum, or leave it out");
-static_assert(fault_of(adam{}).empty() && fault_of(adamw()).empty() && fault_of(adamax{}).empty());
+static_assert(fault_of(adam{}).empty() && fault_of(adamw{}).empty() && fault_of(adamax{}).empty());
 static_assert(fault_of(adam{.beta2 = 1}).view() ==
               "optim::adam: beta2 is 1; it must lie in [0, 1)");
 static_assert(fault_of(adam{.epsilon = -1e-8}).view() ==

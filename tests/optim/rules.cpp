@@ -248,8 +248,8 @@ using namespace cella::optim;
 static_assert(!is_accepted<muon{}>());
 static_assert(is_accepted<parts(part<"*weight">(muon{}), rest(lion{}))>());
 static_assert(is_accepted<lbfgs{.history = 2}>() && !is_accepted<lbfgs{.history = 0}>());
-static_assert(is_accepted<undecayed<"*bias">(adamw())>() &&
-              !is_accepted<undecayed<"*gain">(adamw())>());
+static_assert(is_accepted<undecayed<"*bias">(adamw{})>() &&
+              !is_accepted<undecayed<"*gain">(adamw{})>());
 static_assert(is_accepted<lazy(lamb{})>() && is_accepted<lars{}>() && is_accepted<ftrl{}>());
 static_assert(!is_accepted<ftrl{.power = 0.5}>());
 
@@ -294,8 +294,8 @@ TEST_CASE("an orthogonalized matrix has singular values near 1") {
 }
 
 TEST_CASE("weights whose names match do not decay") {
-  const auto all = decayed(adamw(0.1));
-  const auto some = decayed(undecayed<"p1">(adamw(0.1)));
+  const auto all = decayed(adamw{.weight_decay = 0.1});
+  const auto some = decayed(undecayed<"p1">(adamw{.weight_decay = 0.1}));
   CHECK(all[0] == doctest::Approx(0.95));
   CHECK(all[1] == doctest::Approx(0.95));
   CHECK(some[0] == doctest::Approx(0.95));

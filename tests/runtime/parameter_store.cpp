@@ -1,6 +1,7 @@
 // Values of a store by name, and stores that follow others.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cella/nn/layers.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cmath>
@@ -133,6 +134,37 @@ TEST_CASE("stores that differ are refused with the first difference, and nothing
   CHECK_THROWS_WITH_AS(store.lerp(store, 1.5), "lerp: t is 1.5; it must lie between 0 and 1",
                        error);
   CHECK(store.values<float>("a.weight")[0] == before);
+}
+
+TEST_CASE("a part is taken over under another name, or nothing is") {
+  struct pair {
+    shorter_net left{}, right{};
+  } both;
+  net whole;
+  shorter_net alone;
+  parameter_store two(both, 1), all(whole, 2), one(alone, 3);
+  const auto same = [](const parameter_store& s, const char* name, const parameter_store& t,
+                       const char* other) {
+    return std::ranges::equal(s.values<float>(name), t.values<float>(other));
+  };
+  one.copy_part(two, "right");
+  CHECK(same(one, "a.weight", two, "right.a.weight"));
+  CHECK(same(one, "a.bias", two, "right.a.bias"));
+  two.copy_part(all, "a", "left.a");
+  CHECK(same(two, "left.a.weight", all, "a.weight"));
+  CHECK(same(two, "right.a.weight", one, "a.weight"));
+  const std::uint64_t version = all.version();
+  CHECK_THROWS_WITH_AS(all.copy_part(two, "left"),
+                       "copy_part: the stores differ: \"b.weight\" is f32[2,4] here, and there is "
+                       "no \"left.b.weight\" there",
+                       error);
+  CHECK_THROWS_WITH_AS(all.copy_part(two, "left.a", "b"),
+                       "copy_part: the stores differ: \"b.weight\" is f32[2,4] here, and there is "
+                       "\"left.a.weight\" f32[4,3] there",
+                       error);
+  CHECK_THROWS_WITH_AS(all.copy_part(two, "left", "c"), "copy_part: nothing here is called \"c.*\"",
+                       error);
+  CHECK(all.version() == version);
 }
 
 TEST_CASE("parameters of 16 bits are initialized") {

@@ -160,6 +160,8 @@ constexpr text find_structure_fault() {
                " members; group some into a cell of their own, or into a std::array");
   } else if constexpr (has_c_array<T>()) {
     return say("an array is a member; write std::array<T, N> for T[N]");
+  } else if constexpr (has_bit_fields<T>) {
+    return say("a bit-field is a member, to which nothing can refer; leave its width out");
   } else {
     return members_fault<T>();
   }
@@ -236,12 +238,24 @@ constexpr text call_fault() {
 
 }  // namespace detail
 
+namespace detail {
+/// Whether the compiler has a type whole: where it found an error in a member, clang can say
+/// nothing of the others.
+template <class T>
+concept readable = requires {
+  typename std::bool_constant<(find_structure_fault<T>(), true)>;
+};
+}  // namespace detail
+
 /// Why the compiler cannot trace a cell on `Count` tensors; empty if nothing speaks against it. A
 /// cell that is made of others says by a function `fault()` what it asks of them.
 template <class Cell, std::size_t Count>
 constexpr text find_cell_fault() {
   if constexpr (requires { Cell::fault(); }) {
     return Cell::fault();
+  } else if constexpr (!detail::readable<Cell>) {
+    return text(detail::type_name<Cell>())
+           << ": its members cannot be read; the error before this one says why";
   } else if constexpr (constexpr text fault = detail::find_structure_fault<Cell>();
                        !fault.empty()) {
     return fault;

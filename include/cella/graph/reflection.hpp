@@ -111,11 +111,6 @@ constexpr bool has_c_array() {
   }
   (std::make_index_sequence<std::size_t(count_members<T>())>{});
 }
-/// Whether structured bindings find the members of T.
-template <class T>
-concept decomposable = std::is_aggregate_v<T> && !mixes_bases<T> &&
-                       count_members<T>() <= most_members && !has_c_array<T>();
-
 // The name of a member is read from the compiler's print of a function that has the member's
 // address as template argument. The object is never defined: only its address is used.
 template <class T>
@@ -172,9 +167,18 @@ template <class T, std::size_t I>
 consteval std::string_view member_name() {
   return print_address<address_at<I>(members_of<T>)>();
 }
+template <class T>
+concept has_bit_fields = has_bit_field < count_members<T>()
+> (imaginary<T>.value);
 #if defined(__clang__)
 #pragma clang diagnostic pop
 #endif
+
+/// Whether structured bindings find the members of T, and references those.
+template <class T>
+concept decomposable =
+    std::is_aggregate_v<T> && !mixes_bases<T> && count_members<T>() <= most_members &&
+    !has_c_array<T>() && !has_bit_fields<T>;
 
 template <class T>
 inline constexpr bool is_sequence = false;

@@ -16,7 +16,16 @@
 #pragma clang diagnostic fatal "-Winvalid-constexpr"
 #endif
 
+// A method of arrays elsewhere, which is a function here: it says so where it is called, and yields
+// the var, so that nothing follows.
+#define CELLA_NO_METHOD(name, remedy) \
+  __attribute__((unavailable(remedy))) constexpr var name(...) const { return *this; }
+
 namespace cella {
+
+namespace detail {
+struct no_element;
+}  // namespace detail
 
 /// A value of the graph that is being built. One type whatever the shape, so that native C++ works
 /// on it: loops over layers, recursion, lambdas, closures, generic algorithms.
@@ -61,10 +70,8 @@ struct var {
   // No operations on a var: see ops/no_operation.hpp.
 
   __attribute__((unavailable("write slice(x, axis, first, last) or unstack(x, axis)[i]")))  //
-  constexpr var
-  operator[](std::int64_t) const {
-    return *this;
-  }
+  constexpr detail::no_element
+  operator[](std::int64_t) const;
   __attribute__((unavailable("a var is no number here; compute with it, or run in eager mode")))  //
   constexpr explicit
   operator float() const {
@@ -81,6 +88,32 @@ struct var {
     return 0;
   }
 
+  CELLA_NO_METHOD(view, "write reshape(x, {32, -1})")
+  CELLA_NO_METHOD(reshape, "write reshape(x, {32, -1})")
+  CELLA_NO_METHOD(flatten, "write flatten(x)")
+  CELLA_NO_METHOD(transpose, "write transpose(x, {1, 0})")
+  CELLA_NO_METHOD(permute, "write transpose(x, {0, 2, 1})")
+  CELLA_NO_METHOD(T, "write transpose(x)")
+  CELLA_NO_METHOD(t, "write transpose(x)")
+  __attribute__((unavailable("write x.extent(axis)"))) constexpr int shape(int axis) const {
+    return extent(axis);
+  }
+  __attribute__((unavailable("write x.extent(axis)"))) constexpr int size(int axis) const {
+    return extent(axis);
+  }
+  __attribute__((unavailable("write x.shape()"))) constexpr cella::shape size() const {
+    return type().shape;
+  }
+  __attribute__((unavailable("write x.rank()"))) constexpr int dim() const { return rank(); }
+  CELLA_NO_METHOD(sum, "write sum(x), or sum(x, {1}) along an axis")
+  CELLA_NO_METHOD(mean, "write mean(x), or mean(x, {1}) along an axis")
+  CELLA_NO_METHOD(squeeze, "write reshape(x, {32, 10})")
+  CELLA_NO_METHOD(unsqueeze, "write expand_dims(x, axis)")
+  CELLA_NO_METHOD(detach, "write stop_gradient(x)")
+  CELLA_NO_METHOD(backward,
+                  "gradients are functions: write grad(f)(x), or optim::apply(rule, loss) in a "
+                  "training step")
+
  private:
   /// Regions that a transform traces have no values, even in eager mode.
   constexpr bool has_value() const { return b->eager && b->region_of(id) == 0; }
@@ -91,6 +124,16 @@ struct var {
     return 0;
   }
 };
+
+#undef CELLA_NO_METHOD
+
+namespace detail {
+/// What an index of a var yields: it may be assigned to.
+struct no_element : var {
+  constexpr const no_element& operator=(const auto&) const { return *this; }
+};
+}  // namespace detail
+constexpr detail::no_element var::operator[](std::int64_t) const { return {*this}; }
 
 /// What functions return that return nothing. g++ knows no place of calls that yield such objects,
 /// so that it names the line that asked for the program instead of one of this file.

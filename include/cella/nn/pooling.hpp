@@ -74,26 +74,29 @@ struct global_average_pool {
   }
 };
 /// Means of height x width parts of images: [N,C,H,W] -> [N,C,height,width]. Part i of an extent H
-/// goes from floor(i H / height) to ceil((i + 1) H / height).
+/// goes from floor(i H / height) to ceil((i + 1) H / height). Without a width it is the height.
 struct adaptive_average_pool {
   int height = 1;
-  int width = 1;
+  int width = 0;
   constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
-    if (!cella::detail::pools_adaptively("adaptive_average_pool", {x, at}, height, width)) return x;
+    const int across = width ? width : height;
+    if (!cella::detail::pools_adaptively("adaptive_average_pool", {x, at}, height, across))
+      return x;
     const int h = x.extent(2), w = x.extent(3);
-    if (h % height == 0 && w % width == 0 && h / height == w / width)
+    if (h % height == 0 && w % across == 0 && h / height == w / across)
       return h == height ? x : cella::average_pool({x, at}, h / height);
-    const var rows = matmul({x, at}, cella::detail::part_means(x, w, width), false, true);
+    const var rows = matmul({x, at}, cella::detail::part_means(x, w, across), false, true);
     return matmul(cella::detail::part_means(x, h, height), {rows, at});
   }
 };
 /// The largest elements of such parts.
 struct adaptive_max_pool {
   int height = 1;
-  int width = 1;
+  int width = 0;
   constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
-    if (!cella::detail::pools_adaptively("adaptive_max_pool", {x, at}, height, width)) return x;
-    return cella::detail::part_maxima(cella::detail::part_maxima(x, 3, width), 2, height);
+    const int across = width ? width : height;
+    if (!cella::detail::pools_adaptively("adaptive_max_pool", {x, at}, height, across)) return x;
+    return cella::detail::part_maxima(cella::detail::part_maxima(x, 3, across), 2, height);
   }
 };
 

@@ -21,6 +21,11 @@ class axis_list {
   template <class Container>
   requires std::convertible_to<const Container&, span<const int>>
   constexpr axis_list(const Container& axes) : axis_list(span<const int>(axes)) {}
+  /// Of one axis as well: `sum(x, 1)` reads like a number beside x.
+  template <std::same_as<int> Axis>
+  __attribute__((unavailable("write axes in braces: {1}")))  //
+  constexpr axis_list(Axis axis)
+      : axis_list({axis}) {}
   constexpr axis_list(span<const int> axes) : size_(int(axes.size())) {
     for (std::size_t i = 0; i < values_.size() && i < axes.size(); ++i) values_[i] = axes[i];
   }

@@ -6,4 +6,5 @@
 #include <cella/ops/arithmetic.hpp>
 #include <cella/ops/comparison.hpp>
 #include <cella/ops/no_operation.hpp>
+#include <cella/ops/no_standard_function.hpp>
 // clang-format on

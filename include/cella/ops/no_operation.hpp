@@ -72,6 +72,10 @@ struct no_increment {
       : x(&v) {}
   var* x;
 };
+/// What a comparison for equality yields: in a native `if` it is a choice.
+struct no_comparison : var {
+  constexpr explicit operator bool() const { return false; }
+};
 /// What a stream yields behind a var.
 struct no_stream {
   template <class T>
@@ -94,8 +98,16 @@ constexpr var operator++(detail::no_increment i, int) { return *i.x; }
 constexpr var& operator--(detail::no_increment i) { return *i.x; }
 constexpr var operator--(detail::no_increment i, int) { return *i.x; }
 
-constexpr var operator==(detail::no_equality a, operand b) { return equal(a.x, b); }
-constexpr var operator!=(detail::no_inequality a, operand b) { return not_equal(a.x, b); }
+constexpr detail::no_comparison operator==(detail::no_equality a, operand) { return {a.x}; }
+constexpr detail::no_comparison operator!=(detail::no_inequality a, operand) { return {a.x}; }
+template <literal_operand S>
+constexpr detail::no_comparison operator==(const S&, detail::no_equality b) {
+  return {b.x};
+}
+template <literal_operand S>
+constexpr detail::no_comparison operator!=(const S&, detail::no_inequality b) {
+  return {b.x};
+}
 constexpr var operator&(detail::no_bitwise_and a, operand b) { return logical_and(a.x, b); }
 constexpr var operator|(detail::no_bitwise_or a, operand b) { return logical_or(a.x, b); }
 constexpr var operator^(detail::no_bitwise_xor a, operand) { return a.x; }

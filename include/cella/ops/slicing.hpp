@@ -232,6 +232,12 @@ inline no_place nothing_is_concatenated_or_stacked_it_takes_at_least_one_var(
     std::source_location at) {
   throw model_error(text() << at << ": concat and stack take at least one var");
 }
+struct not_in_braces {
+  __attribute__((unavailable("write the tensors in braces, then the axis: concat({x, y}, 1)")))  //
+  constexpr not_in_braces(const var& v)
+      : x(v) {}
+  var x;
+};
 }  // namespace detail
 
 /// Tensors one after the other along `axis`; all other extents agree. At least one.
@@ -262,6 +268,12 @@ constexpr var concat(std::initializer_list<var> parts, int axis,
   return concat(span<const var>(parts.begin(), parts.size()), axis, at);
 }
 
+/// Braces are easily forgotten.
+template <class... Others>
+constexpr var concat(detail::not_in_braces first, const Others&...) {
+  return first.x;
+}
+
 /// Tensors of one shape side by side along a new axis. At least one.
 constexpr var stack(span<const var> parts, int axis,
                     std::source_location at = std::source_location::current()) {
@@ -272,6 +284,11 @@ constexpr var stack(span<const var> parts, int axis,
 constexpr var stack(std::initializer_list<var> parts, int axis,
                     std::source_location at = std::source_location::current()) {
   return stack(span<const var>(parts.begin(), parts.size()), axis, at);
+}
+
+template <class... Others>
+constexpr var stack(detail::not_in_braces first, const Others&...) {
+  return first.x;
 }
 
 /// `count` parts of equal extent along an axis, in order.

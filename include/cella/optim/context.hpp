@@ -3,8 +3,22 @@
 #pragma once
 
 #include <cella/ops/arithmetic.hpp>
+#include <type_traits>
 
 namespace cella::optim {
+
+/// The first member of each rule, so that its options are given by name: other libraries take the
+/// learning rate first.
+struct named_options {
+  constexpr named_options() = default;
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  __attribute__((unavailable(
+      "name the options of a rule, such as {.weight_decay = 0.01}; the learning rate is none of "
+      "them, tell it to fit, to train_step or to the step's scalar")))  //
+  constexpr named_options(T) {}
+  bool operator==(const named_options&) const = default;
+};
 
 /// How fast a rule goes, as wrappers round it say.
 struct pace {

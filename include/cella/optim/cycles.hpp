@@ -31,6 +31,7 @@ struct one_cycle {
 /// as the one before; each begins with the first rate.  Loshchilov and Hutter 2017 (SGDR)
 struct cosine_restarts {
   double first{};
+  named_ends by_name{};
   double last = 0;
   period length = epochs(10);
   double growth = 1;

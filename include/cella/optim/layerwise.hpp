@@ -23,6 +23,7 @@ constexpr var trust_ratio(var weight, var other) {
 /// The step u of Adam, plus weight_decay w, as long as the weights are: w -= rate |w| / |u| u.
 /// You et al. 2020 (LAMB)
 struct lamb {
+  named_options by_name{};
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-6;
@@ -50,6 +51,7 @@ struct lamb {
 /// v = momentum v + rate trust |w| / (|g| + weight_decay |w| + epsilon) (g + weight_decay w), w -=
 /// v; the fraction is 1 where |w| or |g| is 0.  You et al. 2017 (LARS)
 struct lars {
+  named_options by_name{};
   double momentum = 0.9;
   double weight_decay = 0;
   double trust = 1e-3;

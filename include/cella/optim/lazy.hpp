@@ -64,7 +64,7 @@ struct partly_decayed : wrapped<Rule> {
   }
 };
 /// The rule without weight decay for parameters whose names match one of the patterns:
-/// `optim::undecayed<"*.bias", "*norm*">(optim::adamw(0.1))`.
+/// `optim::undecayed<"*.bias", "*norm*">(optim::adamw{.weight_decay = 0.1})`.
 template <name_pattern... Patterns, detail::decays Rule>
 constexpr partly_decayed<Rule, Patterns...> undecayed(Rule rule) {
   return {{rule}};

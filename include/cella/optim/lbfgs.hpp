@@ -15,6 +15,7 @@ namespace cella::optim {
 /// as the rate. For losses of the whole data, the same in each step.  Nocedal 1980; Liu and Nocedal
 /// 1989
 struct lbfgs {
+  named_options by_name{};
   int history = 10;
   /// Changes with y . s below this are not learnt from.
   double least_curvature = 1e-10;

@@ -8,6 +8,7 @@ namespace cella::optim {
 /// w -= rate (sign(beta1 m + (1 - beta1) g) + weight_decay w), then m = beta2 m + (1 - beta2) g.
 /// Chen et al. 2023 (Lion)
 struct lion {
+  named_options by_name{};
   double beta1 = 0.9;
   double beta2 = 0.99;
   double weight_decay = 0;

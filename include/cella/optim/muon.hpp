@@ -30,9 +30,10 @@ constexpr var orthogonalize(operand matrix, int steps = 5, double epsilon = 1e-7
 
 /// m = momentum m + (1 - momentum) g; w -= rate (sqrt(max(1, rows / columns)) orthogonalize(m) +
 /// weight_decay w), with Nesterov's momentum of g + momentum (m - g). Filters are matrices [Out,
-/// all others]. Vectors need another rule: `optim::parts(part<"*.weight">(muon{}), rest(adamw()))`.
+/// all others]. Vectors need another rule: `optim::parts(part<"*.weight">(muon{}), rest(adamw{}))`.
 /// Jordan et al. 2024
 struct muon {
+  named_options by_name{};
   double momentum = 0.95;
   double weight_decay = 0;
   bool nesterov = true;

@@ -39,6 +39,7 @@ constexpr bool fit(const context& c, std::string_view rule,
 /// w -= rate g.  With momentum: v = momentum v + (1 - dampening) g, w -= rate v (PyTorch's
 /// convention; the first step takes v = g). Nesterov: w -= rate (g + momentum v).
 struct sgd {
+  named_options by_name{};
   double momentum = 0;
   double dampening = 0;
   double weight_decay = 0;
@@ -102,6 +103,7 @@ constexpr var spread(var number, var like) { return broadcast_to(number, like.sh
 /// divides by the largest second moment so far (Reddi et al. 2018). `plain_epsilon` is added to the
 /// root of the moment before that is corrected, as in section 2 of the paper, TensorFlow and ONNX.
 struct adam {
+  named_options by_name{};
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
@@ -136,12 +138,27 @@ struct adam {
   }
 };
 /// Adam with decoupled weight decay.
-inline constexpr adam adamw(double weight_decay = 0.01) {
-  return {.weight_decay = weight_decay, .decoupled = true};
-}
+struct adamw {
+  named_options by_name{};
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+  bool amsgrad = false;
+
+  constexpr void operator()(context& c, var g) const {
+    adam{.beta1 = beta1,
+         .beta2 = beta2,
+         .epsilon = epsilon,
+         .weight_decay = weight_decay,
+         .decoupled = true,
+         .amsgrad = amsgrad}(c, g);
+  }
+};
 
 /// Adam with the largest gradient so far in place of the second moment.  Kingma and Ba 2015, sec. 7
 struct adamax {
+  named_options by_name{};
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
@@ -167,6 +184,7 @@ struct adamax {
 
 /// Adam with Nesterov's momentum.  Dozat 2016
 struct nadam {
+  named_options by_name{};
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
@@ -206,6 +224,7 @@ struct nadam {
 
 /// Adam that trusts the second moment once its variance is known.  Liu et al. 2020
 struct radam {
+  named_options by_name{};
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
@@ -238,6 +257,7 @@ struct radam {
 
 /// Divides by a running root mean square.  Tieleman and Hinton 2012; `centered` is Graves 2013
 struct rmsprop {
+  named_options by_name{};
   double decay = 0.99;
   double epsilon = 1e-8;
   double weight_decay = 0;
@@ -265,6 +285,7 @@ struct rmsprop {
 
 /// Divides by the root of the sum of all squares.  Duchi et al. 2011
 struct adagrad {
+  named_options by_name{};
   double learning_rate_decay = 0;
   double epsilon = 1e-10;
   double weight_decay = 0;
@@ -288,6 +309,7 @@ struct adagrad {
 
 /// Steps as long as the last ones.  Zeiler 2012
 struct adadelta {
+  named_options by_name{};
   double decay = 0.9;
   double epsilon = 1e-6;
   double weight_decay = 0;

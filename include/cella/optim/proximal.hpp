@@ -19,6 +19,7 @@ constexpr var shrunk(var x, var rate, double l1, double l2) {
 /// w = shrunk(w - rate g): gradient descent with the penalty l1 |w| + l2 w^2 / 2.
 /// Duchi and Singer 2009 (FOBOS)
 struct proximal_sgd {
+  named_options by_name{};
   double l1 = 0;
   double l2 = 0;
 
@@ -32,6 +33,7 @@ struct proximal_sgd {
 /// Adagrad with the penalty l1 |w| + l2 w^2 / 2, at each weight's own rate: rate / sqrt(initial +
 /// sum of g^2).  Duchi and Singer 2009; Duchi et al. 2011
 struct proximal_adagrad {
+  named_options by_name{};
   double initial = 0.1;  ///< what the sums of squares begin with
   double l1 = 0;
   double l2 = 0;
@@ -47,6 +49,7 @@ struct proximal_adagrad {
 /// Follows the regularized leader: weights are a function of the sum of all gradients, and exactly
 /// zero where that is at most l1.  McMahan et al. 2013
 struct ftrl {
+  named_options by_name{};
   double initial = 0.1;  ///< what the sums of squares begin with
   double power = -0.5;   ///< of the sums in the rates
   double l1 = 0;

@@ -10,9 +10,22 @@
 #include <functional>
 #include <numbers>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace cella::optim {
+
+/// Stands behind the first rate of a schedule, so that what follows is given by name: cosine{0.1,
+/// 100} would end at a rate of 100.
+struct named_ends {
+  constexpr named_ends() = default;
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  __attribute__((unavailable(
+      "name what stands behind the first rate: {.first = 0.1, .length = optim::epochs(10)}")))  //
+  constexpr named_ends(T) {}
+  bool operator==(const named_ends&) const = default;
+};
 
 /// A length of training, in steps or in epochs.
 struct period {
@@ -54,6 +67,7 @@ struct constant {
 /// first * factor^floor(step / every)
 struct step_decay {
   double first{};
+  named_ends by_name{};
   double factor = 0.1;
   period every = epochs(30);
   double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
@@ -74,6 +88,7 @@ struct exponential {
 /// Half a cosine wave from `first` to `last`, where it stays. Loshchilov and Hutter 2017
 struct cosine {
   double first{};
+  named_ends by_name{};
   double last = 0;
   period length = epochs(1);
   double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
@@ -85,6 +100,7 @@ struct cosine {
 /// last + (first - last) (1 - step / length)^power, then `last`. Power 1 is a straight line.
 struct polynomial {
   double first{};
+  named_ends by_name{};
   double last = 0;
   period length = epochs(1);
   double power = 1;
@@ -119,6 +135,10 @@ class schedule {
   schedule(double rate) : rate_(constant{rate}) {}
   template <learning_rate_schedule S>
   requires(!std::same_as<S, schedule>) schedule(S rate) : rate_(std::move(rate)) {}
+
+  __attribute__((unavailable("a schedule is an object, such as optim::cosine{.first = 0.1}")))  //
+  schedule(const char*)
+      : schedule(0.0) {}
 
   /// Throws `error` when the rate is negative or no number.
   double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {

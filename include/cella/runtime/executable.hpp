@@ -190,4 +190,23 @@ requires(!Program::accepted) class executable<Program, Backend> {
   std::byte* slots() const { return nullptr; }
 };
 
+/// Of what is no program: to make it is the error.
+template <class T, class Backend>
+requires(!compiled_program<T>) class executable<T, Backend> {
+ public:
+  template <class... A, class Why = detail::program_fault<T>>
+  requires has_words<Why>
+  explicit executable(A&&...) = delete;
+
+  void scalar(int, double) {}
+  template <class... A>
+  void operator()(const A&...) {}
+  template <class... Pointers>
+  void call_unchecked(const Pointers*...) {}
+  template <int K = 0>
+  std::span<const float> result() const {
+    return {};
+  }
+};
+
 }  // namespace cella

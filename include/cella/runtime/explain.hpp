@@ -8,6 +8,7 @@
 #include <cella/runtime/address_book.hpp>
 #include <cella/runtime/columns.hpp>
 #include <cella/runtime/program.hpp>
+#include <cella/runtime/program_arguments.hpp>
 #include <cella/runtime/step_formulas.hpp>
 #include <tuple>
 #include <utility>
@@ -28,15 +29,21 @@ struct explain_options {
 /// an input by its name with a prime. `from` and `to` list the values that lie in memory, with
 /// addresses in bytes. The work counts the step's arithmetic; bytes are those of the tensors that
 /// it names.
-template <class P>
+template <compiled_program P>
 void explain(std::ostream& out, const explain_options& options = {});
+/// What is no program is refused here.
+template <class T, class Why = detail::program_fault<T>>
+requires(!compiled_program<T>)  //
+    void explain(std::ostream&, const explain_options& = {}) = delete;
+template <class T, class Why = detail::program_fault<T>>
+void explain(const T&, std::ostream&, const explain_options& = {}) = delete;
 
 /// Prints the steps of program P alone.
-template <class P>
+template <compiled_program P>
 void print_steps(std::ostream& out, const explain_options& options = {});
 
 /// Prints the memory of program P: sizes, and which values lie where during which steps.
-template <class P>
+template <compiled_program P>
 void print_memory(std::ostream& out, const explain_options& options = {});
 
 namespace detail {
@@ -237,16 +244,16 @@ inline void print_plan(std::ostream& out, const program_facts& p, const explain_
 
 }  // namespace detail
 
-template <class P>
+template <compiled_program P>
 void print_steps(std::ostream& out, const explain_options& options) {
   detail::print_steps(out, detail::facts_of<P>(), options);
 }
-template <class P>
+template <compiled_program P>
 void print_memory(std::ostream& out, const explain_options& options) {
   detail::print_memory(out, detail::facts_of<P>(), options);
 }
 
-template <class P>
+template <compiled_program P>
 void explain(std::ostream& out, const explain_options& options) {
   const detail::program_facts p = detail::facts_of<P>();
   if (options.graphs) {

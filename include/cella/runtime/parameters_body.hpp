@@ -87,6 +87,33 @@ CELLA_BODY void parameter_store::copy_from(const parameter_store& other) {
   touch();
 }
 
+CELLA_BODY void parameter_store::copy_part(const parameter_store& other, std::string_view from,
+                                           std::string_view to) {
+  std::vector<std::pair<const named_parameter*, const named_parameter*>> pairs;
+  for (const named_parameter& own : entries_) {
+    std::string_view rest = own.name;
+    if (!to.empty()) {
+      if (!rest.starts_with(to) || rest.substr(to.size(), 1) != ".") continue;
+      rest.remove_prefix(to.size() + 1);
+    }
+    const std::string name =
+        from.empty() ? std::string(rest) : std::string(from) + "." + std::string(rest);
+    const named_parameter* const its = other.find(name);
+    if (!its || its->type != own.type) {
+      text sentence;
+      sentence << "copy_part: the stores differ: \"" << own.name << "\" is " << own.type
+               << " here, and there is ";
+      if (its) throw error(sentence << "\"" << name << "\" " << its->type << " there");
+      throw error(sentence << "no \"" << name << "\" there");
+    }
+    pairs.emplace_back(&own, its);
+  }
+  if (pairs.empty()) throw error(text() << "copy_part: nothing here is called \"" << to << ".*\"");
+  for (const auto& [own, its] : pairs)
+    std::memmove(data() + own->offset, other.data() + its->offset, std::size_t(own->type.bytes()));
+  touch();
+}
+
 CELLA_BODY void parameter_store::lerp(const parameter_store& other, double t) {
   check_alike("lerp", other);
   if (!(t >= 0 && t <= 1))

@@ -16,7 +16,36 @@
 #include <type_traits>
 #include <utility>
 
+namespace cella {
+
+/// What `executable` runs and `explain` shows.
+template <class P>
+concept compiled_program = requires {
+  typename P::backend;
+  P::element_type;
+};
+
+}  // namespace cella
+
 namespace cella::detail {
+
+/// Why a T, which is no program, cannot stand for one.
+template <class T>
+constexpr text find_program_fault() {
+  text fault(type_name<T>());
+  if constexpr (requires { typename T::engine_type::training; })
+    return fault
+           << " is a model, not a program; a model M is run by its fit, evaluate and predict, and "
+              "its programs are M::engine_type::training and M::engine_type::inference<32>";
+  else
+    return fault << " is no program; the program of a net is inference_program<Net, "
+                    "tensor<dtype::f32, 32, 10>>, and compile<tensor<dtype::f32, 32, 10>>(Net{}) "
+                    "makes it and runs it";
+}
+template <class T>
+inline constexpr text program_text = find_program_fault<T>();
+template <class T>
+using program_fault = fault_of<program_text<T>>;
 
 /// Throws the error that an array is not what a tensor of type `t` takes.
 class argument_refusal {

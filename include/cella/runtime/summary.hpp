@@ -26,6 +26,11 @@ void summarize(std::ostream& out, const Cell& cell);
 template <class Argument, class... Arguments, class Cell>
 void summarize(std::ostream& out, const Cell& cell);
 
+/// The same of a `model`, on as many samples as a training step has.
+template <class Model>
+requires requires { typename Model::engine_type::net_cell; }
+void summarize(std::ostream& out, const Model&);
+
 namespace detail {
 
 /// One row of the table of cells.
@@ -145,6 +150,14 @@ void summarize(std::ostream& out, const Cell& cell) {
   Cell copy = cell;
   const std::array types{Argument::type, Arguments::type...};
   detail::print_cells(out, trace(copy, types, {.training = false}));
+}
+
+template <class Model>
+requires requires { typename Model::engine_type::net_cell; }
+void summarize(std::ostream& out, const Model&) {
+  using engine = typename Model::engine_type;
+  typename engine::net_cell cell{};
+  detail::print_cells(out, trace(cell, engine::input_types, {false, engine::precision}));
 }
 
 }  // namespace cella

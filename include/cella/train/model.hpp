@@ -159,6 +159,16 @@ class model {
       train::history fit(const Data&, const train::fit_options&, Extras&&...)
   = delete;
 
+  /// So is what is no options.
+  template <class Data, class T, class... Extras, class Why = detail::fit_options_fault<Data, T>>
+  requires(!std::is_convertible_v<T, train::fit_options> && has_words<Why>)  //
+      train::history fit(const Data&, const T&, Extras&&...)
+  = delete;
+  template <class Data, class T, class... Extras, class Why = detail::fit_options_fault<Data, T>>
+  requires(!std::is_convertible_v<T, train::fit_options> && has_words<Why>)  //
+      train::history fit(const Data&, const T&, const train::fit_options&, Extras&&...)
+  = delete;
+
   // ---- measuring and asking
 
   /// Scores of all samples of a loader (any batch size) or a data set; without metrics, the loss.

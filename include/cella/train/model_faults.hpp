@@ -158,6 +158,23 @@ inline constexpr text samples_text = find_samples_fault<Engine, A...>();
 template <class Engine, class... A>
 using samples_fault = fault_of<samples_text<Engine, A...>>;
 
+/// Why a T stands in no place of the options of `fit`, behind a Data.
+template <class Data, class T>
+constexpr text find_fit_options_fault() {
+  text fault(type_name<T>());
+  if constexpr (data::sample_source<Data>)
+    return fault
+           << ": behind the data fit takes options in braces, m.fit(data, {.epochs = 10}), and "
+              "behind those metrics and callbacks, such as train::validation(data)";
+  else
+    return fault << ": fit takes samples and labels as one data set, "
+                    "data::tensor_dataset(data::column<float>({n, 10}, x), data::column(y))";
+}
+template <class Data, class T>
+inline constexpr text fit_options_text = find_fit_options_fault<Data, T>();
+template <class Data, class T>
+using fit_options_fault = fault_of<fit_options_text<Data, T>>;
+
 /// Why `fit` and `evaluate` do not take these; `wrong_model<>` if they do, or if the compiler has
 /// said something already.
 template <class Model, class Data, class... Extras>

@@ -1,7 +1,5 @@
-// expect-gcc: arrays_for_fit.cpp:25:8: error: no matching function for call to
-// expect-gcc: 'cella::model<Net, cella::features<10> >::fit(std::vector<float,
-// expect-gcc: std::allocator<float> >, std::vector<int, std::allocator<int> >,
-// expect-clang: arrays_for_fit.cpp:25:5: error: no matching member function for call to 'fit'
+// expect: fit takes samples and labels as one data set,
+// expect: data::tensor_dataset(data::column<float>({n, 10}, x), data::column(y))
 // expect-lines: 29
 // fit is given vectors and no data set.
 #include <cella/data/dataset.hpp>

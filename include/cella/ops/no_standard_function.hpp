@@ -1,0 +1,101 @@
+// Functions of the standard library that are called with a var by habit. They are declared for it
+// all the same, so that the compiler says in that line what to write instead, and nothing more.
+// They stand in namespace std, where a program may add none by the standard: no other place is
+// looked into when somebody writes std::sin(x). The supported compilers allow it, and nothing that
+// compiles calls them.
+#pragma once
+
+#include <cella/graph/var.hpp>
+#include <type_traits>
+
+namespace cella::detail {
+
+struct no_standard_function {
+  __attribute__((unavailable(
+      "functions of the standard library take numbers; leave std:: out, Cella's take a var")))  //
+  constexpr no_standard_function(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_standard_choice {
+  __attribute__((unavailable("write maximum(x, y), minimum(x, y), mod(x, y) or abs(x)")))  //
+  constexpr no_standard_choice(const var& v)
+      : x(v) {}
+  var x;
+};
+
+/// The other operand: converted, so that it fits no better than with a function of Cella.
+struct anything {
+  constexpr anything(const auto&) {}
+};
+struct any_number {
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  constexpr any_number(T) {}
+};
+
+}  // namespace cella::detail
+
+// Templates, so that with `using namespace std;` sin(x) remains that of Cella.
+namespace std {
+
+#define CELLA_NO_FUNCTION(name)                                           \
+  template <int = 0>                                                      \
+  constexpr ::cella::var name(::cella::detail::no_standard_function of) { \
+    return of.x;                                                          \
+  }
+CELLA_NO_FUNCTION(abs)
+CELLA_NO_FUNCTION(acos)
+CELLA_NO_FUNCTION(acosh)
+CELLA_NO_FUNCTION(asin)
+CELLA_NO_FUNCTION(asinh)
+CELLA_NO_FUNCTION(atan)
+CELLA_NO_FUNCTION(atanh)
+CELLA_NO_FUNCTION(ceil)
+CELLA_NO_FUNCTION(cos)
+CELLA_NO_FUNCTION(cosh)
+CELLA_NO_FUNCTION(erf)
+CELLA_NO_FUNCTION(erfc)
+CELLA_NO_FUNCTION(exp)
+CELLA_NO_FUNCTION(expm1)
+CELLA_NO_FUNCTION(floor)
+CELLA_NO_FUNCTION(lgamma)
+CELLA_NO_FUNCTION(log)
+CELLA_NO_FUNCTION(log1p)
+CELLA_NO_FUNCTION(log2)
+CELLA_NO_FUNCTION(round)
+CELLA_NO_FUNCTION(sin)
+CELLA_NO_FUNCTION(sinh)
+CELLA_NO_FUNCTION(sqrt)
+CELLA_NO_FUNCTION(tan)
+CELLA_NO_FUNCTION(tanh)
+CELLA_NO_FUNCTION(trunc)
+#undef CELLA_NO_FUNCTION
+
+template <int = 0>
+constexpr ::cella::var pow(::cella::detail::no_standard_function base, ::cella::detail::anything) {
+  return base.x;
+}
+template <int = 0>
+constexpr ::cella::var pow(::cella::detail::any_number,
+                           ::cella::detail::no_standard_function exponent) {
+  return exponent.x;
+}
+template <int = 0>
+constexpr ::cella::var fabs(::cella::detail::no_standard_choice of) {
+  return of.x;
+}
+template <int = 0>
+constexpr ::cella::var fmax(::cella::detail::no_standard_choice a, ::cella::detail::anything) {
+  return a.x;
+}
+template <int = 0>
+constexpr ::cella::var fmin(::cella::detail::no_standard_choice a, ::cella::detail::anything) {
+  return a.x;
+}
+template <int = 0>
+constexpr ::cella::var fmod(::cella::detail::no_standard_choice a, ::cella::detail::anything) {
+  return a.x;
+}
+
+}  // namespace std
