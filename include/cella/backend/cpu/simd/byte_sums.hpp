@@ -5,11 +5,9 @@
 // two products at 32767.)
 #pragma once
 
+#include <cella/backend/cpu/simd/vector.hpp>
 #include <cstdint>
 #include <cstring>
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 namespace cella::cpu {
 
