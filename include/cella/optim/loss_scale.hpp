@@ -10,14 +10,15 @@ namespace cella::optim {
 /// What `loss_scale` and `dynamic_loss_scale` make.
 template <class Rule>
 struct loss_scaled : wrapped<Rule> {
-  double first{};         ///< the scale of the first step
-  int growth_interval{};  ///< steps without overflow after which it doubles; 0: it never changes
+  double first{};  ///< the scale of the first step
+  bool adapts{};   ///< or it never changes
+  int growth_interval{};
 
   constexpr void check(builder& b) const {
     if (!(first > 0 && first < std::numeric_limits<double>::infinity()))
       b.fail(text() << "optim::loss_scale: the scale is " << first
                     << "; it must be above 0, and finite");
-    if (growth_interval < 0)
+    if (adapts && growth_interval < 1)
       b.fail(text() << "optim::dynamic_loss_scale: growth_interval is " << growth_interval
                     << "; it must be at least 1");
     wrapped<Rule>::check(b);
@@ -42,7 +43,7 @@ struct loss_scaled : wrapped<Rule> {
       const var old{&b, b.g.input(u.input)};
       b.bodies.updates[k].value = select(finite, var{&b, u.value}, old).id;
     }
-    if (growth_interval > 0) adapt(any, s, finite);
+    if (adapts) adapt(any, s, finite);
   }
 
  private:
@@ -51,7 +52,7 @@ struct loss_scaled : wrapped<Rule> {
   }
   /// Kept in a slot, where 0 stands for the first.
   constexpr var scale(context& any) const {
-    if (growth_interval == 0) return constant(*any.parameter().b, first, number_of(any));
+    if (!adapts) return constant(*any.parameter().b, first, number_of(any));
     const var kept = any.known_slot("loss_scale", number_of(any));
     return select(equal(kept, 0), first, kept);
   }
@@ -75,7 +76,7 @@ struct loss_scaled : wrapped<Rule> {
 /// Micikevicius et al. 2018
 template <optimizer Rule>
 constexpr loss_scaled<Rule> loss_scale(double scale, Rule rule) {
-  return {{rule}, scale, 0};
+  return {{rule}, scale, false, 0};
 }
 
 /// Of `dynamic_loss_scale`.
@@ -87,7 +88,7 @@ struct loss_scale_options {
 /// `growth_interval` steps that do not: it stays as large as the gradients allow.
 template <optimizer Rule>
 constexpr loss_scaled<Rule> dynamic_loss_scale(Rule rule, loss_scale_options o = {}) {
-  return {{rule}, o.first, o.growth_interval > 0 ? o.growth_interval : -1};
+  return {{rule}, o.first, true, o.growth_interval};
 }
 
 }  // namespace cella::optim

@@ -80,7 +80,7 @@ template <bool Few = false, class T, int Reads, int Writes, class... Numbers, cl
 [[gnu::noinline]] void row_loops(work_range units, const row_extents e,
                                  const addresses<T, Reads, Writes> a, row_numbers<Numbers...>,
                                  row_outputs<Line, Forms...>) {
-  constexpr std::array forms{Forms...};
+  static constexpr std::array forms{Forms...};
   constexpr int L = lanes<T>, numbers = int(sizeof...(Numbers));
   const std::int64_t whole = e.width / L * L;
   const int rest = int(e.width - whole);
