@@ -51,7 +51,7 @@ class timed_step {
       arguments_.emplace_back(std::size_t(t.bytes()));
       for (std::int64_t i = 0; i < t.size(); ++i)
         write_element({arguments_.back().data(), t}, i,
-                      is_floating(t.element) ? double{normal(random)} : random() % classes);
+                      is_floating(t.element) ? double{normal(random)} : double(random() % classes));
     }
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) run_.bind(int(i), place_of(i));
   }

@@ -15,8 +15,7 @@
 #include "../train/digits.hpp"
 #include "formats.hpp"
 
-using namespace cella;
-using namespace cella::test;
+namespace cella::test {
 
 namespace {
 
@@ -26,7 +25,7 @@ struct course {
 };
 /// Makes `count` steps on the same arguments, which are given as numbers.
 template <class Step>
-course train(const std::vector<tensor>& arguments, int count, double rate) {
+course train(const std::vector<tensor>& arguments, int count, double rate, bool scaled = false) {
   Step step{};
   std::array<tensor_type, 2> types{arguments[0].type, arguments[1].type};
   const graph g = optimize(trace(step, types, {true, dtype::f32}));
@@ -62,7 +61,8 @@ course train(const std::vector<tensor>& arguments, int count, double rate) {
   std::ostringstream explained;
   run.explain(explained);
   const std::string text = explained.str();
-  CHECK(text.find(" generic ") == std::string::npos);
+  // A loss whose scale is a number of the step is no longer one kernel with its gradient.
+  if (!scaled) CHECK(text.find(" generic ") == std::string::npos);
   std::istringstream line(text.substr(text.rfind("arena ", text.find("values between steps")) + 6));
   for (char d; line.get(d) && d != 'v';) {
     if (d >= '0' && d <= '9') c.arena = c.arena * 10 + (d - '0');
@@ -79,12 +79,12 @@ using step_in = training_step<Net, Loss, fixed<Rule>, var, Compute>;
 
 /// Trains in all three types. What is rounded to 8 or 11 binary digits changes the first loss by
 /// less than 2^-7, and the losses that are reached by less than `limit`.
-template <class Net, class Loss>
+template <class Net, class Loss, auto Rule = momentum>
 void compare(const std::vector<tensor>& arguments, int count, double rate, double limit) {
-  const auto exact = train<step_in<Net, Loss, momentum>>(arguments, count, rate);
-  const auto brain = train<step_in<Net, Loss, momentum, dtype::bf16>>(arguments, count, rate);
-  const auto half = train<step_in<Net, Loss, optim::dynamic_loss_scale(momentum), dtype::f16>>(
-      arguments, count, rate);
+  const auto exact = train<step_in<Net, Loss, Rule>>(arguments, count, rate);
+  const auto brain = train<step_in<Net, Loss, Rule, dtype::bf16>>(arguments, count, rate);
+  const auto half = train<step_in<Net, Loss, optim::dynamic_loss_scale(Rule), dtype::f16>>(
+      arguments, count, rate, true);
   CHECK(last(exact) < exact.losses[0] / 4);
   for (const course* c : {&brain, &half}) {
     CHECK(c->losses != exact.losses);
@@ -131,7 +131,7 @@ struct residual_net {
 }  // namespace
 
 TEST_CASE("LeNet-5 in 16 bits learns as in single precision") {
-  compare<models::lenet5, cross_entropy_loss>(images(16, 1, 28), 60, 0.02, 0.02);
+  compare<models::lenet5, cross_entropy_loss, optim::adam{}>(images(16, 1, 28), 100, 0.003, 0.02);
 }
 TEST_CASE("a residual net in 16 bits learns as in single precision") {
   compare<residual_net, cross_entropy_loss>(images(16, 3, 16), 40, 0.1, 0.05);
@@ -183,3 +183,5 @@ TEST_CASE("a model computes in 16 bits if its options say so; its parameters sta
   }
   for (const auto& e : brain.parameters().entries()) CHECK(e.type.element == dtype::f32);
 }
+
+}  // namespace cella::test

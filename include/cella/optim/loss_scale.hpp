@@ -34,16 +34,17 @@ struct loss_scaled : wrapped<Rule> {
     const var s = scale(any);
     var faults = faults_of(g.all[0].gradient);
     for (std::size_t k = 1; k < g.all.size(); ++k) faults = faults + faults_of(g.all[k].gradient);
-    const var finite = equal(faults, 0);
     for (parameter_gradient& p : g.all) p.gradient = p.gradient * cast(1 / s, p.gradient.element());
     const std::size_t before = b.bodies.updates.size();
     optim::update(this->rule, g);
     for (std::size_t k = before; k < b.bodies.updates.size(); ++k) {
       const input_update u = b.bodies.updates[k];
       const var old{&b, b.g.input(u.input)};
+      // Compared anew for each: truth values that are stored have no form that loops could read.
+      const var finite = equal(broadcast_to(faults, old.shape()), 0);
       b.bodies.updates[k].value = select(finite, var{&b, u.value}, old).id;
     }
-    if (adapts) adapt(any, s, finite);
+    if (adapts) adapt(any, s, equal(faults, 0));
   }
 
  private:
