@@ -31,7 +31,7 @@ PAGES = {
         nn/ctc_loss"""),
     "optimizers": ("Optimizers", "Rules, what wraps them, and how a step of one's own calls them.", """
         optim/optimizers optim/lion optim/layerwise optim/muon optim/lbfgs optim/proximal optim/lazy optim/clip
-        optim/accumulate optim/averaged optim/parts optim/frozen
+        optim/accumulate optim/averaged optim/loss_scale optim/parts optim/frozen
         optim/apply optim/context optim/update"""),
     "schedules": ("Schedules", "Learning rates that depend on the step.",
                   "optim/schedules optim/cycles optim/decays train/plateau"),

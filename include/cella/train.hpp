@@ -6,6 +6,7 @@
 #include <cella/optim/averaged.hpp>
 #include <cella/optim/clip.hpp>
 #include <cella/optim/frozen.hpp>
+#include <cella/optim/loss_scale.hpp>
 #include <cella/optim/optimizers.hpp>
 #include <cella/optim/parts.hpp>
 #include <cella/optim/schedules.hpp>

@@ -62,8 +62,15 @@ constexpr void apply(const Optimizer& o, var loss, std::string_view pattern = "*
   list<std::uint8_t> taken;
   for (const input_info& in : b.g.inputs)
     taken.push_back(in.role == input_role::parameter && takes(o, b.g.view(in.name)));
+  if constexpr (detail::sees_loss<Optimizer>) {
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      if (!taken[i] || !matches(pattern, b.g.view(b.g.inputs[i].name))) continue;
+      loss = o.objective(context(b, std::int32_t(i)), loss);
+      break;
+    }
+  }
   const gradient_list g = detail::gradients_to_apply(loss, pattern, taken, at);
-  if (!b.failed()) update(o, g);
+  if (!b.failed()) detail::update_all(o, g);
 }
 
 }  // namespace cella::optim

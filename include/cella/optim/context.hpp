@@ -52,6 +52,17 @@ class context {
     last_slot_ = std::int32_t(b_->g.inputs.size());
     return {b_, b_->input(type, input_role::slot, path.view())};
   }
+  /// The same, which a wrapper asks for more than once.
+  constexpr var known_slot(std::string_view name, const tensor_type& type) {
+    const text path = text() << name << "." << this->name();
+    for (std::size_t i = 0; i < b_->g.inputs.size(); ++i) {
+      const input_info& in = b_->g.inputs[i];
+      if (in.role != input_role::slot || b_->g.view(in.name) != path.view()) continue;
+      last_slot_ = std::int32_t(i);
+      return {b_, b_->g.input(int(i))};
+    }
+    return slot(name, type);
+  }
   constexpr std::int32_t last_slot() const { return last_slot_; }
   /// A run-time number of the step, shared by all parameters.
   constexpr var scalar(std::string_view name) const {

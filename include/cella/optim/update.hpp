@@ -33,6 +33,15 @@ template <class O>
 concept wrapper = requires(const O& o, const gradient_list& g) {
   o.update(g);
 };
+namespace detail {
+/// The outermost wrapper may see the loss, and say what is differentiated in its place: `var
+/// objective(optim::context, var loss) const`, with the context of the first parameter.
+template <class O>
+concept sees_loss = requires(const O& o, const context& c, var loss) {
+  o.objective(c, loss);
+};
+}  // namespace detail
+
 /// With `void check(builder&) const` it may refuse a net before; with `bool takes(std::string_view
 /// parameter) const` it leaves parameters as they are.
 template <class O>
@@ -41,6 +50,8 @@ concept optimizer = rule<O> || wrapper<O>;
 /// Updates the parameters of a list by an optimizer: what a wrapper calls with the rule in it.
 template <optimizer O>
 constexpr void update(const O& o, const gradient_list& g) {
+  static_assert(!detail::sees_loss<O>,
+                "optim::loss_scale: has to see the loss; let it wrap all other wrappers");
   if constexpr (wrapper<O>) {
     o.update(g);
   } else {
@@ -51,6 +62,17 @@ constexpr void update(const O& o, const gradient_list& g) {
     }
   }
 }
+namespace detail {
+/// The same for the optimizer of a training step.
+template <optimizer O>
+constexpr void update_all(const O& o, const gradient_list& g) {
+  if constexpr (sees_loss<O>)
+    o.update(g);
+  else
+    update(o, g);
+}
+}  // namespace detail
+
 /// Whether an optimizer updates the parameter of this name.
 template <optimizer O>
 constexpr bool takes(const O& o, [[maybe_unused]] std::string_view parameter) {

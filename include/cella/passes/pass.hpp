@@ -3,6 +3,7 @@
 
 #include <cella/graph/check.hpp>
 #include <cella/passes/loops/loop_products.hpp>
+#include <cella/passes/order/casts_apart.hpp>
 #include <cella/passes/order/masks_apart.hpp>
 #include <cella/passes/order/scalars_first.hpp>
 #include <cella/passes/simplify/cse.hpp>
@@ -33,6 +34,7 @@ inline constexpr std::array standard_passes{pass{"prune", prune},
                                             pass{"move_loop_products", move_loop_products},
                                             pass{"scalars_first", scalars_first},
                                             pass{"masks_apart", masks_apart},
+                                            pass{"casts_apart", casts_apart},
                                             pass{"dce", dce}};
 
 /// The graph after the passes, one after the other.

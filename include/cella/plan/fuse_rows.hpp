@@ -49,9 +49,10 @@ class row_finder {
  private:
   constexpr bool full(node_id n) const { return g.type(n).shape == domain_; }
   constexpr bool per_row(node_id n) const { return g.type(n).size() == rows_ && !full(n); }
+  /// Elements of a row may be stored in 16 bits, its numbers are not.
   constexpr bool pointwise(node_id n) const {
-    const node& x = g.nodes[std::size_t(n)];
-    return x.op->pointwise && x.type.element == element_ && !f_.is_alias(n);
+    const dtype e = g.nodes[std::size_t(n)].type.element;
+    return f_.in_registers(n) && (e == element_ || (full(n) && f_.held(e))) && !f_.is_alias(n);
   }
   /// A number for each row, in the order of the rows, seen from every element of the row.
   constexpr bool spreads_rows(node_id n) const {
@@ -71,7 +72,7 @@ class row_finder {
   /// In memory when the group begins.
   constexpr bool available(node_id n) const {
     const node_id from = f_.source(n);
-    if (g.type(from).element != element_) return false;
+    if (!f_.held(g.type(from).element)) return false;
     if (f_.is_input(from)) return true;
     return order(from) < first_ && !(f_.owner[std::size_t(from)] < 0 && f_.is_constant(from));
   }
@@ -87,7 +88,7 @@ class row_finder {
       const std::int64_t size = g.type(from).size();
       const bool fits = size == 1 || (size == rows_ && spreads(o, 0, kept_)) ||
                         (size == width_ && spreads(o, kept_, domain_.rank));
-      return each && full(o) && fits && g.type(f_.source(from)).element == element_ &&
+      return each && full(o) && fits && f_.held(g.type(f_.source(from)).element) &&
              available(from) && count_read(o);
     }
     if (f_.is_strided_view(o) || f_.is_short_product(o)) return false;
@@ -154,7 +155,8 @@ class row_finder {
     while (reads_.size() > to.reads) reads_.pop_back();
   }
   constexpr void consider(node_id u) {
-    if (contains(seen_, u) || f_.owner[std::size_t(u)] >= 0 || !f_.live(u)) return;
+    if (contains(seen_, u) || f_.owner[std::size_t(u)] >= 0 || !f_.live(u) || f_.converts_again(u))
+      return;
     const node& x = g.nodes[std::size_t(u)];
     if (f_.is_alias(u)) {
       if (per_row(u) && x.type.element == element_) seen_.push_back(u);

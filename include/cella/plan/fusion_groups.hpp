@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/ops/batch_norm.hpp>
+#include <cella/ops/cast.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/product_form.hpp>
 #include <cella/ops/random.hpp>
@@ -165,6 +167,28 @@ class fusion_groups : public value_uses {
   /// Whether registers hold numbers of this type: of the program's, or stored in 16 bits.
   constexpr bool held(dtype e) const {
     return e == element || (element == dtype::f32 && is_storage_only(e));
+  }
+  /// Whether `n` converts what has been converted before, for a later use (passes/order/
+  /// casts_apart.hpp). Computed where the first is, it would be stored until then.
+  constexpr bool converts_again(node_id n) const {
+    if (!is<cast_op>(at(n))) return false;
+    for (node_id v : users(g.operand(n, 0))) {
+      if (v != n && is<cast_op>(at(v)) && g.type(v).element == g.type(n).element &&
+          position(v) < position(n))
+        return true;
+    }
+    return false;
+  }
+  /// A conversion from 16 bits whose only user, batch norm, does it as it reads its image.
+  constexpr bool is_widened_as_read(node_id n) const {
+    const node_id by = only_user(n);
+    if (by < 0 || !is<cast_op>(at(n)) || !is_storage_only(g.type(g.operand(n, 0)).element) ||
+        at(n).type.element != element)
+      return false;
+    return (is<batch_norm_op>(at(by)) && g.operand(by, 0) == n &&
+            machine.kernels.has(step_kind::batch_norm)) ||
+           (is<batch_norm_gradient_op>(at(by)) && g.operand(by, 1) == n &&
+            machine.kernels.has(step_kind::batch_norm_gradient));
   }
   /// Computed element by element, in registers: an elementwise operation, or the conversion of a
   /// number of 16 bits to the program's type and back.

@@ -2,6 +2,7 @@
 // the planner found them in the graph. Kernels of one layout cut them into vectors and blocks.
 #pragma once
 
+#include <cella/graph/options.hpp>
 #include <cstdint>
 
 namespace cella {
@@ -41,6 +42,7 @@ struct image_step {
 /// A batch norm, or its gradient.
 struct norm_step {
   std::int32_t samples{}, channels{}, pixels{};
+  stored_dtype image{};  ///< the type in which memory holds x
 };
 
 /// Features in the lanes times weights: y [samples, rows], elements between rows and columns of

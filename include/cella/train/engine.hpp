@@ -39,7 +39,7 @@ class engine {
   using net_cell = detail::net_cell<Net, given>;
   using trace_result =
       detail::traced_net<net_cell, precision, Options.batch, specs, Options.compiled>;
-  using step_cell = detail::step_of<Net, Input, Loss, Optimizer>;
+  using step_cell = detail::step_of<Net, Input, Loss, Optimizer, Options.compute>;
   using loss_call = typename step_cell::loss_call;
 
   static constexpr auto input_types = specs::template types<precision, Options.batch>;
@@ -59,9 +59,11 @@ class engine {
   using targets = std::array<std::byte*, target_count>;  ///< the same
   using outputs = std::array<std::byte*, output_count>;  ///< and of memory for results
   /// The compiled training step, and inference for `Rows` samples.
-  using training = detail::training_program<
-      training_step<typename trace_result::accepted_net, fixed<Loss>, fixed<Optimizer>, given>,
-      precision, Options.batch, specs, labels, traced_targets[0], target_count>;
+  using training =
+      detail::training_program<training_step<typename trace_result::accepted_net, fixed<Loss>,
+                                             fixed<Optimizer>, given, Options.compute>,
+                               precision, Options.batch, specs, labels, traced_targets[0],
+                               target_count>;
   template <int Rows>
   using inference =
       typename specs::template program<typename trace_result::accepted_net, false, precision, Rows>;
@@ -350,7 +352,7 @@ class engine {
       const tensor_type t = b.g.type(b.g.input(int(i)));
       g.all.push_back({std::int32_t(i), {&b, b.input(t, input_role::argument, "gradient")}});
     }
-    optim::update(Optimizer, g);
+    optim::detail::update_all(Optimizer, g);
     return std::move(b.g);
   }
   /// From the net's graph; in eager mode, where it may have none, by running the net on zeros,

@@ -24,6 +24,10 @@ constexpr text labels_fault() {
     return text(type_name<Labels>())
            << ": a model's labels are a var, or a struct of features<...> and integers<...>";
 }
+/// Whether a model with parameters of type `precision` may compute in `compute`.
+constexpr bool is_computed_in(dtype compute, dtype precision) {
+  return compute == dtype::f32 || (is_storage_only(compute) && precision == dtype::f32);
+}
 /// Why the parts are no model, as far as their types say.
 template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
 constexpr text find_model_fault() {
@@ -32,6 +36,9 @@ constexpr text find_model_fault() {
   else if constexpr (!is_floating(Options.precision))
     return text() << "model_options::precision is " << Options.precision
                   << "; a model's parameters are floating-point numbers, f32 or f64";
+  else if constexpr (!is_computed_in(Options.compute, Options.precision))
+    return text() << "model_options::compute is " << Options.compute << " beside parameters of "
+                  << Options.precision << "; it is f32, or beside parameters of f32 bf16 or f16";
   else if constexpr (!cell_fault<step_of<Net, Input, Loss, Optimizer>, 2>.empty())
     return cell_fault<step_of<Net, Input, Loss, Optimizer>, 2>;
   else
@@ -44,6 +51,7 @@ inline constexpr text model_fault = find_model_fault<Net, Input, Loss, Optimizer
 constexpr model_options possible(model_options o) {
   if (o.batch < 1) o.batch = 1;
   if (!is_floating(o.precision)) o.precision = dtype::f32;
+  if (!is_computed_in(o.compute, o.precision)) o.compute = dtype::f32;
   return o;
 }
 

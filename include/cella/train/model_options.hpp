@@ -21,8 +21,11 @@ enum class execution : std::uint8_t {
 
 /// What a model's type is made for.
 struct model_options {
-  int batch = 32;  ///< samples per training step
-  dtype precision = dtype::f32;
+  int batch = 32;                ///< samples per training step
+  dtype precision = dtype::f32;  ///< of parameters, inputs and outputs
+  /// bf16 or f16: what training computes in 16 bits, as far as that pays; see docs/training.md. f32
+  /// stands for `precision`.
+  dtype compute = dtype::f32;
   /// False: no programs are compiled, which takes most of the compiler's time, and the model runs
   /// in the other two modes: eagerly, where cells may branch on values, or planned at run time.
   bool compiled = !in_development;

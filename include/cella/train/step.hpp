@@ -7,6 +7,7 @@
 #include <cella/ops/softmax.hpp>
 #include <cella/optim/apply.hpp>
 #include <cella/optim/optimizers.hpp>
+#include <cella/passes/simplify/mixed_precision.hpp>
 #include <cella/passes/simplify/sink_monotone.hpp>
 #include <cella/train/call_forms.hpp>
 #include <cella/transform/gradient.hpp>
@@ -52,6 +53,9 @@ struct fixed {
   template <class List>
   requires requires(const List& g) { Function.update(g); }
   constexpr void update(const List& g) const { Function.update(g); }
+  template <class Context>
+  requires requires(const Context& c, var l) { Function.objective(c, l); }
+  constexpr var objective(const Context& c, var loss) const { return Function.objective(c, loss); }
   template <class Name>
   requires requires(Name n) { Function.takes(n); }
   constexpr bool takes(Name parameter) const { return Function.takes(parameter); }
@@ -69,7 +73,10 @@ struct last_of_loss<fixed<Function>> : last_of_loss<std::remove_cvref_t<decltype
 /// is called with (prediction, target), or (prediction, inputs, target), or, if inputs are a
 /// struct, (prediction, inputs); then the step takes no target. A target may be a struct of vars:
 /// then the step takes its members in their order behind the inputs.
-template <class Net, class Loss, class Optimizer, class Inputs = var>
+///
+/// With `Compute` bf16 or f16 the net computes in that type what gains by it (see
+/// `mixed_precision`); parameters, the optimizer's state, norms, softmax and the loss are of f32.
+template <class Net, class Loss, class Optimizer, class Inputs = var, dtype Compute = dtype::f32>
 struct training_step {
   Net net{};
   Loss loss{};
@@ -151,12 +158,16 @@ struct training_step {
                                  << "; it must be one floating-point number (mean it)");
     }
   }
-  /// The network's graph goes through the one pass that has to precede differentiation.
+  static constexpr graph passed(graph g) {
+    if constexpr (is_storage_only(Compute)) g = cella::mixed_precision(std::move(g), Compute);
+    return g;
+  }
+  /// The network's graph goes through the passes that have to precede differentiation.
   constexpr outputs forward(const var* x) {
     std::array<var, inputs> in{};
     std::copy_n(x, inputs, in.begin());
     builder& outer = *x->b;
-    if (outer.eager) return std::apply(net, in);
+    if (outer.eager && !is_storage_only(Compute)) return std::apply(net, in);
     std::array<tensor_type, inputs> types{};
     for (std::size_t i = 0; i < inputs; ++i) types[i] = in[i].type();
     builder b;
@@ -170,7 +181,7 @@ struct training_step {
       return none;
     }
     outer.bodies.random_streams(b.bodies.random_streams());
-    const auto results = splice(outer, sink_monotone(std::move(b.g)), in);
+    const auto results = splice(outer, passed(sink_monotone(std::move(b.g))), in);
     return detail::of_vars<outputs>(results.data());
   }
 };

@@ -17,9 +17,9 @@
 namespace cella::detail {
 
 /// The training step of a model.
-template <class Net, class Input, auto Loss, auto Optimizer>
+template <class Net, class Input, auto Loss, auto Optimizer, dtype Compute = dtype::f32>
 using step_of = training_step<net_cell<Net, traced_inputs<Input>>, fixed<Loss>, fixed<Optimizer>,
-                              traced_inputs<Input>>;
+                              traced_inputs<Input>, Compute>;
 
 /// Takes the place of a refused net in programs, so that the net's fault remains the only error.
 template <class Outputs = var>

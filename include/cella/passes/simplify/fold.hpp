@@ -56,6 +56,15 @@ constexpr node_id cast_constant(rewriter& r, node_id n) {
   if (!constant_value(r, r.operand(n, 0), v) || !converts(v, t.element)) return no_node;
   return r.constant(stored(t.element, v), t);
 }
+/// cast(cast(x)) = x for x of 16 bits: what is between has all of its values
+constexpr node_id cast_back(rewriter& r, node_id n) {
+  const node_id wide = r.operand_if<cast_op>(n, 0);
+  if (wide < 0 || !is_floating(r.type(wide).element)) return no_node;
+  const node_id x = r.operand(wide, 0);
+  const bool lossless =
+      is_storage_only(r.type(x).element) && !is_storage_only(r.type(wide).element);
+  return lossless && r.type(x).element == r.type(n).element ? x : no_node;
+}
 /// f(0) = 0
 constexpr node_id zero_of_zeros(rewriter& r, node_id n) {
   const unsigned of = r.op(n).zero_of;
@@ -330,6 +339,7 @@ inline constexpr std::array rules{
     rule{"sliced_values",           &info_of<slice_op>,         sliced_values},
     rule{"cast_values",             &info_of<cast_op>,          cast_values},
     rule{"cast_constant",           &info_of<cast_op>,          cast_constant},
+    rule{"cast_back",               &info_of<cast_op>,          cast_back},
     rule{"sum_of_constant",         &info_of<sum_op>,           sum_of_constant},
     rule{"sum_of_broadcast",        &info_of<sum_op>,           sum_of_broadcast},
 };

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/loops/sink.hpp>
-#include <cella/backend/cpu/simd/simd.hpp>
+#include <cella/backend/cpu/simd/storage.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstdint>
 #include <cstring>
@@ -45,37 +45,38 @@ constexpr work_range positions_inside(work_range of, int step, int leftmost, int
 /// Units: blocks of channels of each sample.
 constexpr int blocked_image_units(int samples, int blocks) { return samples * blocks; }
 
-/// x [samples][blocks L][pixels] -> y [samples][blocks][pixels][L]
-template <class T>
-void pack_blocks(work_range units, int pixels, const T* x, T* y) {
+/// x [samples][blocks L][pixels] -> y [samples][blocks][pixels][L], where L numbers of type T are a
+/// vector; memory may hold them in another type.
+template <class T, class S>
+void pack_blocks(work_range units, int pixels, const S* x, S* y) {
   constexpr int L = lanes<T>;
   for (int u = units.first; u < units.last; ++u) {
-    const T* from = x + std::int64_t{u} * L * pixels;
-    T* to = y + std::int64_t{u} * L * pixels;
+    const S* from = x + std::int64_t{u} * L * pixels;
+    S* to = y + std::int64_t{u} * L * pixels;
     vec<T> square[L];
     for (int p = 0; p < pixels; p += L) {
       const int count = pixels - p < L ? pixels - p : L;
       for (int c = 0; c < L; ++c)
-        square[c] = load_first(from + std::int64_t{c} * pixels + p, count);
+        square[c] = load_stored<T>(from + std::int64_t{c} * pixels + p, count);
       transpose<T>(square);
-      for (int k = 0; k < count; ++k) store(to + (std::int64_t{p} + k) * L, square[k]);
+      for (int k = 0; k < count; ++k) store_stored(to + (std::int64_t{p} + k) * L, square[k]);
     }
   }
 }
 /// The reverse.
-template <class T>
-void unpack_blocks(work_range units, int pixels, const T* x, T* y) {
+template <class T, class S>
+void unpack_blocks(work_range units, int pixels, const S* x, S* y) {
   constexpr int L = lanes<T>;
   for (int u = units.first; u < units.last; ++u) {
-    const T* from = x + std::int64_t{u} * L * pixels;
-    T* to = y + std::int64_t{u} * L * pixels;
+    const S* from = x + std::int64_t{u} * L * pixels;
+    S* to = y + std::int64_t{u} * L * pixels;
     vec<T> square[L];
     for (int p = 0; p < pixels; p += L) {
       const int count = pixels - p < L ? pixels - p : L;
       for (int k = 0; k < L; ++k)
-        square[k] = k < count ? load(from + (std::int64_t{p} + k) * L) : vec<T>(T{0});
+        square[k] = k < count ? load_stored<T>(from + (std::int64_t{p} + k) * L) : vec<T>(T{0});
       transpose<T>(square);
-      for (int c = 0; c < L; ++c) store_first(to + std::int64_t{c} * pixels + p, count, square[c]);
+      for (int c = 0; c < L; ++c) store_stored(to + std::int64_t{c} * pixels + p, square[c], count);
     }
   }
 }

@@ -94,8 +94,7 @@ template <class T, int Reads, bool Lanes, bool Ragged, class Line>
           for (std::size_t k = 0; k < y.size(); ++k)
             kept[k] = row[k] + i >= dead.from ? keep(dead.live, y[k]) : y[k];
         }
-        Line::store_vectors(kept,
-                            [&](std::size_t k) { return a.out[k] + (row[k] + i) * lanes<T>; });
+        Line::store_vectors(a.out, kept, [&](std::size_t k) { return (row[k] + i) * lanes<T>; });
       } else {
         Line::store(a.out, y, count, [&](std::size_t k) { return row[k] + i; });
       }

@@ -72,14 +72,13 @@ struct blocked_cursor {
   vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
   template <int K, access How, class S>
   vec<T> read() const {
-    static_assert(std::is_void_v<S>);
-    const T* p = a.in[std::size_t(K)];
+    const auto* p = elements_at<S>(a.in[std::size_t(K)]);
     if constexpr (How == access::same)
-      return load(p + element * lanes<T>);
+      return load_stored<T>(p + element * lanes<T>);
     else if constexpr (How == access::row)
-      return load_unaligned(p + block * lanes<T>);
+      return load_stored<T>(p + block * lanes<T>);
     else
-      return vec<T>(*p);
+      return vec<T>(static_cast<T>(*p));
   }
 };
 
@@ -119,7 +118,7 @@ struct blocked_sink {
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int block) const {
     const blocked_cursor<T, Reads, Line::results> c{a, value, element, block};
     const auto y = Line::evaluate(c);
-    Line::store_vectors(y, [&](std::size_t k) { return a.out[k] + element * lanes<T>; });
+    Line::store_vectors(a.out, y, [&](std::size_t) { return element * lanes<T>; });
   }
 };
 

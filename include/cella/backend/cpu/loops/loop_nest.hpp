@@ -47,12 +47,11 @@ struct loop_cursor {
     const std::int64_t move = step[std::size_t(K)];
     const auto* p = elements_at<S>(a.in[std::size_t(K)]) + further;
     if constexpr (Lanes) {
-      static_assert(std::is_void_v<S>);
       const std::int64_t where = at[std::size_t(K)] + i * move;
       if constexpr (How == access::moving)
-        return load(p + where * lanes<T>);
+        return load_stored<T>(p + where * lanes<T>);
       else
-        return vec<T>(p[where]);
+        return vec<T>(static_cast<T>(p[where]));
     } else if constexpr (How == access::drawn) {
       return drawn_at<K, T>(p, at[std::size_t(K)] + i);
     } else if constexpr (How == access::fixed) {

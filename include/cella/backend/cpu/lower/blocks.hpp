@@ -335,7 +335,10 @@ struct pack_blocks_record : record_for<step_kind::pack_blocks> {
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte*) {
     const auto e = step.s.template as<image_step>();
-    pack_blocks<typename S::T>(units, e.height * e.width, step.in(m, 0), step.out(m, 0));
+    with_stored_value(step, [&]<class Stored>(Stored) {
+      pack_blocks<typename S::T>(units, e.height * e.width, step.template in<const Stored>(m, 0),
+                                 step.template out<Stored>(m, 0));
+    });
   }
 };
 
@@ -344,7 +347,10 @@ struct unpack_blocks_record : record_for<step_kind::unpack_blocks> {
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte*) {
     const auto e = step.s.template as<image_step>();
-    unpack_blocks<typename S::T>(units, e.height * e.width, step.in(m, 0), step.out(m, 0));
+    with_stored_value(step, [&]<class Stored>(Stored) {
+      unpack_blocks<typename S::T>(units, e.height * e.width, step.template in<const Stored>(m, 0),
+                                   step.template out<Stored>(m, 0));
+    });
   }
 };
 

@@ -45,35 +45,45 @@ struct batch_norm_record : record_for<Kind> {
         return step.plain_epilogue(m, scratch);
     };
     constexpr bool forward = Kind == step_kind::batch_norm;
-    const bool several = e.slices() > 1;
+    [[maybe_unused]] const bool several = e.slices() > 1;
     T* const first = step.template in<T>(m, forward ? 3 : 5);
     T* const second = step.template in<T>(m, forward ? 4 : 6);
     const norm_factors<T> factors{step.in(m, 1), step.in(m, 3), step.in(m, 4), epsilon};
-    if (Phase + 1 == phases(step)) {
-      if constexpr (Phase > 0 && forward) {
-        batch_norm<T, Blocked>(units, e, step.in(m, 0), factors, step.in(m, 2), epilogue());
-      } else if constexpr (Phase > 0) {
-        batch_norm_gradient<T, Blocked>(units, e, step.in(m, 0), step.in(m, 2), factors, first,
-                                        second, epilogue());
+    with_stored_image(step, [&]<class Stored>(Stored) {
+      const auto* const x = step.template in<const Stored>(m, 0);
+      if (Phase + 1 == phases(step)) {
+        if constexpr (Phase > 0 && forward) {
+          batch_norm<T, Blocked>(units, e, x, factors, step.in(m, 2), epilogue());
+        } else if constexpr (Phase > 0) {
+          batch_norm_gradient<T, Blocked>(units, e, x, step.in(m, 2), factors, first, second,
+                                          epilogue());
+        }
+        return;
       }
-      return;
-    }
-    if constexpr (Phase < 2) {
-      norm_sums<T> sums{first, second};
-      if (several) {
-        const int channels = step.s.template as<norm_step>().channels;
-        sums = {step.scratch(m), step.scratch(m) + channels, 2 * channels};
+      if constexpr (Phase < 2) {
+        norm_sums<T> sums{first, second};
+        if (several) {
+          const int channels = step.s.template as<norm_step>().channels;
+          sums = {step.scratch(m), step.scratch(m) + channels, 2 * channels};
+        }
+        if constexpr (Phase == 0 && forward)
+          sum_moments<T, Blocked>(units, e, x, sums);
+        else if constexpr (Phase == 0)
+          sum_norm_gradients<T, Blocked>(units, e, x, step.in(m, 2), step.in(m, 3), sums);
+        if (Phase == 0 && several) return;
+        if constexpr (forward)
+          finish_moments<T, Blocked>(units, e, x, sums, first, second);
+        else
+          finish_norm_gradients<T, Blocked>(units, e, factors, sums, first, second);
       }
-      if constexpr (Phase == 0 && forward)
-        sum_moments<T, Blocked>(units, e, step.in(m, 0), sums);
-      else if constexpr (Phase == 0)
-        sum_norm_gradients<T, Blocked>(units, e, step.in(m, 0), step.in(m, 2), step.in(m, 3), sums);
-      if (Phase == 0 && several) return;
-      if constexpr (forward)
-        finish_moments<T, Blocked>(units, e, step.in(m, 0), sums, first, second);
-      else
-        finish_norm_gradients<T, Blocked>(units, e, factors, sums, first, second);
-    }
+    });
+  }
+  template <class S, class F>
+  static void with_stored_image(S step, F f) {
+    if constexpr (S::compiled)
+      f(element<dtype(S::s.template as<norm_step>().image)>{});
+    else
+      detail::with_stored<typename S::T>(step.s.template as<norm_step>().image, f);
   }
 };
 

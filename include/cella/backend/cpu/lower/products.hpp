@@ -15,30 +15,36 @@ struct product_record : record_in<step_kind::product, layout::plain> {
   static constexpr int phases(auto step) { return packs_weights(step) ? 2 : 1; }
   static constexpr bool prepares(auto step) { return packs_weights(step); }
   static constexpr int units(auto step, int phase) {
-    if (packs_weights(step) && phase == 0) return gemm_pack_units(matrices(step));
-    return gemm_units(with_packed(step, nullptr, matrices(step)));
+    return with_stored_operands(step, [&]<class Stored>(Stored) {
+      const auto p = matrices<Stored>(step);
+      if (packs_weights(step) && phase == 0) return gemm_pack_units(p);
+      return gemm_units(with_packed(step, nullptr, p));
+    });
   }
   static constexpr std::int64_t scratch_bytes(auto step) {
-    return gemm_scratch(with_packed(step, nullptr, matrices(step)));
+    return with_stored_operands(step, [&]<class Stored>(Stored) {
+      return gemm_scratch(with_packed(step, nullptr, matrices<Stored>(step)));
+    });
   }
   template <int Phase, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
     using T = typename S::T;
-    using Stored = typename S::template operand_type<0>;
-    const auto p =
-        matrices(step, step.template in<const Stored>(m, 0), step.template in<const Stored>(m, 1));
-    with_constant(step, packs_in<Phase>, [&](auto packs) {
-      if constexpr (packs) {
-        gemm_pack(p, step.template in<T>(m, 3), units);
-      } else {
-        const T* const packed = packs_weights(step) ? step.in(m, 3) : nullptr;
-        gemm(with_packed(step, packed, p), step.plain_epilogue(m, scratch), scratch, units);
-      }
+    with_stored_operands(step, [&]<class Stored>(Stored) {
+      const auto p = matrices<Stored>(step, step.template in<const Stored>(m, 0),
+                                      step.template in<const Stored>(m, 1));
+      with_constant(step, packs_in<Phase>, [&](auto packs) {
+        if constexpr (packs) {
+          gemm_pack(p, step.template in<T>(m, 3), units);
+        } else {
+          const T* const packed = packs_weights(step) ? step.in(m, 3) : nullptr;
+          gemm(with_packed(step, packed, p), step.plain_epilogue(m, scratch), scratch, units);
+        }
+      });
     });
   }
 
-  /// What is multiplied.
-  template <class S, class Stored = typename S::template operand_type<0>>
+  /// What is multiplied, of operands that are stored as `Stored`.
+  template <class Stored, class S>
   static constexpr auto matrices(S step, const Stored* left = nullptr,
                                  const Stored* right = nullptr) {
     const product_form f = form_of_product(step.g, step.s.anchor);

@@ -27,6 +27,37 @@ struct kernel_record {
   static constexpr std::int64_t scratch_bytes(auto) { return 0; }
 };
 
+namespace detail {
+template <class T, class F>
+auto with_stored(dtype stored, F f) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (stored == dtype::bf16) return f(bfloat16{});
+    if (stored == dtype::f16) return f(float16{});
+  }
+  return f(T{});
+}
+}  // namespace detail
+
+/// Calls f with a number of the type that memory holds the anchor's operands in: that which is
+/// computed in, or one of 16 bits.
+template <class S, class F>
+constexpr auto with_stored_operands(S step, F f) {
+  if constexpr (S::compiled)
+    return f(typename S::template operand_type<0>{});
+  else
+    return detail::with_stored<typename S::T>(step.operand(0).element, f);
+}
+/// The same for the anchor's value.
+template <class S, class F>
+auto with_stored_value(S step, F f) {
+  if constexpr (S::compiled) {
+    using stored = storage_type<S::g.type(S::s.anchor).element>;
+    return f(std::conditional_t<std::is_void_v<stored>, typename S::T, stored>{});
+  } else {
+    return detail::with_stored<typename S::T>(step.g.type(step.s.anchor).element, f);
+  }
+}
+
 /// Steps of one kind, in one layout or in all.
 template <step_kind Kind>
 struct record_for : kernel_record {

@@ -6,6 +6,7 @@
 #include <cella/backend/cpu/plan/convolution_cost.hpp>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/batch_norm.hpp>
+#include <cella/ops/cast.hpp>
 #include <cella/ops/pooling.hpp>
 
 namespace cella {
@@ -15,6 +16,7 @@ namespace detail {
 /// Whether there are kernels in blocks for convolution `n`, or a gradient of one.
 constexpr bool has_blocked_kernel(const graph& g, node_id n, int lanes) {
   const node& x = g.nodes[std::size_t(n)];
+  if (is_storage_only(x.type.element)) return false;
   return has_kernel(convolution_algorithm::direct,
                     shape_of_convolution(g, n, x.type.element, lanes), pass_of(x));
 }
@@ -27,8 +29,7 @@ class block_finder {
 
   /// An image whose channels are whole blocks.
   constexpr bool fits(const tensor_type& t) const {
-    return t.rank() == 4 && t[1] % lanes_ == 0 && is_floating(t.element) &&
-           !is_storage_only(t.element);
+    return t.rank() == 4 && t[1] % lanes_ == 0 && is_floating(t.element);
   }
   constexpr bool is_blocked(node_id n) const { return blocked_[std::size_t(n)] != 0; }
 
@@ -58,6 +59,9 @@ class block_finder {
     if (is<unpool_op>(x)) return is_blocked(g_.operand(n, 0)) && is_blocked(g_.operand(n, 1));
     if (x.op->traits.alias)
       return is_blocked(g_.operand(n, 0)) && g_.type(g_.operand(n, 0)).shape == x.type.shape;
+    if (is<cast_op>(x))
+      return is_floating(x.type.element) && is_floating(g_.type(g_.operand(n, 0)).element) &&
+             is_blocked(g_.operand(n, 0));
     if (!x.op->pointwise || x.operand_count == 0) return false;
     bool any = false;
     for (node_id o : g_.operands(n)) {

@@ -87,7 +87,8 @@ struct planning : plain_planning {
   static constexpr std::int64_t bytes(const tensor_type& t, layout a, std::array<int, 2> border,
                                       const plan_target& made_for, dtype element) {
     // Positions of maxima are kept as numbers of the program's type.
-    if (a == layout::blocked) return t.size() * std::int64_t(size_of(element));
+    if (a == layout::blocked)
+      return t.size() * std::int64_t(size_of(is_floating(t.element) ? t.element : element));
     const int lanes = made_for.lanes(element);
     const std::int64_t blocks = (t[0] + lanes - 1) / lanes;
     std::int64_t features = 1;

@@ -8,6 +8,7 @@
 #include <cella/backend/cpu/simd/storage.hpp>
 #include <cella/plan/plan.hpp>
 #include <cstdint>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -203,14 +204,29 @@ struct straight_line<terms<Terms...>, Results...> {
     using vector = decltype(c.number(0.0));
     return evaluate<vector>(c, std::make_integer_sequence<int, length>{});
   }
-  /// Stores whole vectors in the type that is computed in; result k belongs at `at(k)`, which is
-  /// aligned.
-  template <class V, class Address>
-  [[gnu::always_inline]] static void store_vectors(const std::array<V, sizeof...(Results)>& y,
-                                                   Address at) {
+  /// Stores result K at `offset`: a whole vector, or its first `count` elements.
+  template <std::size_t K, bool Whole, class T>
+  [[gnu::always_inline]] static void store_result(T* to, std::int64_t offset, vec<T> y, int count) {
+    using result = std::tuple_element_t<K, std::tuple<Results...>>;
+    auto* const p = elements_at<typename result::stored>(to) + offset;
+    if constexpr (!Whole)
+      store_stored(p, y, count);
+    else if constexpr (result::past_caches)
+      cpu::store_past_caches(p, y);
+    else
+      store_stored(p, y);
+  }
+  /// Stores whole vectors; result k belongs at offset(k), which is aligned.
+  template <class T, class Offset>
+  [[gnu::always_inline]] static void store_vectors(const std::array<T*, sizeof...(Results)>& to,
+                                                   const std::array<vec<T>, sizeof...(Results)>& y,
+                                                   Offset offset) {
     std::size_t k = 0;
     const auto put = [&]<class Result>(Result) __attribute__((always_inline)) {
-      store_vector<Result::past_caches>(at(k), y[k]);
+      if constexpr (std::is_void_v<typename Result::stored>)
+        store_vector<Result::past_caches>(to[k] + offset(k), y[k]);
+      else
+        store_stored(elements_at<typename Result::stored>(to[k]) + offset(k), y[k]);
       ++k;
     };
     (put(Results{}), ...);

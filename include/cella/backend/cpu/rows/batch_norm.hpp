@@ -8,6 +8,7 @@
 #include <cella/backend/cpu/loops/sink.hpp>
 #include <cella/backend/cpu/plan/sample_slices.hpp>
 #include <cella/backend/cpu/simd/long_sum.hpp>
+#include <cella/backend/cpu/simd/storage.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cmath>
 #include <cstdint>
@@ -163,27 +164,27 @@ std::array<vec<T>, 2> added(const norm_extents& e, const norm_sums<T>& sums, int
   return {total(sums.u), total(sums.v)};
 }
 
-template <class T>
-[[gnu::always_inline]] inline vec<T> some(const T* p, int count) {
-  return count == lanes<T> ? load_unaligned(p) : load_first(p, count);
+template <class T, class S>
+[[gnu::always_inline]] inline vec<T> some(const S* p, int count) {
+  return count == lanes<T> ? load_stored<T>(p) : load_stored<T>(p, count);
 }
 
 /// About the mean of each channel: the median of three numbers of it, or of three vectors. One
 /// number may be so far off that the square of its distance swallows the variance; and so may
 /// those at the border of an image.
-template <class T, bool Blocked>
-[[gnu::always_inline]] inline vec<T> origin(const norm_extents& e, const T* x, int block) {
+template <class T, bool Blocked, class S>
+[[gnu::always_inline]] inline vec<T> origin(const norm_extents& e, const S* x, int block) {
   constexpr int L = lanes<T>;
   const std::int64_t plane = norm_plane<T, Blocked>(e);
   const bool one_image = plane >= 4 * L;
-  const T* const p = x + block * plane;
+  const S* const p = x + block * plane;
   const auto place = [&](int k) {
     if (one_image) return p + std::int64_t{e.pixels} * (k + 1) / 4 * (Blocked ? L : 1);
     return p + std::int64_t{e.samples} * k / 3 * e.blocks * plane;
   };
   const bool whole = Blocked || one_image;
   const auto some_of_it = [&](int k) {
-    return whole ? load_unaligned(place(k)) : vec<T>(*place(k));
+    return whole ? load_stored<T>(place(k)) : vec<T>(static_cast<T>(*place(k)));
   };
   const vec<T> a = some_of_it(0), b = some_of_it(1), c = some_of_it(2);
   const vec<T> median = maximum(minimum(a, b), minimum(maximum(a, b), c));
@@ -194,21 +195,21 @@ template <class T, bool Blocked>
 
 /// What mean and variance are computed from, in one pass: sums of differences from about the
 /// channel's mean, which keeps them small, and of their squares. Units: e.sum_units().
-template <class T, bool Blocked>
-[[gnu::noinline]] void sum_moments(work_range units, const norm_extents& e, const T* x,
+template <class T, bool Blocked, class S>
+[[gnu::noinline]] void sum_moments(work_range units, const norm_extents& e, const S* x,
                                    const norm_sums<T>& sums) {
   detail::sum_slices<T, Blocked>(units, e, sums, [&](int b) {
     const vec<T> origin = detail::origin<T, Blocked>(e, x, b);
     return [=](std::int64_t i, int count) {
-      vec<T> d = detail::some(x + i, count) - origin;
+      vec<T> d = detail::some<T>(x + i, count) - origin;
       if (count < lanes<T>) d = keep(first_bits(count), d);
       return std::array{d, d * d};
     };
   });
 }
 /// Mean and variance (divided by the count) of each channel; the sums may lie there. Units: blocks.
-template <class T, bool Blocked>
-void finish_moments(work_range units, const norm_extents& e, const T* x, const norm_sums<T>& sums,
+template <class T, bool Blocked, class S>
+void finish_moments(work_range units, const norm_extents& e, const S* x, const norm_sums<T>& sums,
                     T* mean, T* variance) {
   const vec<T> share(static_cast<T>(1 / e.count()));
   for (int b = units.first; b < units.last; ++b) {
@@ -222,8 +223,8 @@ void finish_moments(work_range units, const norm_extents& e, const T* x, const n
 
 /// (x - mean) / sqrt(variance + epsilon) gamma + beta; a sink of blocks gets (value, vector,
 /// block), a plain one (value, offset, channel, pixel, count). Units: planes.
-template <class T, bool Blocked, class Sink>
-[[gnu::noinline]] void batch_norm(work_range units, const norm_extents& e, const T* x,
+template <class T, bool Blocked, class S, class Sink>
+[[gnu::noinline]] void batch_norm(work_range units, const norm_extents& e, const S* x,
                                   norm_factors<T> f, const T* beta, const Sink& target) {
   const own_sink<Sink> sink = target;
   const std::int64_t plane = detail::norm_plane<T, Blocked>(e);
@@ -236,7 +237,7 @@ template <class T, bool Blocked, class Sink>
     const std::int64_t start = u * plane;
     detail::for_each_vector<T, Blocked>(
         e.pixels, [&](std::int64_t i, int count) __attribute__((always_inline)) {
-          const vec<T> y = multiply_add(detail::some(x + start + i, count) - mean, scale, shift);
+          const vec<T> y = multiply_add(detail::some<T>(x + start + i, count) - mean, scale, shift);
           if constexpr (Blocked)
             sink(y, (start + i) / lanes<T>, b);
           else
@@ -246,14 +247,14 @@ template <class T, bool Blocked, class Sink>
 }
 
 /// What the gradients of gamma and beta are computed from. Units: e.sum_units().
-template <class T, bool Blocked>
-[[gnu::noinline]] void sum_norm_gradients(work_range units, const norm_extents& e, const T* x,
+template <class T, bool Blocked, class S>
+[[gnu::noinline]] void sum_norm_gradients(work_range units, const norm_extents& e, const S* x,
                                           const T* dy, const T* means, const norm_sums<T>& sums) {
   detail::sum_slices<T, Blocked>(units, e, sums, [&](int b) {
     const vec<T> mean = detail::channel_value<T, Blocked>(means, b);
     return [=](std::int64_t i, int count) {
-      const vec<T> d = detail::some(dy + i, count);
-      return std::array{d * (detail::some(x + i, count) - mean), d};
+      const vec<T> d = detail::some<T>(dy + i, count);
+      return std::array{d * (detail::some<T>(x + i, count) - mean), d};
     };
   });
 }
@@ -271,8 +272,8 @@ void finish_norm_gradients(work_range units, const norm_extents& e, const norm_f
 }
 
 /// The gradient of x, from the other two. Units: planes.
-template <class T, bool Blocked, class Sink>
-[[gnu::noinline]] void batch_norm_gradient(work_range units, const norm_extents& e, const T* x,
+template <class T, bool Blocked, class S, class Sink>
+[[gnu::noinline]] void batch_norm_gradient(work_range units, const norm_extents& e, const S* x,
                                            const T* dy, norm_factors<T> f, const T* gamma,
                                            const T* beta, const Sink& target) {
   const own_sink<Sink> sink = target;
@@ -287,9 +288,9 @@ template <class T, bool Blocked, class Sink>
     const std::int64_t start = u * plane;
     detail::for_each_vector<T, Blocked>(
         e.pixels, [&](std::int64_t i, int count) __attribute__((always_inline)) {
-          const vec<T> centred = detail::some(x + start + i, count) - mean;
-          const vec<T> d =
-              detail::some(dy + start + i, count) * scale - multiply_add(centred, of_x, constant);
+          const vec<T> centred = detail::some<T>(x + start + i, count) - mean;
+          const vec<T> d = detail::some<T>(dy + start + i, count) * scale -
+                           multiply_add(centred, of_x, constant);
           if constexpr (Blocked)
             sink(d, (start + i) / lanes<T>, b);
           else

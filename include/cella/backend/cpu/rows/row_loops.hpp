@@ -6,6 +6,7 @@
 #include <cella/backend/cpu/loops/addresses.hpp>
 #include <cella/backend/cpu/loops/folds.hpp>
 #include <cella/backend/host/work_range.hpp>
+#include <utility>
 
 namespace cella::cpu {
 
@@ -41,8 +42,7 @@ struct row_cursor {
   [[gnu::always_inline]] vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
   template <int K, access How, class S>
   [[gnu::always_inline]] vec<T> read() const {
-    static_assert(std::is_void_v<S>);
-    const T* p = a.in[std::size_t(K)];
+    const auto* p = elements_at<S>(a.in[std::size_t(K)]);
     if constexpr (How == access::same)
       return some(p + element);
     else if constexpr (How == access::column)
@@ -50,15 +50,15 @@ struct row_cursor {
     else if constexpr (How == access::drawn)
       return drawn_at<K, T>(p, element);
     else if constexpr (How == access::row)
-      return vec<T>(p[row]);
+      return vec<T>(static_cast<T>(p[row]));
     else
-      return vec<T>(*p);
+      return vec<T>(static_cast<T>(*p));
   }
-  [[gnu::always_inline]] vec<T> some(const T* p) const {
+  [[gnu::always_inline]] vec<T> some(const auto* p) const {
     if constexpr (Whole)
-      return load_unaligned(p);
+      return load_stored<T>(p);
     else
-      return load_first(p, count);
+      return load_stored<T>(p, count);
   }
 };
 
@@ -80,7 +80,7 @@ template <bool Few = false, class T, int Reads, int Writes, class... Numbers, cl
 [[gnu::noinline]] void row_loops(work_range units, const row_extents e,
                                  const addresses<T, Reads, Writes> a, row_numbers<Numbers...>,
                                  row_outputs<Line, Forms...>) {
-  constexpr std::array forms{Forms...};
+  static constexpr std::array forms{Forms...};
   constexpr int L = lanes<T>, numbers = int(sizeof...(Numbers));
   const std::int64_t whole = e.width / L * L;
   const int rest = int(e.width - whole);
@@ -122,22 +122,22 @@ template <bool Few = false, class T, int Reads, int Writes, class... Numbers, cl
 
     const auto write = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
       const auto y = Line::evaluate(at.template operator()<Whole>(i, count));
-#pragma GCC unroll 16
-      for (std::size_t o = 0; o < forms.size(); ++o) {
-        if (forms[o] == row_form::once) continue;
-        const bool summed = forms[o] == row_form::summed;
-        T* const to = a.out[o] + (summed ? sums : first) + i;
-        vec<T> v = y[o];
-        if (summed && adds) v = v + (Whole ? load_unaligned(to) : load_first(to, count));
-        if constexpr (Whole) {
-          if (Line::past_caches[o])
-            store_past_caches(to, v);
-          else
-            store_unaligned(to, v);
-        } else {
-          store_first(to, count, v);
+      const auto put = [&]<std::size_t O>() __attribute__((always_inline)) {
+        if constexpr (forms[O] != row_form::once) {
+          constexpr bool summed = forms[O] == row_form::summed;
+          const std::int64_t to = (summed ? sums : first) + i;
+          vec<T> v = y[O];
+          if constexpr (summed) {
+            if (adds)
+              v = v + (Whole ? load_unaligned(a.out[O] + to) : load_first(a.out[O] + to, count));
+          }
+          Line::template store_result<O, Whole>(a.out[O], to, v, count);
         }
+      };
+      [&]<std::size_t... O>(std::index_sequence<O...>) __attribute__((always_inline)) {
+        (put.template operator()<O>(), ...);
       }
+      (std::make_index_sequence<sizeof...(Forms)>{});
     };
     for (std::int64_t i = 0; i < whole; i += L) write.template operator()<true>(i, L);
     if (rest) write.template operator()<false>(whole, rest);

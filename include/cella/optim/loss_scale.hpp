@@ -1,0 +1,95 @@
+// Gradients of a loss that is scaled up, so that numbers of f16 hold them.
+#pragma once
+
+#include <cella/ops/functions.hpp>
+#include <cella/ops/numeric.hpp>
+#include <cella/optim/update.hpp>
+
+namespace cella::optim {
+
+/// What `loss_scale` and `dynamic_loss_scale` make.
+template <class Rule>
+struct loss_scaled : wrapped<Rule> {
+  double first{};  ///< the scale of the first step
+  bool adapts{};   ///< or it never changes
+  int growth_interval{};
+
+  constexpr void check(builder& b) const {
+    if (!(first > 0 && first < std::numeric_limits<double>::infinity()))
+      b.fail(text() << "optim::loss_scale: the scale is " << first
+                    << "; it must be above 0, and finite");
+    if (adapts && growth_interval < 1)
+      b.fail(text() << "optim::dynamic_loss_scale: growth_interval is " << growth_interval
+                    << "; it must be at least 1");
+    wrapped<Rule>::check(b);
+  }
+  /// What is differentiated instead of the loss; `any` is the first parameter that is updated.
+  constexpr var objective(context any, var loss) const {
+    return loss * cast(scale(any), loss.element());
+  }
+  constexpr void update(gradient_list g) const {
+    if (g.all.empty()) return;
+    builder& b = *g.b;
+    context any(b, g.all[0].parameter, g.pace);
+    const var s = scale(any);
+    var faults = faults_of(g.all[0].gradient);
+    for (std::size_t k = 1; k < g.all.size(); ++k) faults = faults + faults_of(g.all[k].gradient);
+    for (parameter_gradient& p : g.all) p.gradient = p.gradient * cast(1 / s, p.gradient.element());
+    const std::size_t before = b.bodies.updates.size();
+    optim::update(this->rule, g);
+    for (std::size_t k = before; k < b.bodies.updates.size(); ++k) {
+      const input_update u = b.bodies.updates[k];
+      const var old{&b, b.g.input(u.input)};
+      // Compared anew for each: truth values that are stored have no form that loops could read.
+      const var finite = equal(broadcast_to(faults, old.shape()), 0);
+      b.bodies.updates[k].value = select(finite, var{&b, u.value}, old).id;
+    }
+    if (adapts) adapt(any, s, equal(faults, 0));
+  }
+
+ private:
+  static constexpr tensor_type number_of(const context& c) {
+    return {c.parameter().b->precision, {}};
+  }
+  /// Kept in a slot, where 0 stands for the first.
+  constexpr var scale(context& any) const {
+    if (!adapts) return constant(*any.parameter().b, first, number_of(any));
+    const var kept = any.known_slot("loss_scale", number_of(any));
+    return select(equal(kept, 0), first, kept);
+  }
+  /// How many elements are NaN or infinite.
+  static constexpr var faults_of(var gradient) {
+    const var g = is_storage_only(gradient.element()) ? cast(gradient, dtype::f32) : gradient;
+    return sum(select(is_finite(g), zeros_like(g), ones_like(g)));
+  }
+  constexpr void adapt(context& any, var s, var finite) const {
+    const std::int32_t kept = any.last_slot();
+    const var count = select(finite, any.slot("steps_without_overflow", number_of(any)) + 1, 0);
+    const var due = greater_equal(count, growth_interval);
+    any.update_slot(any.last_slot(), select(due, zeros_like(count), count));
+    any.update_slot(kept, select(finite, select(due, s * 2, s), s / 2));
+  }
+};
+
+/// Differentiates `scale` times the loss and divides the gradients by it before the rule sees them:
+/// gradients below 6e-8, which f16 does not hold, are not lost. A step in which one of them is
+/// infinite or NaN changes no parameter and no slot. Other wrappers belong inside.
+/// Micikevicius et al. 2018
+template <optimizer Rule>
+constexpr loss_scaled<Rule> loss_scale(double scale, Rule rule) {
+  return {{rule}, scale, false, 0};
+}
+
+/// Of `dynamic_loss_scale`.
+struct loss_scale_options {
+  double first = 65536;        ///< the scale of the first step
+  int growth_interval = 2000;  ///< steps without overflow after which it doubles
+};
+/// The same with a scale that halves in each step that overflows, and doubles after
+/// `growth_interval` steps that do not: it stays as large as the gradients allow.
+template <optimizer Rule>
+constexpr loss_scaled<Rule> dynamic_loss_scale(Rule rule, loss_scale_options o = {}) {
+  return {{rule}, o.first, true, o.growth_interval};
+}
+
+}  // namespace cella::optim
