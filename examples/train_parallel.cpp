@@ -128,9 +128,9 @@ outcome train(const parallel_plan& p, const settings& s, int rank, const communi
 
 strategy strategy_of(const std::string& name, const strategy& tensor) {
   if (name == "tensor") return tensor;
-  for (mode m : {mode::serial, mode::data, mode::zero1, mode::automatic})
+  for (mode m : {mode::serial, mode::data, mode::zero1, mode::zero2, mode::zero3, mode::automatic})
     if (name == mode_name(m)) return {.mode = m};
-  throw error("mode " + name + ": there are serial, data, zero1, tensor and automatic");
+  throw error("mode " + name + ": there are serial, data, zero1, zero2, zero3, tensor, automatic");
 }
 
 void report(const settings& s, const parallel_plan& p, const outcome& o) {
@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
   CLI::App app("Trains a net on the ranks of a mesh.");
   app.add_option("--net", s.net, "lenet or gpt")->capture_default_str();
   app.add_option("--mesh", s.mesh, "axes and sizes, such as data=2,model=2")->capture_default_str();
-  app.add_option("--mode", s.mode, "serial, data, zero1, tensor or automatic")
+  app.add_option("--mode", s.mode, "serial, data, zero1, zero2, zero3, tensor or automatic")
       ->capture_default_str();
   app.add_option("--steps", s.steps)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", s.seed)->capture_default_str();

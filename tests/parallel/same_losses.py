@@ -37,7 +37,7 @@ with tempfile.TemporaryDirectory() as folder:
                      "--threads-as-ranks")
         assert len(set(one)) == 6, one
         for mesh in ("data=2", "data=2,model=2"):
-            modes = ["data", "zero1", "automatic"] + (["tensor"] if "model" in mesh else [])
+            modes = ["data", "zero1", "zero2", "zero3", "automatic"] + (["tensor"] if "model" in mesh else [])
             for mode in modes:
                 launchers = {"threads": []}
                 if mpiexec:
@@ -52,7 +52,7 @@ with tempfile.TemporaryDirectory() as folder:
                     print(net, mesh, mode, kind, "ok")
 
     for options, sentence in (
-        (["--mode", "pipeline"], "mode pipeline: there are serial, data, zero1, tensor and automatic"),
+        (["--mode", "pipeline"], "mode pipeline: there are serial, data, zero1, zero2, zero3, tensor, automatic"),
         (["--net", "moe"], "net moe: there are lenet and gpt"),
         (["--mesh", "data=3"], "does not divide among the 3 ranks of the axis data"),
     ):

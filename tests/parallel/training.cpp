@@ -113,10 +113,9 @@ void check_losses(const trained_net& t, const strategy& tensor) {
   CHECK(expected[3] < expected[0]);
   for (const char* line : {"data=1", "data=2", "data=4", "data=2,model=2", "data=1,model=2"}) {
     const device_mesh m = parse_mesh(line);
-    std::vector<strategy> all{{.mode = mode::serial},
-                              {.mode = mode::data},
-                              {.mode = mode::zero1},
-                              {.mode = mode::automatic}};
+    std::vector<strategy> all{{.mode = mode::serial}, {.mode = mode::data},
+                              {.mode = mode::zero1},  {.mode = mode::zero2},
+                              {.mode = mode::zero3},  {.mode = mode::automatic}};
     if (m.find("model") >= 0) all.push_back(tensor);
     for (const strategy& s : all) {
       INFO(line << " " << mode_name(s.mode));
@@ -195,6 +194,40 @@ TEST_CASE("data parallel moves each gradient once round, and ZeRO stage 1 divide
   CHECK(2 * part == whole);
 }
 
+TEST_CASE("ZeRO stage 2 divides gradients, and stage 3 the parameters of which cells need one") {
+  const trained_net t = gpt();
+  const auto collectives = [&](const parallel_plan& p, std::string_view op) {
+    std::vector<std::int64_t> bytes;
+    const graph& g = p.rank.graph;
+    for (node_id n : g.regions[0].nodes)
+      if (g.nodes[std::size_t(n)].op->name == op) bytes.push_back(g.type(n).bytes());
+    return bytes;
+  };
+  const auto part = [&](const parallel_plan& p, input_role role) {
+    double whole = 0, own = 0;
+    for (std::size_t i = 0; i < t.step.inputs.size(); ++i) {
+      if (t.step.inputs[i].role != role) continue;
+      const tensor_type type = t.step.type(t.step.input(int(i)));
+      whole += double(type.bytes());
+      own += double(parallel::part_of(type, p.rank.inputs[i], p.mesh).bytes());
+    }
+    return own / whole;
+  };
+  const parallel_plan two = plan_for(t.step, parse_mesh("data=4"), {.mode = mode::zero2});
+  const parallel_plan three = plan_for(t.step, parse_mesh("data=4"), {.mode = mode::zero3});
+  CHECK(part(two, input_role::parameter) == 1);
+  CHECK(part(two, input_role::slot) == 0.25);
+  CHECK(part(three, input_role::parameter) == 0.25);
+  CHECK(part(three, input_role::slot) == 0.25);
+  // No gradient is summed up as a whole: what is reduced is the loss.
+  for (const parallel_plan* p : {&two, &three})
+    for (std::int64_t bytes : collectives(*p, "all_reduce")) CHECK(bytes == 4);
+  // The four large weights are gathered forward and backward; the predictions have the same size.
+  int weights = 0;
+  for (std::int64_t bytes : collectives(three, "all_gather")) weights += bytes == 4 * 128 * 32;
+  CHECK(weights == 2 * 4 + 1);
+}
+
 TEST_CASE("parameters are gathered from their parts") {
   const trained_net t = lenet();
   models::lenet5 net;
@@ -264,7 +297,7 @@ TEST_CASE("what a strategy or a plan cannot be is one sentence") {
       fault(t.step, "data=2", {.mode = mode::automatic}, {.memory_bytes = 1000});
   CHECK(memory.starts_with("on the mesh data=2 a rank needs "));
   CHECK(memory.ends_with(
-      " bytes at least, but has 1000; take more ranks, a smaller batch, or mode zero1"));
+      " bytes at least, but has 1000; take more ranks, a smaller batch, or mode zero3"));
   const parallel_plan roomy = plan_for(t.step, parse_mesh("data=2"), {.mode = mode::automatic});
   const double limit = 0.95 * roomy.bytes_on_device;
   const parallel_plan tight =

@@ -42,8 +42,10 @@ struct partitioned {
 /// Divides the main region of `g` among the ranks of a mesh: every node becomes the part that a
 /// rank computes, and where the parts of an operand lie otherwise than a node reads them,
 /// collective operations bring them there. Regions of control nodes are run by all ranks alike.
-/// The fault says which choice is impossible.
-constexpr partitioned partition(const graph& g, const device_mesh& m, const assignment& choices);
+/// The fault says which choice is impossible. If `gathers_again`, what is gathered of parameters is
+/// kept only until another cell gathers its own: less memory, and the backward pass gathers again.
+constexpr partitioned partition(const graph& g, const device_mesh& m, const assignment& choices,
+                                bool gathers_again = false);
 
 // ------------------------------------------------------------------------------------------------
 
@@ -51,8 +53,14 @@ namespace detail {
 
 class partitioner {
  public:
-  constexpr partitioner(const graph& g, const device_mesh& m, const assignment& choices)
-      : g_(g), m_(m), choices_(choices), importer_(b_, g), values_(g.nodes.size()) {}
+  constexpr partitioner(const graph& g, const device_mesh& m, const assignment& choices,
+                        bool gathers_again)
+      : g_(g),
+        m_(m),
+        choices_(choices),
+        gathers_again_(gathers_again),
+        importer_(b_, g),
+        values_(g.nodes.size()) {}
 
   constexpr partitioned run() {
     partitioned p;
@@ -105,6 +113,7 @@ class partitioner {
     const node_part part = cut_node(g_, n, c.cut, m_);
     if (!part.possible) return refuse(n, c);
     const auto in = g_.operands(n);
+    reader_ = x.cell;
     ids operands;
     for (std::size_t k = 0; k < in.size(); ++k) operands.push_back(value(in[k], part.operands[k]));
     enter_cell(x);
@@ -157,9 +166,22 @@ class partitioner {
       best = i;
       least = t;
     }
+    if (gathers_again_ && x.op == &input_info_of) forget_others();
     const node_id made = move(known[best], x.type, wanted);
     known.push_back({wanted, made});
+    if (gathers_again_ && x.op == &input_info_of) gathered_.push_back({n, reader_});
     return made;
+  }
+  /// Inputs that other cells than the reader have gathered are not there any more.
+  constexpr void forget_others() {
+    list<gathered> kept;
+    for (const gathered& o : gathered_) {
+      if (o.cell.first == reader_.first && o.cell.size == reader_.size)
+        kept.push_back(o);
+      else
+        values_[std::size_t(o.n)].resize(1);
+    }
+    gathered_ = kept;
   }
   /// Appends the moves from one layout of a tensor to another.
   constexpr node_id move(const placed& from, const tensor_type& whole, const layout& to) {
@@ -212,6 +234,10 @@ class partitioner {
     return t << "; see possible_cuts";
   }
 
+  struct gathered {
+    node_id n{};
+    name_ref cell;  ///< of whom it was gathered for
+  };
   struct several {
     node_id n{};
     int k{};
@@ -221,18 +247,22 @@ class partitioner {
   const graph& g_;
   const device_mesh& m_;
   const assignment& choices_;
+  const bool gathers_again_;
   builder b_;
   graph_importer importer_;
   list<list<placed>> values_;  ///< what is there of each old node
   list<several> more_;         ///< of results of nodes that have several
+  list<gathered> gathered_;    ///< inputs that there are in other layouts than their own
+  name_ref reader_{-1, 0};
   name_ref cell_{-1, 0};
   name_ref cell_here_{};
 };
 
 }  // namespace detail
 
-constexpr partitioned partition(const graph& g, const device_mesh& m, const assignment& choices) {
-  return detail::partitioner(g, m, choices).run();
+constexpr partitioned partition(const graph& g, const device_mesh& m, const assignment& choices,
+                                bool gathers_again) {
+  return detail::partitioner(g, m, choices, gathers_again).run();
 }
 
 }  // namespace cella::parallel

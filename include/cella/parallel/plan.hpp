@@ -49,10 +49,10 @@ constexpr parallel_plan make_parallel_plan(const graph& g, const device_mesh& m,
     const double limit = options.memory_bytes > 0 ? options.memory_bytes : m.each.memory_bytes;
     p.fault = text() << "on the mesh " << mesh_text(m) << " a rank needs "
                      << std::int64_t(found.bytes) << " bytes at least, but has "
-                     << std::int64_t(limit) << "; take more ranks, a smaller batch, or mode zero1";
+                     << std::int64_t(limit) << "; take more ranks, a smaller batch, or mode zero3";
     return p;
   }
-  p.rank = partition(g, m, p.choices);
+  p.rank = partition(g, m, p.choices, p.mode == mode::zero3);
   p.fault = p.rank.fault;
   return p;
 }
