@@ -32,12 +32,13 @@ def ranks(mesh):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for net in ("lenet", "gpt"):
+    for net in ("lenet", "resnet20", "gpt", "moe"):
         one = losses(folder, [], "--net", net, "--mesh", "data=1", "--mode", "serial",
                      "--threads-as-ranks")
         assert len(set(one)) == 6, one
         for mesh in ("data=2", "data=2,model=2"):
             modes = ["data", "zero1", "zero2", "zero3", "automatic"] + (["tensor"] if "model" in mesh else [])
+            modes += ["expert"] if net == "moe" else []
             for mode in modes:
                 launchers = {"threads": []}
                 if mpiexec:
@@ -52,8 +53,8 @@ with tempfile.TemporaryDirectory() as folder:
                     print(net, mesh, mode, kind, "ok")
 
     for options, sentence in (
-        (["--mode", "pipeline"], "mode pipeline: there are serial, data, zero1, zero2, zero3, tensor, automatic"),
-        (["--net", "moe"], "net moe: there are lenet and gpt"),
+        (["--mode", "sequence"], "mode sequence: there are serial, data, zero1, zero2, zero3, tensor, expert and automatic"),
+        (["--net", "vgg"], "net vgg: there are lenet, resnet20, gpt and moe"),
         (["--mesh", "data=3"], "does not divide among the 3 ranks of the axis data"),
     ):
         done = subprocess.run([program, "--threads-as-ranks", *options], capture_output=True,

@@ -7,6 +7,8 @@ namespace cella::parallel {
 
 /// Lets each node follow its operands: where one is cut along an axis of the mesh, the loop that
 /// walks there is cut, too, if that is possible; where none is, all ranks compute the node alike.
+/// Where operands are cut along different loops, the parameter leads; of others, the one for which
+/// least has to be moved.
 /// What is cut of inputs and of nodes with choices stays. Left open is how sums are kept, and what
 /// is repeated for its readers (broadcasts, masks), for which any cut is as good.
 struct propagation {
@@ -38,9 +40,11 @@ class propagator {
         updates_(only_updates(g)),
         lies_(g.nodes.size()),
         gathered_(g.nodes.size(), 0),
+        leads_(g.nodes.size(), 0),
         open_(g.nodes.size(), 0) {
-    for (std::size_t i = 0; how.gradients_cut && i < g.inputs.size(); ++i)
-      gathered_[std::size_t(g.input(int(i)))] = g.inputs[i].role == input_role::parameter;
+    for (std::size_t i = 0; i < g.inputs.size(); ++i)
+      if (g.inputs[i].role == input_role::parameter)
+        (how.gradients_cut ? gathered_ : leads_)[std::size_t(g.input(int(i)))] = 1;
   }
 
   constexpr void run() {
@@ -55,6 +59,9 @@ class propagator {
         if (!open_[std::size_t(n)]) only = choices_with(g_, n, m_, cut);
       }
       if (!only.empty()) lies_[std::size_t(n)] = only[0].results;
+      const auto in = g_.operands(n);
+      if (in.size() == 1 && x.op->computes == compute_class::movement)
+        leads_[std::size_t(n)] = leads_[std::size_t(in[0])];
       if (how_.gradients_cut && updates_[std::size_t(n)]) keep_parts(only);
     }
   }
@@ -95,21 +102,48 @@ class propagator {
   constexpr loop_cut followed(node_id n) const {
     loop_cut cut;
     if (!has_parts(g_.nodes[std::size_t(n)])) return cut;
-    const iteration_space space = loops_of(g_, n);
-    const auto in = g_.operands(n);
     for (int a = 0; a < m_.axis_count; ++a) {
       if (!(space_.axes >> a & 1) || m_[a].size == 1) continue;
-      for (std::size_t k = 0; k < in.size() && cut[a] < 0; ++k) {
-        const int d = lies(in[k], n)[a];
-        for (int f = 0; d >= 0 && f < int(space.factors.size()) && cut[a] < 0; ++f) {
-          if (dimension_along(space, int(k), g_.type(in[k]).shape, f) != d) continue;
-          loop_cut with = cut;
-          with[a] = std::int8_t(f);
-          if (cut_node(g_, n, with, m_).possible) cut = with;
-        }
-      }
+      if (!follow(n, a, cut, true)) follow(n, a, cut, false);
     }
     return cut;
+  }
+  /// Cuts the loop along which an operand is cut along mesh axis `a`; of several, the one for which
+  /// the least has to be moved. If `led`, only parameters (and what they are moved to) are asked.
+  constexpr bool follow(node_id n, int a, loop_cut& cut, bool led) const {
+    const iteration_space space = loops_of(g_, n);
+    const auto in = g_.operands(n);
+    const loop_cut before = cut;
+    double least = -1;
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      const int d = led && !leads_[std::size_t(in[k])] ? replicated : lies(in[k], n)[a];
+      for (int f = 0; d >= 0 && f < int(space.factors.size()); ++f) {
+        if (f == cut[a] || dimension_along(space, int(k), g_.type(in[k]).shape, f) != d) continue;
+        loop_cut with = before;
+        with[a] = std::int8_t(f);
+        const node_part part = cut_node(g_, n, with, m_);
+        if (!part.possible) continue;
+        const double cost = moved(n, part);
+        if (least >= 0 && cost >= least) continue;
+        least = cost;
+        cut = with;
+      }
+    }
+    return least >= 0;
+  }
+  /// The time of the moves to operands that lie like that, and of sums that are left open.
+  constexpr double moved(node_id n, const node_part& part) const {
+    double seconds = 0;
+    const auto in = g_.operands(n);
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      const layout from = lies(in[k], n);
+      if (!from.is_partial())
+        seconds += redistribution_cost(g_.type(in[k]), from, part.operands[k], m_).seconds;
+    }
+    for (std::size_t k = 0; k < part.results.size(); ++k)
+      if (part.results[k].is_partial())
+        seconds += redistribution_cost(result_type(g_, n, int(k)), part.results[k], {}, m_).seconds;
+    return seconds;
   }
 
   const graph& g_;
@@ -119,6 +153,7 @@ class propagator {
   flags updates_;            ///< nodes that belong to the updates
   list<list<layout>> lies_;  ///< the results of each node, with sums made whole
   flags gathered_;           ///< parameters of which each rank has a part, and reads the whole
+  flags leads_;              ///< parameters whose cut others follow first
   flags open_;
 };
 
