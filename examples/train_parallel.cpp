@@ -157,9 +157,10 @@ struct outcome {
 
 /// What one rank does.
 template <class Task>
-outcome train(const parallel_plan& p, const settings& s, int rank, const communicator& c) {
+outcome train(const graph& g, const parallel_plan& p, const settings& s, int rank,
+              const communicator& c) {
   const timed_communicator timed(c);
-  rank_program step(p.rank, p.mesh, rank, timed.get());
+  rank_program step(g, p, rank, timed.get());
   typename Task::net net;
   step.load(parameter_store(net, s.seed));
   step.scalar("learning_rate", Task::learning_rate);
@@ -233,7 +234,7 @@ void run(const settings& s) {
     report(s, p, o);
   };
   const auto rank = [&](int r, const communicator& c) {
-    const outcome o = train<Task>(p, s, r, c);
+    const outcome o = train<Task>(g, p, s, r, c);
     if (r == 0) say(o);
   };
   if (s.threads) {

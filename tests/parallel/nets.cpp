@@ -59,7 +59,7 @@ TEST_CASE("batch norms in sums are what they are in one, and ranks exchange sums
     values.push_back(random_tensor(b.g.type(b.g.input(int(i))), random));
   const auto expected = run_graph(b.g, values);
   const parallel_plan p = plan_for(in_sums, parse_mesh("data=2"), {mode::semi_automatic});
-  const auto ranks = run_on_ranks(p.rank, p.mesh, values);
+  const auto ranks = run_on_ranks(in_sums, p.mesh, p.choices, values);
   for (const auto& found : ranks)
     for (std::size_t k = 0; k < expected.size(); ++k)
       for (std::size_t i = 0; i < expected[k].values.size(); ++i)

@@ -36,7 +36,7 @@ with tempfile.TemporaryDirectory() as folder:
         one = losses(folder, [], "--net", net, "--mesh", "data=1", "--mode", "serial",
                      "--threads-as-ranks")
         assert len(set(one)) == 6, one
-        for mesh in ("data=2", "data=2,model=2"):
+        for mesh in ("data=2", "data=3", "data=2,model=2"):
             modes = ["data", "zero1", "zero2", "zero3", "automatic"] + (["tensor"] if "model" in mesh else [])
             modes += ["expert"] if net == "moe" else []
             for mode in modes:
@@ -55,7 +55,7 @@ with tempfile.TemporaryDirectory() as folder:
     for options, sentence in (
         (["--mode", "sequence"], "mode sequence: there are serial, data, zero1, zero2, zero3, tensor, expert and automatic"),
         (["--net", "vgg"], "net vgg: there are lenet, resnet20, gpt and moe"),
-        (["--mesh", "data=3"], "does not divide among the 3 ranks of the axis data"),
+        (["--mesh", "data=33"], "less than a sample for each of the 33 ranks of the axis data"),
     ):
         done = subprocess.run([program, "--threads-as-ranks", *options], capture_output=True,
                               text=True, timeout=60)

@@ -83,7 +83,7 @@ std::vector<double> losses_on_ranks(const trained_net& t, const parallel_plan& p
   thread_ranks ranks(p.mesh);
   std::vector<std::vector<double>> losses(std::size_t(p.mesh.ranks()));
   ranks.run([&](int r, const communicator& c) {
-    rank_program run(p.rank, p.mesh, r, c);
+    rank_program run(t.step, p, r, c);
     for (std::size_t i = 0; i < t.first.values.size(); ++i) run.set(int(i), t.first.values[i]);
     for (int s = 0; s < steps; ++s) {
       run();
@@ -111,7 +111,8 @@ const strategy gpt_tensor{
 void check_losses(const trained_net& t, const strategy& tensor) {
   const auto expected = losses_on_one_device(t, 4);
   CHECK(expected[3] < expected[0]);
-  for (const char* line : {"data=1", "data=2", "data=4", "data=2,model=2", "data=1,model=2"}) {
+  for (const char* line :
+       {"data=1", "data=2", "data=4", "data=3", "data=2,model=2", "data=1,model=2"}) {
     const device_mesh m = parse_mesh(line);
     std::vector<strategy> all{{.mode = mode::serial}, {.mode = mode::data},
                               {.mode = mode::zero1},  {.mode = mode::zero2},
@@ -235,7 +236,7 @@ TEST_CASE("parameters are gathered from their parts") {
   const parallel_plan p = plan_for(t.step, parse_mesh("data=2,model=2"), lenet_tensor);
   thread_ranks ranks(p.mesh);
   ranks.run([&](int r, const communicator& c) {
-    rank_program run(p.rank, p.mesh, r, c);
+    rank_program run(t.step, p, r, c);
     run.load(expected);
     CHECK(run.part(run.find("fc1.weight")).type.shape == shape{60, 400});
     models::lenet5 other;
@@ -275,23 +276,23 @@ TEST_CASE("the plan is printed with a row for each cell") {
 
 TEST_CASE("what a strategy or a plan cannot be is one sentence") {
   const trained_net t = lenet();
-  CHECK(fault(t.step, "data=3", {.mode = mode::data}) ==
-        "mode data: the argument x f32[16,1,28,28] does not divide among the 3 ranks of the axis "
-        "data; let the batch be a multiple of 3");
+  CHECK(fault(t.step, "data=32", {.mode = mode::data}) ==
+        "mode data: the argument x f32[16,1,28,28] is less than a sample for each of the 32 ranks "
+        "of the axis data; take a larger batch or fewer ranks");
   CHECK(fault(t.step, "model=2", {.mode = mode::zero1}) ==
         "mode zero1: the mesh model=2 has no axis called data, along which samples are divided");
   CHECK(fault(t.step, "data=2", lenet_tensor) ==
         "strategy: fc1.weight is to be cut along the axis model, which the mesh data=2 does not "
         "have");
-  CHECK(fault(t.step, "data=4", {mode::automatic, {{"fc3.weight", "data", 0}}}) ==
-        "strategy: fc3.weight [10,84] cannot be cut into 4 equal parts along dimension 0 (mesh "
-        "axis data)");
+  CHECK(fault(t.step, "data=16", {mode::automatic, {{"fc3.weight", "data", 0}}}) ==
+        "strategy: fc3.weight [10,84] cannot be cut into 16 parts along dimension 0 (mesh axis "
+        "data)");
   CHECK(fault(t.step, "data=4", {mode::automatic, {{"fc9.weight", "data", 0}}}) ==
         "strategy: there is no parameter, state or argument fc9.weight");
   CHECK(fault(t.step, "data=4", {mode::automatic, {}, {{"fc9", "matmul", {{4, 1}, {1, 1}}}}}) ==
         "strategy: no cell fc9 has an operation matmul");
-  CHECK(fault(t.step, "data=4", {mode::automatic, {}, {{"fc3", "matmul", {{1, 1}, {4, 1}}}}}) ==
-        "strategy: matmul of fc3 cannot be computed in parts {[1,1],[4,1]} of its operands "
+  CHECK(fault(t.step, "data=4", {mode::automatic, {}, {{"fc3", "matmul", {{1, 1}, {3, 1}}}}}) ==
+        "strategy: matmul of fc3 cannot be computed in parts {[1,1],[3,1]} of its operands "
         "f32[16,84] f32[10,84] on the mesh data=4");
   const std::string memory =
       fault(t.step, "data=2", {.mode = mode::automatic}, {.memory_bytes = 1000});

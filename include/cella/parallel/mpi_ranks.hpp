@@ -116,26 +116,34 @@ class mpi_ranks {
   static void all_gather(void* self, int axis, int dimension, const tensor_ref& in,
                          const tensor_ref& out) {
     mpi_ranks& o = of(self);
-    if (in.type.shape.size(0, dimension) == 1) {
-      const int bytes = count(in.type.bytes());
-      MPI_Allgather(in.data, bytes, MPI_BYTE, out.data, bytes, MPI_BYTE, o.group(axis));
-      return;
-    }
-    const auto all = o.gathered(axis, in);
-    for (int r = 0; r < o.size(axis); ++r)
+    const int extent = out.type[dimension], ranks = o.size(axis);
+    const bool in_place = in.type.shape.size(0, dimension) == 1;
+    std::byte* const all = in_place ? out.data : o.scratch(out.type.bytes());
+    const auto part = [&](int r) {
+      return detail::type_of_part(in.type, dimension, extent, ranks, r);
+    };
+    o.received_.list(ranks, [&](int r) { return part(r).bytes(); });
+    MPI_Allgatherv(in.data, count(in.type.bytes()), MPI_BYTE, all, o.received_.counts.data(),
+                   o.received_.first.data(), MPI_BYTE, o.group(axis));
+    for (int r = 0; r < ranks && !in_place; ++r)
       cella::detail::copy_box(
-          {const_cast<std::byte*>(all[std::size_t(r)]), in.type}, {}, out,
-          cella::detail::place_along(dimension, std::int64_t{r} * in.type[dimension]),
-          in.type.shape);
+          {all + o.received_.first[std::size_t(r)], part(r)}, {}, out,
+          cella::detail::place_along(dimension, first_of_part(extent, ranks, r)), part(r).shape);
   }
-  /// Writes the part of `in` for each rank, one behind the other.
-  std::byte* in_parts(int axis, int dimension, const tensor_ref& in, const tensor_type& part,
-                      std::int64_t room) {
+  /// Writes the part of `in` for each rank, one behind the other, and lists them in `sent_`, in
+  /// units of so many bytes.
+  std::byte* in_parts(int axis, int dimension, const tensor_ref& in, std::int64_t room,
+                      std::int64_t unit) {
+    const int extent = in.type[dimension], ranks = size(axis);
+    const auto part = [&](int r) {
+      return detail::type_of_part(in.type, dimension, extent, ranks, r);
+    };
+    sent_.list(ranks, [&](int r) { return part(r).bytes() / unit; });
     std::byte* const all = scratch(room);
-    for (int r = 0; r < size(axis); ++r)
+    for (int r = 0; r < ranks; ++r)
       cella::detail::copy_box(
-          in, cella::detail::place_along(dimension, std::int64_t{r} * part[dimension]),
-          {all + r * part.bytes(), part}, {}, part.shape);
+          in, cella::detail::place_along(dimension, first_of_part(extent, ranks, r)),
+          {all + sent_.first[std::size_t(r)] * unit, part(r)}, {}, part(r).shape);
     return all;
   }
   static void reduce_scatter(void* self, int axis, int dimension, const tensor_ref& in,
@@ -145,24 +153,46 @@ class mpi_ranks {
     if (t == MPI_DATATYPE_NULL)
       return detail::sum_part(o.gathered(axis, in), in.type, dimension,
                               o.own_.groups[std::size_t(axis)].coordinate, out);
-    const std::byte* const parts = o.in_parts(axis, dimension, in, out.type, in.type.bytes());
-    MPI_Reduce_scatter_block(parts, out.data, count(out.type.size()), t, MPI_SUM, o.group(axis));
+    const std::byte* const parts =
+        o.in_parts(axis, dimension, in, in.type.bytes(), std::int64_t(size_of(in.type.element)));
+    MPI_Reduce_scatter(parts, out.data, o.sent_.counts.data(), t, MPI_SUM, o.group(axis));
   }
   static void all_to_all(void* self, int axis, int joined, int cut, const tensor_ref& in,
                          const tensor_ref& out) {
     mpi_ranks& o = of(self);
-    tensor_type piece = in.type;
-    piece.shape[cut] = out.type[cut];
+    const int ranks = o.size(axis), extent = out.type[joined];
+    const auto piece = [&](int r) {  // of rank r's operand, the part for this rank
+      tensor_type t = detail::type_of_part(in.type, joined, extent, ranks, r);
+      t.shape[cut] = out.type[cut];
+      return t;
+    };
+    o.received_.list(ranks, [&](int r) { return piece(r).bytes(); });
     const std::int64_t bytes = in.type.bytes();
-    std::byte* const sent = o.in_parts(axis, cut, in, piece, 2 * bytes);
+    std::byte* const sent = o.in_parts(axis, cut, in, bytes + out.type.bytes(), 1);
     std::byte* const got = sent + bytes;
-    const int each = count(piece.bytes());
-    MPI_Alltoall(sent, each, MPI_BYTE, got, each, MPI_BYTE, o.group(axis));
-    for (int r = 0; r < o.size(axis); ++r)
-      cella::detail::copy_box({got + r * piece.bytes(), piece}, {}, out,
-                              cella::detail::place_along(joined, std::int64_t{r} * piece[joined]),
-                              piece.shape);
+    MPI_Alltoallv(sent, o.sent_.counts.data(), o.sent_.first.data(), MPI_BYTE, got,
+                  o.received_.counts.data(), o.received_.first.data(), MPI_BYTE, o.group(axis));
+    for (int r = 0; r < ranks; ++r)
+      cella::detail::copy_box({got + o.received_.first[std::size_t(r)], piece(r)}, {}, out,
+                              cella::detail::place_along(joined, first_of_part(extent, ranks, r)),
+                              piece(r).shape);
   }
+
+  /// How much of each rank lies where in a message.
+  struct parts_of_message {
+    std::vector<int> counts, first;
+    template <class F>
+    void list(int ranks, F size) {
+      counts.resize(std::size_t(ranks));
+      first.resize(std::size_t(ranks));
+      std::int64_t at = 0;
+      for (int r = 0; r < ranks; ++r) {
+        first[std::size_t(r)] = count(at);
+        at += size(r);
+        counts[std::size_t(r)] = count(size(r));
+      }
+    }
+  };
 
   device_mesh mesh_;
   bool ends_ = false;
@@ -170,6 +200,7 @@ class mpi_ranks {
   std::array<MPI_Comm, max_mesh_axes> groups_{};
   communicator own_;
   std::vector<std::byte> scratch_;
+  parts_of_message sent_, received_;
 };
 
 }  // namespace cella::parallel

@@ -19,7 +19,7 @@ struct parallel_plan {
   device_mesh mesh;
   parallel::mode mode{};
   assignment choices;        ///< for the nodes of the whole graph
-  partitioned rank;          ///< what each rank runs
+  partitioned rank;          ///< what rank 0 runs
   int forced{};              ///< choices of the search that did not look ahead
   bool fits = true;          ///< within the memory of a device, by the model
   double bytes_on_device{};  ///< by the model: inputs and stored results of a rank
@@ -30,6 +30,11 @@ struct parallel_plan {
   /// The rows of the printed plan, in the order in which cells come.
   constexpr list<cell_cost> costs() const;
 };
+
+/// What a rank runs of the graph that the plan was made for.
+constexpr partitioned rank_of(const parallel_plan& p, const graph& g, int rank) {
+  return partition(g, p.mesh, p.choices, rank, p.mode == mode::zero3);
+}
 
 /// Divides `g`, which has been through the passes. Where that is impossible the plan has a fault.
 constexpr parallel_plan make_parallel_plan(const graph& g, const device_mesh& m, const strategy& s,
@@ -52,7 +57,7 @@ constexpr parallel_plan make_parallel_plan(const graph& g, const device_mesh& m,
                      << std::int64_t(limit) << "; take more ranks, a smaller batch, or mode zero3";
     return p;
   }
-  p.rank = partition(g, m, p.choices, p.mode == mode::zero3);
+  p.rank = rank_of(p, g, 0);
   p.fault = p.rank.fault;
   return p;
 }

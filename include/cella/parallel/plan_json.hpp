@@ -119,7 +119,7 @@ inline parallel_plan plan_from_json(const graph& g, std::string_view json) {
   } catch (const nlohmann::json::exception& e) {
     throw file_error(text() << "this is no plan: " << e.what());
   }
-  p.rank = partition(g, p.mesh, p.choices, p.mode == mode::zero3);
+  p.rank = rank_of(p, g, 0);
   p.fault = p.rank.fault;
   if (!p.fault.empty()) throw model_error(p.fault);
   return p;

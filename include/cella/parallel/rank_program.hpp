@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cella/backend/host/buffer.hpp>
-#include <cella/parallel/partition.hpp>
+#include <cella/parallel/plan.hpp>
 #include <cella/passes/simplify/dce.hpp>
 #include <cella/runtime/loaded_program.hpp>
 #include <cella/runtime/parameters.hpp>
@@ -15,8 +15,8 @@ namespace cella::parallel {
 namespace detail {
 
 /// Where the part of a rank begins in the whole tensor.
-inline multi_index first_of_part(const shape& whole, const layout& l, const device_mesh& m,
-                                 int rank) {
+inline multi_index first_elements(const shape& whole, const layout& l, const device_mesh& m,
+                                  int rank) {
   multi_index first{};
   for (int d = 0; d < whole.rank; ++d)
     first[std::size_t(d)] = parallel::first_of_part(whole, l, m, rank, d);
@@ -28,7 +28,7 @@ inline multi_index first_of_part(const shape& whole, const layout& l, const devi
 /// This rank's part of a tensor that it has as a whole.
 inline void copy_part(const tensor_ref& whole, const layout& l, const device_mesh& m, int rank,
                       const tensor_ref& part) {
-  cella::detail::copy_box(whole, detail::first_of_part(whole.type.shape, l, m, rank), part, {},
+  cella::detail::copy_box(whole, detail::first_elements(whole.type.shape, l, m, rank), part, {},
                           part.type.shape);
 }
 
@@ -37,12 +37,18 @@ inline void copy_part(const tensor_ref& whole, const layout& l, const device_mes
 inline void gather_parts(const tensor_ref& part, const layout& l, const device_mesh& m,
                          const communicator& c, const tensor_ref& whole) {
   const communicator_scope scope(c);
+  int rank = 0;
+  for (int a = 0; a < m.axis_count; ++a) rank += c.groups[std::size_t(a)].coordinate * m.stride(a);
   std::vector<aligned_buffer> kept;
   tensor_ref at = part;
+  layout now = l;
   for (const layout_move& s : cheapest_chain(whole.type, l, {}, m).moves) {
+    now[s.mesh_axis] = replicated;
     if (m[s.mesh_axis].size == 1) continue;
-    const attributes o = collective_options{s.mesh_axis, m[s.mesh_axis].size, s.from, s.from};
-    const tensor_type t = all_gather_op::infer({&at.type, 1}, o);
+    const tensor_type t = part_of(whole.type, now, m, rank);
+    const std::int32_t extent = t[s.from];
+    const attributes o =
+        collective_options{s.mesh_axis, m[s.mesh_axis].size, s.from, s.from, extent, extent};
     kept.emplace_back(std::size_t(t.bytes()));
     const tensor_ref next{kept.back().data(), t};
     all_gather_op::compute(o, {&at, 1}, {&next, 1});
@@ -54,26 +60,11 @@ inline void gather_parts(const tensor_ref& part, const layout& l, const device_m
 /// The program of one rank with the memory of its inputs. Needs `cella::kernels`.
 class rank_program {
  public:
-  /// `p` has no fault. `c` reaches the other ranks and outlives this; `threads` may be null. The
-  /// element type is that of parameters, f32 or f64.
-  rank_program(const partitioned& p, const device_mesh& m, int rank, const communicator& c,
+  /// `plan` is one for `g` and has no fault. `c` reaches the other ranks and outlives this;
+  /// `threads` may be null. The element type is that of parameters, f32 or f64.
+  rank_program(const graph& g, const parallel_plan& plan, int rank, const communicator& c,
                dtype element = dtype::f32, thread_pool* threads = nullptr)
-      : mesh_(m),
-        rank_(rank),
-        communicator_(c),
-        layouts_(p.inputs),
-        program_(dce(p.graph), element, threads) {
-    for (const input_info& in : p.graph.inputs) {
-      names_.emplace_back(p.graph.view(in.name));
-      owned_.push_back(owned_by_cell(in.role));
-    }
-    for (std::size_t i = 0; i < p.inputs.size(); ++i) {
-      const tensor_type t = p.graph.type(p.graph.input(int(i)));
-      memory_.emplace_back(std::size_t(std::max<std::int64_t>(t.bytes(), 1)));
-      parts_.push_back({memory_.back().data(), t});
-      program_.bind(int(i), parts_.back().data);
-    }
-  }
+      : rank_program(rank_of(plan, g, rank), plan.mesh, rank, c, element, threads) {}
 
   /// This rank's part of input `i`: of an argument, a parameter, a slot.
   const tensor_ref& part(int i) const { return parts_[std::size_t(i)]; }
@@ -127,6 +118,25 @@ class rank_program {
   }
 
  private:
+  rank_program(const partitioned& p, const device_mesh& m, int rank, const communicator& c,
+               dtype element, thread_pool* threads)
+      : mesh_(m),
+        rank_(rank),
+        communicator_(c),
+        layouts_(p.inputs),
+        program_(dce(p.graph), element, threads) {
+    for (const input_info& in : p.graph.inputs) {
+      names_.emplace_back(p.graph.view(in.name));
+      owned_.push_back(owned_by_cell(in.role));
+    }
+    for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+      const tensor_type t = p.graph.type(p.graph.input(int(i)));
+      memory_.emplace_back(std::size_t(std::max<std::int64_t>(t.bytes(), 1)));
+      parts_.push_back({memory_.back().data(), t});
+      program_.bind(int(i), parts_.back().data);
+    }
+  }
+
   device_mesh mesh_;
   int rank_;
   const communicator& communicator_;

@@ -102,11 +102,12 @@ class statement {
       if (divides_samples && in.role == input_role::argument && data_ >= 0 && t.rank() > 0 &&
           !is_stated[i]) {
         l[data_] = 0;
-        if (!divides(t.shape, l, m_))
+        if (!can_lie(t.shape, l, m_))
           return refuse(text() << "mode " << mode_name(s_.mode) << ": the argument "
-                               << g_.view(in.name) << " " << t << " does not divide among the "
-                               << m_[data_].size << " ranks of the axis " << s_.data_axis
-                               << "; let the batch be a multiple of " << m_[data_].size);
+                               << g_.view(in.name) << " " << t
+                               << " is less than a sample for each of the " << m_[data_].size
+                               << " ranks of the axis " << s_.data_axis
+                               << "; take a larger batch or fewer ranks");
       }
       if (divides_samples || is_stated[i])
         out_.space.only[std::size_t(n)].push_back({{}, list<layout>(1, l)});
@@ -142,10 +143,10 @@ class statement {
       const shape s = g_.type(g_.input(int(i))).shape;
       if (c.dimension >= 0 && c.dimension < s.rank) {
         stated[i][a] = std::int8_t(c.dimension);
-        if (divides(s, stated[i], m_)) continue;
+        if (can_lie(s, stated[i], m_)) continue;
       }
       out_.fault = text() << "strategy: " << label << " " << s << " cannot be cut into "
-                          << m_[a].size << " equal parts along dimension " << c.dimension
+                          << m_[a].size << " parts along dimension " << c.dimension
                           << " (mesh axis " << c.axis << ")";
       return;
     }
@@ -207,7 +208,7 @@ class statement {
     for (int d = 0; d < s.rank; ++d) {
       layout cut = l;
       cut[data_] = std::int8_t(d);
-      if (!divides(s, cut, m_)) continue;
+      if (!can_lie(s, cut, m_)) continue;
       l = cut;
       return;
     }

@@ -165,10 +165,12 @@ class thread_ranks {
   static void all_gather(void* self, int axis, int dimension, const tensor_ref& in,
                          const tensor_ref& out) {
     turn t(self, axis, in, out);
-    const std::int64_t extent = in.type[dimension];
-    for (int r = 0; r < t.size; ++r)
-      cella::detail::copy_box(t.operand(r, in.type), {}, out,
-                              cella::detail::place_along(dimension, r * extent), in.type.shape);
+    const int extent = out.type[dimension];
+    for (int r = 0; r < t.size; ++r) {
+      const tensor_type type = detail::type_of_part(in.type, dimension, extent, t.size, r);
+      const auto first = cella::detail::place_along(dimension, first_of_part(extent, t.size, r));
+      cella::detail::copy_box(t.operand(r, type), {}, out, first, type.shape);
+    }
     t.wait();
   }
   static void reduce_scatter(void* self, int axis, int dimension, const tensor_ref& in,
@@ -180,8 +182,10 @@ class thread_ranks {
   static void all_to_all(void* self, int axis, int joined, int cut, const tensor_ref& in,
                          const tensor_ref& out) {
     turn t(self, axis, in, out);
-    for (int r = 0; r < t.size; ++r)
-      detail::exchange_part(t.operand(r, in.type), r, cut, t.coordinate, out, joined);
+    for (int r = 0; r < t.size; ++r) {
+      const tensor_type type = detail::type_of_part(in.type, joined, out.type[joined], t.size, r);
+      detail::exchange_part(t.operand(r, type), r, t.size, cut, t.coordinate, out, joined);
+    }
     t.wait();
   }
 
