@@ -9,6 +9,7 @@
 #include <cella/parallel/plan_json.hpp>
 #include <cella/parallel/plan_text.hpp>
 #include <cella/parallel/rank_program.hpp>
+#include <cella/parallel/sharded_checkpoint.hpp>
 #include <cella/parallel/shared_statistics.hpp>
 #include <cella/parallel/thread_ranks.hpp>
 #include <cella/parallel/timed_communicator.hpp>
@@ -144,10 +145,11 @@ struct moe_task : text_task<8, 32> {
 };
 
 struct settings {
-  std::string net = "lenet", mesh = "data=2", mode = "data", json, plan;
-  int steps = 20;
+  std::string net = "lenet", mesh = "data=2", mode = "data", json, plan, save, load;
+  int steps = 20, done = 0;
   unsigned seed = 1;
   bool threads = false;
+  double timeout = 60;
 };
 
 struct outcome {
@@ -162,17 +164,21 @@ outcome train(const graph& g, const parallel_plan& p, const settings& s, int ran
   const timed_communicator timed(c);
   rank_program step(g, p, rank, timed.get());
   typename Task::net net;
-  step.load(parameter_store(net, s.seed));
+  if (s.load.empty())
+    step.load(parameter_store(net, s.seed));
+  else
+    load_shards(step, s.load);
   step.scalar("learning_rate", Task::learning_rate);
   aligned_buffer x(std::size_t(Task::x.bytes())), y(std::size_t(Task::y.bytes()));
   std::mt19937 random(s.seed);
   outcome o;
-  for (int k = 0; k < s.steps; ++k) {
+  for (int k = 0; k < s.done + s.steps; ++k) {
     Task::batch(
         random,
         reinterpret_cast<std::conditional_t<Task::x.element == dtype::f32, float, std::int32_t>*>(
             x.data()),
         reinterpret_cast<std::int32_t*>(y.data()));
+    if (k < s.done) continue;  // the same batches in the same order, wherever training goes on
     step.set(step.find("x"), {x.data(), Task::x});
     step.set(step.find("y"), {y.data(), Task::y});
     step.scalar("step", k + 1);
@@ -183,6 +189,7 @@ outcome train(const graph& g, const parallel_plan& p, const settings& s, int ran
     o.milliseconds.push_back(1e3 * time.count());
   }
   o.communication_seconds = timed.seconds();
+  if (!s.save.empty()) save_shards(step, s.save);
   return o;
 }
 
@@ -238,11 +245,11 @@ void run(const settings& s) {
     if (r == 0) say(o);
   };
   if (s.threads) {
-    thread_ranks ranks(p.mesh);
+    thread_ranks ranks(p.mesh, s.timeout);
     return ranks.run(rank);
   }
 #if defined(CELLA_MPI)
-  mpi_ranks ranks(p.mesh);
+  mpi_ranks ranks(p.mesh, s.timeout);
   ranks.run(rank);
 #else
   throw error("this program was built without MPI; start it with --threads-as-ranks");
@@ -262,6 +269,12 @@ int main(int argc, char** argv) {
   app.add_option("--seed", s.seed)->capture_default_str();
   app.add_option("--json", s.json, "file for losses and times");
   app.add_option("--plan", s.plan, "file for the plan");
+  app.add_option("--save", s.save, "index of the checkpoint that is written at the end");
+  app.add_option("--load", s.load, "index of the checkpoint that training goes on from");
+  app.add_option("--done", s.done, "steps that the checkpoint has behind it")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--timeout", s.timeout, "seconds that ranks wait for one that does not come")
+      ->capture_default_str();
   app.add_flag("--threads-as-ranks", s.threads, "ranks are threads of this process, not of MPI");
   CLI11_PARSE(app, argc, argv);
   try {

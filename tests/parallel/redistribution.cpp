@@ -226,6 +226,25 @@ TEST_CASE("a rank that fails ends the others") {
                        "disk full", error);
 }
 
+TEST_CASE("a rank that does not come is named within the stated time") {
+  const graph g = collective_graph(bound<all_reduce_op>(), {0, 2, 0, 0}, {dtype::f64, {5}});
+  for (int late : {0, 1}) {
+    thread_ranks ranks(parse_mesh("a=2"), 0.3);
+    const auto begin = std::chrono::steady_clock::now();
+    std::string said;
+    try {
+      ranks.run([&](int r, const communicator& c) {
+        const communicator_scope scope(c);
+        if (r == late) std::this_thread::sleep_for(std::chrono::milliseconds(450));
+        run_graph(g, {{{dtype::f64, {5}}, std::vector<double>(5, 1.0)}});
+      });
+    } catch (const error& e) { said = e.what(); }
+    CHECK(said == "rank " + std::to_string(late) +
+                      " has not come to a collective operation for 0.3 s; the others stop");
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+  }
+}
+
 TEST_CASE("collective operations say so where there are no ranks, or others") {
   const graph g = collective_graph(bound<all_gather_op>(), {0, 2, 0, 0}, {dtype::f64, {4}});
   const tensor x{{dtype::f64, {4}}, {1, 2, 3, 4}};

@@ -9,11 +9,11 @@ import tempfile
 program, mpiexec = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
 
 
-def losses(folder, launcher, *options):
+def losses(folder, launcher, *options, steps=6):
     path = os.path.join(folder, "out.json")
     if os.path.exists(path):
         os.remove(path)
-    line = [*launcher, program, "--steps", "6", "--json", path, *options]
+    line = [*launcher, program, "--steps", str(steps), "--json", path, *options]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (line, done.stdout, done.stderr)
     with open(path) as file:
@@ -51,6 +51,20 @@ with tempfile.TemporaryDirectory() as folder:
                     for a, b in zip(one, many, strict=True):
                         assert abs(a - b) <= 1e-5 * abs(a), (net, mesh, mode, kind, one, many)
                     print(net, mesh, mode, kind, "ok")
+
+    # What four ranks have begun two go on with, and one.
+    for net in ("lenet", "moe"):
+        def run(steps, mesh, mode, *options):
+            return losses(folder, [], "--net", net, "--mesh", mesh, "--mode", mode, "--threads-as-ranks",
+                          *options, steps=steps)
+        whole = run(6, "data=1", "serial")
+        index = os.path.join(folder, net + ".json")
+        first = run(3, "data=4", "zero3", "--save", index)
+        for mesh, mode in (("data=2", "zero1"), ("data=1", "serial")):
+            rest = run(3, mesh, mode, "--load", index, "--done", "3")
+            for a, b in zip(whole, first + rest, strict=True):
+                assert abs(a - b) <= 1e-5 * abs(a), (net, mesh, mode, whole, first, rest)
+            print(net, "goes on with", mesh, "ok")
 
     for options, sentence in (
         (["--mode", "sequence"], "mode sequence: there are serial, data, zero1, zero2, zero3, tensor, expert and automatic"),

@@ -114,9 +114,10 @@ void check_losses(const trained_net& t, const strategy& tensor) {
   for (const char* line :
        {"data=1", "data=2", "data=4", "data=3", "data=2,model=2", "data=1,model=2"}) {
     const device_mesh m = parse_mesh(line);
-    std::vector<strategy> all{{.mode = mode::serial}, {.mode = mode::data},
-                              {.mode = mode::zero1},  {.mode = mode::zero2},
-                              {.mode = mode::zero3},  {.mode = mode::automatic}};
+    std::vector<strategy> all{
+        {.mode = mode::serial},   {.mode = mode::data},  {.mode = mode::data, .bucket_bytes = 0},
+        {.mode = mode::zero1},    {.mode = mode::zero2}, {.mode = mode::zero3},
+        {.mode = mode::automatic}};
     if (m.find("model") >= 0) all.push_back(tensor);
     for (const strategy& s : all) {
       INFO(line << " " << mode_name(s.mode));
@@ -161,7 +162,7 @@ TEST_CASE("any assignment computes the same") {
   for (const trained_net& t : {lenet(), gpt()}) {
     const auto expected = losses_on_one_device(t, 2);
     for (int i = 0; i < 6; ++i) {
-      parallel_plan p{m, {}, replicate(t.step), {}};
+      parallel_plan p{m, {}, replicate(t.step), i % 2 ? 1000 : 0, {}};
       for (node_id n : t.step.regions[0].nodes) {
         if (t.step.nodes[std::size_t(n)].op == &info_of<constant_op>) continue;
         const auto all = choices_of(t.step, n, m, ~0u);
@@ -183,6 +184,19 @@ TEST_CASE("data parallel moves each gradient once round, and ZeRO stage 1 divide
   for (const cell_cost& c : data.costs()) moved += c.moved_bytes;
   // 2 (n - 1) / n of 61,706 gradients; the loss; half of the predictions.
   CHECK(moved == 4 * 61'706 + 4 + 4 * 80);
+  const auto count = [](const parallel_plan& p, std::string_view op) {
+    int n = 0;
+    for (node_id i : p.rank.graph.regions[0].nodes)
+      n += p.rank.graph.nodes[std::size_t(i)].op->name == op;
+    return n;
+  };
+  // Ten gradients are one message; smaller buckets are on their way earlier.
+  CHECK(count(data, "start_all_reduce") == 1);
+  CHECK(count(data, "all_reduce") == 1);
+  const parallel_plan small =
+      plan_for(t.step, parse_mesh("data=2"), {.mode = mode::data, .bucket_bytes = 40'000});
+  CHECK(count(small, "start_all_reduce") == 3);
+  CHECK(count(small, "finish_all_reduce") == 3);
   const parallel_plan zero = plan_for(t.step, parse_mesh("data=2"), {.mode = mode::zero1});
   std::int64_t whole = 0, part = 0;
   for (std::size_t i = 0; i < t.step.inputs.size(); ++i) {

@@ -6,19 +6,24 @@
 #include <cella/graph/error.hpp>
 #include <cella/parallel/exchange.hpp>
 #include <cella/parallel/mesh.hpp>
+#include <cella/parallel/mpi_watch.hpp>
 #include <climits>
 #include <cstdio>
+#include <deque>
 #include <exception>
+#include <memory>
 #include <vector>
 
 namespace cella::parallel {
 
 /// The groups of a mesh whose ranks are those of MPI's world. Starts MPI, unless that is done, and
-/// ends it in that case. The order of sums is MPI's.
+/// ends it in that case. The order of sums is MPI's. A rank that does not come to a collective
+/// operation is named on stderr by those that wait, if it is on the same machine, and all end.
 class mpi_ranks {
  public:
-  /// Throws `error` unless the world has as many ranks as the mesh.
-  explicit mpi_ranks(const device_mesh& m) : mesh_(m) {
+  /// Throws `error` unless the world has as many ranks as the mesh. So many seconds a rank waits
+  /// for the others.
+  explicit mpi_ranks(const device_mesh& m, double timeout_seconds = 60) : mesh_(m) {
     int started = 0;
     MPI_Initialized(&started);
     if (!started) {
@@ -39,8 +44,11 @@ class mpi_ranks {
       own_.groups[std::size_t(a)] = {m[a].size, c};
       MPI_Comm_split(MPI_COMM_WORLD, rank_ - c * m.stride(a), c, &groups_[std::size_t(a)]);
     }
+    watch_ = std::make_unique<detail::mpi_watch>(rank_, timeout_seconds);
     own_.self = this;
     own_.all_reduce = &all_reduce;
+    own_.start_all_reduce = &start_all_reduce;
+    own_.finish_all_reduce = &finish_all_reduce;
     own_.all_gather = &all_gather;
     own_.reduce_scatter = &reduce_scatter;
     own_.all_to_all = &all_to_all;
@@ -48,6 +56,7 @@ class mpi_ranks {
   mpi_ranks(const mpi_ranks&) = delete;
   mpi_ranks& operator=(const mpi_ranks&) = delete;
   ~mpi_ranks() {
+    watch_.reset();
     for (int a = 0; a < mesh_.axis_count; ++a) MPI_Comm_free(&groups_[std::size_t(a)]);
     if (ends_) MPI_Finalize();
   }
@@ -99,6 +108,7 @@ class mpi_ranks {
   std::vector<const std::byte*> gathered(int axis, const tensor_ref& in) {
     const std::int64_t bytes = in.type.bytes();
     std::byte* const all = scratch(bytes * size(axis));
+    const detail::mpi_watch::waiting here(*watch_);
     MPI_Allgather(in.data, count(bytes), MPI_BYTE, all, count(bytes), MPI_BYTE, group(axis));
     std::vector<const std::byte*> at;
     for (int r = 0; r < size(axis); ++r) at.push_back(all + r * bytes);
@@ -108,10 +118,31 @@ class mpi_ranks {
   static void all_reduce(void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
     mpi_ranks& o = of(self);
     const MPI_Datatype t = element_of(in.type.element);
+    const detail::mpi_watch::waiting here(*o.watch_);
     if (t != MPI_DATATYPE_NULL)
       MPI_Allreduce(in.data, out.data, count(in.type.size()), t, MPI_SUM, o.group(axis));
     else
       detail::sum_elements(o.gathered(axis, in), in.type, 0, in.type.size(), out.data);
+  }
+  static void start_all_reduce(void* self, int axis, const tensor_ref& in) {
+    sums_under_way& s = of(self).under_way_[std::size_t(axis)];
+    if (s.started == s.sums.size()) s.sums.emplace_back();
+    sum_under_way& one = s.sums[s.started++];
+    const MPI_Datatype t = element_of(in.type.element);
+    if (t == MPI_DATATYPE_NULL) return;
+    if (std::int64_t(one.result.size()) < in.type.bytes())
+      one.result.resize(std::size_t(in.type.bytes()));
+    MPI_Iallreduce(in.data, one.result.data(), count(in.type.size()), t, MPI_SUM,
+                   of(self).group(axis), &one.request);
+  }
+  static void finish_all_reduce(void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
+    sums_under_way& s = of(self).under_way_[std::size_t(axis)];
+    sum_under_way& one = s.sums[s.finished++];
+    if (s.finished == s.started) s.started = s.finished = 0;
+    if (element_of(in.type.element) == MPI_DATATYPE_NULL) return all_reduce(self, axis, in, out);
+    const detail::mpi_watch::waiting here(*of(self).watch_);
+    MPI_Wait(&one.request, MPI_STATUS_IGNORE);
+    std::memcpy(out.data, one.result.data(), std::size_t(in.type.bytes()));
   }
   static void all_gather(void* self, int axis, int dimension, const tensor_ref& in,
                          const tensor_ref& out) {
@@ -123,6 +154,7 @@ class mpi_ranks {
       return detail::type_of_part(in.type, dimension, extent, ranks, r);
     };
     o.received_.list(ranks, [&](int r) { return part(r).bytes(); });
+    const detail::mpi_watch::waiting here(*o.watch_);
     MPI_Allgatherv(in.data, count(in.type.bytes()), MPI_BYTE, all, o.received_.counts.data(),
                    o.received_.first.data(), MPI_BYTE, o.group(axis));
     for (int r = 0; r < ranks && !in_place; ++r)
@@ -155,6 +187,7 @@ class mpi_ranks {
                               o.own_.groups[std::size_t(axis)].coordinate, out);
     const std::byte* const parts =
         o.in_parts(axis, dimension, in, in.type.bytes(), std::int64_t(size_of(in.type.element)));
+    const detail::mpi_watch::waiting here(*o.watch_);
     MPI_Reduce_scatter(parts, out.data, o.sent_.counts.data(), t, MPI_SUM, o.group(axis));
   }
   static void all_to_all(void* self, int axis, int joined, int cut, const tensor_ref& in,
@@ -170,6 +203,7 @@ class mpi_ranks {
     const std::int64_t bytes = in.type.bytes();
     std::byte* const sent = o.in_parts(axis, cut, in, bytes + out.type.bytes(), 1);
     std::byte* const got = sent + bytes;
+    const detail::mpi_watch::waiting here(*o.watch_);
     MPI_Alltoallv(sent, o.sent_.counts.data(), o.sent_.first.data(), MPI_BYTE, got,
                   o.received_.counts.data(), o.received_.first.data(), MPI_BYTE, o.group(axis));
     for (int r = 0; r < ranks; ++r)
@@ -178,6 +212,15 @@ class mpi_ranks {
                               piece(r).shape);
   }
 
+  struct sum_under_way {
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<std::byte> result;
+  };
+  /// In the order of their start; memory stays for the next step.
+  struct sums_under_way {
+    std::deque<sum_under_way> sums;
+    std::size_t started{}, finished{};
+  };
   /// How much of each rank lies where in a message.
   struct parts_of_message {
     std::vector<int> counts, first;
@@ -201,6 +244,8 @@ class mpi_ranks {
   communicator own_;
   std::vector<std::byte> scratch_;
   parts_of_message sent_, received_;
+  std::array<sums_under_way, max_mesh_axes> under_way_;
+  std::unique_ptr<detail::mpi_watch> watch_;
 };
 
 }  // namespace cella::parallel

@@ -1,6 +1,7 @@
 // From how some tensors are cut to how everything that is computed of them is.
 #pragma once
 
+#include <cella/parallel/only_updates.hpp>
 #include <cella/parallel/search.hpp>
 
 namespace cella::parallel {
@@ -20,10 +21,6 @@ struct propagation {
 };
 constexpr void propagate(const graph& g, const device_mesh& m, search_space& space,
                          const propagation& how = {});
-
-/// For each node of the main region whether all that follows from it are new values of inputs: it
-/// belongs to the update, not to the results.
-constexpr flags only_updates(const graph& g);
 
 // ------------------------------------------------------------------------------------------------
 
@@ -162,17 +159,6 @@ class propagator {
 constexpr void propagate(const graph& g, const device_mesh& m, search_space& space,
                          const propagation& how) {
   detail::propagator(g, m, space, how).run();
-}
-
-constexpr flags only_updates(const graph& g) {
-  flags updates(g.nodes.size(), 1);
-  const region& main = g.regions[0];
-  for (std::size_t k = 0; k < g.outputs.size(); ++k)
-    if (g.outputs[k].updates < 0) updates[std::size_t(main.outputs[k])] = 0;
-  for (std::size_t i = main.nodes.size(); i-- > 0;)
-    for (node_id o : g.operands(main.nodes[i]))
-      updates[std::size_t(o)] &= updates[std::size_t(main.nodes[i])];
-  return updates;
 }
 
 }  // namespace cella::parallel

@@ -6,6 +6,7 @@
 #include <cella/passes/simplify/dce.hpp>
 #include <cella/runtime/loaded_program.hpp>
 #include <cella/runtime/parameters.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,37 +65,54 @@ class rank_program {
   /// `threads` may be null. The element type is that of parameters, f32 or f64.
   rank_program(const graph& g, const parallel_plan& plan, int rank, const communicator& c,
                dtype element = dtype::f32, thread_pool* threads = nullptr)
-      : rank_program(rank_of(plan, g, rank), plan.mesh, rank, c, element, threads) {}
+      : rank_program(g, rank_of(plan, g, rank), plan.mesh, rank, c, element, threads) {}
+
+  /// An input of the step, of which this rank has a part.
+  struct input {
+    int index{};
+    std::string name;
+    input_role role{};
+    tensor_type whole{};
+    layout lies;
+    /// Whether a checkpoint has it: a parameter, a state, or the optimizer's state.
+    bool is_kept() const { return owned_by_cell(role) || role == input_role::slot; }
+  };
+  std::span<const input> inputs() const { return inputs_; }
+  const device_mesh& mesh() const { return mesh_; }
+  int rank() const { return rank_; }
+  const communicator& ranks() const { return communicator_; }
 
   /// This rank's part of input `i`: of an argument, a parameter, a slot.
   const tensor_ref& part(int i) const { return parts_[std::size_t(i)]; }
   /// Gives input `i` its part of a value that this rank has as a whole.
   void set(int i, const tensor_ref& whole) {
-    copy_part(whole, layouts_[std::size_t(i)], mesh_, rank_, part(i));
-    program_.prepare_again();
+    copy_part(whole, inputs_[std::size_t(i)].lies, mesh_, rank_, part(i));
+    changed();
   }
+  /// To be called when somebody has written to the parts of parameters.
+  void changed() { program_.prepare_again(); }
   /// The whole value of input `i`; all ranks call it.
   void get(int i, const tensor_ref& whole) const {
-    gather_parts(part(i), layouts_[std::size_t(i)], mesh_, communicator_, whole);
+    gather_parts(part(i), inputs_[std::size_t(i)].lies, mesh_, communicator_, whole);
   }
   /// The input of this name; -1 if there is none.
   int find(std::string_view name) const {
-    for (std::size_t i = 0; i < names_.size(); ++i)
-      if (names_[i] == name) return int(i);
+    for (const input& in : inputs_)
+      if (in.name == name) return in.index;
     return -1;
   }
   /// Takes this rank's parts of all parameters and states from a store that has them as a whole.
   void load(const parameter_store& from) {
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      const named_parameter* p = from.find(names_[i]);
-      if (owned_[i] && p) set(int(i), from.value(*p));
+    for (const input& in : inputs_) {
+      const named_parameter* p = from.find(in.name);
+      if (owned_by_cell(in.role) && p) set(in.index, from.value(*p));
     }
   }
   /// Writes all parameters and states, whole, to the store of this rank; all ranks call it.
   void save(parameter_store& to) const {
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      const named_parameter* p = to.find(names_[i]);
-      if (owned_[i] && p) get(int(i), to.value(*p));
+    for (const input& in : inputs_) {
+      const named_parameter* p = to.find(in.name);
+      if (owned_by_cell(in.role) && p) get(in.index, to.value(*p));
     }
     to.touch();
   }
@@ -118,18 +136,13 @@ class rank_program {
   }
 
  private:
-  rank_program(const partitioned& p, const device_mesh& m, int rank, const communicator& c,
-               dtype element, thread_pool* threads)
-      : mesh_(m),
-        rank_(rank),
-        communicator_(c),
-        layouts_(p.inputs),
-        program_(dce(p.graph), element, threads) {
-    for (const input_info& in : p.graph.inputs) {
-      names_.emplace_back(p.graph.view(in.name));
-      owned_.push_back(owned_by_cell(in.role));
-    }
+  rank_program(const graph& g, const partitioned& p, const device_mesh& m, int rank,
+               const communicator& c, dtype element, thread_pool* threads)
+      : mesh_(m), rank_(rank), communicator_(c), program_(dce(p.graph), element, threads) {
     for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+      const input_info& in = g.inputs[i];
+      inputs_.push_back(
+          {int(i), std::string(g.view(in.name)), in.role, g.type(g.input(int(i))), p.inputs[i]});
       const tensor_type t = p.graph.type(p.graph.input(int(i)));
       memory_.emplace_back(std::size_t(std::max<std::int64_t>(t.bytes(), 1)));
       parts_.push_back({memory_.back().data(), t});
@@ -140,9 +153,7 @@ class rank_program {
   device_mesh mesh_;
   int rank_;
   const communicator& communicator_;
-  list<layout> layouts_;
-  std::vector<std::string> names_;
-  std::vector<bool> owned_;
+  std::vector<input> inputs_;
   loaded_program program_;
   std::vector<aligned_buffer> memory_;
   std::vector<tensor_ref> parts_;

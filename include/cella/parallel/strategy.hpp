@@ -48,6 +48,7 @@ struct strategy {
   list<tensor_cut> tensors{};
   list<operation_cut> operations{};
   std::string_view data_axis = "data";
+  std::int64_t bucket_bytes = 1 << 20;  ///< see bucket_gradients; 0: each gradient by itself
 };
 
 /// What is left to choose; the fault says what of the strategy is impossible.
