@@ -79,6 +79,7 @@ GROUPS = {
     "options": "Options of layers and operations",
     "training": "What makes a model, and what it is given",
     "calls": "What compile and its functions are given",
+    "parallel": "How a program is divided among ranks",
 }
 
 
@@ -134,7 +135,7 @@ def shown(program, group):
     """What is wrong in it: where its use is not, that is left out."""
     code = program.split("using namespace cella;\n", 1)[1].strip("\n")
     net, use = re.match(r"(.*?)((?:using Program|using Classifier|static_assert|int main).*)", code, re.DOTALL).groups()
-    if group in ("training", "calls") and "nn::dense<10, 10> fc;\n\n  constexpr var operator()(var x) const { return fc(x); }" in net:
+    if group in ("training", "calls", "parallel") and "nn::dense<10, 10> fc;\n\n  constexpr var operator()(var x) const { return fc(x); }" in net:
         return use
     return net.strip("\n") or use
 

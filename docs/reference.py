@@ -23,9 +23,9 @@ FOLDER = ROOT / "docs" / "reference"
 PAGES = {
     "layers": ("Layers", "Cells with parameters, what puts them together, and ready nets.", """
         nn/layers nn/convolutions nn/pooling nn/activations nn/norms nn/initializers nn/embedding_bag
-        nn/recurrent nn/recurrent_net nn/attention nn/grouped_attention nn/masks nn/positions nn/transformer
+        nn/recurrent nn/recurrent_net nn/attention nn/grouped_attention nn/masks nn/positions nn/transformer nn/mixture_of_experts
         nn/functions
-        models/mlp models/lenet models/resnet models/gpt"""),
+        models/mlp models/lenet models/resnet models/gpt models/switch_gpt"""),
     "losses": ("Losses", "What training makes smaller.", """
         train/step nn/losses ops/loss nn/regression_losses nn/classification_losses nn/embedding_losses
         nn/ctc_loss"""),

@@ -26,20 +26,21 @@ inline tensor part_of(const tensor& whole, const parallel::layout& l,
                       const parallel::device_mesh& m, int rank) {
   bindings memory;
   const tensor_ref x = memory.store(whole);
-  const tensor_type t = parallel::part_of(whole.type, l, m);
+  const tensor_type t = parallel::part_of(whole.type, l, m, rank);
   const tensor_ref y = memory.store({t, std::vector<double>(std::size_t(t.size()), 0.0)});
   parallel::copy_part(x, l, m, rank, y);
   return read(y);
 }
 
 /// The outputs of all ranks: [rank][output].
-inline std::vector<std::vector<tensor>> run_on_ranks(const parallel::partitioned& p,
-                                                     const parallel::device_mesh& m,
+inline std::vector<std::vector<tensor>> run_on_ranks(const graph& g, const parallel::device_mesh& m,
+                                                     const parallel::assignment& choices,
                                                      const std::vector<tensor>& inputs) {
   parallel::thread_ranks ranks(m);
   std::vector<std::vector<tensor>> all(std::size_t(m.ranks()));
   ranks.run([&](int r, const communicator& c) {
     const communicator_scope scope(c);
+    const parallel::partitioned p = parallel::partition(g, m, choices, r);
     std::vector<tensor> own;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       own.push_back(part_of(inputs[i], p.inputs[i], m, r));

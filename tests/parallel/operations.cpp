@@ -109,7 +109,7 @@ TEST_CASE("each operation on ranks is what it is on one device, however its loop
         const partitioned p = partition(one, m, all);
         INFO(x.op->name << " on " << line << ", loops " << int(c.cut[0]) << " " << int(c.cut[1]));
         REQUIRE(p.fault.view() == "");
-        for (const auto& outputs : run_on_ranks(p, m, in))
+        for (const auto& outputs : run_on_ranks(one, m, all, in))
           for (std::size_t k = 0; k < expected.size(); ++k) CHECK(close(expected[k], outputs[k]));
       }
     }

@@ -24,7 +24,7 @@ std::vector<layout> all_layouts(const shape& s, const device_mesh& m, bool sums)
         all.push_back(l);
       }
   }
-  std::erase_if(all, [&](const layout& l) { return !divides(s, l, m); });
+  std::erase_if(all, [&](const layout& l) { return !can_lie(s, l, m); });
   return all;
 }
 
@@ -61,7 +61,11 @@ TEST_CASE("parts of a tensor lie where the layout says") {
   l[1] = 1;
   CHECK(layout_text({6, 12}, l, m).view() == "[6,12/data/model]");
   CHECK(first_of_part({6, 12}, l, m, 5, 1) == 10);  // the last of six parts
-  CHECK_FALSE(divides({6, 8}, l, m));
+  // Eleven are divided into 6 and 5, and these into 2, 2, 2 and 2, 2, 1.
+  CHECK(part_of(shape{6, 11}, l, m, 5) == shape{6, 1});
+  CHECK(first_of_part({6, 11}, l, m, 3, 1) == 6);
+  CHECK(first_of_part({6, 11}, l, m, 5, 1) == 10);
+  CHECK_FALSE(can_lie({6, 5}, l, m));
   l[0] = partial;
   CHECK(layout_text({6, 12}, l, m).view() == "[6,12/model] sum/data");
 }
@@ -88,7 +92,7 @@ TEST_CASE("a mesh is read from a line, and wrong lines are told why") {
 }
 
 TEST_CASE("chains of moves bring every layout to every other, and none is cheaper") {
-  const tensor_type t{dtype::f64, {12, 6}};
+  const tensor_type t{dtype::f64, {11, 6}};
   std::mt19937 random(5);
   for (const char* line : {"a=2", "a=2,b=3", "a=2,b=2"}) {
     device_mesh m = parse_mesh(line);
@@ -148,7 +152,7 @@ TEST_CASE("chains of moves bring every layout to every other, and none is cheape
         const partitioned p = partition(b.g, m, all_choices);
         REQUIRE(p.fault.empty());
         const tensor whole = random_tensor(t, random);
-        for (const auto& outputs : run_on_ranks(p, m, {whole}))
+        for (const auto& outputs : run_on_ranks(b.g, m, all_choices, {whole}))
           for (std::size_t k = 0; k < whole.values.size(); ++k)
             CHECK(outputs[0].values[k] == -whole.values[k]);
       }
@@ -220,6 +224,25 @@ TEST_CASE("a rank that fails ends the others") {
     run_graph(g, {{{dtype::f64, {5}}, std::vector<double>(5, 1.0)}});
   }),
                        "disk full", error);
+}
+
+TEST_CASE("a rank that does not come is named within the stated time") {
+  const graph g = collective_graph(bound<all_reduce_op>(), {0, 2, 0, 0}, {dtype::f64, {5}});
+  for (int late : {0, 1}) {
+    thread_ranks ranks(parse_mesh("a=2"), 0.3);
+    const auto begin = std::chrono::steady_clock::now();
+    std::string said;
+    try {
+      ranks.run([&](int r, const communicator& c) {
+        const communicator_scope scope(c);
+        if (r == late) std::this_thread::sleep_for(std::chrono::milliseconds(450));
+        run_graph(g, {{{dtype::f64, {5}}, std::vector<double>(5, 1.0)}});
+      });
+    } catch (const error& e) { said = e.what(); }
+    CHECK(said == "rank " + std::to_string(late) +
+                      " has not come to a collective operation for 0.3 s; the others stop");
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+  }
 }
 
 TEST_CASE("collective operations say so where there are no ranks, or others") {

@@ -9,11 +9,11 @@ import tempfile
 program, mpiexec = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
 
 
-def losses(folder, launcher, *options):
+def losses(folder, launcher, *options, steps=6):
     path = os.path.join(folder, "out.json")
     if os.path.exists(path):
         os.remove(path)
-    line = [*launcher, program, "--steps", "6", "--json", path, *options]
+    line = [*launcher, program, "--steps", str(steps), "--json", path, *options]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (line, done.stdout, done.stderr)
     with open(path) as file:
@@ -32,12 +32,13 @@ def ranks(mesh):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for net in ("lenet", "gpt"):
+    for net in ("lenet", "resnet20", "gpt", "moe"):
         one = losses(folder, [], "--net", net, "--mesh", "data=1", "--mode", "serial",
                      "--threads-as-ranks")
         assert len(set(one)) == 6, one
-        for mesh in ("data=2", "data=2,model=2"):
-            modes = ["data", "zero1", "automatic"] + (["tensor"] if "model" in mesh else [])
+        for mesh in ("data=2", "data=3", "data=2,model=2"):
+            modes = ["data", "zero1", "zero2", "zero3", "automatic"] + (["tensor"] if "model" in mesh else [])
+            modes += ["expert"] if net == "moe" else []
             for mode in modes:
                 launchers = {"threads": []}
                 if mpiexec:
@@ -51,10 +52,24 @@ with tempfile.TemporaryDirectory() as folder:
                         assert abs(a - b) <= 1e-5 * abs(a), (net, mesh, mode, kind, one, many)
                     print(net, mesh, mode, kind, "ok")
 
+    # What four ranks have begun two go on with, and one.
+    for net in ("lenet", "moe"):
+        def run(steps, mesh, mode, *options):
+            return losses(folder, [], "--net", net, "--mesh", mesh, "--mode", mode, "--threads-as-ranks",
+                          *options, steps=steps)
+        whole = run(6, "data=1", "serial")
+        index = os.path.join(folder, net + ".json")
+        first = run(3, "data=4", "zero3", "--save", index)
+        for mesh, mode in (("data=2", "zero1"), ("data=1", "serial")):
+            rest = run(3, mesh, mode, "--load", index, "--done", "3")
+            for a, b in zip(whole, first + rest, strict=True):
+                assert abs(a - b) <= 1e-5 * abs(a), (net, mesh, mode, whole, first, rest)
+            print(net, "goes on with", mesh, "ok")
+
     for options, sentence in (
-        (["--mode", "pipeline"], "mode pipeline: there are serial, data, zero1, tensor and automatic"),
-        (["--net", "moe"], "net moe: there are lenet and gpt"),
-        (["--mesh", "data=3"], "does not divide among the 3 ranks of the axis data"),
+        (["--mode", "sequence"], "mode sequence: there are serial, data, zero1, zero2, zero3, tensor, expert and automatic"),
+        (["--net", "vgg"], "net vgg: there are lenet, resnet20, gpt and moe"),
+        (["--mesh", "data=33"], "less than a sample for each of the 33 ranks of the axis data"),
     ):
         done = subprocess.run([program, "--threads-as-ranks", *options], capture_output=True,
                               text=True, timeout=60)

@@ -83,7 +83,7 @@ std::vector<double> losses_on_ranks(const trained_net& t, const parallel_plan& p
   thread_ranks ranks(p.mesh);
   std::vector<std::vector<double>> losses(std::size_t(p.mesh.ranks()));
   ranks.run([&](int r, const communicator& c) {
-    rank_program run(p.rank, p.mesh, r, c);
+    rank_program run(t.step, p, r, c);
     for (std::size_t i = 0; i < t.first.values.size(); ++i) run.set(int(i), t.first.values[i]);
     for (int s = 0; s < steps; ++s) {
       run();
@@ -111,12 +111,13 @@ const strategy gpt_tensor{
 void check_losses(const trained_net& t, const strategy& tensor) {
   const auto expected = losses_on_one_device(t, 4);
   CHECK(expected[3] < expected[0]);
-  for (const char* line : {"data=1", "data=2", "data=4", "data=2,model=2", "data=1,model=2"}) {
+  for (const char* line :
+       {"data=1", "data=2", "data=4", "data=3", "data=2,model=2", "data=1,model=2"}) {
     const device_mesh m = parse_mesh(line);
-    std::vector<strategy> all{{.mode = mode::serial},
-                              {.mode = mode::data},
-                              {.mode = mode::zero1},
-                              {.mode = mode::automatic}};
+    std::vector<strategy> all{
+        {.mode = mode::serial},   {.mode = mode::data},  {.mode = mode::data, .bucket_bytes = 0},
+        {.mode = mode::zero1},    {.mode = mode::zero2}, {.mode = mode::zero3},
+        {.mode = mode::automatic}};
     if (m.find("model") >= 0) all.push_back(tensor);
     for (const strategy& s : all) {
       INFO(line << " " << mode_name(s.mode));
@@ -161,7 +162,7 @@ TEST_CASE("any assignment computes the same") {
   for (const trained_net& t : {lenet(), gpt()}) {
     const auto expected = losses_on_one_device(t, 2);
     for (int i = 0; i < 6; ++i) {
-      parallel_plan p{m, {}, replicate(t.step), {}};
+      parallel_plan p{m, {}, replicate(t.step), i % 2 ? 1000 : 0, {}};
       for (node_id n : t.step.regions[0].nodes) {
         if (t.step.nodes[std::size_t(n)].op == &info_of<constant_op>) continue;
         const auto all = choices_of(t.step, n, m, ~0u);
@@ -183,6 +184,19 @@ TEST_CASE("data parallel moves each gradient once round, and ZeRO stage 1 divide
   for (const cell_cost& c : data.costs()) moved += c.moved_bytes;
   // 2 (n - 1) / n of 61,706 gradients; the loss; half of the predictions.
   CHECK(moved == 4 * 61'706 + 4 + 4 * 80);
+  const auto count = [](const parallel_plan& p, std::string_view op) {
+    int n = 0;
+    for (node_id i : p.rank.graph.regions[0].nodes)
+      n += p.rank.graph.nodes[std::size_t(i)].op->name == op;
+    return n;
+  };
+  // Ten gradients are one message; smaller buckets are on their way earlier.
+  CHECK(count(data, "start_all_reduce") == 1);
+  CHECK(count(data, "all_reduce") == 1);
+  const parallel_plan small =
+      plan_for(t.step, parse_mesh("data=2"), {.mode = mode::data, .bucket_bytes = 40'000});
+  CHECK(count(small, "start_all_reduce") == 3);
+  CHECK(count(small, "finish_all_reduce") == 3);
   const parallel_plan zero = plan_for(t.step, parse_mesh("data=2"), {.mode = mode::zero1});
   std::int64_t whole = 0, part = 0;
   for (std::size_t i = 0; i < t.step.inputs.size(); ++i) {
@@ -195,6 +209,40 @@ TEST_CASE("data parallel moves each gradient once round, and ZeRO stage 1 divide
   CHECK(2 * part == whole);
 }
 
+TEST_CASE("ZeRO stage 2 divides gradients, and stage 3 the parameters of which cells need one") {
+  const trained_net t = gpt();
+  const auto collectives = [&](const parallel_plan& p, std::string_view op) {
+    std::vector<std::int64_t> bytes;
+    const graph& g = p.rank.graph;
+    for (node_id n : g.regions[0].nodes)
+      if (g.nodes[std::size_t(n)].op->name == op) bytes.push_back(g.type(n).bytes());
+    return bytes;
+  };
+  const auto part = [&](const parallel_plan& p, input_role role) {
+    double whole = 0, own = 0;
+    for (std::size_t i = 0; i < t.step.inputs.size(); ++i) {
+      if (t.step.inputs[i].role != role) continue;
+      const tensor_type type = t.step.type(t.step.input(int(i)));
+      whole += double(type.bytes());
+      own += double(parallel::part_of(type, p.rank.inputs[i], p.mesh).bytes());
+    }
+    return own / whole;
+  };
+  const parallel_plan two = plan_for(t.step, parse_mesh("data=4"), {.mode = mode::zero2});
+  const parallel_plan three = plan_for(t.step, parse_mesh("data=4"), {.mode = mode::zero3});
+  CHECK(part(two, input_role::parameter) == 1);
+  CHECK(part(two, input_role::slot) == 0.25);
+  CHECK(part(three, input_role::parameter) == 0.25);
+  CHECK(part(three, input_role::slot) == 0.25);
+  // No gradient is summed up as a whole: what is reduced is the loss.
+  for (const parallel_plan* p : {&two, &three})
+    for (std::int64_t bytes : collectives(*p, "all_reduce")) CHECK(bytes == 4);
+  // The four large weights are gathered forward and backward; the predictions have the same size.
+  int weights = 0;
+  for (std::int64_t bytes : collectives(three, "all_gather")) weights += bytes == 4 * 128 * 32;
+  CHECK(weights == 2 * 4 + 1);
+}
+
 TEST_CASE("parameters are gathered from their parts") {
   const trained_net t = lenet();
   models::lenet5 net;
@@ -202,7 +250,7 @@ TEST_CASE("parameters are gathered from their parts") {
   const parallel_plan p = plan_for(t.step, parse_mesh("data=2,model=2"), lenet_tensor);
   thread_ranks ranks(p.mesh);
   ranks.run([&](int r, const communicator& c) {
-    rank_program run(p.rank, p.mesh, r, c);
+    rank_program run(t.step, p, r, c);
     run.load(expected);
     CHECK(run.part(run.find("fc1.weight")).type.shape == shape{60, 400});
     models::lenet5 other;
@@ -242,29 +290,29 @@ TEST_CASE("the plan is printed with a row for each cell") {
 
 TEST_CASE("what a strategy or a plan cannot be is one sentence") {
   const trained_net t = lenet();
-  CHECK(fault(t.step, "data=3", {.mode = mode::data}) ==
-        "mode data: the argument x f32[16,1,28,28] does not divide among the 3 ranks of the axis "
-        "data; let the batch be a multiple of 3");
+  CHECK(fault(t.step, "data=32", {.mode = mode::data}) ==
+        "mode data: the argument x f32[16,1,28,28] is less than a sample for each of the 32 ranks "
+        "of the axis data; take a larger batch or fewer ranks");
   CHECK(fault(t.step, "model=2", {.mode = mode::zero1}) ==
         "mode zero1: the mesh model=2 has no axis called data, along which samples are divided");
   CHECK(fault(t.step, "data=2", lenet_tensor) ==
         "strategy: fc1.weight is to be cut along the axis model, which the mesh data=2 does not "
         "have");
-  CHECK(fault(t.step, "data=4", {mode::automatic, {{"fc3.weight", "data", 0}}}) ==
-        "strategy: fc3.weight [10,84] cannot be cut into 4 equal parts along dimension 0 (mesh "
-        "axis data)");
+  CHECK(fault(t.step, "data=16", {mode::automatic, {{"fc3.weight", "data", 0}}}) ==
+        "strategy: fc3.weight [10,84] cannot be cut into 16 parts along dimension 0 (mesh axis "
+        "data)");
   CHECK(fault(t.step, "data=4", {mode::automatic, {{"fc9.weight", "data", 0}}}) ==
         "strategy: there is no parameter, state or argument fc9.weight");
   CHECK(fault(t.step, "data=4", {mode::automatic, {}, {{"fc9", "matmul", {{4, 1}, {1, 1}}}}}) ==
         "strategy: no cell fc9 has an operation matmul");
-  CHECK(fault(t.step, "data=4", {mode::automatic, {}, {{"fc3", "matmul", {{1, 1}, {4, 1}}}}}) ==
-        "strategy: matmul of fc3 cannot be computed in parts {[1,1],[4,1]} of its operands "
+  CHECK(fault(t.step, "data=4", {mode::automatic, {}, {{"fc3", "matmul", {{1, 1}, {3, 1}}}}}) ==
+        "strategy: matmul of fc3 cannot be computed in parts {[1,1],[3,1]} of its operands "
         "f32[16,84] f32[10,84] on the mesh data=4");
   const std::string memory =
       fault(t.step, "data=2", {.mode = mode::automatic}, {.memory_bytes = 1000});
   CHECK(memory.starts_with("on the mesh data=2 a rank needs "));
   CHECK(memory.ends_with(
-      " bytes at least, but has 1000; take more ranks, a smaller batch, or mode zero1"));
+      " bytes at least, but has 1000; take more ranks, a smaller batch, or mode zero3"));
   const parallel_plan roomy = plan_for(t.step, parse_mesh("data=2"), {.mode = mode::automatic});
   const double limit = 0.95 * roomy.bytes_on_device;
   const parallel_plan tight =

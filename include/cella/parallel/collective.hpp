@@ -5,6 +5,7 @@
 #include <cella/ops/op.hpp>
 #include <cella/ops/strided.hpp>
 #include <cella/parallel/communicator.hpp>
+#include <cella/parallel/layout.hpp>
 
 namespace cella {
 
@@ -14,6 +15,8 @@ struct collective_options {
   std::int32_t count = 1;    ///< how many they are
   std::int32_t dimension{};  ///< of the tensor
   std::int32_t other{};      ///< all_to_all: the dimension that is cut
+  /// Of the result along `dimension` and `other`; 0: parts are equal, and it follows.
+  std::int32_t extent{}, other_extent{};
 };
 
 namespace detail {
@@ -44,12 +47,19 @@ struct collective : linear<Op>, takes_complex {
     ++a.other;
     return a;
   }
+  /// Brings the extents of the operand back.
   template <class Transpose>
-  static constexpr var transposed(options a, var dy) {
+  static constexpr var transposed(node_ref n, options a, var dy) {
+    const shape s = n.operand(0).shape();
+    if (a.extent) {
+      a.extent = s[a.dimension];
+      a.other_extent = s[a.other];
+    }
     return emit<Transpose>(a, std::source_location::current(), dy);
   }
   static constexpr tensor_type scaled(tensor_type t, const options& a, bool grows) {
-    t.shape[a.dimension] = grows ? t.shape[a.dimension] * a.count : t.shape[a.dimension] / a.count;
+    std::int32_t& extent = t.shape[a.dimension];
+    extent = a.extent ? a.extent : grows ? extent * a.count : extent / a.count;
     return t;
   }
   static const communicator& ranks(const options& a) {
@@ -105,7 +115,7 @@ struct all_reduce_op : detail::collective<all_reduce_op> {
     return in[0];
   }
   static constexpr var transpose(node_ref n, int, var dy) {
-    return transposed<all_reduce_op>(n.as<options>(), dy);
+    return transposed<all_reduce_op>(n, n.as<options>(), dy);
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
@@ -139,7 +149,7 @@ struct reduce_scatter_op : detail::collective<reduce_scatter_op> {
     return scaled(in[0], o.as<options>(), false);
   }
   static constexpr var transpose(node_ref n, int, var dy) {
-    return transposed<all_gather_op>(n.as<options>(), dy);
+    return transposed<all_gather_op>(n, n.as<options>(), dy);
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
@@ -158,13 +168,13 @@ struct all_to_all_op : detail::collective<all_to_all_op> {
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
     const auto a = o.as<options>();
     tensor_type t = scaled(in[0], a, true);
-    t.shape[a.other] /= a.count;
+    t.shape[a.other] = a.extent ? a.other_extent : t.shape[a.other] / a.count;
     return t;
   }
   static constexpr var transpose(node_ref n, int, var dy) {
     auto a = n.as<options>();
     std::swap(a.dimension, a.other);
-    return transposed<all_to_all_op>(a, dy);
+    return transposed<all_to_all_op>(n, a, dy);
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
@@ -183,9 +193,10 @@ struct own_part_op : detail::collective<own_part_op> {
   static constexpr var transpose(node_ref n, int, var dy);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
-    const int extent = out[0].type[a.dimension];
-    const int rank = ranks(a).groups[std::size_t(a.mesh_axis)].coordinate;
-    const auto first = detail::place_along(a.dimension, std::int64_t{rank} * extent);
+    const communicator::group group = ranks(a).groups[std::size_t(a.mesh_axis)];
+    const auto first = detail::place_along(
+        a.dimension,
+        parallel::first_of_part(in[0].type[a.dimension], group.size, group.coordinate));
     detail::copy_box(in[0], first, out[0], {}, out[0].type.shape);
   }
 };
@@ -198,23 +209,24 @@ struct own_part_gradient_op : detail::collective<own_part_gradient_op> {
     return scaled(in[0], o.as<options>(), true);
   }
   static constexpr var transpose(node_ref n, int, var dy) {
-    return transposed<own_part_op>(n.as<options>(), dy);
+    return transposed<own_part_op>(n, n.as<options>(), dy);
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
-    const int extent = in[0].type[a.dimension];
-    const int rank = ranks(a).groups[std::size_t(a.mesh_axis)].coordinate;
+    const communicator::group group = ranks(a).groups[std::size_t(a.mesh_axis)];
     std::memset(out[0].data, 0, std::size_t(out[0].type.bytes()));
-    const auto first = detail::place_along(a.dimension, std::int64_t{rank} * extent);
+    const auto first = detail::place_along(
+        a.dimension,
+        parallel::first_of_part(out[0].type[a.dimension], group.size, group.coordinate));
     detail::copy_box(in[0], {}, out[0], first, in[0].type.shape);
   }
 };
 
 constexpr var all_gather_op::transpose(node_ref n, int, var dy) {
-  return transposed<reduce_scatter_op>(n.as<options>(), dy);
+  return transposed<reduce_scatter_op>(n, n.as<options>(), dy);
 }
 constexpr var own_part_op::transpose(node_ref n, int, var dy) {
-  return transposed<own_part_gradient_op>(n.as<options>(), dy);
+  return transposed<own_part_gradient_op>(n, n.as<options>(), dy);
 }
 
 /// Whether an operation is one of these.

@@ -24,6 +24,10 @@ struct communicator {
 
   /// out = the sum of all ranks' in.
   void (*all_reduce)(void* self, int axis, const tensor_ref& in, const tensor_ref& out){};
+  /// The same in two calls. Sums of one axis are finished in the order in which they were started;
+  /// until then their operands stay as they are.
+  void (*start_all_reduce)(void* self, int axis, const tensor_ref& in){};
+  void (*finish_all_reduce)(void* self, int axis, const tensor_ref& in, const tensor_ref& out){};
   /// out = all ranks' in, one behind the other along `dimension`.
   void (*all_gather)(void* self, int axis, int dimension, const tensor_ref& in,
                      const tensor_ref& out){};

@@ -11,7 +11,16 @@ namespace cella::parallel {
 template <class P, class Mesh, mode Mode>
 struct make_divided {
   constexpr traced_graph operator()() const {
-    parallel_plan p = make_parallel_plan(thaw(P::interface_graph), Mesh::value, {.mode = Mode});
+    const cella::graph g = thaw(P::interface_graph);
+    parallel_plan p = make_parallel_plan(g, Mesh::value, {.mode = Mode});
+    for (std::size_t i = 0; p.fault.empty() && i < g.inputs.size(); ++i) {
+      const tensor_type t = g.type(g.input(int(i)));
+      if (!is_even(t.shape, p.rank.inputs[i], p.mesh))
+        p.fault = text() << "the compiler makes one program for all ranks, but the input "
+                         << g.view(g.inputs[i].name) << " " << t
+                         << " does not divide evenly on the mesh " << mesh_text(p.mesh)
+                         << "; let the batch be a multiple, or use rank_program";
+    }
     return {std::move(p.rank.graph), p.fault};
   }
 };

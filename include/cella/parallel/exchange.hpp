@@ -33,6 +33,12 @@ inline void sum_elements(std::span<const std::byte* const> in, const tensor_type
   });
 }
 
+/// The type of the tensor of which this is part `i` of `parts` along a dimension of `extent`.
+constexpr tensor_type type_of_part(tensor_type t, int dimension, int extent, int parts, int i) {
+  t.shape[dimension] = size_of_part(extent, parts, i);
+  return t;
+}
+
 /// The part of the sum that lies at `index` of as many along a dimension as there are tensors.
 inline void sum_part(std::span<const std::byte* const> in, const tensor_type& whole, int dimension,
                      int index, const tensor_ref& out) {
@@ -41,19 +47,21 @@ inline void sum_part(std::span<const std::byte* const> in, const tensor_type& wh
   const std::int64_t all = whole[dimension] * behind;
   const auto size = std::int64_t(size_of(whole.element));
   const std::int64_t before = whole.shape.size(0, dimension);
+  const std::int64_t first = first_of_part(whole[dimension], int(in.size()), index) * behind;
   for (std::int64_t i = 0; i < before; ++i)
-    sum_elements(in, whole, i * all + index * run, run, out.data + i * run * size);
+    sum_elements(in, whole, i * all + first, run, out.data + i * run * size);
 }
 
-/// Copies from x, the operand of rank `r`, its part at `index` along `cut` to where it stands in
-/// out along `joined`.
-inline void exchange_part(const tensor_ref& x, int r, int cut, int index, const tensor_ref& out,
-                          int joined) {
+/// Copies from x, the operand of rank `r` of `count`, its part at `index` along `cut` to where it
+/// stands in out along `joined`.
+inline void exchange_part(const tensor_ref& x, int r, int count, int cut, int index,
+                          const tensor_ref& out, int joined) {
   shape piece = x.type.shape;
   piece[cut] = out.type[cut];
-  cella::detail::copy_box(x, cella::detail::place_along(cut, std::int64_t{index} * piece[cut]), out,
-                          cella::detail::place_along(joined, std::int64_t{r} * piece[joined]),
-                          piece);
+  const int from = first_of_part(x.type[cut], count, index);
+  const int to = first_of_part(out.type[joined], count, r);
+  cella::detail::copy_box(x, cella::detail::place_along(cut, from), out,
+                          cella::detail::place_along(joined, to), piece);
 }
 
 }  // namespace cella::parallel::detail

@@ -6,19 +6,24 @@
 #include <cella/graph/error.hpp>
 #include <cella/parallel/exchange.hpp>
 #include <cella/parallel/mesh.hpp>
+#include <cella/parallel/mpi_watch.hpp>
 #include <climits>
 #include <cstdio>
+#include <deque>
 #include <exception>
+#include <memory>
 #include <vector>
 
 namespace cella::parallel {
 
 /// The groups of a mesh whose ranks are those of MPI's world. Starts MPI, unless that is done, and
-/// ends it in that case. The order of sums is MPI's.
+/// ends it in that case. The order of sums is MPI's. A rank that does not come to a collective
+/// operation is named on stderr by those that wait, if it is on the same machine, and all end.
 class mpi_ranks {
  public:
-  /// Throws `error` unless the world has as many ranks as the mesh.
-  explicit mpi_ranks(const device_mesh& m) : mesh_(m) {
+  /// Throws `error` unless the world has as many ranks as the mesh. So many seconds a rank waits
+  /// for the others.
+  explicit mpi_ranks(const device_mesh& m, double timeout_seconds = 60) : mesh_(m) {
     int started = 0;
     MPI_Initialized(&started);
     if (!started) {
@@ -39,8 +44,11 @@ class mpi_ranks {
       own_.groups[std::size_t(a)] = {m[a].size, c};
       MPI_Comm_split(MPI_COMM_WORLD, rank_ - c * m.stride(a), c, &groups_[std::size_t(a)]);
     }
+    watch_ = std::make_unique<detail::mpi_watch>(rank_, timeout_seconds);
     own_.self = this;
     own_.all_reduce = &all_reduce;
+    own_.start_all_reduce = &start_all_reduce;
+    own_.finish_all_reduce = &finish_all_reduce;
     own_.all_gather = &all_gather;
     own_.reduce_scatter = &reduce_scatter;
     own_.all_to_all = &all_to_all;
@@ -48,6 +56,7 @@ class mpi_ranks {
   mpi_ranks(const mpi_ranks&) = delete;
   mpi_ranks& operator=(const mpi_ranks&) = delete;
   ~mpi_ranks() {
+    watch_.reset();
     for (int a = 0; a < mesh_.axis_count; ++a) MPI_Comm_free(&groups_[std::size_t(a)]);
     if (ends_) MPI_Finalize();
   }
@@ -99,6 +108,7 @@ class mpi_ranks {
   std::vector<const std::byte*> gathered(int axis, const tensor_ref& in) {
     const std::int64_t bytes = in.type.bytes();
     std::byte* const all = scratch(bytes * size(axis));
+    const detail::mpi_watch::waiting here(*watch_);
     MPI_Allgather(in.data, count(bytes), MPI_BYTE, all, count(bytes), MPI_BYTE, group(axis));
     std::vector<const std::byte*> at;
     for (int r = 0; r < size(axis); ++r) at.push_back(all + r * bytes);
@@ -108,34 +118,64 @@ class mpi_ranks {
   static void all_reduce(void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
     mpi_ranks& o = of(self);
     const MPI_Datatype t = element_of(in.type.element);
+    const detail::mpi_watch::waiting here(*o.watch_);
     if (t != MPI_DATATYPE_NULL)
       MPI_Allreduce(in.data, out.data, count(in.type.size()), t, MPI_SUM, o.group(axis));
     else
       detail::sum_elements(o.gathered(axis, in), in.type, 0, in.type.size(), out.data);
   }
+  static void start_all_reduce(void* self, int axis, const tensor_ref& in) {
+    sums_under_way& s = of(self).under_way_[std::size_t(axis)];
+    if (s.started == s.sums.size()) s.sums.emplace_back();
+    sum_under_way& one = s.sums[s.started++];
+    const MPI_Datatype t = element_of(in.type.element);
+    if (t == MPI_DATATYPE_NULL) return;
+    if (std::int64_t(one.result.size()) < in.type.bytes())
+      one.result.resize(std::size_t(in.type.bytes()));
+    MPI_Iallreduce(in.data, one.result.data(), count(in.type.size()), t, MPI_SUM,
+                   of(self).group(axis), &one.request);
+  }
+  static void finish_all_reduce(void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
+    sums_under_way& s = of(self).under_way_[std::size_t(axis)];
+    sum_under_way& one = s.sums[s.finished++];
+    if (s.finished == s.started) s.started = s.finished = 0;
+    if (element_of(in.type.element) == MPI_DATATYPE_NULL) return all_reduce(self, axis, in, out);
+    const detail::mpi_watch::waiting here(*of(self).watch_);
+    MPI_Wait(&one.request, MPI_STATUS_IGNORE);
+    std::memcpy(out.data, one.result.data(), std::size_t(in.type.bytes()));
+  }
   static void all_gather(void* self, int axis, int dimension, const tensor_ref& in,
                          const tensor_ref& out) {
     mpi_ranks& o = of(self);
-    if (in.type.shape.size(0, dimension) == 1) {
-      const int bytes = count(in.type.bytes());
-      MPI_Allgather(in.data, bytes, MPI_BYTE, out.data, bytes, MPI_BYTE, o.group(axis));
-      return;
-    }
-    const auto all = o.gathered(axis, in);
-    for (int r = 0; r < o.size(axis); ++r)
+    const int extent = out.type[dimension], ranks = o.size(axis);
+    const bool in_place = in.type.shape.size(0, dimension) == 1;
+    std::byte* const all = in_place ? out.data : o.scratch(out.type.bytes());
+    const auto part = [&](int r) {
+      return detail::type_of_part(in.type, dimension, extent, ranks, r);
+    };
+    o.received_.list(ranks, [&](int r) { return part(r).bytes(); });
+    const detail::mpi_watch::waiting here(*o.watch_);
+    MPI_Allgatherv(in.data, count(in.type.bytes()), MPI_BYTE, all, o.received_.counts.data(),
+                   o.received_.first.data(), MPI_BYTE, o.group(axis));
+    for (int r = 0; r < ranks && !in_place; ++r)
       cella::detail::copy_box(
-          {const_cast<std::byte*>(all[std::size_t(r)]), in.type}, {}, out,
-          cella::detail::place_along(dimension, std::int64_t{r} * in.type[dimension]),
-          in.type.shape);
+          {all + o.received_.first[std::size_t(r)], part(r)}, {}, out,
+          cella::detail::place_along(dimension, first_of_part(extent, ranks, r)), part(r).shape);
   }
-  /// Writes the part of `in` for each rank, one behind the other.
-  std::byte* in_parts(int axis, int dimension, const tensor_ref& in, const tensor_type& part,
-                      std::int64_t room) {
+  /// Writes the part of `in` for each rank, one behind the other, and lists them in `sent_`, in
+  /// units of so many bytes.
+  std::byte* in_parts(int axis, int dimension, const tensor_ref& in, std::int64_t room,
+                      std::int64_t unit) {
+    const int extent = in.type[dimension], ranks = size(axis);
+    const auto part = [&](int r) {
+      return detail::type_of_part(in.type, dimension, extent, ranks, r);
+    };
+    sent_.list(ranks, [&](int r) { return part(r).bytes() / unit; });
     std::byte* const all = scratch(room);
-    for (int r = 0; r < size(axis); ++r)
+    for (int r = 0; r < ranks; ++r)
       cella::detail::copy_box(
-          in, cella::detail::place_along(dimension, std::int64_t{r} * part[dimension]),
-          {all + r * part.bytes(), part}, {}, part.shape);
+          in, cella::detail::place_along(dimension, first_of_part(extent, ranks, r)),
+          {all + sent_.first[std::size_t(r)] * unit, part(r)}, {}, part(r).shape);
     return all;
   }
   static void reduce_scatter(void* self, int axis, int dimension, const tensor_ref& in,
@@ -145,24 +185,57 @@ class mpi_ranks {
     if (t == MPI_DATATYPE_NULL)
       return detail::sum_part(o.gathered(axis, in), in.type, dimension,
                               o.own_.groups[std::size_t(axis)].coordinate, out);
-    const std::byte* const parts = o.in_parts(axis, dimension, in, out.type, in.type.bytes());
-    MPI_Reduce_scatter_block(parts, out.data, count(out.type.size()), t, MPI_SUM, o.group(axis));
+    const std::byte* const parts =
+        o.in_parts(axis, dimension, in, in.type.bytes(), std::int64_t(size_of(in.type.element)));
+    const detail::mpi_watch::waiting here(*o.watch_);
+    MPI_Reduce_scatter(parts, out.data, o.sent_.counts.data(), t, MPI_SUM, o.group(axis));
   }
   static void all_to_all(void* self, int axis, int joined, int cut, const tensor_ref& in,
                          const tensor_ref& out) {
     mpi_ranks& o = of(self);
-    tensor_type piece = in.type;
-    piece.shape[cut] = out.type[cut];
+    const int ranks = o.size(axis), extent = out.type[joined];
+    const auto piece = [&](int r) {  // of rank r's operand, the part for this rank
+      tensor_type t = detail::type_of_part(in.type, joined, extent, ranks, r);
+      t.shape[cut] = out.type[cut];
+      return t;
+    };
+    o.received_.list(ranks, [&](int r) { return piece(r).bytes(); });
     const std::int64_t bytes = in.type.bytes();
-    std::byte* const sent = o.in_parts(axis, cut, in, piece, 2 * bytes);
+    std::byte* const sent = o.in_parts(axis, cut, in, bytes + out.type.bytes(), 1);
     std::byte* const got = sent + bytes;
-    const int each = count(piece.bytes());
-    MPI_Alltoall(sent, each, MPI_BYTE, got, each, MPI_BYTE, o.group(axis));
-    for (int r = 0; r < o.size(axis); ++r)
-      cella::detail::copy_box({got + r * piece.bytes(), piece}, {}, out,
-                              cella::detail::place_along(joined, std::int64_t{r} * piece[joined]),
-                              piece.shape);
+    const detail::mpi_watch::waiting here(*o.watch_);
+    MPI_Alltoallv(sent, o.sent_.counts.data(), o.sent_.first.data(), MPI_BYTE, got,
+                  o.received_.counts.data(), o.received_.first.data(), MPI_BYTE, o.group(axis));
+    for (int r = 0; r < ranks; ++r)
+      cella::detail::copy_box({got + o.received_.first[std::size_t(r)], piece(r)}, {}, out,
+                              cella::detail::place_along(joined, first_of_part(extent, ranks, r)),
+                              piece(r).shape);
   }
+
+  struct sum_under_way {
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<std::byte> result;
+  };
+  /// In the order of their start; memory stays for the next step.
+  struct sums_under_way {
+    std::deque<sum_under_way> sums;
+    std::size_t started{}, finished{};
+  };
+  /// How much of each rank lies where in a message.
+  struct parts_of_message {
+    std::vector<int> counts, first;
+    template <class F>
+    void list(int ranks, F size) {
+      counts.resize(std::size_t(ranks));
+      first.resize(std::size_t(ranks));
+      std::int64_t at = 0;
+      for (int r = 0; r < ranks; ++r) {
+        first[std::size_t(r)] = count(at);
+        at += size(r);
+        counts[std::size_t(r)] = count(size(r));
+      }
+    }
+  };
 
   device_mesh mesh_;
   bool ends_ = false;
@@ -170,6 +243,9 @@ class mpi_ranks {
   std::array<MPI_Comm, max_mesh_axes> groups_{};
   communicator own_;
   std::vector<std::byte> scratch_;
+  parts_of_message sent_, received_;
+  std::array<sums_under_way, max_mesh_axes> under_way_;
+  std::unique_ptr<detail::mpi_watch> watch_;
 };
 
 }  // namespace cella::parallel

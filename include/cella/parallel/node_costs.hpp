@@ -36,12 +36,19 @@ constexpr double memory_of_node(const graph& g, node_id n, const node_choice& c,
   return bytes;
 }
 
-/// Among how many ranks a cut divides the work of a node.
-constexpr int ranks_of(const loop_cut& c, const device_mesh& m) {
-  int n = 1;
-  for (int a = 0; a < m.axis_count; ++a)
-    if (c[a] >= 0) n *= m[a].size;
-  return n;
+/// The share of a node's work that the rank with the largest part has.
+constexpr double share_of(const graph& g, node_id n, const loop_cut& c, const device_mesh& m) {
+  if (c.is_whole()) return 1;
+  iteration_space space = loops_of(g, n);
+  double share = 1;
+  for (int a = 0; a < m.axis_count; ++a) {
+    if (c[a] < 0) continue;
+    std::int64_t& extent = space.factors[std::size_t(c[a])].extent;
+    const int part = size_of_part(int(extent), m[a].size, 0);
+    share *= double(part) / double(extent);
+    extent = part;
+  }
+  return share;
 }
 
 }  // namespace cella::parallel

@@ -29,8 +29,9 @@ constexpr assignment replicate(const graph& g) {
   return all;
 }
 
-/// The graph of one rank, the same for all. Its inputs and outputs are those of the whole graph, in
-/// their order; of inputs, and of their new values, a rank has its part.
+/// The graph of one rank; where all cuts are even, it is the same for all. Its inputs and outputs
+/// are those of the whole graph, in their order; of inputs, and of their new values, a rank has its
+/// part.
 struct partitioned {
   cella::graph graph;
   list<layout> inputs;
@@ -42,8 +43,10 @@ struct partitioned {
 /// Divides the main region of `g` among the ranks of a mesh: every node becomes the part that a
 /// rank computes, and where the parts of an operand lie otherwise than a node reads them,
 /// collective operations bring them there. Regions of control nodes are run by all ranks alike.
-/// The fault says which choice is impossible.
-constexpr partitioned partition(const graph& g, const device_mesh& m, const assignment& choices);
+/// The fault says which choice is impossible. If `gathers_again`, what is gathered of parameters is
+/// kept only until another cell gathers its own: less memory, and the backward pass gathers again.
+constexpr partitioned partition(const graph& g, const device_mesh& m, const assignment& choices,
+                                int rank = 0, bool gathers_again = false);
 
 // ------------------------------------------------------------------------------------------------
 
@@ -51,8 +54,15 @@ namespace detail {
 
 class partitioner {
  public:
-  constexpr partitioner(const graph& g, const device_mesh& m, const assignment& choices)
-      : g_(g), m_(m), choices_(choices), importer_(b_, g), values_(g.nodes.size()) {}
+  constexpr partitioner(const graph& g, const device_mesh& m, const assignment& choices, int rank,
+                        bool gathers_again)
+      : g_(g),
+        m_(m),
+        choices_(choices),
+        rank_(rank),
+        gathers_again_(gathers_again),
+        importer_(b_, g),
+        values_(g.nodes.size()) {}
 
   constexpr partitioned run() {
     partitioned p;
@@ -61,15 +71,15 @@ class partitioner {
       const node_id n = g_.input(int(i));
       const layout l = choices_[std::size_t(n)].results[0];
       const tensor_type t = g_.type(n);
-      if (!divides(t.shape, l, m_) || l.is_partial()) {
+      if (!can_lie(t.shape, l, m_) || l.is_partial()) {
         p.fault = text() << "the input " << g_.view(g_.inputs[i].name) << " " << t
                          << " cannot lie as " << layout_text(t.shape, l, m_) << " on the mesh "
-                         << mesh_text(m_) << "; extents have to divide into equal parts";
+                         << mesh_text(m_) << "; each rank needs a part";
         return p;
       }
       p.inputs.push_back(l);
       const node_id here =
-          b_.input(part_of(t, l, m_), g_.inputs[i].role, g_.view(g_.inputs[i].name));
+          b_.input(part_of(t, l, m_, rank_), g_.inputs[i].role, g_.view(g_.inputs[i].name));
       values_[std::size_t(n)].push_back({l, here});
     }
     for (node_id n : main.nodes) {
@@ -102,9 +112,10 @@ class partitioner {
     if (x.op == &get_info_of) return {};  // made with the node that it reads
     if (is<constant_op>(x)) return {};    // made where it is read, in whatever layout
     const node_choice& c = choices_[std::size_t(n)];
-    const node_part part = cut_node(g_, n, c.cut, m_);
+    const node_part part = cut_node(g_, n, c.cut, m_, rank_);
     if (!part.possible) return refuse(n, c);
     const auto in = g_.operands(n);
+    reader_ = x.cell;
     ids operands;
     for (std::size_t k = 0; k < in.size(); ++k) operands.push_back(value(in[k], part.operands[k]));
     enter_cell(x);
@@ -120,7 +131,7 @@ class partitioner {
       const node_id result = x.result_count > 0 ? b_.get(made, k) : made;
       const layout wanted = c.results[std::size_t(k)];
       const tensor_type whole = result_type(g_, n, k);
-      if (!divides(whole.shape, wanted, m_) || wanted.is_partial()) return refuse(n, c);
+      if (!can_lie(whole.shape, wanted, m_) || wanted.is_partial()) return refuse(n, c);
       placed& p = result_of(n, k).emplace_back(placed{part.results[std::size_t(k)], result});
       p = {wanted, move(p, whole, wanted)};
     }
@@ -144,7 +155,7 @@ class partitioner {
       if (p.at == wanted) return p.id;
     if (is<constant_op>(x)) {
       const attributes part =
-          constant_op::part_options(x.attributes, part_of(x.type.shape, wanted, m_));
+          constant_op::part_options(x.attributes, part_of(x.type.shape, wanted, m_, rank_));
       known.push_back({wanted, b_.emit(bound<constant_op>(), span<const node_id>{}, part)});
       return known.back().id;
     }
@@ -157,22 +168,40 @@ class partitioner {
       best = i;
       least = t;
     }
+    if (gathers_again_ && x.op == &input_info_of) forget_others();
     const node_id made = move(known[best], x.type, wanted);
     known.push_back({wanted, made});
+    if (gathers_again_ && x.op == &input_info_of) gathered_.push_back({n, reader_});
     return made;
+  }
+  /// Inputs that other cells than the reader have gathered are not there any more.
+  constexpr void forget_others() {
+    list<gathered> kept;
+    for (const gathered& o : gathered_) {
+      if (o.cell.first == reader_.first && o.cell.size == reader_.size)
+        kept.push_back(o);
+      else
+        values_[std::size_t(o.n)].resize(1);
+    }
+    gathered_ = kept;
   }
   /// Appends the moves from one layout of a tensor to another.
   constexpr node_id move(const placed& from, const tensor_type& whole, const layout& to) {
     node_id n = from.id;
+    layout l = from.at;
     for (const layout_move& s : cheapest_chain(whole, from.at, to, m_).moves) {
+      l[s.mesh_axis] = s.to;
       const int size = m_[s.mesh_axis].size;
       if (size == 1) continue;
-      const auto dimension =
-          std::int32_t(s.kind == move_kind::all_gather || s.kind == move_kind::all_to_all ? s.from
-                       : s.to >= 0                                                        ? s.to
-                                                                                          : 0);
-      const collective_options o{s.mesh_axis, size, dimension,
-                                 s.kind == move_kind::all_to_all ? s.to : dimension};
+      const bool joins = s.kind == move_kind::all_gather || s.kind == move_kind::all_to_all;
+      const std::int32_t dimension = joins ? s.from : std::max<int>(s.to, 0);
+      const std::int32_t other = s.kind == move_kind::all_to_all ? s.to : dimension;
+      const shape made = part_of(whole.shape, l, m_, rank_);
+      collective_options o{s.mesh_axis, size, dimension, other};
+      if (made.rank > 0) {
+        o.extent = made[dimension];
+        o.other_extent = made[other];
+      }
       n = b_.emit(*operation_of(s.kind), {n}, o);
     }
     return n;
@@ -212,6 +241,10 @@ class partitioner {
     return t << "; see possible_cuts";
   }
 
+  struct gathered {
+    node_id n{};
+    name_ref cell;  ///< of whom it was gathered for
+  };
   struct several {
     node_id n{};
     int k{};
@@ -221,18 +254,23 @@ class partitioner {
   const graph& g_;
   const device_mesh& m_;
   const assignment& choices_;
+  const int rank_;
+  const bool gathers_again_;
   builder b_;
   graph_importer importer_;
   list<list<placed>> values_;  ///< what is there of each old node
   list<several> more_;         ///< of results of nodes that have several
+  list<gathered> gathered_;    ///< inputs that there are in other layouts than their own
+  name_ref reader_{-1, 0};
   name_ref cell_{-1, 0};
   name_ref cell_here_{};
 };
 
 }  // namespace detail
 
-constexpr partitioned partition(const graph& g, const device_mesh& m, const assignment& choices) {
-  return detail::partitioner(g, m, choices).run();
+constexpr partitioned partition(const graph& g, const device_mesh& m, const assignment& choices,
+                                int rank, bool gathers_again) {
+  return detail::partitioner(g, m, choices, rank, gathers_again).run();
 }
 
 }  // namespace cella::parallel

@@ -1,6 +1,7 @@
 // A program divided among ranks: the chosen assignment, the graph of a rank, and what it costs.
 #pragma once
 
+#include <cella/parallel/buckets.hpp>
 #include <cella/parallel/strategy.hpp>
 
 namespace cella::parallel {
@@ -18,18 +19,27 @@ struct cell_cost {
 struct parallel_plan {
   device_mesh mesh;
   parallel::mode mode{};
-  assignment choices;        ///< for the nodes of the whole graph
-  partitioned rank;          ///< what each rank runs
-  int forced{};              ///< choices of the search that did not look ahead
-  bool fits = true;          ///< within the memory of a device, by the model
-  double bytes_on_device{};  ///< by the model: inputs and stored results of a rank
+  assignment choices;           ///< for the nodes of the whole graph
+  std::int64_t bucket_bytes{};  ///< of gradients that are summed up together: see bucket_gradients
+  partitioned rank;             ///< what rank 0 runs
+  int forced{};                 ///< choices of the search that did not look ahead
+  bool fits = true;             ///< within the memory of a device, by the model
+  double bytes_on_device{};     ///< by the model: inputs and stored results of a rank
   text fault{};
 
-  /// The time of a step by the model: that of all nodes of a rank, one after the other.
+  /// The time of a step by the model: that of all nodes of a rank, one after the other. Of sums
+  /// that are under way meanwhile what is waited for counts.
   constexpr double seconds() const;
   /// The rows of the printed plan, in the order in which cells come.
   constexpr list<cell_cost> costs() const;
 };
+
+/// What a rank runs of the graph that the plan was made for.
+constexpr partitioned rank_of(const parallel_plan& p, const graph& g, int rank) {
+  partitioned part = partition(g, p.mesh, p.choices, rank, p.mode == mode::zero3);
+  if (part.fault.empty()) part.graph = bucket_gradients(part.graph, p.bucket_bytes);
+  return part;
+}
 
 /// Divides `g`, which has been through the passes. Where that is impossible the plan has a fault.
 constexpr parallel_plan make_parallel_plan(const graph& g, const device_mesh& m, const strategy& s,
@@ -37,6 +47,7 @@ constexpr parallel_plan make_parallel_plan(const graph& g, const device_mesh& m,
   parallel_plan p;
   p.mesh = m;
   p.mode = s.mode;
+  p.bucket_bytes = s.bucket_bytes;
   const stated_space stated = space_of(g, m, s);
   p.fault = stated.fault;
   if (!p.fault.empty()) return p;
@@ -49,10 +60,10 @@ constexpr parallel_plan make_parallel_plan(const graph& g, const device_mesh& m,
     const double limit = options.memory_bytes > 0 ? options.memory_bytes : m.each.memory_bytes;
     p.fault = text() << "on the mesh " << mesh_text(m) << " a rank needs "
                      << std::int64_t(found.bytes) << " bytes at least, but has "
-                     << std::int64_t(limit) << "; take more ranks, a smaller batch, or mode zero1";
+                     << std::int64_t(limit) << "; take more ranks, a smaller batch, or mode zero3";
     return p;
   }
-  p.rank = partition(g, m, p.choices);
+  p.rank = rank_of(p, g, 0);
   p.fault = p.rank.fault;
   return p;
 }
@@ -76,7 +87,7 @@ constexpr move_cost cost_of_collective(const graph& g, node_id n, const device_m
   if (is<all_gather_op>(x)) kind = move_kind::all_gather;
   if (is<all_to_all_op>(x)) kind = move_kind::all_to_all;
   if (is<reduce_scatter_op>(x)) kind = move_kind::reduce_scatter;
-  if (is<all_reduce_op>(x)) kind = move_kind::all_reduce;
+  if (is<all_reduce_op>(x) || is<start_all_reduce_op>(x)) kind = move_kind::all_reduce;
   return cost_of(kind, double(g.type(g.operand(n, 0)).bytes()),
                  m[x.attributes.as<collective_options>().mesh_axis], m.each);
 }
@@ -86,6 +97,8 @@ constexpr move_cost cost_of_collective(const graph& g, node_id n, const device_m
 constexpr list<cell_cost> parallel_plan::costs() const {
   list<cell_cost> rows;
   const graph& g = rank.graph;
+  double now = 0, link_free = 0;  // messages under way follow each other
+  list<double> arrive(g.nodes.size(), 0.0);
   for (node_id n : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(n)];
     if (x.op == &input_info_of || x.op == &get_info_of) continue;
@@ -94,14 +107,26 @@ constexpr list<cell_cost> parallel_plan::costs() const {
     for (cell_cost& r : rows)
       if (r.cell == cell) row = &r;
     if (!row) row = &rows.emplace_back(cell_cost{cell});
-    if (is_collective(x.op)) {
+    double seconds = 0;
+    if (is<finish_all_reduce_op>(x)) {
+      seconds = std::max(arrive[std::size_t(g.operand(n, 0))] - now, 0.0);
+      row->move_seconds += seconds;
+    } else if (is_collective(x.op) || is<start_all_reduce_op>(x)) {
       const move_cost c = detail::cost_of_collective(g, n, mesh);
-      row->move_seconds += c.seconds;
       row->moved_bytes += c.bytes;
       row->moves += c.bytes > 0;
+      if (is<start_all_reduce_op>(x)) {
+        link_free = std::max(link_free, now) + c.seconds;
+        arrive[std::size_t(n)] = link_free;
+      } else {
+        seconds = c.seconds;
+        row->move_seconds += seconds;
+      }
     } else {
-      row->compute_seconds += seconds_of_node(g, n, mesh.each);
+      seconds = seconds_of_node(g, n, mesh.each);
+      row->compute_seconds += seconds;
     }
+    now += seconds;
   }
   return rows;
 }

@@ -72,6 +72,7 @@ inline std::string plan_to_json(const graph& g, const parallel_plan& p) {
   j["mesh"]["memory_bytes_per_second"] = p.mesh.each.memory_bytes_per_second;
   j["mesh"]["memory_bytes"] = p.mesh.each.memory_bytes;
   j["mode"] = mode_name(p.mode);
+  j["bucket_bytes"] = p.bucket_bytes;
   j["seconds"] = p.seconds();
   j["bytes_on_device"] = p.bytes_on_device;
   j["cells"] = plan_json::array();
@@ -99,6 +100,7 @@ inline parallel_plan plan_from_json(const graph& g, std::string_view json) {
     p.mesh = detail::mesh_from_json(j.at("mesh"));
     for (int m = 0; m <= int(mode::automatic); ++m)
       if (mode_name(mode(m)) == j.at("mode").get<std::string>()) p.mode = mode(m);
+    p.bucket_bytes = j.at("bucket_bytes").get<std::int64_t>();
     const auto& nodes = j.at("nodes");
     if (nodes.size() != g.nodes.size())
       throw file_error(text() << "this plan is of another graph: it has " << nodes.size()
@@ -119,7 +121,7 @@ inline parallel_plan plan_from_json(const graph& g, std::string_view json) {
   } catch (const nlohmann::json::exception& e) {
     throw file_error(text() << "this is no plan: " << e.what());
   }
-  p.rank = partition(g, p.mesh, p.choices);
+  p.rank = rank_of(p, g, 0);
   p.fault = p.rank.fault;
   if (!p.fault.empty()) throw model_error(p.fault);
   return p;

@@ -56,8 +56,8 @@ struct move_chain {
   move_cost cost;
 };
 
-/// The cheapest chains of moves from one layout of a tensor, which cuts no dimension into unequal
-/// parts, to all others: Dijkstra's algorithm over layouts that are one move apart.
+/// The cheapest chains of moves from one layout of a tensor, of which each rank has a part, to all
+/// others: Dijkstra's algorithm over layouts that are one move apart.
 class move_chains {
  public:
   constexpr move_chains(const tensor_type& t, const layout& from, const device_mesh& m)
@@ -131,7 +131,7 @@ class move_chains {
     const place from = places_[i];
     layout l = from.at;
     l[step.mesh_axis] = step.to;
-    if (!divides(type_.shape, l, mesh_)) return;
+    if (!can_lie(type_.shape, l, mesh_)) return;
     move_cost c{};
     if (mesh_[step.mesh_axis].size > 1)
       c = cost_of(step.kind, double(part_of(type_, from.at, mesh_).bytes()), mesh_[step.mesh_axis],

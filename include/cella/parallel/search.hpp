@@ -58,7 +58,7 @@ constexpr list<layout> layouts_from(const shape& s, const layout& first, const d
       for (int d = 0; d < s.rank; ++d) {
         layout l = all[i];
         l[a] = std::int8_t(d);
-        if (divides(s, l, m)) all.push_back(l);
+        if (can_lie(s, l, m)) all.push_back(l);
       }
     }
   }
@@ -175,7 +175,7 @@ class assignment_search {
     const node& x = g_.nodes[std::size_t(n)];
     for (const node_choice& c : all) {
       const node_part part = cut_node(g_, n, c.cut, m_);
-      double seconds = whole / ranks_of(c.cut, m_);
+      double seconds = whole * share_of(g_, n, c.cut, m_);
       for (int k = 0; k < detail::result_count(x) && x.op != &input_info_of; ++k)
         seconds += redistribution_cost(detail::result_type(g_, n, k), part.results[std::size_t(k)],
                                        c.results[std::size_t(k)], m_)

@@ -30,8 +30,11 @@ struct node_part {
 
 /// What is left to a rank of node `n` if its loops are cut like that: not `possible` where that is
 /// more than the operation itself can do (windows that reach into the neighbour's part, sums along
-/// an axis that need each other, numbers that depend on the place), or where an extent does not
-/// divide. Without cuts everything is possible.
+/// an axis that need each other, numbers that depend on the place), or where a loop has fewer
+/// places than there are parts. Without cuts everything is possible.
+constexpr node_part cut_node(const graph& g, node_id n, const loop_cut& cut, const device_mesh& m,
+                             int rank);
+/// The same for rank 0, which has the largest part; `possible` if it is for all ranks.
 constexpr node_part cut_node(const graph& g, node_id n, const loop_cut& cut, const device_mesh& m);
 
 /// The cuts of node `n` along the mesh axes of a set (bit a: axis a) that are possible; the first
@@ -136,7 +139,8 @@ constexpr bool computes_part(const op_info& op, const attributes& options,
 
 }  // namespace detail
 
-constexpr node_part cut_node(const graph& g, node_id n, const loop_cut& cut, const device_mesh& m) {
+constexpr node_part cut_node(const graph& g, node_id n, const loop_cut& cut, const device_mesh& m,
+                             int rank) {
   const node& x = g.nodes[std::size_t(n)];
   const auto in = g.operands(n);
   const int results = detail::result_count(x);
@@ -168,14 +172,25 @@ constexpr node_part cut_node(const graph& g, node_id n, const loop_cut& cut, con
       l[a] = std::int8_t(d);
     }
   }
+  const auto lies = [&](std::size_t t) {
+    return t < in.size() ? part.operands[t] : part.results[t - in.size()];
+  };
   for (std::size_t f = 0; f < parts.size(); ++f) {
-    std::int64_t& extent = space.factors[f].extent;
-    if (extent % parts[f] != 0 || (parts[f] > 1 && extent == 0)) return part;
-    extent /= parts[f];
+    const std::int64_t extent = space.factors[f].extent;
+    if (parts[f] > 1 && extent < parts[f]) return part;
+    if (extent % parts[f] == 0) continue;
+    // Unequal parts of the loop are those of a dimension only if they are its elements.
+    for (std::size_t t = 0; t < types.size(); ++t)
+      for (int a = 0; a < m.axis_count; ++a)
+        if (cut[a] == int(f) && lies(t)[a] >= 0 && types[t][lies(t)[a]] != extent) return part;
+  }
+  for (int a = 0; a < m.axis_count; ++a) {
+    if (cut[a] < 0) continue;
+    std::int64_t& extent = space.factors[std::size_t(cut[a])].extent;
+    extent = size_of_part(int(extent), m[a].size, m.coordinate(rank, a));
   }
   const tensor_type whole = types[in.size()];
-  for (std::size_t t = 0; t < types.size(); ++t)
-    types[t] = part_of(types[t], t < in.size() ? part.operands[t] : part.results[t - in.size()], m);
+  for (std::size_t t = 0; t < types.size(); ++t) types[t] = part_of(types[t], lies(t), m, rank);
   const span<const tensor_type> local(types.data(), in.size());
   const span<const tensor_type> made(types.data() + in.size(), std::size_t(results));
   if (x.op->computes == compute_class::pointwise && x.op->pointwise) {
@@ -189,6 +204,18 @@ constexpr node_part cut_node(const graph& g, node_id n, const loop_cut& cut, con
   if (x.op->part_options && fits(x.op->part_options(x.attributes, made[0].shape))) return part;
   if (!fits(x.attributes))
     fits(detail::with_extents(*x.op, x.attributes, whole.shape, made[0].shape));
+  return part;
+}
+
+constexpr node_part cut_node(const graph& g, node_id n, const loop_cut& cut, const device_mesh& m) {
+  node_part part = cut_node(g, n, cut, m, 0);
+  if (!part.possible || cut.is_whole()) return part;
+  bool even = true;
+  const iteration_space space = loops_of(g, n);
+  for (int a = 0; a < m.axis_count; ++a)
+    if (cut[a] >= 0) even &= space.factors[std::size_t(cut[a])].extent % m.ranks() == 0;
+  // The last rank has the smallest part.
+  if (!even) part.possible = cut_node(g, n, cut, m, m.ranks() - 1).possible;
   return part;
 }
 

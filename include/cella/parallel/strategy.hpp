@@ -11,12 +11,20 @@ enum class mode : std::uint8_t {
   serial,          ///< all ranks compute everything
   data,            ///< samples are divided along one mesh axis; parameters are replicated
   zero1,           ///< the same, and the optimizer's state is divided, too (ZeRO stage 1)
+  zero2,           ///< and gradients, of which each rank sums up its part (ZeRO stage 2)
+  zero3,           ///< and parameters, which are gathered where they are read (ZeRO stage 3)
   semi_automatic,  ///< samples as in `data`, tensors and operations as stated, the rest follows
   automatic        ///< what is stated holds, all else is found
 };
 constexpr std::string_view mode_name(mode m) {
-  constexpr std::array<std::string_view, 5> names{"serial", "data", "zero1", "tensor", "automatic"};
+  constexpr std::array<std::string_view, 7> names{"serial", "data",   "zero1",    "zero2",
+                                                  "zero3",  "tensor", "automatic"};
   return names[std::size_t(m)];
+}
+/// What of a training step is divided among the ranks that divide the samples: nothing (0), the
+/// optimizer's state (1), gradients (2), parameters (3).  Rajbhandari et al. 2020
+constexpr int zero_stage(mode m) {
+  return m >= mode::zero1 && m <= mode::zero3 ? int(m) - int(mode::data) : 0;
 }
 
 /// Parameters, states and arguments whose name matches `name` (`*` stands for any characters) are
@@ -40,6 +48,7 @@ struct strategy {
   list<tensor_cut> tensors{};
   list<operation_cut> operations{};
   std::string_view data_axis = "data";
+  std::int64_t bucket_bytes = 1 << 20;  ///< see bucket_gradients; 0: each gradient by itself
 };
 
 /// What is left to choose; the fault says what of the strategy is impossible.
@@ -61,11 +70,12 @@ class statement {
   }
 
   constexpr stated_space run() {
+    const int stage = zero_stage(s_.mode);
     const bool divides_samples =
-        s_.mode == mode::data || s_.mode == mode::zero1 || s_.mode == mode::semi_automatic;
+        s_.mode == mode::data || stage > 0 || s_.mode == mode::semi_automatic;
     data_ = m_.find(s_.data_axis);
     if (s_.mode == mode::serial) out_.space.axes = 0;
-    if (s_.mode == mode::data || s_.mode == mode::zero1) {
+    if (s_.mode == mode::data || stage > 0) {
       if (data_ < 0)
         return refuse(text() << "mode " << mode_name(s_.mode) << ": the mesh " << mesh_text(m_)
                              << " has no axis called " << s_.data_axis
@@ -86,16 +96,19 @@ class statement {
           l = stated[std::size_t(p)];
           is_stated[i] = 1;
         }
-        if (s_.mode == mode::zero1) divide_state(t.shape, l);
       }
+      if ((in.role == input_role::slot && stage >= 1) ||
+          (in.role == input_role::parameter && stage >= 3))
+        divide(t.shape, l);
       if (divides_samples && in.role == input_role::argument && data_ >= 0 && t.rank() > 0 &&
           !is_stated[i]) {
         l[data_] = 0;
-        if (!divides(t.shape, l, m_))
+        if (!can_lie(t.shape, l, m_))
           return refuse(text() << "mode " << mode_name(s_.mode) << ": the argument "
-                               << g_.view(in.name) << " " << t << " does not divide among the "
-                               << m_[data_].size << " ranks of the axis " << s_.data_axis
-                               << "; let the batch be a multiple of " << m_[data_].size);
+                               << g_.view(in.name) << " " << t
+                               << " is less than a sample for each of the " << m_[data_].size
+                               << " ranks of the axis " << s_.data_axis
+                               << "; take a larger batch or fewer ranks");
       }
       if (divides_samples || is_stated[i])
         out_.space.only[std::size_t(n)].push_back({{}, list<layout>(1, l)});
@@ -103,7 +116,7 @@ class statement {
     for (const operation_cut& c : s_.operations)
       if (out_.fault.empty()) cut(c);
     if (out_.fault.empty() && divides_samples)
-      propagate(g_, m_, out_.space, s_.mode == mode::zero1);
+      propagate(g_, m_, out_.space, {.updates_open = stage >= 1, .gradients_cut = stage >= 2});
     return std::move(out_);
   }
 
@@ -131,10 +144,10 @@ class statement {
       const shape s = g_.type(g_.input(int(i))).shape;
       if (c.dimension >= 0 && c.dimension < s.rank) {
         stated[i][a] = std::int8_t(c.dimension);
-        if (divides(s, stated[i], m_)) continue;
+        if (can_lie(s, stated[i], m_)) continue;
       }
       out_.fault = text() << "strategy: " << label << " " << s << " cannot be cut into "
-                          << m_[a].size << " equal parts along dimension " << c.dimension
+                          << m_[a].size << " parts along dimension " << c.dimension
                           << " (mesh axis " << c.axis << ")";
       return;
     }
@@ -191,12 +204,12 @@ class statement {
     }
     return -1;
   }
-  /// Cuts a slot among the ranks that have the same parameters, where a dimension divides.
-  constexpr void divide_state(const shape& s, layout& l) const {
+  /// Cuts a tensor among the ranks that divide the samples, where a dimension divides.
+  constexpr void divide(const shape& s, layout& l) const {
     for (int d = 0; d < s.rank; ++d) {
       layout cut = l;
       cut[data_] = std::int8_t(d);
-      if (!divides(s, cut, m_)) continue;
+      if (!can_lie(s, cut, m_)) continue;
       l = cut;
       return;
     }

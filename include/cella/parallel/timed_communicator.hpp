@@ -14,6 +14,12 @@ class timed_communicator {
     own_.all_reduce = [](void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
       timed(self, [&](const communicator& c) { c.all_reduce(c.self, axis, in, out); });
     };
+    own_.start_all_reduce = [](void* self, int axis, const tensor_ref& in) {
+      timed(self, [&](const communicator& c) { c.start_all_reduce(c.self, axis, in); });
+    };
+    own_.finish_all_reduce = [](void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
+      timed(self, [&](const communicator& c) { c.finish_all_reduce(c.self, axis, in, out); });
+    };
     own_.all_gather = [](void* self, int axis, int dimension, const tensor_ref& in,
                          const tensor_ref& out) {
       timed(self, [&](const communicator& c) { c.all_gather(c.self, axis, dimension, in, out); });

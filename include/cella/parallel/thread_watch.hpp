@@ -1,0 +1,100 @@
+// How threads that are ranks wait for each other, and what ends it when one does not come.
+#pragma once
+
+#include <atomic>
+#include <cella/graph/error.hpp>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace cella::parallel {
+
+/// A rank that another one's failure has ended.
+struct rank_error : error {
+  using error::error;
+};
+
+namespace detail {
+
+/// Who waits, who has failed, and how long is waited for a rank that does not come.
+class thread_watch {
+ public:
+  thread_watch(int ranks, double longest) : seconds(longest), waits_(std::size_t(ranks)) {}
+  const double seconds;
+
+  /// A rank has thrown.
+  void failed(int rank) { end(2 * rank); }
+  /// Waits for something that other ranks do.
+  template <class Condition>
+  void wait(int rank, Condition holds) {
+    std::chrono::steady_clock::time_point begin{};
+    for (int spins = 0; !holds(); ++spins) {
+      if (why_.load(std::memory_order_relaxed) != nothing) stop();
+      // More ranks than cores: who waits makes room.
+      if (spins == 4000) {
+        begin = std::chrono::steady_clock::now();
+        waits_[std::size_t(rank)] = true;
+      } else if (spins > 4000) {
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+        if (spins % 1000 == 0 &&
+            std::chrono::steady_clock::now() - begin > std::chrono::duration<double>(seconds))
+          give_up();
+      } else if (spins > 2000) {
+        std::this_thread::yield();
+      }
+    }
+    waits_[std::size_t(rank)] = false;
+  }
+
+ private:
+  static constexpr int nothing = -1;
+
+  void end(int why) {
+    int before = nothing;
+    why_.compare_exchange_strong(before, why);
+  }
+  /// The first rank that does not wait has not come; the number of ranks: all wait.
+  void give_up() {
+    int who = 0;
+    while (who < int(waits_.size()) && waits_[std::size_t(who)]) ++who;
+    end(2 * who + 1);
+  }
+  [[noreturn]] void stop() const {
+    const int who = why_ / 2;
+    if (why_ % 2 == 0)
+      throw rank_error(text() << "rank " << who << " has failed; the others stop, too");
+    if (who == int(waits_.size()))
+      throw rank_error(text() << "all ranks have waited for each other for " << seconds
+                              << " s: they do not run the same program");
+    throw rank_error(text() << "rank " << who << " has not come to a collective operation for "
+                            << seconds << " s; the others stop");
+  }
+
+  std::vector<std::atomic<bool>> waits_;
+  std::atomic<int> why_{nothing};  ///< all end: twice the rank, and 1 if it did not come
+};
+
+/// Where the threads of a group wait for each other. When a rank has failed or does not come, all
+/// others throw instead of waiting on.
+class meeting {
+ public:
+  explicit meeting(int size) : size_(size) {}
+  void arrive_and_wait(thread_watch& watch, int rank) {
+    const std::uint32_t turn = turn_.load(std::memory_order_acquire);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      turn_.store(turn + 1, std::memory_order_release);
+      return;
+    }
+    watch.wait(rank, [&] { return turn_.load(std::memory_order_acquire) != turn; });
+  }
+
+ private:
+  const int size_;
+  std::atomic<int> arrived_{0};
+  std::atomic<std::uint32_t> turn_{0};
+};
+
+}  // namespace detail
+}  // namespace cella::parallel
