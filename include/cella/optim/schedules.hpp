@@ -136,8 +136,10 @@ class schedule {
   template <learning_rate_schedule S>
   requires(!std::same_as<S, schedule>) schedule(S rate) : rate_(std::move(rate)) {}
 
+  // A template: 0 is a rate, and no pointer.
+  template <std::same_as<const char*> Text>
   __attribute__((unavailable("a schedule is an object, such as optim::cosine{.first = 0.1}")))  //
-  schedule(const char*)
+  schedule(Text)
       : schedule(0.0) {}
 
   /// Throws `error` when the rate is negative or no number.
