@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/distributions/composed.hpp>
+#include <cella/models/switch_gpt.hpp>
 #include <cella/nn/activations.hpp>
 #include <cella/nn/classification_losses.hpp>
 #include <cella/nn/convolutions.hpp>
@@ -12,6 +13,7 @@
 #include <cella/nn/grouped_attention.hpp>
 #include <cella/nn/initializers.hpp>
 #include <cella/nn/masks.hpp>
+#include <cella/nn/mixture_of_experts.hpp>
 #include <cella/nn/norms.hpp>
 #include <cella/nn/pooling.hpp>
 #include <cella/nn/positions.hpp>

@@ -44,6 +44,6 @@ for trial in range(6):
         launcher.kill()
     assert launcher.returncode != 0
     named = f"rank {lost} has not come to a collective operation for 2 s" if how == signal.SIGSTOP else \
-        f"mpirun noticed that process rank {lost}"
+        f"noticed that process rank {lost}"
     assert named in said, (trial, lost, how, said)
     print(how.name, lost, f"named; all had ended after {time.time() - begin:.1f} s")
