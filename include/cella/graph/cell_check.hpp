@@ -236,15 +236,13 @@ constexpr text call_fault() {
   }
 }
 
-}  // namespace detail
-
-namespace detail {
 /// Whether the compiler has a type whole: where it found an error in a member, clang can say
 /// nothing of the others.
 template <class T>
 concept readable = requires {
   typename std::bool_constant<(find_structure_fault<T>(), true)>;
 };
+
 }  // namespace detail
 
 /// Why the compiler cannot trace a cell on `Count` tensors; empty if nothing speaks against it. A

@@ -269,10 +269,7 @@ constexpr var concat(std::initializer_list<var> parts, int axis,
 }
 
 /// Braces are easily forgotten.
-template <class... Others>
-constexpr var concat(detail::not_in_braces first, const Others&...) {
-  return first.x;
-}
+constexpr var concat(detail::not_in_braces first, const auto&...) { return first.x; }
 
 /// Tensors of one shape side by side along a new axis. At least one.
 constexpr var stack(span<const var> parts, int axis,
@@ -286,10 +283,7 @@ constexpr var stack(std::initializer_list<var> parts, int axis,
   return stack(span<const var>(parts.begin(), parts.size()), axis, at);
 }
 
-template <class... Others>
-constexpr var stack(detail::not_in_braces first, const Others&...) {
-  return first.x;
-}
+constexpr var stack(detail::not_in_braces first, const auto&...) { return first.x; }
 
 /// `count` parts of equal extent along an axis, in order.
 constexpr list<var> split(operand x, int count, int axis) {

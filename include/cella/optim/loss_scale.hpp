@@ -4,6 +4,7 @@
 #include <cella/ops/functions.hpp>
 #include <cella/ops/numeric.hpp>
 #include <cella/optim/update.hpp>
+#include <limits>
 
 namespace cella::optim {
 

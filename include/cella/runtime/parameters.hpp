@@ -77,8 +77,7 @@ class parameter_store {
   /// The same of a net that is part of another one: what is called `to.name` here takes over what
   /// is called `from.name` there. An empty part is the whole store.
   ///
-  ///   drawing.copy_part(gan, "generator");  // a net of its own, from a member of the cell that
-  ///   trained
+  ///   drawing.copy_part(trained, "generator");  // `drawing` is a net of the type of that member
   void copy_part(const parameter_store& other, std::string_view from, std::string_view to = {});
   /// w + t (other's w - w) for all parameters and states, 0 <= t <= 1: a target net follows its net
   /// with `target.lerp(net, 0.005)`. Throws like copy_from.

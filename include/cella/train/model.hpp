@@ -325,6 +325,7 @@ class model {
   train::history train_on(const Data& data, const train::fit_options& options, Extras&&... extras);
   template <class Data, class... Metrics>
   train::scores measure_on(const Data& data, Metrics&&... measures);
+  std::vector<tensor_ref> frozen_tensors(const std::vector<std::string>& patterns);
 
   auto advance(const typename engine_type::inputs& x, const typename engine_type::targets& y,
                std::int64_t rows, double learning_rate) {
@@ -381,18 +382,6 @@ class model {
         chosen.push_back(std::move(t));
     }
     return chosen;
-  }
-  /// The tensors that `freeze` patterns describe, with the optimizer's state for them.
-  std::vector<tensor_ref> frozen_tensors(const std::vector<std::string>& patterns) {
-    std::vector<tensor_ref> all;
-    for (const auto& t : matching("freeze", patterns)) {
-      all.push_back(t.value);
-      for (const auto& s : engine_.slots().entries()) {
-        if (s.name.size() > t.name.size() && s.name.substr(s.name.find('.') + 1) == t.name)
-          all.push_back(engine_.slots().value(s));
-      }
-    }
-    return all;
   }
 
   engine_type engine_;

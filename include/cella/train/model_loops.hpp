@@ -194,6 +194,21 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
   return past;
 }
 
+/// The tensors that `freeze` patterns describe, with the optimizer's state for them.
+template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
+std::vector<tensor_ref> model<Net, Input, Loss, Optimizer, Options>::frozen_tensors(
+    const std::vector<std::string>& patterns) {
+  std::vector<tensor_ref> all;
+  for (const auto& t : matching("freeze", patterns)) {
+    all.push_back(t.value);
+    for (const auto& s : engine_.slots().entries()) {
+      if (s.name.size() > t.name.size() && s.name.substr(s.name.find('.') + 1) == t.name)
+        all.push_back(engine_.slots().value(s));
+    }
+  }
+  return all;
+}
+
 template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
 template <class Data, class... Metrics>
 train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data& data,
