@@ -68,7 +68,8 @@ std::string on_the_cpu(const op_info& op) {
       if (op.traits.stored) return "read in its place";
       return &op == &info_of<constant_op> ? "fused" : "once, when prepared";
     case compute_class::contraction:
-      return "`product`";
+      if (op.kind == op_kind::bilinear) return "`product`";
+      break;
     case compute_class::control:
       return "`control`, or straight-line code in registers";
     case compute_class::window:
@@ -87,6 +88,7 @@ std::string on_the_cpu(const op_info& op) {
   value.op = index.op = &input_info_of;
   index.type = {dtype::i32, {4}};
   if (op.computes == compute_class::random) value.type = {dtype::i64, {2}};
+  if (&op == &info_of<convolution_integer_op>) x.attributes = convolution_options{};
   g.nodes = {value, index, x};
   const step_kind alone = cpu::default_kernel(g, 2, dtype::f32);
   if (alone != step_kind::generic) return "`" + std::string(name(alone)) + "`";

@@ -67,6 +67,11 @@ inline void build_every_operation(builder& b) {
       segment_prod(m, indices, 3);
   slice(input({7, 2}), 0, 5, 0, -2), pad(m, {1, 0}, {0, 2});
   concat(std::array{m, input({2, 1}), m}, 1);
+  const dtype byte = dtype::u8;
+  matmul_integer(input({2, 2, 3}, byte), input({2, 3, 2}, dtype::i8), input({2}, byte), 0),
+      conv2d_integer(input({1, 2, 3, 4}, byte), input({2, 1, 2, 2}, byte),
+                     {{1, 1}, {1, 0}, {0, 0}, {1, 1}, 2}, 0, input({2}, byte));
+  straight_through(m, m);
   random_uniform(m), random_gamma(m), emit<gamma_slope_op>({}, here(), m, m), random_poisson(m),
       random_permutation(m, 5);
   iota(b, {dtype::i64, {3}}, 0), constant(b, 2, {dtype::f64, {2}});

@@ -155,12 +155,12 @@ constexpr void refuse_walk(std::string_view op, std::string_view why, var x, var
                 << ", " << b.describe(w.id) << " is " << w.type());
 }
 /// What both directions of a convolution ask of their operands.
-constexpr bool walks(std::string_view op, var x, var w, const window& walk,
-                     std::source_location at) {
+constexpr bool walks(std::string_view op, var x, var w, const window& walk, std::source_location at,
+                     bool of_one_type = true) {
   std::string_view why;
   if (x.rank() != 4 || w.rank() != 4)
     why = "image and filter must have rank 4";
-  else if (x.element() != w.element())
+  else if (of_one_type && x.element() != w.element())
     why = "element types differ";
   else if (walk.groups < 1 || w.extent(0) % walk.groups)
     why = "the groups do not divide the filters";
@@ -171,6 +171,21 @@ constexpr bool walks(std::string_view op, var x, var w, const window& walk,
   if (!why.empty()) refuse_walk(op, why, x, w, at);
   return why.empty();
 }
+/// And what a convolution asks besides.
+constexpr bool convolves(std::string_view op, var x, var w, const window& walk,
+                         std::source_location at) {
+  std::string_view why;
+  if (x.extent(1) != w.extent(1) * walk.groups) why = "channel counts differ";
+  for (std::size_t d = 0; why.empty() && d < 2; ++d) {
+    const std::int64_t padded = walk.padded(x.extent(int(d) + 2), d);
+    if (padded < walk.dilated(w.extent(int(d) + 2), d))
+      why = "the filter is larger than the padded image";
+    else if (padded > most_extent)
+      why = "the padded image is too large for 32 bits";
+  }
+  if (!why.empty()) refuse_walk(op, why, x, w, at);
+  return why.empty();
+}
 }  // namespace detail
 
 /// Convolution of images [N,C,H,W] with filters [O,C/groups,KH,KW].
@@ -178,18 +193,9 @@ CELLA_ONCE constexpr var conv2d(operand image, operand filter, const window& wal
   builder& b = owner_of(image, filter);
   const var x = image.in(b);
   const var w = filter.in(b);
-  if (!detail::walks("conv2d", x, w, walk, image.at())) return x;
-  auto refuse = [&](std::string_view why) {
-    detail::refuse_walk("conv2d", why, x, w, image.at());
+  if (!detail::walks("conv2d", x, w, walk, image.at()) ||
+      !detail::convolves("conv2d", x, w, walk, image.at()))
     return x;
-  };
-  if (x.extent(1) != w.extent(1) * walk.groups) return refuse("channel counts differ");
-  for (std::size_t d = 0; d < 2; ++d) {
-    const std::int64_t padded = walk.padded(x.extent(int(d) + 2), d);
-    if (padded < walk.dilated(w.extent(int(d) + 2), d))
-      return refuse("the filter is larger than the padded image");
-    if (padded > detail::most_extent) return refuse("the padded image is too large for 32 bits");
-  }
   return emit<convolution_op>(convolution_options{walk, {}}, image.at(), x, w);
 }
 

@@ -17,11 +17,13 @@
 #include <cella/ops/fourier.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/indexing.hpp>
+#include <cella/ops/integer_products.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/names.hpp>
 #include <cella/ops/one_hot.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/print.hpp>
+#include <cella/ops/quantization.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/random_distributions.hpp>
 #include <cella/ops/reduction.hpp>

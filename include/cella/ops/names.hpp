@@ -73,6 +73,8 @@
   X(pow_op) \
   X(atan2_op) \
   X(floor_div_op) \
+  /* quantization */ \
+  X(straight_through_op) \
   /* bitwise */ \
   X(bitwise_and_op) \
   X(bitwise_or_op) \
@@ -120,6 +122,9 @@
   X(convolution_op) \
   X(convolution_input_gradient_op) \
   X(convolution_weight_gradient_op) \
+  /* integer_products */ \
+  X(matmul_integer_op) \
+  X(convolution_integer_op) \
   /* pooling */ \
   X(max_pool_op) \
   X(unpool_op) \

@@ -33,21 +33,23 @@ enum class step_kind : std::uint8_t {
   unpack_blocks,                     ///< blocks of channels -> plain
   border,                            ///< lanes -> lanes with a zero border
   copy,
-  control,         ///< runs the plans of the node's regions; its operands and results are links
-  rows,            ///< sums of rows and what follows from them, row by row
-  softmax,         ///< or its logarithm, along an axis of a plain tensor
-  permute,         ///< a plain tensor with its axes in another order
-  random_stream,   ///< a key -> what loops draw uniform numbers from as they need them
-  random_uniform,  ///< uniform numbers in memory
-  gather,          ///< rows of a table by index
-  scatter,         ///< rows added to those of a table by index
-  best_position,   ///< where the largest or smallest elements along an axis are
-  max_pool_plain,  ///< plain images, as the four that follow: what `max_pool` is for blocks
-  unpool,          ///< pooled values, positions -> image
-  pool_gather,     ///< image, positions -> the elements there
-  average_pool,    ///< means of windows
-  average_spread,  ///< means -> image, each spread over its window
-  generic          ///< the operation's own computation on plain tensors
+  control,          ///< runs the plans of the node's regions; its operands and results are links
+  rows,             ///< sums of rows and what follows from them, row by row
+  softmax,          ///< or its logarithm, along an axis of a plain tensor
+  permute,          ///< a plain tensor with its axes in another order
+  random_stream,    ///< a key -> what loops draw uniform numbers from as they need them
+  random_uniform,   ///< uniform numbers in memory
+  gather,           ///< rows of a table by index
+  scatter,          ///< rows added to those of a table by index
+  best_position,    ///< where the largest or smallest elements along an axis are
+  max_pool_plain,   ///< plain images, as the four that follow: what `max_pool` is for blocks
+  unpool,           ///< pooled values, positions -> image
+  pool_gather,      ///< image, positions -> the elements there
+  average_pool,     ///< means of windows
+  average_spread,   ///< means -> image, each spread over its window
+  integer_product,  ///< matrices of bytes and their zeros -> sums of 32 bits
+  integer_convolution,  ///< the same of an image and filters
+  generic               ///< the operation's own computation on plain tensors
 };
 
 /// What planning may assume of a kind of steps.
@@ -102,6 +104,8 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"pool_gather", alone},
       step_kind_traits{"average_pool", alone},
       step_kind_traits{"average_spread", alone},
+      step_kind_traits{"integer_product", alone},
+      step_kind_traits{"integer_convolution", alone},
       step_kind_traits{"generic", alone},
   };
   static_assert(all.size() == std::size_t(step_kind::generic) + 1, "each kind has its traits");

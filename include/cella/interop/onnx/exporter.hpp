@@ -53,6 +53,7 @@ class onnx_exporter {
              {&info_of<slice_op>, &e::slice},
              {&info_of<square_op>, &e::square},
              {&info_of<stop_gradient_op>, &e::identity},
+             {&info_of<straight_through_op>, &e::identity},
              {&info_of<sum_op>, &e::reduction},
              {&info_of<trunc_op>, &e::trunc},
              {&info_of<values_op>, &e::stored},
@@ -168,7 +169,7 @@ class onnx_exporter {
     const onnx_attributes all = onnx_attributes_of(*x.op, types, x.attributes);
     for (const onnx_attribute& a : all.values()) to_.set(to, a);
   }
-  void identity(node_id n) { add("Identity", operands(n), n); }
+  void identity(node_id n) { add("Identity", {operand(n)}, n); }
 
   void stored(node_id n) {
     const auto words = g_.values_of(n);

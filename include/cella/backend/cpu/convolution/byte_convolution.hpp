@@ -8,10 +8,11 @@
 namespace cella::cpu {
 
 /// y[n,o,i,j] = sum over c, k, l of x[n, c, s i + k - p, s j + l - p] w[o,c,k,l] modulo 2^32, for
-/// row-major x [N,C,H,W], w [O,C,KH,KW] and y. Outside the image x is 0.
+/// row-major x [N,C,H,W], w [O,C,KH,KW] and y. Outside of the image x is `outside`.
 struct byte_convolution {
   int samples{}, channels{}, height{}, width{}, filters{}, kernel_height{}, kernel_width{};
   int stride = 1, padding{};
+  std::uint8_t outside{};
 
   constexpr int out_height() const { return (padded_height() - kernel_height) / stride + 1; }
   constexpr int out_width() const { return (padded_width() - kernel_width) / stride + 1; }
@@ -54,10 +55,14 @@ inline void byte_pack_image(const byte_convolution& c, const std::uint8_t* x, st
   constexpr int group = byte_sums::group;
   const std::int64_t plane = std::int64_t{c.height} * c.width;
   const std::int64_t row_words = std::int64_t{c.padded_width()} * c.words();
+  std::array<std::uint8_t, group> outside;
+  outside.fill(c.outside);
+  const std::uint32_t border = group_of_bytes(outside.data(), 1, group);
   for (int u = rows.first; u < rows.last; ++u) {
     std::uint32_t* const row = to + u * row_words;
     const int sample = u / c.padded_height(), i = u % c.padded_height() - c.padding;
-    std::fill_n(row, row_words, 0u);
+    // Of the last group this is more than its channels, which the filters do not have.
+    std::fill_n(row, row_words, border);
     if (i < 0 || i >= c.height) continue;
     std::uint32_t* const pixels = row + std::int64_t{c.padding} * c.words();
     for (int g = 0; g < c.words(); ++g) {

@@ -3,6 +3,7 @@
 
 #include <cella/graph/graph.hpp>
 #include <cella/ops/indexing.hpp>
+#include <cella/ops/integer_products.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
@@ -21,11 +22,23 @@ constexpr step_kind pooling_kernel(const node& x) {
   return step_kind::generic;
 }
 
+/// For products and convolutions of bytes, in programs of any element type; `generic` for all else.
+constexpr step_kind integer_kernel(const node& x) {
+  if (is<matmul_integer_op>(x)) return step_kind::integer_product;
+  if (!is<convolution_integer_op>(x)) return step_kind::generic;
+  const window w = x.attributes.as<convolution_options>().window;
+  const bool plain = w.groups == 1 && w.dilation == std::array{1, 1} && w.before == w.after &&
+                     w.before[0] == w.before[1] && w.stride[0] == w.stride[1];
+  return plain ? step_kind::integer_convolution : step_kind::generic;
+}
+
 /// A `plan_target::kernel_alone`.
 constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   const node& x = g.nodes[std::size_t(n)];
   const std::size_t bytes = size_of(x.type.element);
   if (is<transpose_op>(x) && bytes > 0 && bytes <= 8) return step_kind::permute;
+  const step_kind of_bytes = integer_kernel(x);
+  if (of_bytes != step_kind::generic) return of_bytes;
   if (element != dtype::f32 && element != dtype::f64)
     return plan_target::only_generic(g, n, element);
   const bool own_type = x.type.element == element;

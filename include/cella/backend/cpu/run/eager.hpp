@@ -4,6 +4,7 @@
 
 #include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/lower/convolutions.hpp>
+#include <cella/backend/cpu/lower/integers.hpp>
 #include <cella/backend/cpu/lower/movement.hpp>
 #include <cella/backend/cpu/lower/pooling.hpp>
 #include <cella/backend/cpu/lower/products.hpp>
@@ -20,7 +21,7 @@ using single_records =
     join_records<record_list<product_record, convolution_record, convolution_input_gradient_record,
                              convolution_weight_gradient_record, softmax_record,
                              best_position_record, permute_record, gather_record, scatter_record>,
-                 pooling_records>::type;
+                 pooling_records, integer_records>::type;
 
 namespace detail {
 
@@ -58,7 +59,10 @@ void run_record(const single_step<T>& step) {
 template <class T>
 bool compute_by_kernel(const op_info& op, const attributes& options, span<const tensor_ref> in,
                        span<const tensor_ref> out) {
-  if (op.pointwise || in.empty() || in[0].type.element != dtype_of<T>) return false;
+  if (op.pointwise || in.empty()) return false;
+  const bool of_bytes =
+      &op == &info_of<matmul_integer_op> || &op == &info_of<convolution_integer_op>;
+  if (in[0].type.element != dtype_of<T> && !of_bytes) return false;
   const graph g = graph_of_one(op, options, in, out);
   const plan_step s = step_of_one(g, dtype_of<T>);
   const std::size_t found = single_records::find(s);
