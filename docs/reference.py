@@ -36,7 +36,8 @@ PAGES = {
     "schedules": ("Schedules", "Learning rates that depend on the step.",
                   "optim/schedules optim/cycles optim/decays train/plateau"),
     "distributions": ("Distributions", "Samples, log-probabilities, entropies and divergences.",
-                      "distributions/continuous distributions/discrete distributions/composed"),
+                      """distributions/continuous distributions/gamma distributions/multivariate_normal distributions/discrete
+                      distributions/composed"""),
     "metrics": ("Metrics", "What predictions are worth.", """
         train/metrics train/class_metrics train/regression_metrics train/mask_metrics train/text_metrics"""),
     "callbacks": ("Callbacks", "What `fit` calls, is told and returns.",

@@ -1,6 +1,9 @@
-// Log-probabilities, entropies and divergences against PyTorch (tests/golden/vocabulary.py),
-// samples against the moments of their distributions, and derivatives through samples.
+// Log-probabilities, entropies and divergences against PyTorch (tests/golden/vocabulary.py), and
+// SciPy and mpmath (tests/golden/scipy_values.py), samples against the moments of their
+// distributions, and derivatives through samples.
 #include <cella/distributions/composed.hpp>
+#include <cella/distributions/gamma.hpp>
+#include <cella/distributions/multivariate_normal.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cmath>
 #include <map>
@@ -33,6 +36,11 @@ golden_function of_one() {
   return measures([](const var* p) { return D{p[0]}; });
 }
 
+template <class D>
+var divergence_of_two(const vars& x) {
+  return distributions::kl_divergence(D{x[0], x[1]}, D{x[2], x[3]});
+}
+
 const std::map<std::string, golden_function> functions{
     {"normal", of_two<distributions::normal>()},
     {"laplace", of_two<distributions::laplace>()},
@@ -43,6 +51,14 @@ const std::map<std::string, golden_function> functions{
     {"exponential", of_one<distributions::exponential>()},
     {"bernoulli", of_one<distributions::bernoulli>()},
     {"categorical", of_one<distributions::categorical>()},
+    {"gamma", of_two<distributions::gamma>()},
+    {"beta", of_two<distributions::beta>()},
+    {"dirichlet", of_one<distributions::dirichlet>()},
+    {"poisson",
+     [](const vars& x, const json&) -> vars {
+       return {distributions::poisson{x[1]}.log_prob(x[0])};
+     }},
+    {"multivariate_normal", of_two<distributions::multivariate_normal>()},
     {"independent_normal", measures([](const var* p) {
        return distributions::independent{distributions::normal{p[0], p[1]}};
      })},
@@ -72,6 +88,16 @@ const std::map<std::string, golden_function> functions{
     {"kl_divergence",
      [](const vars& x, const json& a) -> vars {
        const std::string d = a.at("asks");
+       if (d == "gamma") return {divergence_of_two<distributions::gamma>(x)};
+       if (d == "beta") return {divergence_of_two<distributions::beta>(x)};
+       if (d == "multivariate_normal")
+         return {divergence_of_two<distributions::multivariate_normal>(x)};
+       if (d == "dirichlet")
+         return {distributions::kl_divergence(distributions::dirichlet{x[0]},
+                                              distributions::dirichlet{x[1]})};
+       if (d == "poisson")
+         return {distributions::kl_divergence(distributions::poisson{x[0]},
+                                              distributions::poisson{x[1]})};
        if (d == "normal")
          return {distributions::kl_divergence(distributions::normal{x[0], x[1]},
                                               distributions::normal{x[2], x[3]})};
@@ -127,16 +153,18 @@ var number(var x, double v) { return full_like(x, v); }
 
 }  // namespace
 
-TEST_CASE("log-probabilities, entropies and divergences have PyTorch's values and gradients") {
-  const golden file = golden::open_own("distributions");
-  for (std::size_t i = 0; i < file.size(); ++i) {
-    golden_case c = load_case(file, i);
-    c.attrs["asks"] = c.name;
-    const auto f = functions.find(c.op);
-    if (f == functions.end())
-      FAIL_CHECK(c.label() << " is not here");
-    else
-      check_golden_case(c, f->second);
+TEST_CASE("log-probabilities, entropies and divergences have PyTorch's and SciPy's values") {
+  for (const char* name : {"distributions", "scipy"}) {
+    const golden file = golden::open_own(name);
+    for (std::size_t i = 0; i < file.size(); ++i) {
+      golden_case c = load_case(file, i);
+      c.attrs["asks"] = c.name;
+      const auto f = functions.find(c.op);
+      if (f == functions.end())
+        FAIL_CHECK(c.label() << " is not here");
+      else
+        check_golden_case(c, f->second);
+    }
   }
 }
 
@@ -177,6 +205,20 @@ TEST_CASE("samples have the mean and the deviation of their distribution") {
   check_moments(
       "bernoulli", [](var x) { return distributions::bernoulli{number(x, -1)}; },
       1 / (1 + std::exp(1)), std::sqrt(std::exp(1)) / (1 + std::exp(1)));
+  check_moments(
+      "gamma",
+      [](var x) {
+        return distributions::gamma{number(x, 2.5), number(x, 4)};
+      },
+      2.5 / 4, std::sqrt(2.5) / 4);
+  check_moments(
+      "beta",
+      [](var x) {
+        return distributions::beta{number(x, 0.5), number(x, 2)};
+      },
+      0.2, std::sqrt(1 / (2.5 * 2.5 * 3.5)));
+  check_moments(
+      "poisson", [](var x) { return distributions::poisson{number(x, 3.5)}; }, 3.5, std::sqrt(3.5));
   check_moments(
       "log-normal",
       [](var x) {
@@ -223,7 +265,67 @@ TEST_CASE("derivatives go through samples to the parameters") {
   CHECK(d.values[1] == doctest::Approx(1).epsilon(0.05));
 }
 
+TEST_CASE("vectors that are drawn have the means and covariances of their distribution") {
+  // The mean of x_i x_j over draws of a distribution of vectors of two.
+  const auto moments = [](const test::tensor& y) {
+    std::array<double, 5> m{};  // two means, then products
+    for (std::size_t i = 0; i < y.values.size(); i += 2) {
+      const double a = y.values[i], b = y.values[i + 1];
+      const std::array all{a, b, a * a, a * b, b * b};
+      for (std::size_t k = 0; k < 5; ++k) m[k] += all[k] / draws;
+    }
+    return m;
+  };
+  const auto n = moments(drawn(
+      [](var mean, var covariance) {
+        return distributions::repeated(distributions::with_covariance(mean, covariance), draws)
+            .sample();
+      },
+      f64({2}, {1, -1}), f64({2, 2}, {1, 0.6, 0.6, 2})));
+  check_close(n, std::array{1.0, -1.0, 2.0, -0.4, 3.0}, 0.04);
+  // Dirichlet: means a_k / a_0, covariances (a_i a_0 [i = j] - a_i a_j) / (a_0^2 (a_0 + 1)).
+  const auto d = moments(drawn(
+      [](var a) { return distributions::repeated(distributions::dirichlet{a}, draws).sample(); },
+      f64({2}, {0.5, 1.5})));
+  check_close(d, std::array{0.25, 0.75, 0.125, 0.125, 0.625}, 0.01);
+}
+
+TEST_CASE("derivatives go through samples of shapes to what they are drawn by") {
+  // Of the mean of gamma alpha / rate, of beta a / (a + b): derivatives by both.
+  const auto of = [](auto make, double a, double b) {
+    const auto mean = [make](var x, var y) {
+      return sum(distributions::repeated(make(x, y), draws).sample()) * (1.0 / draws);
+    };
+    return drawn(
+               [mean](var x, var y) {
+                 const auto d = value_and_grad<2>(mean)(x, y);
+                 return concat({d.gradient[0], d.gradient[1]}, 0);
+               },
+               f64({1}, {a}), f64({1}, {b}))
+        .values;
+  };
+  const auto g = of([](var x, var y) { return distributions::gamma{x, y}; }, 3, 2);
+  check_close(g, reals{0.5, -0.75}, 0.02);
+  const auto b = of([](var x, var y) { return distributions::beta{x, y}; }, 2, 3);
+  check_close(b, reals{3.0 / 25, -2.0 / 25}, 0.005);
+}
+
 TEST_CASE("outside of its support a distribution has the probability 0") {
+  CHECK(eval(
+            [](var x) {
+              return distributions::gamma{number(x, 2), number(x, 1)}.log_prob(x);
+            },
+            f64({2}, {-1, 0}))
+            .values == reals{-HUGE_VAL, -HUGE_VAL});
+  CHECK(eval(
+            [](var x) {
+              return distributions::beta{number(x, 1), number(x, 1)}.log_prob(x);
+            },
+            f64({4}, {-0.1, 0, 1, 1.1}))
+            .values == reals{-HUGE_VAL, 0, 0, -HUGE_VAL});
+  CHECK(eval([](var x) { return distributions::poisson{x}.log_prob(zeros_like(x)); },
+             f64({2}, {3, 0}))
+            .values == reals{-3, 0});
   const auto y = eval(
       [](var x) {
         return distributions::uniform{number(x, 0), number(x, 2)}.log_prob(x);
