@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cella/distributions/composed.hpp>
+#include <cella/distributions/gamma.hpp>
+#include <cella/distributions/multivariate_normal.hpp>
 #include <cella/models/switch_gpt.hpp>
 #include <cella/nn/activations.hpp>
 #include <cella/nn/classification_losses.hpp>
@@ -24,12 +26,15 @@
 #include <cella/ops/color.hpp>
 #include <cella/ops/convolution_nd.hpp>
 #include <cella/ops/einsum.hpp>
+#include <cella/ops/integer_products.hpp>
 #include <cella/ops/linear_algebra.hpp>
 #include <cella/ops/numeric.hpp>
 #include <cella/ops/pooling_nd.hpp>
+#include <cella/ops/quantization.hpp>
 #include <cella/ops/resampling.hpp>
 #include <cella/ops/sampling.hpp>
 #include <cella/ops/signal.hpp>
+#include <cella/ops/sparse.hpp>
 #include <cella/ops/statistics.hpp>
 #include <cella/optim/cycles.hpp>
 #include <cella/optim/decays.hpp>

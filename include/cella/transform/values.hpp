@@ -1,5 +1,5 @@
 // What functions take and return: a var, or a std::array, std::pair, std::tuple or plain aggregate
-// of values.
+// of values. A member that is a shape says what the vars mean, and stays as it is.
 #pragma once
 
 #include <cella/graph/reflection.hpp>
@@ -15,6 +15,7 @@ constexpr void for_each_var(T& value, F&& f) {
   using V = std::remove_const_t<T>;
   if constexpr (std::is_same_v<V, var>) {
     f(value);
+  } else if constexpr (std::is_same_v<V, shape>) {
   } else if constexpr (requires { std::tuple_size<V>::value; }) {
     std::apply([&](auto&... x) { (for_each_var(x, f), ...); }, value);
   } else if constexpr (detail::is_sequence<V>) {
