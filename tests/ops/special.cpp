@@ -2,6 +2,7 @@
 #include <cella/ops/special.hpp>
 
 #include "support/gradient_check.hpp"
+#include "support/planned.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -58,6 +59,27 @@ TEST_CASE("gamma and Bessel functions are what mpmath computes with 30 digits") 
               reals{0, 0.2079104153497085, -0.2079104153497085, 0.12126268138445556,
                     0.06248222907444206, 0.0039892731959836623},
               1e-14);
+}
+
+TEST_CASE("kernels of special functions take any number of elements, by several threads") {
+  const int count = 3 * 1024 + 5;
+  tensor x = f64({count}, {}), y = x;
+  for (int i = 0; i < count; ++i) {
+    x.values.push_back(0.003 * i + 0.01);
+    y.values.push_back(i / double(count));
+  }
+  const auto f = [](const vars& v) {
+    return vars{lgamma(v[0]), digamma(v[0]), polygamma(2, v[0]),
+                i0e(v[0]),    i1e(v[0]),     detail::bessel_ie(2, v[0]),
+                erfinv(v[1])};
+  };
+  const traced_graph g(f, {x.type, y.type});
+  REQUIRE(can_be_planned(g.b.g));
+  const auto expected = run_eagerly(f, {x, y}), found = run_planned(g.b.g, {x, y}, 3);
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    CAPTURE(k);
+    check_close(found[k].values, expected[k].values, 1e-13);
+  }
 }
 
 TEST_CASE("erfinv is the inverse of erf to the last digits, up to the ends") {

@@ -63,6 +63,13 @@ class exact_number {
   friend exact_number atanh(const exact_number& x) { return of(mpfr_atanh, x); }
   friend exact_number erf(const exact_number& x) { return of(mpfr_erf, x); }
   friend exact_number erfc(const exact_number& x) { return of(mpfr_erfc, x); }
+  friend exact_number digamma(const exact_number& x) { return of(mpfr_digamma, x); }
+  friend exact_number lgamma(const exact_number& x) {
+    exact_number y;
+    int sign = 0;
+    mpfr_lgamma(y.value_, &sign, x.value_, MPFR_RNDN);
+    return y;
+  }
 
  private:
   exact_number() { mpfr_init2(value_, 160); }

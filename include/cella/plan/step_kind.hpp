@@ -49,6 +49,8 @@ enum class step_kind : std::uint8_t {
   average_spread,   ///< means -> image, each spread over its window
   integer_product,  ///< matrices of bytes and their zeros -> sums of 32 bits
   integer_convolution,  ///< the same of an image and filters
+  special,              ///< a special function of the elements of its operands
+  bitwise,              ///< digits of integers
   generic               ///< the operation's own computation on plain tensors
 };
 
@@ -106,6 +108,8 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"average_spread", alone},
       step_kind_traits{"integer_product", alone},
       step_kind_traits{"integer_convolution", alone},
+      step_kind_traits{"special", alone},
+      step_kind_traits{"bitwise", alone},
       step_kind_traits{"generic", alone},
   };
   static_assert(all.size() == std::size_t(step_kind::generic) + 1, "each kind has its traits");

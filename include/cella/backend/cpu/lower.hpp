@@ -13,6 +13,7 @@
 #include <cella/backend/cpu/lower/pooling.hpp>
 #include <cella/backend/cpu/lower/products.hpp>
 #include <cella/backend/cpu/lower/rows.hpp>
+#include <cella/backend/cpu/lower/special.hpp>
 
 namespace cella::cpu {
 
@@ -20,7 +21,7 @@ namespace cella::cpu {
 using kernel_records =
     join_records<loop_records, product_records, convolution_records, lanes_records, block_records,
                  norm_records, pooling_records, row_records, movement_records, integer_records,
-                 records_of_operations>::type;
+                 special_records, records_of_operations>::type;
 
 /// One call of a kernel, for step `step` of the plan: `units` independent units of work, `scratch`
 /// bytes for each thread.

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cella/graph/graph.hpp>
+#include <cella/ops/bitwise.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/integer_products.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/random.hpp>
+#include <cella/ops/random_distributions.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
+#include <cella/ops/special.hpp>
 #include <cella/plan/target.hpp>
 
 namespace cella::cpu {
@@ -22,8 +25,16 @@ constexpr step_kind pooling_kernel(const node& x) {
   return step_kind::generic;
 }
 
-/// For products and convolutions of bytes, in programs of any element type; `generic` for all else.
+constexpr bool is_special(const node& x) {
+  return is<lgamma_op>(x) || is<polygamma_op>(x) || is<bessel_ie_op>(x) || is<erfinv_op>(x) ||
+         is<gamma_slope_op>(x);
+}
+/// For digits, products and convolutions of integers, in programs of any element type; `generic`
+/// for all else.
 constexpr step_kind integer_kernel(const node& x) {
+  if (is<bitwise_and_op>(x) || is<bitwise_or_op>(x) || is<bitwise_xor_op>(x) ||
+      is<bitwise_not_op>(x) || is<left_shift_op>(x) || is<right_shift_op>(x))
+    return step_kind::bitwise;
   if (is<matmul_integer_op>(x)) return step_kind::integer_product;
   if (!is<convolution_integer_op>(x)) return step_kind::generic;
   const window w = x.attributes.as<convolution_options>().window;
@@ -37,11 +48,12 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   const node& x = g.nodes[std::size_t(n)];
   const std::size_t bytes = size_of(x.type.element);
   if (is<transpose_op>(x) && bytes > 0 && bytes <= 8) return step_kind::permute;
-  const step_kind of_bytes = integer_kernel(x);
-  if (of_bytes != step_kind::generic) return of_bytes;
+  const step_kind of_integers = integer_kernel(x);
+  if (of_integers != step_kind::generic) return of_integers;
   if (element != dtype::f32 && element != dtype::f64)
     return plan_target::only_generic(g, n, element);
   const bool own_type = x.type.element == element;
+  if (is_special(x) && own_type) return step_kind::special;
   if ((is<softmax_op>(x) || is<log_softmax_op>(x)) && own_type) return step_kind::softmax;
   // With one key, not one for each index of leading axes.
   if (is<random_uniform_op>(x) && own_type && g.type(g.operand(n, 0)).size() == 2)

@@ -44,7 +44,11 @@ struct planning : plain_planning {
                                                    step_kind::unpool,
                                                    step_kind::pool_gather,
                                                    step_kind::average_pool,
-                                                   step_kind::average_spread},
+                                                   step_kind::average_spread,
+                                                   step_kind::integer_product,
+                                                   step_kind::integer_convolution,
+                                                   step_kind::special,
+                                                   step_kind::bitwise},
                                        .kernel_alone = default_kernel};
 
   static constexpr value_formats choose_formats(const graph& g, const plan_options& o,

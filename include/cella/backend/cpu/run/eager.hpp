@@ -10,6 +10,7 @@
 #include <cella/backend/cpu/lower/products.hpp>
 #include <cella/backend/cpu/lower/rows.hpp>
 #include <cella/backend/cpu/lower/single_step.hpp>
+#include <cella/backend/cpu/lower/special.hpp>
 #include <cella/backend/cpu/plan/loaded_planning.hpp>
 #include <cella/ops/compute.hpp>
 
@@ -21,7 +22,7 @@ using single_records =
     join_records<record_list<product_record, convolution_record, convolution_input_gradient_record,
                              convolution_weight_gradient_record, softmax_record,
                              best_position_record, permute_record, gather_record, scatter_record>,
-                 pooling_records, integer_records>::type;
+                 pooling_records, integer_records, special_records>::type;
 
 namespace detail {
 
@@ -60,9 +61,11 @@ template <class T>
 bool compute_by_kernel(const op_info& op, const attributes& options, span<const tensor_ref> in,
                        span<const tensor_ref> out) {
   if (op.pointwise || in.empty()) return false;
-  const bool of_bytes =
-      &op == &info_of<matmul_integer_op> || &op == &info_of<convolution_integer_op>;
-  if (in[0].type.element != dtype_of<T> && !of_bytes) return false;
+  node alone{};
+  alone.op = &op;
+  alone.attributes = options;
+  const bool of_integers = integer_kernel(alone) != step_kind::generic;
+  if (in[0].type.element != dtype_of<T> && !of_integers) return false;
   const graph g = graph_of_one(op, options, in, out);
   const plan_step s = step_of_one(g, dtype_of<T>);
   const std::size_t found = single_records::find(s);

@@ -25,7 +25,7 @@ using loaded_records = join_records<
         border_record, copy_record, permute_record, gather_record, scatter_record,
         max_pool_plain_record, unpool_record, pool_gather_record, average_pool_record,
         average_spread_record>,
-    lanes_records, block_records, integer_records, records_of_operations>::type;
+    lanes_records, block_records, integer_records, special_records, records_of_operations>::type;
 
 /// A planned graph of element type T. Runs change nothing in it, so that a function may call
 /// itself.

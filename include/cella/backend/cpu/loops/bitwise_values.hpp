@@ -1,0 +1,83 @@
+// Digits of the integers of plain tensors.
+#pragma once
+
+#include <cella/backend/host/work_range.hpp>
+#include <cella/ops/bitwise.hpp>
+#include <cstddef>
+
+namespace cella::cpu {
+
+/// y[i] = f(a[i], b[i]) for elements first to last; b is null for functions of one integer.
+using bitwise_values = void (*)(const std::byte* a, const std::byte* b, std::int64_t first,
+                                std::int64_t last, std::byte* y);
+
+/// Units: so many elements.
+inline constexpr std::int64_t bitwise_unit = 16384;
+constexpr int bitwise_units(std::int64_t count) {
+  return int((count + bitwise_unit - 1) / bitwise_unit);
+}
+
+namespace detail {
+
+/// Integers are computed in 64 bits, of which the low ones stay; truth values have one.
+template <class Op, class T>
+void bitwise_loop(const std::byte* a, const std::byte* b, std::int64_t first, std::int64_t last,
+                  std::byte* y) {
+  using wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+  const auto* const x = reinterpret_cast<const T*>(a);
+  const auto* const other = reinterpret_cast<const T*>(b);
+  auto* const to = reinterpret_cast<T*>(y);
+  if (other) {
+    for (std::int64_t i = first; i < last; ++i)
+      to[i] = static_cast<T>(Op::on(wide{x[i]}, wide{other[i]}));
+  } else {
+    for (std::int64_t i = first; i < last; ++i) to[i] = static_cast<T>(Op::on(wide{x[i]}, wide{}));
+  }
+}
+/// Truth values, as bytes.
+template <class Op>
+void bitwise_truths(const std::byte* a, const std::byte* b, std::int64_t first, std::int64_t last,
+                    std::byte* y) {
+  for (std::int64_t i = first; i < last; ++i) {
+    const auto other = b ? std::to_integer<std::int64_t>(b[i]) : 0;
+    y[i] = std::byte(Op::on(std::to_integer<std::int64_t>(a[i]), other) & 1);
+  }
+}
+template <class Op>
+constexpr bitwise_values bitwise_values_for(dtype t) {
+  switch (t) {
+    case dtype::i8:
+      return &bitwise_loop<Op, std::int8_t>;
+    case dtype::i16:
+      return &bitwise_loop<Op, std::int16_t>;
+    case dtype::i32:
+      return &bitwise_loop<Op, std::int32_t>;
+    case dtype::i64:
+      return &bitwise_loop<Op, std::int64_t>;
+    case dtype::u8:
+      return &bitwise_loop<Op, std::uint8_t>;
+    case dtype::u16:
+      return &bitwise_loop<Op, std::uint16_t>;
+    case dtype::u32:
+      return &bitwise_loop<Op, std::uint32_t>;
+    case dtype::u64:
+      return &bitwise_loop<Op, std::uint64_t>;
+    default:
+      return &bitwise_truths<Op>;
+  }
+}
+
+}  // namespace detail
+
+/// That of an operation on integers of its type.
+constexpr bitwise_values bitwise_values_of(const node& x) {
+  const dtype t = x.type.element;
+  if (is<bitwise_and_op>(x)) return detail::bitwise_values_for<bitwise_and_op>(t);
+  if (is<bitwise_or_op>(x)) return detail::bitwise_values_for<bitwise_or_op>(t);
+  if (is<bitwise_xor_op>(x)) return detail::bitwise_values_for<bitwise_xor_op>(t);
+  if (is<bitwise_not_op>(x)) return detail::bitwise_values_for<bitwise_not_op>(t);
+  if (is<left_shift_op>(x)) return detail::bitwise_values_for<left_shift_op>(t);
+  return detail::bitwise_values_for<right_shift_op>(t);
+}
+
+}  // namespace cella::cpu
