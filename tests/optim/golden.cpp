@@ -5,6 +5,7 @@
 #include <array>
 #include <cella/ops/convolution.hpp>
 #include <cella/optim/optimizers.hpp>
+#include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/runtime_path.hpp>
 #include <cmath>
@@ -106,8 +107,12 @@ bool same_options(const T& a, const T& b) {
 
 std::string numbered(const std::string& name, int i) { return name + "." + std::to_string(i); }
 
+/// The ways in which a rule runs whose options are known at run time.
+enum class tier { eager, interpreted, planned };
+
 template <dtype Element, class Optimizer>
-double eager_error(const golden& g, const std::string& name, double rate, const Optimizer& rule) {
+double runtime_error(tier how, const golden& g, const std::string& name, double rate,
+                     const Optimizer& rule) {
   eager_cell<Optimizer> cell{{}, rule};
   std::vector<tensor_type> types;
   for (int i = 0; g.contains(numbered("initial", i)); ++i) {
@@ -143,6 +148,8 @@ double eager_error(const golden& g, const std::string& name, double rate, const 
   builder traced;
   append(traced);
   const slot_store slots(traced.g);
+  const graph optimized = compiled_once::optimize(traced.g);
+  loaded_program planned(optimized, Element);
 
   double worst = 0;
   int step = 0;
@@ -153,7 +160,12 @@ double eager_error(const golden& g, const std::string& name, double rate, const 
     }
     const std::array<named_scalar, 2> scalars{{{"learning_rate", rate}, {"step", step + 1.0}}};
     runtime_path run({&store, &slots, gradients, scalars});
-    run.run_eagerly(append);
+    if (how == tier::planned)
+      run.run(optimized, planned);
+    else if (how == tier::interpreted)
+      run.run(optimized);
+    else
+      run.run_eagerly(append);
     for (std::size_t i = 0; i < types.size(); ++i) {
       const auto expected = g.tensor(numbered(numbered(name, step), int(i))).values;
       for (std::size_t k = 0; k < expected.size(); ++k) {
@@ -201,8 +213,8 @@ double graph_error(const golden& g, const std::string& name, double rate) {
 }
 
 /// Ours with the options of `Optimizer` against the case `name`. Graph mode has its options at
-/// compile time: a file with others is followed in eager mode only. A rule compiles to the same
-/// kernels in both precisions, so that few are compiled in f32 as well.
+/// compile time: a file with others is followed by the tiers of run time only. A rule compiles to
+/// the same kernels in both precisions, so that few are compiled in f32 as well.
 template <auto Optimizer, bool Single = false>
 void follow(const golden& g, const std::string& name) {
   for (const auto& c : g.json()) {
@@ -210,8 +222,11 @@ void follow(const golden& g, const std::string& name) {
     const double rate = c.at("defaults").at("lr");
     const auto rule = options_of(Optimizer, c.at("defaults"));
     INFO(name);
-    CHECK(eager_error<dtype::f64>(g, name, rate, rule) < 1e-11);
-    CHECK(eager_error<dtype::f32>(g, name, rate, rule) < 2e-6);
+    for (const tier how : {tier::eager, tier::interpreted, tier::planned}) {
+      CAPTURE(int(how));
+      CHECK(runtime_error<dtype::f64>(how, g, name, rate, rule) < 1e-11);
+      CHECK(runtime_error<dtype::f32>(how, g, name, rate, rule) < 2e-6);
+    }
     if (!same_options(rule, Optimizer)) {
       MESSAGE("skipped in graph mode: " << name << " has other options than this test");
       return;
