@@ -13,6 +13,7 @@
 #include <cella/nn/regression_losses.hpp>
 #include <cella/nn/transformer.hpp>
 #include <cella/runtime/parameters.hpp>
+#include <cella/transform/gradient.hpp>
 
 #include "support/compare.hpp"
 #include "support/traced.hpp"
@@ -129,6 +130,57 @@ consteval shape traced_shape(const std::array<tensor_type, N>& arguments, bool t
   trace_into(b, cell, arguments);
   return b.failed() ? shape{-1} : b.g.type(b.g.regions[0].outputs[0]).shape;
 }
+
+/// The weighted sum of what a net makes, and its gradients by all parameters.
+template <class Net>
+struct with_gradients {
+  Net net{};
+  constexpr list<var> operator()(auto... x) const {
+    const var y = net(x...);
+    const var weights = sin(1 + iota(*y.b, {y.element(), {std::int32_t(y.shape().size())}}, 0));
+    const var loss = sum(reshape(y, weights.shape()) * weights);
+    list<var> all{loss};
+    for (const var& g : gradients(loss, parameters_of(loss))) all.push_back(g);
+    return all;
+  }
+};
+/// Changes each parameter of a net along a direction, and compares the slope with the gradient.
+template <class Net, std::size_t N>
+void check_parameter_gradients(const std::array<test::tensor, N>& arguments) {
+  with_gradients<Net> cell;
+  std::array<tensor_type, N> types;
+  for (std::size_t i = 0; i < N; ++i) types[i] = arguments[i].type;
+  const parameter_store store(cell, 11, dtype::f64);
+  const graph g = trace(cell, types, {false, dtype::f64});
+  std::vector<test::tensor> inputs;
+  std::vector<std::size_t> trained;
+  for (const input_info& in : g.inputs) {
+    if (in.role == input_role::parameter) trained.push_back(inputs.size());
+    inputs.push_back(owned_by_cell(in.role)
+                         ? read(store.value(*store.find(std::string(g.view(in.name)))))
+                         : arguments[std::size_t(in.index)]);
+  }
+  const auto results = run_graph(g, inputs);
+  REQUIRE(results.size() == trained.size() + 1);
+  REQUIRE(trained.size() > 10);
+  for (std::size_t k = 0; k < trained.size(); ++k) {
+    CAPTURE(g.view(g.inputs[trained[k]].name));
+    test::tensor& p = inputs[trained[k]];
+    const test::tensor before = p, direction = some(p.type.shape, k);
+    constexpr double step = 1e-6;
+    double loss[2], slope = 0;
+    for (int side = 0; side < 2; ++side) {
+      for (std::size_t i = 0; i < p.values.size(); ++i)
+        p.values[i] = before.values[i] + (side ? -step : step) * direction.values[i];
+      loss[side] = run_graph(g, inputs)[0].values[0];
+    }
+    p = before;
+    for (std::size_t i = 0; i < p.values.size(); ++i)
+      slope += results[k + 1].values[i] * direction.values[i];
+    CHECK(relative_error(slope, (loss[0] - loss[1]) / (2 * step)) < 1e-6);
+  }
+}
+
 using types = std::array<tensor_type, 1>;
 static_assert(traced_shape<image_net>(types{{{dtype::f32, {2, 3, 12, 12}}}}, true) == shape{2, 4});
 static_assert(traced_shape<sequence_net>(std::array{tensor_type{dtype::i32, {2, 6}},
@@ -144,6 +196,13 @@ static_assert(traced_shape<spelling_loss>(std::array{tensor_type{dtype::f32, {5,
                                           false) == shape{});
 
 }  // namespace
+
+TEST_CASE("the gradients of all layers by their parameters are slopes") {
+  check_parameter_gradients<image_net>(std::array{some({2, 3, 12, 12}, 1)});
+  check_parameter_gradients<sequence_net>(
+      std::array{test::tensor{{dtype::i32, {2, 6}}, {0, 1, 2, 3, 4, 1, 4, 3, 0, 0, 2, 1}},
+                 test::tensor{{dtype::i32, {2}}, {6, 4}}});
+}
 
 TEST_CASE("words that are written one by one see what the whole sequence sees") {
   const auto check = [](auto cell) {
