@@ -20,7 +20,7 @@ reals both(const vars_function& f, const std::vector<tensor>& x, double toleranc
   const reals eager = run_eagerly(f, x)[0].values;
   std::vector<tensor_type> types;
   for (const tensor& t : x) types.push_back(t.type);
-  const traced_graph g(f, types);
+  const test::traced_graph g(f, types);
   REQUIRE_FALSE(g.b.failed());
   CHECK(max_relative_error(run_planned(g.b.g, x, 2)[0].values, eager) <= tolerance);
   return eager;

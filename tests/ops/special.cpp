@@ -73,7 +73,7 @@ TEST_CASE("kernels of special functions take any number of elements, by several 
                 i0e(v[0]),    i1e(v[0]),     detail::bessel_ie(2, v[0]),
                 erfinv(v[1])};
   };
-  const traced_graph g(f, {x.type, y.type});
+  const test::traced_graph g(f, {x.type, y.type});
   REQUIRE(can_be_planned(g.b.g));
   const auto expected = run_eagerly(f, {x, y}), found = run_planned(g.b.g, {x, y}, 3);
   for (std::size_t k = 0; k < expected.size(); ++k) {

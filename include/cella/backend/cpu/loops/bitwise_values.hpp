@@ -45,26 +45,12 @@ void bitwise_truths(const std::byte* a, const std::byte* b, std::int64_t first, 
 }
 template <class Op>
 constexpr bitwise_values bitwise_values_for(dtype t) {
-  switch (t) {
-    case dtype::i8:
-      return &bitwise_loop<Op, std::int8_t>;
-    case dtype::i16:
-      return &bitwise_loop<Op, std::int16_t>;
-    case dtype::i32:
-      return &bitwise_loop<Op, std::int32_t>;
-    case dtype::i64:
-      return &bitwise_loop<Op, std::int64_t>;
-    case dtype::u8:
-      return &bitwise_loop<Op, std::uint8_t>;
-    case dtype::u16:
-      return &bitwise_loop<Op, std::uint16_t>;
-    case dtype::u32:
-      return &bitwise_loop<Op, std::uint32_t>;
-    case dtype::u64:
-      return &bitwise_loop<Op, std::uint64_t>;
-    default:
+  return with_element(t, []<class T>() -> bitwise_values {
+    if constexpr (cella::detail::is_whole<T>)
+      return &bitwise_loop<Op, T>;
+    else
       return &bitwise_truths<Op>;
-  }
+  });
 }
 
 }  // namespace detail
