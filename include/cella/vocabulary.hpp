@@ -31,6 +31,8 @@
 #include <cella/ops/numeric.hpp>
 #include <cella/ops/pooling_nd.hpp>
 #include <cella/ops/quantization.hpp>
+#include <cella/ops/random_choice.hpp>
+#include <cella/ops/regions.hpp>
 #include <cella/ops/resampling.hpp>
 #include <cella/ops/sampling.hpp>
 #include <cella/ops/signal.hpp>

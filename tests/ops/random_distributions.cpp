@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cella/ops/random_choice.hpp>
 #include <cella/ops/random_distributions.hpp>
 #include <cella/ops/sorting.hpp>
 #include <cella/ops/statistics.hpp>
@@ -167,6 +168,34 @@ TEST_CASE("a number of the gamma distribution moves with alpha as its quantile d
       CHECK(slope[i] == doctest::Approx(wanted).epsilon(alpha > 1e4 ? 1e-4 : 1e-5));
     }
   }
+}
+
+TEST_CASE("places are drawn where a mask is true, each once and all alike") {
+  constexpr int rounds = 4000;
+  const auto f = [](const vars& v) {
+    const auto c = random_choice(v[0] > 0, 3);
+    return vars{c.places, c.there};
+  };
+  const test::tensor x = f64({6}, {1, 0, 1, 1, 0, 1});
+  std::array<int, 6> drawn{};
+  for (int round = 0; round < rounds; ++round) {
+    eager_session s;
+    s.bind(s.b.bodies.random_key(), i64({2}, {7, double(round)}));
+    const vars y = f({s(x)});
+    const reals places = s.value(y[0]).values;
+    CHECK(s.value(y[1]).values == reals{1, 1, 1});
+    CHECK((places[0] != places[1] && places[0] != places[2] && places[1] != places[2]));
+    for (double p : places) ++drawn[std::size_t(p)];
+  }
+  // Three of four places each time: five deviations are allowed for.
+  for (std::size_t k = 0; k < 6; ++k)
+    CHECK(std::abs(drawn[k] - 0.75 * rounds * x.values[k]) < 5 * std::sqrt(rounds * 0.1875));
+  // With fewer places than are asked for, the rest is none.
+  eager_session s;
+  s.bind(s.b.bodies.random_key(), i64({2}, {7, 1}));
+  const vars y = f({s(f64({6}, {0, 0, 0, 0, 1, 0}))});
+  CHECK(s.value(y[1]).values == reals{1, 0, 0});
+  CHECK(s.value(y[0]).values[0] == 4);
 }
 
 TEST_CASE("what has no distribution is NaN, and no derivative is made up") {

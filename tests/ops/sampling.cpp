@@ -64,6 +64,16 @@ constexpr gradient_case cases[] = {
     {"box_iou",
      [](var x, var y) { return box_iou(ordered(x), ordered(y)); },
      {{.extents = {2, 4}, .low = 0}, {.extents = {3, 4}, .low = 0}}},
+    {"encode_boxes",
+     [](var x, var y) {
+       return encode_boxes(ordered(x), ordered(y), {10, 10, 5, 5});
+     },
+     {{.extents = {3, 4}, .low = 0.3, .high = 1.4}, {.extents = {3, 4}, .low = 0.3, .high = 1.4}}},
+    {"decode_boxes",
+     [](var x, var y) {
+       return decode_boxes(x, ordered(y), {10, 10, 5, 5});
+     },
+     {{.extents = {3, 4}}, {.extents = {3, 4}, .low = 0.3, .high = 1.4}}},
     {"rgb_to_grayscale", [](var x) { return square(rgb_to_grayscale(x)); }, {colors}},
     {"rgb_to_ycbcr", [](var x) { return square(rgb_to_ycbcr(x)); }, {colors}},
     {"ycbcr_to_rgb", [](var x) { return square(ycbcr_to_rgb(x)); }, {colors}},
@@ -164,6 +174,27 @@ TEST_CASE("of boxes that overlap the best is kept, in the order of scores") {
   check_close(
       eval([](var b) { return box_iou(b, b); }, f64({2, 4}, {0, 0, 2, 2, 1, 1, 3, 3})).values,
       reals{1, 1.0 / 7, 1.0 / 7, 1}, 1e-15);
+}
+
+TEST_CASE("codes of boxes are distances of centers and quotients of extents, and mean the boxes") {
+  const auto boxes = f64({2, 4}, {1, 1, 3, 3, -1, 0, 5, 2});
+  const auto anchors = f64({2, 4}, {0, 0, 2, 4, 0, 0, 3, 1});
+  const auto codes = [](var x, var a) { return encode_boxes(x, a, {1, 2, 3, 4}); };
+  check_close(eval(codes, boxes, anchors).values,
+              reals{0.5, 0, 0, 4 * std::log(0.5), 0.5 / 3, 1, 3 * std::log(2), 4 * std::log(2)},
+              1e-15);
+  check_close(eval(
+                  [codes](var x, var a) {
+                    return decode_boxes(codes(x, a), a, {1, 2, 3, 4});
+                  },
+                  boxes, anchors)
+                  .values,
+              boxes.values, 1e-14);
+  // Growth is bounded.
+  CHECK(eval([](var a) { return decode_boxes(full_like(a, 100), a); }, anchors).values[2] ==
+        doctest::Approx(201 + 62.5));
+  CHECK_THROWS_WITH_AS(eval([](var a) { return encode_boxes(a, sum(a, {1})); }, anchors),
+                       doctest::Contains("encode_boxes: needs boxes [...,4]"), model_error);
 }
 
 TEST_CASE("the faults of images name what does not fit") {

@@ -27,6 +27,9 @@ constexpr gradient_case statistics[] = {
     {"cummax", [](var x) { return square(cummax(x, 1)); }, {matrix}},
     {"cummin", [](var x) { return cummin(x, 0, true); }, {matrix}},
     {"move_axis", [](var x) { return square(move_axis(x, 1, -1)); }, {{.extents = {2, 3, 2}}}},
+    {"invert_permutation",
+     [](var x) { return gather(x, invert_permutation(argsort(x, 0)), 0) * 2; },
+     {vector}},
     {"repeat", [](var x) { return repeat(x, 2, 1) * 2; }, {matrix}},
     {"roll", [](var x) { return square(roll(x, -3, 1)); }, {matrix}},
     {"rot90", [](var x) { return square(rot90(x, 3)); }, {matrix}},
@@ -172,4 +175,11 @@ TEST_CASE("the faults of equations say what is wrong with them") {
   fails("ij,jk", "has another extent");
   fails("ij,ij->k", "names an axis of no operand");
   fails("ij,ij->ii", "names an axis twice");
+}
+
+TEST_CASE("the inverse of a permutation undoes it") {
+  const auto p = i64({5}, {3, 0, 4, 1, 2});
+  CHECK(eval([](var v) { return invert_permutation(v); }, p).values == reals{1, 3, 4, 0, 2});
+  CHECK_THROWS_WITH_AS(eval([](var v) { return invert_permutation(v); }, f64({2}, {0, 1})),
+                       doctest::Contains("it needs a vector of integers"), model_error);
 }

@@ -51,6 +51,21 @@ TEST_CASE("a cell brings its own backward pass") {
   CHECK(eval(grad(f), scalar(0.5)).values == reals{6});
 }
 
+TEST_CASE("a hook sees the gradient on its way, and what it returns goes on") {
+  const auto f = [](const vars& v) {
+    const auto loss = [](var x) {
+      const var clipped = gradient_hook(x, [](var dy) { return clamp(dy, -1, 1); });
+      return sum(square(clipped)) + sum(gradient_hook(x, [](var dy) { return dy * 10; }));
+    };
+    return vars{loss(v[0]), grad(loss)(v[0])};
+  };
+  const test::tensor x = f64({3}, {-2, 0.25, 3});
+  for (const auto& r : {run_eagerly(f, {x}), run_traced(f, {x})}) {
+    CHECK(r[0].values == reals{4 + 0.0625 + 9 + 1.25});
+    CHECK(r[1].values == reals{9, 10.5, 11});
+  }
+}
+
 TEST_CASE("every derivative of functions with their own right rules") {
   const auto f = custom_vjp([](var x, var y) { return x * x * y; },
                             [](var x, var y, var, var dy) {

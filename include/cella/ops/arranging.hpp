@@ -35,6 +35,17 @@ constexpr var swap_axes(operand x, int first, int second) {
   return transpose({v, x.at()}, span<const int>(order.data(), std::size_t(v.rank())));
 }
 
+/// The permutation that undoes one of 0 ... N - 1: y[p[i]] = i.
+constexpr var invert_permutation(operand p) {
+  const var v = p.in(*p.owner());
+  if (v.rank() != 1 || !is_integer(v.element())) {
+    v.b->fail(text() << p.at() << ": invert_permutation: " << v.b->describe(v.id) << " is "
+                     << v.type() << "; it needs a vector of integers");
+    return v;
+  }
+  return scatter(iota(*v.b, v.type(), 0), p, v.extent(0));
+}
+
 /// Each element `count` times, one beside the other along an axis.
 constexpr var repeat(operand x, int count, int axis) {
   const var v = x.in(*x.owner());

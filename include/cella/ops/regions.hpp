@@ -1,6 +1,8 @@
 // Regions of images: boxes, how much they overlap, the best of them, and what lies in them.
 #pragma once
 
+#include <array>
+#include <cella/ops/exponential.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/sorting.hpp>
@@ -76,6 +78,52 @@ constexpr var box_iou(operand left, operand right) {
   const var height = maximum(minimum(rows(3), columns(3)) - maximum(rows(1), columns(1)), 0);
   const var shared = width * height;
   return shared / (expand_dims(box_area(left), -1) + box_area(right) - shared);
+}
+/// Boxes [...,4] as seen from anchors [...,4]: how far their centers lie apart, in extents of the
+/// anchor, and the logarithms of the quotients of their extents, each times its weight.  Girshick
+/// et al. 2014, appendix C
+constexpr var encode_boxes(operand boxes, operand anchors,
+                           std::array<double, 4> weights = {1, 1, 1, 1}) {
+  builder& b = owner_of(boxes, anchors);
+  const var x = boxes.in(b), a = anchors.in(b);
+  if (!detail::are_boxes("encode_boxes", x, boxes.at()) ||
+      !detail::are_boxes("encode_boxes", a, anchors.at()))
+    return x;
+  list<var> codes;
+  for (int d = 0; d < 2; ++d) {
+    const var extent = detail::corner_of(a, d + 2) - detail::corner_of(a, d);
+    const var twice_apart = detail::corner_of(x, d + 2) + detail::corner_of(x, d) -
+                            detail::corner_of(a, d + 2) - detail::corner_of(a, d);
+    codes.push_back(twice_apart / extent * (weights[std::size_t(d)] / 2));
+  }
+  for (int d = 0; d < 2; ++d) {
+    const var extent = detail::corner_of(a, d + 2) - detail::corner_of(a, d);
+    const var own = detail::corner_of(x, d + 2) - detail::corner_of(x, d);
+    codes.push_back(log(own / extent) * weights[std::size_t(d + 2)]);
+  }
+  return stack(codes, -1);
+}
+/// And back: the boxes that codes [...,4] mean beside anchors. Extents grow by no more than
+/// e^`most`, which is 1000 / 16 as in Detectron.
+constexpr var decode_boxes(operand codes, operand anchors,
+                           std::array<double, 4> weights = {1, 1, 1, 1},
+                           double most = 4.135166556742356) {
+  builder& b = owner_of(codes, anchors);
+  const var x = codes.in(b), a = anchors.in(b);
+  if (!detail::are_boxes("decode_boxes", x, codes.at()) ||
+      !detail::are_boxes("decode_boxes", a, anchors.at()))
+    return x;
+  std::array<var, 2> center, half;
+  for (int d = 0; d < 2; ++d) {
+    const auto k = std::size_t(d);
+    const var extent = detail::corner_of(a, d + 2) - detail::corner_of(a, d);
+    const var middle = (detail::corner_of(a, d + 2) + detail::corner_of(a, d)) * 0.5;
+    center[k] = middle + detail::corner_of(x, d) * (1 / weights[k]) * extent;
+    const var growth = minimum(detail::corner_of(x, d + 2) * (1 / weights[k + 2]), most);
+    half[k] = exp(growth) * extent * 0.5;
+  }
+  return stack({center[0] - half[0], center[1] - half[1], center[0] + half[0], center[1] + half[1]},
+               -1);
 }
 /// At most `size` of the boxes [K,4] (x0, y0, x1, y1), as their places in the list, i64, the one of
 /// the highest score first: none overlaps a chosen one by more than `overlap` (`box_iou`), none has

@@ -62,6 +62,14 @@ constexpr auto custom_vjp(F f, Rule rule,
   };
 }
 
+/// x, whose gradient goes through `hook` on its way back: to print it, to clip it, to look whether
+/// it is finite. It gets the cotangent and returns that which x gets. Higher orders and forward
+/// mode need one that is linear.  PyTorch: Tensor.register_hook
+template <class Hook>
+constexpr var gradient_hook(var x, Hook hook) {
+  return custom_vjp([](var v) { return v; }, [hook](var, var, var dy) { return hook(dy); })(x);
+}
+
 /// A cell's forward(x...) with the derivative that its member bprop(x..., y, dy) tells:
 ///
 ///     constexpr var operator()(var x) const { return with_bprop(*this, x); }
