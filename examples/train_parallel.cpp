@@ -6,6 +6,7 @@
 #include <cella/models/lenet.hpp>
 #include <cella/models/resnet.hpp>
 #include <cella/models/switch_gpt.hpp>
+#include <cella/parallel/pipeline_program.hpp>
 #include <cella/parallel/plan_json.hpp>
 #include <cella/parallel/plan_text.hpp>
 #include <cella/parallel/rank_program.hpp>
@@ -84,6 +85,14 @@ struct text_task {
   static constexpr tensor_type x{dtype::i32, {samples, places}}, y{dtype::i32, {samples * places}};
   static constexpr double learning_rate = 0.002;
   static constexpr auto optimizer = optim::adam{};
+  /// Each rank has some of the places of each text, along the axis `sequence`, or along that of the
+  /// samples; it gathers the keys and values of all.
+  static strategy sequence(const device_mesh& m) {
+    const bool is_own = m.find("sequence") >= 0;
+    strategy s{mode::semi_automatic, {{"x", is_own ? "sequence" : "data", 1}}};
+    if (is_own && m.find("data") >= 0) s.tensors.push_back({"x", "data", 0});
+    return s;
+  }
   /// Stretches of the text, and what follows each letter.
   static void batch(std::mt19937& random, std::int32_t* word, std::int32_t* next) {
     const auto code = [](std::size_t i) {
@@ -145,8 +154,9 @@ struct moe_task : text_task<8, 32> {
 };
 
 struct settings {
-  std::string net = "lenet", mesh = "data=2", mode = "data", json, plan, save, load;
-  int steps = 20, done = 0;
+  std::string net = "lenet", mesh = "data=2", mode = "data", json, plan, save, load,
+              schedule = "1f1b";
+  int steps = 20, done = 0, microbatches = 0;
   unsigned seed = 1;
   bool threads = false;
   double timeout = 60;
@@ -158,11 +168,11 @@ struct outcome {
 };
 
 /// What one rank does.
-template <class Task>
-outcome train(const graph& g, const parallel_plan& p, const settings& s, int rank,
-              const communicator& c) {
+template <class Task, class Plan>
+outcome train(const graph& g, const Plan& p, const settings& s, int rank, const communicator& c) {
   const timed_communicator timed(c);
-  rank_program step(g, p, rank, timed.get());
+  std::conditional_t<std::is_same_v<Plan, pipeline_plan>, pipeline_program, rank_program> step(
+      g, p, rank, timed.get());
   typename Task::net net;
   if (s.load.empty())
     step.load(parameter_store(net, s.seed));
@@ -202,47 +212,52 @@ strategy strategy_of(const std::string& name, const device_mesh& m) {
     else
       throw error("mode expert: this net has no experts; take --net moe");
   }
+  if (name == "sequence") {
+    if constexpr (requires { Task::sequence(m); })
+      return Task::sequence(m);
+    else
+      throw error("mode sequence: the samples of this net are no sequences; take --net gpt or moe");
+  }
   for (mode one :
        {mode::serial, mode::data, mode::zero1, mode::zero2, mode::zero3, mode::automatic})
     if (name == mode_name(one)) return {.mode = one};
   throw error("mode " + name +
-              ": there are serial, data, zero1, zero2, zero3, tensor, expert and automatic");
+              ": there are serial, data, zero1, zero2, zero3, tensor, sequence, expert, "
+              "pipeline and automatic");
 }
 
-void report(const settings& s, const parallel_plan& p, const outcome& o) {
+void report(const settings& s, double predicted_seconds, double bytes, const outcome& o) {
   std::vector<double> sorted = o.milliseconds;
   std::sort(sorted.begin(), sorted.end());
   const nlohmann::ordered_json j{
       {"losses", o.losses},
       {"median_ms", sorted[sorted.size() / 2]},
-      {"predicted_ms", 1e3 * p.seconds()},
+      {"predicted_ms", 1e3 * predicted_seconds},
       {"exposed_communication_ms", 1e3 * o.communication_seconds / s.steps},
-      {"bytes_on_device", p.bytes_on_device}};
+      {"bytes_on_device", bytes}};
   std::cout << "loss " << o.losses.front() << " -> " << o.losses.back() << ", "
             << sorted[sorted.size() / 2] << " ms a step\n";
   if (!s.json.empty() && !(std::ofstream(s.json) << j.dump(1) << "\n"))
     throw file_error("cannot write \"" + s.json + "\"");
 }
 
-template <class Task>
-void run(const settings& s) {
-  training_step<typename Task::net, typename Task::loss,
-                std::remove_const_t<decltype(Task::optimizer)>>
-      step{{}, {}, Task::optimizer};
-  const std::array types{Task::x, Task::y};
-  const device_mesh m = parse_mesh(s.mesh);
-  graph g = compiled_once::optimize(trace(step, types, {.training = true}));
-  if (s.mode != "serial") g = share_statistics(g);
-  const parallel_plan p = plan_for(g, m, strategy_of<Task>(s.mode, m));
-  const auto say = [&](const outcome& o) {
-    print_plan(std::cout, g, p);
-    if (!s.plan.empty() && !(std::ofstream(s.plan) << plan_to_json(g, p)))
-      throw file_error("cannot write \"" + s.plan + "\"");
-    report(s, p, o);
-  };
+/// Prints the plan and what came of it.
+void say(const settings& s, const graph& g, const parallel_plan& p, const outcome& o) {
+  print_plan(std::cout, g, p);
+  if (!s.plan.empty() && !(std::ofstream(s.plan) << plan_to_json(g, p)))
+    throw file_error("cannot write \"" + s.plan + "\"");
+  report(s, p.seconds(), p.bytes_on_device, o);
+}
+void say(const settings& s, const graph&, const pipeline_plan& p, const outcome& o) {
+  print_plan(std::cout, p);
+  report(s, p.seconds, p.bytes_on_device(), o);
+}
+
+template <class Task, class Plan>
+void train_on_ranks(const graph& g, const Plan& p, const settings& s) {
   const auto rank = [&](int r, const communicator& c) {
     const outcome o = train<Task>(g, p, s, r, c);
-    if (r == 0) say(o);
+    if (r == 0) say(s, g, p, o);
   };
   if (s.threads) {
     thread_ranks ranks(p.mesh, s.timeout);
@@ -256,6 +271,33 @@ void run(const settings& s) {
 #endif
 }
 
+/// The stages of a pipeline have whole microbatches; samples are divided along the axis `data`
+/// only.
+template <class Task>
+void run_pipeline(const graph& g, const device_mesh& m, const settings& s) {
+  if (!s.plan.empty()) throw error("--plan: a pipeline is not written to a file");
+  const graph divided = m.find("data") >= 0 ? share_statistics(g) : g;
+  const auto schedule = s.schedule == "gpipe" ? pipeline_schedule::gpipe
+                                              : pipeline_schedule::one_forward_one_backward;
+  train_on_ranks<Task>(
+      divided, make_pipeline(divided, m, {.microbatches = s.microbatches, .schedule = schedule}),
+      s);
+}
+
+template <class Task>
+void run(const settings& s) {
+  training_step<typename Task::net, typename Task::loss,
+                std::remove_const_t<decltype(Task::optimizer)>>
+      step{{}, {}, Task::optimizer};
+  const std::array types{Task::x, Task::y};
+  const device_mesh m = parse_mesh(s.mesh);
+  graph g = compiled_once::optimize(trace(step, types, {.training = true}));
+  if (s.mode == "pipeline") return run_pipeline<Task>(g, m, s);
+  if (s.mode != "serial") g = share_statistics(g);
+  const parallel_plan p = plan_for(g, m, strategy_of<Task>(s.mode, m));
+  train_on_ranks<Task>(g, p, s);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -263,10 +305,18 @@ int main(int argc, char** argv) {
   CLI::App app("Trains a net on the ranks of a mesh.");
   app.add_option("--net", s.net, "lenet, resnet20, gpt or moe")->capture_default_str();
   app.add_option("--mesh", s.mesh, "axes and sizes, such as data=2,model=2")->capture_default_str();
-  app.add_option("--mode", s.mode, "serial, data, zero1, zero2, zero3, tensor, expert or automatic")
+  app.add_option(
+         "--mode", s.mode,
+         "serial, data, zero1, zero2, zero3, tensor, sequence, expert, pipeline or automatic")
       ->capture_default_str();
   app.add_option("--steps", s.steps)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", s.seed)->capture_default_str();
+  app.add_option("--microbatches", s.microbatches, "of a pipeline; 0: two for each stage at most")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--schedule", s.schedule, "of a pipeline: gpipe or 1f1b")
+      ->check(CLI::IsMember({"gpipe", "1f1b"}))
+      ->capture_default_str();
   app.add_option("--json", s.json, "file for losses and times");
   app.add_option("--plan", s.plan, "file for the plan");
   app.add_option("--save", s.save, "index of the checkpoint that is written at the end");

@@ -34,6 +34,18 @@ TEST_CASE("the batch in the lanes: convolutions with pooling, of whole numbers w
   }
 }
 
+TEST_CASE("the batch in the lanes: the positions of maxima may be a result") {
+  const auto net = [](const vars& x) {
+    const var y = max_pool(conv2d(x[0], x[1]), 2);
+    const node_id pool = y.b->g.operand(y.id, 0);
+    return vars{y, var{y.b, y.b->get(pool, 1)}, max_pool(conv2d(y, x[2]), 2)};
+  };
+  for (int n : batches) {
+    CAPTURE(n);
+    check_plans(net, {{n, 3, 14, 14}, {5, 3, 5, 5}, {7, 5, 2, 2}}, layout::lanes, true);
+  }
+}
+
 TEST_CASE("the batch in the lanes: convolutions by filters of each width, strided, with borders") {
   const auto net = with_gradients([](const vars& x) {
     var y = tanh(max_pool(conv2d(x[0], x[1], walk(1, 1)), 2));

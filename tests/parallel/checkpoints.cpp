@@ -3,6 +3,7 @@
 
 #include <cella/nn/layers.hpp>
 #include <cella/ops/activation.hpp>
+#include <cella/parallel/rank_program.hpp>
 #include <cella/parallel/sharded_checkpoint.hpp>
 #include <cella/parallel/thread_ranks.hpp>
 #include <cella/runtime/compiled_once.hpp>

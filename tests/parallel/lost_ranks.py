@@ -29,10 +29,11 @@ def process_of(launcher, rank):
     raise AssertionError("the ranks have ended: " + launcher.communicate()[1])
 
 
-for trial in range(6):
-    lost, how = trial % ranks, signal.SIGSTOP if trial < 4 else signal.SIGKILL
+for trial in range(8):
+    lost, how = trial % ranks, signal.SIGKILL if trial in (4, 5) else signal.SIGSTOP
+    mode = ["--mesh", f"data={ranks}"] if trial < 6 else ["--mesh", f"pipe={ranks}", "--mode", "pipeline"]
     line = [mpiexec, "--oversubscribe", "--allow-run-as-root", "-n", str(ranks), program, "--net", "lenet",
-            "--mesh", f"data={ranks}", "--steps", "1000000", "--timeout", str(timeout)]
+            *mode, "--steps", "1000000", "--timeout", str(timeout)]
     launcher = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         process = process_of(launcher, lost)

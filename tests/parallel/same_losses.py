@@ -32,6 +32,16 @@ def ranks(mesh):
 
 
 with tempfile.TemporaryDirectory() as folder:
+    def compare(net, one, mesh, mode, *options):
+        for kind in ("threads", "mpi") if mpiexec else ("threads",):
+            launcher = [] if kind == "threads" else [mpiexec, "--oversubscribe", "--allow-run-as-root",
+                                                     "-n", str(ranks(mesh))]
+            extra = ["--threads-as-ranks"] if kind == "threads" else []
+            many = losses(folder, launcher, "--net", net, "--mesh", mesh, "--mode", mode, *options, *extra)
+            for a, b in zip(one, many, strict=True):
+                assert abs(a - b) <= 1e-5 * abs(a), (net, mesh, mode, options, kind, one, many)
+            print(net, mesh, mode, *options, kind, "ok")
+
     for net in ("lenet", "resnet20", "gpt", "moe"):
         one = losses(folder, [], "--net", net, "--mesh", "data=1", "--mode", "serial",
                      "--threads-as-ranks")
@@ -40,17 +50,15 @@ with tempfile.TemporaryDirectory() as folder:
             modes = ["data", "zero1", "zero2", "zero3", "automatic"] + (["tensor"] if "model" in mesh else [])
             modes += ["expert"] if net == "moe" else []
             for mode in modes:
-                launchers = {"threads": []}
-                if mpiexec:
-                    launchers["mpi"] = [mpiexec, "--oversubscribe", "--allow-run-as-root", "-n",
-                                        str(ranks(mesh))]
-                for kind, launcher in launchers.items():
-                    extra = ["--threads-as-ranks"] if kind == "threads" else []
-                    many = losses(folder, launcher, "--net", net, "--mesh", mesh, "--mode", mode,
-                                  *extra)
-                    for a, b in zip(one, many, strict=True):
-                        assert abs(a - b) <= 1e-5 * abs(a), (net, mesh, mode, kind, one, many)
-                    print(net, mesh, mode, kind, "ok")
+                compare(net, one, mesh, mode)
+        for mesh in ("pipe=2", "pipe=4", "data=2,pipe=2"):
+            compare(net, one, mesh, "pipeline")
+        compare(net, one, "pipe=2", "pipeline", "--schedule", "gpipe", "--microbatches", "1")
+        if net in ("lenet", "gpt"):
+            compare(net, one, "pipe=2", "pipeline", "--schedule", "gpipe", "--microbatches", "4")
+        if net in ("gpt", "moe"):
+            for mesh in ("sequence=2", "data=2,sequence=2"):
+                compare(net, one, mesh, "sequence")
 
     # What four ranks have begun two go on with, and one.
     for net in ("lenet", "moe"):
@@ -59,15 +67,23 @@ with tempfile.TemporaryDirectory() as folder:
                           *options, steps=steps)
         whole = run(6, "data=1", "serial")
         index = os.path.join(folder, net + ".json")
-        first = run(3, "data=4", "zero3", "--save", index)
-        for mesh, mode in (("data=2", "zero1"), ("data=1", "serial")):
-            rest = run(3, mesh, mode, "--load", index, "--done", "3")
-            for a, b in zip(whole, first + rest, strict=True):
-                assert abs(a - b) <= 1e-5 * abs(a), (net, mesh, mode, whole, first, rest)
-            print(net, "goes on with", mesh, "ok")
+        for before, begun in (("data=4", "zero3"), ("data=2,pipe=2", "pipeline")):
+            first = run(3, before, begun, "--save", index)
+            for mesh, mode in (("data=2", "zero1"), ("pipe=2", "pipeline"), ("data=1", "serial")):
+                rest = run(3, mesh, mode, "--load", index, "--done", "3")
+                for a, b in zip(whole, first + rest, strict=True):
+                    assert abs(a - b) <= 1e-5 * abs(a), (net, begun, mesh, mode, whole, first, rest)
+                print(net, "goes on from", before, "with", mesh, "ok")
 
     for options, sentence in (
-        (["--mode", "sequence"], "mode sequence: there are serial, data, zero1, zero2, zero3, tensor, expert and automatic"),
+        (["--mode", "hexagonal"], "mode hexagonal: there are serial, data, zero1, zero2, zero3, tensor, "
+                                  "sequence, expert, pipeline and automatic"),
+        (["--mode", "sequence"], "mode sequence: the samples of this net are no sequences; take --net gpt or moe"),
+        (["--mode", "pipeline", "--microbatches", "5"],
+         "mode pipeline: the argument x f32[32,1,28,28] is not divided evenly by 5 microbatches"),
+        (["--net", "resnet20", "--mode", "pipeline", "--microbatches", "2"],
+         "needs all samples at once, so that the batch is not divided into microbatches"),
+        (["--mode", "pipeline", "--mesh", "pipe=2,expert=2"], "nothing is along expert"),
         (["--net", "vgg"], "net vgg: there are lenet, resnet20, gpt and moe"),
         (["--mesh", "data=33"], "less than a sample for each of the 33 ranks of the axis data"),
     ):

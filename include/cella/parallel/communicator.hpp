@@ -28,6 +28,11 @@ struct communicator {
   /// until then their operands stay as they are.
   void (*start_all_reduce)(void* self, int axis, const tensor_ref& in){};
   void (*finish_all_reduce)(void* self, int axis, const tensor_ref& in, const tensor_ref& out){};
+  /// Sends a tensor to the rank at place `to` of the group, and does not wait until it is received:
+  /// the message is a copy. Messages of one tag arrive in their order.
+  void (*send)(void* self, int axis, int to, int tag, const tensor_ref& in){};
+  /// Waits for the next message of this tag.
+  void (*receive)(void* self, int axis, int from, int tag, const tensor_ref& out){};
   /// out = all ranks' in, one behind the other along `dimension`.
   void (*all_gather)(void* self, int axis, int dimension, const tensor_ref& in,
                      const tensor_ref& out){};

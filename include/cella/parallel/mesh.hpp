@@ -37,6 +37,9 @@ struct mesh_axis {
   int size = 1;
   double bytes_per_second = 10e9;
   double latency = 5e-6;
+  /// Sums over it are made whole, never with each rank in its part: it stands for parts of a step
+  /// that follow each other (microbatches).
+  bool whole_sums = false;
 };
 
 /// What one rank has. The defaults are those of a core with AVX2.

@@ -49,6 +49,8 @@ class mpi_ranks {
     own_.all_reduce = &all_reduce;
     own_.start_all_reduce = &start_all_reduce;
     own_.finish_all_reduce = &finish_all_reduce;
+    own_.send = &send;
+    own_.receive = &receive;
     own_.all_gather = &all_gather;
     own_.reduce_scatter = &reduce_scatter;
     own_.all_to_all = &all_to_all;
@@ -56,6 +58,8 @@ class mpi_ranks {
   mpi_ranks(const mpi_ranks&) = delete;
   mpi_ranks& operator=(const mpi_ranks&) = delete;
   ~mpi_ranks() {
+    for (under_way& one : messages_)
+      if (one.request != MPI_REQUEST_NULL) MPI_Wait(&one.request, MPI_STATUS_IGNORE);
     watch_.reset();
     for (int a = 0; a < mesh_.axis_count; ++a) MPI_Comm_free(&groups_[std::size_t(a)]);
     if (ends_) MPI_Finalize();
@@ -127,22 +131,42 @@ class mpi_ranks {
   static void start_all_reduce(void* self, int axis, const tensor_ref& in) {
     sums_under_way& s = of(self).under_way_[std::size_t(axis)];
     if (s.started == s.sums.size()) s.sums.emplace_back();
-    sum_under_way& one = s.sums[s.started++];
+    under_way& one = s.sums[s.started++];
     const MPI_Datatype t = element_of(in.type.element);
     if (t == MPI_DATATYPE_NULL) return;
-    if (std::int64_t(one.result.size()) < in.type.bytes())
-      one.result.resize(std::size_t(in.type.bytes()));
-    MPI_Iallreduce(in.data, one.result.data(), count(in.type.size()), t, MPI_SUM,
+    if (std::int64_t(one.memory.size()) < in.type.bytes())
+      one.memory.resize(std::size_t(in.type.bytes()));
+    MPI_Iallreduce(in.data, one.memory.data(), count(in.type.size()), t, MPI_SUM,
                    of(self).group(axis), &one.request);
   }
   static void finish_all_reduce(void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
     sums_under_way& s = of(self).under_way_[std::size_t(axis)];
-    sum_under_way& one = s.sums[s.finished++];
+    under_way& one = s.sums[s.finished++];
     if (s.finished == s.started) s.started = s.finished = 0;
     if (element_of(in.type.element) == MPI_DATATYPE_NULL) return all_reduce(self, axis, in, out);
     const detail::mpi_watch::waiting here(*of(self).watch_);
     MPI_Wait(&one.request, MPI_STATUS_IGNORE);
-    std::memcpy(out.data, one.result.data(), std::size_t(in.type.bytes()));
+    std::memcpy(out.data, one.memory.data(), std::size_t(in.type.bytes()));
+  }
+  /// Takes the memory of a message that has gone, if there is one.
+  static void send(void* self, int axis, int to, int tag, const tensor_ref& in) {
+    mpi_ranks& o = of(self);
+    under_way* gone = nullptr;
+    for (under_way& one : o.messages_) {
+      int is_gone = 1;
+      if (one.request != MPI_REQUEST_NULL) MPI_Test(&one.request, &is_gone, MPI_STATUS_IGNORE);
+      if (is_gone && !gone) gone = &one;
+    }
+    if (!gone) gone = &o.messages_.emplace_back();
+    const int bytes = count(in.type.bytes());
+    gone->memory.assign(in.data, in.data + bytes);
+    MPI_Isend(gone->memory.data(), bytes, MPI_BYTE, to, tag, o.group(axis), &gone->request);
+  }
+  static void receive(void* self, int axis, int from, int tag, const tensor_ref& out) {
+    mpi_ranks& o = of(self);
+    const detail::mpi_watch::waiting here(*o.watch_);
+    MPI_Recv(out.data, count(out.type.bytes()), MPI_BYTE, from, tag, o.group(axis),
+             MPI_STATUS_IGNORE);
   }
   static void all_gather(void* self, int axis, int dimension, const tensor_ref& in,
                          const tensor_ref& out) {
@@ -212,13 +236,13 @@ class mpi_ranks {
                               piece(r).shape);
   }
 
-  struct sum_under_way {
+  struct under_way {
     MPI_Request request = MPI_REQUEST_NULL;
-    std::vector<std::byte> result;
+    std::vector<std::byte> memory;
   };
   /// In the order of their start; memory stays for the next step.
   struct sums_under_way {
-    std::deque<sum_under_way> sums;
+    std::deque<under_way> sums;
     std::size_t started{}, finished{};
   };
   /// How much of each rank lies where in a message.
@@ -245,6 +269,7 @@ class mpi_ranks {
   std::vector<std::byte> scratch_;
   parts_of_message sent_, received_;
   std::array<sums_under_way, max_mesh_axes> under_way_;
+  std::deque<under_way> messages_;
   std::unique_ptr<detail::mpi_watch> watch_;
 };
 

@@ -1,7 +1,7 @@
 // A plan as a table for people: a row for each cell.
 #pragma once
 
-#include <cella/parallel/plan.hpp>
+#include <cella/parallel/pipeline.hpp>
 #include <cella/runtime/columns.hpp>
 #include <cstdio>
 #include <ostream>
@@ -48,6 +48,22 @@ inline std::string cell_layout(const graph& g, const parallel_plan& p, std::stri
   return s;
 }
 
+/// Prints rows in columns, of which the first `words` begin at the left.
+template <std::size_t Columns>
+void print_rows(std::ostream& out, const std::vector<std::array<std::string, Columns>>& rows,
+                std::size_t words) {
+  std::array<std::size_t, Columns> width{};
+  for (const auto& r : rows)
+    for (std::size_t c = 0; c < Columns; ++c) width[c] = std::max(width[c], r[c].size());
+  for (const auto& r : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < Columns; ++c)
+      line += (c ? "  " : "") + (c < words ? cella::detail::left(r[c], width[c])
+                                           : cella::detail::right(r[c], width[c]));
+    out << line << "\n";
+  }
+}
+
 }  // namespace detail
 
 /// Prints the plan of `g`: for each cell how its parameters and its result lie, the bytes that a
@@ -69,19 +85,47 @@ inline void print_plan(std::ostream& out, const graph& g, const parallel_plan& p
   rows.push_back({"sum", "", grouped(std::int64_t(sum.moved_bytes)),
                   detail::milliseconds_text(sum.move_seconds),
                   detail::milliseconds_text(sum.compute_seconds)});
-  std::array<std::size_t, 5> width{};
-  for (const auto& r : rows)
-    for (std::size_t c = 0; c < r.size(); ++c) width[c] = std::max(width[c], r[c].size());
   out << "mesh " << mesh_text(p.mesh).view() << ", mode " << mode_name(p.mode) << ": "
       << detail::milliseconds_text(p.seconds()) << " a step, "
       << grouped(std::int64_t(p.bytes_on_device)) << " bytes on a device\n";
-  for (const auto& r : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < r.size(); ++c)
-      line += (c ? "  " : "") +
-              (c < 2 ? cella::detail::left(r[c], width[c]) : cella::detail::right(r[c], width[c]));
-    out << line << "\n";
+  detail::print_rows(out, rows, 2);
+}
+
+/// Prints a pipeline: for each stage the first and the last of its cells, the time of a microbatch,
+/// what it receives for one, and what it keeps in memory at most.
+inline void print_plan(std::ostream& out, const pipeline_plan& p) {
+  using cella::detail::grouped;
+  const graph& g = p.piece.graph;
+  std::vector<std::array<std::string, 8>> rows{{"stage", "cells", "forward", "backward",
+                                                "bytes received", "microbatches kept", "bytes kept",
+                                                "bytes of parameters"}};
+  for (std::size_t s = 0; s < p.stages.size(); ++s) {
+    const pipeline_stage& one = p.stages[s];
+    std::string first, last;
+    for (node_id n : g.regions[0].nodes) {
+      const std::string_view cell = g.view(g.nodes[std::size_t(n)].cell);
+      if (p.phase[std::size_t(n)] != step_phase::forward || p.stage[std::size_t(n)] != int(s) ||
+          cell.empty())
+        continue;
+      if (first.empty()) first = cell;
+      last = cell;
+    }
+    rows.push_back({std::to_string(s), first == last ? first : first + " - " + last,
+                    detail::milliseconds_text(one.forward_seconds),
+                    detail::milliseconds_text(one.backward_seconds),
+                    grouped(std::int64_t(one.forward_bytes + one.backward_bytes)),
+                    std::to_string(one.kept), grouped(std::int64_t(one.kept_bytes * one.kept)),
+                    grouped(std::int64_t(one.parameter_bytes))});
   }
+  char bubble[16];
+  std::snprintf(bubble, sizeof bubble, "%.1f %%", 100 * p.bubble);
+  out << "mesh " << mesh_text(p.mesh).view() << ", mode pipeline along "
+      << p.mesh[p.axis].name.view() << ", " << schedule_name(p.schedule)
+      << ", microbatches: " << p.microbatches()
+      << (p.needs_whole_batch ? " (the net needs all samples at once)" : "") << "; "
+      << detail::milliseconds_text(p.seconds) << " a step, a stage waits " << bubble << "; "
+      << grouped(std::int64_t(p.bytes_on_device())) << " bytes on a device\n";
+  detail::print_rows(out, rows, 2);
 }
 
 }  // namespace cella::parallel

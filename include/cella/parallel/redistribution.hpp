@@ -124,6 +124,7 @@ class move_chains {
     const move_kind kind = d >= 0         ? move_kind::all_to_all
                            : d == partial ? move_kind::reduce_scatter
                                           : move_kind::own_part;
+    if (kind == move_kind::reduce_scatter && mesh_[a].whole_sums) return;
     for (std::int8_t e = 0; e < type_.rank(); ++e)
       if (e != d && is_last(l, a, e)) go(i, {kind, std::int8_t(a), d, e});
   }

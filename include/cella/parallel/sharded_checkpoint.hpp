@@ -4,7 +4,7 @@
 
 #include <cella/interop/safetensors.hpp>
 #include <cella/interop/temporary_file.hpp>
-#include <cella/parallel/rank_program.hpp>
+#include <cella/parallel/rank_inputs.hpp>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -18,13 +18,13 @@ namespace cella::parallel {
 /// and `run-1-of-4.safetensors`, ... beside it. All ranks call it, with paths of one folder that
 /// all of them see; when it returns, all parts are written. A part that several ranks have is
 /// written by the first of them. Throws `file_error`.
-inline void save_shards(const rank_program& program, const std::filesystem::path& index);
+inline void save_shards(const rank_inputs& program, const std::filesystem::path& index);
 
 /// Reads what `save_shards` wrote, on a mesh of any shape, which may be one device: each rank reads
 /// the files that have something of its parts, and has the same numbers, bit for bit. Throws
 /// `file_error` if a tensor is missing, of another type or incomplete, or a file belongs to another
 /// save; then inputs may have been replaced in part.
-inline void load_shards(rank_program& program, const std::filesystem::path& index);
+inline void load_shards(rank_inputs& program, const std::filesystem::path& index);
 /// The same for the parameters and states of a model on one device.
 inline void load_shards(parameter_store& store, const std::filesystem::path& index);
 
@@ -38,12 +38,6 @@ inline constexpr std::string_view shard_format = "cella sharded checkpoint 1";
 inline std::filesystem::path shard_path(const std::filesystem::path& index, int rank, int ranks) {
   return index.parent_path() / (index.stem().string() + "-" + std::to_string(rank + 1) + "-of-" +
                                 std::to_string(ranks) + ".safetensors");
-}
-/// Whether a rank is the first of those that have the same part.
-inline bool is_first(const layout& l, const device_mesh& m, int rank) {
-  for (int a = 0; a < m.axis_count; ++a)
-    if (l[a] < 0 && m.coordinate(rank, a) > 0) return false;
-  return true;
 }
 /// The sum of all ranks' numbers, for which all ranks wait.
 inline double sum_over_ranks(const communicator& c, const device_mesh& m, double x) {
@@ -150,7 +144,7 @@ class shard_reader {
 
 }  // namespace detail
 
-inline void save_shards(const rank_program& program, const std::filesystem::path& index) {
+inline void save_shards(const rank_inputs& program, const std::filesystem::path& index) {
   const device_mesh& m = program.mesh();
   const communicator& c = program.ranks();
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -159,14 +153,14 @@ inline void save_shards(const rank_program& program, const std::filesystem::path
   const std::string save = std::to_string(std::int64_t(stamp));
   std::vector<interop::named_tensor> own;
   detail::shard_json tensors = detail::shard_json::object();
-  for (const rank_program::input& in : program.inputs()) {
+  for (const rank_inputs::input& in : program.inputs()) {
     if (!in.is_kept()) continue;
     const tensor_ref part = program.part(in.index);
-    if (detail::is_first(in.lies, m, program.rank()))
+    if (program.is_first(program.rank(), in))
       own.push_back({in.name, part.type, {part.data, std::size_t(part.type.bytes())}});
     detail::shard_json parts = detail::shard_json::array();
     for (int r = 0; r < m.ranks(); ++r) {
-      if (!detail::is_first(in.lies, m, r)) continue;
+      if (!program.is_first(r, in)) continue;
       const shape extents = part_of(in.whole.shape, in.lies, m, r);
       std::vector<int> first, size(extents.begin(), extents.end());
       for (int d = 0; d < extents.rank; ++d)
@@ -192,10 +186,10 @@ inline void save_shards(const rank_program& program, const std::filesystem::path
   detail::sum_over_ranks(c, m, 0);
 }
 
-inline void load_shards(rank_program& program, const std::filesystem::path& index) {
+inline void load_shards(rank_inputs& program, const std::filesystem::path& index) {
   detail::shard_reader reader(index);
-  for (const rank_program::input& in : program.inputs())
-    if (in.is_kept())
+  for (const rank_inputs::input& in : program.inputs())
+    if (in.is_kept() && program.has(program.rank(), in))
       reader.read(in.name, in.whole,
                   detail::first_elements(in.whole.shape, in.lies, program.mesh(), program.rank()),
                   program.part(in.index));

@@ -5,6 +5,7 @@
 #include <cella/backend/host/buffer.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/parallel/exchange.hpp>
+#include <cella/parallel/mailbox.hpp>
 #include <cella/parallel/mesh.hpp>
 #include <cella/parallel/thread_watch.hpp>
 #include <chrono>
@@ -34,9 +35,11 @@ struct sum_under_way {
 struct thread_group {
   explicit thread_group(int size) : at(size), in(std::size_t(size)), out(std::size_t(size)) {
     for (int i = 0; i < most_under_way; ++i) sums.emplace_back(size);
+    for (int i = 0; i < size * size; ++i) mail.emplace_back();
   }
   static constexpr int most_under_way = 64;
   std::deque<sum_under_way> sums;  ///< taken in turn
+  std::deque<mailbox> mail;        ///< from each rank to each
   meeting at;
   std::vector<const std::byte*> in;
   std::vector<std::byte*> out;
@@ -45,7 +48,7 @@ struct thread_group {
 }  // namespace detail
 
 /// The groups of a mesh whose ranks are threads. Collective operations wait for each other and
-/// copy: no memory is taken, no message made.
+/// copy: no memory is taken, no message made. What is sent lies in a mailbox until it is received.
 class thread_ranks {
  public:
   /// So many seconds a rank waits for the others, before it names the one that does not come.
@@ -69,6 +72,8 @@ class thread_ranks {
       one.of.all_reduce = &all_reduce;
       one.of.start_all_reduce = &start_all_reduce;
       one.of.finish_all_reduce = &finish_all_reduce;
+      one.of.send = &send;
+      one.of.receive = &receive;
       one.of.all_gather = &all_gather;
       one.of.reduce_scatter = &reduce_scatter;
       one.of.all_to_all = &all_to_all;
@@ -209,6 +214,20 @@ class thread_ranks {
       if (r != own.coordinate && bytes)
         std::memcpy(out.data + first, from[std::size_t(r)] + first, std::size_t(bytes));
     }
+  }
+  static detail::mailbox& mail(const member& own, int axis, int from, int to) {
+    return own.groups[std::size_t(axis)]
+        ->mail[std::size_t(from * own.of.groups[std::size_t(axis)].size + to)];
+  }
+  static void send(void* self, int axis, int to, int tag, const tensor_ref& in) {
+    const member& own = *static_cast<member*>(self);
+    mail(own, axis, own.of.groups[std::size_t(axis)].coordinate, to).put(tag, in);
+  }
+  static void receive(void* self, int axis, int from, int tag, const tensor_ref& out) {
+    const member& own = *static_cast<member*>(self);
+    detail::mailbox& box = mail(own, axis, from, own.of.groups[std::size_t(axis)].coordinate);
+    std::int64_t seen = -1;
+    own.owner->watch_.wait(own.rank, [&] { return box.take(tag, out, seen); });
   }
   static void all_gather(void* self, int axis, int dimension, const tensor_ref& in,
                          const tensor_ref& out) {

@@ -1,4 +1,4 @@
-// How long a rank spends in collective operations, waiting for others included.
+// How long a rank spends in collective operations and messages, waiting for others included.
 #pragma once
 
 #include <cella/parallel/communicator.hpp>
@@ -19,6 +19,12 @@ class timed_communicator {
     };
     own_.finish_all_reduce = [](void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
       timed(self, [&](const communicator& c) { c.finish_all_reduce(c.self, axis, in, out); });
+    };
+    own_.send = [](void* self, int axis, int place, int tag, const tensor_ref& in) {
+      timed(self, [&](const communicator& c) { c.send(c.self, axis, place, tag, in); });
+    };
+    own_.receive = [](void* self, int axis, int from, int tag, const tensor_ref& out) {
+      timed(self, [&](const communicator& c) { c.receive(c.self, axis, from, tag, out); });
     };
     own_.all_gather = [](void* self, int axis, int dimension, const tensor_ref& in,
                          const tensor_ref& out) {

@@ -49,6 +49,7 @@ class patterns {
       return false;
     // The positions are bits here, which only the kernels of the lanes read.
     if (pool_argmax >= 0) {
+      if (c_.is_output(pool_argmax)) return false;
       for (node_id u : c_.users(pool_argmax)) {
         if (!is<unpool_op>(c_.at(u)) || !in_lanes(u)) return false;
       }

@@ -1,0 +1,208 @@
+// From the graph of a training step to a pipeline, and what it costs by the model.
+#pragma once
+
+#include <cella/parallel/pipeline_stages.hpp>
+#include <cella/parallel/pipeline_values.hpp>
+
+namespace cella::parallel {
+
+/// Divides `g`, which has been through the passes, along one axis of the mesh into stages and,
+/// where the mesh has an axis `data`, the samples along that. The numbers are those of one device.
+/// Throws `model_error`, which says why that is impossible.
+inline pipeline_plan make_pipeline(const graph& g, const device_mesh& m,
+                                   const pipeline_options& o = {});
+
+// ------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+class pipeline_maker {
+ public:
+  pipeline_maker(const graph& g, const device_mesh& m, const pipeline_options& o) : g_(g), o_(o) {
+    p_.mesh = m;
+    p_.schedule = o.schedule;
+  }
+
+  pipeline_plan run() {
+    find_axes();
+    const int stages = p_.mesh[p_.axis].size;
+    text fault;
+    for (int n = o_.microbatches ? o_.microbatches : 2 * stages; n >= 1; --n) {
+      fault = text();
+      if (divides(n, fault)) make(n, fault);
+      if (fault.empty()) return std::move(p_);
+      if (o_.microbatches) break;
+      if (p_.needs_whole_batch) n = n / 2 + 1;
+    }
+    throw model_error(text() << "mode pipeline: " << fault);
+  }
+
+ private:
+  void find_axes() {
+    const device_mesh& m = p_.mesh;
+    if (!o_.axis.empty())
+      p_.axis = m.find(o_.axis);
+    else
+      p_.axis = std::max(m.find("pipe"), m.find("model"));
+    if (o_.axis.empty() && m.find("pipe") >= 0) p_.axis = m.find("pipe");
+    if (o_.axis.empty() && p_.axis < 0) p_.axis = m.axis_count - 1;
+    if (p_.axis < 0)
+      throw model_error(text() << "mode pipeline: the mesh " << mesh_text(m)
+                               << " has no axis called " << o_.axis);
+    data_ = m.find("data") == p_.axis ? -1 : m.find("data");
+    for (int a = 0; a < m.axis_count; ++a)
+      if (a != p_.axis && a != data_ && m[a].size > 1)
+        throw model_error(text() << "mode pipeline: stages are along the axis "
+                                 << m[p_.axis].name.view() << " of the mesh " << mesh_text(m)
+                                 << ", and samples along data; nothing is along "
+                                 << m[a].name.view());
+  }
+  /// Whether all microbatches of a rank have as many samples.
+  bool divides(int microbatches, text& fault) const {
+    const int ranks = data_ < 0 ? 1 : p_.mesh[data_].size;
+    for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
+      const tensor_type t = g_.type(g_.input(int(i)));
+      if (g_.inputs[i].role != input_role::argument || t.rank() == 0) continue;
+      if (t[0] % microbatches == 0 && t[0] / microbatches >= ranks &&
+          (microbatches == 1 || t[0] % (microbatches * ranks) == 0))
+        continue;
+      fault << "the argument " << g_.view(g_.inputs[i].name) << " " << t
+            << " is not divided evenly by " << microbatches << " microbatches";
+      if (ranks > 1) fault << " on " << ranks << " ranks of the axis data";
+      return false;
+    }
+    return true;
+  }
+  void make(int microbatches, text& fault) {
+    p_.pieces = p_.mesh;
+    p_.pieces.axes[std::size_t(p_.axis)].name = axis_name("microbatch");
+    p_.pieces.axes[std::size_t(p_.axis)].size = microbatches;
+    p_.pieces.axes[std::size_t(p_.axis)].whole_sums = true;
+    strategy s{mode::semi_automatic};
+    for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
+      if (g_.inputs[i].role != input_role::argument || !g_.type(g_.input(int(i))).rank()) continue;
+      const std::string_view label = g_.view(g_.inputs[i].name);
+      s.tensors.push_back({label, "microbatch", 0});
+      if (data_ >= 0) s.tensors.push_back({label, "data", 0});
+    }
+    stated_space stated = space_of(g_, p_.pieces, s);
+    fault = stated.fault;
+    if (!fault.empty()) return;
+    for (list<node_choice>& only : stated.space.only)
+      if (only.size() > 1) only.resize(1);  // sums are made whole
+    p_.choices = search(g_, p_.pieces, stated.space).choices;
+    p_.piece = piece_of(p_, g_, 0);
+    fault = p_.piece.fault;
+    if (!fault.empty()) return;
+    p_.phase = phase_finder(p_.piece, p_.axis).run(fault);
+    if (microbatches > 1) p_.needs_whole_batch = !fault.empty();
+    if (!fault.empty()) {
+      fault << ", so that the batch is not divided into microbatches; take one, or another mode";
+      return;
+    }
+    p_.again = computed_again(p_.piece.graph, p_.phase);
+    stage_finder stages(p_);
+    stages.run();
+    if (p_.fault.empty()) value_finder(p_).run();
+    fault = p_.fault;
+    if (!fault.empty()) return;
+    measure(stages);
+  }
+
+  void measure(const stage_finder& stages) {
+    const graph& g = p_.piece.graph;
+    const int count = p_.mesh[p_.axis].size, microbatches = p_.microbatches();
+    p_.stages.assign(std::size_t(count), {});
+    for (node_id n : g.regions[0].nodes) {
+      pipeline_stage& s = p_.stages[std::size_t(p_.stage[std::size_t(n)])];
+      const step_phase at = p_.phase[std::size_t(n)];
+      if (at == step_phase::anywhere) continue;
+      (at == step_phase::forward    ? s.forward_seconds
+       : at == step_phase::backward ? s.backward_seconds
+                                    : s.update_seconds) += stages.seconds_of(n);
+      if (p_.again[std::size_t(n)]) s.backward_seconds += stages.seconds_of(n);
+      if (joins_pieces(g.nodes[std::size_t(n)], p_.axis))
+        s.parameter_bytes += double(g.type(n).bytes());
+    }
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+      const auto bytes = double(g.type(g.input(int(i))).bytes());
+      for (int s = 0; s < count; ++s)
+        if (p_.owner[i] < 0 || p_.owner[i] == s) p_.stages[std::size_t(s)].parameter_bytes += bytes;
+    }
+    for (const pipeline_value& v : p_.values) {
+      const auto bytes = double(g.type(v.n).bytes());
+      for (int s = 0; s < count; ++s) {
+        const std::array<bool, 4>& read = v.read[std::size_t(s)];
+        pipeline_stage& one = p_.stages[std::size_t(s)];
+        const bool forward = read[std::size_t(step_phase::forward)],
+                   backward = read[std::size_t(step_phase::backward)];
+        if (v.made == step_phase::forward && backward) one.kept_bytes += bytes;
+        if (s == v.stage) continue;
+        if (v.made == step_phase::anywhere) one.parameter_bytes += bytes;
+        if (v.made == step_phase::forward && forward) one.forward_bytes += bytes;
+        if (backward && (v.made == step_phase::backward || !forward)) one.backward_bytes += bytes;
+      }
+    }
+    for (int s = 0; s < count; ++s)
+      p_.stages[std::size_t(s)].kept = p_.schedule == pipeline_schedule::gpipe
+                                           ? microbatches
+                                           : std::min(microbatches, count - s);
+    simulate(count, microbatches);
+  }
+  /// When each stage is done with each microbatch, forward and backward.
+  void simulate(int stages, int microbatches) {
+    const mesh_axis& link = p_.mesh[p_.axis];
+    list<double> done(std::size_t(2 * stages * microbatches), -1.0), free(std::size_t(stages), 0.0);
+    const auto at = [&](int s, int k, bool back) -> double& {
+      return done[std::size_t((s * microbatches + k) * 2 + back)];
+    };
+    list<list<int>> order;
+    for (int s = 0; s < stages; ++s)
+      order.push_back(schedule_of_stage(p_.schedule, s, stages, microbatches));
+    list<std::size_t> next(std::size_t(stages), std::size_t(0));
+    double busy = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int s = 0; s < stages; ++s) {
+        const auto i = std::size_t(s);
+        if (next[i] == order[i].size()) continue;
+        const int task = order[i][next[i]];
+        const bool back = task < 0;
+        const int k = (back ? -task : task) - 1;
+        const pipeline_stage& one = p_.stages[i];
+        double ready = 0;
+        if (!back && s > 0) ready = at(s - 1, k, false);
+        if (back) ready = s + 1 < stages ? at(s + 1, k, true) : at(s, k, false);
+        if (ready < 0) continue;
+        const double bytes = back ? one.backward_bytes : one.forward_bytes;
+        if (bytes > 0) ready += link.latency + bytes / link.bytes_per_second;
+        const double takes = back ? one.backward_seconds : one.forward_seconds;
+        free[i] = std::max(free[i], ready) + takes;
+        at(s, k, back) = free[i];
+        busy += takes;
+        ++next[i];
+        moved = true;
+      }
+    }
+    for (int s = 0; s < stages; ++s) {
+      const double update = p_.stages[std::size_t(s)].update_seconds;
+      p_.seconds = std::max(p_.seconds, free[std::size_t(s)] + update);
+      busy += update;
+    }
+    p_.bubble = 1 - busy / (p_.seconds * stages);
+  }
+
+  const graph& g_;
+  const pipeline_options& o_;
+  int data_ = -1;  ///< the axis of the mesh along which samples are divided
+  pipeline_plan p_;
+};
+
+}  // namespace detail
+
+inline pipeline_plan make_pipeline(const graph& g, const device_mesh& m,
+                                   const pipeline_options& o) {
+  return detail::pipeline_maker(g, m, o).run();
+}
+
+}  // namespace cella::parallel

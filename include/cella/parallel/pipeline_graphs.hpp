@@ -1,0 +1,122 @@
+// The graphs that a stage of a pipeline runs: of the forward pass and of the backward pass of a
+// microbatch, and of the update.
+#pragma once
+
+#include <cella/ops/arithmetic.hpp>
+#include <cella/parallel/make_pipeline.hpp>
+
+namespace cella::parallel::detail {
+
+/// The graph of one phase in one stage.
+struct phase_graph {
+  struct port {
+    int input{};
+    node_id value{};  ///< of the plan's graph of a microbatch
+  };
+  cella::graph graph;
+  list<port> ports;  ///< one for each input
+  ids results;       ///< the values that it makes for others
+};
+
+class phase_writer {
+ public:
+  phase_writer(const pipeline_plan& p, int stage, step_phase at)
+      : p_(p),
+        g_(p.piece.graph),
+        stage_(stage),
+        at_(at),
+        index_(input_indices(g_)),
+        importer_(b_, g_),
+        here_(g_.nodes.size(), no_node) {}
+
+  phase_graph run() {
+    for (node_id n : g_.regions[0].nodes)
+      if (is_own(n)) value(n);
+    for (const pipeline_value& v : p_.values)
+      if (v.made == at_ && v.stage == stage_ && !joins(v.n)) {
+        out_.results.push_back(v.n);
+        write(value(v.n), -1);
+      }
+    for (node_id n : g_.regions[0].nodes) add_up(n);
+    for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
+      const int i = g_.outputs[k].updates;
+      const node_id v = g_.regions[0].outputs[k];
+      if (i < 0) continue;
+      const bool in_backward = p_.phase[std::size_t(v)] == step_phase::backward;
+      const int own = p_.owner[std::size_t(i)];
+      if (in_backward ? at_ == step_phase::backward && p_.stage[std::size_t(v)] == stage_
+                      : at_ == step_phase::update && (own < 0 || own == stage_)) {
+        value(g_.input(i));
+        for (const phase_graph::port& one : out_.ports)
+          if (one.value == g_.input(i)) write(value(v), one.input);
+      }
+    }
+    b_.end(outputs_);
+    if (b_.failed()) throw model_error(b_.fault());
+    out_.graph = bucket_gradients(b_.g, strategy{}.bucket_bytes);
+    return std::move(out_);
+  }
+
+ private:
+  const node& at(node_id n) const { return g_.nodes[std::size_t(n)]; }
+  bool joins(node_id n) const { return joins_pieces(at(n), p_.axis); }
+  /// Whether this graph computes a node for its own sake.
+  bool is_own(node_id n) const {
+    return index_[std::size_t(n)] < 0 && p_.phase[std::size_t(n)] == at_ &&
+           p_.stage[std::size_t(n)] == stage_ && !joins(n);
+  }
+  bool is_again(node_id n) const {
+    return at_ == step_phase::backward && p_.stage[std::size_t(n)] == stage_ &&
+           p_.again[std::size_t(n)];
+  }
+  node_id value(node_id n) {
+    if (here_[std::size_t(n)] >= 0) return here_[std::size_t(n)];
+    const int i = index_[std::size_t(n)];
+    node_id made = no_node;
+    if (i >= 0) {
+      made = input(n, g_.inputs[std::size_t(i)].role);
+    } else if (!joins(n) && (is_own(n) || is_again(n) || is_made_again(g_, n) ||
+                             p_.phase[std::size_t(n)] == step_phase::anywhere)) {
+      ids in;
+      for (node_id o : g_.operands(n)) in.push_back(value(o));
+      made = importer_.copy(n, in);
+    } else {
+      made = input(n, input_role::argument);
+    }
+    return here_[std::size_t(n)] = made;
+  }
+  node_id input(node_id n, input_role role) {
+    out_.ports.push_back({int(b_.g.inputs.size()), n});
+    const std::string_view label =
+        index_[std::size_t(n)] >= 0 ? g_.view(g_.inputs[std::size_t(index_[std::size_t(n)])].name)
+                                    : std::string_view();
+    return b_.input(g_.type(n), role, label);
+  }
+  void write(node_id n, int updated) {
+    outputs_.push_back(n);
+    b_.g.outputs.push_back({updated, {}});
+  }
+  /// Adds to a sum over microbatches what is made here for it.
+  void add_up(node_id n) {
+    if (!joins(n) || !is<all_reduce_op>(at(n)) || p_.stage[std::size_t(n)] != stage_) return;
+    const node_id o = g_.operand(n, 0);
+    const step_phase of = p_.phase[std::size_t(o)];
+    if ((of == step_phase::anywhere ? step_phase::forward : of) != at_) return;
+    const node_id sum = input(n, input_role::slot);
+    const int place = out_.ports[out_.ports.size() - 1].input;
+    write(b_.emit(bound<add_op>(), {sum, value(o)}), place);
+  }
+
+  const pipeline_plan& p_;
+  const graph& g_;
+  const int stage_;
+  const step_phase at_;
+  list<int> index_;
+  builder b_;
+  graph_importer importer_;
+  ids here_;  ///< by node of the plan's graph
+  ids outputs_;
+  phase_graph out_;
+};
+
+}  // namespace cella::parallel::detail

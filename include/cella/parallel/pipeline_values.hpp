@@ -1,0 +1,97 @@
+// Which values stages send each other, or keep for a later phase of a step.
+#pragma once
+
+#include <cella/parallel/pipeline_phases.hpp>
+
+namespace cella::parallel::detail {
+
+/// The phase whose program computes a node; what is made anywhere is made in the update where it is
+/// a result.
+constexpr step_phase program_of(const pipeline_plan& p, node_id n) {
+  const step_phase s = p.phase[std::size_t(n)];
+  return s == step_phase::anywhere ? step_phase::update : s;
+}
+
+/// Lists the values of a plan that has phases, stages and owners.
+class value_finder {
+ public:
+  explicit value_finder(pipeline_plan& p)
+      : p_(p), g_(p.piece.graph), index_(input_indices(g_)), known_(g_.nodes.size(), -1) {}
+
+  void run() {
+    for (node_id n : g_.regions[0].nodes) {
+      const step_phase at = p_.phase[std::size_t(n)];
+      if (at == step_phase::anywhere) continue;
+      const node_id o = g_.operands(n).empty() ? no_node : g_.operand(n, 0);
+      if (joins_pieces(g_.nodes[std::size_t(n)], p_.axis)) {
+        // Added up, or put together, where the operand is made.
+        const step_phase of = p_.phase[std::size_t(o)];
+        const step_phase made = of == step_phase::anywhere ? step_phase::forward : of;
+        if (is<all_gather_op>(g_.nodes[std::size_t(n)]))
+          value(o, made).read[std::size_t(stage(n))][std::size_t(step_phase::update)] = true;
+        else
+          read(o, made, stage(n));
+        continue;
+      }
+      for (node_id i : g_.operands(n)) read(i, at, stage(n));
+    }
+    for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
+      const node_id v = g_.regions[0].outputs[k];
+      const int i = g_.outputs[k].updates;
+      if (i < 0) {
+        for (int s = 0; s < p_.mesh[p_.axis].size; ++s)
+          value(v).read[std::size_t(s)][std::size_t(step_phase::anywhere)] = true;
+      } else if (p_.phase[std::size_t(v)] != step_phase::backward) {
+        const int own = p_.owner[std::size_t(i)];
+        read(v, step_phase::update, own < 0 ? 0 : own);
+      }
+    }
+  }
+
+ private:
+  int stage(node_id n) const { return p_.stage[std::size_t(n)]; }
+  /// A stage reads a value in a phase: what it cannot make again it needs.
+  void read(node_id n, step_phase at, int s) {
+    const auto k = std::size_t(n);
+    const node& x = g_.nodes[k];
+    if (index_[k] >= 0) {
+      const int own = p_.owner[std::size_t(index_[k])];
+      if (own >= 0 && own != s) value(n).read[std::size_t(s)][std::size_t(at)] = true;
+      return;
+    }
+    const bool sums = joins_pieces(x, p_.axis);
+    if (!sums && p_.phase[k] == at && stage(n) == s) return;
+    const bool again = at == step_phase::backward && stage(n) == s && p_.again[k];
+    if (!sums && (p_.phase[k] == step_phase::anywhere || again || is_made_again(g_, n))) {
+      for (node_id o : g_.operands(n)) read(o, at, s);
+      return;
+    }
+    if (!sums && p_.phase[k] == step_phase::update && p_.fault.empty())
+      p_.fault = text() << (x.cell.size ? g_.view(x.cell) : std::string_view("the step"))
+                        << " updates parameters of one stage by what follows from gradients of "
+                           "others (a norm of all gradients, say), which stages do not exchange; "
+                           "take another mode";
+    value(n).read[std::size_t(s)][std::size_t(at)] = true;
+  }
+  pipeline_value& value(node_id n) { return value(n, program_of(p_, n)); }
+  pipeline_value& value(node_id n, step_phase made) {
+    int& k = known_[std::size_t(n)];
+    if (k >= 0) return p_.values[std::size_t(k)];
+    k = int(p_.values.size());
+    const int i = index_[std::size_t(n)];
+    const int own = i < 0 ? -1 : p_.owner[std::size_t(i)];
+    const list<std::array<bool, 4>> nobody(std::size_t(p_.mesh[p_.axis].size), {});
+    if (own >= 0)
+      p_.values.push_back({n, step_phase::anywhere, own, nobody});
+    else
+      p_.values.push_back({n, made, stage(n), nobody});
+    return p_.values[std::size_t(k)];
+  }
+
+  pipeline_plan& p_;
+  const graph& g_;
+  list<int> index_;
+  list<int> known_;  ///< of each node, its place in the list
+};
+
+}  // namespace cella::parallel::detail
