@@ -38,6 +38,8 @@ TEST_CASE("nets have as many parameters as is published of them") {
                                       {{3, 17, 768}, {3, 768}}) == 109'482'240);
 }
 
+static_assert(std::is_same_v<decltype(models::bert_base{}(var{})), models::bert_result>);
+
 TEST_CASE("blocks of nets have the shapes and the parameters that they say") {
   const auto image = [](int channels, int height, int width) {
     return tensor_type{dtype::f32, {1, channels, height, width}};
@@ -55,4 +57,7 @@ TEST_CASE("blocks of nets have the shapes and the parameters that they say") {
       (8 * 4 * 4 + 4) + (8 * 4 * 9 + 8) + (4 * 4 * 9 + 8));
   CHECK(parameters<models::vit_block<8, 2>>(places, {{2, 7, 8}}) == 12 * 64 + 13 * 8);
   CHECK(parameters<models::bert_block<8, 2>>(places, {{2, 7, 8}}) == 12 * 64 + 13 * 8);
+  CHECK(parameters<models::bert<10, 8, 2, 1, 5>>(std::array{tensor_type{dtype::i32, {1, 4}}},
+                                                 {{1, 4, 8}, {1, 8}}) ==
+        (10 + 5 + 2 + 2) * 8 + 12 * 64 + 13 * 8 + 72);
 }
