@@ -36,6 +36,22 @@ struct put_rows_op : linear<put_rows_op>, computed_in_single, takes_complex {
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
+  /// Over the values; x and the result are walked where the data say.
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    const int axis = o.as<options>().axis, rank = in[1].rank();
+    const shape& s = in[2].shape;
+    iteration_space space(3);
+    space.add(s);
+    space.along_all(2, 0, s.rank);
+    space.along_all(1, axis, rank);
+    for (const int table : {0, 3}) {
+      space.by_data(table, axis);
+      for (int d = 0; d < s.rank; ++d) {
+        if (d < axis || d >= axis + rank) space.along(table, d < axis ? d : d - rank + 1, d);
+      }
+    }
+    return space;
+  }
   static constexpr interval bounds(span<const interval> in, span<const tensor_type>,
                                    const attributes& o) {
     return o.as<options>().adds ? interval{} : hull(in[0], in[2]);
