@@ -112,7 +112,8 @@ def main():
                    help="Markdown file whose section <!-- compile time --> takes the table")
     options = p.parse_args()
     if options.workloads == []:
-        options.workloads = list(peers.AIMS)
+        # That one is planned at run time, by the kernels' library.
+        options.workloads = [name for name in peers.AIMS if name != "vit_8"]
     rows, used, alone = [], [], []
     with tempfile.TemporaryDirectory() as directory:
         for compiler in options.compilers:

@@ -35,6 +35,9 @@ AIMS = {
     "resnet20_32": (2, 2), "resnet20_1_infer": (1.7, 1.7),
     "resnet50_8": (1.4, 1.4), "resnet50_1_infer": (1.4, 1.4),
     "gpt_8": (1.4, 1.4), "gpt_1_infer": (1.3, 1.3), "lstm64": (1.3, 1.3),
+    "mobilenet2_1_infer": (1.3, 1.3), "bert_base_1_infer": (1.15, 1.15), "gpt_decode": (1.3, 1.3),
+    "resnet50_32_infer": (1.2, 1.2), "gru128": (1.3, 1.3), "embedding_bag": (2, 2),
+    "unet_4": (1.4, 1.4), "vit_8": (1.3, 1.3),
 }
 MEMORY_AIM = 0.6  # of the most frugal peer's
 # Seconds from the start to the third step.

@@ -69,5 +69,5 @@ int main(int argc, char** argv) {
       "\"peak_rss_mb\": %ld, \"gflop\": %.6f, \"peak_gflops\": %.1f}\n",
       at_run_time ? "cella at run time" : "cella", CELLA_VERSION, int(work.name.size()),
       work.name.data(), threads, median, m.milliseconds[0], n, m.seconds_to_third_step,
-      peak_memory() / 1024, work.operations * 1e-9, cella::cpu::measured_peak() * threads * 1e-9);
+      peak_memory() / 1024, (work.operations > 0 ? work.operations : m.operations) * 1e-9, cella::cpu::measured_peak() * threads * 1e-9);
 }

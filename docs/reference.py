@@ -25,7 +25,8 @@ PAGES = {
         nn/layers nn/convolutions nn/pooling nn/activations nn/norms nn/initializers nn/embedding_bag
         nn/recurrent nn/recurrent_net nn/attention nn/grouped_attention nn/masks nn/positions nn/transformer nn/mixture_of_experts
         nn/functions
-        models/mlp models/lenet models/resnet models/gpt models/switch_gpt"""),
+        models/mlp models/lenet models/resnet models/mobilenet models/unet models/vit models/bert models/gpt models/gpt_decoder
+        models/switch_gpt"""),
     "losses": ("Losses", "What training makes smaller.", """
         train/step nn/losses ops/loss nn/regression_losses nn/classification_losses nn/embedding_losses
         nn/ctc_loss"""),

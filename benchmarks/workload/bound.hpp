@@ -8,12 +8,10 @@
 #include <memory>
 #include <random>
 
-#include "planned_step.hpp"
+#include "planned_workload.hpp"
 #include "workload.hpp"
 
 namespace cella::benchmark {
-
-inline constexpr double learning_rate = 0.01;
 
 /// Mean cross-entropy, gradients and update: what one step of training does.
 template <class Net, int... Input>
@@ -61,45 +59,28 @@ inline double median(std::vector<double> values) {
 
 }  // namespace detail
 
-/// Three steps to warm up, then as many as `workload::measure` says.
-template <class Step>
-measurement measure_steps(clock::time_point start, Step step) {
-  constexpr int most = 3000, least = 5;
-  measurement m;
-  for (int i = 0; i < 3; ++i) step();
-  m.seconds_to_third_step = std::chrono::duration<double>(clock::now() - start).count();
-  m.milliseconds.reserve(most);
-  const auto end = clock::now() + std::chrono::seconds(8);
-  while ((clock::now() < end || m.milliseconds.size() < least) && m.milliseconds.size() < most) {
-    const auto before = clock::now();
-    step();
-    m.milliseconds.push_back(
-        std::chrono::duration<double, std::milli>(clock::now() - before).count());
-  }
-  return m;
-}
-
-/// Program P on random numbers; integers, words and labels alike, are below `Classes`.
-template <class Net, class P, int Classes>
+/// Program P on random numbers; integers are below `Classes`, those of the first argument below
+/// `Words`.
+template <class Net, class P, int Classes, int Words>
 class bound {
+  /// Found by the compiler: the program need not hold its graph.
+  static constexpr auto argument_types = [] {
+    std::array<tensor_type, std::size_t(P::count(input_role::argument))> types{};
+    for (std::size_t i = 0; i < P::graph.inputs.size(); ++i) {
+      const input_info& in = P::graph.inputs[i];
+      if (in.role == input_role::argument)
+        types[std::size_t(in.index)] = P::graph.type(P::graph.input(int(i)));
+    }
+    return types;
+  }();
+
  public:
   explicit bound(int threads)
       : store_(net_, 1, P::element_type),
-        pool_(threads > 1 ? std::make_unique<thread_pool>(threads) : nullptr) {
-    make_arguments();
+        pool_(threads > 1 ? std::make_unique<thread_pool>(threads) : nullptr),
+        arguments_(random_arguments(argument_types, Classes, Words)) {
     run_ = std::make_unique<executable<P>>(store_, pool_.get());
     for_each_scalar([&](int index, double value) { run_->scalar(index, value); });
-  }
-
-  /// Steps of the graph that is traced and planned by this process.
-  static measurement measure_at_run_time(int threads, clock::time_point start) {
-    bound b;
-    b.make_arguments();
-    const std::unique_ptr<thread_pool> pool(threads > 1 ? new thread_pool(threads) : nullptr);
-    std::vector<double> scalars(std::size_t(P::count(input_role::scalar)));
-    for_each_scalar([&](int index, double value) { scalars[std::size_t(index)] = value; });
-    planned_step step(P::traced(), P::element_type, b.store_, b.arguments_, scalars, pool.get());
-    return measure_steps(start, [&] { step(); });
   }
 
   void step() {
@@ -161,27 +142,6 @@ class bound {
   }
 
  private:
-  bound() : store_(net_, 1, P::element_type) {}
-  void make_arguments() {
-    std::mt19937 random(7);
-    std::normal_distribution<float> normal;
-    for (const tensor_type& t : argument_types) {
-      arguments_.emplace_back(std::size_t(t.bytes()));
-      for (std::int64_t i = 0; i < t.size(); ++i)
-        write_element({arguments_.back().data(), t}, i,
-                      is_floating(t.element) ? double{normal(random)} : double(random() % Classes));
-    }
-  }
-  /// Found by the compiler: the program need not hold its graph.
-  static constexpr auto argument_types = [] {
-    std::array<tensor_type, std::size_t(P::count(input_role::argument))> types{};
-    for (std::size_t i = 0; i < P::graph.inputs.size(); ++i) {
-      const input_info& in = P::graph.inputs[i];
-      if (in.role == input_role::argument)
-        types[std::size_t(in.index)] = P::graph.type(P::graph.input(int(i)));
-    }
-    return types;
-  }();
   /// The numbers of a step: the learning rate, and for some optimizers the count of steps, which is
   /// held at the second.
   template <class F>
@@ -230,7 +190,7 @@ class bound {
   std::vector<aligned_buffer> arguments_;
 };
 
-template <class Net, class P, int Classes = 10>
+template <class Net, class P, int Classes = 10, int Words = Classes>
 constexpr workload make_workload(std::string_view name) {
   constexpr const auto& plan = P::plan;
   constexpr double operations = [] {
@@ -242,12 +202,15 @@ constexpr workload make_workload(std::string_view name) {
              .memory = {plan.arena_bytes, plan.live_bytes, plan.arena_bytes_without_reuse,
                         plan.parameter_bytes, plan.slot_bytes},
              .measure = [](int threads, clock::time_point start) {
-               return bound<Net, P, Classes>(threads).measure(start);
+               return bound<Net, P, Classes, Words>(threads).measure(start);
              }};
   w.operations = operations;
 #ifndef CELLA_WORKLOAD_WITHOUT_PROFILE
-  w.measure_at_run_time = &bound<Net, P, Classes>::measure_at_run_time;
-  w.profile = [](int threads) { return bound<Net, P, Classes>(threads).profile(); };
+  w.measure_at_run_time = [](int threads, clock::time_point start) {
+    Net net{};
+    return measure_planned(net, P::traced(), threads, start, Classes, Words);
+  };
+  w.profile = [](int threads) { return bound<Net, P, Classes, Words>(threads).profile(); };
 #endif
   return w;
 }

@@ -1,9 +1,36 @@
 #include "planned_step.hpp"
 
-#include <cella/ops/strided.hpp>
+#include <cella/ops/cost.hpp>
 #include <cella/runtime/compiled_once.hpp>
 
 namespace cella::benchmark {
+
+std::vector<tensor_type> argument_types_of(const graph& g) {
+  std::vector<tensor_type> types;
+  for (std::size_t k = 0; k < g.inputs.size(); ++k) {
+    if (g.inputs[k].role == input_role::argument) types.push_back(g.type(g.input(int(k))));
+  }
+  return types;
+}
+std::vector<double> scalars_of(const graph& g) {
+  bool counts = false;
+  std::size_t most = 0;
+  for (const input_info& in : g.inputs) {
+    if (in.role != input_role::scalar) continue;
+    counts |= g.view(in.name) == "step";
+    most = std::max(most, std::size_t(in.index) + 1);
+  }
+  std::vector<double> numbers(most);
+  for (const input_info& in : g.inputs) {
+    if (in.role == input_role::scalar)
+      numbers[std::size_t(in.index)] = g.view(in.name) == "step" ? 2
+                                       : counts                  ? 1e-3
+                                                                 : learning_rate;
+  }
+  return numbers;
+}
+
+double planned_step::operations() const { return double(operations_of_region(graph_, 0)); }
 
 planned_step::planned_step(graph traced, dtype element, const parameter_store& store,
                            const std::vector<aligned_buffer>& arguments,

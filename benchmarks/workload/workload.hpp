@@ -16,6 +16,7 @@ using clock = std::chrono::steady_clock;
 struct measurement {
   std::vector<double> milliseconds;  ///< of each step after three to warm up
   double seconds_to_third_step{};
+  double operations{};  ///< of one step, where `workload` does not say
 };
 
 /// One kernel call of a program.
@@ -67,11 +68,37 @@ extern const workload resnet20_32;
 extern const workload resnet20_1_infer;
 extern const workload resnet50_8;
 extern const workload resnet50_1_infer;
+extern const workload mobilenet2_1_infer;
+extern const workload bert_base_1_infer;
+extern const workload gpt_decode;
+extern const workload unet_4;
+extern const workload resnet50_32_infer;
+extern const workload vit_8;
+extern const workload gru128;
+extern const workload embedding_bag;
 
-inline std::array<const workload*, 13> workloads() {
-  return {&lenet32,          &lenet256,   &lenet1_infer,    &mlp32,  &mlp128_wide,
-          &mlp1_infer,       &gpt_8,      &gpt_1_infer,     &lstm64, &resnet20_32,
-          &resnet20_1_infer, &resnet50_8, &resnet50_1_infer};
+inline std::array<const workload*, 21> workloads() {
+  return {&lenet32,
+          &lenet256,
+          &lenet1_infer,
+          &mlp32,
+          &mlp128_wide,
+          &mlp1_infer,
+          &gpt_8,
+          &gpt_1_infer,
+          &lstm64,
+          &resnet20_32,
+          &resnet20_1_infer,
+          &resnet50_8,
+          &resnet50_1_infer,
+          &mobilenet2_1_infer,
+          &bert_base_1_infer,
+          &gpt_decode,
+          &unet_4,
+          &resnet50_32_infer,
+          &vit_8,
+          &gru128,
+          &embedding_bag};
 }
 
 /// The workload and the number of threads that a command line names, and whether it says

@@ -1,4 +1,6 @@
 #include <cella/ops/attention.hpp>
+#include <cella/ops/product_form.hpp>
+#include <cella/ops/slicing.hpp>
 #include <cmath>
 
 #include "support/compiled_cases.hpp"
@@ -27,6 +29,10 @@ constexpr gradient_case cases[] = {
     {"causal heads",
      [](var q, var k, var v) { return multi_head_attention(q, k, v, 2, true); },
      {queries, queries, queries}},
+    // Its gradient is one of a few places, so that the products are left to kernels of their own.
+    {"heads side by side of which one place is read",
+     [](var x) { return slice(multi_head_attention(x, x, x, 2), 1, 0, 1); },
+     {queries}},
 };
 
 }  // namespace
@@ -74,4 +80,19 @@ TEST_CASE("heads that lie side by side attend each by itself") {
        case_input{.extents = {2, 4, 6}}.sample(3)});
   for (std::size_t i = 0; i < r[0].values.size(); ++i)
     CHECK(r[0].values[i] == doctest::Approx(r[1].values[i]));
+}
+
+TEST_CASE("products of heads that lie side by side at each place are batches in two runs") {
+  const auto by_query = cella::detail::axes_behind(1, 2, 1, 4);
+  const auto by_key = cella::detail::axes_behind(1, 3, 1, 4);
+  const auto pairs = cella::detail::axes_behind(1, 1, 2, 3);
+  const tensor_type q{dtype::f32, {2, 17, 3, 16}}, k{dtype::f32, {2, 19, 3, 16}},
+      s{dtype::f32, {2, 3, 17, 19}};
+  const product_form scores = form_of_product({by_query, by_key, pairs}, {q, k, s});
+  REQUIRE(scores.fits);
+  CHECK(std::array{scores.batch, scores.a_batch, scores.c_batch} ==
+        std::array<std::int64_t, 3>{3, 16, 17 * 19});
+  CHECK(std::array{scores.outer, scores.a_outer, scores.b_outer, scores.c_outer} ==
+        std::array<std::int64_t, 4>{2, 17 * 48, 19 * 48, 3 * 17 * 19});
+  CHECK(form_of_product({pairs, by_key, by_query}, {s, k, q}).outer == 2);
 }

@@ -1,4 +1,4 @@
-#include <cella/ops/indexing.hpp>
+#include <cella/ops/put_rows.hpp>
 
 #include "support/compiled_cases.hpp"
 
@@ -41,6 +41,20 @@ constexpr gradient_case cases[] = {
     {"scatter_update",
      [](var x, var i, var v) { return scatter_update(x, i, v) * x; },
      {table, rows({2}), {.extents = {2, 3}}}},
+    {"put_rows",
+     [](var x, var v) {
+       return square(put_rows(x, 2 - iota(*x.b, {dtype::i64, {2}}, 0), v));
+     },
+     {table, {.extents = {2, 3}}}},
+    {"put_rows along the second axis, at one place",
+     [](var x, var i, var v) { return square(put_rows(x, i, v, 1)); },
+     {{.extents = {2, 3, 2}}, columns({}), {.extents = {2, 2}}}},
+    {"put_rows that adds",
+     [](var x, var i, var v) {
+       return square(
+           emit<put_rows_op>(put_rows_op::options{0, 1}, std::source_location::current(), x, i, v));
+     },
+     {table, rows({5}), {.extents = {5, 3}}}},
     {"gather_nd",
      [](var x, var i) { return gather_nd(x, i); },
      {{.extents = {3, 3, 2}}, columns({4, 2})}},
@@ -111,4 +125,15 @@ TEST_CASE("the faults of indexing name the indices and the table") {
         "gather_nd: the last axis of the indices [4,3] must name 1 to 2 axes of x0 [2,3]");
   CHECK(fault([](const vars& v) { return scatter_nd(v[0], v[1], {2}); }, {n({4, 2}), f({4})}) ==
         "scatter_nd: the last axis of the indices [4,2] must name 1 to 1 axes of the target [2]");
+}
+
+TEST_CASE("put_rows replaces rows; of equal indices the last counts, and one outside is dropped") {
+  const auto x = f64({3, 2}, {1, 2, 3, 4, 5, 6});
+  const auto put = [](var t, var i, var v) { return put_rows(t, i, v); };
+  CHECK(eval(put, x, i64({4}, {2, 0, 2, 3}), f64({4, 2}, {7, 8, 9, 10, 11, 12, 13, 14})).values ==
+        reals{9, 10, 3, 4, 11, 12});
+  CHECK(fault([](const vars& v) { return put_rows(v[0], v[1], v[2]); },
+              {f({3, 2}), n({4}), f({4, 3})}) ==
+        "put_rows: values of f64[4,2] are needed for the indices [4] along axis 0 of x0 [3,2]: x2 "
+        "is f64[4,3]");
 }

@@ -60,6 +60,7 @@ inline void build_every_operation(builder& b) {
   one_hot(indices, 3, dtype::f64);
   const var picked = gather(input({3, 4, 2}), input({2, 2}, dtype::i64), 1);
   emit<scatter_op>(detail::indexing_options{1, 4, 2}, here(), picked, input({2, 2}, dtype::i64));
+  put_rows(input({3, 4, 2}), input({2, 2}, dtype::i64), picked, 1);
   const var each = input({2, 3}, dtype::i32);
   gather_elements(input({4, 3}), each, 0);
   emit<scatter_elements_op>(scatter_elements_op::options{{4, 3}, 0}, here(), m, each);

@@ -55,7 +55,10 @@ constexpr var softplus(operand x) { return detail::unary<softplus_op>(x); }
 constexpr var log_sigmoid(operand x) { return -softplus(-x.in(*x.owner())); }
 
 /// min(max(x, 0), 6), with derivative 0 at both bounds as in PyTorch.
-constexpr var relu6(operand x) { return 6 - relu(6 - relu(x)); }
+constexpr var relu6(operand x) {
+  const var v = x.in(*x.owner());
+  return select(v >= 6, 6, relu(v));
+}
 
 /// x for x > 0, else slope * x.
 constexpr var leaky_relu(operand x, double slope = 0.01) {

@@ -151,6 +151,8 @@
   X(scatter_op) \
   X(gather_elements_op) \
   X(scatter_elements_op) \
+  /* put_rows */ \
+  X(put_rows_op) \
   /* segments */ \
   X(scatter_reduce_op) \
   /* regions */ \

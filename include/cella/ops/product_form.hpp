@@ -10,14 +10,16 @@ namespace cella {
 /// summed, batch) is one evenly spaced run in every tensor that has it. The kernel writes rows: a
 /// result whose columns lie apart is computed as the transposed product, `exchanged`. A leading
 /// factor of the result that keeps rows or columns from being one run counts as batch, in which the
-/// operand that lacks it is the same matrix for all.
+/// operand that lacks it is the same matrix for all. Batches may be two runs: samples and heads,
+/// where these lie side by side at each place.
 struct product_form {
   bool fits{};
   bool exchanged{};
-  std::int64_t rows = 1, columns = 1, depth = 1, batch = 1;
+  std::int64_t rows = 1, columns = 1, depth = 1, batch = 1, outer = 1;
   std::int64_t a_row{}, a_depth{}, a_batch{};
   std::int64_t b_depth{}, b_column{}, b_batch{};
   std::int64_t c_row{}, c_column{}, c_batch{};
+  std::int64_t a_outer{}, b_outer{}, c_outer{};
 };
 constexpr product_form form_of_product(const matmul_op::options& o,
                                        const std::array<tensor_type, 3>& types) {
@@ -36,12 +38,13 @@ constexpr product_form form_of_product(const matmul_op::options& o,
     }
   }
   product_form p;
-  // Collects the factors that lie in exactly the given tensors, in the order of tensor `by`, as one
-  // loop; fails unless each tensor steps evenly through it.
-  auto collect = [&](bool in_a, bool in_b, bool in_c, std::size_t by, std::int64_t& size,
-                     std::array<std::int64_t*, 3> step) {
+  // Collects the factors that lie in exactly the given tensors, in the order of tensor `by` from
+  // axis `end` back, as one loop, up to one through which a tensor does not step evenly: returns
+  // how many axes are left.
+  auto collect_run = [&](bool in_a, bool in_b, bool in_c, std::size_t by, int end,
+                         std::int64_t& size, std::array<std::int64_t*, 3> step) {
     bool first = true;
-    for (int d = types[by].rank(); d-- > 0;) {
+    for (int d = end; d-- > 0;) {
       const auto f = std::size_t(axes[by][std::size_t(d)]);
       if (has[0][f] != in_a || has[1][f] != in_b || has[2][f] != in_c || extent[f] == 1) continue;
       for (std::size_t t = 0; t < 3; ++t) {
@@ -49,19 +52,29 @@ constexpr product_form form_of_product(const matmul_op::options& o,
         if (first)
           *step[t] = stride[t][f];
         else if (stride[t][f] != *step[t] * size)
-          return false;
+          return d + 1;
       }
       size *= extent[f];
       first = false;
     }
-    return true;
+    return 0;
+  };
+  auto collect = [&](bool in_a, bool in_b, bool in_c, std::size_t by, std::int64_t& size,
+                     std::array<std::int64_t*, 3> step) {
+    return collect_run(in_a, in_b, in_c, by, types[by].rank(), size, step) == 0;
+  };
+  auto collect_batches = [&] {
+    const int left = collect_run(true, true, true, 2, types[2].rank(), p.batch,
+                                 {&p.a_batch, &p.b_batch, &p.c_batch});
+    return left == 0 || collect_run(true, true, true, 2, left, p.outer,
+                                    {&p.a_outer, &p.b_outer, &p.c_outer}) == 0;
   };
   const auto collect_all = [&] {
     p = {};
     return collect(true, false, true, 2, p.rows, {&p.a_row, nullptr, &p.c_row}) &&
            collect(false, true, true, 2, p.columns, {nullptr, &p.b_column, &p.c_column}) &&
            collect(true, true, false, 0, p.depth, {&p.a_depth, &p.b_depth, nullptr}) &&
-           collect(true, true, true, 2, p.batch, {&p.a_batch, &p.b_batch, &p.c_batch});
+           collect_batches();
   };
   p.fits = collect_all();
   if (!p.fits && types[2].rank() > 0) {
@@ -79,6 +92,7 @@ constexpr product_form form_of_product(const matmul_op::options& o,
     std::swap(p.a_row, p.b_column);
     std::swap(p.a_depth, p.b_depth);
     std::swap(p.a_batch, p.b_batch);
+    std::swap(p.a_outer, p.b_outer);
     std::swap(p.c_row, p.c_column);
   }
   return p;

@@ -11,6 +11,7 @@
 #include <cella/passes/simplify/fold.hpp>
 #include <cella/passes/simplify/narrow.hpp>
 #include <cella/passes/simplify/prune.hpp>
+#include <cella/passes/simplify/row_updates.hpp>
 #include <cella/passes/simplify/scale_filters.hpp>
 #include <cella/passes/simplify/sink_monotone.hpp>
 #include <cella/passes/simplify/widen.hpp>
@@ -30,6 +31,7 @@ inline constexpr std::array standard_passes{pass{"prune", prune},
                                             pass{"narrow", narrow},
                                             pass{"widen", widen},
                                             pass{"scale_filters", scale_filters},
+                                            pass{"row_updates", row_updates},
                                             pass{"cse", cse},
                                             pass{"move_loop_products", move_loop_products},
                                             pass{"scalars_first", scalars_first},

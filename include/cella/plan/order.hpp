@@ -100,6 +100,7 @@ class group_sorter {
   /// The kernel reads the value that it overwrites other than at the element that it writes.
   constexpr bool reads_old_value_elsewhere(int writer, node_id input) const {
     const fusion_group& s = c_.groups[std::size_t(writer)];
+    if (s.kind == step_kind::put_rows && c_.whole(g.operand(s.anchor, 2)) == input) return true;
     for (node_id o : s.operands) {
       if (o >= 0 && c_.whole(o) == input) return true;
     }

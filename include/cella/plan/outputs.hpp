@@ -104,7 +104,9 @@ class step_outputs {
     } else if (s.kind == step_kind::control) {
       t.flops = operations_of_regions(g, x);
     } else {
-      const node_id each = s.kind == step_kind::rows ? g.operand(s.anchor, 0) : s.anchor;
+      const node_id each = s.kind == step_kind::rows       ? g.operand(s.anchor, 0)
+                           : s.kind == step_kind::put_rows ? g.operand(s.anchor, 2)
+                                                           : s.anchor;
       t.flops = g.type(each).size() * std::int64_t(s.members.size());
     }
     for (node_id o : s.operands) {

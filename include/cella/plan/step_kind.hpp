@@ -41,6 +41,7 @@ enum class step_kind : std::uint8_t {
   random_uniform,   ///< uniform numbers in memory
   gather,           ///< rows of a table by index
   scatter,          ///< rows added to those of a table by index
+  put_rows,         ///< a table of which rows are replaced or added to, by index
   best_position,    ///< where the largest or smallest elements along an axis are
   max_pool_plain,   ///< plain images, as the four that follow: what `max_pool` is for blocks
   unpool,           ///< pooled values, positions -> image
@@ -100,6 +101,7 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"random_uniform", alone},
       step_kind_traits{"gather", alone},
       step_kind_traits{"scatter", alone},
+      step_kind_traits{"put_rows", alone, {}, in_place},
       step_kind_traits{"best_position", alone},
       step_kind_traits{"max_pool_plain", alone},
       step_kind_traits{"unpool", alone},

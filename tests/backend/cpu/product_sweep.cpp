@@ -111,3 +111,37 @@ TEST_CASE("products of random shapes, transposed or not, in every element type")
     check_product<float, bfloat16>(seed);
   }
 }
+
+TEST_CASE("a row by a matrix that comes from memory, and that matrix by a column") {
+  // Longer than one chain of sums, and with ends of whole vectors, rows and columns.
+  constexpr int depth = 1111, columns = 301;
+  generator random(3, 5);
+  std::vector<float> x(depth), w(std::size_t(depth) * columns);
+  for (float& v : x) v = float(random.uniform()) - 0.5f;
+  for (float& v : w) v = float(random.uniform()) - 0.5f;
+  REQUIRE(is_far<float>(std::int64_t(w.size())));
+  std::vector<float> row(columns), column(columns);
+  const product<float> by_row{.rows = 1,
+                              .columns = columns,
+                              .depth = depth,
+                              .a = {x.data(), depth, 1},
+                              .b = {w.data(), 1, depth},
+                              .c_row = columns};
+  const product<float> by_column{.rows = columns,
+                                 .columns = 1,
+                                 .depth = depth,
+                                 .a = {w.data(), depth, 1},
+                                 .b = {x.data(), 1, 1},
+                                 .c_row = 1};
+  const aligned_buffer scratch(
+      std::size_t(std::max(gemm_scratch(by_row), gemm_scratch(by_column)) + 64));
+  gemm(by_row, store_to<float>{row.data()}, scratch.data());
+  gemm(by_column, store_to<float>{column.data()}, scratch.data());
+  for (int j = 0; j < columns; ++j) {
+    double wanted = 0;
+    for (int k = 0; k < depth; ++k)
+      wanted += double(x[std::size_t(k)]) * double(w[std::size_t(j * depth + k)]);
+    CHECK(row[std::size_t(j)] == doctest::Approx(wanted).epsilon(1e-5).scale(10));
+    CHECK(column[std::size_t(j)] == doctest::Approx(wanted).epsilon(1e-5).scale(10));
+  }
+}

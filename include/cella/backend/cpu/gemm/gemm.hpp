@@ -180,12 +180,13 @@ void multiply_dot_rows(const product<T, S>& p, work_range units, std::int64_t of
     a = p.a.data;
     a_row = p.a.row;
   }
+  const bool far = is_far<S>(std::int64_t{p.columns} * p.depth * (p.b_batch ? p.batch : 1));
   alignas(64) T sums[L];
   for (int u = units.first; u < units.last; ++u) {
     const int j = u * L, count = std::min(L, p.columns - j);
     for (int i = 0; i < p.rows; ++i) {
       store(sums,
-            dot_rows<T>(p.b.data + j * p.b.column, p.b.column, a + i * a_row, count, p.depth));
+            dot_rows<T>(p.b.data + j * p.b.column, p.b.column, a + i * a_row, count, p.depth, far));
       sink.hand_over(sums, L, 1, count, offset + i * p.c_row + j, 0, i, j);
     }
   }
@@ -201,9 +202,10 @@ void multiply_dot_columns(const product<T, S>& p, work_range units, std::int64_t
     gather_row(p.b.data, p.b.row, p.depth, scratch);
   else if constexpr (std::is_same_v<S, T>)
     b = p.b.data;
+  const bool far = is_far<S>(std::int64_t{p.rows} * p.depth * (p.a_batch ? p.batch : 1));
   for (int u = units.first; u < units.last; ++u) {
     const int i = u * L, count = std::min(L, p.rows - i);
-    const vec<T> dots = dot_rows<T>(p.a.data + i * p.a.row, p.a.row, b, count, p.depth);
+    const vec<T> dots = dot_rows<T>(p.a.data + i * p.a.row, p.a.row, b, count, p.depth, far);
     if (sink.target() && !sink.adds() && p.c_row == 1) {
       store_first(sink.target() + offset + i, count, dots);
       continue;
@@ -251,9 +253,10 @@ void multiply(const product<T, S>& p, const any_sink<T>& sink, std::byte* scratc
     const work_range part{unit - index * each, std::min(each, units.last - index * each)};
     unit += part.size();
     product<T, S> one = p;
-    one.a.data += index * p.a_batch;
-    if (!p.packed_b) one.b.data += index * p.b_batch;
-    const std::int64_t offset = index * p.c_batch;
+    const int inner = index % p.batch, outer = index / p.batch;
+    one.a.data += inner * p.a_batch + outer * p.a_outer;
+    if (!p.packed_b) one.b.data += inner * p.b_batch + outer * p.b_outer;
+    const std::int64_t offset = inner * p.c_batch + outer * p.c_outer;
     switch (plan.method) {
       case gemm_method::dot_rows:
         multiply_dot_rows(one, part, offset, sink, elements);
@@ -283,7 +286,7 @@ void multiply(const product<T, S>& p, const any_sink<T>& sink, std::byte* scratc
 
 template <class T, class S>
 constexpr int gemm_units(const product<T, S>& p) {
-  return std::max(0, p.batch) * detail::gemm_plan<T>(p).units;
+  return std::max(0, p.batch) * p.outer * detail::gemm_plan<T>(p).units;
 }
 
 template <class T, class S>

@@ -41,7 +41,7 @@ template <class T, class S>
         }
       }
     } else if (first < count) {
-      for (int j = 0; first + j < count; ++j) {
+      for (int j = 0; j < group && first + j < count; ++j) {
         const S* p = w + (first + j) * w_row;
         vec<T> sum(T(0));
         for (int k = 0; k < whole; k += L)
@@ -55,6 +55,34 @@ template <class T, class S>
     }
 #pragma GCC unroll 8
     for (int j = 0; j < group; ++j) rows[first + j] = s[j];
+  }
+  return sums<T>(rows);
+}
+
+/// dot_rows() of a matrix that comes from memory, row after row: so it hands them out fastest.
+template <class T, class S>
+[[gnu::noinline]] vec<T> dot_far_rows(const S* w, std::int64_t w_row, const T* x, int count,
+                                      int depth) {
+  constexpr int L = lanes<T>, piece = longest_chain * L;
+  vec<T> rows[L];
+  for (int j = 0; j < L; ++j) rows[j] = vec<T>(T(0));
+  for (int j = 0; j < count; ++j) {
+    const S* const p = w + j * w_row;
+    const auto chain = [&](int k, int end) {
+      vec<T> sum(T(0));
+      for (; k + L <= end; k += L)
+        sum = multiply_add(load_stored<T>(p + k), load_unaligned(x + k), sum);
+      if (k < end)
+        sum = multiply_add(load_stored<T>(p + k, end - k), load_first(x + k, end - k), sum);
+      return sum;
+    };
+    if (depth <= piece) {
+      rows[j] = chain(0, depth);
+      continue;
+    }
+    wide_sum<T> total(vec<T>(T(0)));
+    for (int k = 0; k < depth; k += piece) total = total + chain(k, std::min(depth, k + piece));
+    rows[j] = total.by_lanes();
   }
   return sums<T>(rows);
 }
@@ -86,9 +114,17 @@ template <class T, int Vectors, class S>
 
 }  // namespace detail
 
-/// y[i] = sum_k w[i * w_row + k] x[k] for `count` (at most lanes<T>) rows, `depth` long.
+/// Whether a matrix of so many elements comes from memory, or from a far cache.
+template <class S>
+constexpr bool is_far(std::int64_t elements) {
+  return elements * std::int64_t{sizeof(S)} > (std::int64_t{1} << 20);
+}
+/// y[i] = sum_k w[i * w_row + k] x[k] for `count` (at most lanes<T>) rows, `depth` long. `far`: of
+/// a matrix that is_far().
 template <class T, class S>
-vec<T> dot_rows(const S* w, std::int64_t w_row, const T* x, int count, int depth) {
+vec<T> dot_rows(const S* w, std::int64_t w_row, const T* x, int count, int depth,
+                bool far = false) {
+  if (far) return detail::dot_far_rows<T>(w, w_row, x, count, depth);
   constexpr int piece = detail::longest_chain * lanes<T>;
   if (depth <= piece) return detail::dot_chain<T>(w, w_row, x, count, depth);
   wide_sum<T> total(vec<T>(T(0)));

@@ -20,6 +20,10 @@ constexpr product<T, S> product_of(const product_form& f, const S* left, const S
   p.a_batch = f.a_batch;
   p.b_batch = f.b_batch;
   p.c_batch = f.c_batch;
+  p.outer = int(f.outer);
+  p.a_outer = f.a_outer;
+  p.b_outer = f.b_outer;
+  p.c_outer = f.c_outer;
   return p;
 }
 

@@ -6,6 +6,7 @@
 #include <cella/backend/cpu/rows/indexed_rows.hpp>
 #include <cella/backend/cpu/rows/permute.hpp>
 #include <cella/ops/indexing.hpp>
+#include <cella/ops/put_rows.hpp>
 #include <cstring>
 
 namespace cella::cpu {
@@ -148,7 +149,31 @@ struct scatter_record : record_for<step_kind::scatter> {
   }
 };
 
-using movement_records = record_list<pack_record, unpack_record, border_record, copy_record,
-                                     permute_record, gather_record, scatter_record>;
+/// In place, unless the value goes elsewhere.
+struct put_rows_record : record_for<step_kind::put_rows> {
+  static constexpr row_changes extents(auto step) {
+    const auto o = step.template options<put_rows_op::options>();
+    const tensor_type x = step.anchor().type;
+    return {x.shape.size(0, o.axis), x[o.axis], x.shape.size(o.axis + 1, x.rank()),
+            step.operand(1).size(), o.adds != 0};
+  }
+  static constexpr bool in_place(auto step) { return step.s.in[0] == step.s.outputs[0].at; }
+  static constexpr int units(auto step, int) {
+    return in_place(step) ? put_rows_units(extents(step)) : 1;
+  }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    if (!in_place(step))
+      std::memcpy(step.out(m, 0), step.in(m, 0), std::size_t(step.anchor().type.bytes()));
+    with_indices(step, [&]<class Index>() {
+      put_rows(units, extents(step), step.template in<const Index>(m, 1), step.in(m, 2),
+               step.out(m, 0), in_place(step));
+    });
+  }
+};
+
+using movement_records =
+    record_list<pack_record, unpack_record, border_record, copy_record, permute_record,
+                gather_record, scatter_record, put_rows_record>;
 
 }  // namespace cella::cpu

@@ -218,6 +218,9 @@ class convolution_model {
     const double most = registers_ == 32 ? 14 : 6, tiles = parts(rows, most);
     const double each = rows / tiles;
     const double strips = parts(columns, 2 * L);
+    // Of one row, which begins and ends with each channel: measured.
+    if (s_.depthwise() && pass_ == convolution_pass::forward)
+      return s_.samples * groups * strips * depth * 16;
     return s_.samples * groups * tiles * strips * depth * tile(each, 2, each + 4);
   }
   constexpr double in_lanes() const {

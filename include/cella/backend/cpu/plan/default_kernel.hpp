@@ -6,6 +6,7 @@
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/integer_products.hpp>
 #include <cella/ops/pooling.hpp>
+#include <cella/ops/put_rows.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/random_distributions.hpp>
 #include <cella/ops/reduction.hpp>
@@ -65,6 +66,8 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
     if (is_integer(index) && x.attributes.as<cella::detail::indexing_options>().axis == 0)
       return moves ? step_kind::gather : step_kind::scatter;
   }
+  if (is<put_rows_op>(x) && own_type && is_integer(g.type(g.operand(n, 1)).element))
+    return step_kind::put_rows;
   // Positions are counted in numbers of the program's type, which hold them up to here.
   const std::int64_t most = std::int64_t{1} << (element == dtype::f32 ? 24 : 53);
   if (is<argmax_op>(x) || is<argmin_op>(x)) {

@@ -10,7 +10,7 @@ struct loaded_planning : planning {
   /// As `default_kernel`, for the types of rows and indices that kernels are compiled for.
   static constexpr step_kind kernel_alone(const graph& g, node_id n, dtype element) {
     const step_kind k = default_kernel(g, n, element);
-    if (k != step_kind::gather && k != step_kind::scatter) return k;
+    if (k != step_kind::gather && k != step_kind::scatter && k != step_kind::put_rows) return k;
     const dtype index = g.type(g.operand(n, 1)).element;
     const bool fits = g.nodes[std::size_t(n)].type.element == element &&
                       (index == dtype::i32 || index == dtype::i64);

@@ -39,6 +39,7 @@ struct planning : plain_planning {
                                                    step_kind::random_uniform,
                                                    step_kind::gather,
                                                    step_kind::scatter,
+                                                   step_kind::put_rows,
                                                    step_kind::best_position,
                                                    step_kind::max_pool_plain,
                                                    step_kind::unpool,

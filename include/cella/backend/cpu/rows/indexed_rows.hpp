@@ -34,6 +34,22 @@ template <bool Past = false, class T, class Index>
 void scatter_rows(work_range units, const indexed_rows& e, const T* x, const Index* indices,
                   T* table, std::byte* scratch);
 
+/// A tensor of `outer` tables of `rows` rows of `width` elements, of which `count` rows each are
+/// replaced or added to.
+struct row_changes {
+  std::int64_t outer{}, rows{}, width{}, count{};
+  bool adds{};
+};
+
+/// Units of work: rows whose numbers are the unit's modulo their count, or all rows.
+constexpr int put_rows_units(const row_changes& e);
+
+/// table[indices[i]] = x[i], or += x[i], in the order of i; rows that a table lacks are dropped.
+/// `shared`: by put_rows_units(); else the one unit is all rows.
+template <class T, class Index>
+void put_rows(work_range units, const row_changes& e, const Index* indices, const T* x, T* table,
+              bool shared);
+
 namespace detail {
 
 inline constexpr std::int64_t elements_of_gather = 4096;  // of a unit, or one row
@@ -41,6 +57,13 @@ inline constexpr std::int64_t columns_of_scatter = 64;
 
 constexpr std::int64_t rows_of_gather(const indexed_rows& e) {
   return std::max<std::int64_t>(1, elements_of_gather / std::max<std::int64_t>(1, e.width));
+}
+/// Asks for the first lines of a row, which will be written.
+template <class T>
+void prefetch_row(const T* row, std::int64_t width) {
+  constexpr std::int64_t line = 64 / sizeof(T), most = 8;
+  for (std::int64_t j = 0; j < std::min(width, most * line); j += line)
+    __builtin_prefetch(row + j, 1);
 }
 /// Whether the sums are of single numbers, and the loops over a row would take most of the time.
 constexpr bool counts(const indexed_rows& e) { return e.width == 1; }
@@ -54,6 +77,10 @@ constexpr int gather_units(const indexed_rows& e) {
 constexpr int scatter_units(const indexed_rows& e) {
   constexpr std::int64_t each = detail::columns_of_scatter;
   return int((e.width + each - 1) / each);
+}
+constexpr int put_rows_units(const row_changes& e) {
+  // Each unit looks at all indices, which takes less than to wait for a few far rows.
+  return e.count >= 256 && e.width >= 16 ? 4 : 1;
 }
 constexpr std::int64_t scatter_scratch(const indexed_rows& e) {
   return detail::counts(e) ? 0 : e.rows;
@@ -117,6 +144,38 @@ void scatter_rows(work_range units, const indexed_rows& e, const T* x, const Ind
     T* const to = table + r * e.width;
     put(to, [&](std::int64_t) { return zero; });
     std::fill(to + whole, to + last, T(0));
+  }
+}
+
+template <class T, class Index>
+void put_rows(work_range units, const row_changes& e, const Index* indices, const T* x, T* table,
+              bool shared) {
+  constexpr int L = lanes<T>;
+  // So many rows ahead of their turn their first lines are asked for: tables are larger than
+  // caches.
+  constexpr std::int64_t ahead = 12;
+  const std::int64_t all = shared ? put_rows_units(e) : 1;
+  const auto mine = [&](std::int64_t r) {
+    return r >= 0 && r < e.rows && (all == 1 || (r % all >= units.first && r % all < units.last));
+  };
+  for (std::int64_t o = 0; o < e.outer; ++o, table += e.rows * e.width) {
+    for (std::int64_t i = 0; i < e.count; ++i, x += e.width) {
+      if (i + ahead < e.count) {
+        const auto next = static_cast<std::int64_t>(indices[i + ahead]);
+        if (mine(next)) detail::prefetch_row(table + next * e.width, e.width);
+      }
+      const auto r = static_cast<std::int64_t>(indices[i]);
+      if (!mine(r)) continue;
+      T* const to = table + r * e.width;
+      if (!e.adds) {
+        std::memcpy(to, x, std::size_t(e.width) * sizeof(T));
+        continue;
+      }
+      std::int64_t j = 0;
+      for (; j + L <= e.width; j += L)
+        store_unaligned(to + j, load_unaligned(to + j) + load_unaligned(x + j));
+      for (; j < e.width; ++j) to[j] += x[j];
+    }
   }
 }
 

@@ -22,7 +22,7 @@ using loaded_records = join_records<
         convolution_record, convolution_input_gradient_record, convolution_weight_gradient_record,
         batch_norm_record<step_kind::batch_norm>, batch_norm_record<step_kind::batch_norm_gradient>,
         softmax_record, cross_entropy_record, best_position_record, pack_record, unpack_record,
-        border_record, copy_record, permute_record, gather_record, scatter_record,
+        border_record, copy_record, permute_record, gather_record, scatter_record, put_rows_record,
         max_pool_plain_record, unpool_record, pool_gather_record, average_pool_record,
         average_spread_record>,
     lanes_records, block_records, integer_records, special_records, records_of_operations>::type;
