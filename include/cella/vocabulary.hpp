@@ -1,11 +1,16 @@
-// The operations, layers, losses, rules, schedules, first values, metrics and distributions that
-// nn.hpp and train.hpp leave out, so that programs without them compile as fast as before.
+// The models, operations, layers, losses, rules, schedules, first values, metrics and distributions
+// that nn.hpp and train.hpp leave out, so that programs without them compile as fast as before.
 #pragma once
 
 #include <cella/distributions/composed.hpp>
 #include <cella/distributions/gamma.hpp>
 #include <cella/distributions/multivariate_normal.hpp>
+#include <cella/models/bert.hpp>
+#include <cella/models/gpt_decoder.hpp>
+#include <cella/models/mobilenet.hpp>
 #include <cella/models/switch_gpt.hpp>
+#include <cella/models/unet.hpp>
+#include <cella/models/vit.hpp>
 #include <cella/nn/activations.hpp>
 #include <cella/nn/classification_losses.hpp>
 #include <cella/nn/convolutions.hpp>

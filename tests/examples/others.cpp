@@ -25,6 +25,15 @@ TEST_CASE("own_loop trains without a model") {
   CHECK(read_json(folder / "o.json")["steps"] == 1000);
 }
 
+TEST_CASE(
+    "first_model, which is made of the headers alone, says what it needs to plan at run time") {
+  const scratch_folder folder("headers");
+  const outcome r =
+      run(folder, "CELLA_EXECUTION=runtime " + quoted(std::string(CELLA_FIRST_MODEL)));
+  CHECK(r.status != 0);
+  CHECK(r.err.find("link cella::kernels") != r.err.npos);
+}
+
 TEST_CASE("embed reads digits with what lenet5 saved, as well as lenet5 does") {
   const scratch_folder folder("scatter_slice");
   const std::string embed = quoted(std::string(CELLA_EMBED)) + " ";
