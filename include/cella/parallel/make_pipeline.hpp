@@ -40,11 +40,8 @@ class pipeline_maker {
  private:
   void find_axes() {
     const device_mesh& m = p_.mesh;
-    if (!o_.axis.empty())
-      p_.axis = m.find(o_.axis);
-    else
-      p_.axis = std::max(m.find("pipe"), m.find("model"));
-    if (o_.axis.empty() && m.find("pipe") >= 0) p_.axis = m.find("pipe");
+    p_.axis = m.find(o_.axis.empty() ? "pipe" : o_.axis);
+    if (o_.axis.empty() && p_.axis < 0) p_.axis = m.find("model");
     if (o_.axis.empty() && p_.axis < 0) p_.axis = m.axis_count - 1;
     if (p_.axis < 0)
       throw model_error(text() << "mode pipeline: the mesh " << mesh_text(m)
@@ -144,9 +141,7 @@ class pipeline_maker {
       }
     }
     for (int s = 0; s < count; ++s)
-      p_.stages[std::size_t(s)].kept = p_.schedule == pipeline_schedule::gpipe
-                                           ? microbatches
-                                           : std::min(microbatches, count - s);
+      p_.stages[std::size_t(s)].kept = microbatches_between(p_.schedule, s, count, microbatches);
     simulate(count, microbatches);
   }
   /// When each stage is done with each microbatch, forward and backward.

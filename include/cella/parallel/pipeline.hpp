@@ -87,12 +87,15 @@ struct pipeline_plan {
   }
 };
 
+/// How many microbatches a stage has at most between their forward and their backward pass.
+constexpr int microbatches_between(pipeline_schedule s, int stage, int stages, int microbatches) {
+  return s == pipeline_schedule::gpipe ? microbatches : std::min(microbatches, stages - stage);
+}
 /// The microbatches in the order in which a stage computes them: k + 1 forward, -(k + 1) backward.
 constexpr list<int> schedule_of_stage(pipeline_schedule s, int stage, int stages,
                                       int microbatches) {
   list<int> order;
-  const int ahead =
-      s == pipeline_schedule::gpipe ? microbatches : std::min(microbatches, stages - stage);
+  const int ahead = microbatches_between(s, stage, stages, microbatches);
   int forward = 0, backward = 0;
   while (backward < microbatches) {
     if (forward < microbatches && forward - backward < ahead)

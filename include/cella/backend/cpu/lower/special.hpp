@@ -8,6 +8,19 @@
 
 namespace cella::cpu {
 
+namespace detail {
+/// F(anchor). Of a compiled program a constant, so that no other function is linked.
+template <auto F, class S>
+auto of_anchor(S step) {
+  if constexpr (S::compiled) {
+    constexpr auto f = F(S::anchor());
+    return f;
+  } else {
+    return F(step.anchor());
+  }
+}
+}  // namespace detail
+
 struct special_record : record_for<step_kind::special> {
   static constexpr int units(auto step, int) { return special_units(step.operand(0).size()); }
   template <int, class S>
@@ -15,22 +28,10 @@ struct special_record : record_for<step_kind::special> {
     using T = typename S::T;
     const std::int64_t first = units.first * special_unit;
     const std::int64_t last = std::min(units.last * special_unit, step.operand(0).size());
-    const T* const b = two_operands(step) ? step.in(m, 1) + first : nullptr;
-    values_of(step)(step.all_options(), step.in(m, 0) + first, b, last - first,
-                    step.out(m, 0) + first);
-  }
-
- private:
-  static constexpr bool two_operands(auto step) { return step.anchor().operand_count > 1; }
-  /// Of a compiled program a constant, so that no other function is linked.
-  template <class S>
-  static special_values<typename S::T> values_of(S step) {
-    if constexpr (S::compiled) {
-      constexpr auto f = special_values_of<typename S::T>(S::anchor());
-      return f;
-    } else {
-      return special_values_of<typename S::T>(step.anchor());
-    }
+    const bool two = step.anchor().operand_count > 1;
+    const auto f = detail::of_anchor<&special_values_of<T>>(step);
+    f(step.all_options(), step.in(m, 0) + first, two ? step.in(m, 1) + first : nullptr,
+      last - first, step.out(m, 0) + first);
   }
 };
 
@@ -40,20 +41,10 @@ struct bitwise_record : record_for<step_kind::bitwise> {
   static void run(S step, const memory& m, work_range units, std::byte*) {
     const std::int64_t last = std::min(units.last * bitwise_unit, step.operand(0).size());
     const bool two = step.anchor().operand_count > 1;
-    values_of(step)(step.template in<const std::byte>(m, 0),
-                    two ? step.template in<const std::byte>(m, 1) : nullptr,
-                    units.first * bitwise_unit, last, step.template out<std::byte>(m, 0));
-  }
-
- private:
-  template <class S>
-  static bitwise_values values_of(S step) {
-    if constexpr (S::compiled) {
-      constexpr auto f = bitwise_values_of(S::anchor());
-      return f;
-    } else {
-      return bitwise_values_of(step.anchor());
-    }
+    const auto f = detail::of_anchor<&bitwise_values_of>(step);
+    f(step.template in<const std::byte>(m, 0),
+      two ? step.template in<const std::byte>(m, 1) : nullptr, units.first * bitwise_unit, last,
+      step.template out<std::byte>(m, 0));
   }
 };
 

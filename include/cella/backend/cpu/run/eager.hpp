@@ -56,16 +56,19 @@ void run_record(const single_step<T>& step) {
   const aligned_buffer scratch(std::size_t(Record::scratch_bytes(step)));
   Record::template run<0>(step, memory{}, {0, Record::units(step, 0)}, scratch.data());
 }
+/// Whether it computes integers, for which there are kernels whatever T is.
+inline bool computes_integers(const op_info& op, const attributes& options) {
+  node alone{};
+  alone.op = &op;
+  alone.attributes = options;
+  return integer_kernel(alone) != step_kind::generic;
+}
 /// False if the operation has no kernel for these types.
 template <class T>
 bool compute_by_kernel(const op_info& op, const attributes& options, span<const tensor_ref> in,
                        span<const tensor_ref> out) {
   if (op.pointwise || in.empty()) return false;
-  node alone{};
-  alone.op = &op;
-  alone.attributes = options;
-  const bool of_integers = integer_kernel(alone) != step_kind::generic;
-  if (in[0].type.element != dtype_of<T> && !of_integers) return false;
+  if (in[0].type.element != dtype_of<T> && !computes_integers(op, options)) return false;
   const graph g = graph_of_one(op, options, in, out);
   const plan_step s = step_of_one(g, dtype_of<T>);
   const std::size_t found = single_records::find(s);
