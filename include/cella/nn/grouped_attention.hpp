@@ -6,6 +6,7 @@
 #include <cella/nn/masks.hpp>
 #include <cella/nn/positions.hpp>
 #include <cella/ops/attention.hpp>
+#include <cella/ops/put_rows.hpp>
 
 namespace cella {
 
@@ -115,12 +116,9 @@ constexpr var cache_rows(operand cache, operand rows, operand first) {
                   << r.shape());
     return c;
   }
-  const int places = c.extent(1), count = r.extent(1);
-  const var position = iota(b, {dtype::i64, {places}}, 0);
-  const var from = position - (first.is_number() ? first : operand(cast(first, dtype::i64)));
-  const var moved = gather(rows, minimum(maximum(from, 0), count - 1), 1);
-  const var is_new = logical_and(from >= 0, from < count);
-  return select(broadcast_to(reshape(is_new, {places, 1}), c.shape()), moved, c);
+  const var from =
+      first.is_number() ? constant(b, first.number(), {dtype::i64, {}}) : cast(first, dtype::i64);
+  return put_rows(c, from + iota(b, {dtype::i64, {r.extent(1)}}, 0), rows, 1);
 }
 
 namespace nn {
