@@ -36,8 +36,8 @@ inline constexpr bool in_development = false;
 #define CELLA_BODY
 #define CELLA_HAS_BODIES 1
 #elif !defined(CELLA_KERNELS)
-#define CELLA_ONCE inline
-#define CELLA_BODY inline
+#define CELLA_ONCE [[gnu::cold]] inline
+#define CELLA_BODY [[gnu::cold]] inline
 #define CELLA_HAS_BODIES 1
 #else
 // With gnu_inline a body is there to be inlined at most, and both compilers would do so, whatever

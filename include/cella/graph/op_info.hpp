@@ -83,8 +83,14 @@ struct tensor_ref {
   tensor_type type{};
 };
 
+/// What operations are told apart by: whoever asks whether a node is a product does not ask for all
+/// that is known of products, and programs without products do not get it.
+template <class Op>
+inline constexpr char identity_of{};
+
 /// One constant object per operation, made from its struct by `info_of` (see ops/op.hpp).
 struct op_info {
+  const char* identity{};  ///< the address of its `identity_of`; null for inputs and `get`
   std::string_view name;
   op_kind kind{};
   compute_class computes = compute_class::other;

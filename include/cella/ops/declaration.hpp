@@ -264,6 +264,7 @@ inline constexpr declaration declared = declare<Op>();
 template <class Op>
 constexpr op_info describe() {
   op_info i = declared<Op>.info;
+  i.identity = &identity_of<Op>;
   if (declared<Op>.wrong.empty()) return i;
   i.zero_derivative = true;
   if (!i.infer && !i.results) {

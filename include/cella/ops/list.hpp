@@ -38,18 +38,6 @@
 
 namespace cella {
 
-template <class... Ops>
-struct operation_list {
-  static constexpr std::size_t size = sizeof...(Ops);
-  /// Calls f.template operator()<Op>() for each.
-  template <class F>
-  static constexpr void for_each(F f) {
-    (f.template operator()<Ops>(), ...);
-  }
-  /// The descriptions of all, in order.
-  static constexpr std::array<const op_info*, size> infos{&info_of<Ops>...};
-};
-
 namespace detail {
 template <class Nothing, class... Ops>
 using operations_behind = operation_list<Ops...>;

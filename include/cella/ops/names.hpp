@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/graph/op_info.hpp>
+#include <array>
 #include <cella/ops/op.hpp>
 
 // clang-format off
@@ -193,5 +194,19 @@ CELLA_OPERATIONS(CELLA_DECLARE)
 CELLA_OPERATIONS(CELLA_DESCRIBE)
 #undef CELLA_DESCRIBE
 #endif
+
+/// Operations; what asks for their names only does not need their structs.
+template <class... Ops>
+struct operation_list {
+  static constexpr std::size_t size = sizeof...(Ops);
+  static constexpr bool contains(const node& n) { return (... || is<Ops>(n)); }
+  /// Calls f.template operator()<Op>() for each.
+  template <class F>
+  static constexpr void for_each(F f) {
+    (f.template operator()<Ops>(), ...);
+  }
+  /// The descriptions of all, in order.
+  static constexpr std::array<const op_info*, size> infos{&info_of<Ops>...};
+};
 
 }  // namespace cella

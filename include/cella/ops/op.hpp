@@ -62,7 +62,7 @@ constexpr var emit(const attributes& options, std::source_location at, var x, Op
 /// True if `n` is an application of `Op`.
 template <class Op>
 constexpr bool is(const node& n) {
-  return n.op == &info_of<Op>;
+  return n.op->identity == &identity_of<Op>;
 }
 
 // Helpers for `apply`, which is written once for numbers and for SIMD vectors.

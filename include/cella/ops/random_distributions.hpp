@@ -109,10 +109,10 @@ struct gamma_slope_op : opaque<gamma_slope_op>,
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
   }
+  static double of(double alpha, double x) { return detail::gamma_slope_of(alpha, x); }
   static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
     for (std::int64_t i = 0; i < out[0].type.size(); ++i)
-      write_element(out[0], i,
-                    detail::gamma_slope_of(read_element(in[0], i), read_element(in[1], i)));
+      write_element(out[0], i, of(read_element(in[0], i), read_element(in[1], i)));
   }
 };
 

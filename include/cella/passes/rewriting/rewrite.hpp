@@ -59,7 +59,7 @@ class rewriter {
   constexpr const op_info& op(node_id n) const { return *g_.nodes[std::size_t(n)].op; }
   template <class Op>
   constexpr bool is(node_id n) const {
-    return g_.nodes[std::size_t(n)].op == &info_of<Op>;
+    return cella::is<Op>(g_.nodes[std::size_t(n)]);
   }
   constexpr int operand_count(node_id n) const { return g_.nodes[std::size_t(n)].operand_count; }
   constexpr node_id operand(node_id n, int i) const {

@@ -37,7 +37,7 @@ constexpr node_id all_constant(rewriter& r, node_id n) {
     double& v = x[std::size_t(i)];
     if (!constant_value(r, r.operand(n, i), v) || !is_moderate(v)) return no_node;
   }
-  if (&op == &info_of<div_op> && x[1] == 0) return no_node;
+  if (r.is<div_op>(n) && x[1] == 0) return no_node;
   const double y = op.scalar(r.g().nodes[std::size_t(n)].attributes, x[0], x[1], x[2]);
   const tensor_type t = r.type(n);
   return fits(t.element, y) ? r.constant(stored(t.element, y), t) : no_node;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cella/backend/host/work_range.hpp>
-#include <cella/ops/bitwise.hpp>
+#include <cella/ops/op.hpp>
 #include <cstddef>
 
 namespace cella::cpu {
@@ -43,27 +43,17 @@ void bitwise_truths(const std::byte* a, const std::byte* b, std::int64_t first, 
     y[i] = std::byte(Op::on(std::to_integer<std::int64_t>(a[i]), other) & 1);
   }
 }
-template <class Op>
-constexpr bitwise_values bitwise_values_for(dtype t) {
-  return with_element(t, []<class T>() -> bitwise_values {
-    if constexpr (cella::detail::is_whole<T>)
-      return &bitwise_loop<Op, T>;
-    else
-      return &bitwise_truths<Op>;
-  });
-}
-
 }  // namespace detail
 
-/// That of an operation on integers of its type.
+/// That of an operation on integers of the node's type.
+template <class Op>
 constexpr bitwise_values bitwise_values_of(const node& x) {
-  const dtype t = x.type.element;
-  if (is<bitwise_and_op>(x)) return detail::bitwise_values_for<bitwise_and_op>(t);
-  if (is<bitwise_or_op>(x)) return detail::bitwise_values_for<bitwise_or_op>(t);
-  if (is<bitwise_xor_op>(x)) return detail::bitwise_values_for<bitwise_xor_op>(t);
-  if (is<bitwise_not_op>(x)) return detail::bitwise_values_for<bitwise_not_op>(t);
-  if (is<left_shift_op>(x)) return detail::bitwise_values_for<left_shift_op>(t);
-  return detail::bitwise_values_for<right_shift_op>(t);
+  return with_element(x.type.element, []<class T>() -> bitwise_values {
+    if constexpr (cella::detail::is_whole<T>)
+      return &detail::bitwise_loop<Op, T>;
+    else
+      return &detail::bitwise_truths<Op>;
+  });
 }
 
 }  // namespace cella::cpu

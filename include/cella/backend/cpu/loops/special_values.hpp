@@ -3,7 +3,7 @@
 
 #include <cella/backend/cpu/simd/special_functions.hpp>
 #include <cella/backend/host/work_range.hpp>
-#include <cella/ops/random_distributions.hpp>
+#include <cella/ops/names.hpp>
 
 namespace cella::cpu {
 
@@ -18,8 +18,9 @@ constexpr int special_units(std::int64_t count) {
   return int((count + special_unit - 1) / special_unit);
 }
 
-/// That of an operation, with these options.
-template <class T>
+/// That of an operation, with the options of this node. (Nothing here asks for the structs of
+/// operations that a program does not have.)
+template <class Op, class T>
 constexpr special_values<T> special_values_of(const node& x);
 
 namespace detail {
@@ -44,14 +45,8 @@ void special_numbers(const attributes& o, const T* a, const T* b, std::int64_t c
     y[i] = static_cast<T>(F(o, double{a[i]}, b ? double{b[i]} : 0));
 }
 
-template <class T>
-vec<T> log_gammas(vec<T> x) {
-  return cpu::log_gamma(x);
-}
-template <class T>
-vec<T> digammas(vec<T> x) {
-  return cpu::digamma(x);
-}
+inline vec<float> log_gammas(vec<float> x) { return cpu::log_gamma(x); }
+inline vec<float> digammas(vec<float> x) { return cpu::digamma(x); }
 template <class T>
 vec<T> inverse_errors(vec<T> x) {
   return cpu::inverse_error_function(x);
@@ -60,30 +55,36 @@ template <int Order, class T>
 vec<T> bessels(vec<T> x) {
   return cpu::bessel_ie<Order>(x);
 }
-inline double polygamma_number(const attributes& o, double x, double) {
-  return polygamma_op::of(o, x);
-}
-inline double bessel_number(const attributes& o, double x, double) {
-  return bessel_ie_op::of(o, x);
-}
-inline double gamma_slope_number(const attributes&, double alpha, double x) {
-  return cella::detail::gamma_slope_of(alpha, x);
+template <class Op>
+double special_number(const attributes& o, double a, double b) {
+  if constexpr (std::is_same_v<Op, gamma_slope_op>)
+    return Op::of(a, b);
+  else
+    return Op::of(o, a);
 }
 
 }  // namespace detail
 
-template <class T>
-constexpr special_values<T> special_values_of(const node& x) {
-  if (is<lgamma_op>(x)) return &detail::special_vectors<&detail::log_gammas<T>, T>;
-  if (is<erfinv_op>(x)) return &detail::special_vectors<&detail::inverse_errors<T>, T>;
-  if (is<gamma_slope_op>(x)) return &detail::special_numbers<&detail::gamma_slope_number, T>;
-  const int order = x.attributes.as<polygamma_op::options>().order;
-  if (is<polygamma_op>(x))
-    return order == 0 ? &detail::special_vectors<&detail::digammas<T>, T>
-                      : &detail::special_numbers<&detail::polygamma_number, T>;
-  return order == 0   ? &detail::special_vectors<&detail::bessels<0, T>, T>
-         : order == 1 ? &detail::special_vectors<&detail::bessels<1, T>, T>
-                      : &detail::special_numbers<&detail::bessel_number, T>;
+template <class Op, class T>
+constexpr special_values<T> special_values_of([[maybe_unused]] const node& x) {
+  using namespace detail;
+  constexpr bool single = std::is_same_v<T, float>;
+  constexpr special_values<T> numbers = &special_numbers<&special_number<Op>, T>;
+  if constexpr (std::is_same_v<Op, lgamma_op> && single) {
+    return &special_vectors<&log_gammas, T>;
+  } else if constexpr (std::is_same_v<Op, erfinv_op>) {
+    return &special_vectors<&inverse_errors<T>, T>;
+  } else if constexpr (std::is_same_v<Op, polygamma_op> && single) {
+    const bool first = x.attributes.as<typename Op::options>().order == 0;
+    return first ? &special_vectors<&digammas, T> : numbers;
+  } else if constexpr (std::is_same_v<Op, bessel_ie_op>) {
+    const int order = x.attributes.as<typename Op::options>().order;
+    return order == 0   ? &special_vectors<&bessels<0, T>, T>
+           : order == 1 ? &special_vectors<&bessels<1, T>, T>
+                        : numbers;
+  } else {
+    return numbers;
+  }
 }
 
 }  // namespace cella::cpu

@@ -3,7 +3,7 @@
 
 #include <cella/backend/cpu/convolution/integer_convolution.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
-#include <cella/ops/integer_products.hpp>
+#include <cella/ops/convolution.hpp>
 
 namespace cella::cpu {
 

@@ -28,9 +28,10 @@ struct kernel_record {
 };
 
 namespace detail {
+// At run time 16 bits are met in plans only, and those are made by kernels.cpp.
 template <class T, class F>
 auto with_stored(dtype stored, F f) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (has_compiled_kernels && std::is_same_v<T, float>) {
     if (stored == dtype::bf16) return f(bfloat16{});
     if (stored == dtype::f16) return f(float16{});
   }

@@ -5,18 +5,23 @@
 #include <cella/backend/cpu/loops/bitwise_values.hpp>
 #include <cella/backend/cpu/loops/special_values.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
+#include <cella/backend/cpu/plan/default_kernel.hpp>
 
 namespace cella::cpu {
 
 namespace detail {
-/// F(anchor). Of a compiled program a constant, so that no other function is linked.
-template <auto F, class S>
-auto of_anchor(S step) {
+/// f.template operator()<Op>(anchor) for the operation of the anchor, one of `Ops`. Of a compiled
+/// program a constant, so that no other function is linked.
+template <class F, class S, class... Ops>
+auto of_operation(S step, operation_list<Ops...>) {
   if constexpr (S::compiled) {
-    constexpr auto f = F(S::anchor());
+    constexpr auto f = F{}.template operator()<op_of<S::anchor().op>>(S::anchor());
     return f;
   } else {
-    return F(step.anchor());
+    std::common_type_t<decltype(F{}.template operator()<Ops>(step.anchor()))...> f{};
+    (void)(... || (is<Ops>(step.anchor()) &&
+                   (f = F{}.template operator()<Ops>(step.anchor()), true)));
+    return f;
   }
 }
 }  // namespace detail
@@ -29,7 +34,9 @@ struct special_record : record_for<step_kind::special> {
     const std::int64_t first = units.first * special_unit;
     const std::int64_t last = std::min(units.last * special_unit, step.operand(0).size());
     const bool two = step.anchor().operand_count > 1;
-    const auto f = detail::of_anchor<&special_values_of<T>>(step);
+    const auto f = detail::of_operation<decltype([]<class Op>(const node& x) {
+      return special_values_of<Op, T>(x);
+    })>(step, special_operations{});
     f(step.all_options(), step.in(m, 0) + first, two ? step.in(m, 1) + first : nullptr,
       last - first, step.out(m, 0) + first);
   }
@@ -41,7 +48,9 @@ struct bitwise_record : record_for<step_kind::bitwise> {
   static void run(S step, const memory& m, work_range units, std::byte*) {
     const std::int64_t last = std::min(units.last * bitwise_unit, step.operand(0).size());
     const bool two = step.anchor().operand_count > 1;
-    const auto f = detail::of_anchor<&bitwise_values_of>(step);
+    const auto f = detail::of_operation<decltype([]<class Op>(const node& x) {
+      return bitwise_values_of<Op>(x);
+    })>(step, bitwise_operations{});
     f(step.template in<const std::byte>(m, 0),
       two ? step.template in<const std::byte>(m, 1) : nullptr, units.first * bitwise_unit, last,
       step.template out<std::byte>(m, 0));

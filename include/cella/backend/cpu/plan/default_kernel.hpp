@@ -2,16 +2,13 @@
 #pragma once
 
 #include <cella/graph/graph.hpp>
-#include <cella/ops/bitwise.hpp>
+#include <cella/ops/convolution.hpp>
 #include <cella/ops/indexing.hpp>
-#include <cella/ops/integer_products.hpp>
+#include <cella/ops/names.hpp>
 #include <cella/ops/pooling.hpp>
-#include <cella/ops/put_rows.hpp>
 #include <cella/ops/random.hpp>
-#include <cella/ops/random_distributions.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
-#include <cella/ops/special.hpp>
 #include <cella/plan/target.hpp>
 
 namespace cella::cpu {
@@ -26,16 +23,17 @@ constexpr step_kind pooling_kernel(const node& x) {
   return step_kind::generic;
 }
 
-constexpr bool is_special(const node& x) {
-  return is<lgamma_op>(x) || is<polygamma_op>(x) || is<bessel_ie_op>(x) || is<erfinv_op>(x) ||
-         is<gamma_slope_op>(x);
-}
+/// What `special_record` runs.
+using special_operations =
+    operation_list<lgamma_op, polygamma_op, bessel_ie_op, erfinv_op, gamma_slope_op>;
+/// What `bitwise_record` runs.
+using bitwise_operations = operation_list<bitwise_and_op, bitwise_or_op, bitwise_xor_op,
+                                          bitwise_not_op, left_shift_op, right_shift_op>;
+
 /// For digits, products and convolutions of integers, in programs of any element type; `generic`
 /// for all else.
 constexpr step_kind integer_kernel(const node& x) {
-  if (is<bitwise_and_op>(x) || is<bitwise_or_op>(x) || is<bitwise_xor_op>(x) ||
-      is<bitwise_not_op>(x) || is<left_shift_op>(x) || is<right_shift_op>(x))
-    return step_kind::bitwise;
+  if (bitwise_operations::contains(x)) return step_kind::bitwise;
   if (is<matmul_integer_op>(x)) return step_kind::integer_product;
   if (!is<convolution_integer_op>(x)) return step_kind::generic;
   const window w = x.attributes.as<convolution_options>().window;
@@ -54,7 +52,7 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   if (element != dtype::f32 && element != dtype::f64)
     return plan_target::only_generic(g, n, element);
   const bool own_type = x.type.element == element;
-  if (is_special(x) && own_type) return step_kind::special;
+  if (special_operations::contains(x) && own_type) return step_kind::special;
   if ((is<softmax_op>(x) || is<log_softmax_op>(x)) && own_type) return step_kind::softmax;
   // With one key, not one for each index of leading axes.
   if (is<random_uniform_op>(x) && own_type && g.type(g.operand(n, 0)).size() == 2)

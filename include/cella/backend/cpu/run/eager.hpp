@@ -17,12 +17,17 @@
 namespace cella::cpu {
 
 /// The records of kernels that compute one operation on plain tensors, and need no memory that a
-/// plan would have to give them.
-using single_records =
+/// plan would have to give them. Programs that compile them themselves do without those of rare
+/// operations.
+using common_single_records =
     join_records<record_list<product_record, convolution_record, convolution_input_gradient_record,
                              convolution_weight_gradient_record, softmax_record,
                              best_position_record, permute_record, gather_record, scatter_record>,
-                 pooling_records, integer_records, special_records>::type;
+                 pooling_records>::type;
+using single_records = std::conditional_t<
+    has_compiled_kernels,
+    join_records<common_single_records, integer_records, special_records>::type,
+    common_single_records>;
 
 namespace detail {
 

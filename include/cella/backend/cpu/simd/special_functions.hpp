@@ -4,18 +4,8 @@
 
 #include <cella/backend/cpu/simd/error_functions.hpp>
 #include <cella/backend/cpu/simd/trigonometry.hpp>
-#include <cella/ops/special.hpp>
 
 namespace cella::cpu {
-
-/// f(x), lane by lane.
-template <class T, class F>
-vec<T> lane_by_lane(vec<T> x, F f) {
-  alignas(64) T a[lanes<T>];
-  store(a, x);
-  for (int i = 0; i < lanes<T>; ++i) a[i] = static_cast<T>(f(double{a[i]}));
-  return load(a);
-}
 
 namespace detail {
 
@@ -192,16 +182,10 @@ inline doubles inverse_error(doubles x) {
 
 }  // namespace detail
 
-/// ln |gamma(x)|, in single precision within 2 ulp; double is the standard library's, lane by lane.
+/// ln |gamma(x)| and its derivative, within 2 ulp. (In double precision they are the operations'
+/// own, number by number.)
 inline vec<float> log_gamma(vec<float> x) { return detail::in_doubles(x, detail::log_gamma); }
-inline vec<double> log_gamma(vec<double> x) {
-  return lane_by_lane(x, [](double v) { return lgamma_op::of({}, v); });
-}
-/// Its derivative: the same.
 inline vec<float> digamma(vec<float> x) { return detail::in_doubles(x, detail::digamma_of); }
-inline vec<double> digamma(vec<double> x) {
-  return lane_by_lane(x, [](double v) { return cella::detail::polygamma_of(0, v); });
-}
 /// e^-|x| I_n(x) for n = 0 and 1: single precision within 2 ulp, double within 4.
 template <int Order>
 vec<float> bessel_ie(vec<float> x) {
