@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "support/command.hpp"
+
 using namespace cella;
 using namespace cella::parallel;
 
@@ -126,3 +128,20 @@ TEST_CASE("a file that is no topology is refused in a sentence") {
   CHECK(sentence([] { save_topology(known_mesh(), "/no such folder/t.json"); }) ==
         "cannot write \"/no such folder/t.json\"");
 }
+
+#ifdef CELLA_MEASURE_MESH_PROGRAM
+TEST_CASE("cella-measure-mesh writes a topology, and says what it does not understand") {
+  const auto path = std::filesystem::temp_directory_path() / "cella_measured.json";
+  const std::string program = CELLA_MEASURE_MESH_PROGRAM;
+  const auto [status, said] = cella::test::run_command(
+      "'" + program + "' --threads-as-ranks --mesh data=2 --output '" + path.string() + "'");
+  REQUIRE_MESSAGE(status == 0, said);
+  CHECK(said.find("all_to_all") != said.npos);
+  const device_mesh m = load_topology(path.string());
+  std::filesystem::remove(path);
+  CHECK(m[0].started.bytes_per_second > 0);
+  CHECK(m.each.flops_per_second > 1e8);
+  CHECK(m.each.memory_bytes > 1e7);
+  CHECK(cella::test::run_command("'" + program + "' --axis data=2").status == 2);
+}
+#endif
