@@ -170,6 +170,19 @@ TEST_CASE("pipelines wait (p - 1) / (v m + p - 1) of the step, and keep what the
   CHECK(slow.seconds == doctest::Approx(2 * 3 * 64 + 2 + 1 + 4));
 }
 
+TEST_CASE("a step that cannot be is refused in a sentence") {
+  CHECK_THROWS_WITH_AS(simulate(equal_stages(4, 6, one_f_one_b, 2)),
+                       "simulate: with chunks, 4 stages take as many microbatches at a time, and 6 "
+                       "is no multiple of that",
+                       error);
+  simulated_step step = equal_stages(2, 4, one_f_one_b, 2);
+  step.stages.resize(3);
+  CHECK_THROWS_WITH_AS(simulate(step),
+                       "simulate: 2 stages of 2 chunks need as many pieces of the net as both "
+                       "together, not 3",
+                       error);
+}
+
 TEST_CASE("a plan takes what its costs say, and sums that go on meanwhile are counted once") {
   for (const trained_net& t : {lenet(), gpt()})
     for (mode how : {mode::data, mode::zero1, mode::automatic}) {

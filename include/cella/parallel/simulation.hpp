@@ -39,7 +39,8 @@ struct simulation {
 
 /// Predicts a step. A collective operation begins when all its ranks have come, and takes what a
 /// ring takes (`cost_of`); messages between stages take their latency and bandwidth. Without
-/// stragglers the ranks of a stage are one, so that thousands cost no more than one.
+/// stragglers the ranks of a stage are one, so that thousands cost no more than one. Throws `error`
+/// if the step has not as many layers as stages and chunks, or no whole groups of microbatches.
 constexpr simulation simulate(const simulated_step& step, const simulation_options& o = {});
 /// The same of a plan.
 constexpr simulation simulate(const parallel_plan& p, const simulation_options& o = {}) {
@@ -260,6 +261,15 @@ class step_simulator {
 }  // namespace detail
 
 constexpr simulation simulate(const simulated_step& step, const simulation_options& o) {
+  const int stages = step.stage_count();
+  if (int(step.stages.size()) != stages * step.chunks)
+    throw error(text() << "simulate: " << stages << " stages of " << step.chunks
+                       << " chunks need as many pieces of the net as both together, not "
+                       << step.stages.size());
+  if (step.chunks > 1 && step.microbatches % stages)
+    throw error(text() << "simulate: with chunks, " << stages
+                       << " stages take as many microbatches at a time, and " << step.microbatches
+                       << " is no multiple of that");
   return detail::step_simulator(step, o).run();
 }
 
