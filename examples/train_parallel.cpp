@@ -6,19 +6,23 @@
 #include <cella/models/lenet.hpp>
 #include <cella/models/resnet.hpp>
 #include <cella/models/switch_gpt.hpp>
+#include <cella/parallel/lone_rank.hpp>
 #include <cella/parallel/pipeline_program.hpp>
 #include <cella/parallel/plan_json.hpp>
-#include <cella/parallel/plan_text.hpp>
+#include <cella/parallel/plan_svg.hpp>
 #include <cella/parallel/rank_program.hpp>
 #include <cella/parallel/sharded_checkpoint.hpp>
 #include <cella/parallel/shared_statistics.hpp>
 #include <cella/parallel/thread_ranks.hpp>
 #include <cella/parallel/timed_communicator.hpp>
+#include <cella/parallel/timeline.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/train/step.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 #if defined(CELLA_MPI)
@@ -154,9 +158,9 @@ struct moe_task : text_task<8, 32> {
 };
 
 struct settings {
-  std::string net = "lenet", mesh = "data=2", mode = "data", json, plan, save, load,
-              schedule = "1f1b";
-  int steps = 20, done = 0, microbatches = 0;
+  std::string net = "lenet", mesh = "data=2", mode = "data", json, plan, save, load, topology,
+              drawing, timeline, trace, schedule = "1f1b";
+  int steps = 20, done = 0, microbatches = 0, calibrate = 0, save_every = 0;
   unsigned seed = 1;
   bool threads = false;
   double timeout = 60;
@@ -165,38 +169,96 @@ struct settings {
 struct outcome {
   std::vector<double> losses, milliseconds;
   double communication_seconds{};
+  double alone_seconds{};     ///< of a step without the other ranks, measured; 0: it was not
+  double compute_factor = 1;  ///< that by the model of costs
 };
+
+double median(std::vector<double> all) {
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
+/// Batches, the same for any number of ranks.
+template <class Task>
+class batches {
+ public:
+  explicit batches(unsigned seed) : random_(seed) {}
+  void next() {
+    using element = std::conditional_t<Task::x.element == dtype::f32, float, std::int32_t>;
+    Task::batch(random_, reinterpret_cast<element*>(x_.data()),
+                reinterpret_cast<std::int32_t*>(y_.data()));
+  }
+  template <class Step>
+  void give(Step& step) const {
+    step.set(step.find("x"), {x_.data(), Task::x});
+    step.set(step.find("y"), {y_.data(), Task::y});
+  }
+
+ private:
+  std::mt19937 random_;
+  aligned_buffer x_{std::size_t(Task::x.bytes())}, y_{std::size_t(Task::y.bytes())};
+};
+
+template <class Step>
+double milliseconds_of(Step& step) {
+  const auto begin = std::chrono::steady_clock::now();
+  step();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+template <class Plan>
+using program_of =
+    std::conditional_t<std::is_same_v<Plan, pipeline_plan>, pipeline_program, rank_program>;
+
+/// Measures what this rank computes in a step, without the others: by what factor the model of
+/// costs is wrong there. All ranks do so at the same time, as they train.
+template <class Task, class Plan>
+void calibrate(const graph& g, const Plan& p, const settings& s, int rank, outcome& o) {
+  const communicator alone = lone_rank(p.mesh, rank);
+  program_of<Plan> step(g, p, rank, alone);
+  typename Task::net net;
+  step.load(parameter_store(net, s.seed));
+  step.scalar("learning_rate", 0);
+  step.scalar("step", 1);
+  batches<Task> data(s.seed);
+  data.next();
+  data.give(step);
+  std::vector<double> milliseconds;
+  for (int k = 0; k < s.calibrate; ++k) milliseconds.push_back(milliseconds_of(step));
+  o.alone_seconds = 1e-3 * median(milliseconds);
+  o.compute_factor = o.alone_seconds / computing_seconds(step_of(p), rank);
+}
+
+/// `net.json` -> `net-20.json`
+std::string numbered(const std::string& path, int steps) {
+  std::filesystem::path p(path);
+  p.replace_filename(p.stem().string() + "-" + std::to_string(steps) + p.extension().string());
+  return p.string();
+}
 
 /// What one rank does.
 template <class Task, class Plan>
 outcome train(const graph& g, const Plan& p, const settings& s, int rank, const communicator& c) {
+  outcome o;
+  if (s.calibrate) calibrate<Task>(g, p, s, rank, o);
   const timed_communicator timed(c);
-  std::conditional_t<std::is_same_v<Plan, pipeline_plan>, pipeline_program, rank_program> step(
-      g, p, rank, timed.get());
+  program_of<Plan> step(g, p, rank, timed.get());
   typename Task::net net;
   if (s.load.empty())
     step.load(parameter_store(net, s.seed));
   else
     load_shards(step, s.load);
   step.scalar("learning_rate", Task::learning_rate);
-  aligned_buffer x(std::size_t(Task::x.bytes())), y(std::size_t(Task::y.bytes()));
-  std::mt19937 random(s.seed);
-  outcome o;
+  batches<Task> data(s.seed);
   for (int k = 0; k < s.done + s.steps; ++k) {
-    Task::batch(
-        random,
-        reinterpret_cast<std::conditional_t<Task::x.element == dtype::f32, float, std::int32_t>*>(
-            x.data()),
-        reinterpret_cast<std::int32_t*>(y.data()));
+    data.next();
     if (k < s.done) continue;  // the same batches in the same order, wherever training goes on
-    step.set(step.find("x"), {x.data(), Task::x});
-    step.set(step.find("y"), {y.data(), Task::y});
+    data.give(step);
     step.scalar("step", k + 1);
-    const auto begin = std::chrono::steady_clock::now();
-    step();
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    o.milliseconds.push_back(milliseconds_of(step));
     o.losses.push_back(read_element(step.result(0), 0));
-    o.milliseconds.push_back(1e3 * time.count());
+    if (s.save_every && (k + 1) % s.save_every == 0) save_shards(step, numbered(s.save, k + 1));
   }
   o.communication_seconds = timed.seconds();
   if (!s.save.empty()) save_shards(step, s.save);
@@ -226,31 +288,44 @@ strategy strategy_of(const std::string& name, const device_mesh& m) {
               "pipeline and automatic");
 }
 
-void report(const settings& s, double predicted_seconds, double bytes, const outcome& o) {
-  std::vector<double> sorted = o.milliseconds;
-  std::sort(sorted.begin(), sorted.end());
-  const nlohmann::ordered_json j{
-      {"losses", o.losses},
-      {"median_ms", sorted[sorted.size() / 2]},
-      {"predicted_ms", 1e3 * predicted_seconds},
-      {"exposed_communication_ms", 1e3 * o.communication_seconds / s.steps},
-      {"bytes_on_device", bytes}};
+void write(const std::string& path, const std::string& what) {
+  if (!path.empty() && !(std::ofstream(path) << what))
+    throw file_error("cannot write \"" + path + "\"");
+}
+template <class F>
+std::string written(F f) {
+  std::ostringstream out;
+  f(out);
+  return out.str();
+}
+
+void report(const settings& s, const simulation& predicted, const outcome& o) {
+  write(s.timeline, written([&](std::ostream& out) { write_timeline_svg(out, predicted); }));
+  write(s.trace, written([&](std::ostream& out) { write_chrome_trace(out, predicted); }));
+  nlohmann::ordered_json j{{"losses", o.losses},
+                           {"median_ms", median(o.milliseconds)},
+                           {"predicted_ms", 1e3 * predicted.seconds},
+                           {"exposed_communication_ms", 1e3 * o.communication_seconds / s.steps},
+                           {"predicted_exposed_ms", 1e3 * predicted.exposed_seconds},
+                           {"bytes_on_device", predicted.bytes_on_device}};
+  if (s.calibrate) j["alone_ms"] = 1e3 * o.alone_seconds;
   std::cout << "loss " << o.losses.front() << " -> " << o.losses.back() << ", "
-            << sorted[sorted.size() / 2] << " ms a step\n";
-  if (!s.json.empty() && !(std::ofstream(s.json) << j.dump(1) << "\n"))
-    throw file_error("cannot write \"" + s.json + "\"");
+            << median(o.milliseconds) << " ms a step, predicted " << 1e3 * predicted.seconds
+            << "\n";
+  write(s.json, j.dump(1) + "\n");
 }
 
 /// Prints the plan and what came of it.
 void say(const settings& s, const graph& g, const parallel_plan& p, const outcome& o) {
   print_plan(std::cout, g, p);
-  if (!s.plan.empty() && !(std::ofstream(s.plan) << plan_to_json(g, p)))
-    throw file_error("cannot write \"" + s.plan + "\"");
-  report(s, p.seconds(), p.bytes_on_device, o);
+  write(s.plan, s.plan.empty() ? std::string() : plan_to_json(g, p));
+  write(s.drawing, written([&](std::ostream& out) { write_plan_svg(out, g, p); }));
+  report(s, simulate(p, {.compute_factor = o.compute_factor, .drawn_ranks = 64}), o);
 }
 void say(const settings& s, const graph&, const pipeline_plan& p, const outcome& o) {
   print_plan(std::cout, p);
-  report(s, p.seconds, p.bytes_on_device(), o);
+  write(s.drawing, written([&](std::ostream& out) { write_plan_svg(out, p); }));
+  report(s, simulate(p, {.compute_factor = o.compute_factor, .drawn_ranks = 64}), o);
 }
 
 template <class Task, class Plan>
@@ -290,7 +365,8 @@ void run(const settings& s) {
                 std::remove_const_t<decltype(Task::optimizer)>>
       step{{}, {}, Task::optimizer};
   const std::array types{Task::x, Task::y};
-  const device_mesh m = parse_mesh(s.mesh);
+  device_mesh m = parse_mesh(s.mesh);
+  if (!s.topology.empty()) m = with_topology(m, load_topology(s.topology));
   graph g = compiled_once::optimize(trace(step, types, {.training = true}));
   if (s.mode == "pipeline") return run_pipeline<Task>(g, m, s);
   if (s.mode != "serial") g = share_statistics(g);
@@ -319,7 +395,18 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--json", s.json, "file for losses and times");
   app.add_option("--plan", s.plan, "file for the plan");
+  app.add_option("--drawing", s.drawing, "file for the plan as SVG");
+  app.add_option("--timeline", s.timeline, "file for the predicted step as SVG");
+  app.add_option("--trace", s.trace, "file for the predicted step as Chrome's trace");
+  app.add_option("--topology", s.topology, "what cella-measure-mesh has written of the machine");
+  app.add_option("--calibrate", s.calibrate,
+                 "steps by which a rank is measured alone first, for the prediction")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--save", s.save, "index of the checkpoint that is written at the end");
+  app.add_option("--save-every", s.save_every,
+                 "steps after which another one is written, with their number in its name")
+      ->check(CLI::NonNegativeNumber)
+      ->needs("--save");
   app.add_option("--load", s.load, "index of the checkpoint that training goes on from");
   app.add_option("--done", s.done, "steps that the checkpoint has behind it")
       ->check(CLI::NonNegativeNumber);

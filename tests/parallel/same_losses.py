@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 program, mpiexec = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
 
@@ -75,7 +76,29 @@ with tempfile.TemporaryDirectory() as folder:
                     assert abs(a - b) <= 1e-5 * abs(a), (net, begun, mesh, mode, whole, first, rest)
                 print(net, "goes on from", before, "with", mesh, "ok")
 
+    # What was measured of a machine, a rank measured alone, and the predicted step as pictures.
+    speed = {"bytes_per_second": 5e9, "latency": 1e-6}
+    machine = {"axes": [{"name": "data", "size": 2, **speed, "overlap": 0.5, "measured": {"all_reduce": speed}}],
+               "flops_per_second": 1e11, "memory_bytes_per_second": 2e10, "memory_bytes": 1e10}
+    paths = {name: os.path.join(folder, name) for name in ("machine", "drawing", "timeline", "trace", "wrong")}
+    with open(paths["machine"], "w") as file:
+        json.dump(machine, file)
+    with open(paths["wrong"], "w") as file:
+        json.dump({**machine, "flops_per_second": 0}, file)
+    assert losses(folder, [], "--threads-as-ranks", "--topology", paths["machine"], "--calibrate", "3", "--drawing",
+                  paths["drawing"], "--timeline", paths["timeline"], "--trace", paths["trace"]) == losses(
+                      folder, [], "--threads-as-ranks", "--topology", paths["machine"])
+    for name in ("drawing", "timeline"):
+        assert xml.etree.ElementTree.parse(paths[name]).getroot().tag.endswith("svg")
+    with open(paths["trace"]) as file:
+        assert any(e["name"] == "all_reduce" for e in json.load(file)["traceEvents"])
+
     for options, sentence in (
+        (["--topology", paths["wrong"]], "wrong: this mesh has 0 as flops_per_second"),
+        (["--topology", paths["machine"], "--mesh", "model=2", "--mode", "automatic"],
+         "topology: nothing is known of the axis model of the mesh model=2, only of data=2; measure a mesh that "
+         "has it with cella-measure-mesh"),
+        (["--topology", "nowhere"], 'cannot read "nowhere"'),
         (["--mode", "hexagonal"], "mode hexagonal: there are serial, data, zero1, zero2, zero3, tensor, "
                                   "sequence, expert, pipeline and automatic"),
         (["--mode", "sequence"], "mode sequence: the samples of this net are no sequences; take --net gpt or moe"),

@@ -251,7 +251,7 @@ TEST_CASE("what a strategy or a plan cannot be is one sentence") {
   CHECK(refusal(gpt().step, json).starts_with("this plan is of another graph: "));
   const std::size_t at = json.find("\"size\": 2");
   json.replace(at, 9, "\"size\": 0");
-  CHECK(refusal(t.step, json) == "this plan has a mesh axis data of 0 ranks");
+  CHECK(refusal(t.step, json) == "this mesh has an axis data of 0 ranks");
 }
 
 }  // namespace cella::test

@@ -3,6 +3,7 @@
 
 #include <cella/parallel/pipeline_stages.hpp>
 #include <cella/parallel/pipeline_values.hpp>
+#include <cella/parallel/simulation.hpp>
 
 namespace cella::parallel {
 
@@ -142,49 +143,9 @@ class pipeline_maker {
     }
     for (int s = 0; s < count; ++s)
       p_.stages[std::size_t(s)].kept = microbatches_between(p_.schedule, s, count, microbatches);
-    simulate(count, microbatches);
-  }
-  /// When each stage is done with each microbatch, forward and backward.
-  void simulate(int stages, int microbatches) {
-    const mesh_axis& link = p_.mesh[p_.axis];
-    list<double> done(std::size_t(2 * stages * microbatches), -1.0), free(std::size_t(stages), 0.0);
-    const auto at = [&](int s, int k, bool back) -> double& {
-      return done[std::size_t((s * microbatches + k) * 2 + back)];
-    };
-    list<list<int>> order;
-    for (int s = 0; s < stages; ++s)
-      order.push_back(schedule_of_stage(p_.schedule, s, stages, microbatches));
-    list<std::size_t> next(std::size_t(stages), std::size_t(0));
-    double busy = 0;
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (int s = 0; s < stages; ++s) {
-        const auto i = std::size_t(s);
-        if (next[i] == order[i].size()) continue;
-        const int task = order[i][next[i]];
-        const bool back = task < 0;
-        const int k = (back ? -task : task) - 1;
-        const pipeline_stage& one = p_.stages[i];
-        double ready = 0;
-        if (!back && s > 0) ready = at(s - 1, k, false);
-        if (back) ready = s + 1 < stages ? at(s + 1, k, true) : at(s, k, false);
-        if (ready < 0) continue;
-        const double bytes = back ? one.backward_bytes : one.forward_bytes;
-        if (bytes > 0) ready += link.latency + bytes / link.bytes_per_second;
-        const double takes = back ? one.backward_seconds : one.forward_seconds;
-        free[i] = std::max(free[i], ready) + takes;
-        at(s, k, back) = free[i];
-        busy += takes;
-        ++next[i];
-        moved = true;
-      }
-    }
-    for (int s = 0; s < stages; ++s) {
-      const double update = p_.stages[std::size_t(s)].update_seconds;
-      p_.seconds = std::max(p_.seconds, free[std::size_t(s)] + update);
-      busy += update;
-    }
-    p_.bubble = 1 - busy / (p_.seconds * stages);
+    const simulation predicted = simulate(p_);
+    p_.seconds = predicted.seconds;
+    p_.bubble = predicted.bubble;
   }
 
   const graph& g_;

@@ -30,8 +30,28 @@ struct axis_name {
   friend constexpr bool operator==(const axis_name&, const axis_name&) = default;
 };
 
-/// One axis. Ranks that differ in their place along it alone can exchange messages, of which one
-/// takes `latency` seconds and each byte 1 / `bytes_per_second` more.
+/// What ranks along an axis of the mesh can do together.
+enum class move_kind : std::uint8_t {
+  own_part,
+  all_gather,
+  all_to_all,
+  reduce_scatter,
+  all_reduce
+};
+inline constexpr int move_kinds = 5;
+constexpr std::string_view move_name(move_kind k) {
+  constexpr std::array<std::string_view, move_kinds> names{"own_part", "all_gather", "all_to_all",
+                                                           "reduce_scatter", "all_reduce"};
+  return names[std::size_t(k)];
+}
+
+/// What messages take: one `latency` seconds, and each byte 1 / `bytes_per_second` more.
+struct link_speed {
+  double bytes_per_second{};
+  double latency{};
+};
+
+/// One axis. Ranks that differ in their place along it alone can exchange messages.
 struct mesh_axis {
   axis_name name;
   int size = 1;
@@ -40,6 +60,18 @@ struct mesh_axis {
   /// Sums over it are made whole, never with each rank in its part: it stands for parts of a step
   /// that follow each other (microbatches).
   bool whole_sums = false;
+  /// The share of a sum that goes on by itself between its start and its end, while ranks compute.
+  double overlap = 1;
+  /// With which a ring would take as long as a collective operation was measured to take; no bytes
+  /// per second: that was not measured, messages tell.
+  std::array<link_speed, move_kinds> measured{};
+  /// The same of an all_reduce in two operations, a start and an end.
+  link_speed started{};
+
+  constexpr link_speed speed(move_kind k) const {
+    const link_speed& s = measured[std::size_t(k)];
+    return s.bytes_per_second > 0 ? s : link_speed{bytes_per_second, latency};
+  }
 };
 
 /// What one rank has. The defaults are those of a core with AVX2.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/parallel/buckets.hpp>
+#include <cella/parallel/step_items.hpp>
 #include <cella/parallel/strategy.hpp>
 
 namespace cella::parallel {
@@ -78,54 +79,24 @@ inline parallel_plan plan_for(const graph& g, const device_mesh& m, const strate
 
 // ------------------------------------------------------------------------------------------------
 
-namespace detail {
-
-/// The move that a node is; `bytes` is what a rank has of the operand.
-constexpr move_cost cost_of_collective(const graph& g, node_id n, const device_mesh& m) {
-  const node& x = g.nodes[std::size_t(n)];
-  move_kind kind = move_kind::own_part;
-  if (is<all_gather_op>(x)) kind = move_kind::all_gather;
-  if (is<all_to_all_op>(x)) kind = move_kind::all_to_all;
-  if (is<reduce_scatter_op>(x)) kind = move_kind::reduce_scatter;
-  if (is<all_reduce_op>(x) || is<start_all_reduce_op>(x)) kind = move_kind::all_reduce;
-  return cost_of(kind, double(g.type(g.operand(n, 0)).bytes()),
-                 m[x.attributes.as<collective_options>().mesh_axis], m.each);
-}
-
-}  // namespace detail
-
 constexpr list<cell_cost> parallel_plan::costs() const {
   list<cell_cost> rows;
-  const graph& g = rank.graph;
-  double now = 0, link_free = 0;  // messages under way follow each other
-  list<double> arrive(g.nodes.size(), 0.0);
-  for (node_id n : g.regions[0].nodes) {
-    const node& x = g.nodes[std::size_t(n)];
-    if (x.op == &input_info_of || x.op == &get_info_of) continue;
-    const std::string_view cell = g.view(x.cell);
+  double now = 0;
+  sums_under_way sums;
+  for (const step_item& s : items_of(rank.graph, mesh)) {
     cell_cost* row = nullptr;
     for (cell_cost& r : rows)
-      if (r.cell == cell) row = &r;
-    if (!row) row = &rows.emplace_back(cell_cost{cell});
-    double seconds = 0;
-    if (is<finish_all_reduce_op>(x)) {
-      seconds = std::max(arrive[std::size_t(g.operand(n, 0))] - now, 0.0);
-      row->move_seconds += seconds;
-    } else if (is_collective(x.op) || is<start_all_reduce_op>(x)) {
-      const move_cost c = detail::cost_of_collective(g, n, mesh);
-      row->moved_bytes += c.bytes;
-      row->moves += c.bytes > 0;
-      if (is<start_all_reduce_op>(x)) {
-        link_free = std::max(link_free, now) + c.seconds;
-        arrive[std::size_t(n)] = link_free;
-      } else {
-        seconds = c.seconds;
-        row->move_seconds += seconds;
-      }
-    } else {
-      seconds = seconds_of_node(g, n, mesh.each);
-      row->compute_seconds += seconds;
+      if (r.cell == s.cell) row = &r;
+    if (!row) row = &rows.emplace_back(cell_cost{s.cell});
+    double seconds = s.seconds;
+    if (s.kind == item_kind::start) {
+      sums.start(s, now);
+      seconds = 0;
     }
+    if (s.kind == item_kind::finish) seconds = sums.finish(s, now) - now;
+    (s.kind == item_kind::compute ? row->compute_seconds : row->move_seconds) += seconds;
+    row->moved_bytes += s.bytes;
+    row->moves += s.bytes > 0;
     now += seconds;
   }
   return rows;

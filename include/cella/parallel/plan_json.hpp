@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cella/parallel/plan.hpp>
-#include <nlohmann/json.hpp>
+#include <cella/parallel/topology.hpp>
 #include <string>
 
 namespace cella::parallel {
@@ -18,8 +18,6 @@ inline parallel_plan plan_from_json(const graph& g, std::string_view json);
 // ------------------------------------------------------------------------------------------------
 
 namespace detail {
-
-using plan_json = nlohmann::ordered_json;
 
 /// The first entries of a list of one for each mesh axis.
 inline plan_json axes_to_json(const std::array<std::int8_t, max_mesh_axes>& a, int count) {
@@ -39,38 +37,13 @@ inline std::array<std::int8_t, max_mesh_axes> axes_from_json(const plan_json& j)
   return a;
 }
 
-inline device_mesh mesh_from_json(const plan_json& j) {
-  device_mesh m;
-  for (const plan_json& a : j.at("axes")) {
-    if (m.axis_count == max_mesh_axes) throw file_error("this plan has more than three mesh axes");
-    const auto name = a.at("name").get<std::string>();
-    const int size = a.at("size").get<int>();
-    if (size < 1 || size > 4096 || name.size() >= axis_name::capacity)
-      throw file_error(text() << "this plan has a mesh axis " << name << " of " << size
-                              << " ranks");
-    m.axes[std::size_t(m.axis_count++)] = {axis_name(std::string_view(name)), size,
-                                           a.at("bytes_per_second").get<double>(),
-                                           a.at("latency").get<double>()};
-  }
-  m.each = {j.at("flops_per_second").get<double>(), j.at("memory_bytes_per_second").get<double>(),
-            j.at("memory_bytes").get<double>()};
-  return m;
-}
-
 }  // namespace detail
 
 inline std::string plan_to_json(const graph& g, const parallel_plan& p) {
   using detail::plan_json;
   plan_json j;
   const int count = p.mesh.axis_count;
-  for (int a = 0; a < count; ++a)
-    j["mesh"]["axes"].push_back({{"name", p.mesh[a].name.view()},
-                                 {"size", p.mesh[a].size},
-                                 {"bytes_per_second", p.mesh[a].bytes_per_second},
-                                 {"latency", p.mesh[a].latency}});
-  j["mesh"]["flops_per_second"] = p.mesh.each.flops_per_second;
-  j["mesh"]["memory_bytes_per_second"] = p.mesh.each.memory_bytes_per_second;
-  j["mesh"]["memory_bytes"] = p.mesh.each.memory_bytes;
+  j["mesh"] = detail::to_json(p.mesh);
   j["mode"] = mode_name(p.mode);
   j["bucket_bytes"] = p.bucket_bytes;
   j["seconds"] = p.seconds();

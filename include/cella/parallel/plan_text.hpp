@@ -48,6 +48,39 @@ inline std::string cell_layout(const graph& g, const parallel_plan& p, std::stri
   return s;
 }
 
+inline std::string cell_name(std::string_view cell) {
+  return cell.empty() ? "(step)" : std::string(cell);
+}
+inline std::string plan_title(const parallel_plan& p) {
+  return "mesh " + std::string(mesh_text(p.mesh).view()) + ", mode " +
+         std::string(mode_name(p.mode)) + ": " + milliseconds_text(p.seconds()) + " a step, " +
+         cella::detail::grouped(std::int64_t(p.bytes_on_device)) + " bytes on a device";
+}
+inline std::string plan_title(const pipeline_plan& p) {
+  char bubble[16];
+  std::snprintf(bubble, sizeof bubble, "%.1f %%", 100 * p.bubble);
+  return "mesh " + std::string(mesh_text(p.mesh).view()) + ", mode pipeline along " +
+         std::string(p.mesh[p.axis].name.view()) + ", " + std::string(schedule_name(p.schedule)) +
+         ", microbatches: " + std::to_string(p.microbatches()) +
+         (p.needs_whole_batch ? " (the net needs all samples at once)" : "") + "; " +
+         milliseconds_text(p.seconds) + " a step, a stage waits " + bubble + "; " +
+         cella::detail::grouped(std::int64_t(p.bytes_on_device())) + " bytes on a device";
+}
+/// The first and the last cell of a stage.
+inline std::string stage_cells(const pipeline_plan& p, int stage) {
+  const graph& g = p.piece.graph;
+  std::string first, last;
+  for (node_id n : g.regions[0].nodes) {
+    const std::string_view cell = g.view(g.nodes[std::size_t(n)].cell);
+    if (p.phase[std::size_t(n)] != step_phase::forward || p.stage[std::size_t(n)] != stage ||
+        cell.empty())
+      continue;
+    if (first.empty()) first = cell;
+    last = cell;
+  }
+  return first == last ? first : first + " - " + last;
+}
+
 /// Prints rows in columns, of which the first `words` begin at the left.
 template <std::size_t Columns>
 void print_rows(std::ostream& out, const std::vector<std::array<std::string, Columns>>& rows,
@@ -74,9 +107,8 @@ inline void print_plan(std::ostream& out, const graph& g, const parallel_plan& p
       {"cell", "layout", "bytes moved", "moving", "computing"}};
   cell_cost sum;
   for (const cell_cost& c : p.costs()) {
-    rows.push_back({c.cell.empty() ? "(step)" : std::string(c.cell),
-                    detail::cell_layout(g, p, c.cell), grouped(std::int64_t(c.moved_bytes)),
-                    detail::milliseconds_text(c.move_seconds),
+    rows.push_back({detail::cell_name(c.cell), detail::cell_layout(g, p, c.cell),
+                    grouped(std::int64_t(c.moved_bytes)), detail::milliseconds_text(c.move_seconds),
                     detail::milliseconds_text(c.compute_seconds)});
     sum.moved_bytes += c.moved_bytes;
     sum.move_seconds += c.move_seconds;
@@ -85,9 +117,7 @@ inline void print_plan(std::ostream& out, const graph& g, const parallel_plan& p
   rows.push_back({"sum", "", grouped(std::int64_t(sum.moved_bytes)),
                   detail::milliseconds_text(sum.move_seconds),
                   detail::milliseconds_text(sum.compute_seconds)});
-  out << "mesh " << mesh_text(p.mesh).view() << ", mode " << mode_name(p.mode) << ": "
-      << detail::milliseconds_text(p.seconds()) << " a step, "
-      << grouped(std::int64_t(p.bytes_on_device)) << " bytes on a device\n";
+  out << detail::plan_title(p) << "\n";
   detail::print_rows(out, rows, 2);
 }
 
@@ -95,36 +125,19 @@ inline void print_plan(std::ostream& out, const graph& g, const parallel_plan& p
 /// what it receives for one, and what it keeps in memory at most.
 inline void print_plan(std::ostream& out, const pipeline_plan& p) {
   using cella::detail::grouped;
-  const graph& g = p.piece.graph;
   std::vector<std::array<std::string, 8>> rows{{"stage", "cells", "forward", "backward",
                                                 "bytes received", "microbatches kept", "bytes kept",
                                                 "bytes of parameters"}};
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     const pipeline_stage& one = p.stages[s];
-    std::string first, last;
-    for (node_id n : g.regions[0].nodes) {
-      const std::string_view cell = g.view(g.nodes[std::size_t(n)].cell);
-      if (p.phase[std::size_t(n)] != step_phase::forward || p.stage[std::size_t(n)] != int(s) ||
-          cell.empty())
-        continue;
-      if (first.empty()) first = cell;
-      last = cell;
-    }
-    rows.push_back({std::to_string(s), first == last ? first : first + " - " + last,
+    rows.push_back({std::to_string(s), detail::stage_cells(p, int(s)),
                     detail::milliseconds_text(one.forward_seconds),
                     detail::milliseconds_text(one.backward_seconds),
                     grouped(std::int64_t(one.forward_bytes + one.backward_bytes)),
                     std::to_string(one.kept), grouped(std::int64_t(one.kept_bytes * one.kept)),
                     grouped(std::int64_t(one.parameter_bytes))});
   }
-  char bubble[16];
-  std::snprintf(bubble, sizeof bubble, "%.1f %%", 100 * p.bubble);
-  out << "mesh " << mesh_text(p.mesh).view() << ", mode pipeline along "
-      << p.mesh[p.axis].name.view() << ", " << schedule_name(p.schedule)
-      << ", microbatches: " << p.microbatches()
-      << (p.needs_whole_batch ? " (the net needs all samples at once)" : "") << "; "
-      << detail::milliseconds_text(p.seconds) << " a step, a stage waits " << bubble << "; "
-      << grouped(std::int64_t(p.bytes_on_device())) << " bytes on a device\n";
+  out << detail::plan_title(p) << "\n";
   detail::print_rows(out, rows, 2);
 }
 

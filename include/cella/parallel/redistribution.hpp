@@ -7,14 +7,6 @@
 
 namespace cella::parallel {
 
-enum class move_kind : std::uint8_t {
-  own_part,
-  all_gather,
-  all_to_all,
-  reduce_scatter,
-  all_reduce
-};
-
 /// What one collective operation does to a layout: along one axis of the mesh the tensor is cut in
 /// `from` before and in `to` behind it; either may be `replicated`, and `from` may be `partial`.
 struct layout_move {
@@ -23,6 +15,27 @@ struct layout_move {
   std::int8_t from{}, to{};
 };
 
+/// The messages that a rank sends one after the other when a move goes round a ring of `ranks`.
+/// `bytes` is what it has of the tensor before the move.
+struct ring_messages {
+  double count{};
+  double bytes{};  ///< of all
+};
+constexpr ring_messages messages_of(move_kind kind, double bytes, int ranks) {
+  const double n = ranks;
+  switch (kind) {
+    case move_kind::own_part:
+      return {0, 0};
+    case move_kind::all_gather:
+      return {n - 1, (n - 1) * bytes};
+    case move_kind::all_to_all:
+    case move_kind::reduce_scatter:
+      return {n - 1, (n - 1) / n * bytes};
+    default:
+      return {2 * (n - 1), 2 * (n - 1) / n * bytes};
+  }
+}
+
 /// The time of a move and the bytes that a rank sends: of messages round a ring, one after the
 /// other. `bytes` is what a rank has of the tensor before the move.
 struct move_cost {
@@ -30,24 +43,10 @@ struct move_cost {
   double bytes{};
 };
 constexpr move_cost cost_of(move_kind kind, double bytes, const mesh_axis& a, const device& d) {
-  const double n = a.size;
-  double sent = 0;
-  switch (kind) {
-    case move_kind::own_part:
-      return {2 * bytes / n / d.memory_bytes_per_second, 0};
-    case move_kind::all_gather:
-      sent = (n - 1) * bytes;
-      break;
-    case move_kind::all_to_all:
-    case move_kind::reduce_scatter:
-      sent = (n - 1) / n * bytes;
-      break;
-    case move_kind::all_reduce:
-      sent = 2 * (n - 1) / n * bytes;
-      break;
-  }
-  const double messages = kind == move_kind::all_reduce ? 2 * (n - 1) : n - 1;
-  return {messages * a.latency + sent / a.bytes_per_second, sent};
+  if (kind == move_kind::own_part) return {2 * bytes / a.size / d.memory_bytes_per_second, 0};
+  const ring_messages r = messages_of(kind, bytes, a.size);
+  const link_speed s = a.speed(kind);
+  return {r.count * s.latency + r.bytes / s.bytes_per_second, r.bytes};
 }
 
 /// Moves, one after the other, and what they cost together.

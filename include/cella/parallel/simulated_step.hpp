@@ -1,0 +1,122 @@
+// A step as the simulator takes it: what the ranks of each stage do with a microbatch, and the
+// order in which they do it. It comes from a plan, or is written down by hand.
+#pragma once
+
+#include <cella/parallel/pipeline_phases.hpp>
+
+namespace cella::parallel {
+
+/// Some layers: a stage of a pipeline, or one of several chunks of a stage.
+struct simulated_stage {
+  list<step_item> forward{}, backward{};  ///< of a microbatch
+  list<step_item> update{};               ///< once
+  double forward_bytes{};                 ///< that it receives from the layers before it
+  double backward_bytes{};                ///< and from those behind it
+  double kept_bytes{};                    ///< of a microbatch between its two passes
+  double parameter_bytes{};               ///< and all else that it always has
+};
+
+/// A step on all ranks of a mesh. Along `axis` they are stages, whose layers stand in `stages` in
+/// their order; all other ranks do the same. With several chunks stage s of p has the layers s,
+/// s + p, s + 2 p ..., and takes p microbatches through one chunk after the other: the interleaved
+/// schedule of Narayanan et al. 2021.
+struct simulated_step {
+  device_mesh mesh{};
+  int axis = -1;  ///< -1: there is one stage
+  pipeline_schedule schedule = pipeline_schedule::one_forward_one_backward;
+  int microbatches = 1;
+  int chunks = 1;
+  list<simulated_stage> stages{};
+
+  constexpr int stage_count() const { return axis < 0 ? 1 : mesh[axis].size; }
+};
+
+/// One pass of a microbatch through a chunk.
+struct simulated_task {
+  bool backward{};
+  int microbatch{};
+  int chunk{};
+  friend constexpr bool operator==(const simulated_task&, const simulated_task&) = default;
+};
+
+/// What stage s does in its order.
+constexpr list<simulated_task> tasks_of_stage(const simulated_step& step, int s) {
+  list<simulated_task> tasks;
+  const int p = step.stage_count(), v = step.chunks, all = step.microbatches * v;
+  if (v == 1) {
+    for (int task : schedule_of_stage(step.schedule, s, p, step.microbatches))
+      tasks.push_back({task < 0, (task < 0 ? -task : task) - 1, 0});
+    return tasks;
+  }
+  const auto nth = [&](int k, bool backward) -> simulated_task {
+    const int chunk = k % (p * v) / p;
+    return {backward, k / (p * v) * p + k % p, backward ? v - 1 - chunk : chunk};
+  };
+  const bool gpipe = step.schedule == pipeline_schedule::gpipe;
+  const int ahead = gpipe ? all : std::min((p - s - 1) * 2 + (v - 1) * p, all);
+  int forward = 0;
+  for (; forward < ahead; ++forward) tasks.push_back(nth(forward, false));
+  for (int backward = 0; backward < all; ++backward) {
+    if (forward < all) tasks.push_back(nth(forward++, false));
+    tasks.push_back(nth(backward, true));
+  }
+  return tasks;
+}
+
+/// The time in which a rank computes, by the model of costs: what it would take without others.
+constexpr double computing_seconds(const simulated_step& step, int rank) {
+  const int p = step.stage_count();
+  const int own = step.axis < 0 ? 0 : step.mesh.coordinate(rank, step.axis);
+  double sum = 0;
+  const auto add = [&](const list<step_item>& items, int times) {
+    for (const step_item& s : items)
+      if (s.kind == item_kind::compute) sum += times * s.seconds;
+  };
+  for (int c = 0; c < step.chunks; ++c) {
+    const simulated_stage& one = step.stages[std::size_t(c * p + own)];
+    add(one.forward, step.microbatches);
+    add(one.backward, step.microbatches);
+    add(one.update, 1);
+  }
+  return sum;
+}
+
+/// A step of a plan without stages.
+constexpr simulated_step step_of(const parallel_plan& p) {
+  simulated_step s;
+  s.mesh = p.mesh;
+  s.stages.push_back({});
+  s.stages[0].update = items_of(p.rank.graph, p.mesh);
+  s.stages[0].parameter_bytes = p.bytes_on_device;
+  return s;
+}
+
+/// A step of a pipeline.
+constexpr simulated_step step_of(const pipeline_plan& p) {
+  simulated_step s;
+  s.mesh = p.mesh;
+  s.axis = p.axis;
+  s.schedule = p.schedule;
+  s.microbatches = p.microbatches();
+  for (const pipeline_stage& one : p.stages)
+    s.stages.push_back(
+        {{}, {}, {}, one.forward_bytes, one.backward_bytes, one.kept_bytes, one.parameter_bytes});
+  const graph& g = p.piece.graph;
+  for (node_id n : g.regions[0].nodes) {
+    const node& x = g.nodes[std::size_t(n)];
+    const step_phase at = p.phase[std::size_t(n)];
+    if (at == step_phase::anywhere || x.op == &input_info_of || x.op == &get_info_of ||
+        detail::joins_pieces(x, p.axis))
+      continue;
+    const step_item item = detail::item_of(g, n, p.mesh);
+    simulated_stage& one = s.stages[std::size_t(p.stage[std::size_t(n)])];
+    (at == step_phase::forward    ? one.forward
+     : at == step_phase::backward ? one.backward
+                                  : one.update)
+        .push_back(item);
+    if (p.again[std::size_t(n)]) one.backward.push_back(item);
+  }
+  return s;
+}
+
+}  // namespace cella::parallel
