@@ -1,0 +1,120 @@
+// Convolutions of one tap that change no extents, and their image gradients: the pixels of an image
+// are the rows of a product, one after the other in memory. So a tile needs one pointer for all of
+// its pixels, and the vectors that its results touch are a run for each block of channels.
+#pragma once
+
+#include <array>
+#include <cella/backend/cpu/blocked/layout.hpp>
+
+namespace cella::cpu::detail {
+
+/// Pixels of a register tile; with two blocks of channels they fill most registers, as half of them
+/// do with four.
+inline constexpr int blocked_pixels = vector_registers == 32 ? 14 : 6;
+
+/// How a plane of pixels is cut: into tiles of which the last overlaps the one before. `pixels` is
+/// 0 where tiles would compute too much twice.
+struct pointwise_cut {
+  int pixels{}, blocks{};  ///< of a tile
+
+  constexpr explicit pointwise_cut(std::int64_t plane, int samples, int result_blocks) {
+    if (plane < blocked_pixels) return;
+    const auto computed = [&](int tile) { return (plane + tile - 1) / tile * tile; };
+    constexpr int half = blocked_pixels / 2;
+    const bool halves = result_blocks >= 4 && computed(half) < computed(blocked_pixels);
+    const int tile = halves ? half : blocked_pixels;
+    // Tiles that go on in the next sample compute nothing twice.
+    if (samples > 1 && computed(tile) * 16 > plane * 17) return;
+    pixels = tile;
+    blocks = halves ? 4 : 2;
+  }
+  constexpr int tiles(std::int64_t plane) const { return int((plane + pixels - 1) / pixels); }
+};
+
+/// Memory that is asked for while a tile is computed: runs of as many vectors as it has pixels.
+template <class T>
+struct blocked_runs {
+  std::array<const T*, std::size_t(any_blocked_sink<T>::most_arrays * 4)> at;
+  int count = 0;
+};
+
+/// The product of `Pixels` pixels from x on and of Blocks blocks of results, whose filters begin at
+/// w, `filter` elements apart; writes [Blocks][Pixels][L].
+template <class T, int Pixels, int Blocks>
+[[gnu::noinline]] void pointwise_tile(const T* x, std::int64_t plane, int source_blocks, const T* w,
+                                      std::int64_t filter, const blocked_runs<T>& runs, T* result) {
+  constexpr int L = lanes<T>;
+  vec<T> sum[Pixels][Blocks];
+#pragma GCC unroll 16
+  for (int i = 0; i < Pixels; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < Blocks; ++j) sum[i][j] = vec<T>(T{0});
+  }
+  const int share = (runs.count + source_blocks - 1) / source_blocks;
+  int asked = 0;
+  for (int block = 0; block < source_blocks; ++block, x += plane * L, w += L * L) {
+    for (const int end = std::min(asked + share, runs.count); asked < end; ++asked) {
+      const T* const run = runs.at[std::size_t(asked)];
+#pragma GCC unroll 16
+      for (int i = 0; i < Pixels; ++i) __builtin_prefetch(run + i * L, 1, 2);
+    }
+#pragma GCC unroll 2
+    for (int c = 0; c < L; ++c) {
+      vec<T> f[Blocks];
+#pragma GCC unroll 4
+      for (int j = 0; j < Blocks; ++j) {
+        f[j] = load_shared(w + j * filter + c * L);
+        __builtin_prefetch(w + j * filter + (c + L) * L);
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < Pixels; ++i) {
+        const vec<T> v(x[i * L + c]);
+#pragma GCC unroll 4
+        for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(v, f[j], sum[i][j]);
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < Pixels; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < Blocks; ++j) store(result + (j * Pixels + i) * L, sum[i][j]);
+  }
+}
+
+/// The results of one tile of pixels, for any of their blocks.
+template <class T, int Pixels>
+class pointwise_pixels {
+ public:
+  /// Pixels from `first` on of sample `sample`, of which those before `skipped` are handed over by
+  /// another tile.
+  pointwise_pixels(const T* source, int source_blocks, int result_blocks, std::int64_t plane,
+                   int sample, std::int64_t first, int skipped)
+      : x_(source + (std::int64_t{sample} * source_blocks * plane + first) * lanes<T>),
+        plane_(plane),
+        source_blocks_(source_blocks),
+        skipped_(skipped) {
+    for (int i = 0; i < Pixels; ++i)
+      at_[std::size_t(i)] = std::int64_t{sample} * result_blocks * plane + first + i;
+  }
+
+  /// Computes the blocks from `block` on and hands them over.
+  template <int Blocks>
+  void compute(int block, const T* filters, std::int64_t filter,
+               const any_blocked_sink<T>& sink) const {
+    alignas(64) T result[Blocks * Pixels * lanes<T>];
+    blocked_runs<T> runs;
+    runs.count = sink.list_runs(at_[0], Blocks, plane_, block, runs.at.data());
+    pointwise_tile<T, Pixels, Blocks>(x_, plane_, source_blocks_, filters + block * filter, filter,
+                                      runs, result);
+    sink.hand_over(result + skipped_ * lanes<T>, Pixels, Pixels - skipped_, Blocks,
+                   at_.data() + skipped_, plane_, block);
+  }
+
+ private:
+  const T* x_;
+  std::int64_t plane_;
+  int source_blocks_, skipped_;
+  std::array<std::int64_t, std::size_t(Pixels)> at_;
+};
+
+}  // namespace cella::cpu::detail
