@@ -5,31 +5,9 @@
 
 #include <array>
 #include <cella/backend/cpu/blocked/layout.hpp>
+#include <cella/backend/cpu/blocked/units.hpp>
 
 namespace cella::cpu::detail {
-
-/// Pixels of a register tile; with two blocks of channels they fill most registers, as half of them
-/// do with four.
-inline constexpr int blocked_pixels = vector_registers == 32 ? 14 : 6;
-
-/// How a plane of pixels is cut: into tiles of which the last overlaps the one before. `pixels` is
-/// 0 where tiles would compute too much twice.
-struct pointwise_cut {
-  int pixels{}, blocks{};  ///< of a tile
-
-  constexpr explicit pointwise_cut(std::int64_t plane, int samples, int result_blocks) {
-    if (plane < blocked_pixels) return;
-    const auto computed = [&](int tile) { return (plane + tile - 1) / tile * tile; };
-    constexpr int half = blocked_pixels / 2;
-    const bool halves = result_blocks >= 4 && computed(half) < computed(blocked_pixels);
-    const int tile = halves ? half : blocked_pixels;
-    // Tiles that go on in the next sample compute nothing twice.
-    if (samples > 1 && computed(tile) * 16 > plane * 17) return;
-    pixels = tile;
-    blocks = halves ? 4 : 2;
-  }
-  constexpr int tiles(std::int64_t plane) const { return int((plane + pixels - 1) / pixels); }
-};
 
 /// Memory that is asked for while a tile is computed: runs of as many vectors as it has pixels.
 template <class T>
