@@ -252,7 +252,8 @@ template <class T, int Pixels, int Most>
 void multiply_pointwise(work_range units, const blocked_product<T>& p, const T* source,
                         const T* filters, const any_blocked_sink<T>& sink) {
   const std::int64_t plane = p.result_plane;
-  const std::int64_t filter = std::int64_t{p.source_blocks} * lanes<T> * lanes<T>;
+  const int channels = p.source_blocks * lanes<T>;
+  const std::int64_t filter = std::int64_t{channels} * lanes<T>;
   const blocked_work work = p.work();
   const int of_sample = int((plane + Pixels - 1) / Pixels);
   const bool few_filters = p.few_filters();
@@ -261,8 +262,8 @@ void multiply_pointwise(work_range units, const blocked_product<T>& p, const T* 
     const auto pixels = [&](int tile) {
       const std::int64_t wanted = std::int64_t{tile % of_sample} * Pixels;
       const std::int64_t at = std::min(wanted, plane - Pixels);
-      return pointwise_pixels<T, Pixels>(source, p.source_blocks, p.result_blocks, plane,
-                                         tile / of_sample, at, int(wanted - at));
+      return pointwise_pixels<T, Pixels>(source, channels, p.result_blocks, plane, tile / of_sample,
+                                         at, int(wanted - at));
     };
     const auto compute = [&](const pointwise_pixels<T, Pixels>& tile, int block) {
       const int left = blocks.last - block;

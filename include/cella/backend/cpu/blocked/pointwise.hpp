@@ -17,9 +17,10 @@ struct blocked_runs {
 };
 
 /// The product of `Pixels` pixels from x on and of Blocks blocks of results, whose filters begin at
-/// w, `filter` elements apart; writes [Blocks][Pixels][L].
-template <class T, int Pixels, int Blocks>
-[[gnu::noinline]] void pointwise_tile(const T* x, std::int64_t plane, int source_blocks, const T* w,
+/// w, `filter` elements apart; writes [Blocks][Pixels][L]. The image has its channels in blocks, or
+/// is `Plain`.
+template <class T, int Pixels, int Blocks, bool Plain>
+[[gnu::noinline]] void pointwise_tile(const T* x, std::int64_t plane, int channels, const T* w,
                                       std::int64_t filter, const blocked_runs<T>& runs, T* result) {
   constexpr int L = lanes<T>;
   vec<T> sum[Pixels][Blocks];
@@ -28,28 +29,34 @@ template <class T, int Pixels, int Blocks>
 #pragma GCC unroll 4
     for (int j = 0; j < Blocks; ++j) sum[i][j] = vec<T>(T{0});
   }
-  const int share = (runs.count + source_blocks - 1) / source_blocks;
+  const auto add_channel = [&](const T* pixel, const T* f_of) __attribute__((always_inline)) {
+    vec<T> f[Blocks];
+#pragma GCC unroll 4
+    for (int j = 0; j < Blocks; ++j) {
+      f[j] = load_shared(f_of + j * filter);
+      __builtin_prefetch(f_of + j * filter + L * L);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < Pixels; ++i) {
+      const vec<T> v(pixel[i * (Plain ? 1 : L)]);
+#pragma GCC unroll 4
+      for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(v, f[j], sum[i][j]);
+    }
+  };
+  const int pieces = (channels + L - 1) / L, share = (runs.count + pieces - 1) / pieces;
   int asked = 0;
-  for (int block = 0; block < source_blocks; ++block, x += plane * L, w += L * L) {
+  for (int first = 0; first < channels; first += L, x += plane * L, w += L * L) {
     for (const int end = std::min(asked + share, runs.count); asked < end; ++asked) {
       const T* const run = runs.at[std::size_t(asked)];
 #pragma GCC unroll 16
       for (int i = 0; i < Pixels; ++i) __builtin_prefetch(run + i * L, 1, 2);
     }
+    if constexpr (Plain) {
+      const int count = std::min(L, channels - first);
+      for (int c = 0; c < count; ++c) add_channel(x + c * plane, w + c * L);
+    } else {
 #pragma GCC unroll 2
-    for (int c = 0; c < L; ++c) {
-      vec<T> f[Blocks];
-#pragma GCC unroll 4
-      for (int j = 0; j < Blocks; ++j) {
-        f[j] = load_shared(w + j * filter + c * L);
-        __builtin_prefetch(w + j * filter + (c + L) * L);
-      }
-#pragma GCC unroll 16
-      for (int i = 0; i < Pixels; ++i) {
-        const vec<T> v(x[i * L + c]);
-#pragma GCC unroll 4
-        for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(v, f[j], sum[i][j]);
-      }
+      for (int c = 0; c < L; ++c) add_channel(x + c, w + c * L);
     }
   }
 #pragma GCC unroll 16
@@ -60,16 +67,16 @@ template <class T, int Pixels, int Blocks>
 }
 
 /// The results of one tile of pixels, for any of their blocks.
-template <class T, int Pixels>
+template <class T, int Pixels, bool Plain = false>
 class pointwise_pixels {
  public:
   /// Pixels from `first` on of sample `sample`, of which those before `skipped` are handed over by
   /// another tile.
-  pointwise_pixels(const T* source, int source_blocks, int result_blocks, std::int64_t plane,
-                   int sample, std::int64_t first, int skipped)
-      : x_(source + (std::int64_t{sample} * source_blocks * plane + first) * lanes<T>),
+  pointwise_pixels(const T* source, int channels, int result_blocks, std::int64_t plane, int sample,
+                   std::int64_t first, int skipped)
+      : x_(source + sample * channels * plane + first * (Plain ? 1 : lanes<T>)),
         plane_(plane),
-        source_blocks_(source_blocks),
+        channels_(channels),
         skipped_(skipped) {
     for (int i = 0; i < Pixels; ++i)
       at_[std::size_t(i)] = std::int64_t{sample} * result_blocks * plane + first + i;
@@ -82,8 +89,8 @@ class pointwise_pixels {
     alignas(64) T result[Blocks * Pixels * lanes<T>];
     blocked_runs<T> runs;
     runs.count = sink.list_runs(at_[0], Blocks, plane_, block, runs.at.data());
-    pointwise_tile<T, Pixels, Blocks>(x_, plane_, source_blocks_, filters + block * filter, filter,
-                                      runs, result);
+    pointwise_tile<T, Pixels, Blocks, Plain>(x_, plane_, channels_, filters + block * filter,
+                                             filter, runs, result);
     sink.hand_over(result + skipped_ * lanes<T>, Pixels, Pixels - skipped_, Blocks,
                    at_.data() + skipped_, plane_, block);
   }
@@ -91,7 +98,7 @@ class pointwise_pixels {
  private:
   const T* x_;
   std::int64_t plane_;
-  int source_blocks_, skipped_;
+  int channels_, skipped_;
   std::array<std::int64_t, std::size_t(Pixels)> at_;
 };
 
