@@ -52,11 +52,17 @@ void pad_stem(work_range units, const stem_extents& e, const T* x, T* padded) {
   const int rows = e.padded_height(), columns = e.padded_width();
   const int copied = std::min(e.width, columns - e.padding_left);
   for (int u = units.first; u < units.last; ++u) {
-    T* const to = padded + std::int64_t{u} * rows * columns;
-    std::fill(to, to + std::int64_t{rows} * columns, T{0});
-    for (int h = 0; h < e.height && h + e.padding_top < rows; ++h)
-      std::copy_n(x + (std::int64_t{u} * e.height + h) * e.width, copied,
-                  to + std::int64_t{h + e.padding_top} * columns + e.padding_left);
+    T* to = padded + std::int64_t{u} * rows * columns;
+    for (int row = 0; row < rows; ++row, to += columns) {
+      const int h = row - e.padding_top;
+      if (h < 0 || h >= e.height) {
+        std::fill_n(to, columns, T{0});
+        continue;
+      }
+      std::fill_n(to, e.padding_left, T{0});
+      std::copy_n(x + (std::int64_t{u} * e.height + h) * e.width, copied, to + e.padding_left);
+      std::fill_n(to + e.padding_left + copied, columns - e.padding_left - copied, T{0});
+    }
   }
 }
 /// w [out_blocks L][taps] -> [out_blocks][taps][L]. Units: blocks.
