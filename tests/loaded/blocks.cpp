@@ -60,6 +60,10 @@ TEST_CASE("images in blocks: channels that are no whole blocks are convolved pla
     check(net,
           {{n, 32, 8, 8}, {32, 32, 3, 3}, {32, 32, 3, 3}, {21, 32, 3, 3}, {21}, {16, 21, 1, 1}},
           layout::blocked);
+    // Rows that hold a whole tile: the last convolution reads the plain image as it is.
+    check(net,
+          {{n, 32, 3, 17}, {32, 32, 3, 3}, {32, 32, 3, 3}, {21, 32, 3, 3}, {21}, {16, 21, 1, 1}},
+          layout::blocked);
   }
 }
 

@@ -63,8 +63,10 @@ void check_direct(const blocked_convolution_extents& e, std::mt19937& random) {
   in_parts(e.out_blocks, [&](work_range u) {
     pack_filters<T>(u, e.in_blocks, e.taps(), r.w.data(), filters.data());
   });
+  // What is handed over twice counts twice.
+  std::fill_n(y.data(), y.size, T{0});
   in_parts(blocked_convolution_units<T>(e), [&](work_range u) {
-    blocked_convolution<T>(u, e, x.data(), filters.data(), store_blocks<T>{y.data()});
+    blocked_convolution<T>(u, e, x.data(), filters.data(), add_blocks<T>{y.data()});
   });
   CHECK(r.error_in_blocks(r.y, y, r.out, e.out_plane()) < tolerance<T>);
   in_parts(e.in_blocks, [&](work_range u) {
@@ -139,7 +141,8 @@ void check_stem(const blocked_convolution_extents& e, int channels, std::mt19937
   in_parts(s.out_blocks,
            [&](work_range u) { pack_stem_filters<T>(u, s, r.w.data(), filters.data()); });
   in_parts(stem_units<T>(s), [&](work_range u) {
-    stem_convolution<T>(u, s, padded.data(), filters.data(), store_blocks<T>{y.data()});
+    stem_convolution<T>(u, s, s.as_it_is() ? r.x.data() : padded.data(), filters.data(),
+                        store_blocks<T>{y.data()});
   });
   CHECK(r.error_in_blocks(r.y, y, r.out, e.out_plane()) < tolerance<T>);
   in_parts(stem_gradient_units<T>(s), [&](work_range u) {
@@ -216,6 +219,10 @@ TEST_CASE_TEMPLATE("direct kernels in blocks follow double precision, all three 
         // image no pixel has all three inside.
         square(2, 2, 9, 1, 3, 1, 1), square(2, 1, 2, 1, 7, 1, 3), square(1, 2, 9, 1, 4, 1, 1),
         square(1, 1, 8, 1, 2, 1, 0), square(1, 1, 9, 4, 3, 1, 1), square(1, 1, 10, 1, 5, 2, 2),
+        // Of one tap: tiles of half the pixels and four blocks, the last of which overlaps another.
+        square(2, 5, 7, 6, 1, 1, 0), square(1, 1, 15, 4, 1, 1, 0), square(3, 2, 14, 2, 1, 1, 0),
+        // Gradients of images that have no pixel in some of the phases.
+        square(1, 1, 1, 1, 1, 2, 0),
         // The gradient of small filters is summed in slices of the samples, this one's at once.
         square(7, 1, 5, 1, 3, 1, 1), square(3, 7, 6, 7, 3, 1, 1)}) {
     CAPTURE(e.height);
@@ -249,6 +256,9 @@ TEST_CASE_TEMPLATE("convolutions of images of few channels follow double precisi
   check_stem<T>(square(1, 0, 23, 4, 7, 2, 3), 3, random);
   check_stem<T>(square(2, 0, 9, 5, 2, 2, 0), 1, random);
   check_stem<T>(square(1, 0, 31, 2, 5, 1, 2), 2, random);
+  // Of one tap, where the image needs no border.
+  check_stem<T>(square(2, 0, 17, 3, 1, 1, 0), 9, random);
+  check_stem<T>(square(1, 0, 5, 1, 1, 1, 0), 3, random);
 }
 
 TEST_CASE_TEMPLATE("depthwise kernels follow double precision, all three passes", T, float,
@@ -259,7 +269,9 @@ TEST_CASE_TEMPLATE("depthwise kernels follow double precision, all three passes"
        {square(1, 1, 1, 1, 1, 1, 0), square(2, 3, 7, 3, 3, 1, 1), square(1, 2, 14, 2, 3, 2, 1),
         square(3, 1, 17, 1, 3, 1, 1), square(1, 1, 5, 1, 3, 2, 0), square(1, 1, 12, 1, 5, 1, 2),
         square(1, 2, 67, 2, 3, 2, 1), square(1, 1, 11, 1, 7, 3, 3), square(1, 1, 2, 1, 5, 1, 2),
-        square(2, 1, 6, 1, 2, 3, 1), square(1, 1, 9, 1, 1, 2, 0), square(1, 1, 130, 1, 3, 1, 2)}) {
+        square(2, 1, 6, 1, 2, 3, 1), square(1, 1, 9, 1, 1, 2, 0), square(1, 1, 130, 1, 3, 1, 2),
+        square(1, 1, 4, 1, 3, 1, 1), square(1, 1, 13, 1, 3, 1, 1), square(2, 1, 11, 1, 3, 2, 1),
+        square(1, 1, 12, 1, 3, 2, 1)}) {
     CAPTURE(e.height);
     CAPTURE(e.kernel_height);
     CAPTURE(e.stride_vertical);

@@ -83,6 +83,15 @@ struct store_blocks {
   T* to;
   void operator()(vec<T> v, std::int64_t element, int) const { store(to + element * lanes<T>, v); }
 };
+/// Adds them to what is there.
+template <class T>
+struct add_blocks {
+  T* target;
+  void operator()(vec<T> value, std::int64_t element, int) const {
+    T* const to = target + element * lanes<T>;
+    store(to, load(to) + value);
+  }
+};
 /// Stores runs of a plain tensor.
 template <class T>
 struct store_runs {

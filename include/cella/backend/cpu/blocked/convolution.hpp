@@ -5,7 +5,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cella/backend/cpu/blocked/layout.hpp>
+#include <cella/backend/cpu/blocked/pointwise.hpp>
 
 namespace cella::cpu {
 
@@ -26,8 +26,6 @@ void blocked_input_gradient(work_range units, const blocked_convolution_extents&
 
 namespace detail {
 
-/// Pixels of a register tile; with two blocks of channels they fill most registers.
-inline constexpr int blocked_pixels = vector_registers == 32 ? 14 : 6;
 inline constexpr int most_taps = 128;
 
 /// One tap of a filter: which, and where it reads relative to a pixel of the grid.
@@ -52,17 +50,34 @@ struct blocked_product {
   std::array<blocked_tap, most_taps> tap;
 
   constexpr int pixels() const { return samples * rows * columns; }
-  constexpr int tiles() const { return (pixels() + blocked_pixels - 1) / blocked_pixels; }
-  /// Tiles whose sources together fit a part of the second cache.
-  constexpr int tiles_per_chunk() const {
-    const std::int64_t bytes = std::int64_t{blocked_pixels} * step_vertical * step_horizontal *
-                               source_blocks * lanes<T> * std::int64_t{sizeof(T)};
-    return int(std::clamp<std::int64_t>((256 << 10) / bytes, 1, tiles()));
+  /// How its planes are cut, if every result has one tap, at its own pixel.
+  constexpr pointwise_cut pointwise() const {
+    const bool same = rows == height && columns == width && step_vertical == 1 &&
+                      step_horizontal == 1 && place_vertical == 1 && place_horizontal == 1;
+    if (!same || filter_taps != 1 || taps != 1 || tap[0].row != 0 || tap[0].column != 0)
+      return pointwise_cut(0, samples, result_blocks);
+    return pointwise_cut(result_plane, samples, result_blocks);
   }
-  constexpr int chunks() const { return (tiles() + tiles_per_chunk() - 1) / tiles_per_chunk(); }
-  constexpr int pairs() const { return (result_blocks + 1) / 2; }
-  /// Parts of the result's channels: more than one where there are few chunks.
-  constexpr int parts() const { return std::min(pairs(), (16 + chunks() - 1) / chunks()); }
+  constexpr int tiles() const {
+    if (const pointwise_cut cut = pointwise(); cut.pixels) return samples * cut.tiles(result_plane);
+    return (pixels() + blocked_pixels - 1) / blocked_pixels;
+  }
+  /// All filters in the second cache: then a tile's pixels stay in the first one.
+  constexpr bool few_filters() const {
+    return std::int64_t{filter_taps} * source_blocks * result_blocks * lanes<T> * lanes<T> *
+               std::int64_t{sizeof(T)} <=
+           (256 << 10);
+  }
+  constexpr blocked_work work() const {
+    const pointwise_cut cut = pointwise();
+    blocked_work w{tiles(), cut.pixels ? cut.blocks : 2, result_blocks};
+    const std::int64_t bytes = std::int64_t{cut.pixels ? cut.pixels : blocked_pixels} *
+                               step_vertical * step_horizontal * source_blocks * lanes<T> *
+                               std::int64_t{sizeof(T)};
+    w.divide(int(std::clamp<std::int64_t>((256 << 10) / bytes, 1, std::max(w.tiles, 1))),
+             few_filters());
+    return w;
+  }
 };
 
 template <class T>
@@ -232,23 +247,62 @@ template <class T, int Blocks>
   }
 }
 
+/// multiply_blocks() of products whose planes are cut into so many pixels and blocks.
+template <class T, int Pixels, int Most>
+void multiply_pointwise(work_range units, const blocked_product<T>& p, const T* source,
+                        const T* filters, const any_blocked_sink<T>& sink) {
+  const std::int64_t plane = p.result_plane;
+  const int channels = p.source_blocks * lanes<T>;
+  const std::int64_t filter = std::int64_t{channels} * lanes<T>;
+  const blocked_work work = p.work();
+  const int of_sample = int((plane + Pixels - 1) / Pixels);
+  const bool few_filters = p.few_filters();
+  for (int u = units.first; u < units.last; ++u) {
+    const work_range blocks = work.blocks_of(u), tiles = work.tiles_of(u);
+    const auto pixels = [&](int tile) {
+      const std::int64_t wanted = std::int64_t{tile % of_sample} * Pixels;
+      const std::int64_t at = std::min(wanted, plane - Pixels);
+      return pointwise_pixels<T, Pixels>(source, channels, p.result_blocks, plane, tile / of_sample,
+                                         at, int(wanted - at));
+    };
+    const auto compute = [&](const pointwise_pixels<T, Pixels>& tile, int block) {
+      const int left = blocks.last - block;
+      if (Most == 4 && left >= 4)
+        return tile.template compute<Most>(block, filters, filter, sink), 4;
+      if (left >= 2) return tile.template compute<2>(block, filters, filter, sink), 2;
+      return tile.template compute<1>(block, filters, filter, sink), 1;
+    };
+    if (few_filters) {
+      for (int t = tiles.first; t < tiles.last; ++t) {
+        const auto tile = pixels(t);
+        for (int block = blocks.first; block < blocks.last;) block += compute(tile, block);
+      }
+    } else {
+      for (int block = blocks.first, done = 0; block < blocks.last; block += done) {
+        for (int t = tiles.first; t < tiles.last; ++t) done = compute(pixels(t), block);
+      }
+    }
+  }
+}
+
 /// Units [first, last) of a product: chunks of tiles, each cut into parts of the result's channels.
 template <class T>
 void multiply_blocks(work_range units, const blocked_product<T>& p, const T* source,
                      const T* filters, const any_blocked_sink<T>& sink) {
   constexpr int L = lanes<T>, P = blocked_pixels;
+  if (const int pixels = p.pointwise().pixels; pixels == P)
+    return multiply_pointwise<T, P, 2>(units, p, source, filters, sink);
+  else if (pixels)
+    return multiply_pointwise<T, P / 2, 4>(units, p, source, filters, sink);
   const std::int64_t filter = std::int64_t{p.filter_taps} * p.source_blocks * L * L;
-  const int per_chunk = p.tiles_per_chunk(), parts = p.parts();
+  const blocked_work work = p.work();
   alignas(64) T result[2 * P * L];
   blocked_tile_pixels<T> tile;
   blocked_tile_lines<T> lines;
-  // All filters in the second cache: then a tile's pixels stay in the first one.
-  const bool few_filters = filter * p.result_blocks * std::int64_t{sizeof(T)} <= (256 << 10);
+  const bool few_filters = p.few_filters();
   for (int u = units.first; u < units.last; ++u) {
-    const work_range pairs = part_of(p.pairs(), parts, u % parts);
-    const int first = u / parts * per_chunk, last = std::min(first + per_chunk, p.tiles());
-    const auto one = [&](int pair) {
-      const int block = 2 * pair;
+    const work_range of = work.blocks_of(u), tiles = work.tiles_of(u);
+    const auto one = [&](int block) {
       const int blocks = std::min(p.result_blocks - block, 2);
       const T* w = filters + block * filter;
       lines.count = sink.list_vectors(tile.count, blocks, tile.at.data(), p.result_plane, block,
@@ -260,15 +314,15 @@ void multiply_blocks(work_range units, const blocked_product<T>& p, const T* sou
       sink.hand_over(result, P, tile.count, blocks, tile.at.data(), p.result_plane, block);
     };
     if (few_filters) {
-      for (int t = first; t < last; ++t) {
+      for (int t = tiles.first; t < tiles.last; ++t) {
         find_pixels(p, source, t * P, tile);
-        for (int pair = pairs.first; pair < pairs.last; ++pair) one(pair);
+        for (int block = of.first; block < of.last; block += 2) one(block);
       }
     } else {
-      for (int pair = pairs.first; pair < pairs.last; ++pair) {
-        for (int t = first; t < last; ++t) {
+      for (int block = of.first; block < of.last; block += 2) {
+        for (int t = tiles.first; t < tiles.last; ++t) {
           find_pixels(p, source, t * P, tile);
-          one(pair);
+          one(block);
         }
       }
     }
@@ -281,7 +335,7 @@ void blocked_backward(work_range units, const blocked_convolution_extents& e, co
   int before = 0;
   for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase) {
     const auto p = backward_product<T>(e, phase);
-    const int own = p.chunks() * p.parts();
+    const int own = p.work().units();
     const work_range part{std::max(units.first - before, 0), std::min(units.last - before, own)};
     before += own;
     if (!part.empty()) multiply_blocks(part, p, dy, packed, sink);
@@ -292,15 +346,13 @@ void blocked_backward(work_range units, const blocked_convolution_extents& e, co
 
 template <class T>
 constexpr int blocked_convolution_units(const blocked_convolution_extents& e) {
-  const auto p = detail::forward_product<T>(e);
-  return p.chunks() * p.parts();
+  return detail::forward_product<T>(e).work().units();
 }
 template <class T>
 constexpr int blocked_input_gradient_units(const blocked_convolution_extents& e) {
   int n = 0;
   for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase) {
-    const auto p = detail::backward_product<T>(e, phase);
-    n += p.chunks() * p.parts();
+    n += detail::backward_product<T>(e, phase).work().units();
   }
   return n;
 }

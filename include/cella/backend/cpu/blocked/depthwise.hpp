@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/blocked/convolution.hpp>
+#include <cella/backend/cpu/blocked/depthwise_rows.hpp>
 #include <type_traits>
 
 namespace cella::cpu {
@@ -142,6 +143,20 @@ template <class T>
 void depthwise_forward(work_range units, const blocked_convolution_extents& e, const T* x,
                        const T* packed, const any_blocked_sink<T>& sink) {
   constexpr int L = lanes<T>;
+  if (has_row_tiles(e)) {
+    for (int u = units.first; u < units.last; ++u) {
+      const int block = u % e.in_blocks;
+      const auto plane = [&]<int Step>(std::integral_constant<int, Step>) {
+        depthwise_plane<T, Step>(e, x + u * e.in_plane() * L, packed + std::int64_t{block} * 9 * L,
+                                 u * e.out_plane(), block, sink);
+      };
+      if (e.stride_horizontal == 1)
+        plane(std::integral_constant<int, 1>{});
+      else
+        plane(std::integral_constant<int, 2>{});
+    }
+    return;
+  }
   for (int u = units.first; u < units.last; ++u) {
     const int block = u % e.in_blocks;
     const T* const image = x + u * e.in_plane() * L;

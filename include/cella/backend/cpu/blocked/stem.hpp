@@ -1,10 +1,11 @@
 // The first convolution of a net: a plain image of few channels, whose results are blocks of
-// channels. The image is copied with a border of zeros; each pixel is multiplied with vectors of
-// output channels.
+// channels. The image is copied with a border of zeros, if it needs one; each pixel is multiplied
+// with vectors of output channels. So are images of channels that are no whole blocks, where a
+// filter has one tap.
 #pragma once
 
 #include <algorithm>
-#include <cella/backend/cpu/blocked/layout.hpp>
+#include <cella/backend/cpu/blocked/pointwise.hpp>
 
 namespace cella::cpu {
 
@@ -20,6 +21,11 @@ struct stem_extents {
   /// The padded image: as much as the windows of all results, and of a whole last tile, cover.
   constexpr int padded_height() const { return (out_height - 1) * stride_vertical + kernel_height; }
   constexpr int padded_width() const { return (out_width - 1) * stride_horizontal + kernel_width; }
+  /// Whether the plain image serves as it is: there is no border, and rows hold a whole tile.
+  constexpr bool as_it_is() const {
+    return kernel_height == 1 && kernel_width == 1 && out_height == height && out_width == width &&
+           width >= detail::blocked_pixels;
+  }
 };
 
 namespace detail {
@@ -46,11 +52,17 @@ void pad_stem(work_range units, const stem_extents& e, const T* x, T* padded) {
   const int rows = e.padded_height(), columns = e.padded_width();
   const int copied = std::min(e.width, columns - e.padding_left);
   for (int u = units.first; u < units.last; ++u) {
-    T* const to = padded + std::int64_t{u} * rows * columns;
-    std::fill(to, to + std::int64_t{rows} * columns, T{0});
-    for (int h = 0; h < e.height && h + e.padding_top < rows; ++h)
-      std::copy_n(x + (std::int64_t{u} * e.height + h) * e.width, copied,
-                  to + std::int64_t{h + e.padding_top} * columns + e.padding_left);
+    T* to = padded + std::int64_t{u} * rows * columns;
+    for (int row = 0; row < rows; ++row, to += columns) {
+      const int h = row - e.padding_top;
+      if (h < 0 || h >= e.height) {
+        std::fill_n(to, columns, T{0});
+        continue;
+      }
+      std::fill_n(to, e.padding_left, T{0});
+      std::copy_n(x + (std::int64_t{u} * e.height + h) * e.width, copied, to + e.padding_left);
+      std::fill_n(to + e.padding_left + copied, columns - e.padding_left - copied, T{0});
+    }
   }
 }
 /// w [out_blocks L][taps] -> [out_blocks][taps][L]. Units: blocks.
@@ -106,10 +118,32 @@ template <class T, int Blocks>
   }
 }
 
+/// Rows of an image that serves as it is, whose last tile overlaps the one before: behind the image
+/// there may be no memory.
+template <class T>
+void convolve_plain_rows(work_range units, const stem_extents& e, const T* x, const T* w,
+                         const any_blocked_sink<T>& sink) {
+  constexpr int P = blocked_pixels;
+  const std::int64_t plane = std::int64_t{e.height} * e.width;
+  const std::int64_t filter = std::int64_t{e.channels} * lanes<T>;
+  for (int u = units.first; u < units.last; ++u) {
+    const std::int64_t row = std::int64_t{u % e.height} * e.width;
+    for (int next = 0; next < e.width; next += P) {
+      const int column = std::min(next, e.width - P);
+      const pointwise_pixels<T, P, true> tile(x, e.channels, e.out_blocks, plane, u / e.height,
+                                              row + column, next - column);
+      int o = 0;
+      for (; o + 2 <= e.out_blocks; o += 2) tile.template compute<2>(o, w, filter, sink);
+      if (o < e.out_blocks) tile.template compute<1>(o, w, filter, sink);
+    }
+  }
+}
+
 template <class T>
 void convolve_stem(work_range units, const stem_extents& e, const T* padded, const T* w,
                    const any_blocked_sink<T>& sink) {
   constexpr int L = lanes<T>, P = stem_pixels;
+  if (e.as_it_is()) return convolve_plain_rows(units, e, padded, w, sink);
   const std::int64_t plane = std::int64_t{e.out_height} * e.out_width;
   alignas(64) T result[2 * P * L];
   std::array<std::int64_t, std::size_t(P)> at;

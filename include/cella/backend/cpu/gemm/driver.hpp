@@ -3,7 +3,8 @@
 // **source**:
 //   static constexpr bool indirect            rows of B are found through a table
 //   void begin(int pass)                      called before anything of a pass is read
-//   int depth(int pass)                       summands of a pass
+//   int depth(int pass)                       words of a pass in panels: summands, or pairs of them
+//   int summands(int pass)                    summands of a pass, where words are pairs
 //   matrix<S> a(int pass)                     A of this pass; it is copied if S is not T
 //   matrix<S> b(int pass, int strip)          a strip of B, if B is a matrix in memory, else
 //   void pack_b(int pass, int strip, T* to)   copies a strip of B, if it is to be packed,
@@ -103,6 +104,7 @@ class tile_loops {
       std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<Source&>().a(0).data)>>;
   static constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
   static constexpr bool converts = !std::is_same_v<stored, T>;
+  static constexpr bool in_pairs = summands_of_word<stored> == 2;
   static constexpr bool b_in_memory = requires(const Source& s) { s.b(0, 0); };
   /// C is asked for while a tile is computed, if it has this many bytes.
   static constexpr std::int64_t far = 512 << 10;
@@ -118,6 +120,12 @@ class tile_loops {
     int index{};
   };
 
+  int summands(int pass) const {
+    if constexpr (in_pairs)
+      return source_.summands(pass);
+    else
+      return source_.depth(pass);
+  }
   bool exists(const block& b) const { return b.pass < plan_.passes; }
   bool is_first(const block& b) const { return b.tiles.first == band_.first; }
   block first_block(int pass) const {
@@ -174,23 +182,23 @@ class tile_loops {
   }
   void copy_block(const block& b) const {
     const auto a = memory_of(b);
-    const int first = plan_.first_row(b.tiles.first), depth = source_.depth(b.pass);
+    const int first = plan_.first_row(b.tiles.first), depth = summands(b.pass);
     T* to = panels_of_a_;
     if (a.row == 1) {
       const int tiles = b.tiles.size();
       const int wider = std::clamp(plan_.rest - b.tiles.first, 0, tiles);
       const int last = plan_.height({b.tiles.last - 1, b.tiles.last});
-      pack_panels(panel_pieces{tiles, wider, plan_.share, last}, depth, a.data, a.column, to,
-                  plan_.panel_of_a(), panel_rows);
+      pack_words(panel_pieces{tiles, wider, plan_.share, last}, depth, a.data, a.column, to,
+                 plan_.panel_of_a(), panel_rows);
       return;
     }
     for (int t = b.tiles.first; t < b.tiles.last; ++t, to += plan_.panel_of_a())
-      pack_panel(plan_.height({t, t + 1}), depth, a.data + (plan_.first_row(t) - first) * a.row,
+      pack_words(plan_.height({t, t + 1}), depth, a.data + (plan_.first_row(t) - first) * a.row,
                  a.row, a.column, to, panel_rows);
   }
   side_prefetch lines_of(const block& b) const {
     const auto a = memory_of(b);
-    const int height = plan_.height(b.tiles), depth = source_.depth(b.pass);
+    const int height = plan_.height(b.tiles), depth = summands(b.pass);
     if (a.column == 1) return {a, height, depth};
     if (a.row == 1) return {a.transposed(), depth, height};
     return {};
@@ -228,11 +236,11 @@ class tile_loops {
         if ((s.index - strips_.first) % plan_.group != 0) return;
         const int count = std::min(plan_.group, strips_.last - s.index);
         const int last = plan_.width(s.index + count - 1);
-        pack_panels(panel_pieces{count, 0, tile_columns, last}, source_.depth(s.of.pass), b.data,
-                    b.row, to, plan_.strip_of_b(), tile_columns);
+        pack_words(panel_pieces{count, 0, tile_columns, last}, summands(s.of.pass), b.data, b.row,
+                   to, plan_.strip_of_b(), tile_columns);
         return;
       }
-      pack_panel(plan_.width(s.index), source_.depth(s.of.pass), b.data, b.column, b.row, to,
+      pack_words(plan_.width(s.index), summands(s.of.pass), b.data, b.column, b.row, to,
                  tile_columns);
     } else {
       source_.pack_b(s.of.pass, s.index, to);
@@ -240,12 +248,11 @@ class tile_loops {
   }
   side_prefetch lines_of(const strip& s) const {
     if constexpr (b_in_memory) {
-      const int depth = source_.depth(s.of.pass);
       if (plan_.keep_b() && !is_first(s.of))
-        return {matrix<T>{area_of_b(s), tile_columns, 1}, depth, tile_columns};
+        return {matrix<T>{area_of_b(s), tile_columns, 1}, source_.depth(s.of.pass), tile_columns};
       // Short pieces of far rows would not stay near until they are packed.
       const auto b = source_.b(s.of.pass, s.index);
-      if (b.row == 1) return {b.transposed(), plan_.width(s.index), depth};
+      if (b.row == 1) return {b.transposed(), plan_.width(s.index), summands(s.of.pass)};
     }
     return {};
   }
@@ -298,7 +305,9 @@ class tile_loops {
   }
   void multiply(int height, int vectors, const tile_task<T>& task, side_rows& rows) {
     side_prefetch& next = next_b_.steps > 0 ? next_b_ : next_a_;
-    if constexpr (Source::indirect) {
+    if constexpr (in_pairs) {
+      multiply_pairs(height, vectors, task, next, rows);
+    } else if constexpr (Source::indirect) {
       rows.ask(rows.steps);
       multiply_tile<tile_form::indirect>(height, vectors, task);
     } else if (plan_.copy_a && (plan_.pack_b || plan_.given_b)) {
@@ -307,6 +316,34 @@ class tile_loops {
       multiply_beside<tile_form::strided>(height, vectors, task, next, rows);
     } else {
       multiply_ahead(height, vectors, task, rows);
+    }
+  }
+
+  /// Of pairs there are tiles of more than half the rows only: a smaller one is cut out of one.
+  void multiply_pairs(int height, int vectors, const tile_task<T>& task, side_prefetch& next,
+                      side_rows& rows) {
+    if (is_large_tile<T>(height, vectors)) {
+      rows.spread(task.depth);
+      side_pair both{rows, next};
+      multiply_tile<tile_form::pairs>(height, task, both);
+      return;
+    }
+    rows.ask(rows.steps);
+    tile_task<T> larger = task;
+    larger.c = tile_;
+    larger.c_row = tile_columns;
+    larger.last = L;
+    larger.accumulate = false;
+    side_prefetch nothing;
+    side_rows no_rows;
+    side_pair neither{no_rows, nothing};
+    multiply_tile<tile_form::pairs>(std::max(height, plan_.tile_rows / 2 + 1), larger, neither);
+    if (task.c == tile_) return;
+    const int width = (vectors - 1) * L + task.last;
+    for (int i = 0; i < height; ++i) {
+      const T* const from = tile_ + i * tile_columns;
+      T* const to = task.c + i * task.c_row;
+      for (int j = 0; j < width; ++j) to[j] = task.accumulate ? to[j] + from[j] : from[j];
     }
   }
 

@@ -25,14 +25,14 @@ constexpr int gemm_pack_units(const product<T, S>& p) {
 }
 template <class T, class S>
 constexpr std::int64_t gemm_packed_elements(const product<T, S>& p) {
-  return std::int64_t{gemm_pack_units(p)} * register_tile<T>::columns * p.depth;
+  return std::int64_t{gemm_pack_units(p)} * register_tile<T>::columns * words_of<S>(p.depth);
 }
 template <class T, class S>
 void gemm_pack(const product<T, S>& p, T* to, work_range strips) {
   constexpr int wide = register_tile<T>::columns;
   for (int s = strips.first; s < strips.last; ++s)
-    pack_panel(std::min(wide, p.columns - s * wide), p.depth, p.b.data + s * wide * p.b.column,
-               p.b.column, p.b.row, to + std::int64_t{s} * wide * p.depth, wide);
+    pack_words(std::min(wide, p.columns - s * wide), p.depth, p.b.data + s * wide * p.b.column,
+               p.b.column, p.b.row, to + std::int64_t{s} * wide * words_of<S>(p.depth), wide);
 }
 
 /// Independent units of work in a product. Results do not depend on how they are shared out.
@@ -66,19 +66,26 @@ struct product_source {
   std::int64_t offset;
   const any_sink<T>& sink;
 
+  static constexpr int together = summands_of_word<S>;
+
   void begin(int) const {}
-  int depth(int pass) const { return std::min(plan.depth, p.depth - pass * plan.depth); }
+  int depth(int pass) const { return words_of<S>(summands(pass)); }
+  int summands(int pass) const {
+    return std::min(plan.depth * together, p.depth - pass * plan.depth * together);
+  }
   matrix<S> a(int pass) const {
-    return {p.a.data + std::int64_t{pass} * plan.depth * p.a.column, p.a.row, p.a.column};
+    const std::int64_t k = std::int64_t{pass} * plan.depth * together;
+    return {p.a.data + k * p.a.column, p.a.row, p.a.column};
   }
   matrix<S> b(int pass, int strip) const {
-    const std::int64_t k = std::int64_t{pass} * plan.depth;
+    const std::int64_t k = std::int64_t{pass} * plan.depth * together;
     const std::int64_t j = std::int64_t{strip} * plan.tile_columns;
     return {p.b.data + k * p.b.row + j * p.b.column, p.b.row, p.b.column};
   }
   void find_b(int pass, int strip, tile_task<T>& task) const {
     if (p.packed_b) {
-      task.b = p.packed + (std::int64_t{strip} * p.depth + pass * plan.depth) * plan.tile_columns;
+      const std::int64_t words = words_of<S>(p.depth);
+      task.b = p.packed + (strip * words + pass * plan.depth) * plan.tile_columns;
       task.b_row = plan.tile_columns;
     } else if constexpr (std::is_same_v<S, T>) {
       task.b = b(pass, strip).data;

@@ -96,9 +96,11 @@ struct gemm_plan {
     // lies column by column, a block is a piece of each of `depth` far rows: fewer and longer
     // pieces are worth another pass.
     constexpr int cache = 1 << 20;
-    const int deepest = (blocks.a_along_rows ? 2048 : 4096) / int(sizeof(T));
-    const int passes = packs ? std::max(1, (p.depth + deepest - 1) / deepest) : 1;
-    const int depth = (p.depth + passes - 1) / passes;
+    // Depths are those of panels, in words; chains of sums are equally long in all types.
+    const int words = words_of<S>(p.depth);
+    const int deepest = (blocks.a_along_rows ? 2048 : 4096) / int(sizeof(T)) / summands_of_word<S>;
+    const int passes = packs ? std::max(1, (words + deepest - 1) / deepest) : 1;
+    const int depth = (words + passes - 1) / passes;
     constexpr int block = cache * 9 / 16 / int(sizeof(T));
     blocks.cut_rows(block, block / 2, depth);
     blocks.set_passes(passes, depth);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cella/backend/cpu/gemm/operand.hpp>
+#include <cella/backend/cpu/gemm/pairs.hpp>
 #include <cstdint>
 #include <utility>
 
@@ -26,8 +26,10 @@ enum class tile_form {
   strided,
   by_columns,  ///< A lies column by column: `a_row` is 1
   indirect,    ///< row k of B at `b + b_rows[k]`
-  packed       ///< A is a panel of `panel_rows`, B one of the tile's columns, filled up with zeros
+  packed,      ///< A is a panel of `panel_rows`, B one of the tile's columns, filled up with zeros
+  pairs        ///< the same of words that are pairs of summands
 };
+constexpr bool reads_panels(tile_form f) { return f == tile_form::packed || f == tile_form::pairs; }
 
 /// One tile of C = A B: element (i, k) of A at `a[i * a_row + k * a_column]`, row k of B at
 /// `b + k * b_row`, row i of C at `c + i * c_row`. The last vector of a row has `last` valid
@@ -60,7 +62,7 @@ template <class T, int Lanes, int Rows, int Vectors, bool Whole, tile_form Form,
 void multiply_tile(const tile_task<T>& task, Side& side) {
   constexpr int L = Lanes;
   constexpr int prefetch_distance = 16;
-  constexpr bool packed = Form == tile_form::packed, indirect = Form == tile_form::indirect;
+  constexpr bool packed = reads_panels(Form), indirect = Form == tile_form::indirect;
   constexpr bool contiguous_a = packed || Form == tile_form::by_columns;
   constexpr bool asks_for_b = !packed && !indirect;
   const int last = Whole ? L : task.last;
@@ -102,7 +104,12 @@ void multiply_tile(const tile_task<T>& task, Side& side) {
     for (int i = 0; i < Rows; ++i) {
       const vec<T> x(a[i / group][i % group * row]);
 #pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j) sum[i][j] = multiply_add(x, y[j], sum[i][j]);
+      for (int j = 0; j < Vectors; ++j) {
+        if constexpr (Form == tile_form::pairs)
+          sum[i][j] = add_pairs(x, y[j], sum[i][j]);
+        else
+          sum[i][j] = multiply_add(x, y[j], sum[i][j]);
+      }
     }
 #pragma GCC unroll 16
     for (int g = 0; g < groups; ++g) a[g] += a_step;
@@ -173,7 +180,7 @@ inline constexpr auto tile_kernels = [] {
   // With AVX-512 one set of kernels serves both, where a masked load does not matter: it takes a
   // place among the multiplications.
   constexpr bool large = lowest > 1;
-  constexpr bool whole = !register_tile<T>::many_registers || (large && Form != tile_form::packed);
+  constexpr bool whole = !register_tile<T>::many_registers || (large && !reads_panels(Form));
   std::array<std::array<std::array<kernel, vectors>, rows>, 2> table{};
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((table[0][I / vectors][I % vectors] =

@@ -247,7 +247,8 @@ struct stem_record : blocked_record<step_kind::convolution, convolution_form::st
   static constexpr int units(S step, int phase) {
     const auto e = window<S, stem_extents>(step);
     if (phase == 0) return e.out_blocks;
-    return phase == 1 ? e.samples * e.channels : stem_units<typename S::T>(e);
+    if (phase == 1) return e.as_it_is() ? 0 : e.samples * e.channels;
+    return stem_units<typename S::T>(e);
   }
   template <int Phase, class S>
   static void run(S step, const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
@@ -258,8 +259,8 @@ struct stem_record : blocked_record<step_kind::convolution, convolution_form::st
     else if constexpr (Phase == 1)
       pad_stem<T>(units, e, step.in(m, 0), step.scratch(m));
     else
-      stem_convolution<T>(units, e, step.scratch(m), filters(step, m),
-                          step.blocked_epilogue(m, scratch));
+      stem_convolution<T>(units, e, e.as_it_is() ? step.in(m, 0) : step.scratch(m),
+                          filters(step, m), step.blocked_epilogue(m, scratch));
   }
 };
 

@@ -121,7 +121,7 @@ constexpr bool wants_blocks(const graph& g, int lanes) {
     const node& x = g.nodes[std::size_t(n)];
     if (!is<convolution_op>(x) || is_storage_only(x.type.element)) continue;
     const convolution_shape s = shape_of_convolution(g, n, x.type.element, lanes);
-    if (!s.stem() && has_kernel(convolution_algorithm::direct, s)) return true;
+    if (s.channels % lanes == 0 && has_kernel(convolution_algorithm::direct, s)) return true;
   }
   return false;
 }

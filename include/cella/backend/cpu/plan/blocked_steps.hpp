@@ -52,7 +52,8 @@ struct blocked_convolution_rule : own_operands {
       elements *= sample_slices(e.samples, elements * size);
     }
     t.in[3] = p.arena.fresh(elements * size, e.keeps_filters);
-    if (e.form != convolution_form::stem) return;
+    const bool as_it_is = shape_of_convolution(p.g, s.anchor, p.c.element, L).plain_source();
+    if (e.form != convolution_form::stem || (as_it_is && !weights)) return;
     const tensor_type y = p.g.type(weights ? s.operands[1] : s.anchor);
     const std::int64_t rows = (y[2] - 1) * w.stride[0] + e.kernel_height;
     const std::int64_t columns = (y[3] - 1) * w.stride[1] + e.kernel_width;

@@ -62,6 +62,13 @@ struct convolution_shape {
   constexpr double filter_size() const { return double(filters) * channels / walk.groups * taps(); }
   /// Few channels, which are broadcast from a plain image.
   constexpr bool stem() const { return channels < lanes && channels <= 4; }
+  /// One tap and channels that are no whole blocks: the plain image is read as a stem's is.
+  constexpr bool plain_source() const {
+    const bool one_tap = kernel == std::array<std::int32_t, 2>{1, 1} &&
+                         walk.stride == std::array<std::int32_t, 2>{1, 1} &&
+                         walk.before == std::array<std::int32_t, 2>{0, 0};
+    return one_tap && channels % lanes != 0 && width >= 14;  // pixels of a tile
+  }
   constexpr bool same_padding() const { return walk.before == walk.after; }
   /// Each channel has one filter of its own.
   constexpr bool depthwise() const {
@@ -142,7 +149,8 @@ constexpr bool has_kernel(convolution_algorithm a, const convolution_shape& s,
       const bool blocks = s.channels % s.lanes == 0 && s.taps() <= 121;
       if (!regular || !computed || s.filters % s.lanes != 0) return false;
       if (s.walk.groups > 1) return s.depthwise() && blocks;
-      return blocks || (s.stem() && p != convolution_pass::image_gradient);
+      return blocks || (s.stem() && p != convolution_pass::image_gradient) ||
+             (s.plain_source() && p == convolution_pass::forward);
     }
     case convolution_algorithm::minimal:
       return simple && computed && s.filters % s.lanes == 0 && s.channels % s.lanes == 0 &&
@@ -241,7 +249,7 @@ class convolution_model {
     const double depth = s_.stem() ? s_.channels : backward ? s_.filters : s_.channels;
     // Two blocks at a time; one alone loads as much as it multiplies.
     const double pairs = double(std::int64_t(blocks / 2)), single = blocks - 2 * pairs;
-    const double tiles = s_.stem() && pass_ == convolution_pass::forward
+    const double tiles = (s_.stem() || s_.plain_source()) && pass_ == convolution_pass::forward
                              ? s_.samples * double(s_.out_height()) * parts(s_.out_width(), most)
                              : parts(s_.samples * pixels(), most);
     const double step = pairs * tile(most, 2, most + 4) + single * tile(most, 1, most + 2);

@@ -1,0 +1,65 @@
+// How convolutions of images in blocks of channels are cut into register tiles and units of work.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/simd/vector.hpp>
+#include <cella/backend/host/work_range.hpp>
+#include <cstdint>
+
+namespace cella::cpu::detail {
+
+/// Pixels of a register tile; with two blocks of channels they fill most registers, as half of them
+/// do with four.
+inline constexpr int blocked_pixels = vector_registers == 32 ? 14 : 6;
+
+/// How a plane of pixels is cut: into tiles of which the last overlaps the one before. `pixels` is
+/// 0 where tiles would compute too much twice.
+struct pointwise_cut {
+  int pixels{}, blocks{};  ///< of a tile
+
+  constexpr explicit pointwise_cut(std::int64_t plane, int samples, int result_blocks) {
+    if (plane < blocked_pixels) return;
+    const auto computed = [&](int tile) { return (plane + tile - 1) / tile * tile; };
+    constexpr int half = blocked_pixels / 2;
+    const bool halves = result_blocks >= 4 && computed(half) < computed(blocked_pixels);
+    const int tile = halves ? half : blocked_pixels;
+    // Tiles that go on in the next sample compute nothing twice.
+    if (samples > 1 && computed(tile) * 16 > plane * 17) return;
+    pixels = tile;
+    blocks = halves ? 4 : 2;
+  }
+  constexpr int tiles(std::int64_t plane) const { return int((plane + pixels - 1) / pixels); }
+};
+
+/// How the tiles of a call are shared out: chunks of them, and of each parts of the result's
+/// channels.
+struct blocked_work {
+  int tiles, group, blocks;  ///< `group` blocks of a tile are computed together
+  int chunks = 1, parts = 1;
+
+  /// Chunks of `most` tiles, whose sources together fit a part of the second cache; more of them,
+  /// for threads to share evenly, where filters are near, which are read again for each. Parts
+  /// where there are few chunks.
+  constexpr void divide(int most, bool few_filters) {
+    constexpr int enough = 16;
+    if (tiles == 0) {
+      chunks = 0;
+      return;
+    }
+    chunks = (tiles + most - 1) / most;
+    if (few_filters)
+      chunks = std::max(chunks, std::min(enough, tiles));
+    else if (chunks * groups() < enough / 2)
+      chunks = std::min(2 * chunks, tiles);
+    parts = chunks * 2 > enough ? 1 : std::min(groups(), (enough + chunks - 1) / chunks);
+  }
+  constexpr int groups() const { return (blocks + group - 1) / group; }
+  constexpr int units() const { return chunks * parts; }
+  constexpr work_range tiles_of(int unit) const { return part_of(tiles, chunks, unit / parts); }
+  constexpr work_range blocks_of(int unit) const {
+    const work_range of = part_of(groups(), parts, unit % parts);
+    return {group * of.first, std::min(group * of.last, blocks)};
+  }
+};
+
+}  // namespace cella::cpu::detail

@@ -1,0 +1,120 @@
+// Products of bf16 in pairs of summands, which AVX512-BF16 multiplies and adds twice as many at a
+// time as it does numbers of single precision. A panel holds words: two neighbouring summands of an
+// element of A or B, the first in the lower half, in the place of one number. So tiles, panels and
+// blocks are those of single precision at half the depth. Each product is added for itself, the
+// second of a pair before the first, rounded to single precision; denormal numbers are zero.
+// Elsewhere operands become single precision when they are packed, and summands keep their order.
+#pragma once
+
+#include <cella/backend/cpu/gemm/operand.hpp>
+#include <cstring>
+
+namespace cella::cpu {
+
+/// Summands in a word of a panel, of operands that are stored as S.
+template <class S>
+inline constexpr int summands_of_word = 1;
+
+#if defined(__AVX512BF16__) && defined(__AVX512F__)
+
+template <>
+inline constexpr int summands_of_word<bfloat16> = 2;
+
+/// sum + the products of the pairs in a and b.
+[[gnu::always_inline]] inline vec<float> add_pairs(vec<float> a, vec<float> b, vec<float> sum) {
+  const __m512 x = a, y = b;
+  return _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)y);
+}
+
+#endif
+
+/// Words of so many summands.
+template <class S>
+constexpr int words_of(int summands) {
+  return (summands + summands_of_word<S> - 1) / summands_of_word<S>;
+}
+
+namespace detail {
+
+/// Two summands as a word.
+inline void store_pair(bfloat16 first, bfloat16 second, float* to) {
+  const std::uint32_t word = first.bits | std::uint32_t{second.bits} << 16;
+  std::memcpy(to, &word, sizeof word);
+}
+
+/// pack_row() of the words of two rows; the second may be null, and is zero then.
+[[gnu::always_inline]] inline void pack_row_of_pairs(const bfloat16* first, const bfloat16* second,
+                                                     int width, float* to, int panel) {
+  int r = 0;
+#if defined(__AVX512F__)
+  if (second) {
+    constexpr int L = lanes<float>;
+    for (; r + L <= width; r += L) {
+      const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(first + r));
+      const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second + r));
+      const __m512i shifted =
+          _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, high), 16);
+      _mm512_storeu_si512(to + r,
+                          _mm512_or_si512(_mm512_maskz_cvtepu16_epi32(0xffff, low), shifted));
+    }
+  }
+#endif
+  for (; r < width; ++r) store_pair(first[r], second ? second[r] : bfloat16{}, to + r);
+  for (; r < panel; ++r) to[r] = 0;
+}
+
+}  // namespace detail
+
+/// pack_panel() of words: (r, k) is that of the summands k * summands_of_word<S> and the next.
+/// `depth` counts summands; what is missing in the last word is zero.
+template <class T, class S>
+void pack_words(int width, int depth, const S* from, std::int64_t width_stride,
+                std::int64_t depth_stride, T* to, int panel) {
+  if constexpr (summands_of_word<S> == 1) {
+    pack_panel(width, depth, from, width_stride, depth_stride, to, panel);
+  } else {
+    int k = 0;
+    // Pairs that lie together are words already.
+    if (depth_stride == 1 && width_stride % 2 == 0) {
+      k = depth / 2 * 2;
+      pack_panel(width, k / 2, reinterpret_cast<const T*>(from), width_stride / 2, 1, to, panel);
+    }
+    for (to += std::int64_t{k} / 2 * panel; k < depth; k += 2, to += panel) {
+      const S* const first = from + k * depth_stride;
+      const S* const second = k + 1 < depth ? first + depth_stride : nullptr;
+      if (width_stride == 1) {
+        detail::pack_row_of_pairs(first, second, width, to, panel);
+        continue;
+      }
+      for (int r = 0; r < width; ++r)
+        detail::store_pair(first[r * width_stride], second ? second[r * width_stride] : S{},
+                           to + r);
+      for (int r = width; r < panel; ++r) to[r] = T(0);
+    }
+  }
+}
+
+/// pack_panels() of words: of `depth` rows, two at a time.
+template <class T, class S>
+void pack_words(const panel_pieces& pieces, int depth, const S* from, std::int64_t row, T* to,
+                std::int64_t pitch, int panel) {
+  if constexpr (summands_of_word<S> == 1) {
+    pack_panels(pieces, depth, from, row, to, pitch, panel);
+  } else {
+    constexpr int line = 64 / int(sizeof(S)), lines_ahead = 32;
+    const int length = pieces.sum();
+    const std::int64_t ahead = std::max(2, lines_ahead * line / std::max(length, 2 * line)) * row;
+    for (int k = 0; k < depth; k += 2, from += 2 * row, to += panel) {
+      for (int r = 0; r < length; r += line) {
+        __builtin_prefetch(from + ahead + r);
+        __builtin_prefetch(from + ahead + row + r);
+      }
+      std::int64_t at = 0;
+      for (int p = 0; p < pieces.count; at += pieces.of(p), ++p)
+        detail::pack_row_of_pairs(from + at, k + 1 < depth ? from + row + at : nullptr,
+                                  pieces.of(p), to + p * pitch, panel);
+    }
+  }
+}
+
+}  // namespace cella::cpu
