@@ -5,6 +5,7 @@
 #include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/lower/convolutions.hpp>
 #include <cella/backend/cpu/lower/integers.hpp>
+#include <cella/backend/cpu/lower/lines.hpp>
 #include <cella/backend/cpu/lower/movement.hpp>
 #include <cella/backend/cpu/lower/pooling.hpp>
 #include <cella/backend/cpu/lower/products.hpp>
@@ -18,11 +19,11 @@ namespace cella::cpu {
 
 /// The records of kernels that compute one operation on plain tensors, and need no memory that a
 /// plan would have to give them.
-using single_records =
-    join_records<record_list<product_record, convolution_record, convolution_input_gradient_record,
-                             convolution_weight_gradient_record, softmax_record,
-                             best_position_record, permute_record, gather_record, scatter_record>,
-                 pooling_records, integer_records, special_records>::type;
+using single_records = join_records<
+    record_list<product_record, convolution_record, convolution_input_gradient_record,
+                convolution_weight_gradient_record, softmax_record, best_position_record,
+                fold_record, permute_record, gather_record, scatter_record>,
+    pooling_records, element_records, line_records, integer_records, special_records>::type;
 
 namespace detail {
 
