@@ -88,6 +88,10 @@ std::string on_the_cpu(const op_info& op) {
   value.op = index.op = &input_info_of;
   index.type = {dtype::i32, {4}};
   if (op.computes == compute_class::random) value.type = {dtype::i64, {2}};
+  if (&op == &info_of<one_hot_op>) value.type = index.type;
+  if (&op == &info_of<gather_elements_op> || &op == &info_of<scatter_elements_op>)
+    index.type.shape = value.type.shape;
+  if (&op == &info_of<prod_op>) x.attributes = axes_options{1};
   if (&op == &info_of<convolution_integer_op>) x.attributes = convolution_options{};
   g.nodes = {value, index, x};
   const step_kind alone = cpu::default_kernel(g, 2, dtype::f32);

@@ -329,8 +329,19 @@ constexpr var transpose_op::transpose(node_ref n, int, var dy) {
 inline void iota_op::compute(const attributes& o, span<const tensor_ref>,
                              span<const tensor_ref> out) {
   const int axis = o.as<options>().axis;
-  for_each_index(out[0].type.shape, [&](std::int64_t k, const multi_index& i) {
-    write_number(out[0], k, std::int64_t{i[std::size_t(axis)]});
+  const shape& s = out[0].type.shape;
+  const std::int64_t inner = s.size(axis + 1, s.rank), outer = s.size(0, axis);
+  with_element(out[0].type.element, [&]<class T>() {
+    T* y = reinterpret_cast<T*>(out[0].data);
+    for (std::int64_t k = 0; k < outer; ++k) {
+      if (inner == 1) {
+        for (std::int32_t i = 0; i < s[axis]; ++i) y[i] = from_number<T>(i);
+        y += s[axis];
+        continue;
+      }
+      for (std::int64_t i = 0; i < s[axis]; ++i, y += inner)
+        std::fill_n(y, inner, from_number<T>(i));
+    }
   });
 }
 inline void transpose_op::compute(const attributes& o, span<const tensor_ref> in,

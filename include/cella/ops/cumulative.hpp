@@ -191,7 +191,9 @@ constexpr var cumprod(operand x, int axis, bool reverse = false, bool exclusive 
   if (a < 0) return v;
   // 1 at the first place starts the recurrence; the elements before each one follow as factors.
   const int n = v.extent(a);
-  const var place = iota(b, v.type(), a);
+  shape line{n};
+  while (line.rank < v.rank() - a) line.push_back(1);
+  const var place = broadcast_to(iota(b, {v.element(), line}, 0), v.shape());
   const var first = equal(place, reverse ? n - 1 : 0);
   if (exclusive) v = detail::shift(v, a, !reverse);
   const var start = exclusive ? ones_like(v) : v;

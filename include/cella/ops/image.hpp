@@ -68,18 +68,21 @@ constexpr var resize_bilinear(operand image, int height, int width, bool align_c
   const var x = image.in(b);
   if (!detail::is_image("resize_bilinear", image, height > 0 && width > 0, "the size is empty"))
     return x;
-  // [to, from]: how much each pixel contributes, a triangle round the place that is read.
-  auto weights = [&](int from, int to) {
-    const shape s{to, from};
-    const tensor_type t{x.element(), s};
+  // Along an axis: the two pixels beside each place, and how far it is from the first.
+  auto along = [&](var v, int axis, int to) {
+    const int from = v.extent(axis);
     const double step =
         align_corners ? (to > 1 ? double(from - 1) / (to - 1) : 0.0) : double(from) / double(to);
     const double first = align_corners ? 0 : 0.5 * step - 0.5;
-    const var place = clamp(iota(b, t, 0) * step + first, 0, from - 1);
-    return relu(1 - abs(place - iota(b, t, 1)));
+    const var place = clamp(iota(b, {x.element(), {to}}, 0) * step + first, 0, from - 1);
+    const var pixel = floor(place);
+    const var next = minimum(pixel + 1, from - 1);
+    const var one = gather({v, image.at()}, cast(pixel, dtype::i32), axis);
+    const var other = gather({v, image.at()}, cast(next, dtype::i32), axis);
+    const var part = axis == 2 ? expand_dims(place - pixel, -1) : place - pixel;
+    return one * (1 - part) + other * part;
   };
-  const var wide = matmul(image, weights(x.extent(3), width), false, true);
-  return matmul(weights(x.extent(2), height), {wide, image.at()});
+  return along(along(x, 2, height), 3, width);
 }
 
 /// The windows of a convolution as columns: [N,C,H,W] -> [N, C K K, positions], for square windows.

@@ -154,6 +154,10 @@ constexpr var scatter_elements(operand x, operand indices, operand values, int a
                   << " " << s << " beside axis " << axis);
     return v;
   }
+  if (mode == scatter_mode::add)
+    return v + operand(emit<scatter_elements_op>(scatter_elements_op::options{s, a}, values.at(), u,
+                                                 indices.in(b)),
+                       x.at());
   var place = constant(b, 0, {dtype::i64, t});
   for (int d = 0; d < s.rank; ++d)
     place = place * s[d] + (d == a ? i : iota(b, {dtype::i64, t}, d));
@@ -227,23 +231,37 @@ constexpr void scatter_reduce_op::vjp(node_ref n, span<const var> dy, span<const
 inline void scatter_reduce_op::compute(const attributes& o, span<const tensor_ref> in,
                                        span<const tensor_ref> out) {
   const auto mode = o.as<options>().how();
-  with_wide_number(out[0].type.element, [&]<class N>() {
-    const double infinity = std::numeric_limits<double>::infinity();
-    fill(out[0], mode == scatter_mode::multiply  ? 1
-                 : mode == scatter_mode::maximum ? -infinity
-                                                 : infinity);
-    list<N> all(std::size_t(out[0].type.size()), N{});
-    read_numbers(out[0], 0, out[0].type.size(), all.data());
-    detail::for_each_gathered(in[1], out[0].type.shape, 0, [&](std::int64_t to, std::int64_t from) {
-      if (to < 0) return;
-      const N x = read_number<N>(in[0], from);
-      N& y = all[std::size_t(to)];
-      if (mode == scatter_mode::multiply)
-        y = detail::wrapping_product(y, x);
-      else if (x != x || (mode == scatter_mode::maximum ? x > y : x < y))
-        y = x;
-    });
-    for (std::size_t i = 0; i < all.size(); ++i) write_number(out[0], std::int64_t(i), all[i]);
+  const double infinity = std::numeric_limits<double>::infinity();
+  fill(out[0], mode == scatter_mode::multiply  ? 1
+               : mode == scatter_mode::maximum ? -infinity
+                                               : infinity);
+  const std::int64_t count = in[1].type.size(), rows = out[0].type[0];
+  const std::int64_t width = out[0].type.shape.size(1, out[0].type.rank());
+  with_element(out[0].type.element, [&]<class T>() {
+    if constexpr (!is_complex_number<T>) {
+      using whole = std::conditional_t<std::is_unsigned_v<T>, std::uint64_t, std::int64_t>;
+      using N = std::conditional_t<std::is_integral_v<T>, whole, double>;
+      const T* const x = reinterpret_cast<const T*>(in[0].data);
+      T* const y = reinterpret_cast<T*>(out[0].data);
+      const auto meet = [&](auto* to, auto f) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          const std::int64_t r = read_position(in[1], i);
+          if (r < 0 || r >= rows) continue;
+          for (std::int64_t j = 0; j < width; ++j)
+            to[r * width + j] = f(to[r * width + j], x[i * width + j]);
+        }
+      };
+      const auto number = [](T v) { return to_number<N>(v); };
+      if (mode == scatter_mode::maximum) {
+        meet(y, [=](T b, T v) { return number(v) != number(v) || number(v) > number(b) ? v : b; });
+      } else if (mode == scatter_mode::minimum) {
+        meet(y, [=](T b, T v) { return number(v) != number(v) || number(v) < number(b) ? v : b; });
+      } else {
+        list<N> all(std::size_t(rows * width), N(1));
+        meet(all.data(), [=](N b, T v) { return detail::wrapping_product(b, number(v)); });
+        for (std::size_t i = 0; i < all.size(); ++i) y[i] = from_number<T>(all[i]);
+      }
+    }
   });
 }
 

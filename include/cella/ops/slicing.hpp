@@ -383,16 +383,11 @@ inline bool concat_op::fits(const op_application& a) {
 inline void concat_op::compute(const attributes& o, span<const tensor_ref> in,
                                span<const tensor_ref> out) {
   const int axis = o.as<options>().axis;
-  const shape& s = out[0].type.shape;
-  const std::size_t unit = size_of(out[0].type.element) * std::size_t(s.size(axis + 1, s.rank));
-  const auto rows = s.size(0, axis);
-  std::byte* y = out[0].data;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (const tensor_ref& x : in) {
-      const std::size_t bytes = unit * std::size_t(x.type[axis]);
-      std::memcpy(y, x.data + std::size_t(r) * bytes, bytes);
-      y += bytes;
-    }
+  const auto to = row_major_strides(out[0].type.shape);
+  std::int64_t origin = 0;
+  for (const tensor_ref& x : in) {
+    scatter_strided(x, out[0], origin, to);
+    origin += x.type[axis] * to[std::size_t(axis)];
   }
 }
 }  // namespace cella

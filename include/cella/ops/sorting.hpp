@@ -46,8 +46,8 @@ struct places_along : opaque<Op>, zero_derivative, moves_axis<Op> {
 
 }  // namespace detail
 
-/// Where the elements along an axis lie in ascending or descending order, as i64. Equal elements
-/// keep their order; NaN is larger than all.
+/// Where the elements along an axis lie in ascending or descending order, as i64: of all, or of the
+/// first `count`. Equal elements keep their order; NaN is larger than all.
 struct argsort_op : detail::places_along<argsort_op> {
   static constexpr std::string_view name = "argsort";
   static constexpr std::string_view numpy = "np.argsort";
@@ -57,7 +57,20 @@ struct argsort_op : detail::places_along<argsort_op> {
   struct options {
     std::int32_t axis{};
     std::int32_t descending{};
+    std::int32_t count{};  ///< 0: all
+    /// Of a line of so many.
+    constexpr std::int64_t wanted(std::int64_t extent) const { return count ? count : extent; }
   };
+  static bool fits(const op_application& a) {
+    const auto o = a.as<options>();
+    return is_axis(o.axis, a.rank()) && 0 <= o.count && o.count <= a.of(0)[o.axis];
+  }
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
+    const auto a = o.as<options>();
+    tensor_type t{dtype::i64, in[0].shape};
+    t.shape[a.axis] = std::int32_t(a.wanted(t[a.axis]));
+    return t;
+  }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
@@ -108,8 +121,8 @@ constexpr top_k_result top_k(operand x, int k, int axis = -1, bool largest = tru
                      << " of " << v.b->describe(v.id) << " " << v.shape());
     return {v, v};
   }
-  const var order = argsort(x, a, largest);
-  const var first = k == v.extent(a) ? order : slice(order, a, 0, k);
+  const int count = k == v.extent(a) ? 0 : k;
+  const var first = emit<argsort_op>(argsort_op::options{a, largest, count}, x.at(), v);
   return {gather_elements(x, first, a), first};
 }
 
@@ -155,21 +168,23 @@ inline void running_argmax_op::compute(const attributes& o, span<const tensor_re
 
 inline void argsort_op::compute(const attributes& o, span<const tensor_ref> in,
                                 span<const tensor_ref> out) {
-  const auto [axis, descending] = o.as<options>();
+  const auto a = o.as<options>();
   const shape s = in[0].type.shape;
-  const std::int64_t n = s[axis], step = s.size(axis + 1, s.rank), lines = n ? s.size() / n : 0;
+  const std::int64_t n = s[a.axis], step = s.size(a.axis + 1, s.rank), lines = n ? s.size() / n : 0;
+  const std::int64_t wanted = a.wanted(n);
   list<std::pair<std::uint64_t, std::int64_t>> order(std::size_t(n), {});
   for (std::int64_t line = 0; line < lines; ++line) {
     const std::int64_t first = line / step * step * n + line % step;
     with_wide_number(in[0].type.element, [&]<class N>() {
       for (std::int64_t i = 0; i < n; ++i) {
         const std::uint64_t key = detail::sort_key(read_number<N>(in[0], first + i * step));
-        order[std::size_t(i)] = {descending ? ~key : key, i};
+        order[std::size_t(i)] = {a.descending ? ~key : key, i};
       }
     });
     std::sort(order.begin(), order.end());
-    for (std::int64_t i = 0; i < n; ++i)
-      write_number(out[0], first + i * step, order[std::size_t(i)].second);
+    const std::int64_t to = line / step * step * wanted + line % step;
+    for (std::int64_t i = 0; i < wanted; ++i)
+      write_number(out[0], to + i * step, order[std::size_t(i)].second);
   }
 }
 

@@ -1,6 +1,7 @@
 // What is told of many numbers: deviations, norms, medians and quantiles, histograms, counts.
 #pragma once
 
+#include <bit>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/sorting.hpp>
@@ -111,8 +112,21 @@ constexpr var searchsorted(operand edges, operand x, bool right = false) {
                   << ", " << b.describe(v.id) << " is " << v.shape());
     return v;
   }
-  const var y = expand_dims(v, -1);
-  return sum(cast(right ? less_equal(e, y) : less(e, y), dtype::i64), {-1});
+  const auto in_front = [&](var edge) { return right ? less_equal(edge, v) : less(edge, v); };
+  const int n = e.extent(0);
+  constexpr int few = 8;
+  if (n <= few) {
+    const var y = expand_dims(v, -1);
+    return sum(cast(right ? less_equal(e, y) : less(e, y), dtype::i64), {-1});
+  }
+  // By halves: so many of the edges are known to be in front.
+  var known = constant(b, 0, {dtype::i32, v.shape()});
+  for (int step = int(std::bit_floor(unsigned(n))); step > 0; step /= 2) {
+    const var next = known + step;
+    const var edge = gather(edges, minimum(next, n) - 1);
+    known = select(logical_and(in_front(edge), next <= n), next, known);
+  }
+  return cast(known, dtype::i64);
 }
 
 /// How many elements lie in each of `bins` parts of [low, high], as i64; the last part has its

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace cella {
 
@@ -102,64 +104,120 @@ inline void write_element(const tensor_ref& t, std::int64_t i, double value) {
 
 namespace detail {
 
-/// Copies `count` elements of T that lie `step` elements apart.
-template <class T>
-void copy_apart(const std::byte* from, std::int64_t step, std::byte* to, std::int64_t count) {
-  for (std::int64_t k = 0; k < count; ++k)
-    std::memcpy(to + k * std::int64_t{sizeof(T)}, from + k * step * std::int64_t{sizeof(T)},
-                sizeof(T));
+/// The axes of a movement, outermost first: how long each is, and how far it moves in the source
+/// and in the target. Axes that move together are one.
+struct movement {
+  int rank{};
+  stride_list count{}, from{}, to{};
+};
+inline movement movement_of(const shape& s, const stride_list& from, const stride_list& to) {
+  movement m;
+  for (int d = 0; d < s.rank; ++d) {
+    const auto axis = std::size_t(d);
+    if (s[d] == 1) continue;
+    const auto last = std::size_t(m.rank - 1);
+    if (m.rank > 0 && m.from[last] == from[axis] * s[d] && m.to[last] == to[axis] * s[d] &&
+        m.count[last] * s[d] <= std::numeric_limits<std::int32_t>::max()) {
+      m.count[last] *= s[d];
+      m.from[last] = from[axis];
+      m.to[last] = to[axis];
+    } else {
+      m.count[std::size_t(m.rank)] = s[d];
+      m.from[std::size_t(m.rank)] = from[axis];
+      m.to[std::size_t(m.rank++)] = to[axis];
+    }
+  }
+  if (m.rank == 0) m.count[std::size_t(m.rank++)] = 1;
+  // A short row is walked across.
+  constexpr std::int64_t short_row = 16;
+  const auto last = std::size_t(m.rank - 1);
+  if (m.rank > 1 && m.count[last] < short_row && m.count[last - 1] > m.count[last]) {
+    for (stride_list* l : {&m.count, &m.from, &m.to}) std::swap((*l)[last], (*l)[last - 1]);
+  }
+  return m;
+}
+
+/// Copies a row of elements of `Bytes` bytes, `from` and `to` elements apart.
+template <std::size_t Bytes>
+void move_row(const std::byte* x, std::int64_t from, std::byte* y, std::int64_t to,
+              std::int64_t count) {
+  constexpr auto unit = std::int64_t{Bytes};
+  if (from == 1 && to == 1) {
+    std::memcpy(y, x, Bytes * std::size_t(count));
+  } else if (from == 0 && to == 1) {
+    std::memcpy(y, x, Bytes);
+    for (std::int64_t done = 1; done < count; done *= 2)
+      std::memcpy(y + done * unit, y, Bytes * std::size_t(std::min(done, count - done)));
+  } else {
+    // What is written or read side by side is so by a constant, for vectors.
+    const auto move = [&](auto read, auto write) __attribute__((always_inline)) {
+      for (std::int64_t k = 0; k < count; ++k)
+        std::memcpy(y + k * write * unit, x + k * read * unit, Bytes);
+    };
+    using one = std::integral_constant<std::int64_t, 1>;
+    if (to == 1 && from == -1)
+      move(std::integral_constant<std::int64_t, -1>{}, one{});
+    else if (to == 1 && from == 2)
+      move(std::integral_constant<std::int64_t, 2>{}, one{});
+    else if (to == 1)
+      move(from, one{});
+    else if (from == 1)
+      move(one{}, to);
+    else
+      move(from, to);
+  }
+}
+template <std::size_t Bytes>
+void move_elements(const movement& m, const std::byte* x, std::byte* y) {
+  const auto last = std::size_t(m.rank - 1);
+  shape outer;
+  for (std::size_t d = 0; d < last; ++d) outer.push_back(std::int32_t(m.count[d]));
+  if (m.count[last] == 0) return;
+  for_each_index(outer, [&](std::int64_t, const multi_index& i) {
+    std::int64_t p = 0, q = 0;
+    for (std::size_t d = 0; d < last; ++d) {
+      p += m.from[d] * i[d];
+      q += m.to[d] * i[d];
+    }
+    move_row<Bytes>(x + p * std::int64_t{Bytes}, m.from[last], y + q * std::int64_t{Bytes},
+                    m.to[last], m.count[last]);
+  });
+}
+/// to[q + sum of i_d to_step_d] = from[p + sum of i_d from_step_d] for all i of shape s. Elements
+/// are moved, not interpreted.
+inline void move_strided(const shape& s, const tensor_ref& from, std::int64_t p,
+                         const stride_list& from_step, const tensor_ref& to, std::int64_t q,
+                         const stride_list& to_step) {
+  const movement m = movement_of(s, from_step, to_step);
+  const auto unit = std::int64_t(size_of(to.type.element));
+  const std::byte* const x = from.data + p * unit;
+  std::byte* const y = to.data + q * unit;
+  switch (unit) {
+    case 16:
+      return move_elements<16>(m, x, y);
+    case 8:
+      return move_elements<8>(m, x, y);
+    case 4:
+      return move_elements<4>(m, x, y);
+    case 2:
+      return move_elements<2>(m, x, y);
+    default:
+      return move_elements<1>(m, x, y);
+  }
 }
 
 }  // namespace detail
 
-/// to[i] = from[origin + sum_d step[d] * i[d]] for each element of `to`. Elements are moved, not
-/// interpreted.
+/// to[i] = from[origin + sum_d step[d] * i[d]] for each element of `to`.
 inline void copy_strided(const tensor_ref& from, std::int64_t origin, const stride_list& step,
                          const tensor_ref& to) {
-  const std::size_t unit = size_of(to.type.element);
-  const int last = to.type.rank() - 1;
-  shape outer = to.type.shape;
-  const std::int64_t row = last >= 0 ? outer[last] : 1;
-  const std::int64_t inner = last >= 0 ? step[std::size_t(last)] : 0;
-  if (last >= 0) outer.erase(last);
-  std::byte* y = to.data;
-  for_each_index(outer, [&](std::int64_t, const multi_index& i) {
-    std::int64_t p = origin;
-    for (int d = 0; d < outer.rank; ++d) p += step[std::size_t(d)] * i[std::size_t(d)];
-    const std::byte* x = from.data + p * std::int64_t(unit);
-    if (inner == 1) {
-      std::memcpy(y, x, unit * std::size_t(row));
-      y += unit * std::size_t(row);
-    } else {
-      switch (unit) {
-        case 16:
-          detail::copy_apart<std::complex<double>>(x, inner, y, row);
-          break;
-        case 8:
-          detail::copy_apart<std::int64_t>(x, inner, y, row);
-          break;
-        case 4:
-          detail::copy_apart<std::int32_t>(x, inner, y, row);
-          break;
-        case 2:
-          detail::copy_apart<std::int16_t>(x, inner, y, row);
-          break;
-        default:
-          detail::copy_apart<std::byte>(x, inner, y, row);
-      }
-      y += unit * std::size_t(row);
-    }
-  });
+  detail::move_strided(to.type.shape, from, origin, step, to, 0, row_major_strides(to.type.shape));
 }
 /// to[origin + sum_d step[d] * i[d]] = from[i] for each element of `from`.
 inline void scatter_strided(const tensor_ref& from, const tensor_ref& to, std::int64_t origin,
                             const stride_list& step) {
-  const std::size_t unit = size_of(from.type.element);
-  for_each_index(from.type.shape, [&](std::int64_t k, const multi_index& i) {
-    std::int64_t p = origin;
-    for (int d = 0; d < from.type.rank(); ++d) p += step[std::size_t(d)] * i[std::size_t(d)];
-    std::memcpy(to.data + p * std::int64_t(unit), from.data + k * std::int64_t(unit), unit);
-  });
+  detail::move_strided(from.type.shape, from, 0, row_major_strides(from.type.shape), to, origin,
+                       step);
 }
 
 }  // namespace cella

@@ -50,6 +50,12 @@ enum class step_kind : std::uint8_t {
   average_spread,   ///< means -> image, each spread over its window
   integer_product,  ///< matrices of bytes and their zeros -> sums of 32 bits
   integer_convolution,  ///< the same of an image and filters
+  running,              ///< running sums, recurrences and extrema along an axis
+  order,                ///< the places of elements along an axis in their order
+  elements,             ///< single elements gathered or scattered by index along an axis
+  one_hot,              ///< ones among zeros
+  fold,                 ///< products along axes; sums and extrema of integers and truth values
+  typed,                ///< an elementwise operation on other types than the program computes in
   special,              ///< a special function of the elements of its operands
   bitwise,              ///< digits of integers
   generic               ///< the operation's own computation on plain tensors
@@ -110,6 +116,12 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"average_spread", alone},
       step_kind_traits{"integer_product", alone},
       step_kind_traits{"integer_convolution", alone},
+      step_kind_traits{"running", alone},
+      step_kind_traits{"order", alone},
+      step_kind_traits{"elements", alone},
+      step_kind_traits{"one_hot", alone},
+      step_kind_traits{"fold", alone},
+      step_kind_traits{"typed", alone},
       step_kind_traits{"special", alone},
       step_kind_traits{"bitwise", alone},
       step_kind_traits{"generic", alone},

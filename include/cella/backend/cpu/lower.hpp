@@ -5,8 +5,10 @@
 #include <cella/backend/cpu/lower/alone.hpp>
 #include <cella/backend/cpu/lower/blocks.hpp>
 #include <cella/backend/cpu/lower/convolutions.hpp>
+#include <cella/backend/cpu/lower/elements.hpp>
 #include <cella/backend/cpu/lower/integers.hpp>
 #include <cella/backend/cpu/lower/lanes.hpp>
+#include <cella/backend/cpu/lower/lines.hpp>
 #include <cella/backend/cpu/lower/loops.hpp>
 #include <cella/backend/cpu/lower/movement.hpp>
 #include <cella/backend/cpu/lower/norms.hpp>
@@ -20,8 +22,8 @@ namespace cella::cpu {
 /// The records of the CPU's kernels.
 using kernel_records =
     join_records<loop_records, product_records, convolution_records, lanes_records, block_records,
-                 norm_records, pooling_records, row_records, movement_records, integer_records,
-                 special_records, records_of_operations>::type;
+                 norm_records, pooling_records, row_records, movement_records, element_records,
+                 line_records, integer_records, special_records, records_of_operations>::type;
 
 /// One call of a kernel, for step `step` of the plan: `units` independent units of work, `scratch`
 /// bytes for each thread.

@@ -11,6 +11,24 @@
 
 namespace cella::cpu {
 
+namespace detail {
+
+/// Where what a line reads begins, if it is a read alone, of numbers that lie side by side; or
+/// null.
+template <class T>
+const T* read_side_by_side(const line_code<T>& line, const plan_step& s,
+                           const step_addresses<T>& a) {
+  if (line.values().size() != 1 || !line.instructions().empty()) return nullptr;
+  const auto& x = line.values()[0];
+  if (x.from != line_code<T>::source::read || is_storage_only(x.stored)) return nullptr;
+  const operand_read& r = s.reads[std::size_t(x.index)];
+  const bool beside = walk_of(r.how, layout::plain, 1) == element_walk::contiguous &&
+                      r.strides[std::size_t(s.loops - 1)] == 1;
+  return beside ? a.in[std::size_t(x.index)] + x.further : nullptr;
+}
+
+}  // namespace detail
+
 /// Folds the value of `term` over the folded loops of a step, and over the samples in the lanes, if
 /// `samples` says so; what it comes to goes to the sink. Units are those of `sum_units`.
 template <class T, class Fold, class Sink>
@@ -47,8 +65,28 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
 
   if (s.folded >> inner & 1u) {
     kept.go_to(units.first);
+    const T* const plain = s.arrangement == layout::plain && !samples.across
+                               ? detail::read_side_by_side(term, s, a)
+                               : nullptr;
     for (int u = units.first; u < units.last; ++u, kept.next()) {
       typename Fold::template total<T> total;
+      if (plain) {
+        const auto& strides = s.reads[std::size_t(term.values()[0].index)].strides;
+        folded.go_to(0);
+        for (std::int64_t f = 0; f < folds; ++f, folded.next()) {
+          const T* const row = plain + kept.place(strides) + folded.place(strides);
+          const std::int64_t whole = extent / L * L;
+          const auto take = [&](vec<T> run) { total.add(run); };
+          vec<T> run = fold_terms<Fold, T>(
+              whole, L, [&](std::int64_t i) { return load_unaligned(row + i); }, take);
+          if (const int rest = int(extent - whole))
+            run = Fold::template fold<T>(run,
+                                         fold_first<Fold, T>(rest, load_first(row + whole, rest)));
+          take(run);
+        }
+        sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
+        continue;
+      }
       const auto flush = [&] {
         if (!g.count) return;
         compute();
@@ -90,7 +128,11 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
     const std::int64_t outer = u / groups;
     const int group = u % groups;
     const std::int64_t first = std::int64_t{group} * width;
-    const int taken = std::min({units.last - u, groups - group, together});
+    // Columns that are no whole vectors are taken by themselves: the others are read in their
+    // place.
+    constexpr int many = 8;
+    const int alone = extent % L != 0 && groups > many && group + 1 < groups ? 1 : 0;
+    const int taken = std::min({units.last - u, groups - group - alone, together});
     const int columns = int(std::min<std::int64_t>(taken * std::int64_t{width}, extent - first));
     const auto vectors = std::size_t((columns + L - 1) / L);
     kept.go_to(outer);

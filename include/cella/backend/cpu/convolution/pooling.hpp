@@ -6,6 +6,7 @@
 #include <cella/backend/host/work_range.hpp>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace cella::cpu {
 
@@ -58,6 +59,61 @@ template <class F>
     }
   }
 }
+/// Windows side by side in a row, of which no column is outside the image: `count` from number
+/// `window` on, whose first pixels' columns begin at `place`.
+struct whole_windows {
+  inner_taps rows{};
+  std::int64_t window{};
+  int place{}, count{};
+};
+inline constexpr int windows_at_once = 64;
+
+/// As for_each_window, but what is whole along the columns goes to g(whole_windows), a few at a
+/// time.
+template <class F, class G>
+[[gnu::always_inline]] inline void for_each_row(const pooling_extents& e, F f, G g) {
+  const int reach = (e.kernel[1] - 1) * e.dilation[1], stride = e.stride[1];
+  const int first = std::min((e.padding[1] + stride - 1) / stride, e.out_width);
+  const int room = e.width - 1 - reach + e.padding[1];
+  const int last = std::clamp(room < 0 ? 0 : room / stride + 1, first, e.out_width);
+  for (int i = 0; i < e.out_height; ++i) {
+    const auto rows =
+        taps_inside(i * e.stride[0] - e.padding[0], e.kernel[0], e.dilation[0], e.height);
+    const std::int64_t window = std::int64_t{i} * e.out_width;
+    const auto apart = [&](int from, int to) {
+      for (int j = from; j < to; ++j)
+        f(rows, taps_inside(j * stride - e.padding[1], e.kernel[1], e.dilation[1], e.width),
+          window + j);
+    };
+    apart(0, first);
+    for (int j = first; j < last; j += windows_at_once)
+      g(whole_windows{rows, window + j, j * stride - e.padding[1],
+                      std::min(windows_at_once, last - j)});
+    apart(last, e.out_width);
+  }
+}
+/// Calls f(window, pixel, position in the window) for the taps inside the image of some windows:
+/// for each tap all windows, so that the loops become vectors.
+template <class F>
+[[gnu::always_inline]] inline void for_each_whole_tap(const pooling_extents& e,
+                                                      const whole_windows& w, F f) {
+  const auto with_stride = [&](auto stride) __attribute__((always_inline)) {
+    std::int64_t row = std::int64_t{w.rows.place} * e.width + w.place;
+    for (int p = w.rows.first; p < w.rows.last; ++p, row += std::int64_t{e.dilation[0]} * e.width) {
+      for (int q = 0; q < e.kernel[1]; ++q) {
+        const std::int64_t from = row + q * e.dilation[1];
+        for (int j = 0; j < w.count; ++j) f(j, from + j * stride, p * e.kernel[1] + q);
+      }
+    }
+  };
+  if (e.stride[1] == 1)
+    with_stride(std::integral_constant<int, 1>{});
+  else if (e.stride[1] == 2)
+    with_stride(std::integral_constant<int, 2>{});
+  else
+    with_stride(e.stride[1]);
+}
+
 /// Calls f(pixel, position in the window) for the taps of a window inside the image.
 template <class F>
 [[gnu::always_inline]] inline void for_each_inner_tap(const pooling_extents& e, inner_taps rows,
@@ -141,7 +197,7 @@ template <class T>
       detail::max_of_quarters(e.out_width, row, row + e.width, y + to, positions + to);
     }
     if (!e.quarters()) {
-      detail::for_each_window(e, [&](auto rows, auto columns, std::int64_t window) {
+      const auto apart = [&](auto rows, auto columns, std::int64_t window) {
         // Where nothing is larger than minus infinity the first one counts.
         T best = -std::numeric_limits<T>::infinity();
         const bool none = rows.count() == 0 || columns.count() == 0;
@@ -153,6 +209,21 @@ template <class T>
         });
         y[window] = best;
         positions[window] = static_cast<std::uint8_t>(at);
+      };
+      detail::for_each_row(e, apart, [&](const detail::whole_windows& w) {
+        std::array<T, detail::windows_at_once> best;
+        std::array<std::int32_t, detail::windows_at_once> at;
+        best.fill(-std::numeric_limits<T>::infinity());
+        at.fill(w.rows.count() == 0 ? 0 : w.rows.first * e.kernel[1]);
+        detail::for_each_whole_tap(e, w, [&](int j, std::int64_t pixel, int position) {
+          const auto k = std::size_t(j);
+          const bool takes = detail::takes_place(x[pixel], best[k]);
+          best[k] = takes ? x[pixel] : best[k];
+          at[k] = takes ? position : at[k];
+        });
+        std::copy_n(best.begin(), w.count, y + w.window);
+        for (int j = 0; j < w.count; ++j)
+          positions[w.window + j] = static_cast<std::uint8_t>(at[std::size_t(j)]);
       });
     }
     x += e.pixels();
@@ -209,11 +280,20 @@ template <class T>
   for (std::int64_t u = units.first; u < units.last; ++u) {
     const T* const image = x + u * e.pixels();
     T* const means = y + u * e.windows();
-    detail::for_each_window(e, [&](auto rows, auto columns, std::int64_t window) {
+    const auto apart = [&](auto rows, auto columns, std::int64_t window) {
       double sum = 0;
       detail::for_each_inner_tap(e, rows, columns,
                                  [&](std::int64_t pixel, int) { sum += double{image[pixel]}; });
       means[window] = static_cast<T>(sum / detail::window_count(e, rows, columns));
+    };
+    detail::for_each_row(e, apart, [&](const detail::whole_windows& w) {
+      std::array<double, detail::windows_at_once> sums{};
+      detail::for_each_whole_tap(e, w, [&](int j, std::int64_t pixel, int) {
+        sums[std::size_t(j)] += double{image[pixel]};
+      });
+      const double count = detail::window_count(e, w.rows, {0, e.kernel[1], 0});
+      for (int j = 0; j < w.count; ++j)
+        means[w.window + j] = static_cast<T>(sums[std::size_t(j)] / count);
     });
   }
 }

@@ -116,10 +116,16 @@ void with_indices(S step, F f) {
     f.template operator()<std::int64_t>();
 }
 
+/// Rows of a table along an axis, of which `count` are named.
+constexpr indexed_rows rows_along(const tensor_type& table, int axis, std::int64_t count) {
+  return {table[axis], table.shape.size(axis + 1, table.rank()), count, table.shape.size(0, axis)};
+}
+
 struct gather_record : record_for<step_kind::gather> {
   static constexpr indexed_rows extents(auto step) {
-    const tensor_type table = step.operand(0);
-    return {table[0], table.shape.size(1, table.rank()), step.operand(1).size()};
+    return rows_along(step.operand(0),
+                      step.template options<cella::detail::indexing_options>().axis,
+                      step.operand(1).size());
   }
   static constexpr int units(auto step, int) { return gather_units(extents(step)); }
   template <int, class S>
@@ -134,19 +140,38 @@ struct gather_record : record_for<step_kind::gather> {
 
 struct scatter_record : record_for<step_kind::scatter> {
   static constexpr indexed_rows extents(auto step) {
-    const tensor_type table = step.anchor().type;
-    return {table[0], table.shape.size(1, table.rank()), step.operand(1).size()};
+    return rows_along(step.anchor().type,
+                      step.template options<cella::detail::indexing_options>().axis,
+                      step.operand(1).size());
   }
   static constexpr int units(auto step, int) { return scatter_units(extents(step)); }
   static constexpr std::int64_t scratch_bytes(auto step) { return scatter_scratch(extents(step)); }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    const auto e = extents(step);
     with_indices(step, [&]<class Index>() {
-      scatter_rows<S::passes_caches()>(units, extents(step), step.in(m, 0),
-                                       step.template in<const Index>(m, 1), step.out(m, 0),
-                                       scratch);
+      const Index* const indices = step.template in<const Index>(m, 1);
+      const auto counted = [&]<class N>() {
+        scatter_numbers(e, step.template in<const N>(m, 0), indices, step.template out<N>(m, 0));
+      };
+      with_constant(step, scatters<dtype::i32>, [&](auto words) {
+        if constexpr (words)
+          return counted.template operator()<std::int32_t>();
+        else
+          with_constant(step, scatters<dtype::i64>, [&](auto long_words) {
+            if constexpr (long_words)
+              counted.template operator()<std::int64_t>();
+            else
+              scatter_rows<S::passes_caches()>(units, e, step.in(m, 0), indices, step.out(m, 0),
+                                               scratch);
+          });
+      });
     });
   }
+
+ private:
+  template <dtype Type>
+  static constexpr auto scatters = [](auto step) { return step.operand(0).element == Type; };
 };
 
 /// In place, unless the value goes elsewhere.

@@ -1,8 +1,10 @@
-// Lines of a plain tensor along one axis: softmax, its logarithm, the loss, argmax and argmin.
+// Lines of a plain tensor along one axis: softmax, its logarithm, the loss, argmax and argmin; and
+// along several that lie beside each other, products and what is of integers.
 #pragma once
 
 #include <cella/backend/cpu/lower/record.hpp>
 #include <cella/backend/cpu/rows/best_position.hpp>
+#include <cella/backend/cpu/rows/fold.hpp>
 #include <cella/backend/cpu/rows/softmax.hpp>
 #include <cella/backend/cpu/rows/softmax_rows.hpp>
 #include <cella/ops/reduction.hpp>
@@ -88,6 +90,63 @@ struct best_position_record : record_for<step_kind::best_position> {
   }
 };
 
-using row_records = record_list<softmax_record, cross_entropy_record, best_position_record>;
+struct fold_record : record_for<step_kind::fold> {
+  static constexpr search_extents extents(auto step) {
+    const shape s = step.operand(0).shape;
+    const unsigned axes = step.template options<axes_options>().axes;
+    const int first = std::countr_zero(axes), last = std::bit_width(axes);
+    return {s.size(0, first), s.size(first, last), s.size(last, s.rank)};
+  }
+  static constexpr int units(auto step, int) { return fold_units(extents(step)); }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    with_type(step, [&]<class N>() {
+      const auto fold = [&]<fold_rule Rule>() {
+        fold_lines<Rule>(units, extents(step), step.template in<const N>(m, 0),
+                         step.template out<N>(m, 0));
+      };
+      with_constant(step, anchor_is<prod_op>, [&](auto multiplies) {
+        if constexpr (multiplies) {
+          fold.template operator()<fold_rule::product>();
+        } else if constexpr (!std::is_floating_point_v<N>) {
+          with_constant(step, anchor_is<sum_op>, [&](auto adds) {
+            if constexpr (adds)
+              return fold.template operator()<fold_rule::sum>();
+            else
+              with_constant(step, anchor_is<max_op>, [&](auto largest) {
+                fold.template operator()<largest ? fold_rule::largest : fold_rule::smallest>();
+              });
+          });
+        }
+      });
+    });
+  }
+
+ private:
+  /// Truth values are bytes.
+  template <class S, class F>
+  static void with_type(S step, F f) {
+    if constexpr (S::compiled) {
+      using stored = element<S::operand(0).element>;
+      f.template
+      operator()<std::conditional_t<std::is_same_v<stored, bool>, std::uint8_t, stored>>();
+      return;
+    } else {
+      switch (step.operand(0).element) {
+        case dtype::i32:
+          return f.template operator()<std::int32_t>();
+        case dtype::i64:
+          return f.template operator()<std::int64_t>();
+        case dtype::boolean:
+          return f.template operator()<std::uint8_t>();
+        default:
+          return f.template operator()<typename S::T>();
+      }
+    }
+  }
+};
+
+using row_records =
+    record_list<softmax_record, cross_entropy_record, best_position_record, fold_record>;
 
 }  // namespace cella::cpu

@@ -1,9 +1,10 @@
-// Functions of the elements of plain tensors that loops do not fuse: special functions, and digits
-// of integers.
+// Functions of the elements of plain tensors that loops do not fuse: special functions, digits of
+// integers, and what is of other types than the program computes in.
 #pragma once
 
 #include <cella/backend/cpu/loops/bitwise_values.hpp>
 #include <cella/backend/cpu/loops/special_values.hpp>
+#include <cella/backend/cpu/loops/typed_values.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
 #include <cella/backend/cpu/plan/default_kernel.hpp>
 
@@ -57,6 +58,60 @@ struct bitwise_record : record_for<step_kind::bitwise> {
   }
 };
 
-using special_records = record_list<special_record, bitwise_record>;
+struct typed_record : record_for<step_kind::typed> {
+  static constexpr int units(auto step, int) { return typed_units(step.anchor().type.size()); }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    constexpr std::int64_t block = 1024;
+    const int operands = step.anchor().operand_count;
+    const typed_values f = function(step);
+    // Repeated numbers lie here, and not in tensors that would have to be read.
+    alignas(64) std::array<std::byte, 3 * 8 * block> repeated;
+    std::array<const std::byte*, 3> x{};
+    std::array<std::int64_t, 3> bytes{};
+    for (int k = 0; k < operands; ++k) {
+      const auto j = std::size_t(k);
+      x[j] = step.template in<const std::byte>(m, k);
+      bytes[j] = std::int64_t(size_of(step.operand(k).element));
+      if (!is_repeated(step, k) || units.empty()) continue;
+      std::byte* const numbers = repeated.data() + j * 8 * block;
+      for (std::int64_t i = 0; i < block; ++i)
+        std::memcpy(numbers + i * bytes[j], x[j], std::size_t(bytes[j]));
+      x[j] = numbers;
+      bytes[j] = 0;
+    }
+    std::byte* const y = step.template out<std::byte>(m, 0);
+    const auto size = std::int64_t(size_of(step.anchor().type.element));
+    const std::int64_t last = std::min(units.last * typed_unit, step.anchor().type.size());
+    for (std::int64_t i = units.first * typed_unit; i < last; i += block)
+      f(x[0] + i * bytes[0], x[1] + i * bytes[1], x[2] + i * bytes[2], std::min(block, last - i),
+        y + i * size);
+  }
+
+ private:
+  static constexpr typed_form form(auto step) {
+    return {step.anchor().op, step.operand(int(step.anchor().operand_count) - 1).element,
+            step.anchor().type.element};
+  }
+  /// Of a compiled program a constant, so that no other function is linked.
+  template <class S>
+  static typed_values function(S step) {
+    if constexpr (S::compiled) {
+      constexpr typed_values f = typed_values_of(form(S{}));
+      return f;
+    } else {
+      return typed_values_of(form(step));
+    }
+  }
+  template <class S>
+  static bool is_repeated(S step, int k) {
+    if constexpr (S::compiled)
+      return false;
+    else
+      return is<constant_op>(step.g.nodes[std::size_t(step.g.operand(step.s.anchor, k))]);
+  }
+};
+
+using special_records = record_list<special_record, bitwise_record, typed_record>;
 
 }  // namespace cella::cpu

@@ -159,6 +159,10 @@ struct program_step {
   }
 };
 
+/// Whether a step's anchor is an application of Op, for `with_constant`.
+template <class Op>
+inline constexpr auto anchor_is = [](auto step) { return is<Op>(step.anchor()); };
+
 /// Calls f(bool constant) with what `condition(step)` says, so that a program has one form only.
 template <class S, class Condition, class F>
 void with_constant(S step, Condition condition, F f) {

@@ -1,14 +1,18 @@
 // Which kernels the CPU has for operations that no group has taken.
 #pragma once
 
+#include <bit>
+#include <cella/backend/cpu/loops/typed_values.hpp>
 #include <cella/graph/graph.hpp>
 #include <cella/ops/convolution.hpp>
+#include <cella/ops/cumulative.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/names.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
+#include <cella/ops/sorting.hpp>
 #include <cella/plan/target.hpp>
 
 namespace cella::cpu {
@@ -42,6 +46,58 @@ constexpr step_kind integer_kernel(const node& x) {
   return plain ? step_kind::integer_convolution : step_kind::generic;
 }
 
+/// For running results, the order of elements, and elements that are moved by index: of numbers of
+/// the program's type, and of integers of 32 or 64 bits; `generic` for all else.
+constexpr step_kind line_kernel(const graph& g, node_id n, dtype element) {
+  const node& x = g.nodes[std::size_t(n)];
+  const auto is_word = [](dtype t) { return t == dtype::i32 || t == dtype::i64; };
+  if (x.operand_count == 0) return step_kind::generic;
+  const tensor_type of = g.type(g.operand(n, 0));
+  if (of.element != element && !is_word(of.element)) return step_kind::generic;
+  if (x.op->computes == compute_class::sequential) {
+    if (is<cumsum_op>(x) || is<linear_recurrence_op>(x) || is<running_argmax_op>(x))
+      return step_kind::running;
+    constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (is<argsort_op>(x) && of[x.attributes.as<argsort_op::options>().axis] <= most)
+      return step_kind::order;
+  }
+  if (is<one_hot_op>(x) && is_word(of.element) && x.type.element == element)
+    return step_kind::one_hot;
+  const bool gathers = is<gather_elements_op>(x);
+  if ((!gathers && !is<scatter_elements_op>(x)) || !is_word(g.type(g.operand(n, 1)).element))
+    return step_kind::generic;
+  shape table = gathers ? of.shape : x.type.shape, indices = g.type(g.operand(n, 1)).shape;
+  const int axis = gathers ? x.attributes.as<gather_elements_op::options>().axis
+                           : x.attributes.as<scatter_elements_op::options>().axis;
+  indices[axis] = table[axis];
+  return indices == table ? step_kind::elements : step_kind::generic;
+}
+
+/// For products, and for sums and extrema of integers and truth values, along axes that lie beside
+/// each other; `generic` for all else.
+constexpr step_kind fold_kernel(const graph& g, node_id n, dtype element) {
+  const node& x = g.nodes[std::size_t(n)];
+  if (x.op->computes != compute_class::reduction) return step_kind::generic;
+  const dtype of = g.type(g.operand(n, 0)).element;
+  const bool whole = of == dtype::i32 || of == dtype::i64;
+  const bool fits = is<prod_op>(x) ? whole || of == element
+                    : is<sum_op>(x)
+                        ? whole
+                        : (is<max_op>(x) || is<min_op>(x)) && (whole || of == dtype::boolean);
+  if (!fits || x.type.element != of) return step_kind::generic;
+  const unsigned axes = x.attributes.as<axes_options>().axes;
+  if (axes == 0) return step_kind::generic;
+  const unsigned side_by_side = axes >> std::countr_zero(axes);
+  return side_by_side & (side_by_side + 1) ? step_kind::generic : step_kind::fold;
+}
+/// For elementwise operations that loops have not taken; `generic` for all else.
+constexpr step_kind typed_kernel(const graph& g, node_id n) {
+  const node& x = g.nodes[std::size_t(n)];
+  if ((!x.op->pointwise && !is<cast_op>(x)) || x.operand_count < 1) return step_kind::generic;
+  const dtype from = g.type(g.operand(n, int(x.operand_count) - 1)).element;
+  return has_typed_values({x.op, from, x.type.element}) ? step_kind::typed : step_kind::generic;
+}
+
 /// A `plan_target::kernel_alone`.
 constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   const node& x = g.nodes[std::size_t(n)];
@@ -51,6 +107,12 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   if (of_integers != step_kind::generic) return of_integers;
   if (element != dtype::f32 && element != dtype::f64)
     return plan_target::only_generic(g, n, element);
+  const step_kind of_lines = line_kernel(g, n, element);
+  if (of_lines != step_kind::generic) return of_lines;
+  const step_kind of_folds = fold_kernel(g, n, element);
+  if (of_folds != step_kind::generic) return of_folds;
+  const step_kind of_types = typed_kernel(g, n);
+  if (of_types != step_kind::generic) return of_types;
   const bool own_type = x.type.element == element;
   if (special_operations::contains(x) && own_type) return step_kind::special;
   if ((is<softmax_op>(x) || is<log_softmax_op>(x)) && own_type) return step_kind::softmax;
@@ -59,11 +121,12 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
     return step_kind::random_uniform;
   // Rows that are only moved may be of 16 bits.
   const bool moves = is<gather_op>(x) && (own_type || is_storage_only(x.type.element));
-  if (moves || (is<scatter_op>(x) && own_type)) {
-    const dtype index = g.type(g.operand(n, 1)).element;
-    if (is_integer(index) && x.attributes.as<cella::detail::indexing_options>().axis == 0)
-      return moves ? step_kind::gather : step_kind::scatter;
-  }
+  // And whole numbers counted, one by one in one table.
+  const bool counts =
+      (x.type.element == dtype::i32 || x.type.element == dtype::i64) && x.type.rank() == 1;
+  if ((moves || (is<scatter_op>(x) && (own_type || counts))) &&
+      is_integer(g.type(g.operand(n, 1)).element))
+    return moves ? step_kind::gather : step_kind::scatter;
   if (is<put_rows_op>(x) && own_type && is_integer(g.type(g.operand(n, 1)).element))
     return step_kind::put_rows;
   // Positions are counted in numbers of the program's type, which hold them up to here.

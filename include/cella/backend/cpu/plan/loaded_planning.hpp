@@ -12,8 +12,9 @@ struct loaded_planning : planning {
     const step_kind k = default_kernel(g, n, element);
     if (k != step_kind::gather && k != step_kind::scatter && k != step_kind::put_rows) return k;
     const dtype index = g.type(g.operand(n, 1)).element;
-    const bool fits = g.nodes[std::size_t(n)].type.element == element &&
-                      (index == dtype::i32 || index == dtype::i64);
+    const bool fits =
+        (g.nodes[std::size_t(n)].type.element == element || k == step_kind::scatter) &&
+        (index == dtype::i32 || index == dtype::i64);
     return fits ? k : step_kind::generic;
   }
   static constexpr plan_target machine = [] {

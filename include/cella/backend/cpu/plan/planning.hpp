@@ -48,6 +48,12 @@ struct planning : plain_planning {
                                                    step_kind::average_spread,
                                                    step_kind::integer_product,
                                                    step_kind::integer_convolution,
+                                                   step_kind::running,
+                                                   step_kind::order,
+                                                   step_kind::elements,
+                                                   step_kind::one_hot,
+                                                   step_kind::fold,
+                                                   step_kind::typed,
                                                    step_kind::special,
                                                    step_kind::bitwise},
                                        .kernel_alone = default_kernel};

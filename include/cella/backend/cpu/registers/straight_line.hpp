@@ -191,7 +191,7 @@ struct straight_line<terms<Terms...>, Results...> {
   static constexpr unsigned reads = (0u | ... | reads_of_term<Terms>);
   static constexpr unsigned reads_in_step = (0u | ... | cpu::reads_in_step<Terms>);
   /// Which results are stored past the caches.
-  static constexpr std::array past_caches{Results::past_caches...};
+  [[maybe_unused]] static constexpr std::array past_caches{Results::past_caches...};
   /// Whether random numbers are drawn.
   static constexpr bool draws = (false || ... || cpu::draws<Terms>);
   static constexpr bool sums_up = (false || ... || cpu::sums_up<Terms>);

@@ -4,22 +4,25 @@
 #include <algorithm>
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
+#include <cella/ops/numbers.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace cella::cpu {
 
-/// A table of `rows` rows of `width` elements, and `count` rows beside it, each with an index.
+/// `outer` tables of `rows` rows of `width` elements, and as often `count` rows beside them, each
+/// with an index, which is the same in all of them.
 struct indexed_rows {
-  std::int64_t rows{}, width{}, count{};
+  std::int64_t rows{}, width{}, count{}, outer = 1;
 };
 
 /// Units of work: rows.
 constexpr int gather_units(const indexed_rows& e);
-/// Units of work: stretches of columns, of which each thread takes neighbours; and bytes of scratch
-/// for each thread.
+/// Units of work: stretches of columns, of which each thread takes neighbours, or of several tables
+/// each one; and bytes of scratch for each thread.
 constexpr int scatter_units(const indexed_rows& e);
 constexpr std::int64_t scatter_scratch(const indexed_rows& e);
 
@@ -33,6 +36,10 @@ void gather_rows(work_range units, const indexed_rows& e, const T* table, const 
 template <bool Past = false, class T, class Index>
 void scatter_rows(work_range units, const indexed_rows& e, const T* x, const Index* indices,
                   T* table, std::byte* scratch);
+
+/// The same for one table with rows of one number each, which may be an integer.
+template <class T, class Index>
+void scatter_numbers(const indexed_rows& e, const T* x, const Index* indices, T* table);
 
 /// A tensor of `outer` tables of `rows` rows of `width` elements, of which `count` rows each are
 /// replaced or added to.
@@ -65,6 +72,14 @@ void prefetch_row(const T* row, std::int64_t width) {
   for (std::int64_t j = 0; j < std::min(width, most * line); j += line)
     __builtin_prefetch(row + j, 1);
 }
+/// What is read where a table has no such row.
+template <class T>
+T missing_row() {
+  if constexpr (std::is_integral_v<T>)
+    return T{};
+  else
+    return T(std::numeric_limits<float>::quiet_NaN());
+}
 /// Whether the sums are of single numbers, and the loops over a row would take most of the time.
 constexpr bool counts(const indexed_rows& e) { return e.width == 1; }
 
@@ -72,11 +87,11 @@ constexpr bool counts(const indexed_rows& e) { return e.width == 1; }
 
 constexpr int gather_units(const indexed_rows& e) {
   const std::int64_t each = detail::rows_of_gather(e);
-  return int((e.count + each - 1) / each);
+  return int((e.outer * e.count + each - 1) / each);
 }
 constexpr int scatter_units(const indexed_rows& e) {
   constexpr std::int64_t each = detail::columns_of_scatter;
-  return int((e.width + each - 1) / each);
+  return int(e.outer == 1 ? (e.width + each - 1) / each : e.outer);
 }
 constexpr int put_rows_units(const row_changes& e) {
   // Each unit looks at all indices, which takes less than to wait for a few far rows.
@@ -90,29 +105,51 @@ template <class T, class Index>
 void gather_rows(work_range units, const indexed_rows& e, const T* table, const Index* indices,
                  T* y) {
   const std::int64_t each = detail::rows_of_gather(e);
-  const std::int64_t last = std::min(e.count, units.last * each);
-  for (std::int64_t i = units.first * each; i < last; ++i) {
-    const auto r = static_cast<std::int64_t>(indices[i]);
-    if (r >= 0 && r < e.rows) {
-      std::memcpy(y + i * e.width, table + r * e.width, std::size_t(e.width) * sizeof(T));
-    } else {
-      std::fill_n(y + i * e.width, e.width, T(std::numeric_limits<float>::quiet_NaN()));
+  const std::int64_t last = std::min(e.outer * e.count, units.last * each);
+  const T missing = detail::missing_row<T>();
+  for (std::int64_t row = units.first * each; row < last;) {
+    const std::int64_t first = row % e.count, n = std::min(last - row, e.count - first);
+    const T* const from = table + row / e.count * e.rows * e.width;
+    const Index* const named = indices + first;
+    T* const to = y + row * e.width;
+    if (e.width == 1) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const auto r = static_cast<std::int64_t>(named[i]);
+        to[i] = r >= 0 && r < e.rows ? from[r] : missing;
+      }
     }
+    for (std::int64_t i = e.width == 1 ? n : 0; i < n; ++i) {
+      const auto r = static_cast<std::int64_t>(named[i]);
+      if (r >= 0 && r < e.rows)
+        std::memcpy(to + i * e.width, from + r * e.width, std::size_t(e.width) * sizeof(T));
+      else
+        std::fill_n(to + i * e.width, e.width, missing);
+    }
+    row += n;
+  }
+}
+
+template <class T, class Index>
+void scatter_numbers(const indexed_rows& e, const T* x, const Index* indices, T* table) {
+  std::fill_n(table, e.rows, T(0));
+  for (std::int64_t i = 0; i < e.count; ++i) {
+    const auto r = static_cast<std::int64_t>(indices[i]);
+    if (r >= 0 && r < e.rows) table[r] = cella::detail::wrapping_sum(table[r], x[i]);
   }
 }
 
 template <bool Past, class T, class Index>
 void scatter_rows(work_range units, const indexed_rows& e, const T* x, const Index* indices,
                   T* table, std::byte* scratch) {
-  constexpr int L = lanes<T>;
-  if (detail::counts(e)) {
-    std::fill_n(table, e.rows, T(0));
-    for (std::int64_t i = 0; i < e.count; ++i) {
-      const auto r = static_cast<std::int64_t>(indices[i]);
-      if (r >= 0 && r < e.rows) table[r] += x[i];
-    }
+  if (e.outer > 1) {
+    const indexed_rows one{e.rows, e.width, e.count};
+    for (std::int64_t o = units.first; o < units.last; ++o)
+      scatter_rows<Past>({0, scatter_units(one)}, one, x + o * e.count * e.width, indices,
+                         table + o * e.rows * e.width, scratch);
     return;
   }
+  if (detail::counts(e)) return scatter_numbers(e, x, indices, table);
+  constexpr int L = lanes<T>;
   const std::int64_t first = units.first * detail::columns_of_scatter;
   const std::int64_t last = std::min(e.width, units.last * detail::columns_of_scatter);
   // What whole vectors leave over is added number by number and not masked: a row that was just

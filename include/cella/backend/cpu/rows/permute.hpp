@@ -128,6 +128,12 @@ void transpose_strip(const T* x, std::int64_t from, std::int64_t columns, int ro
                      std::int64_t to) {
   constexpr int L = strip<T>();
   std::int64_t i = 0;
+  if (columns <= L / 4) {
+    for (; i < columns; ++i) {
+      for (int k = 0; k < rows; ++k) y[i * to + k] = x[k * from + i];
+    }
+    return;
+  }
   if constexpr (sizeof(T) >= 4) {
     vec<T> square[L];
     for (; rows == L && i + L <= columns; i += L) {

@@ -5,6 +5,7 @@
 #include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/lower/convolutions.hpp>
 #include <cella/backend/cpu/lower/integers.hpp>
+#include <cella/backend/cpu/lower/lines.hpp>
 #include <cella/backend/cpu/lower/movement.hpp>
 #include <cella/backend/cpu/lower/pooling.hpp>
 #include <cella/backend/cpu/lower/products.hpp>
@@ -17,7 +18,7 @@
 namespace cella::cpu {
 
 /// The records of kernels that compute one operation on plain tensors, and need no memory that a
-/// plan would have to give them. Programs that compile them themselves do without those of rare
+/// plan would have to give them. Programs that compile them themselves do without those of rarer
 /// operations.
 using common_single_records =
     join_records<record_list<product_record, convolution_record, convolution_input_gradient_record,
@@ -26,7 +27,8 @@ using common_single_records =
                  pooling_records>::type;
 using single_records = std::conditional_t<
     has_compiled_kernels,
-    join_records<common_single_records, integer_records, special_records>::type,
+    join_records<common_single_records, record_list<fold_record>, element_records, line_records,
+                 integer_records, special_records>::type,
     common_single_records>;
 
 namespace detail {

@@ -1,0 +1,72 @@
+// Single elements that are moved by index, and ones among zeros.
+#pragma once
+
+#include <cella/backend/cpu/lower/movement.hpp>
+#include <cella/backend/cpu/rows/indexed_elements.hpp>
+
+namespace cella::cpu {
+
+/// Calls f.template operator()<Number>() for the type of the anchor's first operand: the program's,
+/// or integers of 32 or 64 bits.
+template <class S, class F>
+void with_numbers(S step, F f) {
+  if constexpr (S::compiled)
+    f.template operator()<element<S::operand(0).element>>();
+  else if (step.operand(0).element == dtype::i32)
+    f.template operator()<std::int32_t>();
+  else if (step.operand(0).element == dtype::i64)
+    f.template operator()<std::int64_t>();
+  else
+    f.template operator()<typename S::T>();
+}
+
+/// gather_elements and scatter_elements, whose tensors differ along their axis only.
+struct elements_record : record_for<step_kind::elements> {
+  static constexpr bool gathers(auto step) { return is<gather_elements_op>(step.anchor()); }
+  static constexpr indexed_elements extents(auto step) {
+    const tensor_type table = gathers(step) ? step.operand(0) : step.anchor().type;
+    const int axis = gathers(step) ? step.template options<gather_elements_op::options>().axis
+                                   : step.template options<scatter_elements_op::options>().axis;
+    return {table.shape.size(0, axis), table[axis], step.operand(1)[axis],
+            table.shape.size(axis + 1, table.rank())};
+  }
+  static constexpr int units(auto step, int) { return indexed_elements_units(extents(step)); }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    with_numbers(step, [&]<class N>() {
+      with_indices(step, [&]<class Index>() {
+        const N* const x = step.template in<const N>(m, 0);
+        const Index* const indices = step.template in<const Index>(m, 1);
+        N* const y = step.template out<N>(m, 0);
+        with_constant(step, anchor_is<gather_elements_op>, [&](auto gathers) {
+          if constexpr (gathers)
+            gather_elements(units, extents(step), x, indices, y);
+          else
+            scatter_elements(units, extents(step), x, indices, y);
+        });
+      });
+    });
+  }
+};
+
+struct one_hot_record : record_for<step_kind::one_hot> {
+  static constexpr std::int64_t depth(auto step) {
+    return step.template options<one_hot_op::options>().depth;
+  }
+  static constexpr int units(auto step, int) {
+    return one_hot_units(step.operand(0).size(), depth(step));
+  }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    using T = typename S::T;
+    with_numbers(step, [&]<class Index>() {
+      if constexpr (!std::is_floating_point_v<Index>)
+        one_hot(units, step.operand(0).size(), depth(step), step.template in<const Index>(m, 0),
+                step.template out<T>(m, 0));
+    });
+  }
+};
+
+using element_records = record_list<elements_record, one_hot_record>;
+
+}  // namespace cella::cpu

@@ -1,0 +1,85 @@
+// Lines along an axis whose results need each other: running sums and recurrences, the order of
+// elements.
+#pragma once
+
+#include <cella/backend/cpu/lower/elements.hpp>
+#include <cella/backend/cpu/rows/order.hpp>
+#include <cella/backend/cpu/rows/running.hpp>
+#include <cella/ops/cumulative.hpp>
+#include <cella/ops/sorting.hpp>
+
+namespace cella::cpu {
+
+/// The lines of the anchor's operand along its axis.
+constexpr search_extents lines_along(auto step, int axis) {
+  const tensor_type x = step.operand(0);
+  return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
+}
+
+struct running_record : record_for<step_kind::running> {
+  static constexpr running_extents extents(auto step) {
+    if (is<cumsum_op>(step.anchor())) {
+      const auto o = step.template options<cumsum_op::options>();
+      return {lines_along(step, o.axis), o.reverse != 0};
+    }
+    if (is<linear_recurrence_op>(step.anchor())) {
+      const auto o = step.template options<linear_recurrence_op::options>();
+      return {lines_along(step, o.axis), o.reverse != 0};
+    }
+    const auto o = step.template options<running_argmax_op::options>();
+    return {lines_along(step, o.axis), o.reverse != 0};
+  }
+  static constexpr int units(auto step, int) { return running_units(extents(step)); }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    const auto e = extents(step);
+    with_numbers(step, [&]<class N>() {
+      const N* const x = step.template in<const N>(m, 0);
+      with_constant(step, anchor_is<running_argmax_op>, [&](auto finds) {
+        if constexpr (finds) {
+          with_constant(step, finds_least, [&](auto least) {
+            running_best<!least>(units, e, x, step.template out<std::int64_t>(m, 0));
+          });
+        } else {
+          with_constant(step, anchor_is<cumsum_op>, [&](auto sums) {
+            if constexpr (sums)
+              running_sums(units, e, step.template options<cumsum_op::options>().exclusive != 0, x,
+                           step.template out<N>(m, 0));
+            else
+              running_recurrences(units, e, x, step.template in<const N>(m, 1),
+                                  step.template out<N>(m, 0));
+          });
+        }
+      });
+    });
+  }
+
+ private:
+  static constexpr auto finds_least = [](auto step) {
+    return step.template options<running_argmax_op::options>().least != 0;
+  };
+};
+
+struct order_record : record_for<step_kind::order> {
+  static constexpr order_extents extents(auto step) {
+    const auto o = step.template options<argsort_op::options>();
+    const search_extents e = lines_along(step, o.axis);
+    return {e, o.wanted(e.extent), o.descending != 0};
+  }
+  static constexpr int units(auto step, int) { return order_units(extents(step)); }
+  static constexpr std::int64_t scratch_bytes(auto step) {
+    return size_of(step.operand(0).element) == 4 ? order_scratch<float>(extents(step))
+                                                 : order_scratch<double>(extents(step));
+  }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    with_numbers(step, [&]<class N>() {
+      order_lines(units, extents(step), step.template in<const N>(m, 0),
+                  step.template out<std::int64_t>(m, 0), scratch);
+    });
+  }
+};
+
+using line_records = record_list<running_record, order_record>;
+
+}  // namespace cella::cpu
