@@ -1,8 +1,8 @@
 // The names of all operations, one line for each; list.hpp has the operations.
 #pragma once
 
-#include <cella/graph/op_info.hpp>
 #include <array>
+#include <cella/graph/op_info.hpp>
 #include <cella/ops/op.hpp>
 
 // clang-format off
@@ -199,7 +199,7 @@ CELLA_OPERATIONS(CELLA_DESCRIBE)
 template <class... Ops>
 struct operation_list {
   static constexpr std::size_t size = sizeof...(Ops);
-  static constexpr bool contains(const node& n) { return (... || is<Ops>(n)); }
+  static constexpr bool contains(const op_info& op) { return (... || is<Ops>(op)); }
   /// Calls f.template operator()<Op>() for each.
   template <class F>
   static constexpr void for_each(F f) {

@@ -59,10 +59,15 @@ constexpr var emit(const attributes& options, std::source_location at, var x, Op
   return {x.b, x.b->emit(bound<Op>(), {x.id, more.id...}, options, at)};
 }
 
+/// True if `op` describes `Op`.
+template <class Op>
+constexpr bool is(const op_info& op) {
+  return op.identity == &identity_of<Op>;
+}
 /// True if `n` is an application of `Op`.
 template <class Op>
 constexpr bool is(const node& n) {
-  return n.op->identity == &identity_of<Op>;
+  return is<Op>(*n.op);
 }
 
 // Helpers for `apply`, which is written once for numbers and for SIMD vectors.

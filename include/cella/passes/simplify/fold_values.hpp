@@ -140,7 +140,7 @@ constexpr node_id all_values(rewriter& r, node_id n) {
       x[k] = in[k][i];
       if (!is_moderate(x[k])) return no_node;
     }
-    if (&op == &info_of<div_op> && x[1] == 0) return no_node;
+    if (is<div_op>(op) && x[1] == 0) return no_node;
     const double y = op.scalar(options, x[0], x[1], x[2]);
     if (!fits(t.element, y)) return no_node;
     all.push_back(y);

@@ -5,6 +5,7 @@
 #include <cella/backend/host/work_range.hpp>
 #include <cella/ops/cast.hpp>
 #include <cella/ops/comparison.hpp>
+#include <cella/ops/names.hpp>
 #include <cella/ops/numbers.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -30,21 +31,18 @@ constexpr typed_values typed_values_of(const typed_form& f);
 
 namespace detail {
 
-template <class... Ops>
-struct typed_operations {
-  static constexpr bool has(const op_info* op) { return ((op == &info_of<Ops>) || ...); }
-  /// f.template operator()<Op>() for that of them; null for others.
-  template <class F>
-  static constexpr typed_values with(const op_info* op, F f) {
-    typed_values found = nullptr;
-    ((op == &info_of<Ops> ? void(found = f.template operator()<Ops>()) : void()), ...);
-    return found;
-  }
-};
 using typed_comparisons =
-    typed_operations<equal_op, not_equal_op, less_op, less_equal_op, greater_op, greater_equal_op>;
-using typed_truths = typed_operations<logical_and_op, logical_or_op, logical_not_op>;
-using typed_arithmetic = typed_operations<add_op, sub_op, mul_op, neg_op, maximum_op, minimum_op>;
+    operation_list<equal_op, not_equal_op, less_op, less_equal_op, greater_op, greater_equal_op>;
+using typed_truths = operation_list<logical_and_op, logical_or_op, logical_not_op>;
+using typed_arithmetic = operation_list<add_op, sub_op, mul_op, neg_op, maximum_op, minimum_op>;
+
+/// f.template operator()<Op>() for that of them which `op` describes; null if none does.
+template <class... Ops, class F>
+constexpr typed_values typed_values_for(operation_list<Ops...>, const op_info& op, F f) {
+  typed_values found = nullptr;
+  ((is<Ops>(op) ? void(found = f.template operator()<Ops>()) : void()), ...);
+  return found;
+}
 
 constexpr bool is_word(dtype t) { return t == dtype::i32 || t == dtype::i64; }
 /// Types that are compared and converted. Truth values are bytes, 0 and 1.
@@ -126,17 +124,17 @@ void typed_conversion(const std::byte* a, const std::byte*, const std::byte*, st
 }  // namespace detail
 
 constexpr bool has_typed_values(const typed_form& f) {
-  if (f.op == &info_of<select_op>) return size_of(f.to) > 0 && size_of(f.to) <= 8;
-  if (f.op == &info_of<cast_op>)
+  if (is<select_op>(*f.op)) return size_of(f.to) > 0 && size_of(f.to) <= 8;
+  if (is<cast_op>(*f.op))
     return (detail::is_typed(f.from) || f.from == dtype::u8) && detail::is_typed(f.to);
-  if (detail::typed_comparisons::has(f.op)) return detail::is_typed(f.from);
-  if (detail::typed_truths::has(f.op)) return f.from == dtype::boolean;
-  return detail::is_word(f.to) && detail::typed_arithmetic::has(f.op);
+  if (detail::typed_comparisons::contains(*f.op)) return detail::is_typed(f.from);
+  if (detail::typed_truths::contains(*f.op)) return f.from == dtype::boolean;
+  return detail::is_word(f.to) && detail::typed_arithmetic::contains(*f.op);
 }
 
 constexpr typed_values typed_values_of(const typed_form& f) {
   using namespace detail;
-  if (f.op == &info_of<select_op>) {
+  if (is<select_op>(*f.op)) {
     switch (size_of(f.to)) {
       case 1:
         return &typed_choice<std::uint8_t>;
@@ -148,7 +146,7 @@ constexpr typed_values typed_values_of(const typed_form& f) {
         return &typed_choice<std::uint64_t>;
     }
   }
-  if (f.op == &info_of<cast_op>) {
+  if (is<cast_op>(*f.op)) {
     return with_typed(f.from, [&]<class From>() {
       return f.to == dtype::boolean ? &typed_conversion<From, std::uint8_t, true>
                                     : with_typed(f.to, []<class To>() -> typed_values {
@@ -156,18 +154,19 @@ constexpr typed_values typed_values_of(const typed_form& f) {
                                       });
     });
   }
-  if (typed_comparisons::has(f.op)) {
+  if (typed_comparisons::contains(*f.op)) {
     return with_typed(f.from, [&]<class T>() {
-      return typed_comparisons::with(
-          f.op, []<class Op>() -> typed_values { return &typed_loop<Op, T, std::uint8_t>; });
+      return typed_values_for(typed_comparisons{}, *f.op, []<class Op>() -> typed_values {
+        return &typed_loop<Op, T, std::uint8_t>;
+      });
     });
   }
-  if (typed_truths::has(f.op)) {
-    return typed_truths::with(f.op, []<class Op>() -> typed_values {
+  if (typed_truths::contains(*f.op)) {
+    return typed_values_for(typed_truths{}, *f.op, []<class Op>() -> typed_values {
       return &typed_loop<Op, std::uint8_t, std::uint8_t>;
     });
   }
-  return typed_arithmetic::with(f.op, [&]<class Op>() -> typed_values {
+  return typed_values_for(typed_arithmetic{}, *f.op, [&]<class Op>() -> typed_values {
     return f.to == dtype::i32 ? &typed_loop<Op, std::int32_t, std::int32_t>
                               : &typed_loop<Op, std::int64_t, std::int64_t>;
   });

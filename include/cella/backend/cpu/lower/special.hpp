@@ -20,8 +20,8 @@ auto of_operation(S step, operation_list<Ops...>) {
     return f;
   } else {
     std::common_type_t<decltype(F{}.template operator()<Ops>(step.anchor()))...> f{};
-    (void)(... || (is<Ops>(step.anchor()) &&
-                   (f = F{}.template operator()<Ops>(step.anchor()), true)));
+    (void)(... ||
+           (is<Ops>(step.anchor()) && (f = F{}.template operator()<Ops>(step.anchor()), true)));
     return f;
   }
 }

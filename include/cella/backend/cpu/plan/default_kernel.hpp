@@ -37,7 +37,7 @@ using bitwise_operations = operation_list<bitwise_and_op, bitwise_or_op, bitwise
 /// For digits, products and convolutions of integers, in programs of any element type; `generic`
 /// for all else.
 constexpr step_kind integer_kernel(const node& x) {
-  if (bitwise_operations::contains(x)) return step_kind::bitwise;
+  if (bitwise_operations::contains(*x.op)) return step_kind::bitwise;
   if (is<matmul_integer_op>(x)) return step_kind::integer_product;
   if (!is<convolution_integer_op>(x)) return step_kind::generic;
   const window w = x.attributes.as<convolution_options>().window;
@@ -114,7 +114,7 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   const step_kind of_types = typed_kernel(g, n);
   if (of_types != step_kind::generic) return of_types;
   const bool own_type = x.type.element == element;
-  if (special_operations::contains(x) && own_type) return step_kind::special;
+  if (special_operations::contains(*x.op) && own_type) return step_kind::special;
   if ((is<softmax_op>(x) || is<log_softmax_op>(x)) && own_type) return step_kind::softmax;
   // With one key, not one for each index of leading axes.
   if (is<random_uniform_op>(x) && own_type && g.type(g.operand(n, 0)).size() == 2)
