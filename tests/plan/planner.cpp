@@ -53,6 +53,19 @@ struct late_factor {
   }
 };
 
+/// Weights in two parts, as ranks send them to each other.
+struct joined_weights {
+  parameter<8, 16> w{}, v{};
+  constexpr var operator()(var x) const {
+    return matmul(x, concat({operand(w).in(*x.b), operand(v).in(*x.b)}, 1));
+  }
+};
+/// Samples in two parts.
+struct joined_samples {
+  nn::dense<8, 16> a{};
+  constexpr var operator()(var x) const { return concat({a(x), a(relu(x))}, 0); }
+};
+
 /// Reads the parameter that it replaces after the value that replaces it was made.
 struct late_reader {
   parameter<4> w{};
@@ -118,6 +131,12 @@ TEST_CASE("small batches stay plain, larger ones go into the lanes") {
   const plan many =
       plan_of<models::lenet5>(std::array{tensor<dtype::f32, 16, 1, 28, 28>::type}, false);
   CHECK(count(many, step_kind::pack) == 1);
+}
+
+TEST_CASE("weights in parts leave samples in the lanes, samples in parts do not") {
+  const std::array x{tensor<dtype::f32, 16, 8>::type};
+  CHECK(count(plan_of<joined_weights>(x, false), step_kind::pack) == 1);
+  CHECK(count(plan_of<joined_samples>(x, false), step_kind::pack) == 0);
 }
 
 TEST_CASE("an epilogue takes bias, residual, activation and scaling, and yields several outputs") {

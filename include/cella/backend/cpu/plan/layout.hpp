@@ -80,17 +80,27 @@ constexpr flags batched_values(const graph& g) {
 
 namespace detail {
 
+/// Whether a node takes samples apart, or joins them. Parts of weights and of their gradients, as
+/// ranks send them to each other, are no matter of layout.
+constexpr bool parts_samples(const graph& g, node_id n, const flags& batched) {
+  bool any = batched[std::size_t(n)] != 0;
+  for (node_id in : g.operands(n)) any |= batched[std::size_t(in)] != 0;
+  return any;
+}
 /// Whether kernels of the lanes compute everything: they know one vector for each sample, so that
-/// sequences stay as they are; regions of control nodes, parts of tensors and numbers of 16 bits
+/// sequences stay as they are; regions of control nodes, parts of samples and numbers of 16 bits
 /// are plain. Without a product, a convolution or pooling nothing gains by it, and packing would be
 /// paid for nothing.
 constexpr bool fits_lanes(const graph& g) {
   bool gains = false;
+  flags batched;
   for (node_id id : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(id)];
-    const bool takes_apart = is<slice_op>(x) || is<concat_op>(x) || is<scatter_slice_op>(x);
-    if (x.op->kind == op_kind::control || takes_apart || is_storage_only(x.type.element))
-      return false;
+    if (x.op->kind == op_kind::control || is_storage_only(x.type.element)) return false;
+    if (is<slice_op>(x) || is<concat_op>(x) || is<scatter_slice_op>(x)) {
+      if (batched.empty()) batched = batched_values(g);
+      if (parts_samples(g, id, batched)) return false;
+    }
     if (is<matmul_op>(x) && x.type.rank() > 2) return false;
     gains |= is<convolution_op>(x) || is<matmul_op>(x) || is<max_pool_op>(x);
   }
