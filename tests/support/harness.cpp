@@ -1,5 +1,6 @@
 #include "support/harness.hpp"
 
+#include <cella/ops/list.hpp>
 #include <cella/passes/pass.hpp>
 
 namespace cella::test {

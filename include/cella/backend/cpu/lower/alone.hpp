@@ -70,18 +70,24 @@ struct default_record : record_for<step_kind::generic> {
       y[std::size_t(k)] = {step.template out<std::byte>(m, k),
                            stored(n.result_count ? step.g.result_type(s.anchor, k) : n.type)};
     }
-    if (n.type.element == dtype::record && is<add_op>(n))
-      return add_records(m.context->records, x[0], x[1], y[0]);
-    if (n.type.element == dtype::record && is<sum_op>(n))
-      return sum_records(m.context->records, step.template options<axes_options>().axes, x[0],
-                         y[0]);
-    const span<const tensor_ref> in(x.data(), std::size_t(n.operand_count));
-    const span<const tensor_ref> out(y.data(), std::size_t(s.output_count));
-    if constexpr (known_to_compute<decltype(step)>)
-      step.operation().compute(step.all_options(), in, out);
-    else
-      cella::compute(step.operation(), step.all_options(), in, out);
+    with_constant(step, adds_records, [&](auto adds) {
+      if constexpr (adds) return add_records(m.context->records, x[0], x[1], y[0]);
+      if (n.type.element == dtype::record && is<sum_op>(n))
+        return sum_records(m.context->records, step.template options<axes_options>().axes, x[0],
+                           y[0]);
+      const span<const tensor_ref> in(x.data(), std::size_t(n.operand_count));
+      const span<const tensor_ref> out(y.data(), std::size_t(s.output_count));
+      if constexpr (known_to_compute<decltype(step)>)
+        step.operation().compute(step.all_options(), in, out);
+      else
+        cella::compute(step.operation(), step.all_options(), in, out);
+    });
   }
+
+ private:
+  static constexpr auto adds_records = [](auto step) {
+    return step.anchor().type.element == dtype::record && is<add_op>(step.anchor());
+  };
 };
 
 using records_of_operations =

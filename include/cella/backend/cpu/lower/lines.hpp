@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cella/backend/cpu/lower/elements.hpp>
+#include <cella/backend/cpu/plan/default_kernel.hpp>
 #include <cella/backend/cpu/rows/order.hpp>
 #include <cella/backend/cpu/rows/running.hpp>
-#include <cella/ops/cumulative.hpp>
-#include <cella/ops/sorting.hpp>
 
 namespace cella::cpu {
 
@@ -18,16 +17,10 @@ constexpr search_extents lines_along(auto step, int axis) {
 
 struct running_record : record_for<step_kind::running> {
   static constexpr running_extents extents(auto step) {
-    if (is<cumsum_op>(step.anchor())) {
-      const auto o = step.template options<cumsum_op::options>();
+    return with_operation(step, running_operations{}, [&]<class Op>() -> running_extents {
+      const auto o = options_of<Op>(step);
       return {lines_along(step, o.axis), o.reverse != 0};
-    }
-    if (is<linear_recurrence_op>(step.anchor())) {
-      const auto o = step.template options<linear_recurrence_op::options>();
-      return {lines_along(step, o.axis), o.reverse != 0};
-    }
-    const auto o = step.template options<running_argmax_op::options>();
-    return {lines_along(step, o.axis), o.reverse != 0};
+    });
   }
   static constexpr int units(auto step, int) { return running_units(extents(step)); }
   template <int, class S>
@@ -43,7 +36,7 @@ struct running_record : record_for<step_kind::running> {
         } else {
           with_constant(step, anchor_is<cumsum_op>, [&](auto sums) {
             if constexpr (sums)
-              running_sums(units, e, step.template options<cumsum_op::options>().exclusive != 0, x,
+              running_sums(units, e, options_of<cumsum_op>(step).exclusive != 0, x,
                            step.template out<N>(m, 0));
             else
               running_recurrences(units, e, x, step.template in<const N>(m, 1),
@@ -56,13 +49,13 @@ struct running_record : record_for<step_kind::running> {
 
  private:
   static constexpr auto finds_least = [](auto step) {
-    return step.template options<running_argmax_op::options>().least != 0;
+    return options_of<running_argmax_op>(step).least != 0;
   };
 };
 
 struct order_record : record_for<step_kind::order> {
   static constexpr order_extents extents(auto step) {
-    const auto o = step.template options<argsort_op::options>();
+    const auto o = options_of<argsort_op>(step);
     const search_extents e = lines_along(step, o.axis);
     return {e, o.wanted(e.extent), o.descending != 0};
   }

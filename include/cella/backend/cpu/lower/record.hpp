@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cella/backend/cpu/lower/step.hpp>
+#include <cella/ops/names.hpp>
 #include <tuple>
 
 namespace cella::cpu {
@@ -56,6 +57,24 @@ auto with_stored_value(S step, F f) {
     return f(std::conditional_t<std::is_void_v<stored>, typename S::T, stored>{});
   } else {
     return detail::with_stored<typename S::T>(step.g.type(step.s.anchor).element, f);
+  }
+}
+
+/// The options of the anchor, an application of Op. (Records of rare operations do not ask for
+/// their structs: programs that lack them have no such steps.)
+template <class Op, class S>
+constexpr auto options_of(S step) {
+  return step.template options<typename Op::options>();
+}
+/// f.template operator()<Op>() for the operation of the anchor, one of `Ops`.
+template <class S, class... Ops, class F>
+constexpr auto with_operation([[maybe_unused]] S step, operation_list<Ops...>, F f) {
+  if constexpr (S::compiled) {
+    return f.template operator()<op_of<S::anchor().op>>();
+  } else {
+    std::common_type_t<decltype(f.template operator()<Ops>())...> y{};
+    (void)(... || (is<Ops>(step.anchor()) && (y = f.template operator()<Ops>(), true)));
+    return y;
   }
 }
 

@@ -10,23 +10,6 @@
 
 namespace cella::cpu {
 
-namespace detail {
-/// f.template operator()<Op>(anchor) for the operation of the anchor, one of `Ops`. Of a compiled
-/// program a constant, so that no other function is linked.
-template <class F, class S, class... Ops>
-auto of_operation(S step, operation_list<Ops...>) {
-  if constexpr (S::compiled) {
-    constexpr auto f = F{}.template operator()<op_of<S::anchor().op>>(S::anchor());
-    return f;
-  } else {
-    std::common_type_t<decltype(F{}.template operator()<Ops>(step.anchor()))...> f{};
-    (void)(... ||
-           (is<Ops>(step.anchor()) && (f = F{}.template operator()<Ops>(step.anchor()), true)));
-    return f;
-  }
-}
-}  // namespace detail
-
 struct special_record : record_for<step_kind::special> {
   static constexpr int units(auto step, int) { return special_units(step.operand(0).size()); }
   template <int, class S>
@@ -35,9 +18,15 @@ struct special_record : record_for<step_kind::special> {
     const std::int64_t first = units.first * special_unit;
     const std::int64_t last = std::min(units.last * special_unit, step.operand(0).size());
     const bool two = step.anchor().operand_count > 1;
-    const auto f = detail::of_operation<decltype([]<class Op>(const node& x) {
-      return special_values_of<Op, T>(x);
-    })>(step, special_operations{});
+    // Of a compiled program a constant, so that no other function is linked; below, too.
+    const auto f = with_operation(step, special_operations{}, [&]<class Op>() {
+      if constexpr (S::compiled) {
+        constexpr special_values<T> values = special_values_of<Op, T>(S::anchor());
+        return values;
+      } else {
+        return special_values_of<Op, T>(step.anchor());
+      }
+    });
     f(step.all_options(), step.in(m, 0) + first, two ? step.in(m, 1) + first : nullptr,
       last - first, step.out(m, 0) + first);
   }
@@ -49,9 +38,14 @@ struct bitwise_record : record_for<step_kind::bitwise> {
   static void run(S step, const memory& m, work_range units, std::byte*) {
     const std::int64_t last = std::min(units.last * bitwise_unit, step.operand(0).size());
     const bool two = step.anchor().operand_count > 1;
-    const auto f = detail::of_operation<decltype([]<class Op>(const node& x) {
-      return bitwise_values_of<Op>(x);
-    })>(step, bitwise_operations{});
+    const auto f = with_operation(step, bitwise_operations{}, [&]<class Op>() {
+      if constexpr (S::compiled) {
+        constexpr bitwise_values values = bitwise_values_of<Op>(S::anchor());
+        return values;
+      } else {
+        return bitwise_values_of<Op>(step.anchor());
+      }
+    });
     f(step.template in<const std::byte>(m, 0),
       two ? step.template in<const std::byte>(m, 1) : nullptr, units.first * bitwise_unit, last,
       step.template out<std::byte>(m, 0));

@@ -5,14 +5,12 @@
 #include <cella/backend/cpu/loops/typed_values.hpp>
 #include <cella/graph/graph.hpp>
 #include <cella/ops/convolution.hpp>
-#include <cella/ops/cumulative.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/names.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>
-#include <cella/ops/sorting.hpp>
 #include <cella/plan/target.hpp>
 
 namespace cella::cpu {
@@ -30,6 +28,8 @@ constexpr step_kind pooling_kernel(const node& x) {
 /// What `special_record` runs.
 using special_operations =
     operation_list<lgamma_op, polygamma_op, bessel_ie_op, erfinv_op, gamma_slope_op>;
+/// What `running_record` runs.
+using running_operations = operation_list<cumsum_op, linear_recurrence_op, running_argmax_op>;
 /// What `bitwise_record` runs.
 using bitwise_operations = operation_list<bitwise_and_op, bitwise_or_op, bitwise_xor_op,
                                           bitwise_not_op, left_shift_op, right_shift_op>;
@@ -55,11 +55,8 @@ constexpr step_kind line_kernel(const graph& g, node_id n, dtype element) {
   const tensor_type of = g.type(g.operand(n, 0));
   if (of.element != element && !is_word(of.element)) return step_kind::generic;
   if (x.op->computes == compute_class::sequential) {
-    if (is<cumsum_op>(x) || is<linear_recurrence_op>(x) || is<running_argmax_op>(x))
-      return step_kind::running;
-    constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
-    if (is<argsort_op>(x) && of[x.attributes.as<argsort_op::options>().axis] <= most)
-      return step_kind::order;
+    if (running_operations::contains(*x.op)) return step_kind::running;
+    if (is<argsort_op>(x)) return step_kind::order;
   }
   if (is<one_hot_op>(x) && is_word(of.element) && x.type.element == element)
     return step_kind::one_hot;

@@ -19,7 +19,7 @@ namespace cella::cpu {
 
 /// The records of kernels that compute one operation on plain tensors, and need no memory that a
 /// plan would have to give them. Programs that compile them themselves do without those of rarer
-/// operations.
+/// operations; others have all operations (ops/list.hpp).
 using common_single_records =
     join_records<record_list<product_record, convolution_record, convolution_input_gradient_record,
                              convolution_weight_gradient_record, softmax_record,
