@@ -94,7 +94,7 @@ struct fold_record : record_for<step_kind::fold> {
   static constexpr search_extents extents(auto step) {
     const shape s = step.operand(0).shape;
     const unsigned axes = step.template options<axes_options>().axes;
-    const int first = std::countr_zero(axes), last = std::bit_width(axes);
+    const int first = std::countr_zero(axes), last = int(std::bit_width(axes));
     return {s.size(0, first), s.size(first, last), s.size(last, s.rank)};
   }
   static constexpr int units(auto step, int) { return fold_units(extents(step)); }
