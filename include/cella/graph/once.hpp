@@ -31,6 +31,8 @@ inline constexpr bool in_development = false;
 //
 // The bodies of others stand in headers `*_body.hpp`, with CELLA_BODY before each; programs that
 // are linked with the kernels, where CELLA_HAS_BODIES is 0, do not even parse them.
+//
+// Programs that compile both themselves optimize them for size: that takes less time.
 #if defined(CELLA_COMPILES_KERNELS)
 #define CELLA_ONCE [[gnu::used]] inline
 #define CELLA_BODY

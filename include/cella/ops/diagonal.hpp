@@ -9,17 +9,15 @@ namespace cella {
 
 namespace detail {
 
-constexpr bool has_matrices(std::string_view op, var v, std::source_location at) {
-  if (v.rank() >= 2) return true;
-  v.b->fail(text() << at << ": " << op << ": needs a matrix: " << v.b->describe(v.id) << " is "
-                   << v.shape());
-  return false;
-}
 /// Column number less row number at each element of the last two axes of x, as i32; a fault and x
 /// itself if it has no two axes.
 constexpr var column_less_row(std::string_view op, operand x) {
   const var v = x.in(*x.owner());
-  if (!has_matrices(op, v, x.at())) return v;
+  if (v.rank() < 2) {
+    v.b->fail(text() << x.at() << ": " << op << ": needs a matrix: " << v.b->describe(v.id)
+                     << " is " << v.shape());
+    return v;
+  }
   const shape matrix{v.extent(-2), v.extent(-1)};
   const tensor_type t{dtype::i32, matrix};
   return broadcast_to(iota(*v.b, t, 1) - iota(*v.b, t, 0), v.shape());

@@ -45,8 +45,6 @@ void special_numbers(const attributes& o, const T* a, const T* b, std::int64_t c
     y[i] = static_cast<T>(F(o, double{a[i]}, b ? double{b[i]} : 0));
 }
 
-inline vec<float> log_gammas(vec<float> x) { return cpu::log_gamma(x); }
-inline vec<float> digammas(vec<float> x) { return cpu::digamma(x); }
 template <class T>
 vec<T> inverse_errors(vec<T> x) {
   return cpu::inverse_error_function(x);
@@ -71,12 +69,12 @@ constexpr special_values<T> special_values_of([[maybe_unused]] const node& x) {
   constexpr bool single = std::is_same_v<T, float>;
   constexpr special_values<T> numbers = &special_numbers<&special_number<Op>, T>;
   if constexpr (std::is_same_v<Op, lgamma_op> && single) {
-    return &special_vectors<&log_gammas, T>;
+    return &special_vectors<&cpu::log_gamma, T>;
   } else if constexpr (std::is_same_v<Op, erfinv_op>) {
     return &special_vectors<&inverse_errors<T>, T>;
   } else if constexpr (std::is_same_v<Op, polygamma_op> && single) {
     const bool first = x.attributes.as<typename Op::options>().order == 0;
-    return first ? &special_vectors<&digammas, T> : numbers;
+    return first ? &special_vectors<&cpu::digamma, T> : numbers;
   } else if constexpr (std::is_same_v<Op, bessel_ie_op>) {
     const int order = x.attributes.as<typename Op::options>().order;
     return order == 0   ? &special_vectors<&bessels<0, T>, T>

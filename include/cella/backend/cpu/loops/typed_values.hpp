@@ -12,6 +12,9 @@
 
 namespace cella::cpu {
 
+/// The integers that kernels at run time are compiled for.
+constexpr bool is_word(dtype t) { return t == dtype::i32 || t == dtype::i64; }
+
 /// y[i] = f(a[i], b[i], c[i]) for so many elements; operands that the function lacks are null.
 using typed_values = void (*)(const std::byte* a, const std::byte* b, const std::byte* c,
                               std::int64_t count, std::byte* y);
@@ -44,7 +47,6 @@ constexpr typed_values typed_values_for(operation_list<Ops...>, const op_info& o
   return found;
 }
 
-constexpr bool is_word(dtype t) { return t == dtype::i32 || t == dtype::i64; }
 /// Types that are compared and converted. Truth values are bytes, 0 and 1.
 constexpr bool is_typed(dtype t) {
   return is_word(t) || t == dtype::f32 || t == dtype::f64 || t == dtype::boolean;
@@ -129,7 +131,7 @@ constexpr bool has_typed_values(const typed_form& f) {
     return (detail::is_typed(f.from) || f.from == dtype::u8) && detail::is_typed(f.to);
   if (detail::typed_comparisons::contains(*f.op)) return detail::is_typed(f.from);
   if (detail::typed_truths::contains(*f.op)) return f.from == dtype::boolean;
-  return detail::is_word(f.to) && detail::typed_arithmetic::contains(*f.op);
+  return is_word(f.to) && detail::typed_arithmetic::contains(*f.op);
 }
 
 constexpr typed_values typed_values_of(const typed_form& f) {

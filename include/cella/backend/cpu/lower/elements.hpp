@@ -6,20 +6,6 @@
 
 namespace cella::cpu {
 
-/// Calls f.template operator()<Number>() for the type of the anchor's first operand: the program's,
-/// or integers of 32 or 64 bits.
-template <class S, class F>
-void with_numbers(S step, F f) {
-  if constexpr (S::compiled)
-    f.template operator()<element<S::operand(0).element>>();
-  else if (step.operand(0).element == dtype::i32)
-    f.template operator()<std::int32_t>();
-  else if (step.operand(0).element == dtype::i64)
-    f.template operator()<std::int64_t>();
-  else
-    f.template operator()<typename S::T>();
-}
-
 /// gather_elements and scatter_elements, whose tensors differ along their axis only.
 struct elements_record : record_for<step_kind::elements> {
   static constexpr bool gathers(auto step) { return is<gather_elements_op>(step.anchor()); }

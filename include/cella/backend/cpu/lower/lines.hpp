@@ -2,18 +2,12 @@
 // elements.
 #pragma once
 
-#include <cella/backend/cpu/lower/elements.hpp>
+#include <cella/backend/cpu/lower/rows.hpp>
 #include <cella/backend/cpu/plan/default_kernel.hpp>
 #include <cella/backend/cpu/rows/order.hpp>
 #include <cella/backend/cpu/rows/running.hpp>
 
 namespace cella::cpu {
-
-/// The lines of the anchor's operand along its axis.
-constexpr search_extents lines_along(auto step, int axis) {
-  const tensor_type x = step.operand(0);
-  return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
-}
 
 struct running_record : record_for<step_kind::running> {
   static constexpr running_extents extents(auto step) {

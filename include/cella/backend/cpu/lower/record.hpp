@@ -60,6 +60,20 @@ auto with_stored_value(S step, F f) {
   }
 }
 
+/// Calls f.template operator()<Number>() for the type of the anchor's first operand: the program's,
+/// or integers of 32 or 64 bits.
+template <class S, class F>
+void with_numbers(S step, F f) {
+  if constexpr (S::compiled)
+    f.template operator()<element<S::operand(0).element>>();
+  else if (step.operand(0).element == dtype::i32)
+    f.template operator()<std::int32_t>();
+  else if (step.operand(0).element == dtype::i64)
+    f.template operator()<std::int64_t>();
+  else
+    f.template operator()<typename S::T>();
+}
+
 /// The options of the anchor, an application of Op. (Records of rare operations do not ask for
 /// their structs: programs that lack them have no such steps.)
 template <class Op, class S>

@@ -12,12 +12,15 @@
 
 namespace cella::cpu {
 
-/// The anchor's operand, seen as lines along its axis.
+/// The anchor's first operand, seen as lines along an axis.
+constexpr search_extents lines_along(auto step, int axis) {
+  const tensor_type x = step.operand(0);
+  return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
+}
+/// And along its own axis.
 template <class S>
 constexpr search_extents lines_of_operand(S step) {
-  const tensor_type x = step.operand(0);
-  const int axis = step.template options<cella::detail::axis_options>().axis;
-  return {x.shape.size(0, axis), x[axis], x.shape.size(axis + 1, x.rank())};
+  return lines_along(step, step.template options<cella::detail::axis_options>().axis);
 }
 
 struct softmax_record : record_for<step_kind::softmax> {
@@ -123,26 +126,18 @@ struct fold_record : record_for<step_kind::fold> {
   }
 
  private:
+  static constexpr auto of_truths = [](auto step) {
+    return step.operand(0).element == dtype::boolean;
+  };
   /// Truth values are bytes.
   template <class S, class F>
   static void with_type(S step, F f) {
-    if constexpr (S::compiled) {
-      using stored = element<S::operand(0).element>;
-      f.template
-      operator()<std::conditional_t<std::is_same_v<stored, bool>, std::uint8_t, stored>>();
-      return;
-    } else {
-      switch (step.operand(0).element) {
-        case dtype::i32:
-          return f.template operator()<std::int32_t>();
-        case dtype::i64:
-          return f.template operator()<std::int64_t>();
-        case dtype::boolean:
-          return f.template operator()<std::uint8_t>();
-        default:
-          return f.template operator()<typename S::T>();
-      }
-    }
+    with_constant(step, of_truths, [&](auto truths) {
+      if constexpr (truths)
+        f.template operator()<std::uint8_t>();
+      else
+        with_numbers(step, f);
+    });
   }
 };
 

@@ -18,14 +18,8 @@ struct special_record : record_for<step_kind::special> {
     const std::int64_t first = units.first * special_unit;
     const std::int64_t last = std::min(units.last * special_unit, step.operand(0).size());
     const bool two = step.anchor().operand_count > 1;
-    // Of a compiled program a constant, so that no other function is linked; below, too.
     const auto f = with_operation(step, special_operations{}, [&]<class Op>() {
-      if constexpr (S::compiled) {
-        constexpr special_values<T> values = special_values_of<Op, T>(S::anchor());
-        return values;
-      } else {
-        return special_values_of<Op, T>(step.anchor());
-      }
+      return constant_of(step, [](auto s) { return special_values_of<Op, T>(s.anchor()); });
     });
     f(step.all_options(), step.in(m, 0) + first, two ? step.in(m, 1) + first : nullptr,
       last - first, step.out(m, 0) + first);
@@ -39,12 +33,7 @@ struct bitwise_record : record_for<step_kind::bitwise> {
     const std::int64_t last = std::min(units.last * bitwise_unit, step.operand(0).size());
     const bool two = step.anchor().operand_count > 1;
     const auto f = with_operation(step, bitwise_operations{}, [&]<class Op>() {
-      if constexpr (S::compiled) {
-        constexpr bitwise_values values = bitwise_values_of<Op>(S::anchor());
-        return values;
-      } else {
-        return bitwise_values_of<Op>(step.anchor());
-      }
+      return constant_of(step, [](auto s) { return bitwise_values_of<Op>(s.anchor()); });
     });
     f(step.template in<const std::byte>(m, 0),
       two ? step.template in<const std::byte>(m, 1) : nullptr, units.first * bitwise_unit, last,
@@ -58,7 +47,7 @@ struct typed_record : record_for<step_kind::typed> {
   static void run(S step, const memory& m, work_range units, std::byte*) {
     constexpr std::int64_t block = 1024;
     const int operands = step.anchor().operand_count;
-    const typed_values f = function(step);
+    const typed_values f = constant_of(step, [](auto s) { return typed_values_of(form(s)); });
     // Repeated numbers lie here, and not in tensors that would have to be read.
     alignas(64) std::array<std::byte, 3 * 8 * block> repeated;
     std::array<const std::byte*, 3> x{};
@@ -86,16 +75,6 @@ struct typed_record : record_for<step_kind::typed> {
   static constexpr typed_form form(auto step) {
     return {step.anchor().op, step.operand(int(step.anchor().operand_count) - 1).element,
             step.anchor().type.element};
-  }
-  /// Of a compiled program a constant, so that no other function is linked.
-  template <class S>
-  static typed_values function(S step) {
-    if constexpr (S::compiled) {
-      constexpr typed_values f = typed_values_of(form(S{}));
-      return f;
-    } else {
-      return typed_values_of(form(step));
-    }
   }
   template <class S>
   static bool is_repeated(S step, int k) {

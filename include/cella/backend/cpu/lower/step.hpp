@@ -163,6 +163,17 @@ struct program_step {
 template <class Op>
 inline constexpr auto anchor_is = [](auto step) { return is<Op>(step.anchor()); };
 
+/// f(step) of an f without captures. Of a compiled program a constant, so that no other function is
+/// linked than the one that it names.
+template <class S, class F>
+auto constant_of([[maybe_unused]] S step, F f) {
+  if constexpr (S::compiled) {
+    constexpr auto y = F{}(S{});
+    return y;
+  } else {
+    return f(step);
+  }
+}
 /// Calls f(bool constant) with what `condition(step)` says, so that a program has one form only.
 template <class S, class Condition, class F>
 void with_constant(S step, Condition condition, F f) {

@@ -50,7 +50,6 @@ constexpr step_kind integer_kernel(const node& x) {
 /// the program's type, and of integers of 32 or 64 bits; `generic` for all else.
 constexpr step_kind line_kernel(const graph& g, node_id n, dtype element) {
   const node& x = g.nodes[std::size_t(n)];
-  const auto is_word = [](dtype t) { return t == dtype::i32 || t == dtype::i64; };
   if (x.operand_count == 0) return step_kind::generic;
   const tensor_type of = g.type(g.operand(n, 0));
   if (of.element != element && !is_word(of.element)) return step_kind::generic;
@@ -76,11 +75,10 @@ constexpr step_kind fold_kernel(const graph& g, node_id n, dtype element) {
   const node& x = g.nodes[std::size_t(n)];
   if (x.op->computes != compute_class::reduction) return step_kind::generic;
   const dtype of = g.type(g.operand(n, 0)).element;
-  const bool whole = of == dtype::i32 || of == dtype::i64;
-  const bool fits = is<prod_op>(x) ? whole || of == element
+  const bool fits = is<prod_op>(x) ? is_word(of) || of == element
                     : is<sum_op>(x)
-                        ? whole
-                        : (is<max_op>(x) || is<min_op>(x)) && (whole || of == dtype::boolean);
+                        ? is_word(of)
+                        : (is<max_op>(x) || is<min_op>(x)) && (is_word(of) || of == dtype::boolean);
   if (!fits || x.type.element != of) return step_kind::generic;
   const unsigned axes = x.attributes.as<axes_options>().axes;
   if (axes == 0) return step_kind::generic;
@@ -119,8 +117,7 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   // Rows that are only moved may be of 16 bits.
   const bool moves = is<gather_op>(x) && (own_type || is_storage_only(x.type.element));
   // And whole numbers counted, one by one in one table.
-  const bool counts =
-      (x.type.element == dtype::i32 || x.type.element == dtype::i64) && x.type.rank() == 1;
+  const bool counts = is_word(x.type.element) && x.type.rank() == 1;
   if ((moves || (is<scatter_op>(x) && (own_type || counts))) &&
       is_integer(g.type(g.operand(n, 1)).element))
     return moves ? step_kind::gather : step_kind::scatter;

@@ -14,7 +14,7 @@ struct loaded_planning : planning {
     const dtype index = g.type(g.operand(n, 1)).element;
     const bool fits =
         (g.nodes[std::size_t(n)].type.element == element || k == step_kind::scatter) &&
-        (index == dtype::i32 || index == dtype::i64);
+        is_word(index);
     return fits ? k : step_kind::generic;
   }
   static constexpr plan_target machine = [] {

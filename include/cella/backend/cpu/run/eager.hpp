@@ -4,6 +4,7 @@
 
 #include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/lower/convolutions.hpp>
+#include <cella/backend/cpu/lower/elements.hpp>
 #include <cella/backend/cpu/lower/integers.hpp>
 #include <cella/backend/cpu/lower/lines.hpp>
 #include <cella/backend/cpu/lower/movement.hpp>
