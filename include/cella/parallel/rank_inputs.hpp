@@ -155,6 +155,12 @@ class rank_inputs {
     memory_.emplace_back(std::size_t(std::max<std::int64_t>(part.bytes(), 1)));
     parts_.push_back({memory_.back().data(), part});
   }
+  /// The part of input `i` lies elsewhere.
+  void move(int i, std::byte* at) {
+    parts_[std::size_t(i)].data = at;
+    memory_[std::size_t(i)] = {};
+    changed();
+  }
 
   device_mesh mesh_;
   int rank_;
