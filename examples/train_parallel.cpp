@@ -6,13 +6,13 @@
 #include <cella/models/lenet.hpp>
 #include <cella/models/resnet.hpp>
 #include <cella/models/switch_gpt.hpp>
+#include <cella/parallel/divide.hpp>
 #include <cella/parallel/lone_rank.hpp>
 #include <cella/parallel/pipeline_program.hpp>
 #include <cella/parallel/plan_json.hpp>
 #include <cella/parallel/plan_svg.hpp>
 #include <cella/parallel/rank_program.hpp>
 #include <cella/parallel/sharded_checkpoint.hpp>
-#include <cella/parallel/shared_statistics.hpp>
 #include <cella/parallel/thread_ranks.hpp>
 #include <cella/parallel/timed_communicator.hpp>
 #include <cella/parallel/timeline.hpp>
@@ -120,10 +120,14 @@ struct gpt_task : text_task<8, 32> {
     models::gpt<32, 64, 4, 2, places> gpt{};
     constexpr var operator()(var words) const { return reshape(gpt(words), {-1, 32}); }
   };
+  /// As Megatron-LM cuts them: the heads of attention, columns of the first dense layer, and rows
+  /// of those that follow.
   static strategy tensor() {
-    return {
-        mode::semi_automatic,
-        {{"*.up.weight", "model", 0}, {"*.up.bias", "model", 0}, {"*.down.weight", "model", 1}}};
+    return {mode::semi_automatic,
+            {{"*.qkv.*", "model", 0},
+             {"*.attention.out.weight", "model", 1},
+             {"*.up.*", "model", 0},
+             {"*.down.weight", "model", 1}}};
   }
 };
 struct moe_task : text_task<8, 32> {
@@ -141,7 +145,9 @@ struct moe_task : text_task<8, 32> {
   };
   static strategy tensor() {
     return {mode::semi_automatic,
-            {{"*.experts.up", "model", 2},
+            {{"*.qkv.*", "model", 0},
+             {"*.attention.out.weight", "model", 1},
+             {"*.experts.up", "model", 2},
              {"*.experts.up_bias", "model", 2},
              {"*.experts.down", "model", 1}}};
   }
@@ -367,11 +373,10 @@ void run(const settings& s) {
   const std::array types{Task::x, Task::y};
   device_mesh m = parse_mesh(s.mesh);
   if (!s.topology.empty()) m = with_topology(m, load_topology(s.topology));
-  graph g = compiled_once::optimize(trace(step, types, {.training = true}));
+  const graph g = compiled_once::optimize(trace(step, types, {.training = true}));
   if (s.mode == "pipeline") return run_pipeline<Task>(g, m, s);
-  if (s.mode != "serial") g = share_statistics(g);
-  const parallel_plan p = plan_for(g, m, strategy_of<Task>(s.mode, m));
-  train_on_ranks<Task>(g, p, s);
+  const divided_graph d = divide(g, m, strategy_of<Task>(s.mode, m));
+  train_on_ranks<Task>(d.graph, d.plan, s);
 }
 
 }  // namespace

@@ -144,10 +144,13 @@ TEST_CASE("a model learns on ranks what it learns on one device, last batches in
 }
 
 TEST_CASE("a model of sequences is divided by what is stated") {
-  const strategy tensor{
-      mode::semi_automatic,
-      {{"*.up.weight", "model", 0}, {"*.up.bias", "model", 0}, {"*.down.weight", "model", 1}}};
-  check_ranks<writer>(sentences(13), "data=2,model=2", tensor);
+  const strategy heads{mode::semi_automatic,
+                       {{"*.qkv.*", "model", 0},
+                        {"*.attention.out.weight", "model", 1},
+                        {"*.up.*", "model", 0},
+                        {"*.down.weight", "model", 1}}};
+  check_ranks<writer>(sentences(17), "model=2", {.mode = mode::automatic});
+  check_ranks<writer>(sentences(13), "data=2,model=2", heads);
   check_ranks<writer>(sentences(17), "data=3", {.mode = mode::zero2});
 }
 

@@ -60,6 +60,10 @@ with tempfile.TemporaryDirectory() as folder:
         if net in ("gpt", "moe"):
             for mesh in ("sequence=2", "data=2,sequence=2"):
                 compare(net, one, mesh, "sequence")
+        if net == "gpt":
+            for mesh in ("model=2", "model=4"):
+                compare(net, one, mesh, "tensor")
+                compare(net, one, mesh, "automatic")
 
     # What four ranks have begun two go on with, and one.
     for net in ("lenet", "moe"):
@@ -75,6 +79,18 @@ with tempfile.TemporaryDirectory() as folder:
                 for a, b in zip(whole, first + rest, strict=True):
                     assert abs(a - b) <= 1e-5 * abs(a), (net, begun, mesh, mode, whole, first, rest)
                 print(net, "goes on from", before, "with", mesh, "ok")
+
+    # Heads, too, are written as one device has them.
+    index = os.path.join(folder, "heads.json")
+    for before, after in ((("data=2,model=2", "tensor"), ("data=1", "serial")), (("data=1", "serial"), ("model=4", "tensor"))):
+        first = losses(folder, [], "--net", "gpt", "--mesh", before[0], "--mode", before[1], "--threads-as-ranks", "--save",
+                       index, steps=3)
+        rest = losses(folder, [], "--net", "gpt", "--mesh", after[0], "--mode", after[1], "--threads-as-ranks", "--load",
+                      index, "--done", "3", steps=3)
+        whole = losses(folder, [], "--net", "gpt", "--mesh", "data=1", "--mode", "serial", "--threads-as-ranks")
+        for a, b in zip(whole, first + rest, strict=True):
+            assert abs(a - b) <= 1e-5 * abs(a), (before, after, whole, first, rest)
+        print("gpt goes on from", *before, "with", *after, "ok")
 
     # What was measured of a machine, a rank measured alone, and the predicted step as pictures.
     speed = {"bytes_per_second": 5e9, "latency": 1e-6}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/graph/name_pattern.hpp>
+#include <cella/parallel/block_name.hpp>
 #include <cella/parallel/propagation.hpp>
 
 namespace cella::parallel {
@@ -148,7 +149,9 @@ class statement {
     for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
       const input_role role = g_.inputs[i].role;
       const std::string_view label = g_.view(g_.inputs[i].name);
-      if (!matches(c.name, label) || role == input_role::scalar) continue;
+      if (role == input_role::scalar ||
+          (!matches(c.name, label) && !matches(c.name, block_of(label).whole)))
+        continue;
       if (role == input_role::slot && c.name != label) continue;
       any = true;
       is_stated[i] = 1;

@@ -8,8 +8,8 @@
 //   });
 #pragma once
 
+#include <cella/parallel/divide.hpp>
 #include <cella/parallel/rank_program.hpp>
-#include <cella/parallel/shared_statistics.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/recently_used.hpp>
 #include <cella/train/mesh_trainer.hpp>
@@ -153,16 +153,11 @@ class divided_trainer final : public mesh_trainer {
     tensor_ref at;  ///< in a store, whole
   };
 
-  graph traced(std::int64_t rows) const {
-    graph g = compiled_once::optimize(model_.trace(rows));
-    if (strategy_.mode != parallel::mode::serial) g = parallel::share_statistics(g);
-    return g;
-  }
+  graph traced(std::int64_t rows) const { return compiled_once::optimize(model_.trace(rows)); }
   divided_step& step_for(std::int64_t rows) {
     if (!whole_) {
-      const graph g = traced(model_.batch);
-      plan_ = parallel::plan_for(g, mesh_, strategy_);
-      whole_ = std::make_unique<divided_step>(g, plan_, rank_, ranks_, model_);
+      plan_ = parallel::divide(traced(model_.batch), mesh_, strategy_);
+      whole_ = std::make_unique<divided_step>(plan_.graph, plan_.plan, rank_, ranks_, model_);
       for (const auto& in : whole_->run.inputs()) {
         if (!is_kept(in)) continue;
         const tensor_ref at = in_store(in);
@@ -174,8 +169,8 @@ class divided_trainer final : public mesh_trainer {
     }
     if (rows == model_.batch) return *whole_;
     return *rests_.get(rows, [&] {
-      const graph g = traced(rows);
-      const auto p = parallel::plan_for(g, mesh_, strategy_for_rest(strategy_, g, plan_));
+      const graph g = parallel::divisible(traced(rows), strategy_, plan_.all_unstacked);
+      const auto p = parallel::plan_for(g, mesh_, strategy_for_rest(strategy_, g, plan_.plan));
       auto rest = std::make_unique<divided_step>(g, p, rank_, ranks_, model_);
       for (const auto& in : whole_->run.inputs()) {
         if (!is_kept(in)) continue;
@@ -191,12 +186,10 @@ class divided_trainer final : public mesh_trainer {
     return in.role != input_role::argument && in.role != input_role::scalar;
   }
   tensor_ref in_store(const parallel::rank_inputs::input& in) const {
-    if (in.role == input_role::slot) {
-      const slot_store& slots = model_.slots();
-      if (const named_slot* s = slots.find(in.name)) return slots.value(*s);
-    } else if (const named_parameter* p = model_.parameters->find(in.name)) {
-      return model_.parameters->value(*p);
-    }
+    const auto found = in.role == input_role::slot
+                           ? parallel::rank_inputs::find_in(model_.slots(), in)
+                           : parallel::rank_inputs::find_in(*model_.parameters, in);
+    if (found) return *found;
     return {reinterpret_cast<std::byte*>(model_.parameters->random_state()), in.whole};
   }
   /// Somebody may have written to the stores: this rank takes its parts from there.
@@ -212,7 +205,7 @@ class divided_trainer final : public mesh_trainer {
   model_on_mesh model_;
   int rank_ = 0;
   parallel::layout by_samples_;
-  parallel::parallel_plan plan_;         ///< of a whole batch
+  parallel::divided_graph plan_;         ///< of a whole batch
   std::unique_ptr<divided_step> whole_;  ///< the step of a whole batch
   recently_used<std::int64_t, std::unique_ptr<divided_step>> rests_{4};
   std::vector<cut_input> cut_;  ///< what is kept in parts, of which the stores have the whole
