@@ -166,7 +166,7 @@ struct moe_task : text_task<8, 32> {
 struct settings {
   std::string net = "lenet", mesh = "data=2", mode = "data", json, plan, save, load, topology,
               drawing, timeline, trace, schedule = "1f1b";
-  int steps = 20, done = 0, microbatches = 0, calibrate = 0, save_every = 0;
+  int steps = 20, done = 0, microbatches = 0, chunks = 1, calibrate = 0, save_every = 0;
   unsigned seed = 1;
   bool threads = false;
   double timeout = 60;
@@ -361,7 +361,9 @@ void run_pipeline(const graph& g, const device_mesh& m, const settings& s) {
   const auto schedule = s.schedule == "gpipe" ? pipeline_schedule::gpipe
                                               : pipeline_schedule::one_forward_one_backward;
   train_on_ranks<Task>(
-      divided, make_pipeline(divided, m, {.microbatches = s.microbatches, .schedule = schedule}),
+      divided,
+      make_pipeline(divided, m,
+                    {.microbatches = s.microbatches, .schedule = schedule, .chunks = s.chunks}),
       s);
 }
 
@@ -397,6 +399,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--schedule", s.schedule, "of a pipeline: gpipe or 1f1b")
       ->check(CLI::IsMember({"gpipe", "1f1b"}))
+      ->capture_default_str();
+  app.add_option("--chunks", s.chunks, "of a pipeline, how many stages each rank has")
       ->capture_default_str();
   app.add_option("--json", s.json, "file for losses and times");
   app.add_option("--plan", s.plan, "file for the plan");

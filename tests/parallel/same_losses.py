@@ -57,6 +57,8 @@ with tempfile.TemporaryDirectory() as folder:
         compare(net, one, "pipe=2", "pipeline", "--schedule", "gpipe", "--microbatches", "1")
         if net in ("lenet", "gpt"):
             compare(net, one, "pipe=2", "pipeline", "--schedule", "gpipe", "--microbatches", "4")
+            for mesh in ("pipe=2", "pipe=4", "data=2,pipe=2"):
+                compare(net, one, mesh, "pipeline", "--chunks", "2", "--microbatches", "4")
         if net in ("gpt", "moe"):
             for mesh in ("sequence=2", "data=2,sequence=2"):
                 compare(net, one, mesh, "sequence")
@@ -72,8 +74,9 @@ with tempfile.TemporaryDirectory() as folder:
                           *options, steps=steps)
         whole = run(6, "data=1", "serial")
         index = os.path.join(folder, net + ".json")
-        for before, begun in (("data=4", "zero3"), ("data=2,pipe=2", "pipeline")):
-            first = run(3, before, begun, "--save", index)
+        for before, begun, *how in (("data=4", "zero3"), ("data=2,pipe=2", "pipeline"),
+                                    ("pipe=2", "pipeline", "--chunks", "2" if net == "lenet" else "1")):
+            first = run(3, before, begun, *how, "--save", index)
             for mesh, mode in (("data=2", "zero1"), ("pipe=2", "pipeline"), ("data=1", "serial")):
                 rest = run(3, mesh, mode, "--load", index, "--done", "3")
                 for a, b in zip(whole, first + rest, strict=True):
@@ -120,6 +123,8 @@ with tempfile.TemporaryDirectory() as folder:
         (["--mode", "sequence"], "mode sequence: the samples of this net are no sequences; take --net gpt or moe"),
         (["--mode", "pipeline", "--microbatches", "5"],
          "mode pipeline: the argument x f32[32,1,28,28] is not divided evenly by 5 microbatches"),
+        (["--mode", "pipeline", "--mesh", "pipe=2", "--microbatches", "1", "--chunks", "2"],
+         "with 2 stages on each of 2 ranks microbatches are a multiple of the ranks, not 1"),
         (["--net", "resnet20", "--mode", "pipeline", "--microbatches", "2"],
          "needs all samples at once, so that the batch is not divided into microbatches"),
         (["--mode", "pipeline", "--mesh", "pipe=2,expert=2"], "nothing is along expert"),

@@ -19,7 +19,7 @@ class stage_finder {
     for (node_id n : g_.regions[0].nodes)
       if (phase(n) == step_phase::forward && g_.nodes[std::size_t(n)].op != &get_info_of)
         forward_.push_back(n);
-    const int stages = p_.mesh[p_.axis].size;
+    const int stages = p_.stage_count();
     if (int(forward_.size()) < stages) {
       p_.fault = text() << stages << " stages, but " << int(forward_.size())
                         << " operations; take fewer ranks along " << p_.mesh[p_.axis].name.view();

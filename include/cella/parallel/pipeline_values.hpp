@@ -39,7 +39,7 @@ class value_finder {
       const node_id v = g_.regions[0].outputs[k];
       const int i = g_.outputs[k].updates;
       if (i < 0) {
-        for (int s = 0; s < p_.mesh[p_.axis].size; ++s)
+        for (int s = 0; s < p_.stage_count(); ++s)
           value(v).read[std::size_t(s)][std::size_t(step_phase::anywhere)] = true;
       } else if (p_.phase[std::size_t(v)] != step_phase::backward) {
         const int own = p_.owner[std::size_t(i)];
@@ -80,7 +80,7 @@ class value_finder {
     k = int(p_.values.size());
     const int i = index_[std::size_t(n)];
     const int own = i < 0 ? -1 : p_.owner[std::size_t(i)];
-    const list<std::array<bool, 4>> nobody(std::size_t(p_.mesh[p_.axis].size), {});
+    const list<std::array<bool, 4>> nobody(std::size_t(p_.stage_count()), {});
     if (own >= 0)
       p_.values.push_back({n, step_phase::anywhere, own, nobody});
     else
