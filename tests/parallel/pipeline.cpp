@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cella/nn/layers.hpp>
+#include <cella/optim/clip.hpp>
 #include <cella/parallel/pipeline_program.hpp>
 #include <cella/parallel/plan_text.hpp>
 #include <cella/parallel/thread_ranks.hpp>
@@ -84,6 +85,16 @@ TEST_CASE("ranks with several stages have the losses of one device") {
     check_losses(t, "pipe=2", {.chunks = 2});
   }
   check_losses(small<tied_net>(), "pipe=2", {.microbatches = 4, .chunks = 2});
+}
+
+TEST_CASE("gradients are clipped by the norm of all, which stages exchange") {
+  constexpr auto clipped = optim::clip_by_global_norm(0.05, optim::sgd{.momentum = 0.9});
+  const trained_net t =
+      make_net<small_gpt>({dtype::i32, {8, 16}}, {dtype::i32, {128}}, 32, clipped);
+  for (const char* mesh : {"pipe=2", "pipe=4", "data=2,pipe=2"}) {
+    for (int microbatches : {1, 2, 4}) check_losses(t, mesh, {.microbatches = microbatches});
+    check_losses(t, mesh, {.microbatches = 4, .chunks = 2});
+  }
 }
 
 TEST_CASE("a weight of two stages lies in one of them, and what needs all samples has them") {

@@ -137,7 +137,7 @@ class pipeline_maker {
     for (const pipeline_value& v : p_.values) {
       const auto bytes = double(g.type(v.n).bytes());
       for (int s = 0; s < count; ++s) {
-        const std::array<bool, 4>& read = v.read[std::size_t(s)];
+        const std::array<bool, step_phases>& read = v.read[std::size_t(s)];
         pipeline_stage& one = p_.stages[std::size_t(s)];
         const bool forward = read[std::size_t(step_phase::forward)],
                    backward = read[std::size_t(step_phase::backward)];

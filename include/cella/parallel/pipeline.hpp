@@ -33,8 +33,10 @@ enum class step_phase : std::uint8_t {
   anywhere,  ///< where it is needed: it depends on what all ranks have, or takes next to nothing
   forward,   ///< for each microbatch
   backward,  ///< for each microbatch: updates alone need it
+  exchange,  ///< once: numbers that updates of other stages need, such as norms of gradients
   update     ///< once: it needs a sum over microbatches, or is one
 };
+inline constexpr int step_phases = 5;
 
 /// A value that one stage makes and others, or later phases, read.
 struct pipeline_value {
@@ -42,7 +44,7 @@ struct pipeline_value {
   step_phase made{};
   int stage{};  ///< that makes it
   /// Of each stage: in which phases it reads it; `anywhere` stands for results of a step.
-  list<std::array<bool, 4>> read{};
+  list<std::array<bool, step_phases>> read{};
 };
 
 /// What a stage has to do, by the model of costs.

@@ -42,7 +42,7 @@ class pipeline_program : public rank_inputs {
 
  private:
   /// When messages go and come: at the start, with a phase, and at the end.
-  static constexpr std::size_t at_the_end = 4;
+  static constexpr std::size_t at_the_end = step_phases;
   struct phase {
     std::optional<loaded_program> program;
     list<detail::phase_graph::port> ports;
@@ -60,8 +60,8 @@ class pipeline_program : public rank_inputs {
   };
   /// One of the stages that this rank has.
   struct stage {
-    std::array<phase, 4> phases;
-    std::array<std::vector<message>, 5> sent, received;
+    std::array<phase, step_phases> phases;
+    std::array<std::vector<message>, step_phases + 1> sent, received;
     std::vector<gathering> gatherings;
   };
   /// Where a value lies: that of microbatch k at k modulo the number of places.
@@ -146,7 +146,8 @@ inline pipeline_program::pipeline_program(const graph& g, const pipeline_plan& p
     if (piece.outputs[k].updates < 0) results_.push_back(piece.regions[0].outputs[k]);
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int own = chunk * plan.mesh[plan.axis].size + place_;
-    for (step_phase which : {step_phase::forward, step_phase::backward, step_phase::update}) {
+    for (step_phase which :
+         {step_phase::forward, step_phase::backward, step_phase::exchange, step_phase::update}) {
       detail::phase_graph made = detail::phase_writer(p, own, which).run();
       if (made.graph.outputs.empty()) continue;
       phase& one = own_stages_[std::size_t(chunk)].phases[std::size_t(which)];
@@ -259,7 +260,9 @@ inline void pipeline_program::operator()() {
     }
     send(own, std::size_t(which), k);
   }
-  constexpr auto update = step_phase::update;
+  constexpr auto exchange = step_phase::exchange, update = step_phase::update;
+  for (stage& s : own_stages_) compute(s, exchange, 0);
+  for (const stage& s : own_stages_) send(s, std::size_t(exchange), 0);
   for (const stage& s : own_stages_) send(s, std::size_t(update), 0);
   for (const stage& s : own_stages_) receive(s, std::size_t(update), 0);
   for (stage& s : own_stages_) compute(s, update, 0);
