@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/graph/copy.hpp>
+#include <cella/ops/arithmetic.hpp>
 #include <cella/ops/broadcast.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/slicing.hpp>
