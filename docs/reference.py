@@ -50,19 +50,20 @@ PAGES = {
         transform/gradient transform/jacobian transform/vmap transform/control
         transform/recursion transform/custom"""),
     "models": ("Models", "A net with a loss and an optimizer: trained, measured, asked and saved.",
-               "train/model train/model_options train/input train/predictions train/predictor train/average_scope"),
+               "train/model train/model_options train/input train/predictions train/predictor train/average_scope train/on_mesh"),
     "programs": ("Programs", "What runs without a model: programs, stores of parameters, kernels.", """
         runtime/program runtime/parameters runtime/executable runtime/compile
         runtime/array_like runtime/loaded_program train/slots runtime/summary runtime/explain"""),
 }
 # Headers of the same rooms that users need not know. A new header belongs here or on a page.
 INNER_HEADERS = set("""
-    data/gzip nn/other_names
+    data/batch_share data/gzip nn/other_names
     transform/batch transform/body transform/branching transform/directions transform/forward transform/forward_control
     transform/pullback transform/region transform/reverse_control transform/reverse_loops transform/split
     transform/trace transform/values
     train/batch_columns train/call_forms train/checkpoint train/checkpoint_body train/columns train/engine
-    train/fit_extras train/kept_tensors train/lazy train/model_faults train/model_loops train/position
+    train/engine_checks train/fit_extras train/kept_tensors train/lazy train/mesh_trainer train/model_faults train/model_loops
+    train/optimizer_graph train/position train/shared_reading
     train/runtime_path train/runtime_path_body train/state_body train/traced_net train/traced_steps train/traced_steps_body
     runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter
     runtime/parameters_body runtime/profile runtime/program_arguments runtime/program_memory runtime/program_names runtime/recently_used runtime/step_formulas runtime/struct_arguments""".split())

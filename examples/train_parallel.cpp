@@ -6,13 +6,13 @@
 #include <cella/models/lenet.hpp>
 #include <cella/models/resnet.hpp>
 #include <cella/models/switch_gpt.hpp>
+#include <cella/parallel/divide.hpp>
 #include <cella/parallel/lone_rank.hpp>
 #include <cella/parallel/pipeline_program.hpp>
 #include <cella/parallel/plan_json.hpp>
 #include <cella/parallel/plan_svg.hpp>
 #include <cella/parallel/rank_program.hpp>
 #include <cella/parallel/sharded_checkpoint.hpp>
-#include <cella/parallel/shared_statistics.hpp>
 #include <cella/parallel/thread_ranks.hpp>
 #include <cella/parallel/timed_communicator.hpp>
 #include <cella/parallel/timeline.hpp>
@@ -120,10 +120,14 @@ struct gpt_task : text_task<8, 32> {
     models::gpt<32, 64, 4, 2, places> gpt{};
     constexpr var operator()(var words) const { return reshape(gpt(words), {-1, 32}); }
   };
+  /// As Megatron-LM cuts them: the heads of attention, columns of the first dense layer, and rows
+  /// of those that follow.
   static strategy tensor() {
-    return {
-        mode::semi_automatic,
-        {{"*.up.weight", "model", 0}, {"*.up.bias", "model", 0}, {"*.down.weight", "model", 1}}};
+    return {mode::semi_automatic,
+            {{"*.qkv.*", "model", 0},
+             {"*.attention.out.weight", "model", 1},
+             {"*.up.*", "model", 0},
+             {"*.down.weight", "model", 1}}};
   }
 };
 struct moe_task : text_task<8, 32> {
@@ -141,7 +145,9 @@ struct moe_task : text_task<8, 32> {
   };
   static strategy tensor() {
     return {mode::semi_automatic,
-            {{"*.experts.up", "model", 2},
+            {{"*.qkv.*", "model", 0},
+             {"*.attention.out.weight", "model", 1},
+             {"*.experts.up", "model", 2},
              {"*.experts.up_bias", "model", 2},
              {"*.experts.down", "model", 1}}};
   }
@@ -160,7 +166,7 @@ struct moe_task : text_task<8, 32> {
 struct settings {
   std::string net = "lenet", mesh = "data=2", mode = "data", json, plan, save, load, topology,
               drawing, timeline, trace, schedule = "1f1b";
-  int steps = 20, done = 0, microbatches = 0, calibrate = 0, save_every = 0;
+  int steps = 20, done = 0, microbatches = 0, chunks = 1, calibrate = 0, save_every = 0;
   unsigned seed = 1;
   bool threads = false;
   double timeout = 60;
@@ -355,7 +361,9 @@ void run_pipeline(const graph& g, const device_mesh& m, const settings& s) {
   const auto schedule = s.schedule == "gpipe" ? pipeline_schedule::gpipe
                                               : pipeline_schedule::one_forward_one_backward;
   train_on_ranks<Task>(
-      divided, make_pipeline(divided, m, {.microbatches = s.microbatches, .schedule = schedule}),
+      divided,
+      make_pipeline(divided, m,
+                    {.microbatches = s.microbatches, .schedule = schedule, .chunks = s.chunks}),
       s);
 }
 
@@ -367,11 +375,10 @@ void run(const settings& s) {
   const std::array types{Task::x, Task::y};
   device_mesh m = parse_mesh(s.mesh);
   if (!s.topology.empty()) m = with_topology(m, load_topology(s.topology));
-  graph g = compiled_once::optimize(trace(step, types, {.training = true}));
+  const graph g = compiled_once::optimize(trace(step, types, {.training = true}));
   if (s.mode == "pipeline") return run_pipeline<Task>(g, m, s);
-  if (s.mode != "serial") g = share_statistics(g);
-  const parallel_plan p = plan_for(g, m, strategy_of<Task>(s.mode, m));
-  train_on_ranks<Task>(g, p, s);
+  const divided_graph d = divide(g, m, strategy_of<Task>(s.mode, m));
+  train_on_ranks<Task>(d.graph, d.plan, s);
 }
 
 }  // namespace
@@ -392,6 +399,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--schedule", s.schedule, "of a pipeline: gpipe or 1f1b")
       ->check(CLI::IsMember({"gpipe", "1f1b"}))
+      ->capture_default_str();
+  app.add_option("--chunks", s.chunks, "of a pipeline, how many stages each rank has")
       ->capture_default_str();
   app.add_option("--json", s.json, "file for losses and times");
   app.add_option("--plan", s.plan, "file for the plan");

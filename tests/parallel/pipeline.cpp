@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cella/nn/layers.hpp>
+#include <cella/optim/clip.hpp>
 #include <cella/parallel/pipeline_program.hpp>
 #include <cella/parallel/plan_text.hpp>
 #include <cella/parallel/thread_ranks.hpp>
@@ -23,8 +24,8 @@ void give(pipeline_program& run, const trained_net& t) {
 }
 
 void check_losses(const trained_net& t, const char* mesh, const pipeline_options& o) {
-  INFO(std::string(mesh) << ", microbatches " << o.microbatches << ", "
-                         << schedule_name(o.schedule));
+  INFO(std::string(mesh) << ", microbatches " << o.microbatches << ", " << schedule_name(o.schedule)
+                         << ", chunks " << o.chunks);
   const auto expected = losses_on_one_device(t, 3);
   const pipeline_plan p = make_pipeline(t.step, parse_mesh(mesh), o);
   thread_ranks ranks(p.mesh);
@@ -69,6 +70,30 @@ TEST_CASE("a pipeline has the losses of one device, whatever its stages and micr
     check_losses(t, "pipe=4", {.schedule = gpipe});
     check_losses(t, "data=2,pipe=2", {.microbatches = 2});
     check_losses(t, "model=2,data=2", {});
+  }
+}
+
+TEST_CASE("ranks with several stages have the losses of one device") {
+  for (const trained_net& t : {lenet(), gpt()}) {
+    for (const char* mesh : {"pipe=1", "pipe=2", "pipe=4"})
+      for (int chunks : {2, 3}) {
+        check_losses(t, mesh, {.microbatches = 4, .chunks = chunks});
+        check_losses(t, mesh,
+                     {.microbatches = 4, .schedule = pipeline_schedule::gpipe, .chunks = chunks});
+      }
+    check_losses(t, "data=2,pipe=2", {.microbatches = 2, .chunks = 2});
+    check_losses(t, "pipe=2", {.chunks = 2});
+  }
+  check_losses(small<tied_net>(), "pipe=2", {.microbatches = 4, .chunks = 2});
+}
+
+TEST_CASE("gradients are clipped by the norm of all, which stages exchange") {
+  constexpr auto clipped = optim::clip_by_global_norm(0.05, optim::sgd{.momentum = 0.9});
+  const trained_net t =
+      make_net<small_gpt>({dtype::i32, {8, 16}}, {dtype::i32, {128}}, 32, clipped);
+  for (const char* mesh : {"pipe=2", "pipe=4", "data=2,pipe=2"}) {
+    for (int microbatches : {1, 2, 4}) check_losses(t, mesh, {.microbatches = microbatches});
+    check_losses(t, mesh, {.microbatches = 4, .chunks = 2});
   }
 }
 
@@ -134,7 +159,23 @@ TEST_CASE("the schedules are those of GPipe and 1F1B") {
   CHECK(few.stages[0].kept == 2);
   CHECK(few.stages[1].kept == 1);
   CHECK(few.bytes_on_device() < all.bytes_on_device());
+  // The interleaved schedule waits for half as long, and keeps more.
+  const pipeline_plan half = make_pipeline(t.step, m, {.microbatches = 4, .chunks = 2});
+  CHECK(half.bubble < 0.75 * few.bubble);
+  CHECK(half.stages[0].kept + half.stages[2].kept > few.stages[0].kept);
+  CHECK(tasks_of_place(f1b1, 1, 2, 2, 2) == list<pipeline_task>{{false, 0, 0},
+                                                                {false, 1, 0},
+                                                                {false, 0, 1},
+                                                                {true, 0, 1},
+                                                                {false, 1, 1},
+                                                                {true, 1, 1},
+                                                                {true, 0, 0},
+                                                                {true, 1, 0}});
   std::ostringstream out;
+  print_plan(out, half);
+  CHECK(out.str().starts_with(
+      "mesh pipe=2, mode pipeline along pipe, 1f1b, stages of a rank: 2, microbatches: 4; "));
+  out.str("");
   print_plan(out, few);
   CHECK(out.str().starts_with("mesh pipe=2, mode pipeline along pipe, 1f1b, microbatches: 4; "));
 }
@@ -155,6 +196,11 @@ TEST_CASE("what a pipeline cannot do is one sentence") {
   CHECK(fault(t.step, "pipe=2,model=2", {}) ==
         "mode pipeline: stages are along the axis pipe of the mesh pipe=2,model=2, and samples "
         "along data; nothing is along model");
+  CHECK(fault(t.step, "pipe=2", {.microbatches = 1, .chunks = 2}) ==
+        "mode pipeline: with 2 stages on each of 2 ranks microbatches are a multiple of the ranks, "
+        "not 1");
+  CHECK(fault(t.step, "pipe=2", {.chunks = 0}) ==
+        "mode pipeline: each rank has 0 stages; give 1 or more");
   CHECK(fault(t.step, "pipe=2", {.axis = "stage"}) ==
         "mode pipeline: the mesh pipe=2 has no axis called stage");
   CHECK(fault(small<tied_net>().step, "pipe=40", {}).starts_with("mode pipeline: 40 stages, but "));

@@ -57,9 +57,15 @@ with tempfile.TemporaryDirectory() as folder:
         compare(net, one, "pipe=2", "pipeline", "--schedule", "gpipe", "--microbatches", "1")
         if net in ("lenet", "gpt"):
             compare(net, one, "pipe=2", "pipeline", "--schedule", "gpipe", "--microbatches", "4")
+            for mesh in ("pipe=2", "pipe=4", "data=2,pipe=2"):
+                compare(net, one, mesh, "pipeline", "--chunks", "2", "--microbatches", "4")
         if net in ("gpt", "moe"):
             for mesh in ("sequence=2", "data=2,sequence=2"):
                 compare(net, one, mesh, "sequence")
+        if net == "gpt":
+            for mesh in ("model=2", "model=4"):
+                compare(net, one, mesh, "tensor")
+                compare(net, one, mesh, "automatic")
 
     # What four ranks have begun two go on with, and one.
     for net in ("lenet", "moe"):
@@ -68,13 +74,26 @@ with tempfile.TemporaryDirectory() as folder:
                           *options, steps=steps)
         whole = run(6, "data=1", "serial")
         index = os.path.join(folder, net + ".json")
-        for before, begun in (("data=4", "zero3"), ("data=2,pipe=2", "pipeline")):
-            first = run(3, before, begun, "--save", index)
+        for before, begun, *how in (("data=4", "zero3"), ("data=2,pipe=2", "pipeline"),
+                                    ("pipe=2", "pipeline", "--chunks", "2" if net == "lenet" else "1")):
+            first = run(3, before, begun, *how, "--save", index)
             for mesh, mode in (("data=2", "zero1"), ("pipe=2", "pipeline"), ("data=1", "serial")):
                 rest = run(3, mesh, mode, "--load", index, "--done", "3")
                 for a, b in zip(whole, first + rest, strict=True):
                     assert abs(a - b) <= 1e-5 * abs(a), (net, begun, mesh, mode, whole, first, rest)
                 print(net, "goes on from", before, "with", mesh, "ok")
+
+    # Heads, too, are written as one device has them.
+    index = os.path.join(folder, "heads.json")
+    for before, after in ((("data=2,model=2", "tensor"), ("data=1", "serial")), (("data=1", "serial"), ("model=4", "tensor"))):
+        first = losses(folder, [], "--net", "gpt", "--mesh", before[0], "--mode", before[1], "--threads-as-ranks", "--save",
+                       index, steps=3)
+        rest = losses(folder, [], "--net", "gpt", "--mesh", after[0], "--mode", after[1], "--threads-as-ranks", "--load",
+                      index, "--done", "3", steps=3)
+        whole = losses(folder, [], "--net", "gpt", "--mesh", "data=1", "--mode", "serial", "--threads-as-ranks")
+        for a, b in zip(whole, first + rest, strict=True):
+            assert abs(a - b) <= 1e-5 * abs(a), (before, after, whole, first, rest)
+        print("gpt goes on from", *before, "with", *after, "ok")
 
     # What was measured of a machine, a rank measured alone, and the predicted step as pictures.
     speed = {"bytes_per_second": 5e9, "latency": 1e-6}
@@ -104,6 +123,8 @@ with tempfile.TemporaryDirectory() as folder:
         (["--mode", "sequence"], "mode sequence: the samples of this net are no sequences; take --net gpt or moe"),
         (["--mode", "pipeline", "--microbatches", "5"],
          "mode pipeline: the argument x f32[32,1,28,28] is not divided evenly by 5 microbatches"),
+        (["--mode", "pipeline", "--mesh", "pipe=2", "--microbatches", "1", "--chunks", "2"],
+         "with 2 stages on each of 2 ranks microbatches are a multiple of the ranks, not 1"),
         (["--net", "resnet20", "--mode", "pipeline", "--microbatches", "2"],
          "needs all samples at once, so that the batch is not divided into microbatches"),
         (["--mode", "pipeline", "--mesh", "pipe=2,expert=2"], "nothing is along expert"),

@@ -1,6 +1,7 @@
 // Training steps on ranks that share nothing: the same losses as on one device, in every mode.
 #include <doctest/doctest.h>
 
+#include <cella/parallel/divide.hpp>
 #include <cella/parallel/plan_json.hpp>
 #include <cella/parallel/plan_text.hpp>
 #include <cella/parallel/rank_program.hpp>
@@ -37,6 +38,25 @@ const strategy lenet_tensor{
 const strategy gpt_tensor{
     mode::semi_automatic,
     {{"*.up.weight", "model", 0}, {"*.up.bias", "model", 0}, {"*.down.weight", "model", 1}}};
+
+/// Attention is cut by heads, too.
+const strategy gpt_heads{mode::semi_automatic,
+                         {{"*.qkv.*", "model", 0},
+                          {"*.attention.out.weight", "model", 1},
+                          {"*.up.*", "model", 0},
+                          {"*.down.weight", "model", 1}}};
+
+/// The same of a step whose parameters may have been taken apart.
+std::vector<double> losses_on_ranks(const trained_net& t, const divided_graph& d, int steps) {
+  trained_net apart{d.graph, {}};
+  for (std::size_t i = 0; i < d.graph.inputs.size(); ++i) {
+    const row_block block = block_of(d.graph.view(d.graph.inputs[i].name));
+    for (std::size_t k = 0; k < t.step.inputs.size(); ++k)
+      if (t.step.view(t.step.inputs[k].name) == block.whole)
+        apart.first.values.push_back(block_in(t.first.values[k], block));
+  }
+  return losses_on_ranks(apart, d.plan, steps);
+}
 
 void check_losses(const trained_net& t, const strategy& tensor) {
   const auto expected = losses_on_one_device(t, 4);
@@ -77,6 +97,60 @@ TEST_CASE("LeNet-5 has the same losses on ranks as on one device, in every mode"
 }
 TEST_CASE("a small GPT has the same losses on ranks as on one device, in every mode") {
   check_losses(gpt(), gpt_tensor);
+}
+
+TEST_CASE("attention is cut by heads, where that is asked for and where it is cheapest") {
+  const trained_net t = gpt();
+  const auto expected = losses_on_one_device(t, 4);
+  for (const char* line : {"model=2", "model=4", "data=2,model=2", "model=3"}) {
+    for (const strategy& s : {gpt_heads, strategy{.mode = mode::automatic}}) {
+      INFO(line << " " << mode_name(s.mode));
+      const divided_graph d = divide(t.step, parse_mesh(line), s);
+      const auto found = losses_on_ranks(t, d, 4);
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-5));
+    }
+  }
+  // As Megatron-LM does it: of activations four sums for each layer, two forward, two backward; and
+  // each rank has its heads of all three weights.
+  for (const char* line : {"model=2", "model=4"}) {
+    const divided_graph d = divide(t.step, parse_mesh(line), gpt_heads);
+    const graph& rank = d.plan.rank.graph;
+    int sums = 0;
+    for (node_id n : rank.regions[0].nodes) {
+      const std::string_view op = rank.nodes[std::size_t(n)].op->name;
+      sums += op == "all_reduce" && rank.type(n).rank() == 3;
+      CHECK(op != "all_gather");
+      CHECK(op != "all_to_all");
+    }
+    // The last one is in a bucket.
+    CHECK(sums == 4 * 2 - 1);
+    double part = 0, whole = 0;
+    for (std::size_t i = 0; i < d.graph.inputs.size(); ++i) {
+      const tensor_type type = d.graph.type(d.graph.input(int(i)));
+      if (d.graph.view(d.graph.inputs[i].name).find("qkv.weight") == std::string_view::npos)
+        continue;
+      whole += double(type.bytes());
+      part += double(parallel::part_of(type, d.plan.rank.inputs[i], d.plan.mesh).bytes());
+    }
+    CHECK(part * d.plan.mesh.ranks() == whole);
+  }
+  const divided_graph found = divide(t.step, parse_mesh("model=2"), {.mode = mode::automatic});
+  CHECK(found.graph.inputs.size() > t.step.inputs.size());
+}
+
+TEST_CASE("parameters that are taken apart compute the same") {
+  const trained_net t = gpt();
+  const divided_graph d{unstack_parameters(t.step), {}};
+  CHECK(d.graph.inputs.size() == t.step.inputs.size() + 2 * 2 * 3 * 2);
+  divided_graph whole = d;
+  whole.plan = plan_for(d.graph, parse_mesh("data=1"), {.mode = mode::serial});
+  const auto expected = losses_on_one_device(t, 4), found = losses_on_ranks(t, whole, 4);
+  for (std::size_t k = 0; k < 4; ++k) CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-5));
+  const trained_net images = lenet();
+  CHECK(unstack_parameters(images.step).inputs.size() == images.step.inputs.size());
+  CHECK(block_of("qkv.weight#2/3").whole == "qkv.weight");
+  CHECK(block_of("a#b").count == 1);
 }
 
 TEST_CASE("any assignment computes the same") {
@@ -229,6 +303,11 @@ TEST_CASE("what a strategy or a plan cannot be is one sentence") {
   CHECK(fault(t.step, "data=4", {mode::automatic, {}, {{"fc3", "matmul", {{1, 1}, {3, 1}}}}}) ==
         "strategy: matmul of fc3 cannot be computed in parts {[1,1],[3,1]} of its operands "
         "f32[16,84] f32[10,84] on the mesh data=4");
+  const trained_net words = gpt();
+  CHECK_THROWS_WITH_AS(divide(words.step, parse_mesh("model=64"), gpt_heads),
+                       "strategy: net.blocks.0.attention.qkv.weight#0/3 [32,32] cannot be cut into "
+                       "64 parts along dimension 0 (mesh axis model)",
+                       model_error);
   const std::string memory =
       fault(t.step, "data=2", {.mode = mode::automatic}, {.memory_bytes = 1000});
   CHECK(memory.starts_with("on the mesh data=2 a rank needs "));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cella/backend/host/process_generation.hpp>
 #include <cella/data/batch.hpp>
+#include <cella/data/batch_share.hpp>
 #include <cella/data/sample.hpp>
 #include <condition_variable>
 #include <cstddef>
@@ -134,9 +135,10 @@ class loader {
     return drop_remainder_ ? batches() * size_ : std::int64_t{source_.size()};
   }
 
-  /// The batches of epoch `e`, from number `first_batch` on (to resume in mid-epoch).
-  auto epoch(std::int64_t e, std::int64_t first_batch = 0) const {
-    return batch_range<direct_source>(std::in_place, *this, e, first_batch);
+  /// The batches of epoch `e`, from number `first_batch` on (to resume in mid-epoch); of each the
+  /// samples of a share, for one of several readers.
+  auto epoch(std::int64_t e, std::int64_t first_batch = 0, const batch_shares& shares = {}) const {
+    return batch_range<direct_source>(std::in_place, *this, e, first_batch, shares);
   }
 
   /// The same batches, made by one background thread up to `depth` ahead of the consumer.
@@ -149,22 +151,25 @@ class loader {
   using item = typename pool::item;
 
   std::unique_ptr<item> take() const { return pool_->take(source_.shapes(), size_); }
-  void fill(item& i, std::int64_t epoch, std::int64_t index) const {
+  void fill(item& i, std::int64_t epoch, std::int64_t index, const batch_shares& shares) const {
     const std::int64_t first = index * size_;
-    i.batch.fill(source_, epoch, index, first, std::min(size_, source_.size() - first), i.work);
+    const batch_share& own = index + 1 < batches() ? shares.each : shares.last;
+    const std::int64_t count = own.count < 0 ? std::min(size_, source_.size() - first) : own.count;
+    i.batch.fill(source_, epoch, index, first + own.first, count, i.work);
   }
 
   class direct_source {
    public:
     using batch_type = loader::batch_type;
-    direct_source(const loader& from, std::int64_t epoch, std::int64_t first)
-        : loader_(from), item_(from.take()), epoch_(epoch), next_(first) {}
+    direct_source(const loader& from, std::int64_t epoch, std::int64_t first,
+                  const batch_shares& shares)
+        : loader_(from), item_(from.take()), epoch_(epoch), next_(first), shares_(shares) {}
     direct_source(const direct_source&) = delete;
     ~direct_source() { loader_.pool_->give_back(std::move(item_)); }
 
     batch_type* next() {
       if (next_ >= loader_.batches()) return nullptr;
-      loader_.fill(*item_, epoch_, next_++);
+      loader_.fill(*item_, epoch_, next_++, shares_);
       return &item_->batch;
     }
 
@@ -173,6 +178,7 @@ class loader {
     std::unique_ptr<item> item_;
     std::int64_t epoch_;
     std::int64_t next_;
+    batch_shares shares_;
   };
 
   D source_;
@@ -199,8 +205,8 @@ class prefetching_loader {
   std::int64_t batches() const { return loader_.batches(); }
   std::int64_t samples() const { return loader_.samples(); }
 
-  auto epoch(std::int64_t e, std::int64_t first_batch = 0) const {
-    return batch_range<threaded_source>(std::in_place, loader_, depth_, e, first_batch);
+  auto epoch(std::int64_t e, std::int64_t first_batch = 0, const batch_shares& shares = {}) const {
+    return batch_range<threaded_source>(std::in_place, loader_, depth_, e, first_batch, shares);
   }
 
  private:
@@ -210,10 +216,11 @@ class prefetching_loader {
     using batch_type = prefetching_loader::batch_type;
 
     threaded_source(const loader<D>& from, std::int64_t depth, std::int64_t epoch,
-                    std::int64_t first)
+                    std::int64_t first, const batch_shares& shares)
         : loader_(from),
           epoch_(epoch),
           first_(first),
+          shares_(shares),
           generation_(process_generation::watched()),
           producer_(std::make_unique<producer>()) {
       for (std::int64_t i = 0; i <= depth; ++i) ring_.push_back(loader_.take());
@@ -277,7 +284,7 @@ class prefetching_loader {
             if (stop_) return;
             slot = filled_ % ring_.size();
           }
-          loader_.fill(*ring_[slot], epoch_, i);
+          loader_.fill(*ring_[slot], epoch_, i, shares_);
           {
             std::lock_guard lock(producer_->mutex);
             ++filled_;
@@ -298,6 +305,7 @@ class prefetching_loader {
     loader<D> loader_;
     std::int64_t epoch_;
     std::int64_t first_;
+    batch_shares shares_;
     std::vector<std::unique_ptr<typename loader<D>::item>> ring_;
     std::size_t filled_{};
     std::size_t released_{};

@@ -61,16 +61,32 @@ class bucketer {
     node_id flat = no_node, ticket = no_node;
   };
 
+  /// Nodes that products read, in the end: what the backward pass goes on with is no gradient of a
+  /// parameter, and waits for nothing.
+  constexpr flags read_by_products() const {
+    flags read(g_.nodes.size(), 0);
+    const list<node_id>& nodes = g_.regions[0].nodes;
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      const node& x = g_.nodes[std::size_t(nodes[i])];
+      const bool reads = read[std::size_t(nodes[i])] ||
+                         x.op->computes == compute_class::contraction ||
+                         x.op->computes == compute_class::window;
+      for (node_id o : g_.operands(nodes[i])) read[std::size_t(o)] |= reads;
+    }
+    return read;
+  }
   /// Puts sums in buckets. What depends on one is late, and stays out of them.
   constexpr void find() {
-    const flags updates = only_updates(g_);
+    const flags updates = only_updates(g_), goes_on = read_by_products();
     bucket_.assign(g_.nodes.size(), -1);
     late_.assign(g_.nodes.size(), 0);
     for (node_id n : g_.regions[0].nodes) {
       const node& x = g_.nodes[std::size_t(n)];
       for (node_id o : g_.operands(n))
         late_[std::size_t(n)] |= late_[std::size_t(o)] || bucket_[std::size_t(o)] >= 0;
-      if (!is<all_reduce_op>(x) || !updates[std::size_t(n)] || late_[std::size_t(n)]) continue;
+      if (!is<all_reduce_op>(x) || !updates[std::size_t(n)] || late_[std::size_t(n)] ||
+          goes_on[std::size_t(n)])
+        continue;
       const auto how = x.attributes.as<collective_options>();
       int found = -1;
       for (std::size_t i = 0; i < buckets_.size(); ++i)

@@ -22,15 +22,22 @@ class pipeline_maker {
   pipeline_maker(const graph& g, const device_mesh& m, const pipeline_options& o) : g_(g), o_(o) {
     p_.mesh = m;
     p_.schedule = o.schedule;
+    p_.chunks = o.chunks;
+    if (o.chunks < 1)
+      throw model_error(text() << "mode pipeline: each rank has " << o.chunks
+                               << " stages; give 1 or more");
   }
 
   pipeline_plan run() {
     find_axes();
-    const int stages = p_.mesh[p_.axis].size;
+    const int places = p_.mesh[p_.axis].size;
     text fault;
-    for (int n = o_.microbatches ? o_.microbatches : 2 * stages; n >= 1; --n) {
+    for (int n = o_.microbatches ? o_.microbatches : 2 * places; n >= 1; --n) {
       fault = text();
-      if (divides(n, fault)) make(n, fault);
+      if (p_.chunks > 1 && n % places != 0)
+        fault << "with " << p_.chunks << " stages on each of " << places
+              << " ranks microbatches are a multiple of the ranks, not " << n;
+      if (fault.empty() && divides(n, fault)) make(n, fault);
       if (fault.empty()) return std::move(p_);
       if (o_.microbatches) break;
       if (p_.needs_whole_batch) n = n / 2 + 1;
@@ -109,7 +116,7 @@ class pipeline_maker {
 
   void measure(const stage_finder& stages) {
     const graph& g = p_.piece.graph;
-    const int count = p_.mesh[p_.axis].size, microbatches = p_.microbatches();
+    const int count = p_.stage_count();
     p_.stages.assign(std::size_t(count), {});
     for (node_id n : g.regions[0].nodes) {
       pipeline_stage& s = p_.stages[std::size_t(p_.stage[std::size_t(n)])];
@@ -130,19 +137,23 @@ class pipeline_maker {
     for (const pipeline_value& v : p_.values) {
       const auto bytes = double(g.type(v.n).bytes());
       for (int s = 0; s < count; ++s) {
-        const std::array<bool, 4>& read = v.read[std::size_t(s)];
+        const std::array<bool, step_phases>& read = v.read[std::size_t(s)];
         pipeline_stage& one = p_.stages[std::size_t(s)];
         const bool forward = read[std::size_t(step_phase::forward)],
                    backward = read[std::size_t(step_phase::backward)];
         if (v.made == step_phase::forward && backward) one.kept_bytes += bytes;
-        if (s == v.stage) continue;
+        if (p_.place_of(s) == p_.place_of(v.stage)) continue;
         if (v.made == step_phase::anywhere) one.parameter_bytes += bytes;
         if (v.made == step_phase::forward && forward) one.forward_bytes += bytes;
         if (backward && (v.made == step_phase::backward || !forward)) one.backward_bytes += bytes;
       }
     }
-    for (int s = 0; s < count; ++s)
-      p_.stages[std::size_t(s)].kept = microbatches_between(p_.schedule, s, count, microbatches);
+    const int places = p_.mesh[p_.axis].size;
+    for (int s = 0; s < count; ++s) {
+      const auto tasks =
+          tasks_of_place(p_.schedule, p_.place_of(s), places, p_.chunks, p_.microbatches());
+      p_.stages[std::size_t(s)].kept = most_between(tasks, s / places);
+    }
     const simulation predicted = simulate(p_);
     p_.seconds = predicted.seconds;
     p_.bubble = predicted.bubble;

@@ -22,6 +22,10 @@ struct pipeline_options {
   /// stage, or 1 where something in the net needs all samples at once.
   int microbatches = 0;
   pipeline_schedule schedule = pipeline_schedule::one_forward_one_backward;
+  /// How many stages each rank has: with several (the interleaved schedule) it waits for less of
+  /// the step, and sends more. Then microbatches are a multiple of the ranks.  Narayanan et al.
+  /// 2021
+  int chunks = 1;
 };
 
 /// When in a step a node is computed.
@@ -29,8 +33,10 @@ enum class step_phase : std::uint8_t {
   anywhere,  ///< where it is needed: it depends on what all ranks have, or takes next to nothing
   forward,   ///< for each microbatch
   backward,  ///< for each microbatch: updates alone need it
+  exchange,  ///< once: numbers that updates of other stages need, such as norms of gradients
   update     ///< once: it needs a sum over microbatches, or is one
 };
+inline constexpr int step_phases = 5;
 
 /// A value that one stage makes and others, or later phases, read.
 struct pipeline_value {
@@ -38,7 +44,7 @@ struct pipeline_value {
   step_phase made{};
   int stage{};  ///< that makes it
   /// Of each stage: in which phases it reads it; `anywhere` stands for results of a step.
-  list<std::array<bool, 4>> read{};
+  list<std::array<bool, step_phases>> read{};
 };
 
 /// What a stage has to do, by the model of costs.
@@ -54,7 +60,8 @@ struct pipeline_stage {
 /// A step divided into stages.
 struct pipeline_plan {
   device_mesh mesh;
-  int axis{};  ///< of the mesh, along which the stages are
+  int axis{};      ///< of the mesh, along which the stages are
+  int chunks = 1;  ///< how many of them a rank has: one, and each that comes a round later
   pipeline_schedule schedule{};
   device_mesh pieces;        ///< the mesh with microbatches in the place of stages
   assignment choices;        ///< for the whole graph on `pieces`
@@ -71,11 +78,20 @@ struct pipeline_plan {
   text fault{};
 
   constexpr int microbatches() const { return pieces[axis].size; }
-  /// Of the stage that needs most, by the model.
+  constexpr int stage_count() const { return chunks * mesh[axis].size; }
+  /// Where along the axis a stage is.
+  constexpr int place_of(int s) const { return s % mesh[axis].size; }
+  /// Of the rank that needs most, by the model.
   constexpr double bytes_on_device() const {
     double most = 0;
-    for (const pipeline_stage& s : stages)
-      most = std::max(most, s.parameter_bytes + s.kept_bytes * s.kept);
+    for (int place = 0; place < mesh[axis].size; ++place) {
+      double sum = 0;
+      for (int s = place; s < int(stages.size()); s += mesh[axis].size) {
+        const pipeline_stage& one = stages[std::size_t(s)];
+        sum += one.parameter_bytes + one.kept_bytes * one.kept;
+      }
+      most = std::max(most, sum);
+    }
     return most;
   }
   /// The place of a rank's microbatch `k` on the mesh `pieces`.
@@ -104,6 +120,48 @@ constexpr list<int> schedule_of_stage(pipeline_schedule s, int stage, int stages
       order.push_back(-++backward);
   }
   return order;
+}
+
+/// One pass of a microbatch through a stage, by which of the rank's stages it is.
+struct pipeline_task {
+  bool backward{};
+  int microbatch{};
+  int chunk{};
+  friend constexpr bool operator==(const pipeline_task&, const pipeline_task&) = default;
+};
+/// What a rank does in its order, which stands at `place` of so many along the axis.
+constexpr list<pipeline_task> tasks_of_place(pipeline_schedule schedule, int place, int places,
+                                             int chunks, int microbatches) {
+  list<pipeline_task> tasks;
+  const int p = places, v = chunks, all = microbatches * v;
+  if (v == 1) {
+    for (int task : schedule_of_stage(schedule, place, p, microbatches))
+      tasks.push_back({task < 0, (task < 0 ? -task : task) - 1, 0});
+    return tasks;
+  }
+  const auto nth = [&](int k, bool backward) -> pipeline_task {
+    const int chunk = k % (p * v) / p;
+    return {backward, k / (p * v) * p + k % p, backward ? v - 1 - chunk : chunk};
+  };
+  const bool gpipe = schedule == pipeline_schedule::gpipe;
+  const int ahead = gpipe ? all : std::min((p - place - 1) * 2 + (v - 1) * p, all);
+  int forward = 0;
+  for (; forward < ahead; ++forward) tasks.push_back(nth(forward, false));
+  for (int backward = 0; backward < all; ++backward) {
+    if (forward < all) tasks.push_back(nth(forward++, false));
+    tasks.push_back(nth(backward, true));
+  }
+  return tasks;
+}
+/// How many microbatches a stage has at most between their passes, if the rank does these tasks.
+constexpr int most_between(const list<pipeline_task>& tasks, int chunk) {
+  int now = 0, most = 0;
+  for (const pipeline_task& t : tasks) {
+    if (t.chunk != chunk) continue;
+    now += t.backward ? -1 : 1;
+    most = std::max(most, now);
+  }
+  return most;
 }
 
 namespace detail {

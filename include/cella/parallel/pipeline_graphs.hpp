@@ -27,7 +27,11 @@ class phase_writer {
         at_(at),
         index_(input_indices(g_)),
         importer_(b_, g_),
-        here_(g_.nodes.size(), no_node) {}
+        here_(g_.nodes.size(), no_node),
+        exchanged_(g_.nodes.size(), 0) {
+    for (const pipeline_value& v : p.values)
+      exchanged_[std::size_t(v.n)] = v.made == step_phase::exchange;
+  }
 
   phase_graph run() {
     for (node_id n : g_.regions[0].nodes)
@@ -63,7 +67,13 @@ class phase_writer {
   /// Whether this graph computes a node for its own sake.
   bool is_own(node_id n) const {
     return index_[std::size_t(n)] < 0 && p_.phase[std::size_t(n)] == at_ &&
-           p_.stage[std::size_t(n)] == stage_ && !joins(n);
+           p_.stage[std::size_t(n)] == stage_ && !joins(n) && !exchanged_[std::size_t(n)];
+  }
+  /// Whether it is made once for each stage that needs it: what updates have in common.
+  bool is_of_update(node_id n) const {
+    if (p_.phase[std::size_t(n)] != step_phase::update) return false;
+    return at_ == step_phase::exchange ||
+           (at_ == step_phase::update && !exchanged_[std::size_t(n)]);
   }
   bool is_again(node_id n) const {
     return at_ == step_phase::backward && p_.stage[std::size_t(n)] == stage_ &&
@@ -75,7 +85,7 @@ class phase_writer {
     node_id made = no_node;
     if (i >= 0) {
       made = input(n, g_.inputs[std::size_t(i)].role);
-    } else if (!joins(n) && (is_own(n) || is_again(n) || is_made_again(g_, n) ||
+    } else if (!joins(n) && (is_own(n) || is_of_update(n) || is_again(n) || is_made_again(g_, n) ||
                              p_.phase[std::size_t(n)] == step_phase::anywhere)) {
       ids in;
       for (node_id o : g_.operands(n)) in.push_back(value(o));
@@ -114,7 +124,8 @@ class phase_writer {
   list<int> index_;
   builder b_;
   graph_importer importer_;
-  ids here_;  ///< by node of the plan's graph
+  ids here_;         ///< by node of the plan's graph
+  flags exchanged_;  ///< likewise: made before the update
   ids outputs_;
   phase_graph out_;
 };

@@ -6,6 +6,7 @@
 #include <cella/parallel/pipeline_graphs.hpp>
 #include <cella/parallel/rank_inputs.hpp>
 #include <cella/runtime/loaded_program.hpp>
+#include <deque>
 #include <optional>
 
 namespace cella::parallel {
@@ -32,15 +33,16 @@ class pipeline_program : public rank_inputs {
   void operator()();
   /// Result `k` of the last step, which all ranks have as a whole.
   tensor_ref result(int k) const { return at(results_[std::size_t(k)], 0); }
-  /// Prints the graphs, the steps and the memory of the three programs.
+  /// Prints the graphs, the steps and the memory of the three programs of each stage.
   void explain(std::ostream& out, std::size_t width = 100) const {
-    for (const phase& one : phases_)
-      if (one.program) one.program->explain(out, width);
+    for (const stage& s : own_stages_)
+      for (const phase& one : s.phases)
+        if (one.program) one.program->explain(out, width);
   }
 
  private:
   /// When messages go and come: at the start, with a phase, and at the end.
-  static constexpr std::size_t at_the_end = 4;
+  static constexpr std::size_t at_the_end = step_phases;
   struct phase {
     std::optional<loaded_program> program;
     list<detail::phase_graph::port> ports;
@@ -48,7 +50,19 @@ class pipeline_program : public rank_inputs {
   };
   struct message {
     node_id value{};
-    int other{};  ///< the stage
+    int other{};  ///< the place of the other rank along the axis
+  };
+  /// Microbatches' parts of a value, one behind the other.
+  struct gathering {
+    node_id part{}, whole{};
+    int dimension{};
+    step_phase made{};
+  };
+  /// One of the stages that this rank has.
+  struct stage {
+    std::array<phase, step_phases> phases;
+    std::array<std::vector<message>, step_phases + 1> sent, received;
+    std::vector<gathering> gatherings;
   };
   /// Where a value lies: that of microbatch k at k modulo the number of places.
   struct place {
@@ -69,18 +83,18 @@ class pipeline_program : public rank_inputs {
   }
   void add_inputs(const graph& g, const pipeline_plan& p);
   void add_values(const pipeline_plan& p);
-  void send(std::size_t moment, int k) const {
-    for (const message& m : sent_[moment])
+  void send(const stage& s, std::size_t moment, int k) const {
+    for (const message& m : s.sent[moment])
       communicator_.send(communicator_.self, stages_, m.other, int(m.value), at(m.value, k));
   }
-  void receive(std::size_t moment, int k) const {
-    for (const message& m : received_[moment])
+  void receive(const stage& s, std::size_t moment, int k) const {
+    for (const message& m : s.received[moment])
       communicator_.receive(communicator_.self, stages_, m.other, int(m.value), at(m.value, k));
   }
   /// Runs a phase for a microbatch. The programs take `own_part` of the microbatch for that of a
   /// rank.
-  void compute(step_phase which, int k) {
-    phase& one = phases_[std::size_t(which)];
+  void compute(stage& s, step_phase which, int k) {
+    phase& one = s.phases[std::size_t(which)];
     if (!one.program) return;
     for (const auto& port : one.ports) one.program->bind(port.input, at(port.value, k).data);
     const communicator_scope scope(microbatch_[std::size_t(k)]);
@@ -92,26 +106,17 @@ class pipeline_program : public rank_inputs {
     }
   }
 
-  /// Microbatches' parts of a value, one behind the other.
-  struct gathering {
-    node_id part{}, whole{};
-    int dimension{};
-    step_phase made{};
-  };
-
-  int own_;  ///< the stage
+  int place_;  ///< of this rank along the axis
   int microbatches_;
   device_mesh pieces_;
-  list<int> order_;
+  list<pipeline_task> order_;
   std::vector<communicator> microbatch_;
   std::vector<int> piece_rank_;
   std::vector<layout> cuts_;  ///< of inputs
   ids input_nodes_, results_, sums_;
-  std::vector<gathering> gatherings_;
   std::vector<aligned_buffer> memory_;
   std::vector<place> places_;  ///< by node
-  std::array<phase, 4> phases_;
-  std::array<std::vector<message>, 5> sent_, received_;
+  std::deque<stage> own_stages_;
 };
 
 // ------------------------------------------------------------------------------------------------
@@ -120,10 +125,12 @@ inline pipeline_program::pipeline_program(const graph& g, const pipeline_plan& p
                                           const communicator& c, dtype element,
                                           thread_pool* threads)
     : rank_inputs(plan.mesh, rank, c, plan.axis),
-      own_(plan.mesh.coordinate(rank, plan.axis)),
+      place_(plan.mesh.coordinate(rank, plan.axis)),
       microbatches_(plan.microbatches()),
       pieces_(plan.pieces),
-      order_(schedule_of_stage(plan.schedule, own_, plan.mesh[plan.axis].size, microbatches_)) {
+      order_(tasks_of_place(plan.schedule, place_, plan.mesh[plan.axis].size, plan.chunks,
+                            microbatches_)),
+      own_stages_(std::size_t(plan.chunks)) {
   for (int k = 0; k < microbatches_; ++k) {
     microbatch_.push_back(c);
     microbatch_.back().groups[std::size_t(stages_)] = {microbatches_, k};
@@ -137,13 +144,17 @@ inline pipeline_program::pipeline_program(const graph& g, const pipeline_plan& p
   const graph& piece = p.piece.graph;
   for (std::size_t k = 0; k < piece.outputs.size(); ++k)
     if (piece.outputs[k].updates < 0) results_.push_back(piece.regions[0].outputs[k]);
-  for (step_phase which : {step_phase::forward, step_phase::backward, step_phase::update}) {
-    detail::phase_graph made = detail::phase_writer(p, own_, which).run();
-    if (made.graph.outputs.empty()) continue;
-    phase& one = phases_[std::size_t(which)];
-    one.ports = made.ports;
-    one.results = made.results;
-    one.program.emplace(live_part(std::move(made.graph)), element, threads);
+  for (int chunk = 0; chunk < plan.chunks; ++chunk) {
+    const int own = chunk * plan.mesh[plan.axis].size + place_;
+    for (step_phase which :
+         {step_phase::forward, step_phase::backward, step_phase::exchange, step_phase::update}) {
+      detail::phase_graph made = detail::phase_writer(p, own, which).run();
+      if (made.graph.outputs.empty()) continue;
+      phase& one = own_stages_[std::size_t(chunk)].phases[std::size_t(which)];
+      one.ports = made.ports;
+      one.results = made.results;
+      one.program.emplace(live_part(std::move(made.graph)), element, threads);
+    }
   }
 }
 
@@ -152,9 +163,10 @@ inline void pipeline_program::add_inputs(const graph& g, const pipeline_plan& p)
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     const node_id n = piece.input(int(i));
     tensor_type t = piece.type(n);
-    const bool is_elsewhere = p.owner[i] >= 0 && p.owner[i] != own_;
+    const int owner = p.owner[i] < 0 ? -1 : p.place_of(p.owner[i]);
+    const bool is_elsewhere = owner >= 0 && owner != place_;
     if (is_elsewhere) t.shape = {0};
-    add(g, {}, t, p.owner[i]);
+    add(g, {}, t, owner);
     input_nodes_.push_back(n);
     cuts_.push_back(p.piece.inputs[i]);
     if (is_elsewhere) continue;
@@ -165,37 +177,61 @@ inline void pipeline_program::add_inputs(const graph& g, const pipeline_plan& p)
 
 inline void pipeline_program::add_values(const pipeline_plan& p) {
   const graph& piece = p.piece.graph;
-  const int stages = p.mesh[p.axis].size;
+  const int places = p.mesh[p.axis].size, stages = p.stage_count();
   for (const pipeline_value& v : p.values) {
     const bool joins = detail::joins_pieces(piece.nodes[std::size_t(v.n)], p.axis);
-    const auto is_read = [&](int stage, std::size_t when) {
-      return v.read[std::size_t(stage)][when] != 0;
-    };
+    const auto is_read = [&](int s, std::size_t when) { return v.read[std::size_t(s)][when] != 0; };
     // Results are read at the end, whatever has made them.
-    const auto first_read = [&](int stage) {
+    const auto first_read = [&](int s) {
       for (std::size_t when = 1; when < at_the_end; ++when)
-        if (is_read(stage, when)) return v.made == step_phase::anywhere ? std::size_t(0) : when;
-      return is_read(stage, 0) ? at_the_end : at_the_end + 1;
+        if (is_read(s, when)) return v.made == step_phase::anywhere ? std::size_t(0) : when;
+      return is_read(s, 0) ? at_the_end : at_the_end + 1;
     };
-    const bool is_own = v.stage == own_;
-    const std::size_t when = first_read(own_);
+    // Of the stages of a rank the one that reads it first: backward passes go through them from
+    // the last to the first.
+    const auto first_reader = [&](int q) {
+      int found = q;
+      for (int s = q; s < stages; s += places) {
+        const std::size_t when = first_read(s), before = first_read(found);
+        const bool is_backward = when == std::size_t(step_phase::backward);
+        if (when < before || (when == before && is_backward)) found = s;
+      }
+      return found;
+    };
+    const bool is_own = p.place_of(v.stage) == place_;
+    const int reader = first_reader(place_);
+    const std::size_t when = first_read(reader);
     if (!is_own && when > at_the_end) continue;
-    const bool is_kept = v.made == step_phase::forward && is_read(own_, 2);
-    make_places(v.n, piece.type(v.n), is_kept ? p.stages[std::size_t(own_)].kept : 1);
+    // Kept from the first pass of a microbatch that makes or reads it to the last.
+    int first = -1, touched = 0;
+    bool is_kept = false;
+    for (int s = place_; s < stages; s += places) {
+      const bool reads = is_read(s, 1) || is_read(s, 2);
+      if (!reads && s != v.stage) continue;
+      if (first < 0) first = s;
+      ++touched;
+      is_kept = is_kept || (v.made == step_phase::forward && is_read(s, 2));
+    }
+    const bool of_microbatch = v.made == step_phase::forward || v.made == step_phase::backward;
+    const bool is_several = of_microbatch && (is_kept || touched > 1);
+    make_places(v.n, piece.type(v.n), is_several ? p.stages[std::size_t(first)].kept : 1);
     if (!is_own) {
-      received_[when].push_back({v.n, v.stage});
+      own_stages_[std::size_t(reader / places)].received[when].push_back(
+          {v.n, p.place_of(v.stage)});
       continue;
     }
     const std::size_t made =
         v.made == step_phase::update && !joins ? at_the_end : std::size_t(v.made);
-    for (int s = 0; s < stages; ++s)
-      if (s != own_ && first_read(s) <= at_the_end) sent_[made].push_back({v.n, s});
+    stage& maker = own_stages_[std::size_t(v.stage / places)];
+    for (int q = 0; q < places; ++q)
+      if (q != place_ && first_read(first_reader(q)) <= at_the_end)
+        maker.sent[made].push_back({v.n, q});
     if (!joins) continue;
     const node_id part = piece.operand(v.n, 0);
     if (is<all_reduce_op>(piece.nodes[std::size_t(v.n)]))
       sums_.push_back(v.n);
     else
-      gatherings_.push_back(
+      maker.gatherings.push_back(
           {part, v.n, piece.nodes[std::size_t(v.n)].attributes.as<collective_options>().dimension,
            p.phase[std::size_t(part)] == step_phase::backward ? step_phase::backward
                                                               : step_phase::forward});
@@ -204,29 +240,34 @@ inline void pipeline_program::add_values(const pipeline_plan& p) {
 
 inline void pipeline_program::operator()() {
   // Another program than the one that reads a parameter has updated it.
-  for (phase& one : phases_)
-    if (one.program) one.program->prepare_again();
-  send(0, 0);
-  receive(0, 0);
+  for (stage& s : own_stages_)
+    for (phase& one : s.phases)
+      if (one.program) one.program->prepare_again();
+  for (const stage& s : own_stages_) send(s, 0, 0);
+  for (const stage& s : own_stages_) receive(s, 0, 0);
   for (node_id n : sums_) std::memset(at(n, 0).data, 0, std::size_t(at(n, 0).type.bytes()));
-  for (int task : order_) {
-    const step_phase which = task > 0 ? step_phase::forward : step_phase::backward;
-    const int k = (task > 0 ? task : -task) - 1;
-    receive(std::size_t(which), k);
-    compute(which, k);
-    for (const gathering& one : gatherings_) {
+  for (const pipeline_task& task : order_) {
+    stage& own = own_stages_[std::size_t(task.chunk)];
+    const step_phase which = task.backward ? step_phase::backward : step_phase::forward;
+    const int k = task.microbatch;
+    receive(own, std::size_t(which), k);
+    compute(own, which, k);
+    for (const gathering& one : own.gatherings) {
       if (one.made != which) continue;
       const tensor_ref part = at(one.part, k);
       const auto first = cella::detail::place_along(one.dimension, k * part.type[one.dimension]);
       cella::detail::copy_box(part, {}, at(one.whole, 0), first, part.type.shape);
     }
-    send(std::size_t(which), k);
+    send(own, std::size_t(which), k);
   }
-  send(std::size_t(step_phase::update), 0);
-  receive(std::size_t(step_phase::update), 0);
-  compute(step_phase::update, 0);
-  send(at_the_end, 0);
-  receive(at_the_end, 0);
+  constexpr auto exchange = step_phase::exchange, update = step_phase::update;
+  for (stage& s : own_stages_) compute(s, exchange, 0);
+  for (const stage& s : own_stages_) send(s, std::size_t(exchange), 0);
+  for (const stage& s : own_stages_) send(s, std::size_t(update), 0);
+  for (const stage& s : own_stages_) receive(s, std::size_t(update), 0);
+  for (stage& s : own_stages_) compute(s, update, 0);
+  for (const stage& s : own_stages_) send(s, at_the_end, 0);
+  for (const stage& s : own_stages_) receive(s, at_the_end, 0);
 }
 
 }  // namespace cella::parallel

@@ -19,7 +19,7 @@ class stage_finder {
     for (node_id n : g_.regions[0].nodes)
       if (phase(n) == step_phase::forward && g_.nodes[std::size_t(n)].op != &get_info_of)
         forward_.push_back(n);
-    const int stages = p_.mesh[p_.axis].size;
+    const int stages = p_.stage_count();
     if (int(forward_.size()) < stages) {
       p_.fault = text() << stages << " stages, but " << int(forward_.size())
                         << " operations; take fewer ranks along " << p_.mesh[p_.axis].name.view();
@@ -176,7 +176,10 @@ class stage_finder {
       return;
     }
     int arrives = stages - 1, low = 0, high = stages - 1;
+    bool all_numbers = true;
+    for (node_id o : g_.operands(n)) all_numbers &= is_number(o);
     for (node_id o : g_.operands(n)) {
+      if (!all_numbers && is_number(o)) continue;  // numbers go to where the gradients are
       if (phase(o) == step_phase::backward || phase(o) == step_phase::update) {
         arrives = std::min(arrives, stage(o));
       } else {
@@ -188,6 +191,13 @@ class stage_finder {
     if (x.cell.size)
       if (const cell_stage* const c = find(x.cell)) s = std::min(s, c->stage);
     stage(n) = std::min(std::max(s, low), arrives);
+  }
+
+  /// Whether it is one number of the update, maybe repeated.
+  bool is_number(node_id n) const {
+    const node& x = g_.nodes[std::size_t(n)];
+    return phase(n) == step_phase::update &&
+           (x.type.size() == 1 || (is<broadcast_op>(x) && is_number(g_.operand(n, 0))));
   }
 
   /// The stage of each forward node, in their order.

@@ -39,7 +39,7 @@ class value_finder {
       const node_id v = g_.regions[0].outputs[k];
       const int i = g_.outputs[k].updates;
       if (i < 0) {
-        for (int s = 0; s < p_.mesh[p_.axis].size; ++s)
+        for (int s = 0; s < p_.stage_count(); ++s)
           value(v).read[std::size_t(s)][std::size_t(step_phase::anywhere)] = true;
       } else if (p_.phase[std::size_t(v)] != step_phase::backward) {
         const int own = p_.owner[std::size_t(i)];
@@ -66,12 +66,53 @@ class value_finder {
       for (node_id o : g_.operands(n)) read(o, at, s);
       return;
     }
-    if (!sums && p_.phase[k] == step_phase::update && p_.fault.empty())
-      p_.fault = text() << (x.cell.size ? g_.view(x.cell) : std::string_view("the step"))
-                        << " updates parameters of one stage by what follows from gradients of "
-                           "others (a norm of all gradients, say), which stages do not exchange; "
-                           "take another mode";
+    if (!sums && p_.phase[k] == step_phase::update) {
+      if (x.type.size() == 1) return read_number(n, s);
+      if (p_.fault.empty())
+        p_.fault = text() << (x.cell.size ? g_.view(x.cell) : std::string_view("the step"))
+                          << " updates parameters of one stage by what follows from gradients of "
+                             "others and is more than a number, which stages do not exchange; "
+                             "take another mode";
+      return;
+    }
     value(n).read[std::size_t(s)][std::size_t(at)] = true;
+  }
+  /// The update of a stage reads a number of the update of another: what that one makes of its own
+  /// gradients it sends before (their norm), and what follows from such numbers each stage
+  /// computes.
+  void read_number(node_id n, int s) {
+    if (!is_local(n)) {
+      for (node_id o : g_.operands(n)) read(o, step_phase::update, s);
+      return;
+    }
+    keep_sums(n);
+    pipeline_value& v = value(n, step_phase::exchange);
+    v.made = step_phase::exchange;
+    v.read[std::size_t(s)][std::size_t(step_phase::update)] = true;
+  }
+  /// Whether a node of an update needs nothing that another stage has.
+  bool is_local(node_id n) const {
+    for (node_id o : g_.operands(n)) {
+      const auto k = std::size_t(o);
+      if (p_.phase[k] == step_phase::anywhere) continue;
+      if (p_.phase[k] != step_phase::update || stage(o) != stage(n)) return false;
+      if (!joins_pieces(g_.nodes[k], p_.axis) && !is_local(o)) return false;
+    }
+    return true;
+  }
+  /// Sums over ranks that such a number needs are made once, and the update has them, too.
+  void keep_sums(node_id n) {
+    for (node_id o : g_.operands(n)) {
+      const auto k = std::size_t(o);
+      if (p_.phase[k] != step_phase::update || joins_pieces(g_.nodes[k], p_.axis)) continue;
+      if (is_collective(g_.nodes[k].op)) {
+        pipeline_value& v = value(o, step_phase::exchange);
+        v.made = step_phase::exchange;
+        v.read[std::size_t(stage(o))][std::size_t(step_phase::update)] = true;
+      } else {
+        keep_sums(o);
+      }
+    }
   }
   pipeline_value& value(node_id n) { return value(n, program_of(p_, n)); }
   pipeline_value& value(node_id n, step_phase made) {
@@ -80,7 +121,7 @@ class value_finder {
     k = int(p_.values.size());
     const int i = index_[std::size_t(n)];
     const int own = i < 0 ? -1 : p_.owner[std::size_t(i)];
-    const list<std::array<bool, 4>> nobody(std::size_t(p_.mesh[p_.axis].size), {});
+    const list<std::array<bool, step_phases>> nobody(std::size_t(p_.stage_count()), {});
     if (own >= 0)
       p_.values.push_back({n, step_phase::anywhere, own, nobody});
     else

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/parallel/buckets.hpp>
+#include <cella/parallel/merge_sums.hpp>
 #include <cella/parallel/step_items.hpp>
 #include <cella/parallel/strategy.hpp>
 
@@ -38,7 +39,7 @@ struct parallel_plan {
 /// What a rank runs of the graph that the plan was made for.
 constexpr partitioned rank_of(const parallel_plan& p, const graph& g, int rank) {
   partitioned part = partition(g, p.mesh, p.choices, rank, p.mode == mode::zero3);
-  if (part.fault.empty()) part.graph = bucket_gradients(part.graph, p.bucket_bytes);
+  if (part.fault.empty()) part.graph = bucket_gradients(merge_sums(part.graph), p.bucket_bytes);
   return part;
 }
 

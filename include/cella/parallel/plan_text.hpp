@@ -61,10 +61,12 @@ inline std::string plan_title(const pipeline_plan& p) {
   std::snprintf(bubble, sizeof bubble, "%.1f %%", 100 * p.bubble);
   return "mesh " + std::string(mesh_text(p.mesh).view()) + ", mode pipeline along " +
          std::string(p.mesh[p.axis].name.view()) + ", " + std::string(schedule_name(p.schedule)) +
+         (p.chunks > 1 ? ", stages of a rank: " + std::to_string(p.chunks) : "") +
          ", microbatches: " + std::to_string(p.microbatches()) +
          (p.needs_whole_batch ? " (the net needs all samples at once)" : "") + "; " +
-         milliseconds_text(p.seconds) + " a step, a stage waits " + bubble + "; " +
-         cella::detail::grouped(std::int64_t(p.bytes_on_device())) + " bytes on a device";
+         milliseconds_text(p.seconds) + " a step, a " + (p.chunks > 1 ? "rank" : "stage") +
+         " waits " + bubble + "; " + cella::detail::grouped(std::int64_t(p.bytes_on_device())) +
+         " bytes on a device";
 }
 /// The first and the last cell of a stage.
 inline std::string stage_cells(const pipeline_plan& p, int stage) {

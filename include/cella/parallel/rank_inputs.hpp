@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cella/backend/host/buffer.hpp>
+#include <cella/parallel/block_name.hpp>
 #include <cella/parallel/collective.hpp>
 #include <cella/parallel/redistribution.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -116,19 +118,25 @@ class rank_inputs {
       if (in.name == name) return in.index;
     return -1;
   }
+  /// Where a store has an input as a whole: a tensor, or a block of its rows.
+  template <class Store>
+  static std::optional<tensor_ref> find_in(const Store& store, const input& in) {
+    const row_block block = block_of(in.name);
+    const auto* const found = store.find(block.whole);
+    if (!found) return {};
+    return block_in(store.value(*found), block);
+  }
   /// Takes this rank's parts of all parameters and states from a store that has them as a whole.
   void load(const parameter_store& from) {
-    for (const input& in : inputs_) {
-      const named_parameter* p = from.find(in.name);
-      if (owned_by_cell(in.role) && p) set(in.index, from.value(*p));
-    }
+    for (const input& in : inputs_)
+      if (const auto whole = find_in(from, in); whole && owned_by_cell(in.role))
+        set(in.index, *whole);
   }
   /// Writes all parameters and states, whole, to the store of this rank; all ranks call it.
   void save(parameter_store& to) const {
-    for (const input& in : inputs_) {
-      const named_parameter* p = to.find(in.name);
-      if (owned_by_cell(in.role) && p) get(in.index, to.value(*p));
-    }
+    for (const input& in : inputs_)
+      if (const auto whole = find_in(to, in); whole && owned_by_cell(in.role))
+        get(in.index, *whole);
     to.touch();
   }
   /// Gives a run-time number of the step a value, if the step asks for it.
@@ -154,6 +162,12 @@ class rank_inputs {
     inputs_.push_back({i, std::string(g.view(in.name)), in.role, g.type(g.input(i)), lies, stage});
     memory_.emplace_back(std::size_t(std::max<std::int64_t>(part.bytes(), 1)));
     parts_.push_back({memory_.back().data(), part});
+  }
+  /// The part of input `i` lies elsewhere.
+  void move(int i, std::byte* at) {
+    parts_[std::size_t(i)].data = at;
+    memory_[std::size_t(i)] = {};
+    changed();
   }
 
   device_mesh mesh_;

@@ -24,6 +24,11 @@ class rank_program : public rank_inputs {
     const communicator_scope scope(communicator_);
     program_();
   }
+  /// This rank's part of input `i` lies in memory of the caller from now on.
+  void bind(int i, std::byte* at) {
+    move(i, at);
+    program_.bind(i, at);
+  }
   /// Result `k` of the last step, which all ranks have as a whole.
   tensor_ref result(int k) const { return program_.result(k); }
   /// Prints the graph, the steps and the memory.

@@ -118,7 +118,8 @@ class shard_reader {
       from[k] = std::int32_t(low - begin[d]);
       to[k] = std::int32_t(low - first[k]);
     }
-    const interop::named_tensor stored = file(j.at("file").get<std::string>()).at(name);
+    const interop::named_tensor stored =
+        file(j.at("file").get<std::string>()).at(j.value("name", name));
     if (stored.type != tensor_type{part.type.element, extents})
       refuse("says another extent of " + name + " than its file has");
     cella::detail::copy_box({const_cast<std::byte*>(stored.bytes.data()), stored.type}, from, part,
@@ -155,6 +156,8 @@ inline void save_shards(const rank_inputs& program, const std::filesystem::path&
   detail::shard_json tensors = detail::shard_json::object();
   for (const rank_inputs::input& in : program.inputs()) {
     if (!in.is_kept()) continue;
+    const row_block block = block_of(in.name);
+    const tensor_type all = with_all_blocks(in.whole, block);
     const tensor_ref part = program.part(in.index);
     if (program.is_first(program.rank(), in))
       own.push_back({in.name, part.type, {part.data, std::size_t(part.type.bytes())}});
@@ -165,13 +168,19 @@ inline void save_shards(const rank_inputs& program, const std::filesystem::path&
       std::vector<int> first, size(extents.begin(), extents.end());
       for (int d = 0; d < extents.rank; ++d)
         first.push_back(first_of_part(in.whole.shape, in.lies, m, r, d));
+      if (block.index > 0) first[0] += block.index * in.whole[0];
       parts.push_back({{"file", detail::shard_path(index, r, m.ranks()).filename().string()},
                        {"first", first},
                        {"shape", size}});
+      if (block.count > 1) parts.back()["name"] = in.name;
     }
-    const std::vector<int> whole(in.whole.shape.begin(), in.whole.shape.end());
-    tensors[in.name] = {
-        {"dtype", facts_of(in.whole.element).safetensors}, {"shape", whole}, {"parts", parts}};
+    detail::shard_json& tensor = tensors[std::string(block.whole)];
+    if (block.index > 0) {
+      for (auto& one : parts) tensor["parts"].push_back(one);
+      continue;
+    }
+    const std::vector<int> whole(all.shape.begin(), all.shape.end());
+    tensor = {{"dtype", facts_of(all.element).safetensors}, {"shape", whole}, {"parts", parts}};
   }
   interop::write_safetensors(detail::shard_path(index, program.rank(), m.ranks()), own,
                              {{"save", save}});
@@ -188,11 +197,15 @@ inline void save_shards(const rank_inputs& program, const std::filesystem::path&
 
 inline void load_shards(rank_inputs& program, const std::filesystem::path& index) {
   detail::shard_reader reader(index);
-  for (const rank_inputs::input& in : program.inputs())
-    if (in.is_kept() && program.has(program.rank(), in))
-      reader.read(in.name, in.whole,
-                  detail::first_elements(in.whole.shape, in.lies, program.mesh(), program.rank()),
-                  program.part(in.index));
+  for (const rank_inputs::input& in : program.inputs()) {
+    if (!in.is_kept() || !program.has(program.rank(), in)) continue;
+    const row_block block = block_of(in.name);
+    multi_index first =
+        detail::first_elements(in.whole.shape, in.lies, program.mesh(), program.rank());
+    if (block.index > 0) first[0] += block.index * in.whole[0];
+    reader.read(std::string(block.whole), with_all_blocks(in.whole, block), first,
+                program.part(in.index));
+  }
   program.changed();
 }
 inline void load_shards(parameter_store& store, const std::filesystem::path& index) {

@@ -104,6 +104,25 @@ constexpr bool same_loops(const iteration_space& a, const iteration_space& b) {
   return same;
 }
 
+/// The same loops but for those of one place, which some operations do not name.
+constexpr iteration_space without_single_places(const iteration_space& s) {
+  iteration_space left(std::size_t(s.operands));
+  left.over = s.over;
+  left.indexed = s.indexed;
+  list<int> now(s.factors.size(), -1);
+  for (std::size_t f = 0; f < s.factors.size(); ++f) {
+    if (s.factors[f].extent == 1) continue;
+    now[f] = int(left.factors.size());
+    left.factors.push_back(s.factors[f]);
+  }
+  for (iteration_space::walk w : s.walks) {
+    if (w.factor >= 0 && now[std::size_t(w.factor)] < 0) continue;
+    if (w.factor >= 0) w.factor = decltype(w.factor)(now[std::size_t(w.factor)]);
+    left.walks.push_back(w);
+  }
+  return left;
+}
+
 /// The options with the extents of the part wherever they state those of the whole result.
 constexpr attributes with_extents(const op_info& op, const attributes& options, const shape& whole,
                                   const shape& part) {
@@ -134,7 +153,10 @@ constexpr bool computes_part(const op_info& op, const attributes& options,
   } else if (op.infer(in, options) != out[0]) {
     return false;
   }
-  return same_loops(op.space(in, options), wanted);
+  const iteration_space found = op.space(in, options);
+  return same_loops(found, wanted) ||
+         (found.factors.size() != wanted.factors.size() &&
+          same_loops(without_single_places(found), without_single_places(wanted)));
 }
 
 }  // namespace detail

@@ -31,36 +31,9 @@ struct simulated_step {
   constexpr int stage_count() const { return axis < 0 ? 1 : mesh[axis].size; }
 };
 
-/// One pass of a microbatch through a chunk.
-struct simulated_task {
-  bool backward{};
-  int microbatch{};
-  int chunk{};
-  friend constexpr bool operator==(const simulated_task&, const simulated_task&) = default;
-};
-
 /// What stage s does in its order.
-constexpr list<simulated_task> tasks_of_stage(const simulated_step& step, int s) {
-  list<simulated_task> tasks;
-  const int p = step.stage_count(), v = step.chunks, all = step.microbatches * v;
-  if (v == 1) {
-    for (int task : schedule_of_stage(step.schedule, s, p, step.microbatches))
-      tasks.push_back({task < 0, (task < 0 ? -task : task) - 1, 0});
-    return tasks;
-  }
-  const auto nth = [&](int k, bool backward) -> simulated_task {
-    const int chunk = k % (p * v) / p;
-    return {backward, k / (p * v) * p + k % p, backward ? v - 1 - chunk : chunk};
-  };
-  const bool gpipe = step.schedule == pipeline_schedule::gpipe;
-  const int ahead = gpipe ? all : std::min((p - s - 1) * 2 + (v - 1) * p, all);
-  int forward = 0;
-  for (; forward < ahead; ++forward) tasks.push_back(nth(forward, false));
-  for (int backward = 0; backward < all; ++backward) {
-    if (forward < all) tasks.push_back(nth(forward++, false));
-    tasks.push_back(nth(backward, true));
-  }
-  return tasks;
+constexpr list<pipeline_task> tasks_of_stage(const simulated_step& step, int s) {
+  return tasks_of_place(step.schedule, s, step.stage_count(), step.chunks, step.microbatches);
 }
 
 /// The time in which a rank computes, by the model of costs: what it would take without others.
@@ -98,6 +71,7 @@ constexpr simulated_step step_of(const pipeline_plan& p) {
   s.axis = p.axis;
   s.schedule = p.schedule;
   s.microbatches = p.microbatches();
+  s.chunks = p.chunks;
   for (const pipeline_stage& one : p.stages)
     s.stages.push_back(
         {{}, {}, {}, one.forward_bytes, one.backward_bytes, one.kept_bytes, one.parameter_bytes});

@@ -75,7 +75,7 @@ class step_simulator {
     const int p = step_.stage_count();
     const std::size_t passes = std::size_t(p * step_.chunks * step_.microbatches);
     done_.assign(2 * passes * std::size_t(per_stage()), -1.0);
-    list<list<simulated_task>> order;
+    list<list<pipeline_task>> order;
     for (int s = 0; s < p; ++s) order.push_back(tasks_of_stage(step_, s));
     list<std::size_t> next(std::size_t(p), std::size_t(0));
     list<stage_memory> memory(std::size_t(p), stage_memory{});
@@ -84,7 +84,7 @@ class step_simulator {
       for (int s = 0; s < p; ++s) {
         std::size_t& k = next[std::size_t(s)];
         for (; k < order[std::size_t(s)].size() && is_ready(s, order[std::size_t(s)][k]); ++k) {
-          const simulated_task& t = order[std::size_t(s)][k];
+          const pipeline_task& t = order[std::size_t(s)][k];
           pass(s, t);
           memory[std::size_t(s)].add((t.backward ? -1 : 1) * layers(s, t.chunk).kept_bytes);
           moved = true;
@@ -136,13 +136,13 @@ class step_simulator {
     return k / stride * stride * step_.stage_count() + stage * stride + k % stride;
   }
   /// When rank k of a stage has ended a pass; -1: not yet.
-  constexpr double& done(int stage, const simulated_task& t, int k) {
+  constexpr double& done(int stage, const pipeline_task& t, int k) {
     const int layer = t.chunk * step_.stage_count() + stage;
     const int pass = (layer * step_.microbatches + t.microbatch) * 2 + t.backward;
     return done_[std::size_t(pass * per_stage() + k)];
   }
   /// The pass that a pass needs the result of, and the stage that does it; false: none.
-  constexpr bool source(int stage, simulated_task t, simulated_task& of, int& from) const {
+  constexpr bool source(int stage, pipeline_task t, pipeline_task& of, int& from) const {
     const int p = step_.stage_count(), last = p * step_.chunks - 1;
     const int layer = t.chunk * p + stage;
     if (!t.backward && layer == 0) return false;
@@ -152,13 +152,13 @@ class step_simulator {
     from = source % p;
     return true;
   }
-  constexpr bool is_ready(int stage, const simulated_task& t) {
-    simulated_task of;
+  constexpr bool is_ready(int stage, const pipeline_task& t) {
+    pipeline_task of;
     int from = 0;
     return !source(stage, t, of, from) || done(from, of, 0) >= 0;
   }
-  constexpr void pass(int stage, const simulated_task& t) {
-    simulated_task of;
+  constexpr void pass(int stage, const pipeline_task& t) {
+    pipeline_task of;
     int from = 0;
     const simulated_stage& own = layers(stage, t.chunk);
     if (source(stage, t, of, from)) {
@@ -185,7 +185,7 @@ class step_simulator {
 
   constexpr void run_items(int stage, const list<step_item>& items, step_phase phase,
                            int microbatch) {
-    const simulated_task t{phase == step_phase::backward, microbatch, 0};
+    const pipeline_task t{phase == step_phase::backward, microbatch, 0};
     phase_ = phase;
     for (const step_item& item : items) {
       if (item.kind == item_kind::move || item.kind == item_kind::start) gather(stage, item);
@@ -229,7 +229,7 @@ class step_simulator {
     }
   }
   /// Consecutive work of one cell is one event.
-  constexpr void draw(const rank& r, item_kind kind, const simulated_task& t, double seconds,
+  constexpr void draw(const rank& r, item_kind kind, const pipeline_task& t, double seconds,
                       std::string_view label) {
     if (int(&r - &ranks_[0]) >= o_.drawn_ranks) return;
     const step_phase phase = kind == item_kind::wait ? step_phase::anywhere : phase_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/graph/name_pattern.hpp>
+#include <cella/parallel/block_name.hpp>
 #include <cella/parallel/propagation.hpp>
 
 namespace cella::parallel {
@@ -21,15 +22,26 @@ constexpr std::string_view mode_name(mode m) {
                                                   "zero3",  "tensor", "automatic"};
   return names[std::size_t(m)];
 }
+/// The mode of this name. Throws `error`, which lists them, if there is none.
+inline mode mode_called(std::string_view name) {
+  text all;
+  for (int m = 0; m <= int(mode::automatic); ++m) {
+    if (mode_name(mode(m)) == name) return mode(m);
+    all << (m ? ", " : "") << mode_name(mode(m));
+  }
+  throw error(text() << "mode " << name << ": there are " << all);
+}
 /// What of a training step is divided among the ranks that divide the samples: nothing (0), the
 /// optimizer's state (1), gradients (2), parameters (3).  Rajbhandari et al. 2020
 constexpr int zero_stage(mode m) {
   return m >= mode::zero1 && m <= mode::zero3 ? int(m) - int(mode::data) : 0;
 }
 
+/// As the dimension of a `tensor_cut`: ranks along this axis have all of the tensor.
+inline constexpr int stays_whole = -1;
 /// Parameters, states and arguments whose name matches `name` (`*` stands for any characters) are
 /// cut along a dimension: `{"blocks.*.up.weight", "model", 0}`. The optimizer's state of a
-/// parameter lies as the parameter.
+/// parameter lies as the parameter, unless it is named in full. Of two cuts the later one holds.
 struct tensor_cut {
   std::string_view name;
   std::string_view axis;
@@ -90,7 +102,7 @@ class statement {
       const node_id n = g_.input(int(i));
       const tensor_type t = g_.type(n);
       layout l = stated[i];
-      if (in.role == input_role::slot) {
+      if (in.role == input_role::slot && !is_stated[i]) {
         const int p = parameter_of(int(i));
         if (p >= 0 && is_stated[std::size_t(p)]) {
           l = stated[std::size_t(p)];
@@ -137,11 +149,15 @@ class statement {
     for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
       const input_role role = g_.inputs[i].role;
       const std::string_view label = g_.view(g_.inputs[i].name);
-      if (!matches(c.name, label) || role == input_role::slot || role == input_role::scalar)
+      if (role == input_role::scalar ||
+          (!matches(c.name, label) && !matches(c.name, block_of(label).whole)))
         continue;
+      if (role == input_role::slot && c.name != label) continue;
       any = true;
       is_stated[i] = 1;
       const shape s = g_.type(g_.input(int(i))).shape;
+      stated[i][a] = replicated;
+      if (c.dimension == stays_whole) continue;
       if (c.dimension >= 0 && c.dimension < s.rank) {
         stated[i][a] = std::int8_t(c.dimension);
         if (can_lie(s, stated[i], m_)) continue;

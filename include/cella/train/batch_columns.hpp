@@ -8,6 +8,7 @@
 #include <cella/train/metrics.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -88,16 +89,20 @@ constexpr text find_columns_fault() {
 template <class Engine, class Batch>
 inline constexpr text columns_fault = find_columns_fault<Engine, Batch>();
 
-/// One batch after the other, converted where the model's element types are others.
+/// One batch after the other, converted where the model's element types are others. On a mesh a
+/// rank has its share of the samples, until it asks for all.
 template <class Engine>
 struct batch_columns {
   typename Engine::inputs inputs{};
   typename Engine::targets targets{};
+  /// On a mesh: column k of all samples, of which `own` are this rank's.
+  std::function<void(std::size_t k, const tensor_ref& own, const tensor_ref& whole)> join{};
 
-  /// Of batches without a `columns_fault`, for a model with such targets. Throws `error`, which
-  /// names the column, unless its extents are the model's.
+  /// Of batches without a `columns_fault`, for a model with such targets; they are a share of
+  /// batches of `rows` samples. Throws `error`, which names the column, unless its extents are the
+  /// model's.
   template <class Batch, class Types>
-  void read(const Batch& b, const Types& target_types) {
+  void read(const Batch& b, std::int64_t rows, const Types& target_types) {
     constexpr std::size_t count = Engine::input_count;
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       ((inputs[I] = byte_address(column_of<typename Engine::input_columns::template at<I>, I>(
@@ -115,21 +120,35 @@ struct batch_columns {
        ...);
     }
     (std::make_index_sequence<Engine::target_count>{});
+    whole_inputs_ = Engine::for_rows(Engine::input_types, rows);
+    whole_targets_ = Engine::for_rows(target_types, rows);
+    lacks_inputs_ = lacks_targets_ = bool(join);
+  }
+  /// The inputs, or the targets, are those of all samples from now on.
+  void complete_inputs() {
+    if (!std::exchange(lacks_inputs_, false)) return;
+    for (std::size_t k = 0; k < Engine::input_count; ++k)
+      complete(k, inputs[k], input_types_[k], whole_inputs_[k]);
+  }
+  void complete_targets() {
+    if (!std::exchange(lacks_targets_, false)) return;
+    for (std::size_t k = 0; k < Engine::target_count; ++k)
+      complete(Engine::input_count + k, targets[k], target_types_[k], whole_targets_[k]);
   }
 
-  /// Hands predictions for the batch to a metric.
+  /// Hands predictions for the whole batch to a metric.
   template <class M>
-  void update(M& m, const std::array<tensor_ref, Engine::output_count>& prediction) const {
+  void update(M& m, const std::array<tensor_ref, Engine::output_count>& prediction) {
     const auto y = Engine::output_columns::view(prediction);
-    const auto x = Engine::input_columns::view(memory_of(inputs, input_types_));
     constexpr bool supervised = Engine::target_count > 0;
+    complete_targets();
     const auto t = view_of_targets();
     if constexpr (supervised && requires { m.update(y, t); })
       m.update(y, t);
-    else if constexpr (supervised && requires { m.update(y, x, t); })
-      m.update(y, x, t);
-    else if constexpr (!supervised && requires { m.update(y, x); })
-      m.update(y, x);
+    else if constexpr (supervised && requires { m.update(y, view_of_inputs(), t); })
+      m.update(y, view_of_inputs(), t);
+    else if constexpr (!supervised && requires { m.update(y, view_of_inputs()); })
+      m.update(y, view_of_inputs());
     else
       static_assert(!sizeof(M),
                     "a metric has update(prediction, target) or update(prediction, inputs, target) "
@@ -142,6 +161,16 @@ struct batch_columns {
     if (batch.rank) batch.erase(0);
     return batch;
   }
+  void complete(std::size_t k, std::byte*& at, tensor_type& type, const tensor_type& whole) {
+    whole_[k].resize(std::size_t(whole.bytes()));
+    join(k, {at, type}, {whole_[k].data(), whole});
+    at = whole_[k].data();
+    type = whole;
+  }
+  auto view_of_inputs() {
+    complete_inputs();
+    return Engine::input_columns::view(memory_of(inputs, input_types_));
+  }
   auto view_of_targets() const {
     if constexpr (Engine::target_count > 0)
       return Engine::target_columns::view(memory_of(targets, target_types_));
@@ -153,6 +182,10 @@ struct batch_columns {
   typename Engine::target_columns::buffers target_buffers_;
   std::array<tensor_type, Engine::input_count> input_types_{};
   std::array<tensor_type, Engine::traced_targets.size()> target_types_{};
+  std::array<tensor_type, Engine::input_count> whole_inputs_{};
+  std::array<tensor_type, Engine::traced_targets.size()> whole_targets_{};
+  std::array<std::vector<std::byte>, Engine::input_count + Engine::target_count> whole_;
+  bool lacks_inputs_ = false, lacks_targets_ = false;
 };
 
 }  // namespace cella::detail

@@ -9,7 +9,9 @@
 #include <cella/train/columns.hpp>
 #include <cella/train/kept_tensors.hpp>
 #include <cella/train/lazy.hpp>
+#include <cella/train/mesh_trainer.hpp>
 #include <cella/train/model_options.hpp>
+#include <cella/train/optimizer_graph.hpp>
 #include <cella/train/step.hpp>
 #include <cella/train/traced_net.hpp>
 #include <cella/train/traced_steps.hpp>
@@ -159,19 +161,30 @@ class engine {
     return changes;
   }
 
-  /// `threads`: as for `thread_pool`, but one where neither it nor CELLA_THREADS is set.
-  engine(std::uint64_t seed, execution how, std::optional<int> threads)
-      : mode(how), store_(net(), seed, precision) {
-    check_mode(mode);
-    const int count = thread_count(threads, 1);
+  /// Of threads there is one where neither the option nor CELLA_THREADS is set.
+  explicit engine(const run_options& o)
+      : mode(o.mode ? *o.mode : detail::mode_of_environment(Options.compiled, bool(o.mesh))),
+        store_(net(), o.seed, precision) {
+    check_mode(mode, bool(o.mesh));
+    const int count = thread_count(o.threads, 1);
     if (count > 1 && (Options.compiled || has_compiled_kernels))
       threads_ = std::make_unique<thread_pool>(count);
     if (!Options.compiled) ask_output_types();
+    if (!o.mesh) return;
+    const auto trace = [this](std::int64_t rows) {
+      return cella::trace(step_, step_types(rows), {true, precision});
+    };
+    mesh_ = o.mesh({trace, batch, precision, &store_,
+                    [this]() -> slot_store& { return own_slots(); }, threads_.get()});
   }
 
   execution mode;
   /// Throws unless the model can run so.
-  static void check_mode(execution mode) {
+  static void check_mode(execution mode, bool on_mesh) {
+    if (on_mesh && mode != execution::runtime)
+      throw error(
+          "a model on a mesh plans its steps when it runs; leave run_options::mode and "
+          "CELLA_EXECUTION unset, or say runtime");
     if (mode == execution::graph && !Options.compiled)
       throw error(
           "this model has nothing compiled (model_options::compiled is false); run it with "
@@ -189,12 +202,19 @@ class engine {
       return step_.net.net;
   }
   net_cell& cell() { return step_.net; }
-  parameter_store& parameters() { return store_; }
-  const parameter_store& parameters() const { return store_; }
-  /// Made on first use: a model that only predicts has no optimizer state.
+  parameter_store& parameters() {
+    gather();
+    return store_;
+  }
   slot_store& slots() {
-    if (!slots_) slots_.emplace(optimizer_graph());
-    return *slots_;
+    gather();
+    return own_slots();
+  }
+  /// The ranks that train the model together, or null.
+  train::mesh_trainer* mesh() const { return mesh_.get(); }
+  /// What ranks have in parts comes into the stores.
+  void gather() {
+    if (mesh_) mesh_->gather();
   }
   /// What the net yields for a batch, and what the loss compares it with.
   const std::array<tensor_type, output_count>& output_types() const { return output_types_; }
@@ -236,10 +256,11 @@ class engine {
   /// exactly: the same training step is traced for its size at run time, kept, and run on the same
   /// parameters and optimizer state, which is right for batch norm, too. Linked with
   /// `cella::kernels` it is planned and runs on the kernels; else it is interpreted, slower.
-  step_result train(const inputs& x, const targets& y, std::int64_t rows, std::int64_t step,
-                    double learning_rate) {
-    check_labels(y, rows);
-    slots();
+  /// On a mesh x and y are this rank's share of the samples.
+  step_result train(const inputs& x, const targets& y, std::int64_t rows,
+                    const data::batch_share& share, std::int64_t step, double learning_rate) {
+    check_labels(y, share.count, share.first);
+    own_slots();
     step_result r;
     if constexpr (Options.compiled) {
       if (mode == execution::graph && rows == batch) {
@@ -260,10 +281,18 @@ class engine {
         return r;
       }
     }
-    const auto types = step_types(rows);
+    const auto types = step_types(share.count);
     const auto arguments = detail::memory_of(step_arguments(x, y), types);
     const std::array<named_scalar, 2> scalars{
         {{"learning_rate", learning_rate}, {"step", double(step)}}};
+    if (mesh_) {
+      mesh_->step(rows, share, arguments, scalars);
+      if (!frozen_tensors.empty()) mesh_->gather();
+      frozen_tensors.put_back();
+      r.loss = read_element(mesh_->result(0), 0);
+      for (std::size_t k = 0; k < output_count; ++k) r.prediction[k] = mesh_->result(int(k) + 1);
+      return r;
+    }
     run_.emplace(input_memory{&store_, &*slots_, arguments, scalars},
                  detail::compute_alone<number>());
     const trace_options options{true, precision};
@@ -281,46 +310,16 @@ class engine {
 
   /// The engine's own inference: see `inference_path::run`.
   void infer(const inputs& x, std::int64_t rows, const outputs& out) {
+    gather();
     inference_.run({mode, step_.net, store_, output_types_, threads_.get()}, x, rows, out);
   }
 
+  // In engine_checks.hpp.
   /// The mean loss of predictions that were made for `rows` samples.
-  double loss(const outputs& predictions, const inputs& x, const targets& y, std::int64_t rows) {
-    check_labels(y, rows);
-    constexpr std::size_t count =
-        output_count + (loss_call::takes_inputs ? input_count : 0) + target_count;
-    std::array<tensor_ref, count> all;
-    auto end = std::ranges::copy(detail::memory_of(predictions, for_rows(output_types_, rows)),
-                                 all.begin())
-                   .out;
-    if constexpr (loss_call::takes_inputs)
-      end = std::ranges::copy(detail::memory_of(x, for_rows(input_types, rows)), end).out;
-    const auto types_of_targets = for_rows(target_types_, rows);
-    for (std::size_t k = 0; k < target_count; ++k) *end++ = {y[k], types_of_targets[k]};
-    std::array<tensor_type, count> types;
-    std::ranges::transform(all, types.begin(), &tensor_ref::type);
-    runtime_path run({&store_, nullptr, all, {}}, detail::compute_alone<number>());
-    losses_
-        .get(
-            rows, [&](builder& b) { trace_into(b, loss_, types); }, {false, precision},
-            threads_.get())
-        .run(run);
-    return read_element(run.result(0), 0);
-  }
-
-  /// Throws `error` if one of the labels of `rows` samples is none of the model's classes.
-  void check_labels([[maybe_unused]] const targets& y, [[maybe_unused]] std::int64_t rows) {
-    if constexpr (requires { Loss.classes(output_types_[0]); }) {
-      const auto* const label = reinterpret_cast<const typename target_columns::first*>(y[0]);
-      const std::int64_t classes = Loss.classes(output_types_[0]);
-      for (std::int64_t i = 0; i < for_rows(target_types_[0], rows).size(); ++i) {
-        if (std::int64_t(label[i]) >= 0 && std::int64_t(label[i]) < classes) continue;
-        throw error(text() << "label " << std::int64_t(label[i]) << " of sample " << i
-                           << " of a batch is outside the model's " << classes
-                           << " classes, which count from 0; mend the data or the model");
-      }
-    }
-  }
+  double loss(const outputs& predictions, const inputs& x, const targets& y, std::int64_t rows);
+  /// Throws `error` if one of the labels of `rows` samples, the first of which is number `first` of
+  /// its batch, is none of the model's classes.
+  void check_labels(const targets& y, std::int64_t rows, std::int64_t first = 0) const;
 
   /// Tensors that keep their values through all steps.
   detail::kept_tensors frozen_tensors;
@@ -338,46 +337,13 @@ class engine {
     std::ranges::copy(y, std::ranges::copy(x, all.begin()).out);
     return all;
   }
-  /// The optimizer's rule for each parameter: its inputs are those of the training step, without
-  /// the net, which may not be traceable.
-  graph optimizer_graph() {
-    builder b;
-    b.precision = precision;
-    bind_cell(b, step_.net);
-    const std::size_t owned = b.g.inputs.size();
-    optim::gradient_list g{&b};
-    for (std::size_t i = 0; i < owned; ++i) {
-      const input_info& in = b.g.inputs[i];
-      if (in.role != input_role::parameter || !optim::takes(Optimizer, b.g.view(in.name))) continue;
-      const tensor_type t = b.g.type(b.g.input(int(i)));
-      g.all.push_back({std::int32_t(i), {&b, b.input(t, input_role::argument, "gradient")}});
-    }
-    optim::detail::update_all(Optimizer, g);
-    return std::move(b.g);
-  }
   /// From the net's graph; in eager mode, where it may have none, by running the net on zeros,
   /// after which random numbers that it drew are put back.
-  void ask_output_types() {
-    if (mode == execution::runtime) {
-      const graph g = trace(step_.net, input_types, {false, precision});
-      for (std::size_t k = 0; k < output_count; ++k)
-        output_types_[k] = g.type(g.regions[0].outputs[k]);
-    } else {
-      const std::array random{store_.random_state()[0], store_.random_state()[1]};
-      std::array<std::vector<std::byte>, input_count> zeros;
-      inputs x;
-      for (std::size_t k = 0; k < input_count; ++k) {
-        zeros[k].resize(std::size_t(input_types[k].bytes()));
-        x[k] = zeros[k].data();
-      }
-      const auto arguments = detail::memory_of(x, input_types);
-      runtime_path run({&store_, nullptr, arguments, {}}, detail::compute_alone<number>());
-      run.run_eagerly([&](builder& b) { trace_into(b, step_.net, input_types); },
-                      {false, precision});
-      for (std::size_t k = 0; k < output_count; ++k) output_types_[k] = run.result(int(k)).type;
-      std::copy(random.begin(), random.end(), store_.random_state());
-    }
-    target_types_ = detail::targets_of<Loss, labels, precision, Options.batch>(output_types_[0]);
+  void ask_output_types();
+  /// Made on first use: a model that only predicts has no optimizer state.
+  slot_store& own_slots() {
+    if (!slots_) slots_.emplace(detail::optimizer_graph<Optimizer>(step_.net, precision));
+    return *slots_;
   }
 
   step_cell step_{};
@@ -391,6 +357,9 @@ class engine {
   inference_path inference_;
   std::optional<runtime_path> run_;
   detail::traced_steps steps_, losses_;
+  std::unique_ptr<train::mesh_trainer> mesh_;
 };
 
 }  // namespace cella
+
+#include <cella/train/engine_checks.hpp>

@@ -107,6 +107,8 @@ struct fit_state {
   /// Set it to end training after this batch or epoch. In the middle of an epoch there is no
   /// on_epoch_end: the model stands there, and the next call of fit goes on.
   bool stop{};
+  /// False on all ranks of a mesh but the first: print nothing there, and write no files.
+  bool prints = true;
   /// In on_train_end: training stopped in the middle of an epoch.
   bool unfinished{};
 };

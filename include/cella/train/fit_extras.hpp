@@ -16,6 +16,8 @@ namespace cella::train {
 template <class... Extras>
 class fit_extras {
  public:
+  static constexpr bool has_callbacks = (!cella::metrics::metric<Extras> || ...);
+
   /// Begins with the event that `memory` says was sent last, and with those whom it did not reach.
   explicit fit_extras(fit_memory& memory, Extras&... extras)
       : memory_(memory), extras_(extras...), names_(state_names(extras...)) {

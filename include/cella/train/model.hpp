@@ -60,10 +60,7 @@ class model {
   using refusal = std::conditional_t<type_fault.empty(), typename engine_type::trace_result::fault,
                                      detail::fault_of<type_fault>>;
 
-  explicit model(const run_options& options = {}) requires(accepted)
-      : engine_(options.seed,
-                options.mode ? *options.mode : detail::mode_of_environment(Options.compiled),
-                options.threads) {}
+  explicit model(const run_options& options = {}) requires(accepted) : engine_(options) {}
   /// A net, a loss or an optimizer that the compiler refuses is refused here.
   template <class Why = refusal>
   requires has_words<Why>
@@ -76,22 +73,27 @@ class model {
       consteval
 #endif
       explicit model(const run_options& = {}, int = engine_type::trace_result::say_where_it_stops())
-      : engine_(0, execution::graph, {}) {
+      : engine_({}) {
   }
   model(const model&) = delete;
   model& operator=(const model&) = delete;
 
   /// The cell, whose parameters show their values: `m.net().fc3.weight.values()`. Call
   /// `parameters().touch()` after changing any; `parameters().mutable_values` does it by itself.
-  auto& net() { return engine_.net(); }
+  auto& net() {
+    engine_.gather();
+    return engine_.net();
+  }
   parameter_store& parameters() { return engine_.parameters(); }
   execution mode() const { return engine_.mode; }
   /// Goes on in the other mode, on the same parameters and optimizer state.
   void mode(execution m) {
     const auto turn = own_turn();
-    engine_type::check_mode(m);
+    engine_type::check_mode(m, engine_.mesh());
     engine_.mode = m;
   }
+  /// Which of the ranks of a mesh this is; 0 without one.
+  int rank() const { return engine_.mesh() ? engine_.mesh()->rank() : 0; }
   /// Training steps made so far, also by those who saved the checkpoint that was loaded.
   std::int64_t steps() const { return progress_[0]; }
   std::int64_t epochs() const { return progress_[1]; }
@@ -124,7 +126,9 @@ class model {
                         double learning_rate) {
     const auto turn = own_turn();
     if constexpr (detail::has_training_step<model>())
-      return advance(detail::addresses_of(x), engine_type::targets_at(y), rows, learning_rate).loss;
+      return advance(detail::addresses_of(x), engine_type::targets_at(y), rows, {0, rows},
+                     learning_rate)
+          .loss;
     else
       return 0;
   }
@@ -246,7 +250,10 @@ class model {
     auto states = options.optimizer ? fit_.write() : train::state_map{};
     for (auto& [name, t] : states)
       all.push_back({std::string(train::state_prefix) + name, {t.bytes.data(), t.type}});
-    train::write_checkpoint(path, all);
+    if (train::mesh_trainer* const ranks = engine_.mesh())
+      ranks->once([&] { train::write_checkpoint(path, all); });
+    else
+      train::write_checkpoint(path, all);
   }
   /// Reads what `save` wrote with the same options. A file with missing, foreign, ill-shaped or
   /// damaged tensors is refused by a `file_error` that names one, and nothing is changed.
@@ -326,9 +333,12 @@ class model {
   template <class Data, class... Metrics>
   train::scores measure_on(const Data& data, Metrics&&... measures);
   std::vector<tensor_ref> frozen_tensors(const std::vector<std::string>& patterns);
+  tensors matching(std::string_view who, const std::vector<std::string>& patterns);
+  void infer_share(const typename engine_type::inputs& x, std::int64_t own, std::int64_t rows,
+                   const typename engine_type::outputs& out);
 
   auto advance(const typename engine_type::inputs& x, const typename engine_type::targets& y,
-               std::int64_t rows, double learning_rate) {
+               std::int64_t rows, const data::batch_share& share, double learning_rate) {
     if (rows < 1 || rows > batch_size) {
       throw error(text() << "train_step: there are " << rows << " samples, but a step takes 1 to "
                          << batch_size << "; cut them into batches, or give the model another "
@@ -341,7 +351,7 @@ class model {
     if (on_averages_)
       throw error("train_step: the averages are in use; let what use_averages returned go before");
     const parameter_users::change change(users_);
-    const auto r = engine_.train(x, y, rows, progress_[0] + 1, learning_rate);
+    const auto r = engine_.train(x, y, rows, share, progress_[0] + 1, learning_rate);
     ++progress_[0];
     return r;
   }
@@ -369,21 +379,6 @@ class model {
     all.push_back({"cella.random", numbers(parameters().random_state(), 2)});
     return all;
   }
-  /// Parameters and states that match one of the patterns, each of which has to match something.
-  tensors matching(std::string_view who, const std::vector<std::string>& patterns) {
-    tensors all = parameter_tensors(), chosen;
-    for (const auto& p : patterns) {
-      if (std::ranges::any_of(all, [&](const auto& t) { return matches(p, t.name); })) continue;
-      throw error(std::string(who) + ": no parameter matches " + interop::in_quotes(p) +
-                  "; this model begins with " + interop::in_quotes(all.empty() ? "" : all[0].name));
-    }
-    for (auto& t : all) {
-      if (std::ranges::any_of(patterns, [&](const auto& p) { return matches(p, t.name); }))
-        chosen.push_back(std::move(t));
-    }
-    return chosen;
-  }
-
   engine_type engine_;
   single_caller caller_;
   parameter_users users_;

@@ -5,6 +5,7 @@
 #include <cella/train/batch_columns.hpp>
 #include <cella/train/fit_extras.hpp>
 #include <cella/train/model.hpp>
+#include <cella/train/shared_reading.hpp>
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -70,6 +71,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
   c.batch = at.last == event::epoch_end ? c.batches : progress_[2];
   c.step = steps();
   c.stop = c.unfinished = false;
+  c.prints = rank() == 0;
   const std::int64_t expected = at.now.batches ? at.now.batches : c.batches;
   if (at.last == event::batch_end && (c.batches != expected || c.batch > expected)) {
     throw error(text() << "fit: training stopped after batch " << c.batch << " of an epoch of "
@@ -118,8 +120,21 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
 
   train::history past;
   detail::batch_columns<engine_type> columns;
+  train::mesh_trainer* const ranks = engine_.mesh();
+  const detail::shared_reading reading(loader, ranks,
+                                       [&](std::int64_t rows) { return ranks->share(rows); });
+  if (ranks && reading.is_shared) {
+    columns.join = [ranks](std::size_t k, const tensor_ref&, const tensor_ref& whole) {
+      ranks->join_argument(int(k), whole);
+    };
+  }
+  // A callback that stops one rank stops all.
+  const auto agree = [&] {
+    if (ranks && all.has_callbacks) c.stop = ranks->any(c.stop);
+  };
   if (at.last == event::epoch_end) {
     all.send(end_epoch);
+    agree();
     at.last = event::none;
   }
   for (c.epoch = 0; c.epoch < c.epochs && !c.stop; ++c.epoch) {
@@ -134,14 +149,16 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
     } else {
       all.go_on(begin_epoch, end_batch);
     }
+    agree();
     const auto stopped = [&] { return c.stop && c.batch < c.batches; };
     if (c.batch < c.batches && !c.stop) {
       began = clock::now();
-      for (auto& b : loader.epoch(epochs(), c.batch)) {
-        const std::int64_t rows = b.size();
-        columns.read(b, engine_.target_types());
+      for (auto& b : reading.epoch(epochs(), c.batch)) {
+        const std::int64_t rows = reading.rows(b);
+        columns.read(b, rows, engine_.target_types());
         c.learning_rate = options.learning_rate(steps(), c.batches);
-        const auto r = advance(columns.inputs, columns.targets, rows, c.learning_rate);
+        const auto r =
+            advance(columns.inputs, columns.targets, rows, reading.share(b), c.learning_rate);
         c.batch = ++progress_[2];
         c.step = steps();
         c.loss = r.loss;
@@ -158,6 +175,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
         c.record.samples += rows;
         c.record.set("loss", at.mean.value());
         all.send(end_batch);
+        agree();
         if (c.stop) break;
       }
       c.record.seconds += seconds();
@@ -181,10 +199,12 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
     if (c.record.samples > 0) {
       all.announce(event::epoch_end);
       all.send(end_epoch);
+      agree();
       past.push_back(c.record);
     }
     at.last = event::none;
   }
+  engine_.gather();
   all.callbacks([&](auto& f) {
     if constexpr (requires { f.on_train_end(c); }) f.on_train_end(c);
   });
@@ -192,6 +212,24 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
   fit_.refresh = nullptr;
   fit_.goes_on = at.last != event::none;
   return past;
+}
+
+/// Parameters and states that match one of the patterns, each of which has to match something.
+template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
+typename model<Net, Input, Loss, Optimizer, Options>::tensors
+model<Net, Input, Loss, Optimizer, Options>::matching(std::string_view who,
+                                                      const std::vector<std::string>& patterns) {
+  tensors all = parameter_tensors(), chosen;
+  for (const auto& p : patterns) {
+    if (std::ranges::any_of(all, [&](const auto& t) { return matches(p, t.name); })) continue;
+    throw error(std::string(who) + ": no parameter matches " + interop::in_quotes(p) +
+                "; this model begins with " + interop::in_quotes(all.empty() ? "" : all[0].name));
+  }
+  for (auto& t : all) {
+    if (std::ranges::any_of(patterns, [&](const auto& p) { return matches(p, t.name); }))
+      chosen.push_back(std::move(t));
+  }
+  return chosen;
 }
 
 /// The tensors that `freeze` patterns describe, with the optimizer's state for them.
@@ -209,6 +247,25 @@ std::vector<tensor_ref> model<Net, Input, Loss, Optimizer, Options>::frozen_tens
   return all;
 }
 
+/// Predictions for `rows` samples, of which this rank of a mesh has `own`.
+template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
+void model<Net, Input, Loss, Optimizer, Options>::infer_share(
+    const typename engine_type::inputs& x, std::int64_t own, std::int64_t rows,
+    const typename engine_type::outputs& out) {
+  if (own == rows) return engine_.infer(x, rows, out);
+  const auto types = engine_type::for_rows(engine_.output_types(), rows);
+  const auto own_types = engine_type::for_rows(engine_.output_types(), own);
+  std::array<std::vector<std::byte>, engine_type::output_count> parts;
+  typename engine_type::outputs at;
+  for (std::size_t k = 0; k < at.size(); ++k) {
+    parts[k].resize(std::size_t(own_types[k].bytes()));
+    at[k] = parts[k].data();
+  }
+  engine_.infer(x, own, at);
+  for (std::size_t k = 0; k < at.size(); ++k)
+    engine_.mesh()->join({at[k], own_types[k]}, {out[k], types[k]}, rows);
+}
+
 template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
 template <class Data, class... Metrics>
 train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data& data,
@@ -222,9 +279,17 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data
     (measures.reset(), ...);
     const auto& loader = detail::as_loader(data, batch_size);
     detail::check_batches("evaluate", loader);
-    for (auto& b : loader.epoch(0)) {
-      const std::int64_t rows = b.size();
-      columns.read(b, engine_.target_types());
+    train::mesh_trainer* const ranks = engine_.mesh();
+    const detail::shared_reading reading(
+        loader, ranks, [&](std::int64_t rows) { return ranks->even_share(rows); });
+    for (auto& b : reading.epoch(0, 0)) {
+      const std::int64_t rows = reading.rows(b);
+      if (ranks && reading.is_shared)
+        columns.join = [ranks, rows](std::size_t, const tensor_ref& own, const tensor_ref& whole) {
+          ranks->join(own, whole, rows);
+        };
+      columns.read(b, rows, engine_.target_types());
+      columns.complete_targets();
       engine_.check_labels(columns.targets, rows);
       const auto types = engine_type::for_rows(engine_.output_types(), rows);
       typename engine_type::outputs at;
@@ -232,12 +297,14 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data
         outputs[k].resize(std::size_t(types[k].bytes()));
         at[k] = outputs[k].data();
       }
-      engine_.infer(columns.inputs, rows, at);
+      infer_share(columns.inputs, b.size(), rows, at);
       auto measure = [&](auto& m) {
-        if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>)
+        if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>) {
+          if constexpr (engine_type::loss_call::takes_inputs) columns.complete_inputs();
           m.update(engine_.loss(at, columns.inputs, columns.targets, rows), rows);
-        else
+        } else {
           columns.update(m, detail::memory_of(at, types));
+        }
       };
       (measure(measures), ...);
     }

@@ -7,10 +7,19 @@
 #include <cella/interop/in_quotes.hpp>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 
 namespace cella {
+
+namespace train {
+class mesh_trainer;
+struct model_on_mesh;
+/// What `on_mesh` returns.
+using mesh_option = std::function<std::unique_ptr<mesh_trainer>(const model_on_mesh&)>;
+}  // namespace train
 
 /// How a model runs.
 enum class execution : std::uint8_t {
@@ -36,18 +45,23 @@ struct run_options {
   std::uint64_t seed = 0;  ///< of first parameters and of random operations
   /// Unset: what the environment variable CELLA_EXECUTION says ("graph", "eager" or "runtime");
   /// else graph, or of a model without programs runtime if there are kernels for it, or eager.
+  /// On a mesh runtime.
   std::optional<execution> mode{};
   /// For compiled programs; 0: one for each core. Unset: what the environment variable
   /// CELLA_THREADS says, or 1.
   std::optional<int> threads{};
+  /// `train::on_mesh(mesh, communicator, strategy)` of train/on_mesh.hpp: the model is trained by
+  /// the ranks of a mesh together, each of which has it. It runs in `execution::runtime` then.
+  train::mesh_option mesh{};
 };
 
 namespace detail {
 /// Of a model with or without programs: see `run_options::mode`.
-inline execution mode_of_environment(bool compiled) {
+inline execution mode_of_environment(bool compiled, bool on_mesh) {
   const char* name = std::getenv("CELLA_EXECUTION");
   if (!name || !*name) {
-    return compiled               ? execution::graph
+    return on_mesh                ? execution::runtime
+           : compiled             ? execution::graph
            : has_compiled_kernels ? execution::runtime
                                   : execution::eager;
   }

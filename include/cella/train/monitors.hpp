@@ -21,12 +21,18 @@ struct progress_bar {
   data::terminal on = data::detect_terminal(stderr);
 
   void on_train_begin(const fit_state& s) {
+    if (!s.prints) return;
     bar_ = std::make_unique<progress>(s.record.epoch + s.epochs, s.batches, *out, on);
     on_epoch_begin(s);
   }
-  void on_epoch_begin(const fit_state& s) { bar_->go_on(s.record.epoch + 1, s.batch); }
-  void on_batch_end(const fit_state& s) { bar_->step({{"loss", s.record["loss"]}}); }
+  void on_epoch_begin(const fit_state& s) {
+    if (bar_) bar_->go_on(s.record.epoch + 1, s.batch);
+  }
+  void on_batch_end(const fit_state& s) {
+    if (bar_) bar_->step({{"loss", s.record["loss"]}});
+  }
   void on_epoch_end(const fit_state& s) {
+    if (!bar_) return;
     std::vector<progress_value> values(s.record.values().begin(), s.record.values().end());
     bar_->end_epoch(values);
   }
@@ -46,7 +52,7 @@ struct loss_monitor {
       throw error("loss_monitor: every is " + std::to_string(every) + "; give at least 1 batch");
   }
   void on_batch_end(const fit_state& s) const {
-    if (s.batch % every != 0) return;
+    if (!s.prints || s.batch % every != 0) return;
     *out << "epoch " << s.record.epoch + 1 << " batch " << s.batch << "/" << s.batches << " loss "
          << s.record["loss"] << '\n';
   }
@@ -89,6 +95,7 @@ struct csv_log {
       text_ += "," + (s.record.contains(name) ? number(s.record[name]) : std::string());
     }
     text_ += "\n";
+    if (!s.prints) return;
     interop::write_atomically(path, [&](interop::output_file& file) { file.write(text_); });
   }
 
