@@ -3,6 +3,7 @@
 
 #include <cella/backend/cpu/blocked/convolution.hpp>
 #include <cella/backend/cpu/blocked/depthwise.hpp>
+#include <cella/backend/cpu/blocked/pairs.hpp>
 #include <cella/backend/cpu/blocked/pool.hpp>
 #include <cella/backend/cpu/blocked/stem.hpp>
 #include <cella/backend/cpu/blocked/weight_gradient.hpp>
@@ -109,6 +110,75 @@ struct blocked_weight_gradient_record
     const auto e = window(step);
     if constexpr (Phase == 0)
       blocked_weight_gradient<T>(units, e, step.in(m, 0), step.in(m, 1), filters(step, m));
+    else
+      finish_filters<T>(units, e, filters(step, m), step.plain_epilogue(m, scratch));
+  }
+};
+
+// ---- direct, of images that are stored in bf16, in pairs
+
+template <step_kind Kind>
+struct paired_convolution_record : blocked_record<Kind, convolution_form::pairs> {
+  using base = blocked_record<Kind, convolution_form::pairs>;
+  static constexpr bool backward = base::backward;
+
+  template <class S>
+  static constexpr int units(S step, int phase) {
+    const auto e = base::window(step);
+    if (phase == 0) return backward ? e.in_blocks : e.out_blocks;
+    return backward ? blocked_input_gradient_units<typename S::T, 2>(e)
+                    : blocked_convolution_units<typename S::T, 2>(e);
+  }
+  template <int Phase, class S>
+  static void run(S step, const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
+    using T = typename S::T;
+    const auto e = base::window(step);
+    if constexpr (!std::is_same_v<T, float>) {
+      return;  // there are no such steps
+    } else if constexpr (Phase == 0) {
+      T* const to = base::filters(step, m);
+      with_stored_type(step, stored_filter, [&]<class Stored>(Stored) {
+        const auto* const w = step.template in<const Stored>(m, 1);
+        if constexpr (backward)
+          pack_filter_pairs_transposed<T>(units, e.in_blocks, e.out_blocks, e.taps(), w, to);
+        else
+          pack_filter_pairs<T>(units, e.in_blocks, e.taps(), w, to);
+      });
+    } else if constexpr (backward) {
+      blocked_input_gradient<T, 2>(units, e, step.in(m, 0), base::filters(step, m),
+                                   step.blocked_epilogue(m, scratch));
+    } else {
+      blocked_convolution<T, 2>(units, e, step.in(m, 0), base::filters(step, m),
+                                step.blocked_epilogue(m, scratch));
+    }
+  }
+
+ private:
+  static constexpr auto stored_filter = [](auto step) -> dtype {
+    return step.s.template as<convolution_step>().filter;
+  };
+};
+
+struct paired_weight_gradient_record
+    : blocked_record<step_kind::convolution_weight_gradient, convolution_form::pairs> {
+  template <class S>
+  static constexpr int units(S step, int phase) {
+    const auto e = window(step);
+    return phase == 0 ? paired_weight_gradient_units<typename S::T>(e) : e.out_blocks;
+  }
+  template <class S>
+  static constexpr std::int64_t scratch_bytes(S step) {
+    return paired_weight_gradient_scratch<typename S::T>(window(step));
+  }
+  template <int Phase, class S>
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    using T = typename S::T;
+    const auto e = window(step);
+    if constexpr (!std::is_same_v<T, float>)
+      return;  // there are no such steps
+    else if constexpr (Phase == 0)
+      paired_weight_gradient<T>(units, e, step.template in<const bfloat16>(m, 0),
+                                step.template in<const bfloat16>(m, 1), filters(step, m), scratch);
     else
       finish_filters<T>(units, e, filters(step, m), step.plain_epilogue(m, scratch));
   }
@@ -245,22 +315,31 @@ struct stem_record : blocked_record<step_kind::convolution, convolution_form::st
   static constexpr int phases(auto) { return 3; }
   template <class S>
   static constexpr int units(S step, int phase) {
-    const auto e = window<S, stem_extents>(step);
+    const stem_extents e = extents(step);
     if (phase == 0) return e.out_blocks;
-    if (phase == 1) return e.as_it_is() ? 0 : e.samples * e.channels;
+    if (phase == 1) return e.as_it_is ? 0 : e.samples * e.channels;
     return stem_units<typename S::T>(e);
   }
   template <int Phase, class S>
   static void run(S step, const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
     using T = typename S::T;
-    const auto e = window<S, stem_extents>(step);
+    const stem_extents e = extents(step);
     if constexpr (Phase == 0)
       pack_stem_filters<T>(units, e, step.in(m, 1), filters(step, m));
     else if constexpr (Phase == 1)
       pad_stem<T>(units, e, step.in(m, 0), step.scratch(m));
     else
-      stem_convolution<T>(units, e, e.as_it_is() ? step.in(m, 0) : step.scratch(m),
-                          filters(step, m), step.blocked_epilogue(m, scratch));
+      stem_convolution<T>(units, e, e.as_it_is ? step.in(m, 0) : step.scratch(m), filters(step, m),
+                          step.blocked_epilogue(m, scratch));
+  }
+
+ private:
+  /// The planner has a place for a copy where the image does not serve as it is.
+  template <class S>
+  static constexpr stem_extents extents(S step) {
+    stem_extents e = window<S, stem_extents>(step);
+    e.as_it_is = !step.s.scratch.valid();
+    return e;
   }
 };
 
@@ -357,7 +436,9 @@ struct unpack_blocks_record : record_for<step_kind::unpack_blocks> {
 
 using block_records =
     record_list<blocked_convolution_record, blocked_input_gradient_record,
-                blocked_weight_gradient_record, winograd_record<step_kind::convolution>,
+                blocked_weight_gradient_record, paired_convolution_record<step_kind::convolution>,
+                paired_convolution_record<step_kind::convolution_input_gradient>,
+                paired_weight_gradient_record, winograd_record<step_kind::convolution>,
                 winograd_record<step_kind::convolution_input_gradient>,
                 winograd_weight_gradient_record, depthwise_record<step_kind::convolution>,
                 depthwise_record<step_kind::convolution_input_gradient>,
