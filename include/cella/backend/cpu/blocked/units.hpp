@@ -21,7 +21,10 @@ struct pointwise_cut {
     if (plane < blocked_pixels) return;
     const auto computed = [&](int tile) { return (plane + tile - 1) / tile * tile; };
     constexpr int half = blocked_pixels / 2;
-    const bool halves = result_blocks >= 4 && computed(half) < computed(blocked_pixels);
+    // With few registers half a tile has three pixels, for which filters would be read twice as
+    // fast as the second cache yields them.
+    const bool halves =
+        !few_vector_registers && result_blocks >= 4 && computed(half) < computed(blocked_pixels);
     const int tile = halves ? half : blocked_pixels;
     // Tiles that go on in the next sample compute nothing twice.
     if (samples > 1 && computed(tile) * 16 > plane * 17) return;
