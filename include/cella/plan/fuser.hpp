@@ -58,10 +58,10 @@ class fuser {
     if (!has(kind)) return false;
     fusion_group& s = c_.start(kind, n, value, f);
     s.operands = {g.operand(n, 0), g.operand(n, 1), g.operand(n, 2), no_node};
-    node_id& image = s.operands[backward ? 1 : 0];
-    if (c_.is_widened_as_read(image)) {
-      c_.claim(s, image);
-      image = g.operand(image, 0);
+    for (std::size_t k = 0; k < (backward ? 2u : 1u); ++k) {
+      if (!c_.is_widened_as_read(s.operands[k])) continue;
+      c_.claim(s, s.operands[k]);
+      s.operands[k] = g.operand(s.operands[k], 0);
     }
     s.row_axis = 1;
     grow(s);

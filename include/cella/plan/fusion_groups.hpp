@@ -179,16 +179,33 @@ class fusion_groups : public value_uses {
     }
     return false;
   }
-  /// A conversion from 16 bits whose only user, batch norm, does it as it reads its image.
+  /// A conversion from 16 bits whose only user, batch norm, does it as it reads its image. Its
+  /// gradient reads the image so, and what comes beside it in the same type.
   constexpr bool is_widened_as_read(node_id n) const {
     const node_id by = only_user(n);
-    if (by < 0 || !is<cast_op>(at(n)) || !is_storage_only(g.type(g.operand(n, 0)).element) ||
-        at(n).type.element != element)
+    if (by < 0 || !widens(n)) return false;
+    if (is<batch_norm_op>(at(by)))
+      return g.operand(by, 0) == n && machine.kernels.has(step_kind::batch_norm);
+    if (!is<batch_norm_gradient_op>(at(by)) || !machine.kernels.has(step_kind::batch_norm_gradient))
       return false;
-    return (is<batch_norm_op>(at(by)) && g.operand(by, 0) == n &&
-            machine.kernels.has(step_kind::batch_norm)) ||
-           (is<batch_norm_gradient_op>(at(by)) && g.operand(by, 1) == n &&
-            machine.kernels.has(step_kind::batch_norm_gradient));
+    const node_id image = g.operand(by, 1);
+    if (image == n) return true;
+    return g.operand(by, 0) == n && only_user(image) == by && widens(image) &&
+           g.type(g.operand(image, 0)) == g.type(g.operand(n, 0));
+  }
+  /// Node `n` reads what its operands were converted from, as memory holds it; or it is such a
+  /// conversion that nobody else reads, and is not computed.
+  constexpr bool as_stored(node_id n) const { return stored_role(n) & 1; }
+  /// Some node reads `n` as it is stored, behind conversions.
+  constexpr bool is_read_as_stored(node_id n) const { return stored_role(n) & 2; }
+  constexpr void read_as_stored(node_id n, node_id left, node_id right) {
+    if (stored_roles_.empty()) stored_roles_.assign(g.nodes.size(), 0);
+    stored_roles_[std::size_t(n)] |= 1;
+    for (node_id from : {left, right}) stored_roles_[std::size_t(from)] |= 2;
+  }
+  constexpr void leave_out(node_id n) {
+    stored_roles_[std::size_t(n)] |= 1;
+    drop(n);
   }
   /// Computed element by element, in registers: an elementwise operation, or the conversion of a
   /// number of 16 bits to the program's type and back.
@@ -228,6 +245,14 @@ class fusion_groups : public value_uses {
   }
 
  private:
+  /// Whether `n` converts numbers of 16 bits to the program's type.
+  constexpr bool widens(node_id n) const {
+    return is<cast_op>(at(n)) && is_storage_only(g.type(g.operand(n, 0)).element) &&
+           at(n).type.element == element;
+  }
+  constexpr int stored_role(node_id n) const {
+    return stored_roles_.empty() ? 0 : stored_roles_[std::size_t(n)];
+  }
   /// Whether a product is worth no kernel of its own: what follows from it would read it from
   /// memory again, which takes longer than its few multiplications. What they read again and again
   /// stays in the nearest cache.
@@ -271,7 +296,7 @@ class fusion_groups : public value_uses {
     return std::ranges::count_if(operands, [&](node_id k) { return source(k) == value; }) == 1;
   }
 
-  flags prologue_, short_product_, assembled_;
+  flags prologue_, short_product_, assembled_, stored_roles_;
   list<node_id> placed_in_;
 };
 

@@ -37,8 +37,8 @@ class group_growth {
         for (node_id o : g.operands(u))
           fits = fits && (acceptable(s, o, g.type(u).shape) || joinable(s, o));
         if (!fits || operations(s, u) > most_operations || !has_room(s, u)) continue;
-        if (c_.is_widened_as_read(u) || c_.converts_again(u) || wanted_later(s, u) ||
-            left_to_loops(s, m, u))
+        if (c_.is_widened_as_read(u) || c_.as_stored(u) || c_.converts_again(u) ||
+            wanted_later(s, u) || left_to_loops(s, m, u))
           continue;
         for (node_id o : g.operands(u)) join(s, o);
         c_.claim(s, u);

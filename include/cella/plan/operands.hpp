@@ -101,7 +101,9 @@ class step_operands {
       if (backward) t.in[at] = p.locate(g.operand(s.anchor, 2 + k), layout::plain);
       t.in[backward ? at + 2 : at] = p.place_of_result(s.anchor, k);
     }
-    t.shape = norm_step{x[0], x[1], int(x.shape.size(2, x.rank())), {std::int32_t(x.element)}};
+    const stored_dtype image_element{std::int32_t(x.element)};
+    const stored_dtype first{std::int32_t(g.type(s.operands[0]).element)};
+    t.shape = norm_step{x[0], x[1], int(x.shape.size(2, x.rank())), image_element, first};
   }
   /// Reads walk samples, heads and places.
   constexpr void attention_operands(const fusion_group& s, plan_step& t) {

@@ -24,7 +24,7 @@ struct group_order {
 
 /// Whether somebody outside group `s` reads its member `m`, or a view of it.
 constexpr bool read_outside(const fusion_groups& c, const fusion_group& s, node_id m) {
-  if (c.is_output(m)) return true;
+  if (c.is_output(m) || c.is_read_as_stored(m)) return true;
   for (node_id u : c.users(m)) {
     if (c.member(s, u) && !c.is_alias(u)) continue;
     if (c.is_alias(u) || c.is_broadcast(u) ? read_outside(c, s, u) : !c.member(s, u)) return true;
@@ -55,7 +55,8 @@ class group_sorter {
     for (node_id u : c_.users(n)) {
       const int o = c_.owner[std::size_t(u)];
       if (o >= 0) f(o);
-      if (c_.is_alias(u) || c_.is_view(u) || c_.is_assembled(u)) for_each_reader(u, f);
+      if (c_.is_alias(u) || c_.is_view(u) || c_.is_assembled(u) || (o < 0 && c_.as_stored(u)))
+        for_each_reader(u, f);
     }
   }
   constexpr void sort() {

@@ -21,6 +21,8 @@ struct plain_planning {
   }
   // ---- groups
 
+  /// Says which nodes read their operands as memory holds them: fusion_groups::read_as_stored.
+  static constexpr void read_as_stored(fusion_groups&, const plan_options&) {}
   /// Starts a group of the back end's own with node `n`, if there is one: see fuser.
   static constexpr bool match(auto& /*fuser*/, node_id) { return false; }
   /// The format in which a sum, and the loss of a batch, are computed.
@@ -85,6 +87,7 @@ class planner {
 
  private:
   constexpr const fusion_groups& fused() {
+    Planning::read_as_stored(groups_, options_);
     fuser<Planning>{groups_};
     return groups_;
   }

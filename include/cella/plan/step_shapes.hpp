@@ -10,9 +10,10 @@ namespace cella {
 /// How a convolution in blocks of channels, or a gradient of one, is computed.
 enum class convolution_form : std::int32_t {
   direct,
-  stem,      ///< of a plain image of few channels
-  winograd,  ///< by Winograd's minimal filtering
-  depthwise  ///< one filter for each channel
+  stem,       ///< of a plain image of few channels
+  winograd,   ///< by Winograd's minimal filtering
+  depthwise,  ///< one filter for each channel
+  pairs       ///< direct, of images that are stored in bf16, in pairs of summands
 };
 
 /// Images [samples, channels, height, width] and filters [filters, channels, kernel...]: of a
@@ -23,6 +24,7 @@ struct convolution_step {
   std::int32_t stride_height{}, stride_width{}, padding_height{}, padding_width{};
   convolution_form form{};
   std::int32_t keeps_filters{};  ///< those that it packs stay from call to call
+  stored_dtype filter{};         ///< pairs: the type in which memory holds the filters
 };
 
 /// Windows of an image.
@@ -42,7 +44,8 @@ struct image_step {
 /// A batch norm, or its gradient.
 struct norm_step {
   std::int32_t samples{}, channels{}, pixels{};
-  stored_dtype image{};  ///< the type in which memory holds x
+  stored_dtype image{};      ///< the type in which memory holds x
+  stored_dtype cotangent{};  ///< of a gradient: the same of dy
 };
 
 /// Features in the lanes times weights: y [samples, rows], elements between rows and columns of

@@ -1,5 +1,6 @@
 #include <cella/backend/cpu/blocked/convolution.hpp>
 #include <cella/backend/cpu/blocked/depthwise.hpp>
+#include <cella/backend/cpu/blocked/pairs.hpp>
 #include <cella/backend/cpu/blocked/stem.hpp>
 #include <cella/backend/cpu/blocked/winograd_weight_gradient.hpp>
 
@@ -10,8 +11,15 @@ using namespace cella::test;
 
 namespace {
 
-/// The three convolutions of one shape in double precision, on plain tensors.
-template <class T>
+/// Numbers that S has.
+template <class S, class T>
+aligned<T> as_stored(aligned<T> a) {
+  for (std::int64_t i = 0; i < a.size; ++i) a[i] = static_cast<T>(S(a[i]));
+  return a;
+}
+
+/// The three convolutions of one shape in double precision, on plain tensors of numbers of type S.
+template <class T, class S = T>
 struct reference {
   blocked_convolution_extents e;
   int in, out;
@@ -22,9 +30,9 @@ struct reference {
       : e(extents),
         in(in_channels),
         out(e.out_blocks * lanes<T>),
-        x(random_aligned<T>(e.samples * in * e.in_plane(), random)),
-        w(random_aligned<T>(std::int64_t{out} * in * e.taps(), random)),
-        dy(random_aligned<T>(e.samples * out * e.out_plane(), random)),
+        x(as_stored<S>(random_aligned<T>(e.samples * in * e.in_plane(), random))),
+        w(as_stored<S>(random_aligned<T>(std::int64_t{out} * in * e.taps(), random))),
+        dy(as_stored<S>(random_aligned<T>(e.samples * out * e.out_plane(), random))),
         y(std::size_t(dy.size)),
         dx(std::size_t(x.size)),
         dw(std::size_t(w.size)) {
@@ -85,6 +93,51 @@ void check_direct(const blocked_convolution_extents& e, std::mt19937& random) {
   CHECK(worst<T>(r.dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
 }
 
+/// The same numbers in memory as S.
+template <class S, class T>
+aligned<S> stored_as(const aligned<T>& from) {
+  aligned<S> to(from.size);
+  for (std::int64_t i = 0; i < from.size; ++i) to[i] = S(from[i]);
+  return to;
+}
+
+/// In pairs of bf16, of filters that are stored as S.
+template <class S>
+void check_pairs(const blocked_convolution_extents& e, std::mt19937& random) {
+  using T = float;
+  constexpr int L = lanes<T>;
+  const reference<T, bfloat16> r(e, e.in_blocks * L, random);
+  const auto x = stored_as<bfloat16>(r.blocks(r.x, r.in, e.in_plane()));
+  const auto dy = stored_as<bfloat16>(r.blocks(r.dy, r.out, e.out_plane()));
+  const auto w = stored_as<S>(r.w);
+  const auto words = [](const auto& a) { return reinterpret_cast<const T*>(a.bytes.data()); };
+  aligned<T> filters(r.w.size / 2), y(r.dy.size), dx(r.x.size), dw(r.w.size);
+  in_parts(e.out_blocks, [&](work_range u) {
+    pack_filter_pairs<T>(u, e.in_blocks, e.taps(), w.data(), filters.data());
+  });
+  std::fill_n(y.data(), y.size, T{0});
+  in_parts(blocked_convolution_units<T, 2>(e), [&](work_range u) {
+    blocked_convolution<T, 2>(u, e, words(x), filters.data(), add_blocks<T>{y.data()});
+  });
+  CHECK(r.error_in_blocks(r.y, y, r.out, e.out_plane()) < tolerance<T>);
+  in_parts(e.in_blocks, [&](work_range u) {
+    pack_filter_pairs_transposed<T>(u, e.in_blocks, e.out_blocks, e.taps(), w.data(),
+                                    filters.data());
+  });
+  in_parts(blocked_input_gradient_units<T, 2>(e), [&](work_range u) {
+    blocked_input_gradient<T, 2>(u, e, words(dy), filters.data(), store_blocks<T>{dx.data()});
+  });
+  CHECK(r.error_in_blocks(r.dx, dx, r.in, e.in_plane()) < tolerance<T>);
+  aligned<T> sums(weight_gradient_slices<T>(e) * filter_elements<T>(e));
+  aligned<std::byte> scratch(paired_weight_gradient_scratch<T>(e));
+  in_parts(paired_weight_gradient_units<T>(e), [&](work_range u) {
+    paired_weight_gradient<T>(u, e, x.data(), dy.data(), sums.data(), scratch.data());
+  });
+  in_parts(e.out_blocks,
+           [&](work_range u) { finish_filters<T>(u, e, sums.data(), store_runs<T>{dw.data()}); });
+  CHECK(worst<T>(r.dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
+}
+
 template <class T>
 void check_winograd(const blocked_convolution_extents& e, std::mt19937& random) {
   const reference<T> r(e, e.in_blocks * lanes<T>, random);
@@ -128,10 +181,11 @@ void check_winograd(const blocked_convolution_extents& e, std::mt19937& random) 
 template <class T>
 void check_stem(const blocked_convolution_extents& e, int channels, std::mt19937& random) {
   const reference<T> r(e, channels, random);
+  const bool as_it_is = e.pointwise() && e.width >= cpu::detail::blocked_pixels;
   const stem_extents s{e.samples,           channels,        e.height,       e.width,
                        e.out_blocks,        e.kernel_height, e.kernel_width, e.stride_vertical,
                        e.stride_horizontal, e.padding_top,   e.padding_left, e.out_height,
-                       e.out_width};
+                       e.out_width,         as_it_is};
   const auto dy = r.blocks(r.dy, r.out, e.out_plane());
   aligned<T> padded(stem_image_size<T>(s)), filters(stem_filter_size<T>(s)), y(r.dy.size),
       dw(r.w.size);
@@ -141,7 +195,7 @@ void check_stem(const blocked_convolution_extents& e, int channels, std::mt19937
   in_parts(s.out_blocks,
            [&](work_range u) { pack_stem_filters<T>(u, s, r.w.data(), filters.data()); });
   in_parts(stem_units<T>(s), [&](work_range u) {
-    stem_convolution<T>(u, s, s.as_it_is() ? r.x.data() : padded.data(), filters.data(),
+    stem_convolution<T>(u, s, s.as_it_is ? r.x.data() : padded.data(), filters.data(),
                         store_blocks<T>{y.data()});
   });
   CHECK(r.error_in_blocks(r.y, y, r.out, e.out_plane()) < tolerance<T>);
@@ -233,6 +287,36 @@ TEST_CASE_TEMPLATE("direct kernels in blocks follow double precision, all three 
   blocked_convolution_extents column = square(2, 1, 23, 1, 3, 1, 1);
   column.width = column.out_width = 1;
   check_direct<T>(column, random);
+}
+
+TEST_CASE_TEMPLATE("kernels of pairs in blocks follow double precision, all three passes", S, float,
+                   bfloat16) {
+  std::mt19937 random(5);
+  for (const auto& e :
+       {square(1, 1, 1, 1, 1, 1, 0), square(2, 1, 7, 2, 3, 1, 1), square(3, 2, 5, 1, 1, 1, 0),
+        square(1, 1, 15, 3, 3, 2, 1), square(2, 3, 13, 1, 1, 2, 0), square(1, 1, 11, 1, 5, 3, 2),
+        square(2, 5, 7, 6, 1, 1, 0), square(1, 1, 15, 4, 1, 1, 0), square(1, 1, 1, 1, 1, 2, 0),
+        // Gradients of filters in slices, in several chunks of pixels, and of groups of blocks.
+        square(7, 1, 5, 1, 3, 1, 1), square(3, 1, 41, 2, 1, 1, 0), square(1, 1, 9, 35, 1, 1, 0)}) {
+    CAPTURE(e.height);
+    CAPTURE(e.kernel_height);
+    CAPTURE(e.stride_vertical);
+    check_pairs<S>(e, random);
+  }
+}
+
+TEST_CASE("filters of pairs are rounded to nearest, ties to even") {
+  constexpr int L = lanes<float>;
+  aligned<float> w(L * L), packed(L * L / 2);
+  std::fill_n(w.data(), w.size, 0.f);
+  w[0] = 1 + 0x1p-8f;     // output channel 0, input channel 0: a tie
+  w[1] = 1 + 0x3p-8f;     // input channel 1: another
+  w[L] = -1 - 0x1.8p-8f;  // output channel 1
+  pack_filter_pairs<float>({0, 1}, 1, 1, w.data(), packed.data());
+  const auto* const numbers = reinterpret_cast<const bfloat16*>(packed.bytes.data());
+  CHECK(float(numbers[0]) == 1);
+  CHECK(float(numbers[1]) == 1 + 0x1p-6f);
+  CHECK(float(numbers[2]) == -1 - 0x1p-7f);
 }
 
 TEST_CASE_TEMPLATE("Winograd's kernels follow double precision, all three passes", T, float,

@@ -10,17 +10,18 @@
 namespace cella::cpu {
 
 /// Units of work; results do not depend on how they are shared out.
-template <class T>
+template <class T, int Summands = 1>
 constexpr int blocked_convolution_units(const blocked_convolution_extents& e);
-template <class T>
+template <class T, int Summands = 1>
 constexpr int blocked_input_gradient_units(const blocked_convolution_extents& e);
 
-/// y from x and filters packed by `pack_filters`. The sink gets (value, element of y, block).
-template <class T, class Sink>
+/// y from x and filters packed by `pack_filters`. The sink gets (value, element of y, block). With
+/// two `Summands` x and filters are pairs of channels (blocked/filter_pairs.hpp).
+template <class T, int Summands = 1, class Sink>
 void blocked_convolution(work_range units, const blocked_convolution_extents& e, const T* x,
                          const T* packed, const Sink& sink);
 /// dx from dy and filters packed by `pack_filters_transposed`; elements and blocks are those of x.
-template <class T, class Sink>
+template <class T, int Summands = 1, class Sink>
 void blocked_input_gradient(work_range units, const blocked_convolution_extents& e, const T* dy,
                             const T* packed, const Sink& sink);
 
@@ -35,8 +36,10 @@ struct blocked_tap {
 
 /// What the tiles of a call have in common: a grid of result pixels, the source image that the taps
 /// read, and where results belong.
-template <class T>
+template <class T, int Summands>
 struct blocked_product {
+  static constexpr int words = lanes<T> / Summands;  // of a pixel in a block of channels
+
   int samples, rows, columns;                  // grid of result pixels
   int height, width, source_blocks;            // of the source image
   int step_vertical = 1, step_horizontal = 1;  // source pixels per grid pixel
@@ -64,7 +67,7 @@ struct blocked_product {
   }
   /// All filters in the second cache: then a tile's pixels stay in the first one.
   constexpr bool few_filters() const {
-    return std::int64_t{filter_taps} * source_blocks * result_blocks * lanes<T> * lanes<T> *
+    return std::int64_t{filter_taps} * source_blocks * result_blocks * words * lanes<T> *
                std::int64_t{sizeof(T)} <=
            (256 << 10);
   }
@@ -72,7 +75,7 @@ struct blocked_product {
     const pointwise_cut cut = pointwise();
     blocked_work w{tiles(), cut.pixels ? cut.blocks : 2, result_blocks};
     const std::int64_t bytes = std::int64_t{cut.pixels ? cut.pixels : blocked_pixels} *
-                               step_vertical * step_horizontal * source_blocks * lanes<T> *
+                               step_vertical * step_horizontal * source_blocks * words *
                                std::int64_t{sizeof(T)};
     w.divide(int(std::clamp<std::int64_t>((256 << 10) / bytes, 1, std::max(w.tiles, 1))),
              few_filters());
@@ -80,9 +83,9 @@ struct blocked_product {
   }
 };
 
-template <class T>
-constexpr blocked_product<T> forward_product(const blocked_convolution_extents& e) {
-  blocked_product<T> p{};
+template <class T, int Summands>
+constexpr blocked_product<T, Summands> forward_product(const blocked_convolution_extents& e) {
+  blocked_product<T, Summands> p{};
   p.samples = e.samples;
   p.rows = e.out_height;
   p.columns = e.out_width;
@@ -105,10 +108,11 @@ constexpr blocked_product<T> forward_product(const blocked_convolution_extents& 
 
 /// Image pixels whose row and column leave the same remainder by the stride are reached by the same
 /// taps: one product for each of these phases.
-template <class T>
-constexpr blocked_product<T> backward_product(const blocked_convolution_extents& e, int phase) {
+template <class T, int Summands>
+constexpr blocked_product<T, Summands> backward_product(const blocked_convolution_extents& e,
+                                                        int phase) {
   const int a = phase / e.stride_horizontal, b = phase % e.stride_horizontal;
-  blocked_product<T> p{};
+  blocked_product<T, Summands> p{};
   p.samples = e.samples;
   p.rows = (e.height - a + e.stride_vertical - 1) / e.stride_vertical;
   p.columns = (e.width - b + e.stride_horizontal - 1) / e.stride_horizontal;
@@ -145,10 +149,10 @@ struct blocked_tile_pixels {
   std::array<int, std::size_t(blocked_pixels)> row, column;  // in the source, before the tap
 };
 
-template <class T>
-void find_pixels(const blocked_product<T>& p, const T* source, int first,
+template <class T, int Summands>
+void find_pixels(const blocked_product<T, Summands>& p, const T* source, int first,
                  blocked_tile_pixels<T>& tile) {
-  const std::int64_t source_image = std::int64_t{p.source_blocks} * p.height * p.width * lanes<T>;
+  const std::int64_t source_image = std::int64_t{p.source_blocks} * p.height * p.width * p.words;
   const std::int64_t result_image = p.result_blocks * p.result_plane;
   const int grid = p.rows * p.columns;
   tile.count = std::min(blocked_pixels, p.pixels() - first);
@@ -179,18 +183,19 @@ struct blocked_tile_lines {
 
 /// Accumulates a tile of Blocks blocks whose filters begin at w, `filter` elements apart; writes
 /// [Blocks][blocked_pixels][L].
-template <class T, int Blocks>
-[[gnu::noinline]] void blocked_tile(const blocked_product<T>& p, const blocked_tile_pixels<T>& tile,
-                                    const T* w, std::int64_t filter,
-                                    const blocked_tile_lines<T>& lines, T* result) {
-  constexpr int L = lanes<T>, P = blocked_pixels;
+template <int Blocks, class T, int Summands>
+[[gnu::noinline]] void blocked_tile(const blocked_product<T, Summands>& p,
+                                    const blocked_tile_pixels<T>& tile, const T* w,
+                                    std::int64_t filter, const blocked_tile_lines<T>& lines,
+                                    T* result) {
+  constexpr int L = lanes<T>, P = blocked_pixels, W = L / Summands;
   vec<T> sum[P][Blocks];
 #pragma GCC unroll 16
   for (int i = 0; i < P; ++i) {
 #pragma GCC unroll 2
     for (int j = 0; j < Blocks; ++j) sum[i][j] = vec<T>(T{0});
   }
-  const std::int64_t plane = std::int64_t{p.height} * p.width * L;
+  const std::int64_t plane = std::int64_t{p.height} * p.width * W;
   const int pieces = std::max(p.taps * p.source_blocks, 1);  // without taps the tile is zero
   const int share = (lines.count + pieces - 1) / pieces;
   int asked = 0;
@@ -202,16 +207,16 @@ template <class T, int Blocks>
       const int row = tile.row[std::size_t(i)] + tap.row;
       const int column = tile.column[std::size_t(i)] + tap.column;
       const bool inside = row >= 0 && row < p.height && column >= 0 && column < p.width;
-      pixel[i] = inside ? tile.image[std::size_t(i)] + (std::int64_t{row} * p.width + column) * L
+      pixel[i] = inside ? tile.image[std::size_t(i)] + (std::int64_t{row} * p.width + column) * W
                         : zero_pixel<T>.data();
       step[i] = inside ? plane : 0;
     }
     // Pixels that are neighbours in memory need one pointer instead of more than there are
     // registers.
     bool neighbours = true;
-    for (int i = 1; i < P; ++i) neighbours &= pixel[i] == pixel[0] + i * L && step[i] == plane;
-    const T* b = w + std::int64_t{tap.filter} * p.source_blocks * L * L;
-    for (int block = 0; block < p.source_blocks; ++block, b += L * L) {
+    for (int i = 1; i < P; ++i) neighbours &= pixel[i] == pixel[0] + i * W && step[i] == plane;
+    const T* b = w + std::int64_t{tap.filter} * p.source_blocks * W * L;
+    for (int block = 0; block < p.source_blocks; ++block, b += W * L) {
       for (const int end = std::min(asked + share, lines.count); asked < end; ++asked)
         __builtin_prefetch(lines.at[std::size_t(asked)], 1, 2);
       const auto add_channel = [&](int c, auto pixel_at) __attribute__((always_inline)) {
@@ -219,24 +224,24 @@ template <class T, int Blocks>
 #pragma GCC unroll 2
         for (int j = 0; j < Blocks; ++j) {
           f[j] = load_shared(b + j * filter + c * L);
-          __builtin_prefetch(b + j * filter + (c + L) * L);
+          __builtin_prefetch(b + j * filter + (c + W) * L);
         }
 #pragma GCC unroll 16
         for (int i = 0; i < P; ++i) {
           const vec<T> v(pixel_at(i)[c]);
 #pragma GCC unroll 2
-          for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(v, f[j], sum[i][j]);
+          for (int j = 0; j < Blocks; ++j) sum[i][j] = add_words<Summands>(v, f[j], sum[i][j]);
         }
       };
       if (neighbours) {
 #pragma GCC unroll 2
-        for (int c = 0; c < L; ++c)
-          add_channel(c, [first = pixel[0]](int i) { return first + i * L; });
+        for (int c = 0; c < W; ++c)
+          add_channel(c, [first = pixel[0]](int i) { return first + i * W; });
         pixel[0] += plane;
         continue;
       }
 #pragma GCC unroll 2
-      for (int c = 0; c < L; ++c) add_channel(c, [&](int i) { return pixel[i]; });
+      for (int c = 0; c < W; ++c) add_channel(c, [&](int i) { return pixel[i]; });
       for (int i = 0; i < P; ++i) pixel[i] += step[i];
     }
   }
@@ -248,93 +253,71 @@ template <class T, int Blocks>
 }
 
 /// multiply_blocks() of products whose planes are cut into so many pixels and blocks.
-template <class T, int Pixels, int Most>
-void multiply_pointwise(work_range units, const blocked_product<T>& p, const T* source,
+template <int Pixels, int Most, class T, int Summands>
+void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p, const T* source,
                         const T* filters, const any_blocked_sink<T>& sink) {
+  using tile_pixels = pointwise_pixels<T, Pixels, false, Summands>;
   const std::int64_t plane = p.result_plane;
   const int channels = p.source_blocks * lanes<T>;
-  const std::int64_t filter = std::int64_t{channels} * lanes<T>;
+  const std::int64_t filter = std::int64_t{p.source_blocks} * p.words * lanes<T>;
   const blocked_work work = p.work();
   const int of_sample = int((plane + Pixels - 1) / Pixels);
-  const bool few_filters = p.few_filters();
-  for (int u = units.first; u < units.last; ++u) {
-    const work_range blocks = work.blocks_of(u), tiles = work.tiles_of(u);
-    const auto pixels = [&](int tile) {
-      const std::int64_t wanted = std::int64_t{tile % of_sample} * Pixels;
-      const std::int64_t at = std::min(wanted, plane - Pixels);
-      return pointwise_pixels<T, Pixels>(source, channels, p.result_blocks, plane, tile / of_sample,
-                                         at, int(wanted - at));
-    };
-    const auto compute = [&](const pointwise_pixels<T, Pixels>& tile, int block) {
-      const int left = blocks.last - block;
-      if (Most == 4 && left >= 4)
-        return tile.template compute<Most>(block, filters, filter, sink), 4;
-      if (left >= 2) return tile.template compute<2>(block, filters, filter, sink), 2;
-      return tile.template compute<1>(block, filters, filter, sink), 1;
-    };
-    if (few_filters) {
-      for (int t = tiles.first; t < tiles.last; ++t) {
-        const auto tile = pixels(t);
-        for (int block = blocks.first; block < blocks.last;) block += compute(tile, block);
-      }
-    } else {
-      for (int block = blocks.first, done = 0; block < blocks.last; block += done) {
-        for (int t = tiles.first; t < tiles.last; ++t) done = compute(pixels(t), block);
-      }
-    }
-  }
+  const auto pixels = [&](int tile) {
+    const std::int64_t wanted = std::int64_t{tile % of_sample} * Pixels;
+    const std::int64_t at = std::min(wanted, plane - Pixels);
+    return tile_pixels(source, channels, p.result_blocks, plane, tile / of_sample, at,
+                       int(wanted - at));
+  };
+  const auto compute = [&](const tile_pixels& tile, int block, int last) {
+    const int left = last - block;
+    if (Most == 4 && left >= 4) return tile.template compute<Most>(block, filters, filter, sink), 4;
+    if (left >= 2) return tile.template compute<2>(block, filters, filter, sink), 2;
+    return tile.template compute<1>(block, filters, filter, sink), 1;
+  };
+  for (int u = units.first; u < units.last; ++u)
+    walk_tiles(work, u, p.few_filters(), pixels, compute);
 }
 
 /// Units [first, last) of a product: chunks of tiles, each cut into parts of the result's channels.
-template <class T>
-void multiply_blocks(work_range units, const blocked_product<T>& p, const T* source,
+template <class T, int Summands>
+void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, const T* source,
                      const T* filters, const any_blocked_sink<T>& sink) {
   constexpr int L = lanes<T>, P = blocked_pixels;
   if (const int pixels = p.pointwise().pixels; pixels == P)
-    return multiply_pointwise<T, P, 2>(units, p, source, filters, sink);
+    return multiply_pointwise<P, 2>(units, p, source, filters, sink);
   else if (pixels)
-    return multiply_pointwise<T, P / 2, 4>(units, p, source, filters, sink);
-  const std::int64_t filter = std::int64_t{p.filter_taps} * p.source_blocks * L * L;
+    return multiply_pointwise<P / 2, 4>(units, p, source, filters, sink);
+  const std::int64_t filter = std::int64_t{p.filter_taps} * p.source_blocks * p.words * L;
   const blocked_work work = p.work();
   alignas(64) T result[2 * P * L];
   blocked_tile_pixels<T> tile;
   blocked_tile_lines<T> lines;
-  const bool few_filters = p.few_filters();
-  for (int u = units.first; u < units.last; ++u) {
-    const work_range of = work.blocks_of(u), tiles = work.tiles_of(u);
-    const auto one = [&](int block) {
-      const int blocks = std::min(p.result_blocks - block, 2);
-      const T* w = filters + block * filter;
-      lines.count = sink.list_vectors(tile.count, blocks, tile.at.data(), p.result_plane, block,
-                                      lines.at.data(), lines.most);
-      if (blocks == 2)
-        blocked_tile<T, 2>(p, tile, w, filter, lines, result);
-      else
-        blocked_tile<T, 1>(p, tile, w, filter, lines, result);
-      sink.hand_over(result, P, tile.count, blocks, tile.at.data(), p.result_plane, block);
-    };
-    if (few_filters) {
-      for (int t = tiles.first; t < tiles.last; ++t) {
-        find_pixels(p, source, t * P, tile);
-        for (int block = of.first; block < of.last; block += 2) one(block);
-      }
-    } else {
-      for (int block = of.first; block < of.last; block += 2) {
-        for (int t = tiles.first; t < tiles.last; ++t) {
-          find_pixels(p, source, t * P, tile);
-          one(block);
-        }
-      }
-    }
-  }
+  const auto pixels = [&](int t) -> const blocked_tile_pixels<T>& {
+    find_pixels(p, source, t * P, tile);
+    return tile;
+  };
+  const auto compute = [&](const blocked_tile_pixels<T>&, int block, int last) {
+    const int blocks = std::min(last - block, 2);
+    const T* w = filters + block * filter;
+    lines.count = sink.list_vectors(tile.count, blocks, tile.at.data(), p.result_plane, block,
+                                    lines.at.data(), lines.most);
+    if (blocks == 2)
+      blocked_tile<2>(p, tile, w, filter, lines, result);
+    else
+      blocked_tile<1>(p, tile, w, filter, lines, result);
+    sink.hand_over(result, P, tile.count, blocks, tile.at.data(), p.result_plane, block);
+    return blocks;
+  };
+  for (int u = units.first; u < units.last; ++u)
+    walk_tiles(work, u, p.few_filters(), pixels, compute);
 }
 
-template <class T>
+template <class T, int Summands>
 void blocked_backward(work_range units, const blocked_convolution_extents& e, const T* dy,
                       const T* packed, const any_blocked_sink<T>& sink) {
   int before = 0;
   for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase) {
-    const auto p = backward_product<T>(e, phase);
+    const auto p = backward_product<T, Summands>(e, phase);
     const int own = p.work().units();
     const work_range part{std::max(units.first - before, 0), std::min(units.last - before, own)};
     before += own;
@@ -344,29 +327,29 @@ void blocked_backward(work_range units, const blocked_convolution_extents& e, co
 
 }  // namespace detail
 
-template <class T>
+template <class T, int Summands>
 constexpr int blocked_convolution_units(const blocked_convolution_extents& e) {
-  return detail::forward_product<T>(e).work().units();
+  return detail::forward_product<T, Summands>(e).work().units();
 }
-template <class T>
+template <class T, int Summands>
 constexpr int blocked_input_gradient_units(const blocked_convolution_extents& e) {
   int n = 0;
   for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase) {
-    n += detail::backward_product<T>(e, phase).work().units();
+    n += detail::backward_product<T, Summands>(e, phase).work().units();
   }
   return n;
 }
 
-template <class T, class Sink>
+template <class T, int Summands, class Sink>
 void blocked_convolution(work_range units, const blocked_convolution_extents& e, const T* x,
                          const T* packed, const Sink& sink) {
-  detail::multiply_blocks(units, detail::forward_product<T>(e), x, packed,
+  detail::multiply_blocks(units, detail::forward_product<T, Summands>(e), x, packed,
                           detail::any_blocked_sink<T>(sink));
 }
-template <class T, class Sink>
+template <class T, int Summands, class Sink>
 void blocked_input_gradient(work_range units, const blocked_convolution_extents& e, const T* dy,
                             const T* packed, const Sink& sink) {
-  detail::blocked_backward(units, e, dy, packed, detail::any_blocked_sink<T>(sink));
+  detail::blocked_backward<T, Summands>(units, e, dy, packed, detail::any_blocked_sink<T>(sink));
 }
 
 }  // namespace cella::cpu

@@ -6,6 +6,7 @@
 #include <array>
 #include <cella/backend/cpu/blocked/layout.hpp>
 #include <cella/backend/cpu/blocked/units.hpp>
+#include <cella/backend/cpu/simd/pairs.hpp>
 
 namespace cella::cpu::detail {
 
@@ -18,11 +19,11 @@ struct blocked_runs {
 
 /// The product of `Pixels` pixels from x on and of Blocks blocks of results, whose filters begin at
 /// w, `filter` elements apart; writes [Blocks][Pixels][L]. The image has its channels in blocks, or
-/// is `Plain`.
-template <class T, int Pixels, int Blocks, bool Plain>
+/// is `Plain`; a word holds so many `Summands`.
+template <class T, int Pixels, int Blocks, bool Plain, int Summands>
 [[gnu::noinline]] void pointwise_tile(const T* x, std::int64_t plane, int channels, const T* w,
                                       std::int64_t filter, const blocked_runs<T>& runs, T* result) {
-  constexpr int L = lanes<T>;
+  constexpr int L = lanes<T>, W = L / Summands;
   vec<T> sum[Pixels][Blocks];
 #pragma GCC unroll 16
   for (int i = 0; i < Pixels; ++i) {
@@ -34,18 +35,18 @@ template <class T, int Pixels, int Blocks, bool Plain>
 #pragma GCC unroll 4
     for (int j = 0; j < Blocks; ++j) {
       f[j] = load_shared(f_of + j * filter);
-      __builtin_prefetch(f_of + j * filter + L * L);
+      __builtin_prefetch(f_of + j * filter + W * L);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < Pixels; ++i) {
-      const vec<T> v(pixel[i * (Plain ? 1 : L)]);
+      const vec<T> v(pixel[i * (Plain ? 1 : W)]);
 #pragma GCC unroll 4
-      for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(v, f[j], sum[i][j]);
+      for (int j = 0; j < Blocks; ++j) sum[i][j] = add_words<Summands>(v, f[j], sum[i][j]);
     }
   };
   const int pieces = (channels + L - 1) / L, share = (runs.count + pieces - 1) / pieces;
   int asked = 0;
-  for (int first = 0; first < channels; first += L, x += plane * L, w += L * L) {
+  for (int first = 0; first < channels; first += L, x += plane * W, w += W * L) {
     for (const int end = std::min(asked + share, runs.count); asked < end; ++asked) {
       const T* const run = runs.at[std::size_t(asked)];
 #pragma GCC unroll 16
@@ -56,7 +57,7 @@ template <class T, int Pixels, int Blocks, bool Plain>
       for (int c = 0; c < count; ++c) add_channel(x + c * plane, w + c * L);
     } else {
 #pragma GCC unroll 2
-      for (int c = 0; c < L; ++c) add_channel(x + c, w + c * L);
+      for (int c = 0; c < W; ++c) add_channel(x + c, w + c * L);
     }
   }
 #pragma GCC unroll 16
@@ -67,14 +68,16 @@ template <class T, int Pixels, int Blocks, bool Plain>
 }
 
 /// The results of one tile of pixels, for any of their blocks.
-template <class T, int Pixels, bool Plain = false>
+template <class T, int Pixels, bool Plain = false, int Summands = 1>
 class pointwise_pixels {
+  static constexpr int words = Plain ? 1 : lanes<T> / Summands;  // of a pixel
+
  public:
   /// Pixels from `first` on of sample `sample`, of which those before `skipped` are handed over by
   /// another tile.
   pointwise_pixels(const T* source, int channels, int result_blocks, std::int64_t plane, int sample,
                    std::int64_t first, int skipped)
-      : x_(source + sample * channels * plane + first * (Plain ? 1 : lanes<T>)),
+      : x_(source + sample * channels * plane / Summands + first * words),
         plane_(plane),
         channels_(channels),
         skipped_(skipped) {
@@ -89,8 +92,8 @@ class pointwise_pixels {
     alignas(64) T result[Blocks * Pixels * lanes<T>];
     blocked_runs<T> runs;
     runs.count = sink.list_runs(at_[0], Blocks, plane_, block, runs.at.data());
-    pointwise_tile<T, Pixels, Blocks, Plain>(x_, plane_, channels_, filters + block * filter,
-                                             filter, runs, result);
+    pointwise_tile<T, Pixels, Blocks, Plain, Summands>(
+        x_, plane_, channels_, filters + block * filter, filter, runs, result);
     sink.hand_over(result + skipped_ * lanes<T>, Pixels, Pixels - skipped_, Blocks,
                    at_.data() + skipped_, plane_, block);
   }

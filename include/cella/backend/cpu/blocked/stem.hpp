@@ -16,20 +16,17 @@ struct stem_extents {
   int stride_vertical = 1, stride_horizontal = 1;
   int padding_top{}, padding_left{};
   int out_height{}, out_width{};
+  /// The plain image serves as it is: one tap, no border, and rows that hold a whole tile.
+  bool as_it_is = false;
 
   constexpr int taps() const { return channels * kernel_height * kernel_width; }
   /// The padded image: as much as the windows of all results, and of a whole last tile, cover.
   constexpr int padded_height() const { return (out_height - 1) * stride_vertical + kernel_height; }
   constexpr int padded_width() const { return (out_width - 1) * stride_horizontal + kernel_width; }
-  /// Whether the plain image serves as it is: there is no border, and rows hold a whole tile.
-  constexpr bool as_it_is() const {
-    return kernel_height == 1 && kernel_width == 1 && out_height == height && out_width == width &&
-           width >= detail::blocked_pixels;
-  }
 };
 
 namespace detail {
-inline constexpr int stem_pixels = vector_registers == 32 ? 14 : 6;
+inline constexpr int stem_pixels = blocked_pixels;
 /// Taps and blocks of a register tile of the filters' gradient.
 inline constexpr int stem_taps = vector_registers == 32 ? 7 : 3;
 inline constexpr int stem_blocks = vector_registers == 32 ? 4 : 3;
@@ -143,7 +140,7 @@ template <class T>
 void convolve_stem(work_range units, const stem_extents& e, const T* padded, const T* w,
                    const any_blocked_sink<T>& sink) {
   constexpr int L = lanes<T>, P = stem_pixels;
-  if (e.as_it_is()) return convolve_plain_rows(units, e, padded, w, sink);
+  if (e.as_it_is) return convolve_plain_rows(units, e, padded, w, sink);
   const std::int64_t plane = std::int64_t{e.out_height} * e.out_width;
   alignas(64) T result[2 * P * L];
   std::array<std::int64_t, std::size_t(P)> at;

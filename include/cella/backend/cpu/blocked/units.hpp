@@ -10,7 +10,7 @@ namespace cella::cpu::detail {
 
 /// Pixels of a register tile; with two blocks of channels they fill most registers, as half of them
 /// do with four.
-inline constexpr int blocked_pixels = vector_registers == 32 ? 14 : 6;
+inline constexpr int blocked_pixels = tile_pixels(vector_registers);
 
 /// How a plane of pixels is cut: into tiles of which the last overlaps the one before. `pixels` is
 /// 0 where tiles would compute too much twice.
@@ -21,7 +21,10 @@ struct pointwise_cut {
     if (plane < blocked_pixels) return;
     const auto computed = [&](int tile) { return (plane + tile - 1) / tile * tile; };
     constexpr int half = blocked_pixels / 2;
-    const bool halves = result_blocks >= 4 && computed(half) < computed(blocked_pixels);
+    // With few registers half a tile has three pixels, for which filters would be read twice as
+    // fast as the second cache yields them.
+    const bool halves =
+        !few_vector_registers && result_blocks >= 4 && computed(half) < computed(blocked_pixels);
     const int tile = halves ? half : blocked_pixels;
     // Tiles that go on in the next sample compute nothing twice.
     if (samples > 1 && computed(tile) * 16 > plane * 17) return;
@@ -61,5 +64,25 @@ struct blocked_work {
     return {group * of.first, std::min(group * of.last, blocks)};
   }
 };
+
+/// Calls compute(pixels(tile), block, last) for the tiles and blocks of a unit, which returns how
+/// many blocks before `last` it has done. Where filters are few, which stay near, a tile's pixels
+/// are used for all blocks; otherwise a block's filters for all tiles.
+template <class Pixels, class Compute>
+void walk_tiles(const blocked_work& work, int unit, bool few_filters, Pixels pixels,
+                Compute compute) {
+  const work_range blocks = work.blocks_of(unit), tiles = work.tiles_of(unit);
+  if (few_filters) {
+    for (int t = tiles.first; t < tiles.last; ++t) {
+      const auto& tile = pixels(t);
+      for (int block = blocks.first; block < blocks.last;)
+        block += compute(tile, block, blocks.last);
+    }
+    return;
+  }
+  for (int block = blocks.first, done = 0; block < blocks.last; block += done) {
+    for (int t = tiles.first; t < tiles.last; ++t) done = compute(pixels(t), block, blocks.last);
+  }
+}
 
 }  // namespace cella::cpu::detail

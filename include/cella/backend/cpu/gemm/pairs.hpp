@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cella/backend/cpu/gemm/operand.hpp>
+#include <cella/backend/cpu/simd/pairs.hpp>
 #include <cstring>
 
 namespace cella::cpu {
@@ -15,18 +16,8 @@ namespace cella::cpu {
 template <class S>
 inline constexpr int summands_of_word = 1;
 
-#if defined(__AVX512BF16__) && defined(__AVX512F__)
-
 template <>
-inline constexpr int summands_of_word<bfloat16> = 2;
-
-/// sum + the products of the pairs in a and b.
-[[gnu::always_inline]] inline vec<float> add_pairs(vec<float> a, vec<float> b, vec<float> sum) {
-  const __m512 x = a, y = b;
-  return _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)y);
-}
-
-#endif
+inline constexpr int summands_of_word<bfloat16> = multiplies_pairs ? 2 : 1;
 
 /// Words of so many summands.
 template <class S>
@@ -46,19 +37,10 @@ inline void store_pair(bfloat16 first, bfloat16 second, float* to) {
 [[gnu::always_inline]] inline void pack_row_of_pairs(const bfloat16* first, const bfloat16* second,
                                                      int width, float* to, int panel) {
   int r = 0;
-#if defined(__AVX512F__)
   if (second) {
     constexpr int L = lanes<float>;
-    for (; r + L <= width; r += L) {
-      const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(first + r));
-      const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second + r));
-      const __m512i shifted =
-          _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, high), 16);
-      _mm512_storeu_si512(to + r,
-                          _mm512_or_si512(_mm512_maskz_cvtepu16_epi32(0xffff, low), shifted));
-    }
+    for (; r + L <= width; r += L) store_unaligned(to + r, load_pairs(first + r, second + r));
   }
-#endif
   for (; r < width; ++r) store_pair(first[r], second ? second[r] : bfloat16{}, to + r);
   for (; r < panel; ++r) to[r] = 0;
 }

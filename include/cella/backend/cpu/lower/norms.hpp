@@ -49,14 +49,15 @@ struct batch_norm_record : record_for<Kind> {
     T* const first = step.template in<T>(m, forward ? 3 : 5);
     T* const second = step.template in<T>(m, forward ? 4 : 6);
     const norm_factors<T> factors{step.in(m, 1), step.in(m, 3), step.in(m, 4), epsilon};
-    with_stored_image(step, [&]<class Stored>(Stored) {
+    with_stored_type(step, stored_image, [&]<class Stored>(Stored) {
       const auto* const x = step.template in<const Stored>(m, 0);
       if (Phase + 1 == phases(step)) {
         if constexpr (Phase > 0 && forward) {
           batch_norm<T, Blocked>(units, e, x, factors, step.in(m, 2), epilogue());
         } else if constexpr (Phase > 0) {
-          batch_norm_gradient<T, Blocked>(units, e, x, step.in(m, 2), factors, first, second,
-                                          epilogue());
+          with_cotangent<Stored>(step, m, [&](const auto* dy) {
+            batch_norm_gradient<T, Blocked>(units, e, x, dy, factors, first, second, epilogue());
+          });
         }
         return;
       }
@@ -69,7 +70,9 @@ struct batch_norm_record : record_for<Kind> {
         if constexpr (Phase == 0 && forward)
           sum_moments<T, Blocked>(units, e, x, sums);
         else if constexpr (Phase == 0)
-          sum_norm_gradients<T, Blocked>(units, e, x, step.in(m, 2), step.in(m, 3), sums);
+          with_cotangent<Stored>(step, m, [&](const auto* dy) {
+            sum_norm_gradients<T, Blocked>(units, e, x, dy, step.in(m, 3), sums);
+          });
         if (Phase == 0 && several) return;
         if constexpr (forward)
           finish_moments<T, Blocked>(units, e, x, sums, first, second);
@@ -78,13 +81,19 @@ struct batch_norm_record : record_for<Kind> {
       }
     });
   }
-  template <class S, class F>
-  static void with_stored_image(S step, F f) {
-    if constexpr (S::compiled)
-      f(element<dtype(S::s.template as<norm_step>().image)>{});
-    else
-      detail::with_stored<typename S::T>(step.s.template as<norm_step>().image, f);
+  /// Calls f with dy, of the type that is computed in or, like the image, of `Stored`.
+  template <class Stored, class S, class F>
+  static void with_cotangent(S step, const memory& m, F f) {
+    with_constant(step, widens_cotangent, [&](auto widens) {
+      f(step.template in<const std::conditional_t<widens, Stored, typename S::T>>(m, 2));
+    });
   }
+  static constexpr auto widens_cotangent = [](auto step) {
+    return is_storage_only(step.s.template as<norm_step>().cotangent);
+  };
+  static constexpr auto stored_image = [](auto step) -> dtype {
+    return step.s.template as<norm_step>().image;
+  };
 };
 
 using norm_records = record_list<batch_norm_record<step_kind::batch_norm>,

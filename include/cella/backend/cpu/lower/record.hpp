@@ -40,6 +40,14 @@ auto with_stored(dtype stored, F f) {
 }
 }  // namespace detail
 
+/// Calls f with a number of the type that `stored(step)` says, of a function without captures.
+template <class S, class Stored, class F>
+void with_stored_type(S step, Stored stored, F f) {
+  if constexpr (S::compiled)
+    f(element<Stored{}(S{})>{});
+  else
+    detail::with_stored<typename S::T>(stored(step), f);
+}
 /// Calls f with a number of the type that memory holds the anchor's operands in: that which is
 /// computed in, or one of 16 bits.
 template <class S, class F>

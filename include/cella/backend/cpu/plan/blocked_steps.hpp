@@ -27,6 +27,7 @@ struct blocked_convolution_rule : own_operands {
     t.in[1] = p.locate(s.operands[1], weights ? layout::blocked : layout::plain);
     e.keeps_filters = !weights && p.keeps_its_value(p.c.source(s.operands[1]));
     if (e.keeps_filters) t.prepared_operand = 1;
+    e.filter = {std::int32_t(p.g.type(s.operands[1]).element)};
     t.shape = e;
   }
   static constexpr void scratch(auto& p, const fusion_group& s, plan_step& t) {
@@ -39,7 +40,9 @@ struct blocked_convolution_rule : own_operands {
     const bool minimal = e.form == convolution_form::winograd;
     std::int64_t elements = minimal ? winograd::filter_size(in_blocks, out_blocks, L)
                                     : p.g.type(weights ? s.anchor : s.operands[1]).size();
-    if (minimal && weights) {
+    if (e.form == convolution_form::pairs && !weights) {
+      elements /= 2;
+    } else if (minimal && weights) {
       const int tiles =
           winograd::tiles(e.samples, w.positions(e.height, 3, 0), w.positions(e.width, 3, 1));
       const int slices = winograd::gradient_slices(in_blocks, out_blocks, tiles, L, int(size));
@@ -48,7 +51,8 @@ struct blocked_convolution_rule : own_operands {
       if (slices == 1)
         t.scratch =
             p.arena.fresh(winograd::gradient_tiles_size(in_blocks, out_blocks, tiles, L) * size);
-    } else if (weights && e.form == convolution_form::direct) {
+    } else if (weights && e.form != convolution_form::stem &&
+               e.form != convolution_form::depthwise) {
       elements *= sample_slices(e.samples, elements * size);
     }
     t.in[3] = p.arena.fresh(elements * size, e.keeps_filters);
@@ -65,6 +69,7 @@ struct blocked_convolution_rule : own_operands {
  private:
   static constexpr convolution_form form_of(auto& p, const fusion_group& s,
                                             const convolution_step& e) {
+    if (p.c.as_stored(s.anchor)) return convolution_form::pairs;
     const int L = p.c.machine.lanes(p.c.element);
     if (e.channels % L != 0) return convolution_form::stem;
     const convolution_shape shape = shape_of_convolution(p.g, s.anchor, p.c.element, L);

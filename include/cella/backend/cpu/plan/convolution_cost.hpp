@@ -45,6 +45,7 @@ struct convolution_shape {
   window walk{};
   dtype element = dtype::f32;
   int lanes = lanes_of<dtype::f32>();
+  int summands = 1;  ///< of a word of the direct kernel: 2 where bf16 is multiplied in pairs
 
   friend constexpr bool operator==(const convolution_shape&, const convolution_shape&) = default;
   constexpr int out_height() const { return walk.positions(height, kernel[0], 0); }
@@ -67,7 +68,8 @@ struct convolution_shape {
     const bool one_tap = kernel == std::array<std::int32_t, 2>{1, 1} &&
                          walk.stride == std::array<std::int32_t, 2>{1, 1} &&
                          walk.before == std::array<std::int32_t, 2>{0, 0};
-    return one_tap && channels % lanes != 0 && width >= 14;  // pixels of a tile
+    const int registers = vector_registers_of(lanes * int(size_of(element)));
+    return one_tap && channels % lanes != 0 && width >= tile_pixels(registers);
   }
   constexpr bool same_padding() const { return walk.before == walk.after; }
   /// Each channel has one filter of its own.
@@ -254,9 +256,13 @@ class convolution_model {
                              : parts(s_.samples * pixels(), most);
     const double step = pairs * tile(most, 2, most + 4) + single * tile(most, 1, most + 2);
     if (pass_ == convolution_pass::filter_gradient)
-      return s_.samples * pixels() * s_.channels * s_.taps() * (s_.filters / L);
-    return tiles * depth * s_.taps() * step;
+      return s_.samples * pixels() * s_.channels * s_.taps() *
+             (s_.filters / L / s_.summands + pairing());
+    return tiles * depth * s_.taps() * step / s_.summands;
   }
+  /// What it costs a filter's gradient to put pixels of the image together for each tap, as
+  /// multiply-adds for each of them and its channels.
+  constexpr double pairing() const { return s_.summands == 2 ? 10. / s_.lanes : 0; }
   /// Winograd's products of transformed tiles.
   constexpr double products() const {
     const double L = s_.lanes, most = registers_ == 32 ? 14 : 6;

@@ -3,10 +3,77 @@
 
 #include <cella/backend/cpu/plan/blocked.hpp>
 #include <cella/ops/activation.hpp>
+#include <cella/ops/cast.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/plan/fusion_groups.hpp>
 
 namespace cella::cpu {
+
+namespace detail {
+
+/// What convolution `n` in pairs, or a gradient of one, reads in the place of its operands: what
+/// those were widened from; of filters, which are rounded as they are packed, what that was rounded
+/// from.
+constexpr node_id stored_left(const graph& g, node_id n) { return g.operand(g.operand(n, 0), 0); }
+constexpr node_id stored_right(const graph& g, node_id n) {
+  const node_id narrow = g.operand(g.operand(n, 1), 0);
+  const bool rounds = !is<convolution_weight_gradient_op>(g.nodes[std::size_t(n)]) &&
+                      is<cast_op>(g.nodes[std::size_t(narrow)]) &&
+                      g.type(g.operand(narrow, 0)).element == dtype::f32;
+  return rounds ? g.operand(narrow, 0) : narrow;
+}
+/// Whether convolution `n`, or a gradient of one, multiplies numbers that were widened from bf16,
+/// which is fastest in pairs.
+constexpr bool wants_pairs(const graph& g, node_id n, int lanes, convolution_algorithm forced) {
+  const node& x = g.nodes[std::size_t(n)];
+  if (!is_convolution(x) || x.type.element != dtype::f32) return false;
+  for (int k = 0; k < 2; ++k) {
+    const node& o = g.nodes[std::size_t(g.operand(n, k))];
+    if (!is<cast_op>(o) || g.type(g.operand(g.operand(n, k), 0)).element != dtype::bf16)
+      return false;
+  }
+  convolution_shape s = shape_of_convolution(g, n, dtype::f32, lanes);
+  s.summands = 2;
+  return s.channels % lanes == 0 && s.walk.groups == 1 &&
+         has_kernel(convolution_algorithm::direct, s, pass_of(x)) &&
+         choose_in_blocks(s, pass_of(x), forced) == convolution_algorithm::direct;
+}
+
+}  // namespace detail
+
+/// Finds the convolutions in blocks that multiply pairs, and what is widened for them alone.
+constexpr void find_pairs(fusion_groups& c, convolution_algorithm forced) {
+  const graph& g = c.g;
+  const int lanes = c.machine.lanes(dtype::f32);
+  const ids& nodes = g.regions[0].nodes;
+  bool any = false;
+  for (node_id n : nodes) {
+    if (!c.live(n) || !detail::wants_pairs(g, n, lanes, forced)) continue;
+    // Of a gradient of filters only the operands are images.
+    if (c.forms.of(n) != layout::blocked && !is<convolution_weight_gradient_op>(c.at(n))) continue;
+    c.read_as_stored(n, detail::stored_left(g, n), detail::stored_right(g, n));
+    any = true;
+  }
+  if (!any) return;
+  // From behind, so that users are known.
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    const node_id n = nodes[i];
+    if (!c.live(n) || !is<cast_op>(c.at(n)) || c.is_output(n)) continue;
+    bool unread = true;
+    for (node_id u : c.users(n)) {
+      // What is rounded is left out where it is filters for all that widen it.
+      const bool rounds = c.at(n).type.element == dtype::bf16;
+      unread = unread && c.as_stored(u) && rounds == is<cast_op>(c.at(u));
+      for (node_id v : c.users(u)) {
+        if (rounds && unread)
+          unread = g.operand(v, 1) == u && g.operand(v, 0) != u &&
+                   !is<convolution_weight_gradient_op>(c.at(v));
+      }
+    }
+    if (!unread) continue;
+    c.leave_out(n);
+  }
+}
 
 /// Tries to start a group with node `n`. `Fuser` is that of plan/fuser.hpp.
 template <class Fuser>
@@ -82,14 +149,22 @@ class patterns {
       // What does not lie in blocks is packed.
       if (c_.forms.program == layout::blocked &&
           cella::detail::has_blocked_kernel(g, n, c_.machine.lanes(x.type.element)))
-        return f_.convolution(n, kind, layout::blocked);
+        return convolution_in_blocks(n, kind);
       return simple && in_lanes(g.operand(n, 0)) && in_lanes(g.operand(n, 1)) &&
              f_.convolution(n, kind, layout::lanes);
     }
     const step_kind kind =
         is<convolution_op>(x) ? step_kind::convolution : step_kind::convolution_input_gradient;
     const layout f = c_.forms.of(n);
-    return (f == layout::blocked || (f == layout::lanes && simple)) && f_.convolution(n, kind, f);
+    if (f == layout::blocked) return convolution_in_blocks(n, kind);
+    return f == layout::lanes && simple && f_.convolution(n, kind, f);
+  }
+  constexpr bool convolution_in_blocks(node_id n, step_kind kind) {
+    f_.convolution(n, kind, layout::blocked);
+    if (!c_.as_stored(n)) return true;
+    fusion_group& s = c_.groups.back();
+    s.operands = {detail::stored_left(g, n), detail::stored_right(g, n), no_node, no_node};
+    return true;
   }
 
   /// Products of features in the lanes and weights.

@@ -70,6 +70,10 @@ struct planning : plain_planning {
     return f;
   }
 
+  static constexpr void read_as_stored(fusion_groups& c, const plan_options& o) {
+    if (multiplies_pairs && c.element == dtype::f32 && c.forms.program == layout::blocked)
+      find_pairs(c, algorithm_of(o));
+  }
   template <class Fuser>
   static constexpr bool match(Fuser& f, node_id n) {
     return patterns<Fuser>(f).match(n);

@@ -15,6 +15,13 @@ inline constexpr int register_bytes = 32;
 inline constexpr int register_bytes = 16;
 #endif
 
+/// Whether pairs of bf16 are multiplied and added by one instruction (simd/pairs.hpp).
+#if defined(__AVX512BF16__) && defined(__AVX512F__)
+inline constexpr bool multiplies_pairs = true;
+#else
+inline constexpr bool multiplies_pairs = false;
+#endif
+
 /// How many vector registers there are if they have so many bytes.
 constexpr int vector_registers_of([[maybe_unused]] int bytes) {
 #if defined(__aarch64__)
@@ -23,6 +30,10 @@ constexpr int vector_registers_of([[maybe_unused]] int bytes) {
   return bytes == 64 ? 32 : 16;
 #endif
 }
+
+/// Pixels of a register tile of convolutions in blocks of channels: with two blocks they fill most
+/// of so many registers.
+constexpr int tile_pixels(int registers) { return registers == 32 ? 14 : 6; }
 
 /// Elements of a vector register.
 template <dtype Element>

@@ -247,9 +247,9 @@ template <class T, bool Blocked, class S, class Sink>
 }
 
 /// What the gradients of gamma and beta are computed from. Units: e.sum_units().
-template <class T, bool Blocked, class S>
+template <class T, bool Blocked, class S, class D>
 [[gnu::noinline]] void sum_norm_gradients(work_range units, const norm_extents& e, const S* x,
-                                          const T* dy, const T* means, const norm_sums<T>& sums) {
+                                          const D* dy, const T* means, const norm_sums<T>& sums) {
   detail::sum_slices<T, Blocked>(units, e, sums, [&](int b) {
     const vec<T> mean = detail::channel_value<T, Blocked>(means, b);
     return [=](std::int64_t i, int count) {
@@ -272,9 +272,9 @@ void finish_norm_gradients(work_range units, const norm_extents& e, const norm_f
 }
 
 /// The gradient of x, from the other two. Units: planes.
-template <class T, bool Blocked, class S, class Sink>
+template <class T, bool Blocked, class S, class D, class Sink>
 [[gnu::noinline]] void batch_norm_gradient(work_range units, const norm_extents& e, const S* x,
-                                           const T* dy, norm_factors<T> f, const T* gamma,
+                                           const D* dy, norm_factors<T> f, const T* gamma,
                                            const T* beta, const Sink& target) {
   const own_sink<Sink> sink = target;
   const std::int64_t plane = detail::norm_plane<T, Blocked>(e);
