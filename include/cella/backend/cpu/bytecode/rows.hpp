@@ -67,10 +67,13 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
     const auto part = [&](std::int64_t i, int n) {
       return rectangle{rows, n, row * e.width + i, e.width, row, i};
     };
-    // Calls f(i, n) for pieces of the rows that fit a block.
+    // Calls f(i, n) for pieces of the rows that fit a block: what is no whole vector is one by
+    // itself, so that the others are read and written where they lie.
     const auto for_pieces = [&](const block_runner<T>& of, auto f) {
-      for (std::int64_t i = 0; i < e.width; i += of.block())
-        f(i, int(std::min<std::int64_t>(e.width - i, of.block())));
+      const std::int64_t whole = e.width / L * L;
+      for (std::int64_t i = 0; i < whole; i += of.block())
+        f(i, int(std::min<std::int64_t>(whole - i, of.block())));
+      if (whole < e.width) f(whole, int(e.width - whole));
     };
     for (std::size_t k = 0; k < numbers.size(); ++k) {
       block_runner<T>& of = *of_number[k];

@@ -19,6 +19,9 @@ namespace cella::cpu {
 template <class T>
 [[gnu::always_inline]] inline vec<T> exponential(vec<T> x);
 
+/// 2^x, within 2 ulp; whole powers are exact.
+[[gnu::always_inline]] inline vec<float> binary_exponential(vec<float> x);
+
 /// Natural logarithm, within 2 ulp; minus infinity for +-0, NaN below.
 template <class T>
 [[gnu::always_inline]] inline vec<T> logarithm(vec<T> x);
@@ -260,6 +263,10 @@ template <class T, class... Low>
   }
 }
 
+/// 2^f for |f| <= 1/2: a minimax fit.
+inline constexpr float power_fit[] = {1.0f,          6.9314720e-1f, 2.4022648e-1f, 5.5503324e-2f,
+                                      9.6184373e-3f, 1.3398874e-3f, 1.5353362e-4f};
+
 /// e^x for x up to `exponential_bound`, where it overflows.
 template <class T>
 inline constexpr T exponential_bound = std::is_same_v<T, float> ? T(150) : T(1100);
@@ -268,8 +275,6 @@ template <class T>
   if constexpr (std::is_same_v<T, float>) {
     // 2^(n + f) with |f| <= 1/2; log2(e), or ln(2), in two parts.
     constexpr float log2e = 1.44269502f;
-    static constexpr float c[] = {1.0f,          6.9314720e-1f, 2.4022648e-1f, 5.5503324e-2f,
-                                  9.6184373e-3f, 1.3398874e-3f, 1.5353362e-4f};
     const vec<T> n = nearest(x * vec<T>(log2e));
 #if defined(__AVX512F__)
     const vec<T> rest = multiply_add(x, vec<T>(log2e), -n);
@@ -279,7 +284,7 @@ template <class T>
     const vec<T> rest = (x - n * vec<T>(0.693359375f)) - n * vec<T>(-2.12194440e-4f);
     const vec<T> f = rest * vec<T>(log2e);
 #endif
-    return times_power_unless_below(polynomial(c, f), n, x);
+    return times_power_unless_below(polynomial(power_fit, f), n, x);
   } else {
     const auto [n, rest] = exponential_in_parts<T>(x);
     return times_power_unless_below(vec<T>(T(1)) + rest, n, x);
@@ -292,6 +297,13 @@ template <class T>
 [[gnu::always_inline]] inline vec<T> exponential(vec<T> x) {
   // The bound stands first, so that NaN is what remains.
   return detail::bounded_exponential<T>(minimum(vec<T>(detail::exponential_bound<T>), x));
+}
+
+inline vec<float> binary_exponential(vec<float> x) {
+  // Beyond the bounds it is 0, or infinite. They stand first, so that NaN is what remains.
+  const vec<float> bounded = minimum(vec<float>(200.0f), maximum(vec<float>(-200.0f), x));
+  const vec<float> n = detail::nearest(bounded);
+  return detail::times_power_of_two(detail::polynomial(detail::power_fit, bounded - n), n);
 }
 
 namespace detail {
