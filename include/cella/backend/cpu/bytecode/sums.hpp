@@ -184,7 +184,8 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
       const auto fold_vectors = [&](int n) __attribute__((always_inline)) {
         const auto whole = std::size_t(columns / L);
         for (std::size_t v = 0; v < whole; ++v)
-          run[v] = fold_vector(n, [&](const T* at) { return load_unaligned(at + v * std::size_t(L)); });
+          run[v] =
+              fold_vector(n, [&](const T* at) { return load_unaligned(at + v * std::size_t(L)); });
         if (whole < vectors) {
           run[whole] = fold_vector(
               n, [&](const T* at) { return load_first(at + whole * std::size_t(L), columns % L); });

@@ -64,8 +64,8 @@ template <class Fold, class T>
 }
 
 /// Folds term(i), a vector, for i = 0, `step`, 2 `step` ... below `end`: take(run) gets all runs
-/// but the last, which is returned; a sum's lacks at least one vector. `OneLoop` is slower in a near
-/// cache, where short chains want to overlap, and quicker out of it.
+/// but the last, which is returned; a sum's lacks at least one vector. `OneLoop` is slower in a
+/// near cache, where short chains want to overlap, and quicker out of it.
 template <class Fold, class T, bool OneLoop = false, class Term, class Take>
 [[gnu::always_inline]] inline vec<T> fold_terms(std::int64_t end, int step, Term term, Take take) {
   if constexpr (!std::is_same_v<Fold, adding>) {

@@ -2,6 +2,7 @@
 // (ulp) are those of the exact result.
 #pragma once
 
+#include <cella/backend/cpu/simd/piecewise_fits.hpp>
 #include <cella/backend/cpu/simd/rounding_errors.hpp>
 #include <limits>
 
@@ -370,6 +371,10 @@ template <class T>
 [[gnu::always_inline]] inline vec<T> hyperbolic_tangent(vec<T> x) {
   const vec<T> one(T(1));
   const vec<T> size = xsimd::abs(x);
+  if constexpr (std::is_same_v<T, float> && detail::has_piecewise) {
+    // The bound stands first, so that NaN is what remains.
+    return xsimd::copysign(detail::piecewise<T>(detail::tanh_fit, minimum(vec<T>(T(12)), size)), x);
+  }
   const vec<T> square = x * x;
   // Near 0 a polynomial, or a quotient of two (Cephes); elsewhere 1 - 2 e / (1 + e) with
   // e = e^-2|x|.
