@@ -98,7 +98,7 @@ class block_runner {
 
   /// Elements of a block, a multiple of a vector's.
   static constexpr int block_elements(const code& line) {
-    constexpr int bytes = 24 << 10, least = 4 * L, most = 2048;
+    constexpr int bytes = 24 << 10, least = 4 * L, most = 1024;
     const int each = bytes / int(sizeof(T)) / std::max(1, line.slots());
     return std::clamp(each / L * L, least, most);
   }

@@ -28,20 +28,27 @@ struct adding {
 /// The largest (or smallest), NaN if one is.
 template <bool Largest>
 struct extreme {
+  /// Whether comparisons yield bits. There xsimd's v != v is false for NaN.
+#if defined(__AVX512F__)
+  static constexpr bool has_masks = true;
+#else
+  static constexpr bool has_masks = false;
+#endif
   template <class T>
   static constexpr T start = (Largest ? T(-1) : T(1)) * std::numeric_limits<T>::infinity();
   template <class T>
   [[gnu::always_inline]] static vec<T> fold(vec<T> a, vec<T> v) {
-    // Not v != v: in AVX-512 xsimd's is false for NaN.
-    return xsimd::select((Largest ? v > a : v < a) || !(v == v), v, a);
+    if constexpr (has_masks) {
+      const unsigned beats = Largest ? greater(v, a) : greater(a, v);
+      return select(beats | unordered(v, v), v, a);
+    } else {
+      return xsimd::select((Largest ? v > a : v < a) || v != v, v, a);
+    }
   }
   template <class T>
   static T over_lanes(vec<T> a) {
-    alignas(vec<T>) T x[lanes<T>];
-    store(x, a);
-    T y = x[0];
-    for (T v : x) y = (Largest ? v > y : v < y) || v != v ? v : y;
-    return y;
+    if (unordered(a, a)) return std::numeric_limits<T>::quiet_NaN();
+    return Largest ? largest(a) : -largest(-a);
   }
   template <class T>
   class total {
