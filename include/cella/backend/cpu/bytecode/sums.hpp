@@ -86,7 +86,10 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
                                          fold_first<Fold, T>(rest, load_first(row + whole, rest)));
           take(run);
         }
-        sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
+        if (T* const to = sink.target())
+          to[u] = total.over_lanes();
+        else
+          sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
         continue;
       }
       const auto flush = [&] {
