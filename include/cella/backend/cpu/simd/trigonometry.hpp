@@ -155,19 +155,16 @@ namespace detail {
   return xsimd::select(odd, -y, y);
 }
 
-/// The same with what roundings lose, and fewer digits of the fits: for single precision.
+/// The same without what roundings lose: for single precision.
 [[gnu::always_inline]] inline vec<double> short_tangent_of(vec<double> x) {
   using v = vec<double>;
   const v n = nearest(x * v(6.36619772367581382433e-01)), one(1.0);
   const v r = multiply_add(n, v(-6.07710050650619224932e-11),
                            multiply_add(n, v(-1.57079632673412561417e+00), x));
   const v z = r * r;
-  const auto fit = [&](const float(&c)[4]) {
-    const double wide[] = {c[0], c[1], c[2], c[3]};
-    return polynomial(wide, z);
-  };
-  const v sine = multiply_add(fit(sine_fit<float>) * z, r, r);
-  const v cosine = multiply_add(multiply_add(fit(cosine_fit<float>), z, v(-0.5)), z, one);
+  const v sine = multiply_add(polynomial(sine_fit<double>, z) * z, r, r);
+  const v cosine =
+      multiply_add(multiply_add(polynomial(cosine_fit<double>, z), z, v(-0.5)), z, one);
   // tan(r + pi / 2) = -cos r / sin r.
   const auto odd = xsimd::abs(n - v(2.0) * nearest(n * v(0.5))) == one;
   return xsimd::select(odd, -cosine, sine) / xsimd::select(odd, sine, cosine);
