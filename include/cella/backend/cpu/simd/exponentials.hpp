@@ -219,10 +219,6 @@ template <class T, class... More>
 template <class T>
 inline constexpr T largest_fraction = T(1.4140625);
 
-}  // namespace detail
-
-namespace detail {
-
 /// e^x = 2^exponent (1 + rest), |rest| < 0.42. With `low`, which is added to x and less than its
 /// last digit, what the reduction has lost is not: 1 + rest is as right as rest has digits.
 template <class T>
@@ -264,7 +260,7 @@ template <class T, class... Low>
   }
 }
 
-/// 2^f for |f| <= 1/2: a minimax fit.
+/// 2^f for |f| <= 1/2.
 inline constexpr float power_fit[] = {1.0f,          6.9314720e-1f, 2.4022648e-1f, 5.5503324e-2f,
                                       9.6184373e-3f, 1.3398874e-3f, 1.5353362e-4f};
 
@@ -301,7 +297,7 @@ template <class T>
 }
 
 inline vec<float> binary_exponential(vec<float> x) {
-  // Beyond the bounds it is 0, or infinite. They stand first, so that NaN is what remains.
+  // Beyond the bounds, which stand first so that NaN remains, it is 0, or infinite.
   const vec<float> bounded = minimum(vec<float>(200.0f), maximum(vec<float>(-200.0f), x));
   const vec<float> n = detail::nearest(bounded);
   return detail::times_power_of_two(detail::polynomial(detail::power_fit, bounded - n), n);
@@ -371,10 +367,8 @@ template <class T>
 [[gnu::always_inline]] inline vec<T> hyperbolic_tangent(vec<T> x) {
   const vec<T> one(T(1));
   const vec<T> size = xsimd::abs(x);
-  if constexpr (std::is_same_v<T, float> && detail::has_piecewise) {
-    // The bound stands first, so that NaN is what remains.
+  if constexpr (std::is_same_v<T, float> && detail::has_piecewise)
     return xsimd::copysign(detail::piecewise<T>(detail::tanh_fit, minimum(vec<T>(T(12)), size)), x);
-  }
   const vec<T> square = x * x;
   // Near 0 a polynomial, or a quotient of two (Cephes); elsewhere 1 - 2 e / (1 + e) with
   // e = e^-2|x|.
