@@ -166,7 +166,7 @@ struct gelu_tanh_op : elementwise<gelu_tanh_op>, transcendental, keeps_zero {
 };
 /// The tanh approximation of gelu.
 constexpr var gelu_tanh(operand x) { return detail::unary<gelu_tanh_op>(x); }
-constexpr var hard_sigmoid(operand x) { return relu6(x.in(*x.owner()) + 3) / 6; }
+constexpr var hard_sigmoid(operand x) { return relu6(x.in(*x.owner()) + 3) * (1.0 / 6); }
 constexpr var hard_swish(operand x) {
   const var v = x.in(*x.owner());
   return v * hard_sigmoid(v);

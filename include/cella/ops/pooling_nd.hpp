@@ -199,13 +199,25 @@ constexpr var adaptive_average_pool(operand image, int height, int width) {
 /// The largest elements of these parts.
 constexpr var adaptive_max_pool(operand image, int height, int width) {
   builder& b = *image.owner();
-  var x = image.in(b);
+  const var x = image.in(b);
   if (!detail::adapts("adaptive_max_pool", image, height, width)) return x;
+  // A few parts are read one by one; of many, all numbers outside are masked.
+  auto one_by_one = [](var v, int axis, int to) {
+    list<var> all;
+    const std::int64_t from = v.extent(axis);
+    for (int i = 0; i < to; ++i) {
+      const int first = int(i * from / to), end = int(((i + 1) * from + to - 1) / to);
+      all.push_back(max(slice(v, axis, first, end), {axis}, true));
+    }
+    return concat(span<const var>(all), axis);
+  };
   auto along_last = [&](var v, int to) {
     const var parts = detail::adaptive_parts(b, v.extent(-1), to);
     return max(select(parts, expand_dims(v, -2), -std::numeric_limits<double>::infinity()), {-1});
   };
-  const var wide = along_last(x, width);
+  constexpr int few = 16;
+  const var wide = width <= few ? one_by_one(x, 3, width) : along_last(x, width);
+  if (height <= few) return one_by_one(wide, 2, height);
   return transpose(along_last(transpose(wide, {0, 1, 3, 2}), height), {0, 1, 3, 2});
 }
 

@@ -54,6 +54,7 @@ enum class step_kind : std::uint8_t {
   order,                ///< the places of elements along an axis in their order
   elements,             ///< single elements gathered or scattered by index along an axis
   one_hot,              ///< ones among zeros
+  scatter_reduce,       ///< rows combined at those of a table by index
   fold,                 ///< products along axes; sums and extrema of integers and truth values
   typed,                ///< an elementwise operation on other types than the program computes in
   special,              ///< a special function of the elements of its operands
@@ -120,6 +121,7 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"order", alone},
       step_kind_traits{"elements", alone},
       step_kind_traits{"one_hot", alone},
+      step_kind_traits{"scatter_reduce", alone},
       step_kind_traits{"fold", alone},
       step_kind_traits{"typed", alone},
       step_kind_traits{"special", alone},

@@ -5,9 +5,11 @@
 #include <cella/backend/cpu/rows/fold.hpp>
 #include <cella/backend/cpu/rows/indexed_elements.hpp>
 #include <cella/backend/cpu/rows/order.hpp>
+#include <cella/backend/cpu/rows/reduced_rows.hpp>
 #include <cella/backend/cpu/rows/running.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/segments.hpp>
 #include <cella/ops/sorting.hpp>
 #include <limits>
 #include <random>
@@ -207,6 +209,30 @@ TEST_CASE_TEMPLATE("single elements are gathered and scattered as their operatio
                                                         table, {values.ref(), places.ref()}),
                       rounding_of<T>) == 0);
     }
+  }
+}
+
+TEST_CASE_TEMPLATE("rows are combined by index as the operation says, NaN included", T, double,
+                   std::int32_t) {
+  for (const int width : {1, 3, 64, 150}) {
+    const auto x = with_ties<T>({40, width}, 2);
+    numbers<std::int32_t> places({40});
+    for (std::size_t i = 0; i < places.values.size(); ++i)
+      places.values[i] = std::int32_t(i * 31 % 9) - 1;  // two are outside, and one row has none
+    const indexed_rows e{8, width, 40};
+    const auto check = [&]<fold_rule Rule>(scatter_mode mode) {
+      numbers<T> y({8, width});
+      in_two(reduced_rows_units(e), [&](work_range units) {
+        reduce_rows<Rule>(units, e, x.values.data(), places.values.data(), y.data());
+      });
+      CAPTURE(width);
+      CHECK(differing(y, reference<scatter_reduce_op, T>(
+                             scatter_reduce_op::options{8, std::int32_t(mode)}, {8, width},
+                             {x.ref(), places.ref()})) == 0);
+    };
+    check.template operator()<fold_rule::product>(scatter_mode::multiply);
+    check.template operator()<fold_rule::largest>(scatter_mode::maximum);
+    check.template operator()<fold_rule::smallest>(scatter_mode::minimum);
   }
 }
 

@@ -38,12 +38,15 @@ class aligned_buffer {
   static pointer take(std::size_t bytes) {
     constexpr std::size_t huge_page = std::size_t{1} << 21;
     if (!bytes) return {};
-    const bool huge = bytes >= 2 * huge_page;
+    // The last page, too, if little of it is left over.
+    const std::size_t up = (bytes + huge_page - 1) / huge_page * huge_page;
+    const std::size_t room = up - bytes <= bytes / 8 ? up : bytes;
+    const bool huge = room >= huge_page;
     const std::align_val_t aligned{huge ? huge_page : alignment};
-    pointer p(static_cast<std::byte*>(::operator new(bytes, aligned)), {aligned});
+    pointer p(static_cast<std::byte*>(::operator new(room, aligned)), {aligned});
 #if defined(__linux__)
     // A wish: without it everything works as well.
-    if (huge) madvise(p.get(), bytes / huge_page * huge_page, MADV_HUGEPAGE);
+    if (huge) madvise(p.get(), room / huge_page * huge_page, MADV_HUGEPAGE);
 #endif
     return p;
   }

@@ -126,6 +126,21 @@ class block_runner {
   }
 
   int block() const { return block_; }
+  /// Whether segments of whole vectors, each computed by itself, may be longer than a block: what
+  /// they read and what is computed from it in one go lies in memory, and nothing in a slot.
+  bool keeps_nothing() const {
+    if (form_ != layout::plain || line_.instructions().size() > 1) return false;
+    for (const auto& i : line_.instructions()) {
+      if (i.direct < 0) return false;
+    }
+    for (const auto& x : line_.values()) {
+      if (x.from != code::source::read) continue;
+      const access how = s_.reads[std::size_t(x.index)].how;
+      const bool lies = how != access::strided && how != access::drawn;
+      if (!lies || is_storage_only(x.stored)) return false;
+    }
+    return true;
+  }
   /// The most rows of so many elements that a rectangle may have.
   int rows_of(std::int64_t elements) const {
     return int(std::max<std::int64_t>(1, block_ / ((elements + L - 1) / L * L)));

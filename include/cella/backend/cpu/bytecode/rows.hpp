@@ -36,7 +36,6 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
               span<const row_number_code<T>> numbers, const step_addresses<T>& a,
               std::byte* scratch) {
   constexpr int L = lanes<T>, most = most_rows_together;
-  using rectangle = typename block_runner<T>::rectangle;
   const auto e = s.as<rows_step>();
   // A vector of equal lanes for each number of each row.
   T* const known = reinterpret_cast<T*>(scratch);
@@ -45,16 +44,16 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
   };
   scratch += align_up(std::int64_t(numbers.size()) * most * L * std::int64_t(sizeof(T)));
   block_runner<T> runner(line, s, a, scratch);
-  runner.give_row_numbers(known, most);
   scratch += align_up(block_runner<T>::scratch_bytes(line));
   std::array<std::optional<block_runner<T>>, most_row_numbers> of_number;
-  int together = std::min(most, runner.rows_of(e.width));
   for (std::size_t k = 0; k < numbers.size(); ++k) {
-    block_runner<T>& of = of_number[k].emplace(numbers[k].line, s, a, scratch);
-    of.give_row_numbers(known, most);
+    of_number[k].emplace(numbers[k].line, s, a, scratch);
     scratch += align_up(block_runner<T>::scratch_bytes(numbers[k].line));
-    together = std::min(together, of.rows_of(e.width));
   }
+  // As many rows as a near cache holds: what is done once for several costs each of them less.
+  constexpr std::int64_t near = 32 << 10;
+  const int together = int(std::clamp<std::int64_t>(
+      near / std::int64_t(sizeof(T)) / std::max<std::int64_t>(1, e.width), 1, most));
   unsigned whole_rows = 0;  // outputs that have each element of a row
   for (int k = 0; k < s.output_count; ++k) {
     const step_output& o = s.outputs[std::size_t(k)];
@@ -64,40 +63,60 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
   const std::int64_t last = std::min(e.rows, units.last * e.unit_rows);
   for (std::int64_t row = units.first * e.unit_rows; row < last; row += together) {
     const int rows = int(std::min<std::int64_t>(together, last - row));
-    const auto part = [&](std::int64_t i, int n) {
-      return rectangle{rows, n, row * e.width + i, e.width, row, i};
+    // Computes columns [i, i + n) of `count` of these rows from `first` on.
+    const auto compute = [&](block_runner<T>& of, int first, int count, std::int64_t i, int n,
+                             unsigned stored) {
+      const std::int64_t at = row + first;
+      of.give_row_numbers(known + std::int64_t{first} * L, most);
+      of.compute({count, n, at * e.width + i, e.width, at, i}, stored);
     };
-    // Calls f(i, n) for pieces of the rows that fit a block.
+    // Calls f(first row, how many, i, n) for pieces of the rows that fit a block: what is no whole
+    // vector is one by itself, so that the others are read and written where they lie.
     const auto for_pieces = [&](const block_runner<T>& of, auto f) {
-      for (std::int64_t i = 0; i < e.width; i += of.block())
-        f(i, int(std::min<std::int64_t>(e.width - i, of.block())));
+      const std::int64_t whole = e.width / L * L;
+      const auto for_rows = [&](std::int64_t i, std::int64_t end) {
+        if (i == end) return;
+        const int at_a_time = of.rows_of(end - i);
+        for (int first = 0; first < rows; first += at_a_time) {
+          const int count = std::min(rows - first, at_a_time);
+          for (std::int64_t j = i; j < end; j += of.block())
+            f(first, count, j, int(std::min<std::int64_t>(end - j, of.block())));
+        }
+      };
+      for_rows(0, whole);
+      for_rows(whole, e.width);
     };
     for (std::size_t k = 0; k < numbers.size(); ++k) {
       block_runner<T>& of = *of_number[k];
       if (!numbers[k].sums) {
-        of.compute(part(0, 1), 0);
-        const block_operand<T>& y = of.result(0);
-        for (int r = 0; r < rows; ++r) store_unaligned(known_at(k, r), vec<T>(y.at[r * y.row]));
+        for (int first = 0; first < rows; first += of.rows_of(1)) {
+          const int count = std::min(rows - first, of.rows_of(1));
+          compute(of, first, count, 0, 1, 0);
+          const block_operand<T>& y = of.result(0);
+          for (int r = 0; r < count; ++r)
+            store_unaligned(known_at(k, first + r), vec<T>(y.at[r * y.row]));
+        }
         continue;
       }
       std::array<long_sum<T>, most> totals;
-      for_pieces(of, [&](std::int64_t i, int n) {
-        of.compute(part(i, n), 0);
-        for (int r = 0; r < rows; ++r) {
-          of.template fold_row<adding>(r, n, [&](vec<T> run) { totals[std::size_t(r)].add(run); });
+      for_pieces(of, [&](int first, int count, std::int64_t i, int n) {
+        compute(of, first, count, i, n, 0);
+        for (int r = 0; r < count; ++r) {
+          auto& total = totals[std::size_t(first + r)];
+          of.template fold_row<adding>(r, n, [&](vec<T> run) { total.add(run); });
         }
       });
       for (int r = 0; r < rows; ++r)
         store_unaligned(known_at(k, r), vec<T>(totals[std::size_t(r)].over_lanes()));
     }
-    for_pieces(runner, [&](std::int64_t i, int n) {
-      runner.compute(part(i, n), whole_rows);
+    for_pieces(runner, [&](int first, int count, std::int64_t i, int n) {
+      compute(runner, first, count, i, n, whole_rows);
       for (int k = 0; k < s.output_count; ++k) {
         if (!s.outputs[std::size_t(k)].summed) continue;
         const block_operand<T>& y = runner.result(k);
-        for (int r = 0; r < rows; ++r) {
-          const std::int64_t unit = (row + r) / e.unit_rows;
-          const bool adds = row + r > unit * e.unit_rows;  // to the sums of earlier rows
+        for (int r = 0; r < count; ++r) {
+          const std::int64_t at = row + first + r, unit = at / e.unit_rows;
+          const bool adds = at > unit * e.unit_rows;  // to the sums of earlier rows
           T* const to = a.out[std::size_t(k)] + unit * e.width + i;
           for (int j = 0; j < n; j += L) {
             const int valid = std::min(L, n - j);

@@ -63,18 +63,20 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
     }
   };
 
+  // What is folded, if it lies in memory as it is.
+  const T* const plain = s.arrangement == layout::plain && !samples.across
+                             ? detail::read_side_by_side(term, s, a)
+                             : nullptr;
+  const auto* const strides =
+      plain ? &s.reads[std::size_t(term.values()[0].index)].strides : nullptr;
   if (s.folded >> inner & 1u) {
     kept.go_to(units.first);
-    const T* const plain = s.arrangement == layout::plain && !samples.across
-                               ? detail::read_side_by_side(term, s, a)
-                               : nullptr;
     for (int u = units.first; u < units.last; ++u, kept.next()) {
       typename Fold::template total<T> total;
       if (plain) {
-        const auto& strides = s.reads[std::size_t(term.values()[0].index)].strides;
         folded.go_to(0);
         for (std::int64_t f = 0; f < folds; ++f, folded.next()) {
-          const T* const row = plain + kept.place(strides) + folded.place(strides);
+          const T* const row = plain + kept.place(*strides) + folded.place(*strides);
           const std::int64_t whole = extent / L * L;
           const auto take = [&](vec<T> run) { total.add(run); };
           vec<T> run = fold_terms<Fold, T>(
@@ -84,7 +86,10 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
                                          fold_first<Fold, T>(rest, load_first(row + whole, rest)));
           take(run);
         }
-        sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
+        if (T* const to = sink.target())
+          to[u] = total.over_lanes();
+        else
+          sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
         continue;
       }
       const auto flush = [&] {
@@ -167,12 +172,46 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
       }
       g.clear();
     };
+    // Rows that lie in memory as they are: a run of them at a time, in registers.
+    const auto fold_rows = [&](int count) {
+      std::array<const T*, std::size_t(sum_run)> row;
+      for (int k = 0; k < count; ++k, folded.next()) {
+        row[std::size_t(k)] = plain + kept.place(*strides) + folded.place(*strides) + first;
+      }
+      const auto fold_vector = [&](int n, auto load) __attribute__((always_inline)) {
+        vec<T> all(Fold::template start<T>);
+#pragma GCC unroll 8
+        for (int k = 0; k < n; ++k) all = Fold::template fold<T>(all, load(row[std::size_t(k)]));
+        return all;
+      };
+      const auto fold_vectors = [&](int n) __attribute__((always_inline)) {
+        const auto whole = std::size_t(columns / L);
+        for (std::size_t v = 0; v < whole; ++v)
+          run[v] =
+              fold_vector(n, [&](const T* at) { return load_unaligned(at + v * std::size_t(L)); });
+        if (whole < vectors) {
+          run[whole] = fold_vector(
+              n, [&](const T* at) { return load_first(at + whole * std::size_t(L), columns % L); });
+        }
+      };
+      if (count == sum_run)
+        fold_vectors(sum_run);
+      else
+        fold_vectors(count);
+      rows = count;
+      end_run();
+    };
     folded.go_to(0);
-    for (std::int64_t f = 0; f < folds; ++f, folded.next()) {
-      if (!g.has_room(columns, runner.block())) flush();
-      add_segment(first, columns);
+    if (plain) {
+      for (std::int64_t f = 0; f < folds; f += sum_run)
+        fold_rows(int(std::min<std::int64_t>(sum_run, folds - f)));
+    } else {
+      for (std::int64_t f = 0; f < folds; ++f, folded.next()) {
+        if (!g.has_room(columns, runner.block())) flush();
+        add_segment(first, columns);
+      }
+      flush();
     }
-    flush();
     end_run();
     const auto total = [&](std::size_t v) {
       return several ? (blocks[v] + block[v]).by_lanes() : block[v];

@@ -1,6 +1,7 @@
 // How many values become one: by sums, by the largest, by the smallest.
 #pragma once
 
+#include <algorithm>
 #include <cella/backend/cpu/simd/long_sum.hpp>
 #include <cstdint>
 #include <limits>
@@ -27,20 +28,27 @@ struct adding {
 /// The largest (or smallest), NaN if one is.
 template <bool Largest>
 struct extreme {
+  /// Whether comparisons yield bits. There xsimd's v != v is false for NaN.
+#if defined(__AVX512F__)
+  static constexpr bool has_masks = true;
+#else
+  static constexpr bool has_masks = false;
+#endif
   template <class T>
   static constexpr T start = (Largest ? T(-1) : T(1)) * std::numeric_limits<T>::infinity();
   template <class T>
   [[gnu::always_inline]] static vec<T> fold(vec<T> a, vec<T> v) {
-    // Not v != v: in AVX-512 xsimd's is false for NaN.
-    return xsimd::select((Largest ? v > a : v < a) || !(v == v), v, a);
+    if constexpr (has_masks) {
+      const unsigned beats = Largest ? greater(v, a) : greater(a, v);
+      return select(beats | unordered(v, v), v, a);
+    } else {
+      return xsimd::select((Largest ? v > a : v < a) || v != v, v, a);
+    }
   }
   template <class T>
   static T over_lanes(vec<T> a) {
-    alignas(vec<T>) T x[lanes<T>];
-    store(x, a);
-    T y = x[0];
-    for (T v : x) y = (Largest ? v > y : v < y) || v != v ? v : y;
-    return y;
+    if (unordered(a, a)) return std::numeric_limits<T>::quiet_NaN();
+    return Largest ? largest(a) : -largest(-a);
   }
   template <class T>
   class total {
@@ -63,11 +71,23 @@ template <class Fold, class T>
 }
 
 /// Folds term(i), a vector, for i = 0, `step`, 2 `step` ... below `end`: take(run) gets all runs
-/// but the last, which lacks at least one vector and is returned. `OneLoop` is slower in a near
-/// cache, where short chains want to overlap, and quicker out of it.
+/// but the last, which is returned; a sum's lacks at least one vector. `OneLoop` is slower in a
+/// near cache, where short chains want to overlap, and quicker out of it.
 template <class Fold, class T, bool OneLoop = false, class Term, class Take>
 [[gnu::always_inline]] inline vec<T> fold_terms(std::int64_t end, int step, Term term, Take take) {
-  if constexpr (OneLoop) {
+  if constexpr (!std::is_same_v<Fold, adding>) {
+    // In any order: four that do not wait for each other.
+    vec<T> runs[4];
+    std::fill_n(runs, 4, vec<T>(Fold::template start<T>));
+    std::int64_t i = 0;
+    for (const std::int64_t four = 4 * std::int64_t{step}; i + four <= end; i += four) {
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) runs[k] = Fold::template fold<T>(runs[k], term(i + k * step));
+    }
+    for (; i < end; i += step) runs[0] = Fold::template fold<T>(runs[0], term(i));
+    return Fold::template fold<T>(Fold::template fold<T>(runs[0], runs[1]),
+                                  Fold::template fold<T>(runs[2], runs[3]));
+  } else if constexpr (OneLoop) {
     vec<T> run(Fold::template start<T>);
     int count = 0;
     for (std::int64_t i = 0; i < end; i += step) {

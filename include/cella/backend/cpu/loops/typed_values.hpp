@@ -2,6 +2,7 @@
 // whose truth values are kept, arithmetic of integers, choices, conversions.
 #pragma once
 
+#include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cella/ops/cast.hpp>
 #include <cella/ops/comparison.hpp>
@@ -111,7 +112,21 @@ void typed_conversion(const std::byte* a, const std::byte*, const std::byte*, st
                       std::byte* to) {
   const From* const x = typed_at<From>(a);
   To* const y = reinterpret_cast<To*>(to);
-  for (std::int64_t i = 0; i < count; ++i) {
+  std::int64_t i = 0;
+#if defined(__AVX512F__)
+  // The processor's conversion yields the least word for what does not fit, and for NaN.
+  if constexpr (!Truth && std::is_same_v<From, float> && std::is_same_v<To, std::int32_t>) {
+    const __m512i largest = _mm512_set1_epi32(std::numeric_limits<std::int32_t>::max());
+    for (; i + 16 <= count; i += 16) {
+      const __m512 v = _mm512_loadu_ps(x + i);
+      const __mmask16 is_number = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);
+      const __mmask16 beyond = _mm512_cmp_ps_mask(v, _mm512_set1_ps(2147483648.0f), _CMP_GE_OQ);
+      const __m512i words = _mm512_maskz_cvttps_epi32(is_number, v);
+      _mm512_storeu_si512(y + i, _mm512_mask_mov_epi32(words, beyond, largest));
+    }
+  }
+#endif
+  for (; i < count; ++i) {
     if constexpr (Truth)
       y[i] = x[i] != From(0);
     else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, std::int32_t>)

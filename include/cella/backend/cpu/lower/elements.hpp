@@ -1,8 +1,9 @@
-// Single elements that are moved by index, and ones among zeros.
+// Single elements that are moved by index, ones among zeros, and rows combined by index.
 #pragma once
 
 #include <cella/backend/cpu/lower/movement.hpp>
 #include <cella/backend/cpu/rows/indexed_elements.hpp>
+#include <cella/backend/cpu/rows/reduced_rows.hpp>
 
 namespace cella::cpu {
 
@@ -53,6 +54,43 @@ struct one_hot_record : record_for<step_kind::one_hot> {
   }
 };
 
-using element_records = record_list<elements_record, one_hot_record>;
+struct scatter_reduce_record : record_for<step_kind::scatter_reduce> {
+  static constexpr indexed_rows extents(auto step) {
+    return rows_along(step.anchor().type, 0, step.operand(1).size());
+  }
+  static constexpr int units(auto step, int) { return reduced_rows_units(extents(step)); }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    with_numbers(step, [&]<class N>() {
+      with_indices(step, [&]<class Index>() {
+        const auto run = [&](auto rule) {
+          reduce_rows<rule>(units, extents(step), step.template in<const N>(m, 0),
+                            step.template in<const Index>(m, 1), step.template out<N>(m, 0));
+        };
+        with_constant(step, combines<fold_rule::product>, [&](auto product) {
+          if constexpr (product) {
+            run(rule_constant<fold_rule::product>{});
+          } else {
+            with_constant(step, combines<fold_rule::largest>, [&](auto largest) {
+              run(rule_constant < largest ? fold_rule::largest : fold_rule::smallest > {});
+            });
+          }
+        });
+      });
+    });
+  }
+
+ private:
+  template <fold_rule Rule>
+  using rule_constant = std::integral_constant<fold_rule, Rule>;
+  template <fold_rule Rule>
+  static constexpr auto combines = [](auto step) {
+    const auto how = options_of<scatter_reduce_op>(step).how();
+    using mode = std::remove_const_t<decltype(how)>;
+    return how == (Rule == fold_rule::product ? mode::multiply : mode::maximum);
+  };
+};
+
+using element_records = record_list<elements_record, one_hot_record, scatter_reduce_record>;
 
 }  // namespace cella::cpu

@@ -59,6 +59,9 @@ constexpr step_kind line_kernel(const graph& g, node_id n, dtype element) {
   }
   if (is<one_hot_op>(x) && is_word(of.element) && x.type.element == element)
     return step_kind::one_hot;
+  if (is<scatter_reduce_op>(x))
+    return is_word(g.type(g.operand(n, 1)).element) ? step_kind::scatter_reduce
+                                                    : step_kind::generic;
   const bool gathers = is<gather_elements_op>(x);
   if ((!gathers && !is<scatter_elements_op>(x)) || !is_word(g.type(g.operand(n, 1)).element))
     return step_kind::generic;

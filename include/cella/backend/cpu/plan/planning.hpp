@@ -52,6 +52,7 @@ struct planning : plain_planning {
                                                    step_kind::order,
                                                    step_kind::elements,
                                                    step_kind::one_hot,
+                                                   step_kind::scatter_reduce,
                                                    step_kind::fold,
                                                    step_kind::typed,
                                                    step_kind::special,

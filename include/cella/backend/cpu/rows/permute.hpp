@@ -128,6 +128,13 @@ void transpose_strip(const T* x, std::int64_t from, std::int64_t columns, int ro
                      std::int64_t to) {
   constexpr int L = strip<T>();
   std::int64_t i = 0;
+  if (columns == 2 && from == 2 && rows == L) {  // pairs are taken apart
+    for (int k = 0; k < L; ++k) {
+      y[k] = x[2 * k];
+      y[to + k] = x[2 * k + 1];
+    }
+    return;
+  }
   if (columns <= L / 4) {
     for (; i < columns; ++i) {
       for (int k = 0; k < rows; ++k) y[i * to + k] = x[k * from + i];
@@ -225,15 +232,19 @@ template <class T>
     return;
   }
   const std::int64_t strips = (e.rows() + L - 1) / L, to = e.to[std::size_t(e.column)];
-  for (int u = units.first; u < units.last; ++u) {
+  for (std::int64_t u = units.first; u < units.last;) {
     const auto at = place(u / strips);
-    const std::int64_t first = u % strips * L;
-    const int rows = int(std::min<std::int64_t>(L, e.rows() - first));
-    const T* const from = x + at.from + first * e.from[last];
-    if (past_caches)
-      detail::transpose_strip<true>(from, e.from[last], e.columns(), rows, y + at.to + first, to);
-    else
-      detail::transpose_strip<false>(from, e.from[last], e.columns(), rows, y + at.to + first, to);
+    const std::int64_t end = std::min<std::int64_t>(units.last, (u / strips + 1) * strips);
+    for (; u < end; ++u) {
+      const std::int64_t first = u % strips * L;
+      const int rows = int(std::min<std::int64_t>(L, e.rows() - first));
+      const T* const from = x + at.from + first * e.from[last];
+      if (past_caches)
+        detail::transpose_strip<true>(from, e.from[last], e.columns(), rows, y + at.to + first, to);
+      else
+        detail::transpose_strip<false>(from, e.from[last], e.columns(), rows, y + at.to + first,
+                                       to);
+    }
   }
   detail::finish_lines(past_caches);
 }

@@ -36,7 +36,10 @@ template <class T>
   // Near 0 a polynomial; elsewhere 1 - e^(t P(t) - t), t = |x|, which is 1 from `end` on. The bound
   // stands first, so that NaN is what remains.
   const vec<T> one(T(1));
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<T, float> && detail::has_piecewise) {
+    return xsimd::copysign(
+        detail::piecewise<T>(detail::erf_fit, minimum(vec<T>(4.0f), xsimd::abs(x))), x);
+  } else if constexpr (std::is_same_v<T, float>) {
     // Minimax fits to 2^-25 and 2^-28.
     static constexpr float near_0[] = {0.128379151f,   -0.376124799f,  0.112816177f,
                                        -0.0267585646f, 0.00498068752f, -0.000592512486f};
@@ -112,10 +115,23 @@ namespace detail {
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> complementary_error_function(vec<T> x) {
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (std::is_same_v<T, float> && detail::has_piecewise) {
+    // e^(t^2) erfc(t) times e^(-t^2), with what the square has lost; behind the bound it is no
+    // normal number.
+    const vec<T> size = xsimd::abs(x), t = minimum(vec<T>(10.0f), size);
+    const vec<T> square = detail::rounded<T>(t * t);
+    const auto [n, rest] =
+        detail::exponential_in_parts<T>(-square, -detail::product_error<T>(t, t, square));
+    const auto [start, slope, step] = detail::piecewise_in_parts<T>(detail::erfc_fit, t);
+    const vec<T> more = slope * step;
+    const vec<T> product = start + multiply_add(start + more, rest, more);
+    const vec<T> y = detail::times_power_unless_below<T>(product, n, -square);
+    return xsimd::select(x < vec<T>(0.0f), vec<T>(2.0f) - y, y);
+  } else if constexpr (std::is_same_v<T, float>) {
     return detail::in_doubles(x, [](vec<double> v) { return detail::complement_of_error(v); });
-  else
+  } else {
     return detail::complement_of_error(x);
+  }
 }
 
 }  // namespace cella::cpu

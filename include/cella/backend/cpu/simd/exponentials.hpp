@@ -2,6 +2,7 @@
 // (ulp) are those of the exact result.
 #pragma once
 
+#include <cella/backend/cpu/simd/piecewise_fits.hpp>
 #include <cella/backend/cpu/simd/rounding_errors.hpp>
 #include <limits>
 
@@ -18,6 +19,9 @@ namespace cella::cpu {
 /// number are 0.
 template <class T>
 [[gnu::always_inline]] inline vec<T> exponential(vec<T> x);
+
+/// 2^x, within 2 ulp; whole powers are exact.
+[[gnu::always_inline]] inline vec<float> binary_exponential(vec<float> x);
 
 /// Natural logarithm, within 2 ulp; minus infinity for +-0, NaN below.
 template <class T>
@@ -215,10 +219,6 @@ template <class T, class... More>
 template <class T>
 inline constexpr T largest_fraction = T(1.4140625);
 
-}  // namespace detail
-
-namespace detail {
-
 /// e^x = 2^exponent (1 + rest), |rest| < 0.42. With `low`, which is added to x and less than its
 /// last digit, what the reduction has lost is not: 1 + rest is as right as rest has digits.
 template <class T>
@@ -260,6 +260,10 @@ template <class T, class... Low>
   }
 }
 
+/// 2^f for |f| <= 1/2.
+inline constexpr float power_fit[] = {1.0f,          6.9314720e-1f, 2.4022648e-1f, 5.5503324e-2f,
+                                      9.6184373e-3f, 1.3398874e-3f, 1.5353362e-4f};
+
 /// e^x for x up to `exponential_bound`, where it overflows.
 template <class T>
 inline constexpr T exponential_bound = std::is_same_v<T, float> ? T(150) : T(1100);
@@ -268,8 +272,6 @@ template <class T>
   if constexpr (std::is_same_v<T, float>) {
     // 2^(n + f) with |f| <= 1/2; log2(e), or ln(2), in two parts.
     constexpr float log2e = 1.44269502f;
-    static constexpr float c[] = {1.0f,          6.9314720e-1f, 2.4022648e-1f, 5.5503324e-2f,
-                                  9.6184373e-3f, 1.3398874e-3f, 1.5353362e-4f};
     const vec<T> n = nearest(x * vec<T>(log2e));
 #if defined(__AVX512F__)
     const vec<T> rest = multiply_add(x, vec<T>(log2e), -n);
@@ -279,7 +281,7 @@ template <class T>
     const vec<T> rest = (x - n * vec<T>(0.693359375f)) - n * vec<T>(-2.12194440e-4f);
     const vec<T> f = rest * vec<T>(log2e);
 #endif
-    return times_power_unless_below(polynomial(c, f), n, x);
+    return times_power_unless_below(polynomial(power_fit, f), n, x);
   } else {
     const auto [n, rest] = exponential_in_parts<T>(x);
     return times_power_unless_below(vec<T>(T(1)) + rest, n, x);
@@ -292,6 +294,13 @@ template <class T>
 [[gnu::always_inline]] inline vec<T> exponential(vec<T> x) {
   // The bound stands first, so that NaN is what remains.
   return detail::bounded_exponential<T>(minimum(vec<T>(detail::exponential_bound<T>), x));
+}
+
+inline vec<float> binary_exponential(vec<float> x) {
+  // Beyond the bounds, which stand first so that NaN remains, it is 0, or infinite.
+  const vec<float> bounded = minimum(vec<float>(200.0f), maximum(vec<float>(-200.0f), x));
+  const vec<float> n = detail::nearest(bounded);
+  return detail::times_power_of_two(detail::polynomial(detail::power_fit, bounded - n), n);
 }
 
 namespace detail {
@@ -358,6 +367,8 @@ template <class T>
 [[gnu::always_inline]] inline vec<T> hyperbolic_tangent(vec<T> x) {
   const vec<T> one(T(1));
   const vec<T> size = xsimd::abs(x);
+  if constexpr (std::is_same_v<T, float> && detail::has_piecewise)
+    return xsimd::copysign(detail::piecewise<T>(detail::tanh_fit, minimum(vec<T>(T(12)), size)), x);
   const vec<T> square = x * x;
   // Near 0 a polynomial, or a quotient of two (Cephes); elsewhere 1 - 2 e / (1 + e) with
   // e = e^-2|x|.

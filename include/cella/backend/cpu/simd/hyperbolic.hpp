@@ -54,9 +54,46 @@ namespace detail {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Hyperbolic sine and cosine of numbers that are not negative, the sine from 1 on.
+struct hyperbolic_pair {
+  vec<float> sine, cosine;
+};
+[[gnu::always_inline]] inline hyperbolic_pair hyperbolic_functions(vec<float> size) {
+  using v = vec<float>;
+  // Of the rest r of a division by ln 2, cosh and sinh to 2^-27 and 2^-32 by Taylor's series. The
+  // bound, where they are infinite, stands first, so that NaN is what remains.
+  static constexpr float even[] = {0.5f, 1.0f / 24, 1.0f / 720};
+  static constexpr float odd[] = {1.0f / 6, 1.0f / 120, 1.0f / 5040};
+  const v x = minimum(v(89.5f), size), n = nearest(x * v(1.44269502f)), two(2.0f);
+  const v r = multiply_add(n, v(2.12194440e-4f), multiply_add(n, v(-0.693359375f), x));
+  const v square = r * r, half_cosine = polynomial(even, square) * square;
+  const v sine = multiply_add(polynomial(odd, square) * square, r, r);
+  // e^x = 2^n (cosh r + sinh r), in fourths: e^x itself may be infinite.
+  const v up = power_of_two<float>(n - two),
+          down = power_of_two<float>(maximum(v(-126.0f), -n - two));
+  const v sum = up + down, sum_lost = (up - sum) + down;
+  const v difference = up - down, difference_lost = (up - difference) - down;
+  const v to_cosine =
+      sum + multiply_add(sine, difference, multiply_add(half_cosine, sum, sum_lost));
+  const v to_sine =
+      difference + multiply_add(sine, sum, multiply_add(half_cosine, difference, difference_lost));
+  return {to_sine + to_sine, to_cosine + to_cosine};
+}
+
+}  // namespace detail
+
 template <class T>
 [[gnu::always_inline]] inline vec<T> hyperbolic_sine(vec<T> x) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<T, float> && detail::has_fused_multiply_add) {
+    // Below 1 Taylor's series, whose first term left out is 2^-32.
+    static constexpr T c[] = {1.0f / 6, 1.0f / 120, 1.0f / 5040, 1.0f / 362880, 1.0f / 39916800};
+    const vec<T> size = xsimd::abs(x), square = size * size;
+    const vec<T> near = multiply_add(detail::polynomial(c, square) * square, size, size);
+    const vec<T> far = detail::hyperbolic_functions(size).sine;
+    return xsimd::copysign(xsimd::select(size < vec<T>(1.0f), near, far), x);
+  } else if constexpr (std::is_same_v<T, float>) {
     return detail::in_doubles(x, [](vec<double> v) { return hyperbolic_sine<double>(v); });
   } else {
     // Below 1 Taylor's series, whose first term left out is 2^-65.
@@ -78,7 +115,9 @@ template <class T>
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> hyperbolic_cosine(vec<T> x) {
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (std::is_same_v<T, float> && detail::has_fused_multiply_add)
+    return detail::hyperbolic_functions(xsimd::abs(x)).cosine;
+  else if constexpr (std::is_same_v<T, float>)
     return detail::in_doubles(x, [](vec<double> v) { return hyperbolic_cosine<double>(v); });
   else
     return detail::half_of_exponentials(xsimd::abs(x), 1);

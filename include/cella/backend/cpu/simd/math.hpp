@@ -24,6 +24,7 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline vec<T> power(vec<T> x, vec<T> y) {
   if constexpr (std::is_same_v<T, float>) {
+    if (xsimd::all(x == vec<T>(2.0f))) return binary_exponential(y);
     // In doubles: an error of y log(x) is multiplied by as much as 90.
     const wide_lanes base = widen(xsimd::abs(x)), exponent = widen(y);
     const vec<T> size = narrow({exponential<double>(logarithm<double>(base.low) * exponent.low),

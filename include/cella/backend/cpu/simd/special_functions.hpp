@@ -182,14 +182,65 @@ inline doubles inverse_error(doubles x) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// finish(x, the fit's value in parts at `size`), if all of that lie between `least` and the fit's
+/// end; else, and where there are no fits, f in double precision.
+template <const auto& Fit, class T, class Finish, class F>
+[[gnu::always_inline]] inline vec<T> in_pieces_or_doubles(vec<T> x, vec<T> size, T least,
+                                                          Finish finish, F f) {
+  if constexpr (has_piecewise) {
+    const vec<T> end(Fit.end());
+    if ((greater(size, end) | greater(vec<T>(least), size)) == 0)
+      return finish(x, piecewise_in_parts<T>(Fit, size));
+  }
+  return in_doubles(x, f);
+}
+
+template <class T>
+vec<T> inverse_error_of_single(vec<T> x) {
+  if constexpr (has_piecewise) {
+    // A function of w = -log(1 - x^2), times x.
+    const vec<T> one(1.0f), square = rounded<T>(x * x);
+    const vec<T> w = -logarithm_of_successor<T>(-square, -product_error<T>(x, x, square));
+    const vec<T> y = x * piecewise<T>(erfinv_fit, w);
+    const vec<T> infinite(std::numeric_limits<T>::infinity());
+    return xsimd::select(xsimd::abs(x) == one, xsimd::copysign(infinite, x), y);
+  } else {
+    return in_doubles(x, inverse_error);
+  }
+}
+
+}  // namespace detail
+
 /// ln |gamma(x)| and its derivative, within 2 ulp. (In double precision they are the operations'
 /// own, number by number.)
-inline vec<float> log_gamma(vec<float> x) { return detail::in_doubles(x, detail::log_gamma); }
+inline vec<float> log_gamma(vec<float> x) {
+  return detail::in_pieces_or_doubles<detail::log_gamma_fit>(
+      x, x, 0.0625f,
+      [](vec<float> v, const auto& y) {
+        // (x - 1) (x - 2), with what is lost of it, times the fit.
+        const vec<float> one(1.0f), two(2.0f), a = v - one, b = v - two;
+        const vec<float> a_lost = v - (a + one), b_lost = v - (b + two);
+        const vec<float> product = detail::rounded<float>(a * b);
+        const vec<float> lost =
+            detail::product_error<float>(a, b, product) + multiply_add(a, b_lost, a_lost * b);
+        const vec<float> more = multiply_add(product, y.slope * y.step, lost * y.start);
+        return multiply_add(product, y.start, more) + vec<float>(0.0f);
+      },
+      detail::log_gamma);
+}
 inline vec<float> digamma(vec<float> x) { return detail::in_doubles(x, detail::digamma_of); }
 /// e^-|x| I_n(x) for n = 0 and 1: single precision within 2 ulp, double within 4.
 template <int Order>
 vec<float> bessel_ie(vec<float> x) {
-  return detail::in_doubles(x, detail::bessel_of<Order>);
+  return detail::in_pieces_or_doubles<detail::bessel_fit<Order>>(
+      x, xsimd::abs(x), 0.0f,
+      [](vec<float> v, const auto& in_parts) {
+        const vec<float> y = multiply_add(in_parts.slope, in_parts.step, in_parts.start);
+        return Order == 0 ? y : xsimd::copysign(y, v);
+      },
+      detail::bessel_of<Order>);
 }
 template <int Order>
 vec<double> bessel_ie(vec<double> x) {
@@ -197,7 +248,7 @@ vec<double> bessel_ie(vec<double> x) {
 }
 /// The number whose error function is x: single precision within 2 ulp, double within 4.
 inline vec<float> inverse_error_function(vec<float> x) {
-  return detail::in_doubles(x, detail::inverse_error);
+  return detail::inverse_error_of_single<float>(x);
 }
 inline vec<double> inverse_error_function(vec<double> x) { return detail::inverse_error(x); }
 

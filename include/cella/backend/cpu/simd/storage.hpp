@@ -51,7 +51,7 @@ struct narrow_lanes<bfloat16> {
         0xffff, _mm512_add_epi32(b, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))), 16);
     const __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
     const __m512i kept = _mm512_mask_or_epi32(rounded, nan, upper, _mm512_set1_epi32(0x40));
-    _mm512_mask_cvtepi32_storeu_epi16(p, 0xffff, kept);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, kept));
   }
 };
 template <>

@@ -155,15 +155,31 @@ namespace detail {
   return xsimd::select(odd, -y, y);
 }
 
+/// The same without what roundings lose: for single precision.
+[[gnu::always_inline]] inline vec<double> short_tangent_of(vec<double> x) {
+  using v = vec<double>;
+  const v n = nearest(x * v(6.36619772367581382433e-01)), one(1.0);
+  const v r = multiply_add(n, v(-6.07710050650619224932e-11),
+                           multiply_add(n, v(-1.57079632673412561417e+00), x));
+  const v z = r * r;
+  const v sine = multiply_add(polynomial(sine_fit<double>, z) * z, r, r);
+  const v cosine =
+      multiply_add(multiply_add(polynomial(cosine_fit<double>, z), z, v(-0.5)), z, one);
+  // tan(r + pi / 2) = -cos r / sin r.
+  const auto odd = xsimd::abs(n - v(2.0) * nearest(n * v(0.5))) == one;
+  return xsimd::select(odd, -cosine, sine) / xsimd::select(odd, sine, cosine);
+}
+
 }  // namespace detail
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> tangent(vec<T> x) {
+  if (detail::has_large_angle(x))
+    return detail::lane_by_lane<T>(x, [](T v) { return std::tan(v); });
   if constexpr (std::is_same_v<T, float>) {
-    return detail::in_doubles(x, [](vec<double> v) { return tangent<double>(v); });
+    const vec<T> y = detail::in_doubles(x, detail::short_tangent_of);
+    return xsimd::select(x == vec<T>(0.0f), x, y);
   } else {
-    if (detail::has_large_angle(x))
-      return detail::lane_by_lane<T>(x, [](T v) { return std::tan(v); });
     // The tangent of -0 is -0, which the reduction would lose.
     return xsimd::select(x == vec<T>(T(0)), x, detail::tangent_of(detail::reduce_angle(x)));
   }
