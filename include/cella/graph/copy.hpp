@@ -63,6 +63,26 @@ class graph_importer {
     }
     return detail::emit_copy(b_, from_, x, in, cell_here_, own);
   }
+  /// Declares the inputs of the graph; calls f(node there, node here) for each.
+  template <class F>
+  constexpr void copy_inputs(F f) {
+    for (std::size_t i = 0; i < from_.inputs.size(); ++i) {
+      const input_info& in = from_.inputs[i];
+      const node_id n = from_.input(int(i));
+      f(n, b_.input(from_.type(n), in.role, from_.view(in.name)));
+    }
+  }
+  /// Ends the new graph with the outputs of the old one, of which value(node there) is here.
+  template <class F>
+  constexpr void copy_outputs(F value) {
+    ids outputs;
+    for (std::size_t k = 0; k < from_.outputs.size(); ++k) {
+      const output_info& o = from_.outputs[k];
+      outputs.push_back(value(from_.regions[0].outputs[k]));
+      b_.g.outputs.push_back({o.updates, b_.g.intern(from_.view(o.name))});
+    }
+    b_.end(outputs);
+  }
 
  private:
   /// Copies a region. Its index is known before it is filled: it may call itself.

@@ -26,10 +26,7 @@ class bucketer {
 
   constexpr graph run() {
     find();
-    for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
-      const node_id n = g_.input(int(i));
-      here_[std::size_t(n)] = b_.input(g_.type(n), g_.inputs[i].role, g_.view(g_.inputs[i].name));
-    }
+    importer_.copy_inputs([&](node_id n, node_id here) { here_[std::size_t(n)] = here; });
     const region& main = g_.regions[0];
     for (node_id n : main.nodes) {
       if (bucket_[std::size_t(n)] >= 0)
@@ -41,12 +38,7 @@ class bucketer {
       if (!one.is_started) start(one);
     for (node_id n : main.nodes)
       if (late_[std::size_t(n)]) copy(n);
-    ids outputs;
-    for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
-      outputs.push_back(value(main.outputs[k]));
-      b_.g.outputs.push_back({g_.outputs[k].updates, b_.g.intern(g_.view(g_.outputs[k].name))});
-    }
-    b_.end(outputs);
+    importer_.copy_outputs([&](node_id n) { return value(n); });
     return std::move(b_.g);
   }
 

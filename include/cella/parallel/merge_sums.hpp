@@ -35,19 +35,10 @@ class sum_merger {
       }
     }
     for (node_id o : main.outputs) readers_[std::size_t(o)] += 2;
-    for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
-      const node_id n = g_.input(int(i));
-      here_[std::size_t(n)].whole =
-          b_.input(g_.type(n), g_.inputs[i].role, g_.view(g_.inputs[i].name));
-    }
+    importer_.copy_inputs([&](node_id n, node_id here) { here_[std::size_t(n)].whole = here; });
     for (node_id n : main.nodes)
       if (g_.nodes[std::size_t(n)].op != &input_info_of) add(n);
-    ids outputs;
-    for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
-      outputs.push_back(whole(main.outputs[k]));
-      b_.g.outputs.push_back({g_.outputs[k].updates, b_.g.intern(g_.view(g_.outputs[k].name))});
-    }
-    b_.end(outputs);
+    importer_.copy_outputs([&](node_id n) { return whole(n); });
     return std::move(b_.g);
   }
 

@@ -45,19 +45,10 @@ class statistics_sharer {
       : g_(g), importer_(b_, g), here_(g.nodes.size(), no_node) {}
 
   constexpr graph run() {
-    for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
-      const node_id n = g_.input(int(i));
-      here_[std::size_t(n)] = b_.input(g_.type(n), g_.inputs[i].role, g_.view(g_.inputs[i].name));
-    }
-    const region& main = g_.regions[0];
-    for (node_id n : main.nodes)
+    importer_.copy_inputs([&](node_id n, node_id here) { here_[std::size_t(n)] = here; });
+    for (node_id n : g_.regions[0].nodes)
       if (g_.nodes[std::size_t(n)].op != &input_info_of) add(n);
-    ids outputs;
-    for (std::size_t k = 0; k < g_.outputs.size(); ++k) {
-      outputs.push_back(here_[std::size_t(main.outputs[k])]);
-      b_.g.outputs.push_back({g_.outputs[k].updates, b_.g.intern(g_.view(g_.outputs[k].name))});
-    }
-    b_.end(outputs);
+    importer_.copy_outputs([&](node_id n) { return here_[std::size_t(n)]; });
     return dce(std::move(b_.g));
   }
 

@@ -16,7 +16,7 @@ template <class T, int Summands = 1>
 constexpr int blocked_input_gradient_units(const blocked_convolution_extents& e);
 
 /// y from x and filters packed by `pack_filters`. The sink gets (value, element of y, block). With
-/// two `Summands` x and filters are pairs of channels (blocked/filter_pairs.hpp).
+/// two `Summands` x and filters are pairs of channels (blocked/pairs.hpp).
 template <class T, int Summands = 1, class Sink>
 void blocked_convolution(work_range units, const blocked_convolution_extents& e, const T* x,
                          const T* packed, const Sink& sink);

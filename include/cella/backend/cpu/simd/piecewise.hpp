@@ -36,14 +36,14 @@ inline constexpr bool has_piecewise = false;
 template <class T>
 struct value_in_parts {
   vec<T> start, slope, step;
+  [[gnu::always_inline]] vec<T> value() const { return multiply_add(slope, step, start); }
 };
 template <class T>
 [[gnu::always_inline]] inline value_in_parts<T> piecewise_in_parts(const piecewise_fit& fit,
                                                                    vec<T> x);
 template <class T>
 [[gnu::always_inline]] inline vec<T> piecewise(const piecewise_fit& fit, vec<T> x) {
-  const auto [start, slope, step] = piecewise_in_parts<T>(fit, x);
-  return multiply_add(slope, step, start);
+  return piecewise_in_parts<T>(fit, x).value();
 }
 
 #if defined(__AVX512F__)

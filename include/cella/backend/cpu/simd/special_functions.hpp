@@ -180,10 +180,6 @@ inline doubles inverse_error(doubles x) {
   return xsimd::copysign(xsimd::select(size < one, y, ends), x);
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// finish(x, the fit's value in parts at `size`), if all of that lie between `least` and the fit's
 /// end; else, and where there are no fits, f in double precision.
 template <const auto& Fit, class T, class Finish, class F>
@@ -237,7 +233,7 @@ vec<float> bessel_ie(vec<float> x) {
   return detail::in_pieces_or_doubles<detail::bessel_fit<Order>>(
       x, xsimd::abs(x), 0.0f,
       [](vec<float> v, const auto& in_parts) {
-        const vec<float> y = multiply_add(in_parts.slope, in_parts.step, in_parts.start);
+        const vec<float> y = in_parts.value();
         return Order == 0 ? y : xsimd::copysign(y, v);
       },
       detail::bessel_of<Order>);
