@@ -163,19 +163,19 @@ class engine {
 
   /// Of threads there is one where neither the option nor CELLA_THREADS is set.
   explicit engine(const run_options& o)
-      : mode(o.mode ? *o.mode : detail::mode_of_environment(Options.compiled, bool(o.mesh))),
+      : mode(o.mode ? *o.mode : detail::mode_of_environment(Options.compiled, o.on_mesh())),
         store_(net(), o.seed, precision) {
-    check_mode(mode, bool(o.mesh));
+    check_mode(mode, o.on_mesh());
     const int count = thread_count(o.threads, 1);
     if (count > 1 && (Options.compiled || has_compiled_kernels))
       threads_ = std::make_unique<thread_pool>(count);
     if (!Options.compiled) ask_output_types();
-    if (!o.mesh) return;
+    if (!o.on_mesh()) return;
     const auto trace = [this](std::int64_t rows) {
       return cella::trace(step_, step_types(rows), {true, precision});
     };
-    mesh_ = o.mesh({trace, batch, precision, &store_,
-                    [this]() -> slot_store& { return own_slots(); }, threads_.get()});
+    mesh_ = (*o.mesh)({trace, batch, precision, &store_,
+                       [this]() -> slot_store& { return own_slots(); }, threads_.get()});
   }
 
   execution mode;

@@ -66,7 +66,8 @@ class model {
   requires has_words<Why>
   explicit model(const run_options& = {}) = delete;
   /// Where the compiler could not run the net, it says why here: g++ evaluates a default argument,
-  /// and clang a consteval constructor, in the line of the call.
+  /// and clang a consteval constructor, in the line of the call: its options must be of a literal
+  /// type.
   template <class Why = refusal>
   requires(!accepted && !has_words<Why>)
 #if defined(__clang__)

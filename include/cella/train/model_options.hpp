@@ -52,7 +52,9 @@ struct run_options {
   std::optional<int> threads{};
   /// `train::on_mesh(mesh, communicator, strategy)` of train/on_mesh.hpp: the model is trained by
   /// the ranks of a mesh together, each of which has it. It runs in `execution::runtime` then.
-  train::mesh_option mesh{};
+  std::optional<train::mesh_option> mesh{};  // alone it is no literal type: see class model
+
+  bool on_mesh() const { return mesh && *mesh; }
 };
 
 namespace detail {
