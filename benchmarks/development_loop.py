@@ -36,7 +36,7 @@ def main():
         for level in ["-O1", "-O0"]:
             header = directory / f"precompiled{level}" / "model.hpp"
             header.parent.mkdir()
-            header.write_text("#include <cella/train/model.hpp>\n")
+            header.write_text("#include <cella/train/development.hpp>\n")
             own = [level, *development]
             if "clang" not in options.compiler:
                 own.append("--param=ggc-min-heapsize=524288")  # as the target does

@@ -52,7 +52,7 @@ function(cella_define_kernels include_directory)
   add_library(cella_development INTERFACE)
   target_link_libraries(cella_development INTERFACE cella_kernels)
   target_compile_definitions(cella_development INTERFACE CELLA_DEVELOPMENT)
-  target_precompile_headers(cella_development INTERFACE <cella/train/model.hpp>)
+  target_precompile_headers(cella_development INTERFACE <cella/train/development.hpp>)
   # g++'s own intrinsics for AVX-512 are warned of where they come from a precompiled header. And g++
   # spends a tenth of its time on collecting garbage, if it is not told how much memory there is.
   target_compile_options(

@@ -61,7 +61,7 @@ INNER_HEADERS = set("""
     transform/batch transform/body transform/branching transform/directions transform/forward transform/forward_control
     transform/pullback transform/region transform/reverse_control transform/reverse_loops transform/split
     transform/trace transform/values
-    train/batch_columns train/call_forms train/checkpoint train/checkpoint_body train/columns train/engine
+    train/batch_columns train/call_forms train/checkpoint train/checkpoint_body train/columns train/development train/engine
     train/engine_checks train/fit_extras train/kept_tensors train/lazy train/mesh_trainer train/model_faults train/model_loops
     train/optimizer_graph train/position train/shared_reading
     train/runtime_path train/runtime_path_body train/state_body train/traced_net train/traced_steps train/traced_steps_body

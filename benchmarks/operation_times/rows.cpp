@@ -8,6 +8,7 @@
 #include <cella/ops/normalization.hpp>
 #include <cella/ops/numeric.hpp>
 #include <cella/ops/pooling_nd.hpp>
+#include <cella/ops/prod.hpp>
 #include <cella/ops/put_rows.hpp>
 #include <cella/ops/regions.hpp>
 #include <cella/ops/resampling.hpp>

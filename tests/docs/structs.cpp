@@ -7,6 +7,7 @@
 #include <cella/nn/attention.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/loss.hpp>
+#include <cella/ops/trigonometry.hpp>
 #include <cella/train/model.hpp>
 #include <cmath>
 #include <numbers>

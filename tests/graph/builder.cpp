@@ -6,6 +6,7 @@
 #include <cella/ops/elementwise.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/pooling.hpp>
+#include <cella/ops/slicing.hpp>
 #include <span>
 
 using namespace cella;

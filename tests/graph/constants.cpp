@@ -27,6 +27,28 @@ struct make_scaled {
 };
 constexpr auto& g = frozen<make_scaled>;
 
+/// Whether elements of T are read and written by their bits as they are by their type.
+template <class T>
+constexpr bool same_bits(std::initializer_list<T> values) {
+  const word_list words = packed(values.begin(), values.size());
+  element_packer packer(sizeof(T));
+  std::size_t i = 0;
+  for (T v : values) {
+    const std::uint64_t bits = element_at(words, i++, sizeof(T));
+    if (bits != cella::detail::bits_of_number(dtype_of<T>, double(v)) ||
+        cella::detail::number_of_bits(dtype_of<T>, bits) != double(v))
+      return false;
+    packer.put(bits);
+  }
+  return packer.words() == words;
+}
+static_assert(same_bits<float>({1.5f, -2, 3}) && same_bits<double>({1, -0.5}));
+static_assert(same_bits<std::int8_t>({-1, 2, -128, 5, 4, 3, 2, 1, -9}));
+static_assert(same_bits<std::uint16_t>({65535, 1, 2}) && same_bits<std::int64_t>({-5, 7}));
+static_assert(same_bits<bool>({true, false, true}));
+static_assert(same_bits<float16>({float16(1.5f), float16(-2.f), float16(0.1f)}));
+static_assert(same_bits<bfloat16>({bfloat16(1.5f)}));
+
 /// More words than a draft of a frozen graph has room for.
 constexpr std::size_t large_count = 40000;
 constexpr auto counted = [] {

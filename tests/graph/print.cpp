@@ -4,6 +4,7 @@
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/padding.hpp>
+#include <cella/ops/prod.hpp>
 #include <cella/ops/random.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/softmax.hpp>

@@ -3,6 +3,7 @@
 #include <cella/graph/var.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/slicing.hpp>
 #include <cella/runtime/interpreter.hpp>
 #include <string>
 

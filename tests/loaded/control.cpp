@@ -2,6 +2,7 @@
 // interpreter and compiled programs.
 #include <cella/nn/recurrent.hpp>
 #include <cella/ops/random.hpp>
+#include <cella/ops/trigonometry.hpp>
 #include <cella/transform/recursion.hpp>
 #include <cmath>
 #include <functional>

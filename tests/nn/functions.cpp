@@ -1,3 +1,4 @@
+#include <boost/hana/define_struct.hpp>
 #include <cella/nn/functions.hpp>
 #include <cella/nn/layers.hpp>
 #include <cella/ops/activation.hpp>
@@ -18,6 +19,12 @@ std::vector<std::string> paths(auto cell) {
   for_each_parameter(cell, [&](std::string_view p, const parameter_base&) { all.emplace_back(p); });
   return all;
 }
+
+class described {
+ public:
+  BOOST_HANA_DEFINE_STRUCT(described, (nn::dense<4, 8>, first), (nn::dense<8, 2>, second));
+  described() = default;  // no aggregate
+};
 
 constexpr auto activated = [](var x) { return relu(x); };
 using body = nn::sequential<nn::dense<4, 8>, decltype(activated), nn::dense<8, 4>>;
@@ -48,6 +55,11 @@ struct by_hand {
 }  // namespace
 
 TEST_SUITE("nn/functions") {
+  TEST_CASE("a class that Boost.Hana describes shows its parameters") {
+    CHECK(paths(described()) ==
+          std::vector<std::string>{"first.weight", "first.bias", "second.weight", "second.bias"});
+  }
+
   TEST_CASE("elements of a sequence are numbered in parameter paths") {
     CHECK(paths(body{}) == std::vector<std::string>{"layers.0.weight", "layers.0.bias",
                                                     "layers.2.weight", "layers.2.bias"});

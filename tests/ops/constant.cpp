@@ -2,6 +2,7 @@
 #include <cella/ops/constant.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
+#include <cella/ops/trigonometry.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/vmap.hpp>
 #include <complex>

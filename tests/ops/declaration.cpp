@@ -50,7 +50,7 @@ struct made : Kind<made<Kind, Parts...>>, Parts... {
 
 template <class Op>
 constexpr bool says(std::string_view wrong) {
-  return detail::declared<Op>.wrong == wrong;
+  return info_of<Op>.fault == wrong;
 }
 constexpr std::string_view tags =
     "of partial, vjp, zero_derivative and not_differentiable an operation has one";
@@ -154,7 +154,7 @@ struct other_apply {
 };
 template <class Part>
 constexpr bool refused(std::string_view begin) {
-  return detail::declared<made<opaque, computed, ruled, Part>>.wrong.starts_with(begin);
+  return info_of<made<opaque, computed, ruled, Part>>.fault.starts_with(begin);
 }
 static_assert(refused<other_infer>("infer is not `tensor_type infer("));
 static_assert(refused<other_results>("results is not `int results("));

@@ -1,3 +1,4 @@
+#include <cella/ops/prod.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cmath>
 

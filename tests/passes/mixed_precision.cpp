@@ -2,6 +2,7 @@
 #include <cella/nn/layers.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/softmax.hpp>
+#include <cella/ops/trigonometry.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/passes/simplify/mixed_precision.hpp>
 #include <cella/transform/trace.hpp>

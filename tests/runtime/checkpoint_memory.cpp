@@ -1,6 +1,7 @@
 // What checkpoints save: planned bytes of gradients, of the arena and of the frames of bodies.
 // Loops that are compiled need no records: what their steps store lies in the arena.
 #include <cella/backend/cpu/run/frame_bytes.hpp>
+#include <cella/ops/trigonometry.hpp>
 #include <cella/runtime/compile.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>

@@ -3,7 +3,9 @@
 #include <cella/backend/host/finite.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
+#include <cella/ops/polar.hpp>
 #include <cella/ops/print.hpp>
+#include <cella/ops/prod.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>

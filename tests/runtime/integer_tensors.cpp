@@ -2,6 +2,7 @@
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/pooling.hpp>
+#include <cella/ops/prod.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 

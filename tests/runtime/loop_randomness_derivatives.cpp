@@ -2,6 +2,7 @@
 // forward pass.
 #include <cella/nn/layers.hpp>
 #include <cella/nn/recurrent.hpp>
+#include <cella/ops/trigonometry.hpp>
 #include <cella/transform/control.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cella/transform/jacobian.hpp>

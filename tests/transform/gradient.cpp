@@ -2,6 +2,7 @@
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/trigonometry.hpp>
 #include <cella/transform/gradient.hpp>
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,7 @@
 #include <cella/ops/functions.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/padding.hpp>
+#include <cella/ops/prod.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/transform/jacobian.hpp>
 

@@ -75,6 +75,36 @@ constexpr void for_each_element(span<const std::uint64_t> words, std::size_t cou
   }
 }
 
+// Elements whose type is not known to the compiler: by the bytes that one has, at most eight.
+
+/// The bits of element `i`.
+constexpr std::uint64_t element_at(span<const std::uint64_t> words, std::size_t i,
+                                   std::size_t bytes) {
+  if (bytes == 8) return words[i];
+  const std::size_t place = i * bytes;
+  return words[place / 8] >> 8 * (place % 8) & ((std::uint64_t(1) << 8 * bytes) - 1);
+}
+/// Makes words as `packed` does, of one element after the other.
+class element_packer {
+ public:
+  constexpr explicit element_packer(std::size_t bytes) : bytes_(bytes) {}
+
+  constexpr void put(std::uint64_t bits) {
+    if (place_ == 0) words_.push_back(0);
+    words_.back() |= bits << 8 * place_;
+    place_ = (place_ + bytes_) % 8;
+  }
+  constexpr const word_list& words() {
+    while (place_) put(element_at(words_, 0, bytes_));
+    return words_;
+  }
+
+ private:
+  std::size_t bytes_;
+  std::size_t place_ = 0;  // in the last word
+  word_list words_;
+};
+
 /// An entry of a pool.
 struct pooled_tensor {
   tensor_type type{};

@@ -92,6 +92,8 @@ inline constexpr char identity_of{};
 struct op_info {
   const char* identity{};  ///< the address of its `identity_of`; null for inputs and `get`
   std::string_view name;
+  /// What is wrong with its struct; empty if nothing is.
+  std::string_view fault{};
   op_kind kind{};
   compute_class computes = compute_class::other;
   op_traits traits{};

@@ -3,12 +3,10 @@
 #pragma once
 
 #include <array>
-#include <boost/hana/accessors.hpp>
 #include <boost/hana/concept/struct.hpp>
-#include <boost/hana/core/to.hpp>
-#include <boost/hana/for_each.hpp>
-#include <boost/hana/pair.hpp>
-#include <boost/hana/string.hpp>
+#include <boost/hana/first.hpp>
+#include <boost/hana/second.hpp>
+#include <boost/hana/unpack.hpp>
 #include <cella/graph/generated/with_members.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/graph/once.hpp>
@@ -106,9 +104,13 @@ constexpr bool has_array_at(std::index_sequence<I...>) {
 }
 template <class T>
 constexpr bool has_c_array() {
-  return []<std::size_t... I>(std::index_sequence<I...>) {
-    return (has_array_at<T>(std::make_index_sequence<I>{}) || ...);
-  }
+  // An array was counted by its elements, and takes one pair of braces: then these are too many.
+  if constexpr (takes_braces<count_members<T>(), T>)
+    return false;
+  else
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (has_array_at<T>(std::make_index_sequence<I>{}) || ...);
+    }
   (std::make_index_sequence<std::size_t(count_members<T>())>{});
 }
 // The name of a member is read from the compiler's print of a function that has the member's
@@ -206,9 +208,8 @@ template <class T, class F>
 constexpr void for_each_member(T& x, F f) {
   using U = std::remove_const_t<T>;
   if constexpr (boost::hana::Struct<U>::value) {
-    boost::hana::for_each(boost::hana::accessors<U>(), [&](auto pair) {
-      f(std::string_view(boost::hana::to<const char*>(boost::hana::first(pair))),
-        boost::hana::second(pair)(x));
+    boost::hana::unpack(boost::hana::accessors<U>(), [&](const auto&... pair) {
+      (f(std::string_view(boost::hana::first(pair).c_str()), boost::hana::second(pair)(x)), ...);
     });
   } else if constexpr (std::is_aggregate_v<U>) {
     detail::with_members<detail::member_count<U>()>(x, [&](auto&... member) {

@@ -4,7 +4,6 @@
 
 #include <cella/graph/once.hpp>
 #include <cella/ops/convolution.hpp>
-#include <cella/ops/functions.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/normalization.hpp>

@@ -1,7 +1,8 @@
 // Activation functions. Most are compositions: their gradients and their fusion follow.
 #pragma once
 
-#include <cella/ops/functions.hpp>
+#include <cella/ops/exponential.hpp>
+#include <cella/ops/rounding.hpp>
 
 namespace cella {
 

@@ -70,9 +70,33 @@ struct values_op : leaf<values_op>, stored_in_graph {
 };
 
 namespace detail {
-/// What an integer type holds of a number, as `from_double` says it.
+template <class T>
+using bits_of = std::conditional_t<
+    sizeof(T) == 1, std::uint8_t,
+    std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                       std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+
+/// The bits of a number as an element of type `t`, which is not complex: see `from_double`.
+constexpr std::uint64_t bits_of_number(dtype t, double value) {
+  return with_element(t, [&]<class T>() -> std::uint64_t {
+    if constexpr (is_complex_number<T>)
+      return 0;
+    else
+      return std::bit_cast<bits_of<T>>(from_double<T>(value));
+  });
+}
+/// And back; the bits above those of an element are zero.
+constexpr double number_of_bits(dtype t, std::uint64_t bits) {
+  return with_element(t, [&]<class T>() -> double {
+    if constexpr (is_complex_number<T>)
+      return 0;
+    else
+      return static_cast<double>(std::bit_cast<T>(static_cast<bits_of<T>>(bits)));
+  });
+}
+/// What an integer type holds of a number.
 constexpr double nearest_integer(dtype t, double value) {
-  return with_element(t, [&]<class T>() { return to_number<double>(from_double<T>(value)); });
+  return number_of_bits(t, bits_of_number(t, value));
 }
 }  // namespace detail
 
@@ -184,15 +208,11 @@ constexpr bool is_one_value(const tensor_type& t, span<const std::uint64_t> word
     if (w != words[0]) return false;
   }
   if (std::rotl(words[0], 8 * int(size_of(t.element))) != words[0]) return false;
-  bool exact = true;
-  with_element(t.element, [&]<class T>() {
-    for_each_element<T>(words, 1, [&](std::size_t, T x) {
-      value = to_number<double>(x);
-      if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
-        exact = value < beyond_integers(t.element) && T(value) == x;
-    });
-  });
-  return exact;
+  const std::uint64_t bits = element_at(words, 0, size_of(t.element));
+  value = number_of_bits(t.element, bits);
+  // Not all integers of 64 bits are doubles.
+  return !is_integer(t.element) ||
+         (value < beyond_integers(t.element) && bits_of_number(t.element, value) == bits);
 }
 /// The node's operation and options for a tensor that has these words: a constant if all of its
 /// elements are equal, else an entry of the pool.

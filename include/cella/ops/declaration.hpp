@@ -26,36 +26,43 @@ struct operation_fault<Op, joined_words<Why...>> {
 
 namespace detail {
 
-/// Calls Op::apply on the operands that the operation has, with its options if it has any.
-template <class Op, class T>
-constexpr auto apply_scalar(const attributes& options, T x, T y, T z) {
-  if constexpr (requires { typename Op::options; }) {
-    const auto o = options.as<typename Op::options>();
-    if constexpr (requires { Op::apply(o, x); })
-      return Op::apply(o, x);
-    else if constexpr (requires { Op::apply(o, x, y); })
-      return Op::apply(o, x, y);
-    else if constexpr (requires { Op::apply(o, x, y, z); })
-      return Op::apply(o, x, y, z);
-  } else {
-    if constexpr (requires { Op::apply(x); })
-      return Op::apply(x);
-    else if constexpr (requires { Op::apply(x, y); })
-      return Op::apply(x, y);
-    else if constexpr (requires { Op::apply(x != T(0), y, z); })
-      return Op::apply(x != T(0), y, z);  // select: the first operand is a truth value
-  }
-}
-
-/// How many elements the function of a pointwise operation takes, behind its options.
 template <class Op, class... Options>
-constexpr int elements_taken(Options... o) {
+constexpr int elements_taken(const Options&... o) {
   if constexpr (requires { Op::apply(o..., 0.0); })
     return 1;
   else if constexpr (requires { Op::apply(o..., 0.0, 0.0); })
     return 2;
-  else
+  else if constexpr (requires { Op::apply(o..., true, 0.0, 0.0); })
     return 3;
+  else
+    return 0;
+}
+/// How many elements Op::apply takes, behind its options if it has any; 0 if not one to three.
+template <class Op>
+inline constexpr int arity = elements_taken<Op>();
+template <class Op>
+requires requires { typename Op::options; }
+inline constexpr int arity<Op> = elements_taken<Op>(typename Op::options{});
+
+/// Calls Op::apply on that many elements, with the options.
+template <class Op, int Count, class T>
+constexpr T apply_scalar(const attributes& options, T x, T y, T z) {
+  if constexpr (requires { typename Op::options; }) {
+    const auto o = options.as<typename Op::options>();
+    if constexpr (Count == 1)
+      return static_cast<T>(Op::apply(o, x));
+    else if constexpr (Count == 2)
+      return static_cast<T>(Op::apply(o, x, y));
+    else
+      return static_cast<T>(Op::apply(o, x, y, z));
+  } else {
+    if constexpr (Count == 1)
+      return static_cast<T>(Op::apply(x));
+    else if constexpr (Count == 2)
+      return static_cast<T>(Op::apply(x, y));
+    else
+      return static_cast<T>(Op::apply(x != T(0), y, z));  // select: the first is a truth value
+  }
 }
 
 /// The names that `declare` knows. What derives from an operation and from this finds a name twice,
@@ -131,16 +138,16 @@ constexpr int default_operations(const op_info& i) {
   }
 }
 
-/// What an operation's struct says, and what is wrong with it: empty if nothing is.
-struct declaration {
-  op_info info;
-  std::string_view wrong{};
-};
+constexpr tensor_type type_of_first(span<const tensor_type> in, const attributes&) {
+  return in.empty() ? tensor_type{} : in[0];
+}
 
+/// What an operation's struct says. A wrong operation has a description, too, so that its fault is
+/// the only error.
 template <class Op>
-constexpr declaration declare() {
-  declaration d;
-  op_info& i = d.info;
+constexpr op_info describe() {
+  op_info i;
+  i.identity = &identity_of<Op>;
   i.name = Op::name;
   i.kind = Op::kind;
   // As std::is_base_of_v, which would be instantiated for each tag of each operation.
@@ -181,7 +188,7 @@ constexpr declaration declare() {
   if constexpr (requires { i.rule = &Op::rule; })          \
     i.rule = &Op::rule;                                    \
   else if constexpr (!requires { &rule_probe<Op>::rule; }) \
-  d.wrong = #rule " is not `" signature "`"
+  i.fault = #rule " is not `" signature "`"
   CELLA_RULE(infer, "tensor_type infer(span<const tensor_type> in, const attributes& options)");
   CELLA_RULE(results,
              "int results(span<const tensor_type> in, const attributes& options, "
@@ -214,38 +221,26 @@ constexpr declaration declare() {
 #undef CELLA_RULE
   if constexpr (requires { typename Op::options; }) {
     if constexpr (!attribute_struct<typename Op::options>)
-      d.wrong = "options are not a trivially copyable struct of whole words, at most 100 bytes";
+      i.fault = "options are not a trivially copyable struct of whole words, at most 100 bytes";
     else
       i.options = &schema_of<typename Op::options>;
   }
   if constexpr (!requires { &rule_probe<Op>::apply; }) {
-    if (i.compute) d.wrong = "of apply and compute an operation has one";
+    if (i.compute) i.fault = "of apply and compute an operation has one";
     i.pointwise = true;
-    if constexpr (requires { typename Op::options; })
-      i.operands = elements_taken<Op>(typename Op::options{});
-    else
-      i.operands = elements_taken<Op>();
-    if constexpr (std::is_void_v<decltype(apply_scalar<Op, double>({}, 0, 0, 0))>) {
-      d.wrong = "apply takes one to three elements, behind the options if there are any";
+    constexpr int count = arity<Op>;
+    i.operands = count;
+    if constexpr (count == 0) {
+      i.fault = "apply takes one to three elements, behind the options if there are any";
     } else {
-      i.scalar = [](const attributes& o, double x, double y, double z) {
-        return static_cast<double>(apply_scalar<Op, double>(o, x, y, z));
-      };
-      if constexpr (std::is_base_of_v<takes_complex, Op>) {
-        using number = std::complex<double>;
-        i.complex = [](const attributes& o, number x, number y, number z) {
-          return static_cast<number>(apply_scalar<Op, number>(o, x, y, z));
-        };
-      }
+      // Functions, no lambdas: each operation has them, and a lambda is four things to instantiate.
+      i.scalar = &apply_scalar<Op, count, double>;
+      if constexpr (std::is_base_of_v<takes_complex, Op>)
+        i.complex = &apply_scalar<Op, count, std::complex<double>>;
       if constexpr (requires { requires Op::integral; }) {
         i.integral = true;
-        i.integer = [](const attributes& o, std::int64_t x, std::int64_t y, std::int64_t z) {
-          return static_cast<std::int64_t>(apply_scalar<Op, std::int64_t>(o, x, y, z));
-        };
-        i.without_sign = [](const attributes& o, std::uint64_t x, std::uint64_t y,
-                            std::uint64_t z) {
-          return static_cast<std::uint64_t>(apply_scalar<Op, std::uint64_t>(o, x, y, z));
-        };
+        i.integer = &apply_scalar<Op, count, std::int64_t>;
+        i.without_sign = &apply_scalar<Op, count, std::uint64_t>;
       }
     }
   }
@@ -253,30 +248,24 @@ constexpr declaration declare() {
     i.operations_per_point = Op::operations_per_point;
   else
     i.operations_per_point = default_operations(i);
-  if (d.wrong.empty()) d.wrong = fault_of_rules(i, std::is_base_of_v<not_differentiable, Op>);
-  return d;
-}
-
-template <class Op>
-inline constexpr declaration declared = declare<Op>();
-
-/// The description. A wrong operation has one, too, so that its fault is the only error.
-template <class Op>
-constexpr op_info describe() {
-  op_info i = declared<Op>.info;
-  i.identity = &identity_of<Op>;
-  if (declared<Op>.wrong.empty()) return i;
-  i.zero_derivative = true;
-  if (!i.infer && !i.results) {
-    i.infer = [](span<const tensor_type> in, const attributes&) {
-      return in.empty() ? tensor_type{} : in[0];
-    };
+  if (i.fault.empty()) i.fault = fault_of_rules(i, std::is_base_of_v<not_differentiable, Op>);
+  if (!i.fault.empty()) {
+    i.zero_derivative = true;
+    if (!i.infer && !i.results) i.infer = &type_of_first;
   }
   return i;
 }
 
+}  // namespace detail
+
+/// The description of an operation: its address identifies the operation in a graph.
 template <class Op>
-inline constexpr text wrong_operation_text = text() << Op::name << ": " << declared<Op>.wrong;
+inline constexpr op_info info_of = detail::describe<Op>();
+
+namespace detail {
+
+template <class Op>
+inline constexpr text wrong_operation_text = text() << Op::name << ": " << info_of<Op>.fault;
 
 /// Its body is the error. It is named and never called: what names it stays a constant expression.
 template <class Op>

@@ -16,6 +16,7 @@ constexpr var log(operand x);
 constexpr var log1p(operand x);
 constexpr var log2(operand x);
 constexpr var sigmoid(operand x);
+constexpr var tanh(operand x);
 constexpr var erf(operand x);
 constexpr var erfc(operand x);
 
@@ -173,6 +174,19 @@ struct sigmoid_op : elementwise<sigmoid_op>, transcendental, monotone {
   }
   static constexpr var partial(node_ref n, int) { return n.output() - square(n.output()); }
 };
+/// Hyperbolic tangent.  d/dx = 1 - y^2
+struct tanh_op : elementwise<tanh_op>, transcendental, keeps_zero, monotone, takes_complex {
+  static constexpr std::string_view name = "tanh";
+  static constexpr std::string_view numpy = "np.tanh";
+  static constexpr std::string_view torch = "torch.tanh";
+  static constexpr std::string_view formula = "y = (e^x - e^-x) / (e^x + e^-x)";
+  static constexpr onnx_operator onnx{"Tanh", 6};
+  static constexpr auto apply(auto x) {
+    using std::tanh;
+    return detail::with_more_digits(x, [](auto v) { return tanh(v); });
+  }
+  static constexpr var partial(node_ref n, int) { return 1 - square(n.output()); }
+};
 /// Error function.  d/dx = 2 / sqrt(pi) e^(-x^2)
 struct erf_op : elementwise<erf_op>, transcendental, keeps_zero, nondecreasing {
   static constexpr std::string_view name = "erf";
@@ -215,8 +229,13 @@ constexpr var log(operand x) { return detail::unary<log_op>(x); }
 constexpr var log1p(operand x) { return detail::unary<log1p_op>(x); }
 constexpr var log2(operand x) { return detail::unary<log2_op>(x); }
 constexpr var sigmoid(operand x) { return detail::unary<sigmoid_op>(x); }
+constexpr var tanh(operand x) { return detail::unary<tanh_op>(x); }
 constexpr var erf(operand x) { return detail::unary<erf_op>(x); }
 constexpr var erfc(operand x) { return detail::unary<erfc_op>(x); }
+
+constexpr var squared_difference(operand x, operand y) {
+  return square(detail::binary<sub_op>(x, y));
+}
 
 struct pow_op : elementwise<pow_op>, transcendental {
   static constexpr std::string_view name = "pow";

@@ -1,14 +1,12 @@
 // Mathematical functions: all families, and what is made of several.
 #pragma once
 
+#include <cella/ops/polar.hpp>
 #include <cella/ops/rounding.hpp>
 
 namespace cella {
 
 constexpr var reciprocal(operand x) { return detail::binary<div_op>(1, x); }
-constexpr var squared_difference(operand x, operand y) {
-  return square(detail::binary<sub_op>(x, y));
-}
 /// x + t (y - x)
 constexpr var lerp(operand x, operand y, operand t) {
   return detail::binary<add_op>(x, detail::binary<mul_op>(detail::binary<sub_op>(y, x), t));

@@ -23,6 +23,7 @@
 #include <cella/ops/one_hot.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/print.hpp>
+#include <cella/ops/prod.hpp>
 #include <cella/ops/put_rows.hpp>
 #include <cella/ops/quantization.hpp>
 #include <cella/ops/random.hpp>

@@ -230,9 +230,11 @@ inline bool matmul_op::fits(const op_application& a) {
       e = a.of(k)[d];
     }
   }
-  const auto count = std::ranges::find(extent, -1) - extent.begin();  // there are no gaps
+  const auto count =
+      std::find(extent.begin(), extent.end(), -1) - extent.begin();  // there are no gaps
   if (std::any_of(extent.begin() + count, extent.end(), [](int e) { return e >= 0; })) return false;
-  const auto end = std::ranges::find(o.result, iteration_space::none) - o.result.begin();
+  const auto end =
+      std::find(o.result.begin(), o.result.end(), iteration_space::none) - o.result.begin();
   return names_axes(o.result, int(end), int(count)) && a.in[0].element == a.in[1].element;
 }
 inline void matmul_op::compute(const attributes& o, span<const tensor_ref> in,

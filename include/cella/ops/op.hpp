@@ -18,10 +18,6 @@
 
 namespace cella {
 
-/// The description of an operation: its address identifies the operation in a graph.
-template <class Op>
-inline constexpr op_info info_of = detail::describe<Op>();
-
 // A node knows its operation by address; lowering needs the operation's TYPE. Binding an operation
 // injects a friend function that maps the one back to the other, so there is no registry to keep,
 // and a user's own operation works like a built-in one.
@@ -49,7 +45,7 @@ using op_of = typename decltype(op_type(op_key<Info>{}))::type;
 template <class Op>
 constexpr const op_info& bound() {
   (void)sizeof(bound_op<Op>);
-  if constexpr (!detail::declared<Op>.wrong.empty()) (void)&detail::report_operation<Op>;
+  if constexpr (!info_of<Op>.fault.empty()) (void)&detail::report_operation<Op>;
   return info_of<Op>;
 }
 

@@ -1,7 +1,8 @@
 // Absolute value and sign, rounding, and division with a remainder.
 #pragma once
 
-#include <cella/ops/polar.hpp>
+#include <cella/ops/exponential.hpp>
+#include <cella/ops/magnitude.hpp>
 #include <cmath>
 
 namespace cella {

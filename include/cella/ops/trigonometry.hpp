@@ -14,7 +14,6 @@ constexpr var acos(operand x);
 constexpr var atan(operand x);
 constexpr var sinh(operand x);
 constexpr var cosh(operand x);
-constexpr var tanh(operand x);
 constexpr var asinh(operand x);
 constexpr var acosh(operand x);
 constexpr var atanh(operand x);
@@ -160,19 +159,6 @@ struct cosh_op : elementwise<cosh_op>, transcendental, takes_complex {
   }
   static constexpr var partial(node_ref n, int) { return sinh(n.operand(0)); }
 };
-/// Hyperbolic tangent.  d/dx = 1 - y^2
-struct tanh_op : elementwise<tanh_op>, transcendental, keeps_zero, monotone, takes_complex {
-  static constexpr std::string_view name = "tanh";
-  static constexpr std::string_view numpy = "np.tanh";
-  static constexpr std::string_view torch = "torch.tanh";
-  static constexpr std::string_view formula = "y = (e^x - e^-x) / (e^x + e^-x)";
-  static constexpr onnx_operator onnx{"Tanh", 6};
-  static constexpr auto apply(auto x) {
-    using std::tanh;
-    return detail::with_more_digits(x, [](auto v) { return tanh(v); });
-  }
-  static constexpr var partial(node_ref n, int) { return 1 - square(n.output()); }
-};
 /// d/dx = 1 / sqrt(x^2 + 1)
 struct asinh_op : elementwise<asinh_op>, transcendental, keeps_zero, nondecreasing {
   static constexpr std::string_view name = "asinh";
@@ -223,7 +209,6 @@ constexpr var acos(operand x) { return detail::unary<acos_op>(x); }
 constexpr var atan(operand x) { return detail::unary<atan_op>(x); }
 constexpr var sinh(operand x) { return detail::unary<sinh_op>(x); }
 constexpr var cosh(operand x) { return detail::unary<cosh_op>(x); }
-constexpr var tanh(operand x) { return detail::unary<tanh_op>(x); }
 constexpr var asinh(operand x) { return detail::unary<asinh_op>(x); }
 constexpr var acosh(operand x) { return detail::unary<acosh_op>(x); }
 constexpr var atanh(operand x) { return detail::unary<atanh_op>(x); }

@@ -1,7 +1,6 @@
 // Batches that are larger than memory: gradients of several steps make one update.
 #pragma once
 
-#include <cella/ops/functions.hpp>
 #include <cella/ops/rounding.hpp>
 #include <cella/optim/update.hpp>
 

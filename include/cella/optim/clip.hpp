@@ -1,7 +1,6 @@
 // Gradients that are cut before a rule sees them.
 #pragma once
 
-#include <cella/ops/functions.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/optim/update.hpp>
 #include <limits>

@@ -1,7 +1,6 @@
 // Gradients of a loss that is scaled up, so that numbers of f16 hold them.
 #pragma once
 
-#include <cella/ops/functions.hpp>
 #include <cella/ops/numeric.hpp>
 #include <cella/optim/update.hpp>
 #include <limits>

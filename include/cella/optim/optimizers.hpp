@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cella/graph/once.hpp>
-#include <cella/ops/functions.hpp>
+#include <cella/ops/exponential.hpp>
+#include <cella/ops/rounding.hpp>
 #include <cella/optim/context.hpp>
 #include <initializer_list>
 #include <limits>

@@ -281,7 +281,8 @@ class fusion_groups : public value_uses {
     for (node_id u : users(o)) {
       if (u != n && (!member(s, u) || is_alias(u))) return false;
     }
-    return std::ranges::count(users(o), n) == 1;
+    const auto all = users(o);
+    return std::count(all.begin(), all.end(), n) == 1;
   }
   constexpr bool written_contiguously(node_id o, node_id n) const {
     const node& x = at(n);
@@ -292,8 +293,9 @@ class fusion_groups : public value_uses {
     if (!claimed(value) || is_output(value) || placed_in(value) >= 0) return false;
     const fusion_group& s = groups[std::size_t(owner[std::size_t(value)])];
     if (!step_traits(s.kind).places || s.arrangement != layout::plain) return false;
-    const auto operands = g.operands(n);
-    return std::ranges::count_if(operands, [&](node_id k) { return source(k) == value; }) == 1;
+    int count = 0;
+    for (node_id k : g.operands(n)) count += source(k) == value;
+    return count == 1;
   }
 
   flags prologue_, short_product_, assembled_, stored_roles_;

@@ -1,8 +1,9 @@
 // What patterns of several operations ask about the nodes round a node.
 #pragma once
 
-#include <cella/ops/attention.hpp>
+#include <cella/ops/matmul.hpp>
 #include <cella/ops/slicing.hpp>
+#include <cella/ops/softmax.hpp>
 
 namespace cella {
 

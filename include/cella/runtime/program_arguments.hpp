@@ -80,7 +80,8 @@ auto checked_array(A& argument, const tensor_type& t, Name name) {
   const auto refuse = [&] { return argument_refusal(name(), t); };
   with_extents(a, [&](const auto& extents) {
     const auto same = [](auto x, int y) { return std::int64_t(x) == y; };
-    if (!std::ranges::equal(extents, t.shape, same)) [[unlikely]]
+    if (!std::equal(std::begin(extents), std::end(extents), t.shape.begin(), t.shape.end(), same))
+        [[unlikely]]
       refuse().extents(extents);
   });
   if constexpr (requires { std::size_t(a.size()); }) {

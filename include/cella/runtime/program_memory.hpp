@@ -63,7 +63,7 @@ class program_memory {
   }
   /// Throws `error` unless each number was set at least once.
   void check_scalars() const {
-    if (std::ranges::find(set_, false) == set_.end()) [[likely]]
+    if (std::find(set_.begin(), set_.end(), false) == set_.end()) [[likely]]
       return;
     for (std::size_t i = 0; i < set_.size(); ++i) {
       if (set_[i]) continue;

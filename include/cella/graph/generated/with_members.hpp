@@ -214,4 +214,104 @@ constexpr bool has_bit_field([[maybe_unused]] T& x) {
   }
 }
 
+/// Whether T can be initialized by `Count` pairs of empty braces.
+template <int Count, class T>
+inline constexpr bool takes_braces = false;
+template <class T>
+requires requires { T{{}}; }
+inline constexpr bool takes_braces<1, T> = true;
+template <class T>
+requires requires { T{{}, {}}; }
+inline constexpr bool takes_braces<2, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}}; }
+inline constexpr bool takes_braces<3, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}}; }
+inline constexpr bool takes_braces<4, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<5, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<6, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<7, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<8, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<9, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<10, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<11, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<12, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<13, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<14, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<15, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<16, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<17, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<18, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<19, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<20, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<21, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<22, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<23, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<24, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<25, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<26, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<27, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<28, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<29, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<30, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<31, T> = true;
+template <class T>
+requires requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; }
+inline constexpr bool takes_braces<32, T> = true;
+
 }  // namespace cella::detail

@@ -87,16 +87,12 @@ constexpr list<double> numbers_of(const rewriter& r, node_id n) {
   const node_id x = r.is<values_op>(n) ? n : r.operand(n, 0);
   const auto count = std::size_t(r.type(x).size());
   all.reserve(count);
-  bool folds = true;
-  with_element(t.element, [&]<class T>() {
-    for_each_element<T>(r.g().values_of(x), count, [&](std::size_t, T v) {
-      const auto number = to_number<double>(v);
-      folds = folds && fits(t.element, number);
-      all.push_back(number);
-    });
-  });
-  if (!folds) all.clear();
-  if (!folds || x == n) return all;
+  const span<const std::uint64_t> words = r.g().values_of(x);
+  for (std::size_t i = 0; i < count; ++i) {
+    all.push_back(detail::number_of_bits(t.element, element_at(words, i, size_of(t.element))));
+    if (!fits(t.element, all.back())) return {};
+  }
+  if (x == n) return all;
   const auto axes = r.as<broadcast_op::options>(n).axes;
   const auto own = row_major_strides(r.shape_of(x));
   list<double> repeated;
@@ -111,7 +107,9 @@ constexpr list<double> numbers_of(const rewriter& r, node_id n) {
 }
 /// The tensor of these elements, each of which fits.
 constexpr node_id tensor_of(rewriter& r, const list<double>& all, const tensor_type& t) {
-  return r.values(t, detail::converted_words(all.data(), all.size(), t.element));
+  element_packer packer(size_of(t.element));
+  for (double v : all) packer.put(detail::bits_of_number(t.element, v));
+  return r.values(t, packer.words());
 }
 
 /// f(v1, v2, ...) = v for arithmetic on constants, of which one has the shape of the result
@@ -165,17 +163,17 @@ constexpr node_id picked(rewriter& r, node_id n, std::int64_t origin, const stri
   const node_id x = r.operand_if<values_op>(n, 0);
   if (x < 0 || !is_small(r, n)) return no_node;
   const tensor_type t = r.type(n);
-  return with_element(t.element, [&]<class T>() {
-    list<T> from, to;
-    for_each_element<T>(r.g().values_of(x), std::size_t(r.type(x).size()),
-                        [&](std::size_t, T v) { from.push_back(v); });
-    for_each_index(t.shape, [&](std::int64_t, const multi_index& i) {
-      std::int64_t p = origin;
-      for (std::size_t d = 0; d < std::size_t(t.rank()); ++d) p += step[d] * i[d];
-      to.push_back(from[std::size_t(p)]);
-    });
-    return r.values(t, packed(to.data(), to.size()));
+  const span<const std::uint64_t> words = r.g().values_of(x);
+  const std::size_t parts = t.element == dtype::c128 ? 2 : 1;  // of at most eight bytes
+  const std::size_t bytes = size_of(t.element) / parts;
+  element_packer packer(bytes);
+  for_each_index(t.shape, [&](std::int64_t, const multi_index& i) {
+    std::int64_t p = origin;
+    for (std::size_t d = 0; d < std::size_t(t.rank()); ++d) p += step[d] * i[d];
+    for (std::size_t k = 0; k < parts; ++k)
+      packer.put(element_at(words, std::size_t(p) * parts + k, bytes));
   });
+  return r.values(t, packer.words());
 }
 /// reshape(v) = v
 constexpr node_id reshaped_values(rewriter& r, node_id n) {

@@ -24,7 +24,7 @@ class region_program {
   template <int Count>
   static constexpr auto copied(const list<int>& from) {
     std::array<int, std::size_t(Count)> all{};
-    std::ranges::copy(from, all.begin());
+    std::copy(from.begin(), from.end(), all.begin());
     return all;
   }
 
@@ -40,7 +40,7 @@ class region_program {
   static constexpr auto record_of = copied<Carries>(goes().records);
   static constexpr auto fates = copied<all_outputs>(goes().fates);
   static constexpr auto result_of = copied<all_outputs>(goes().places);
-  static constexpr int outputs = int(std::ranges::count(fates, region_result));
+  static constexpr int outputs = int(std::count(fates.begin(), fates.end(), region_result));
 
   static constexpr auto planned = [] { return region_graph(thaw(graph), R, fates); };
   static constexpr auto plan =

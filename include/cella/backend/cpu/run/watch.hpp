@@ -239,11 +239,11 @@ constexpr auto make_watch_table() {
   }();
   const growing_watch w = make();
   watch_table<sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]> t;
-  std::ranges::copy(w.steps, t.steps.begin());
-  std::ranges::copy(w.inputs, t.inputs.begin());
-  std::ranges::copy(w.outputs, t.outputs.begin());
-  std::ranges::copy(w.sources, t.sources.begin());
-  std::ranges::copy(w.characters, t.characters.begin());
+  std::copy(w.steps.begin(), w.steps.end(), t.steps.begin());
+  std::copy(w.inputs.begin(), w.inputs.end(), t.inputs.begin());
+  std::copy(w.outputs.begin(), w.outputs.end(), t.outputs.begin());
+  std::copy(w.sources.begin(), w.sources.end(), t.sources.begin());
+  std::copy(w.characters.begin(), w.characters.end(), t.characters.begin());
   return t;
 }
 

@@ -7,6 +7,7 @@
 #include <cella/backend/cpu/simd/hyperbolic.hpp>
 #include <cella/backend/cpu/simd/trigonometry.hpp>
 #include <cella/ops/activation.hpp>
+#include <cella/ops/names.hpp>
 
 namespace cella::cpu {
 
