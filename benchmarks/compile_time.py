@@ -24,7 +24,8 @@ import report
 HERE = pathlib.Path(__file__).resolve().parent
 INCLUDE = HERE.parent / "include"
 THEMES = ["nn.hpp", "run.hpp", "train.hpp", "data.hpp", "files.hpp"]  # the parts of cella.hpp
-GNU = ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000"]
+# As the target cella::cella has them.
+GNU = ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000", "--param=ggc-min-heapsize=262144"]
 CLANG = ["-fconstexpr-steps=1000000000"]
 
 

@@ -38,8 +38,6 @@ def main():
             header.parent.mkdir()
             header.write_text("#include <cella/train/development.hpp>\n")
             own = [level, *development]
-            if "clang" not in options.compiler:
-                own.append("--param=ggc-min-heapsize=524288")  # as the target does
             subprocess.run([*base, *own, "-x", "c++-header", header, "-o", f"{header}.gch"], check=True)
             variants.append((f"development, {level}", own, [kernels]))
             variants.append(("the same, header precompiled", [*own, "-include", header], [kernels]))

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/graph/once.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/ops/numbers.hpp>
 #include <complex>
@@ -62,6 +63,26 @@ template <class N>
     for (std::int64_t i = 0; i < count; ++i) y[i] = from_number<T>(from[i]);
   });
 }
+// Each is a loop or a choice for every element type: where kernels.cpp has them, they are not
+// compiled again.
+#define CELLA_NUMBER_ACCESS(prefix, N)                                                     \
+  prefix template N read_number<N>(const tensor_ref&, std::int64_t);                       \
+  prefix template void write_number<N>(const tensor_ref&, std::int64_t, N);                \
+  prefix template void read_numbers<N>(const tensor_ref&, std::int64_t, std::int64_t, N*); \
+  prefix template void write_numbers<N>(const tensor_ref&, std::int64_t, std::int64_t, const N*);
+#define CELLA_NUMBERS_ACCESS(prefix)         \
+  CELLA_NUMBER_ACCESS(prefix, double)        \
+  CELLA_NUMBER_ACCESS(prefix, std::int64_t)  \
+  CELLA_NUMBER_ACCESS(prefix, std::uint64_t) \
+  CELLA_NUMBER_ACCESS(prefix, std::complex<double>)
+#if CELLA_HAS_BODIES == 0
+CELLA_NUMBERS_ACCESS(extern)
+#elif defined(CELLA_COMPILES_KERNELS)
+CELLA_NUMBERS_ACCESS()
+#endif
+#undef CELLA_NUMBERS_ACCESS
+#undef CELLA_NUMBER_ACCESS
+
 /// Element `i` of a tensor of integers as a position; what is beyond all positions is -1.
 inline std::int64_t read_position(const tensor_ref& t, std::int64_t i) {
   return with_wide_number(t.type.element, [&]<class N>() -> std::int64_t {
