@@ -150,7 +150,8 @@ class fuser {
     forward.order = c_.position(p.result.value);
     if (p.has_gradient) {
       fusion_group& backward = begin(step_kind::attention_gradient, p.gradient_members);
-      backward.operands[3] = p.cotangent.value;
+      const auto [query, key, value] = p.read_again;
+      backward.operands = {query, key, value, p.cotangent.value};
       backward.order = std::min(backward.order, c_.position(p.gradient_members[1]));
     }
     for (node_id u : p.unread) release(u);
