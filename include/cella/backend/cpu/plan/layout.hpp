@@ -98,15 +98,17 @@ constexpr bool is_rounding(const graph& g, node_id n) {
 /// are plain. Without a product, a convolution or pooling nothing gains by it, and packing would be
 /// paid for nothing.
 constexpr bool fits_lanes(const graph& g) {
-  bool gains = false;
+  bool gains = false, rounds = false;
   flags batched;
   for (node_id id : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(id)];
     if (x.op->kind == op_kind::control) return false;
-    if (is_storage_only(x.type.element) && !is_rounding(g, id)) return false;
-    for (node_id o : g.operands(id)) {
-      if (is_storage_only(g.type(o).element) && (!is<cast_op>(x) || x.type.element != dtype::f32))
-        return false;
+    if (is_storage_only(x.type.element)) {
+      if (!is_rounding(g, id)) return false;
+      rounds = true;
+    } else if (rounds && !(is<cast_op>(x) && x.type.element == dtype::f32)) {
+      for (node_id o : g.operands(id))
+        if (is_storage_only(g.type(o).element)) return false;
     }
     if (is<slice_op>(x) || is<concat_op>(x) || is<scatter_slice_op>(x)) {
       if (batched.empty()) batched = batched_values(g);
