@@ -137,6 +137,10 @@ class fuser {
     for (node_id m : p.gradient_members) {
       if (c_.claimed(m)) return false;
     }
+    // What the gradient reads has to be there when its first product is.
+    for (node_id m : p.read_again) {
+      if (p.has_gradient && c_.position(m) > c_.position(p.gradient_members[1])) return false;
+    }
     c_.patterns.push_back(p);
     auto begin = [&](step_kind kind, const ids& members) -> fusion_group& {
       fusion_group& s = c_.start(kind, members[0], members[0], layout::plain);
