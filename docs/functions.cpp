@@ -47,9 +47,9 @@ void write_page(std::ostream& out, std::size_t count) {
          "Small tensors in the registers of loops\nmay lie in vectors that are narrower than the "
          "processor's: those run on the SIMD library's functions and are not measured here.\n"
          "Denormal numbers count as zero in all of them, and results below the smallest normal "
-         "number may be zero. The last column says whose\nlast place is counted in: the tanh form "
-         "of gelu is right in the places of x, not in all digits of results that are nearly 0, and "
-         "its\nslope in those of 1.\n\n"
+         "number may be zero. The last column says whose\nlast place is counted in: both forms of "
+         "gelu are right in the places of x, not in all digits of results that are nearly 0, and "
+         "their\nslopes in those of 1.\n\n"
          "| function | type | vector | at | scalar | at | places of |\n"
          "| --- | --- | ---: | ---: | ---: | ---: | --- |\n";
   all_operations::for_each([&]<class Op>() {

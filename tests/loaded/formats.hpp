@@ -19,8 +19,9 @@
 namespace cella::test {
 
 inline layout format_of(const graph& g, dtype element) {
-  return cpu::loaded_planning::choose_formats(g, {.element = element},
-                                              cpu::loaded_planning::machine)
+  using planning = cpu::loaded_planning;
+  return planning::choose_formats(planning::prepared(g, element), {.element = element},
+                                  planning::machine)
       .program;
 }
 /// Inputs of these shapes: numbers from -1/4 to 1/4, or whole ones from -2 to 2.

@@ -34,6 +34,25 @@ TEST_CASE("the batch in the lanes: convolutions with pooling, of whole numbers w
   }
 }
 
+TEST_CASE("the batch in the lanes: numbers of 16 bits, rounded as memory would hold them") {
+  for (const dtype narrow : {dtype::bf16, dtype::f16}) {
+    const auto net = [narrow](const vars& x) {
+      vars in;
+      for (const var& v : x) in.push_back(cast(v, narrow));
+      const var y = relu(max_pool(biased(conv2d(in[0], in[1], walk(1, 2)), in[2]), 2));
+      const var z = cast(matmul(reshape(y, {y.extent(0), 100}), in[3]) + 0.3, dtype::f32);
+      vars all{z, cast(y, dtype::f32)};
+      for (const var& d : gradients(sum(z * x[4]), x)) all.push_back(d);
+      return all;
+    };
+    for (int n : batches) {
+      CAPTURE(n);
+      const std::vector<shape> shapes{{n, 3, 11, 9}, {5, 3, 5, 5}, {5}, {100, 7}, {n, 7}};
+      check_plan(net, made_up(shapes, dtype::f32, true), dtype::f32, layout::lanes);
+    }
+  }
+}
+
 TEST_CASE("the batch in the lanes: the positions of maxima may be a result") {
   const auto net = [](const vars& x) {
     const var y = max_pool(conv2d(x[0], x[1]), 2);

@@ -88,12 +88,15 @@ TEST_CASE("an infinite cotangent passes relu where x > 0 and stops where it is n
   check_close(dx.values, reals{infinity, 0}, 0);
 }
 
-TEST_CASE("the tanh form of gelu and its derivatives have their limits at infinity") {
+TEST_CASE("both forms of gelu and their derivatives have their limits at infinity") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const auto f = [](var v) { return gelu_tanh(v); };
   const reals ends{-infinity, infinity};
-  CHECK(values(f, ends) == reals{0, infinity});
-  CHECK(slopes(f, ends) == reals{0, 1});
-  const auto first = [f](var v) { return grad([f](var t) { return sum(f(t)); })(v); };
-  CHECK(slopes(first, ends) == reals{0, 0});
+  const auto check_ends = [&](auto f) {
+    CHECK(values(f, ends) == reals{0, infinity});
+    CHECK(slopes(f, ends) == reals{0, 1});
+    const auto first = [f](var v) { return grad([f](var t) { return sum(f(t)); })(v); };
+    CHECK(slopes(first, ends) == reals{0, 0});
+  };
+  check_ends([](var v) { return gelu(v); });
+  check_ends([](var v) { return gelu_tanh(v); });
 }

@@ -113,3 +113,25 @@ TEST_CASE("what is widened once more much later is converted again") {
   for (node_id n : apart.regions[0].nodes) casts += is<cast_op>(apart.nodes[std::size_t(n)]);
   CHECK(casts == 2);
 }
+TEST_CASE("parts of what is converted again are taken again") {
+  builder b;
+  const var x{&b, b.input({dtype::bf16, {6}}, input_role::argument, "x")};
+  const var part = reshape(slice(cast(x, dtype::f32), 0, 2, 6), {2, 2});
+  var y = part;
+  for (int i = 0; i < 50; ++i) y = sin(y);
+  const var far = y * part - part;
+  b.g.outputs.push_back({});
+  b.end(std::array{far.id});
+  const std::vector<double> expected = values_of(b.g);
+  const graph apart = casts_apart(std::move(b.g));
+  CHECK(check(apart).empty());
+  const auto count = [&]<class Op>(const Op&) {
+    int all = 0;
+    for (node_id n : apart.regions[0].nodes) all += is<Op>(apart.nodes[std::size_t(n)]);
+    return all;
+  };
+  CHECK(count(cast_op{}) == 2);
+  CHECK(count(slice_op{}) == 2);
+  CHECK(count(reshape_op{}) == 2);
+  CHECK(values_of(apart) == expected);
+}

@@ -260,3 +260,33 @@ TEST_CASE_TEMPLATE("loops carry 16 bits", Element, bfloat16, float16) {
   c.agree(4 * unit_roundoff<D>());
   both_ways<loop_gradient, of<D, 2, 6>, of<D, 6, 6>>().agree(40 * unit_roundoff<D>());
 }
+
+// ---- the batch in the lanes
+
+namespace {
+
+/// A convolution with pooling and a product, as mixed precision leaves them.
+template <dtype D>
+struct small_images {
+  parameter<4, 1, 3, 3> filter{initializer::uniform(-0.5, 0.5)};
+  parameter<4> bias{initializer::uniform(-0.5, 0.5)};
+  parameter<5, 36> weight{initializer::uniform(-0.3, 0.3)};
+  constexpr var operator()(var x) const {
+    const var y = max_pool(conv2d(cast(x, D), cast(filter, D)), 2);
+    const var z = relu(y + reshape(cast(bias, D), {4, 1, 1}));
+    return cast(matmul(reshape(z, {x.extent(0), 36}), cast(weight, D), false, true), dtype::f32);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("with the batch in the lanes numbers of 16 bits are held in single precision",
+                   Element, bfloat16, float16) {
+  constexpr dtype D = dtype_of<Element>;
+  using images = both_ways<small_images<D>, of<dtype::f32, 33, 1, 8, 8>>;
+  static_assert(images::steps(step_kind::convolution_pool) == 1);
+  static_assert(images::steps(step_kind::max_pool_plain) == 0);
+  for (const plan_step& s : images::program::plan.steps)
+    if (s.kind == step_kind::product) CHECK(s.arrangement == layout::lanes);
+  images().agree(2 * unit_roundoff<D>());
+}

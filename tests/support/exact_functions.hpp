@@ -155,6 +155,18 @@ inline exact_number exact(softplus_op, exact_number x) {
   // Without overflow, which even MPFR has.
   return exact_number(0) < x ? x + log1p(exp(-x)) : log1p(exp(x));
 }
+// Infinity times 0 is no number: far out gelu and its slope are their limits.
+inline exact_number normal_distribution(const exact_number& x) {
+  return erfc(-x / sqrt(exact_number(2))) / exact_number(2);
+}
+inline exact_number exact(gelu_op, exact_number x) {
+  return x < -1e5 ? exact_number(-0.0L) : x * normal_distribution(x);
+}
+inline exact_number exact(gelu_slope_op, exact_number x) {
+  if (exact_number(1e5) < abs(x)) return x < 0 ? exact_number(0) : exact_number(1);
+  const exact_number two(2), density = exp(-x * x / two) / sqrt(two * pi());
+  return normal_distribution(x) + x * density;
+}
 
 /// w of gelu_tanh, which is x sigmoid(w), and dw/dx.
 inline exact_number gelu_exponent(const exact_number& x) {
@@ -165,7 +177,6 @@ inline exact_number slope_of_gelu_exponent(const exact_number& x) {
   const exact_number cubic = exact_number(3 * 44715) / exact_number(1000000);
   return exact_number(2) * sqrt(exact_number(2) / pi()) * (exact_number(1) + cubic * x * x);
 }
-// Infinity times 0 is no number: far out they are their limits.
 inline exact_number exact(gelu_tanh_op, exact_number x) {
   return x < -1e5 ? exact_number(-0.0L) : x * exact(sigmoid_op{}, gelu_exponent(x));
 }

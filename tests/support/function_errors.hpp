@@ -39,14 +39,14 @@ inline constexpr double most_units = 2;
 /// Whose last place errors are counted in.
 enum class units { of_result, of_operand, of_one };
 
-/// That of the result, but for the tanh form of gelu, whose hot loop has no time to make its gate
-/// right in all digits where it is nearly 0, and its slope, which crosses 0: they count in units of
-/// what they multiply.
+/// That of the result, but for gelu, whose hot loop has no time to make its gate right in all
+/// digits where it is nearly 0, and its slope, which crosses 0: they count in units of what they
+/// multiply.
 template <class Op>
 inline constexpr units units_of_errors =
-    std::is_same_v<Op, gelu_tanh_op>         ? units::of_operand
-    : std::is_same_v<Op, gelu_tanh_slope_op> ? units::of_one
-                                             : units::of_result;
+    operation_list<gelu_op, gelu_tanh_op>::contains(info_of<Op>)               ? units::of_operand
+    : operation_list<gelu_slope_op, gelu_tanh_slope_op>::contains(info_of<Op>) ? units::of_one
+                                                                               : units::of_result;
 
 /// The error of y, where e is exact, in units of the larger of |e| and `scale`. What is too small
 /// for a normal number may be anything as small.

@@ -97,11 +97,58 @@ constexpr var mish(operand x) {
   const var v = x.in(*x.owner());
   return v * tanh(softplus(v));
 }
-/// x Phi(x), exact.  Hendrycks and Gimpel 2016
-constexpr var gelu(operand x) {
-  const var v = x.in(*x.owner());
-  return 0.5 * v * (1 + erf(v * (1 / std::numbers::sqrt2)));
+namespace detail {
+/// Behind it the density of the normal distribution is 0 in all element types.
+constexpr double normal_bound = 40;
+constexpr double normal_density_at_0 = 0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2;
+/// Phi(x), the distribution function of the normal distribution.
+constexpr auto normal_distribution(auto x) {
+  using std::erfc;
+  return like(x, 0.5) * erfc(x * like(x, -1 / std::numbers::sqrt2));
 }
+}  // namespace detail
+
+/// The derivative of `gelu`: Phi(x) + x phi(x).
+struct gelu_slope_op : elementwise<gelu_slope_op>, transcendental {
+  static constexpr std::string_view name = "gelu_slope";
+  static constexpr std::string_view formula = "the derivative of gelu";
+  static constexpr auto apply(auto x) {
+    using std::exp;
+    const auto most = like(x, detail::normal_bound);
+    const auto low = select(x < -most, -most, x), v = select(low > most, most, low);
+    const auto density = like(v, detail::normal_density_at_0) * exp(like(v, -0.5) * v * v);
+    return detail::normal_distribution(v) + v * density;
+  }
+  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
+                                   const attributes&) {
+    return {-0.1291, 1.1291};
+  }
+  /// phi(x) (2 - x^2)
+  static constexpr var partial(node_ref n, int) {
+    const var square_of = square(clamp(n.operand(0), -detail::normal_bound, detail::normal_bound));
+    return detail::normal_density_at_0 * exp(-0.5 * square_of) * (2 - square_of);
+  }
+};
+/// x Phi(x), exact.  Hendrycks and Gimpel 2016
+struct gelu_op : elementwise<gelu_op>, transcendental, keeps_zero {
+  static constexpr std::string_view name = "gelu";
+  static constexpr std::string_view torch = "F.gelu";
+  static constexpr std::string_view formula = "y = x (1 + erf(x / sqrt(2))) / 2";
+  static constexpr auto apply(auto x) {
+    const auto least = like(x, -detail::normal_bound), v = select(x < least, least, x);
+    return v * detail::normal_distribution(v);
+  }
+  /// Its least value is -0.16997, at -0.7518.
+  static interval bounds(span<const interval> in, span<const tensor_type>, const attributes&) {
+    return {in[0].low >= 0 ? apply(in[0].low) : -0.17, std::max(in[0].high, 0.0)};
+  }
+  static constexpr var partial(node_ref n, int) {
+    return detail::unary<gelu_slope_op>(n.operand(0));
+  }
+};
+/// x Phi(x), exact: Phi is the distribution function of the normal distribution.
+constexpr var gelu(operand x) { return detail::unary<gelu_op>(x); }
+
 namespace detail {
 /// The tanh approximation of gelu is x sigmoid(w), w = 2 sqrt(2 / pi) (x + 0.044715 x^3): here half
 /// of w.

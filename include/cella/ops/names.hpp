@@ -95,6 +95,8 @@
   X(relu_gradient_op) \
   X(relu_op) \
   X(softplus_op) \
+  X(gelu_slope_op) \
+  X(gelu_op) \
   X(gelu_tanh_slope_op) \
   X(gelu_tanh_op) \
   /* broadcast */ \

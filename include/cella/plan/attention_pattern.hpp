@@ -16,6 +16,8 @@ struct attention_pattern {
   /// The gradient's operand and its results. `joined`: these lie side by side in one tensor, that
   /// of the slices that the operands are.
   heads_walk cotangent, query_gradient, key_gradient, value_gradient;
+  /// What the gradient walks as the query, key and value: they, or what was converted again.
+  std::array<node_id, 3> read_again{};
   bool joined{};
   node_id last = no_node;  ///< `joined`: the node that is that tensor
   ids members, gradient_members;
@@ -28,7 +30,7 @@ class attention_finder : pattern_questions<Cut> {
   using questions = pattern_questions<Cut>;
   using questions::at, questions::axes, questions::constant_of, questions::cut_, questions::g,
       questions::is_causal, questions::only_leads_to, questions::options, questions::other,
-      questions::same, questions::scaled;
+      questions::same, questions::same_or_again, questions::scaled;
   template <class Op>
   constexpr node_id then(node_id n) const {
     return questions::template then<Op>(n);
@@ -237,8 +239,9 @@ class attention_finder : pattern_questions<Cut> {
     if (by_query < 0 || by_key < 0 || !sums(by_key, rank_ - 2)) return false;
     const int side = side_of_weights(by_query), key_side = side_of_weights(by_key);
     const int value_side = side_of_weights(value_gradient_);
-    if (!same(g.operand(by_query, 1 - side), key_) ||
-        !same(g.operand(by_key, 1 - key_side), query_))
+    const node_id key = g.operand(by_query, 1 - side), query = g.operand(by_key, 1 - key_side);
+    const node_id value = weight_operand(false);
+    if (!same_or_again(key, key_) || !same_or_again(query, query_) || !same_or_again(value, value_))
       return false;
     p_.gradient_members.push_back(by_query);
     p_.gradient_members.push_back(by_key);
@@ -248,12 +251,23 @@ class attention_finder : pattern_questions<Cut> {
         !walk(by_key, key_side, 2, false, p_.key_gradient, width) || width != p_.width ||
         !walk(value_gradient_, value_side, 2, false, p_.value_gradient, width) ||
         !walk(value_gradient_, value_side, 1 - value_side, true, p_.cotangent, width) ||
-        width != p_.value_width || !same(weight_operand(true), dy) ||
-        !same(weight_operand(false), value_))
+        width != p_.value_width || !same(weight_operand(true), dy))
       return false;
     p_.cotangent.value = cut_.source(dy);
+    p_.read_again = {read_again(p_.query, query_, query), read_again(p_.key, key_, key),
+                     read_again(p_.value, value_, value)};
     join();
     return true;
+  }
+  /// What is walked in place of `w`, which is operand `first` of the scores or of the result, where
+  /// the gradient has operand `n`.
+  constexpr node_id read_again(const heads_walk& w, node_id first, node_id n) {
+    if (same(first, n)) return w.value;
+    const node_id s = cut_.source(n);
+    if (w.value == cut_.source(first)) return s;
+    for (node_id i = n; i != s; i = g.operand(i, 0)) p_.unread.push_back(i);
+    p_.unread.push_back(s);
+    return cut_.source(g.operand(s, 0));
   }
   /// The operand of dP = dy v^T that has the weights' rows (dy), or their columns (v).
   constexpr node_id weight_operand(bool rows) const {

@@ -137,6 +137,10 @@ class fuser {
     for (node_id m : p.gradient_members) {
       if (c_.claimed(m)) return false;
     }
+    // What the gradient reads has to be there when its first product is.
+    for (node_id m : p.read_again) {
+      if (p.has_gradient && c_.position(m) > c_.position(p.gradient_members[1])) return false;
+    }
     c_.patterns.push_back(p);
     auto begin = [&](step_kind kind, const ids& members) -> fusion_group& {
       fusion_group& s = c_.start(kind, members[0], members[0], layout::plain);
@@ -150,7 +154,8 @@ class fuser {
     forward.order = c_.position(p.result.value);
     if (p.has_gradient) {
       fusion_group& backward = begin(step_kind::attention_gradient, p.gradient_members);
-      backward.operands[3] = p.cotangent.value;
+      const auto [query, key, value] = p.read_again;
+      backward.operands = {query, key, value, p.cotangent.value};
       backward.order = std::min(backward.order, c_.position(p.gradient_members[1]));
     }
     for (node_id u : p.unread) release(u);

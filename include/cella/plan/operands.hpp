@@ -122,7 +122,8 @@ class step_operands {
         .offsets = {a.query_gradient.offset, a.key_gradient.offset, a.value_gradient.offset}};
     std::array<heads_walk, 4> reads{a.query, a.key, a.value, a.cotangent};
     for (int k = 0; k < (gradient ? 4 : 3); ++k) {
-      const heads_walk& w = reads[std::size_t(k)];
+      heads_walk w = reads[std::size_t(k)];
+      if (gradient && k < 3) w.value = a.read_again[std::size_t(k)];
       t.reads[std::size_t(t.read_count++)] = {.value = w.value,
                                               .how = access::moving,
                                               .at = p.locate(w.value, layout::plain),

@@ -53,6 +53,21 @@ class pattern_questions {
     return side == 0 ? o.a : side == 1 ? o.b : o.result;
   }
   constexpr bool same(node_id a, node_id b) const { return cut_.source(a) == cut_.source(b); }
+  /// Whether `b` is `a`, or the same part of what was converted again (passes/order/
+  /// casts_apart.hpp).
+  constexpr bool same_or_again(node_id a, node_id b) const {
+    if (same(a, b)) return true;
+    if (g.type(a) != g.type(b)) return false;
+    a = cut_.source(a);
+    b = cut_.source(b);
+    if (is<slice_op>(at(a)) && is<slice_op>(at(b)) && g.type(a) == g.type(b) &&
+        at(a).attributes == at(b).attributes) {
+      a = cut_.source(g.operand(a, 0));
+      b = cut_.source(g.operand(b, 0));
+    }
+    return is<cast_op>(at(a)) && is<cast_op>(at(b)) && g.type(a) == g.type(b) &&
+           g.operand(a, 0) == g.operand(b, 0);
+  }
   constexpr bool only_leads_to(node_id n, node_id end) const {
     while (n != end) {
       n = cut_.only_user(n);

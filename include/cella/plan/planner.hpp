@@ -15,6 +15,9 @@ namespace cella {
 struct plain_planning {
   // ---- before groups are formed
 
+  /// The graph that is planned and run in place of one of a program of type `element`, with the
+  /// same inputs and results.
+  static constexpr graph prepared(graph g, dtype /*element*/) { return g; }
   static constexpr value_formats choose_formats(const graph& g, const plan_options&,
                                                 const plan_target&) {
     return value_formats(g);

@@ -27,7 +27,7 @@ struct make_graph {
       Cell cell{};
       trace_into(b, cell, std::array<tensor_type, sizeof...(Arguments)>{Arguments::type...});
       if (b.failed()) return {{}, b.fault()};
-      return {optimize(std::move(b.g)), {}};
+      return {default_backend::planning::prepared(optimize(std::move(b.g)), Element), {}};
     }
   }
 };

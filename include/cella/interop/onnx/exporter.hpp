@@ -35,6 +35,7 @@ class onnx_exporter {
              {&info_of<erfc_op>, &e::erfc},
              {&info_of<expm1_op>, &e::expm1},
              {&info_of<floor_div_op>, &e::floor_div},
+             {&info_of<gelu_op>, &e::gelu},
              {&info_of<gelu_tanh_op>, &e::gelu_tanh},
              {&info_of<iota_op>, &e::computed},
              {&info_of<left_shift_op>, &e::shift},
@@ -276,6 +277,13 @@ class onnx_exporter {
     add("Mul", {to_.between("Sign", {operand(n)}), size}, n);
   }
   void not_equal(node_id n) { add("Not", {to_.between("Equal", operands(n))}, n); }
+  /// 0.5 x (1 + erf(x / sqrt(2))): the operator Gelu is of opset 20.
+  void gelu(node_id n) {
+    const std::string x = operand(n);
+    const std::string inner = to_.between("Mul", {x, number(n, 1 / std::numbers::sqrt2)});
+    const std::string one = to_.between("Add", {to_.between("Erf", {inner}), number(n, 1)});
+    add("Mul", {to_.between("Mul", {x, number(n, 0.5)}), one}, n);
+  }
   /// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
   void gelu_tanh(node_id n) {
     const std::string x = operand(n);

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cella/graph/graph.hpp>
+#include <cella/ops/array.hpp>
 #include <cella/ops/cast.hpp>
+#include <cella/ops/slicing.hpp>
 
 namespace cella {
 
 /// Copies conversions from 16 bits to f32, and of parameters to 16 bits, for users that stand far
 /// behind the first. Shared by the forward pass and the backward pass, the converted tensor would
 /// be kept between them, and the memory taken that 16 bits are there to save. To convert again
-/// costs little beside reading the tensor.
+/// costs little beside reading the tensor. Parts of what is converted are taken again, too:
+/// queries, keys and values lie in one tensor.
 constexpr graph casts_apart(graph g) {
   constexpr int far = 32;  // nodes: those of a norm stay together
   const auto converts = [&](node_id n) {
@@ -20,11 +23,19 @@ constexpr graph casts_apart(graph g) {
     return (is_storage_only(a) && b == dtype::f32) ||
            (given && a == dtype::f32 && is_storage_only(b));
   };
+  // A part of what is converted, maybe in another shape.
+  const auto is_part = [&](node_id n) {
+    const node& x = g.nodes[std::size_t(n)];
+    if (is<slice_op>(x)) return converts(g.operand(n, 0));
+    if (!is<reshape_op>(x)) return false;
+    const node_id from = g.operand(n, 0);
+    return is<slice_op>(g.nodes[std::size_t(from)]) && converts(g.operand(from, 0));
+  };
   list<int> first_use;
   ids newest, order;
-  // The conversion that is read at position `at` in place of `n`.
+  // The conversion, or the part, that is read at position `at` in place of `n`.
   const auto used = [&](const auto& self, node_id n, int at) -> node_id {
-    if (std::size_t(n) >= newest.size() || !converts(n)) return n;
+    if (std::size_t(n) >= newest.size() || !(converts(n) || is_part(n))) return n;
     if (newest[std::size_t(n)] < 0 || at - first_use[std::size_t(n)] > far) {
       const bool again = newest[std::size_t(n)] >= 0;
       first_use[std::size_t(n)] = at;

@@ -87,16 +87,29 @@ constexpr bool parts_samples(const graph& g, node_id n, const flags& batched) {
   for (node_id in : g.operands(n)) any |= batched[std::size_t(in)] != 0;
   return any;
 }
+/// Whether `n` is a number of 16 bits that no memory holds: what is rounded to such a number, to go
+/// on as one of single precision.
+constexpr bool is_rounding(const graph& g, node_id n) {
+  const node& x = g.nodes[std::size_t(n)];
+  return is<cast_op>(x) && !is_storage_only(g.type(g.operand(n, 0)).element);
+}
 /// Whether kernels of the lanes compute everything: they know one vector for each sample, so that
 /// sequences stay as they are; regions of control nodes, parts of samples and numbers of 16 bits
 /// are plain. Without a product, a convolution or pooling nothing gains by it, and packing would be
 /// paid for nothing.
 constexpr bool fits_lanes(const graph& g) {
-  bool gains = false;
+  bool gains = false, rounds = false;
   flags batched;
   for (node_id id : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(id)];
-    if (x.op->kind == op_kind::control || is_storage_only(x.type.element)) return false;
+    if (x.op->kind == op_kind::control) return false;
+    if (is_storage_only(x.type.element)) {
+      if (!is_rounding(g, id)) return false;
+      rounds = true;
+    } else if (rounds && !(is<cast_op>(x) && x.type.element == dtype::f32)) {
+      for (node_id o : g.operands(id))
+        if (is_storage_only(g.type(o).element)) return false;
+    }
     if (is<slice_op>(x) || is<concat_op>(x) || is<scatter_slice_op>(x)) {
       if (batched.empty()) batched = batched_values(g);
       if (parts_samples(g, id, batched)) return false;

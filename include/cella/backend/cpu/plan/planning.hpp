@@ -3,6 +3,7 @@
 
 #include <cella/backend/cpu/plan/blocked_steps.hpp>
 #include <cella/backend/cpu/plan/default_kernel.hpp>
+#include <cella/backend/cpu/plan/held_in_single.hpp>
 #include <cella/backend/cpu/plan/lanes_steps.hpp>
 #include <cella/backend/cpu/plan/layout.hpp>
 #include <cella/backend/cpu/plan/patterns.hpp>
@@ -59,6 +60,9 @@ struct planning : plain_planning {
                                                    step_kind::bitwise},
                                        .kernel_alone = default_kernel};
 
+  static constexpr graph prepared(graph g, dtype element) {
+    return held_in_single(std::move(g), element, machine.lanes(element));
+  }
   static constexpr value_formats choose_formats(const graph& g, const plan_options& o,
                                                 const plan_target& t) {
     value_formats f(g);

@@ -33,7 +33,7 @@ class loaded_runner {
 
   /// `g` has been through the passes, and `refusal` has nothing to say of it.
   explicit loaded_runner(graph g, thread_pool* threads = nullptr)
-      : graph_(std::move(g)),
+      : graph_(loaded_planning::prepared(std::move(g), dtype_of<T>)),
         watched_(stops_at_nan()),
         calls_(graph_, graph_, {.element = dtype_of<T>, .inputs_apart = true}, bodies_, watched_) {
     bodies_.plan(graph_, watched_);

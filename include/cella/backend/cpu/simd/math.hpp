@@ -283,6 +283,22 @@ template <class Exponential, class T>
 
 }  // namespace detail
 
+/// Within 2 units in the last place of x, and of a result that is no less than 0.
+template <>
+struct vector_form<gelu_op> {
+  template <class T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
+    return exact_gelu<T>(x);
+  }
+};
+/// Within 2 units in the last place of 1.
+template <>
+struct vector_form<gelu_slope_op> {
+  template <class T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
+    return exact_gelu_slope<T>(x);
+  }
+};
 /// Within 3e-6 max(1, |x|): rounding of the argument is what remains.
 template <>
 struct vector_form<gelu_tanh_op> {
