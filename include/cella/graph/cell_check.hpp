@@ -10,16 +10,19 @@ namespace cella {
 
 namespace detail {
 
+template <class T>
+constexpr auto print_type() {
+  return std::string_view(__PRETTY_FUNCTION__, sizeof(__PRETTY_FUNCTION__) - 2);  // without `]`
+}
+inline constexpr std::size_t begin_of_type = print_type<int>().size() - 3;
 /// The name of a type as the compiler prints it.
 template <class T>
 constexpr std::string_view type_name() {
-  std::string_view s = __PRETTY_FUNCTION__;
-  s = s.substr(s.find("T = ") + 4);
-  return s.substr(0, std::min(s.rfind("; std::"), s.rfind(']')));
+  return print_type<T>().substr(begin_of_type);
 }
 template <class T>
 constexpr bool is_closure() {
-  return type_name<T>().find("lambda") != std::string_view::npos && !std::is_aggregate_v<T>;
+  return !std::is_aggregate_v<T> && type_name<T>().find("lambda") != std::string_view::npos;
 }
 
 /// How many initializers T{} lacks; 0 if none does it.

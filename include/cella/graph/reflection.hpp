@@ -145,16 +145,17 @@ template <std::size_t I, class T>
 constexpr member_address<T> address_at(numbered_address<I, T> a) {
   return a;
 }
+/// `... & imaginary<net>.named_object<net>::value.net::weight)}]`: what stands before `)}]`, or
+/// `}]`. Its type is auto, since g++ explains names of types behind it. The name is read from the
+/// end: each character counts.
 template <auto Address>
-constexpr std::string_view print_address() {
-  const std::string_view s = __PRETTY_FUNCTION__;
-#if defined(__clang__)
-  const std::size_t end = s.rfind('}');
-#else
-  const std::size_t end = s.rfind(")}");
-#endif
-  const std::size_t begin = s.find_last_of(".:", end) + 1;
-  return s.substr(begin, end - begin);
+constexpr auto print_address() {
+  const char* const s = __PRETTY_FUNCTION__;
+  const char* end = s + sizeof(__PRETTY_FUNCTION__) - 3;
+  if (end[-1] == ')') --end;
+  const char* begin = end;
+  while (begin[-1] != '.' && begin[-1] != ':') --begin;
+  return std::string_view(begin, std::size_t(end - begin));
 }
 #if defined(__clang__)
 #pragma clang diagnostic push
