@@ -80,7 +80,8 @@ struct left_shift_op : detail::bitwise<left_shift_op> {
   static constexpr std::string_view formula = "y = a 2^b";
   static constexpr auto on(auto x, auto y) {
     using T = decltype(x);
-    return std::uint64_t(y) < 64 ? T(std::uint64_t(x) << std::uint64_t(y)) : T(0);
+    using bits = std::make_unsigned_t<T>;
+    return bits(y) < 8 * sizeof(T) ? T(bits(x) << bits(y)) : T(0);
   }
 };
 /// a / 2^b rounded down; 0, or -1 of negative numbers, where b is negative or names more bits than
@@ -92,7 +93,8 @@ struct right_shift_op : detail::bitwise<right_shift_op> {
   static constexpr std::string_view formula = "y = a / 2^b, rounded down";
   static constexpr auto on(auto x, auto y) {
     using T = decltype(x);
-    return std::uint64_t(y) < 64 ? T(x >> std::uint64_t(y)) : T(x < T(0) ? ~T(0) : T(0));
+    const auto by = std::make_unsigned_t<T>(y);
+    return by < 8 * sizeof(T) ? T(x >> by) : T(x < T(0) ? ~T(0) : T(0));
   }
 };
 

@@ -46,8 +46,9 @@ constexpr var logaddexp(operand x, operand y) {
 constexpr var hypot(operand x, operand y) {
   const var a = abs(x), c = abs(y);
   const var top = maximum(a, c), low = minimum(a, c);
-  const var part = select(top > 0, low / select(top > 0, top, ones_like(top)), zeros_like(top));
-  return select(is_inf(top), top, top * sqrt(1 + square(part)));
+  const var part = low / select(top > 0, top, 1);
+  return select(equal(top, std::numeric_limits<double>::infinity()), top,
+                top * sqrt(1 + square(part)));
 }
 /// 2^x
 constexpr var exp2(operand x) {

@@ -38,7 +38,14 @@ constexpr var vector_norm(operand x, double order = 2, const axis_list& axes = {
 /// How many elements are not 0, as i64.
 constexpr var count_nonzero(operand x, const axis_list& axes = {}, bool keep_dims = false) {
   const var v = x.in(*x.owner());
-  return sum({cast(not_equal(v, zeros_like(v)), dtype::i64), x.at()}, axes, keep_dims);
+  const var counts = not_equal(v, zeros_like(v));
+  // Up to here numbers of the own type count exactly, which one loop does as it reads them.
+  constexpr int exact_in_single = 1 << 24;
+  const bool own = v.element() == dtype::f32 || v.element() == dtype::f64;
+  if (own && v.shape().size() <= exact_in_single)
+    return cast(sum({select(counts, ones_like(v), zeros_like(v)), x.at()}, axes, keep_dims),
+                dtype::i64);
+  return sum({cast(counts, dtype::i64), x.at()}, axes, keep_dims);
 }
 
 /// Differences of neighbours along an axis, which is one shorter.
@@ -150,11 +157,10 @@ constexpr var histogram(operand x, int bins, double low, double high) {
   const var edge = constant(x, edges, {bins + 1}, v.element());
   // The quotient may be rounded over an edge: the edges themselves decide.
   const var guess = clamp(floor((flat - low) / width), 0, bins - 1);
-  var i = cast(select(equal(flat, flat), guess, zeros_like(guess)), dtype::i64);
-  i = i - cast(flat < gather(edge, i), dtype::i64);
-  i = clamp(i, 0, bins - 1);
+  var i = cast(select(equal(flat, flat), guess, zeros_like(guess)), dtype::i32);
+  i = maximum(i - cast(flat < gather(edge, i), dtype::i32), 0);
   const var next = flat >= gather(edge, i + 1);
-  i = clamp(i + cast(next, dtype::i64), 0, bins - 1);
+  i = minimum(i + cast(next, dtype::i32), bins - 1);
   const var inside = logical_and(flat >= low, flat <= high);
   return bincount({select(inside, i, -1), x.at()}, bins);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/backend/cpu/bytecode/element_walk.hpp>
 #include <cella/backend/cpu/bytecode/line_code.hpp>
 #include <cella/backend/cpu/loops/addresses.hpp>
 #include <cella/backend/cpu/loops/epilogue.hpp>
@@ -19,58 +20,6 @@ template <class T>
 using step_addresses = addresses<T, int(std::tuple_size_v<decltype(plan_step::reads)>),
                                  int(std::tuple_size_v<decltype(plan_step::outputs)>)>;
 
-/// Where a value begins that is read in this way at a place of a result: its offset, row and
-/// column; in elements, those of a row being `row_elements`.
-constexpr std::int64_t place_of_read(access how, std::int64_t offset, std::int64_t row,
-                                     std::int64_t column, std::int64_t row_elements = 1) {
-  switch (how) {
-    case access::same:
-    case access::drawn:
-      return offset;
-    case access::row:
-      return row * row_elements;
-    case access::column:
-      return column;
-    default:
-      return 0;
-  }
-}
-
-/// How elements of a segment follow each other in memory.
-enum class element_walk : std::uint8_t {
-  contiguous,
-  one,      ///< one number for all
-  vector,   ///< one vector for each vector of them
-  numbers,  ///< one number for each vector of them, evenly spaced
-  spaced,
-  drawn
-};
-
-/// `form`: of the values that a line computes. What is not plain comes in whole vectors, and loops
-/// move by `along` elements from one to the next, as `in_elements` has it; kernels of the lanes by
-/// so many channels.
-constexpr element_walk walk_of(access how, layout form, std::int64_t along) {
-  const bool plain = form == layout::plain;
-  switch (how) {
-    case access::same:
-    case access::column:
-      return element_walk::contiguous;
-    case access::moving:
-      return plain || along != 0 ? element_walk::contiguous : element_walk::vector;
-    case access::fixed:
-      return plain || along == 0 ? element_walk::one : element_walk::numbers;
-    case access::row:
-      if (form == layout::blocked) return element_walk::vector;
-      return form == layout::lanes && along != 0 ? element_walk::numbers : element_walk::one;
-    case access::strided:
-      return element_walk::spaced;
-    case access::drawn:
-      return element_walk::drawn;
-    default:
-      return element_walk::one;
-  }
-}
-
 /// No lanes are dead: tensors that are not in the lanes, and batches that fill them.
 inline constexpr dead_lanes no_dead_lanes{std::numeric_limits<std::int64_t>::max() / 64, ~0u};
 
@@ -78,6 +27,7 @@ inline constexpr dead_lanes no_dead_lanes{std::numeric_limits<std::int64_t>::max
 template <class T>
 class block_runner {
   using code = line_code<T>;
+  using instruction = typename code::instruction;
 
  public:
   static constexpr int L = lanes<T>;
@@ -106,6 +56,7 @@ class block_runner {
     const auto values = std::int64_t(line.values().size());
     return align_up(values * std::int64_t(sizeof(block_operand<T>))) +
            align_up(values * L * std::int64_t(sizeof(T))) +
+           align_up(std::int64_t(line.links().size() * sizeof(chain_link<T>))) +
            std::int64_t(line.slots()) * block_elements(line) * std::int64_t(sizeof(T));
   }
 
@@ -117,7 +68,16 @@ class block_runner {
     operands_ = reinterpret_cast<block_operand<T>*>(scratch);
     scratch += align_up(values * std::int64_t(sizeof(block_operand<T>)));
     repeated_ = reinterpret_cast<T*>(scratch);
-    slots_ = reinterpret_cast<T*>(scratch + align_up(values * L * std::int64_t(sizeof(T))));
+    scratch += align_up(values * L * std::int64_t(sizeof(T)));
+    links_ = reinterpret_cast<chain_link<T>*>(scratch);
+    for (std::size_t k = 0; k < line.links().size(); ++k) {
+      const planned_link& p = line.links()[k];
+      links_[k].code = p.code;
+      if (p.instruction >= 0)
+        links_[k].options = &line.instructions()[std::size_t(p.instruction)].options;
+    }
+    scratch += align_up(std::int64_t(line.links().size() * sizeof(chain_link<T>)));
+    slots_ = reinterpret_cast<T*>(scratch);
     for (std::size_t v = 0; v < line.values().size(); ++v) {
       const auto& x = line.values()[v];
       operands_[v] = {x.slot >= 0 ? slot(x.slot) : nullptr, L, 0};
@@ -129,9 +89,9 @@ class block_runner {
   /// Whether segments of whole vectors, each computed by itself, may be longer than a block: what
   /// they read and what is computed from it in one go lies in memory, and nothing in a slot.
   bool keeps_nothing() const {
-    if (form_ != layout::plain || line_.instructions().size() > 1) return false;
+    if (form_ != layout::plain || line_.stretches().size() > 1) return false;
     for (const auto& i : line_.instructions()) {
-      if (i.direct < 0) return false;
+      if (i.direct < 0 && line_.values()[std::size_t(i.result)].slot >= 0) return false;
     }
     for (const auto& x : line_.values()) {
       if (x.from != code::source::read) continue;
@@ -165,13 +125,11 @@ class block_runner {
       if (x.from == code::source::read) bring(v, x, segments, whole, place, step);
     }
     const int vectors = segments.back().first_vector + segments.back().vectors();
-    for (const auto& i : line_.instructions()) {
-      block_operand<T>& result = operands_[std::size_t(i.result)];
+    run_all({1, vectors}, [&](const instruction& i) -> block_result<T> {
       T* to = whole && i.direct >= 0 ? single(i.direct) : nullptr;
       if (!to) to = slot(line_.values()[std::size_t(i.result)].slot);
-      result = {to, L, 0};
-      run(i, {to, 0}, {1, vectors});
-    }
+      return {to, 0};
+    });
   }
   /// Computes the values of a rectangle that fits a block, and stores the outputs of which `stored`
   /// has a bit where they belong. It reads plain values and numbers of rows and columns only.
@@ -182,14 +140,11 @@ class block_runner {
       const auto& x = line_.values()[v];
       if (x.from == code::source::read) bring(v, x, r);
     }
-    for (const auto& i : line_.instructions()) {
+    run_all({r.rows, r.vectors()}, [&](const instruction& i) {
       const bool direct = whole && i.direct >= 0 && (stored >> i.direct & 1u);
-      const block_result<T> to =
-          direct ? block_result<T>{a_.out[std::size_t(i.direct)] + r.offset, r.row_step}
-                 : block_result<T>{slot(line_.values()[std::size_t(i.result)].slot), wide};
-      operands_[std::size_t(i.result)] = {to.at, L, to.row};
-      run(i, to, {r.rows, r.vectors()});
-    }
+      return direct ? block_result<T>{a_.out[std::size_t(i.direct)] + r.offset, r.row_step}
+                    : block_result<T>{slot(line_.values()[std::size_t(i.result)].slot), wide};
+    });
     for (int k = 0; k < s_.output_count; ++k) {
       if (!(stored >> k & 1u)) continue;
       const block_operand<T>& from = result(k);
@@ -265,9 +220,35 @@ class block_runner {
       if (x.from == source) operands_[v] = {first.at + x.index * apart, first.step, first.row};
     }
   }
-  void run(const typename code::instruction& i, const block_result<T>& to, block_extents n) const {
-    i.run(i.options, to, &operands_[std::size_t(i.in[0])], &operands_[std::size_t(i.in[1])],
-          &operands_[std::size_t(i.in[2])], n);
+  /// Runs the line; what instructions yield belongs at place(instruction).
+  template <class Place>
+  void run_all(block_extents n, Place place) const {
+    for (const line_stretch& s : line_.stretches()) {
+      const span<const instruction> all(line_.instructions().data() + s.first,
+                                        std::size_t(s.count));
+      for (const instruction& i : all) {
+        if (line_.values()[std::size_t(i.result)].slot < 0) continue;
+        const block_result<T> to = place(i);
+        operands_[std::size_t(i.result)] = {to.at, L, to.row};
+      }
+      if (s.links) {
+        run_chain_of(s, n);
+      } else {
+        const instruction& i = all[0];
+        const block_operand<T>& y = operands_[std::size_t(i.result)];
+        i.run(i.options, {const_cast<T*>(y.at), y.row}, &operands_[std::size_t(i.in[0])],
+              &operands_[std::size_t(i.in[1])], &operands_[std::size_t(i.in[2])], n);
+      }
+    }
+  }
+  void run_chain_of(const line_stretch& s, block_extents n) const {
+    const auto lies = [&](int v) { return v < 0 ? block_operand<T>{} : operands_[std::size_t(v)]; };
+    for (int k = s.first_link; k < s.first_link + s.links; ++k) {
+      const planned_link& p = line_.links()[std::size_t(k)];
+      links_[k].x = lies(p.x);
+      links_[k].y = lies(p.y);
+    }
+    run_chain<T>(span<const chain_link<T>>(links_ + s.first_link, std::size_t(s.links)), n);
   }
   template <class Fold, class Take>
   void fold_run(const T* at, int elements, Take take) const {
@@ -386,6 +367,7 @@ class block_runner {
   int block_;
   block_operand<T>* operands_{};
   T* repeated_{};
+  chain_link<T>* links_{};
   T* slots_{};
 };
 

@@ -2,7 +2,7 @@
 // at run time. `loops/lift.hpp` makes the same line a type.
 #pragma once
 
-#include <cella/backend/cpu/bytecode/opcodes.hpp>
+#include <cella/backend/cpu/bytecode/chain_finder.hpp>
 #include <cella/backend/cpu/loops/lift.hpp>
 #include <cella/graph/list.hpp>
 #include <cstdint>
@@ -32,7 +32,9 @@ class line_code {
     std::int64_t further{};
     double literal{};
     dtype stored{};  ///< read: of the elements in memory
-    int slot = -1;   ///< read: where its elements are brought together, if they must be
+    /// Where it lies in scratch: read, if its elements must be brought together; computed, unless
+    /// it never leaves registers.
+    int slot = -1;
   };
   struct instruction {
     opcode<T> run{};
@@ -59,14 +61,20 @@ class line_code {
       const int k = stored ? find.place_of_result(line, n) : find.place(line, n);
       outputs_.push_back({place_[std::size_t(k < 0 ? ~k : k)], find.g.type(n).element});
     }
+    drop_unread();
     join_products();
     if (stored) find_direct(find.s);
+    // Sweeps over rows run many short lines, for which a chain takes too long to begin.
+    find_chains(find.s.kind != step_kind::rows);
     allot_slots();
   }
 
   span<const value> values() const { return values_; }
   span<const instruction> instructions() const { return instructions_; }
   span<const output> outputs() const { return outputs_; }
+  /// Instructions as they run.
+  span<const line_stretch> stretches() const { return stretches_; }
+  span<const planned_link> links() const { return links_; }
   int slots() const { return slots_; }
   /// The kernel's own value itself.
   bool is_given() const {
@@ -140,6 +148,13 @@ class line_code {
     return sum;
   }
 
+  /// Nobody reads what is rounded for an output, which is stored from the value itself.
+  void drop_unread() {
+    for (std::size_t i = instructions_.size(); i-- > 0;) {
+      if (readers(instructions_[i].result) == 0)
+        instructions_.erase(instructions_.begin() + std::ptrdiff_t(i));
+    }
+  }
   /// A product that only a sum or a difference reads is computed with it, as compilers contract it.
   void join_products() {
     const opcode<T> product_code = find_opcode<T>(&info_of<mul_op>, 0);
@@ -193,7 +208,43 @@ class line_code {
            s.reads[std::size_t(x.index)].at == s.outputs[std::size_t(written)].at;
   }
 
-  /// What is read keeps its slot; a computed value has one until its last use.
+  /// Cheap instructions in a row are chains.
+  void find_chains(bool chains) {
+    in_memory_.assign(values_.size(), false);
+    const span<const instruction> all(instructions_);
+    for (std::size_t first = 0, n = 0; first < all.size(); first += n) {
+      const auto is_cheap = [&](std::size_t i) {
+        const link_form form = link_form_of<T>(all[i].run);
+        return std::any_of(form.with.begin(), form.with.end(),
+                           [](link_code c) { return c != link_code::none; });
+      };
+      n = 0;
+      while (chains && n < std::size_t(most_chained) && first + n < all.size() &&
+             is_cheap(first + n))
+        ++n;
+      line_stretch s{int(first), int(n), int(links_.size()), 0};
+      if (n > 1) {
+        const auto is_wanted = [&](int v) {
+          return std::any_of(outputs_.begin(), outputs_.end(),
+                             [&](const output& o) { return o.value == v; }) ||
+                 std::any_of(all.begin() + std::ptrdiff_t(first + n), all.end(),
+                             [&](const instruction& i) {
+                               return std::find(i.in.begin(), i.in.end(), v) != i.in.end();
+                             });
+        };
+        chain_finder<T, instruction>(span(all.data() + first, n), int(first))
+            .find(links_, in_memory_, is_wanted);
+        s.links = int(links_.size()) - s.first_link;
+      } else {
+        n = 1;
+        s.count = 1;
+        in_memory_[std::size_t(all[first].result)] = true;
+      }
+      stretches_.push_back(s);
+    }
+  }
+
+  /// What is read keeps its slot; a computed value in memory has one until its last use.
   void allot_slots() {
     list<int> last(values_.size(), -1);
     for (std::size_t i = 0; i < instructions_.size(); ++i) {
@@ -217,10 +268,11 @@ class line_code {
         const auto v = std::size_t(x.in[k]);
         const bool again = std::find(x.in.begin(), x.in.begin() + std::ptrdiff_t(k), x.in[k]) !=
                            x.in.begin() + std::ptrdiff_t(k);
-        if (values_[v].from == source::computed && last[v] == int(i) && !again)
+        if (values_[v].slot >= 0 && values_[v].from == source::computed && last[v] == int(i) &&
+            !again)
           free.push_back(values_[v].slot);
       }
-      values_[std::size_t(x.result)].slot = take();
+      if (in_memory_[std::size_t(x.result)]) values_[std::size_t(x.result)].slot = take();
     }
   }
 
@@ -228,6 +280,9 @@ class line_code {
   list<value> values_;
   list<instruction> instructions_;
   list<output> outputs_;
+  list<line_stretch> stretches_;
+  list<planned_link> links_;
+  list<char> in_memory_;  ///< of each value, whether a computed one is stored
   int slots_ = 0;
 };
 

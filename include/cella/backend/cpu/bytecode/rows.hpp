@@ -102,8 +102,11 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
       for_pieces(of, [&](int first, int count, std::int64_t i, int n) {
         compute(of, first, count, i, n, 0);
         for (int r = 0; r < count; ++r) {
-          auto& total = totals[std::size_t(first + r)];
+          // One that lies in registers until the piece ends.
+          long_sum<T> total;
+          if (i > 0) total = totals[std::size_t(first + r)];
           of.template fold_row<adding>(r, n, [&](vec<T> run) { total.add(run); });
+          totals[std::size_t(first + r)] = total;
         }
       });
       for (int r = 0; r < rows; ++r)

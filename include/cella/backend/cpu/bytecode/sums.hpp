@@ -13,18 +13,53 @@ namespace cella::cpu {
 
 namespace detail {
 
-/// Where what a line reads begins, if it is a read alone, of numbers that lie side by side; or
-/// null.
+/// What a line computes that reads one value: itself, its square or its size.
+enum class simple_term { itself, square, size };
+
+/// What a line reads, if that is one value whose numbers lie side by side, and it computes a
+/// `simple_term`; `at` is null otherwise.
 template <class T>
-const T* read_side_by_side(const line_code<T>& line, const plan_step& s,
-                           const step_addresses<T>& a) {
-  if (line.values().size() != 1 || !line.instructions().empty()) return nullptr;
+struct simple_line {
+  const T* at{};
+  const operand_read* read{};
+  simple_term term{};
+};
+template <class T>
+simple_line<T> simple_line_of(const line_code<T>& line, const plan_step& s,
+                              const step_addresses<T>& a) {
+  const auto computed = line.instructions();
+  if (line.values().size() != 1 + computed.size() || computed.size() > 1) return {};
   const auto& x = line.values()[0];
-  if (x.from != line_code<T>::source::read || is_storage_only(x.stored)) return nullptr;
+  if (x.from != line_code<T>::source::read || is_storage_only(x.stored)) return {};
   const operand_read& r = s.reads[std::size_t(x.index)];
   const bool beside = walk_of(r.how, layout::plain, 1) == element_walk::contiguous &&
                       r.strides[std::size_t(s.loops - 1)] == 1;
-  return beside ? a.in[std::size_t(x.index)] + x.further : nullptr;
+  if (!beside) return {};
+  simple_line<T> found{a.in[std::size_t(x.index)] + x.further, &r};
+  if (computed.empty()) return found;
+  if (computed[0].run == find_opcode<T>(&info_of<square_op>, 0))
+    found.term = simple_term::square;
+  else if (computed[0].run == find_opcode<T>(&info_of<abs_op>, 0))
+    found.term = simple_term::size;
+  else
+    return {};
+  return found;
+}
+template <simple_term Term, class T>
+[[gnu::always_inline]] inline vec<T> term_of(vec<T> x) {
+  if constexpr (Term == simple_term::square) return x * x;
+  if constexpr (Term == simple_term::size) return xsimd::abs(x);
+  return x;
+}
+/// Calls f(the term as a constant); extrema are of values themselves or of sizes.
+template <class Fold, class F>
+[[gnu::always_inline]] inline void with_term(simple_term t, F f) {
+  using enum simple_term;
+  if constexpr (std::is_same_v<Fold, adding>) {
+    if (t == square) return f(std::integral_constant<simple_term, square>{});
+  }
+  if (t == size) return f(std::integral_constant<simple_term, size>{});
+  f(std::integral_constant<simple_term, itself>{});
 }
 
 }  // namespace detail
@@ -64,11 +99,12 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
   };
 
   // What is folded, if it lies in memory as it is.
-  const T* const plain = s.arrangement == layout::plain && !samples.across
-                             ? detail::read_side_by_side(term, s, a)
-                             : nullptr;
-  const auto* const strides =
-      plain ? &s.reads[std::size_t(term.values()[0].index)].strides : nullptr;
+  auto simple = s.arrangement == layout::plain && !samples.across
+                    ? detail::simple_line_of(term, s, a)
+                    : detail::simple_line<T>{};
+  if (!std::is_same_v<Fold, adding> && simple.term == detail::simple_term::square) simple = {};
+  const T* const plain = simple.at;
+  const auto* const strides = plain ? &simple.read->strides : nullptr;
   if (s.folded >> inner & 1u) {
     kept.go_to(units.first);
     for (int u = units.first; u < units.last; ++u, kept.next()) {
@@ -79,12 +115,16 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
           const T* const row = plain + kept.place(*strides) + folded.place(*strides);
           const std::int64_t whole = extent / L * L;
           const auto take = [&](vec<T> run) { total.add(run); };
-          vec<T> run = fold_terms<Fold, T>(
-              whole, L, [&](std::int64_t i) { return load_unaligned(row + i); }, take);
-          if (const int rest = int(extent - whole))
-            run = Fold::template fold<T>(run,
-                                         fold_first<Fold, T>(rest, load_first(row + whole, rest)));
-          take(run);
+          detail::with_term<Fold>(
+              simple.term, [&](auto form) __attribute__((always_inline)) {
+                const auto load = [&](vec<T> x) { return detail::term_of<form()>(x); };
+                vec<T> run = fold_terms<Fold, T>(
+                    whole, L, [&](std::int64_t i) { return load(load_unaligned(row + i)); }, take);
+                if (const int rest = int(extent - whole))
+                  run = Fold::template fold<T>(
+                      run, fold_first<Fold, T>(rest, load(load_first(row + whole, rest))));
+                take(run);
+              });
         }
         if (T* const to = sink.target())
           to[u] = total.over_lanes();
@@ -184,20 +224,26 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
         for (int k = 0; k < n; ++k) all = Fold::template fold<T>(all, load(row[std::size_t(k)]));
         return all;
       };
-      const auto fold_vectors = [&](int n) __attribute__((always_inline)) {
+      const auto fold_vectors = [&](int n, auto form) __attribute__((always_inline)) {
         const auto whole = std::size_t(columns / L);
-        for (std::size_t v = 0; v < whole; ++v)
-          run[v] =
-              fold_vector(n, [&](const T* at) { return load_unaligned(at + v * std::size_t(L)); });
+        const auto of = [&](vec<T> x) { return detail::term_of<form()>(x); };
+        for (std::size_t v = 0; v < whole; ++v) {
+          run[v] = fold_vector(
+              n, [&](const T* at) { return of(load_unaligned(at + v * std::size_t(L))); });
+        }
         if (whole < vectors) {
-          run[whole] = fold_vector(
-              n, [&](const T* at) { return load_first(at + whole * std::size_t(L), columns % L); });
+          run[whole] = fold_vector(n, [&](const T* at) {
+            return of(load_first(at + whole * std::size_t(L), columns % L));
+          });
         }
       };
-      if (count == sum_run)
-        fold_vectors(sum_run);
-      else
-        fold_vectors(count);
+      detail::with_term<Fold>(
+          simple.term, [&](auto form) __attribute__((always_inline)) {
+            if (count == sum_run)
+              fold_vectors(sum_run, form);
+            else
+              fold_vectors(count, form);
+          });
       rows = count;
       end_run();
     };

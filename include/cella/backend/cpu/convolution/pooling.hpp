@@ -26,6 +26,11 @@ struct pooling_extents {
     return kernel == two && stride == two && dilation == one && padding == std::array{0, 0} &&
            2 * out_height <= height && 2 * out_width <= width;
   }
+  /// Windows of two neighbours side by side, all inside the image.
+  constexpr bool halves() const {
+    return kernel == std::array{1, 2} && stride[0] == 1 && stride[1] == 2 && dilation[1] == 1 &&
+           padding == std::array{0, 0} && out_height == height && 2 * out_width <= width;
+  }
 };
 
 namespace detail {
@@ -164,6 +169,16 @@ void max_of_quarters(int n, const T* __restrict upper, const T* __restrict lower
     positions[j] = static_cast<std::uint8_t>(at);
   }
 }
+/// The same of neighbours in a row.
+template <class T>
+void max_of_halves(int n, const T* __restrict x, T* __restrict y,
+                   std::uint8_t* __restrict positions) {
+  for (int j = 0; j < n; ++j) {
+    const bool takes = takes_place(x[2 * j + 1], x[2 * j]);
+    y[j] = takes ? x[2 * j + 1] : x[2 * j];
+    positions[j] = takes;
+  }
+}
 /// Two rows of an image from a row of maxima.
 template <class T>
 void unpool_quarters(int n, const T* __restrict values, const std::uint8_t* __restrict positions,
@@ -196,7 +211,11 @@ template <class T>
       const std::int64_t to = std::int64_t{i} * e.out_width;
       detail::max_of_quarters(e.out_width, row, row + e.width, y + to, positions + to);
     }
-    if (!e.quarters()) {
+    for (int i = 0; e.halves() && i < e.out_height; ++i) {
+      const std::int64_t to = std::int64_t{i} * e.out_width;
+      detail::max_of_halves(e.out_width, x + std::int64_t{i} * e.width, y + to, positions + to);
+    }
+    if (!e.quarters() && !e.halves()) {
       const auto apart = [&](auto rows, auto columns, std::int64_t window) {
         // Where nothing is larger than minus infinity the first one counts.
         T best = -std::numeric_limits<T>::infinity();

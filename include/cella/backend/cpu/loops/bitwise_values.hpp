@@ -19,11 +19,13 @@ constexpr int bitwise_units(std::int64_t count) {
 
 namespace detail {
 
-/// Integers are computed in 64 bits, of which the low ones stay; truth values have one.
+/// Integers of other than 32 bits are computed in 64, of which the low ones stay; truth values have
+/// one.
 template <class Op, class T>
 void bitwise_loop(const std::byte* a, const std::byte* b, std::int64_t first, std::int64_t last,
                   std::byte* y) {
-  using wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+  using longest = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+  using wide = std::conditional_t<sizeof(T) == 4, T, longest>;
   const auto* const x = reinterpret_cast<const T*>(a);
   const auto* const other = reinterpret_cast<const T*>(b);
   auto* const to = reinterpret_cast<T*>(y);

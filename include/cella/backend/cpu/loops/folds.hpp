@@ -45,6 +45,11 @@ struct extreme {
       return xsimd::select((Largest ? v > a : v < a) || v != v, v, a);
     }
   }
+  /// The same of numbers; either where one is NaN.
+  template <class T>
+  [[gnu::always_inline]] static vec<T> of_numbers(vec<T> a, vec<T> v) {
+    return Largest ? maximum(a, v) : minimum(a, v);
+  }
   template <class T>
   static T over_lanes(vec<T> a) {
     if (unordered(a, a)) return std::numeric_limits<T>::quiet_NaN();
@@ -76,17 +81,26 @@ template <class Fold, class T>
 template <class Fold, class T, bool OneLoop = false, class Term, class Take>
 [[gnu::always_inline]] inline vec<T> fold_terms(std::int64_t end, int step, Term term, Take take) {
   if constexpr (!std::is_same_v<Fold, adding>) {
-    // In any order: four that do not wait for each other.
+    // In any order: four that do not wait for each other. Whether there is a NaN is asked for two
+    // at once.
     vec<T> runs[4];
     std::fill_n(runs, 4, vec<T>(Fold::template start<T>));
+    unsigned unknown = 0;
     std::int64_t i = 0;
     for (const std::int64_t four = 4 * std::int64_t{step}; i + four <= end; i += four) {
+      vec<T> x[4];
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) runs[k] = Fold::template fold<T>(runs[k], term(i + k * step));
+      for (int k = 0; k < 4; ++k) {
+        x[k] = term(i + k * step);
+        runs[k] = Fold::template of_numbers<T>(runs[k], x[k]);
+      }
+      unknown |= unordered(x[0], x[1]) | unordered(x[2], x[3]);
     }
-    for (; i < end; i += step) runs[0] = Fold::template fold<T>(runs[0], term(i));
-    return Fold::template fold<T>(Fold::template fold<T>(runs[0], runs[1]),
-                                  Fold::template fold<T>(runs[2], runs[3]));
+    vec<T> all = Fold::template of_numbers<T>(Fold::template of_numbers<T>(runs[0], runs[1]),
+                                              Fold::template of_numbers<T>(runs[2], runs[3]));
+    all = select(unknown, vec<T>(std::numeric_limits<T>::quiet_NaN()), all);
+    for (; i < end; i += step) all = Fold::template fold<T>(all, term(i));
+    return all;
   } else if constexpr (OneLoop) {
     vec<T> run(Fold::template start<T>);
     int count = 0;

@@ -152,7 +152,15 @@ struct scatter_record : record_for<step_kind::scatter> {
     with_indices(step, [&]<class Index>() {
       const Index* const indices = step.template in<const Index>(m, 1);
       const auto counted = [&]<class N>() {
-        scatter_numbers(e, step.template in<const N>(m, 0), indices, step.template out<N>(m, 0));
+        N* const table = step.template out<N>(m, 0);
+        if constexpr (!S::compiled) {
+          const node& x = step.g.nodes[std::size_t(step.g.operand(step.s.anchor, 0))];
+          if (is<constant_op>(x)) {  // which has no memory: see loaded_planning
+            const auto value = x.attributes.template as<constant_op::options>().value;
+            return scatter_numbers(e, static_cast<N>(value), indices, table);
+          }
+        }
+        scatter_numbers(e, step.template in<const N>(m, 0), indices, table);
       };
       with_constant(step, scatters<dtype::i32>, [&](auto words) {
         if constexpr (words)

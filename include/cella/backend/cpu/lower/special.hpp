@@ -54,14 +54,12 @@ struct typed_record : record_for<step_kind::typed> {
     std::array<std::int64_t, 3> bytes{};
     for (int k = 0; k < operands; ++k) {
       const auto j = std::size_t(k);
+      if (repeats(step, k, repeated.data() + j * 8 * block, block)) {
+        x[j] = repeated.data() + j * 8 * block;
+        continue;
+      }
       x[j] = step.template in<const std::byte>(m, k);
       bytes[j] = std::int64_t(size_of(step.operand(k).element));
-      if (!is_repeated(step, k) || units.empty()) continue;
-      std::byte* const numbers = repeated.data() + j * 8 * block;
-      for (std::int64_t i = 0; i < block; ++i)
-        std::memcpy(numbers + i * bytes[j], x[j], std::size_t(bytes[j]));
-      x[j] = numbers;
-      bytes[j] = 0;
     }
     std::byte* const y = step.template out<std::byte>(m, 0);
     const auto size = std::int64_t(size_of(step.anchor().type.element));
@@ -76,12 +74,20 @@ struct typed_record : record_for<step_kind::typed> {
     return {step.anchor().op, step.operand(int(step.anchor().operand_count) - 1).element,
             step.anchor().type.element};
   }
+  /// Whether operand k is a number that is repeated, which then lies `at`, as often as a block
+  /// wants it. Plans that are made at run time have no memory for it: see loaded_planning.
   template <class S>
-  static bool is_repeated(S step, int k) {
-    if constexpr (S::compiled)
+  static bool repeats(S step, int k, std::byte* at, std::int64_t block) {
+    if constexpr (S::compiled) {
       return false;
-    else
-      return is<constant_op>(step.g.nodes[std::size_t(step.g.operand(step.s.anchor, k))]);
+    } else {
+      const node& x = step.g.nodes[std::size_t(step.g.operand(step.s.anchor, k))];
+      if (!is<constant_op>(x)) return false;
+      const auto count = std::min(block, step.anchor().type.size());
+      const tensor_ref numbers{at, {x.type.element, {int(count)}}};
+      constant_op::compute(x.attributes, {}, {&numbers, 1});
+      return true;
+    }
   }
 };
 

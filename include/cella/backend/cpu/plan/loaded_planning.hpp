@@ -27,6 +27,19 @@ struct loaded_planning : planning {
   static constexpr bool match(Fuser& f, node_id n) {
     return patterns<Fuser>(f).match_loaded(n);
   }
+  /// Repeated numbers need no memory where kernels make them of their nodes: see typed_record, and
+  /// scatter_record for what is counted.
+  static constexpr bool operands(auto& p, const fusion_group& s, plan_step& t) {
+    const bool counts = s.kind == step_kind::scatter && p.g.type(s.anchor).element != p.c.element;
+    if (s.kind != step_kind::typed && !counts) return planning::operands(p, s, t);
+    std::size_t k = 0;
+    for (node_id o : p.g.operands(s.anchor)) {
+      const bool made = is<constant_op>(p.c.at(o)) && (k == 0 || !counts);
+      if (!made) t.in[k] = p.locate(o, layout::plain);
+      ++k;
+    }
+    return true;
+  }
   /// Each sum is a step of its own: a kernel has one line.
   static constexpr void carry_sums(const fusion_groups&, group_order&) {}
 };

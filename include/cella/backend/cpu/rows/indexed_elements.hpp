@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/backend/cpu/rows/indexed_rows.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cella/ops/numbers.hpp>
 #include <cstdint>
@@ -94,6 +95,11 @@ void gather_elements(work_range units, const indexed_elements& e, const T* table
   const std::int64_t each = detail::parts_of_unit(std::max(e.rows, e.count) * e.inner);
   const std::int64_t last = std::min(e.outer, units.last * each);
   for (std::int64_t o = units.first * each; o < last; ++o) {
+    if (e.inner == 1) {
+      detail::gather_numbers(table + o * e.rows, e.rows, indices + o * e.count, e.count,
+                             detail::missing_element<T>(), y + o * e.count);
+      continue;
+    }
     detail::for_each_element(e, o, indices, [&](std::int64_t from, std::int64_t to) {
       y[to] = from >= 0 ? table[from] : detail::missing_element<T>();
     });

@@ -40,6 +40,9 @@ void scatter_rows(work_range units, const indexed_rows& e, const T* x, const Ind
 /// The same for one table with rows of one number each, which may be an integer.
 template <class T, class Index>
 void scatter_numbers(const indexed_rows& e, const T* x, const Index* indices, T* table);
+/// And with x the same everywhere.
+template <class T, class Index>
+void scatter_numbers(const indexed_rows& e, T x, const Index* indices, T* table);
 
 /// A tensor of `outer` tables of `rows` rows of `width` elements, of which `count` rows each are
 /// replaced or added to.
@@ -80,6 +83,29 @@ T missing_row() {
   else
     return T(std::numeric_limits<float>::quiet_NaN());
 }
+/// y[i] = from[named[i]], or `missing` where there are no so many rows. Whether all of some are
+/// there is asked first, by vectors.
+template <class T, class Index>
+void gather_numbers(const T* from, std::int64_t rows, const Index* named, std::int64_t n, T missing,
+                    T* y) {
+  using number = std::make_unsigned_t<Index>;
+  constexpr std::int64_t together = 256;
+  // Negative ones are larger than all others.
+  const auto most = static_cast<number>(
+      std::min<std::uint64_t>(std::uint64_t(rows) - 1, std::numeric_limits<Index>::max()));
+  for (std::int64_t first = 0; first < n; first += together) {
+    const std::int64_t last = std::min(n, first + together);
+    number outside = rows == 0;
+    for (std::int64_t i = first; i < last; ++i) outside |= static_cast<number>(named[i]) > most;
+    if (outside == 0) {
+#pragma GCC unroll 8
+      for (std::int64_t i = first; i < last; ++i) y[i] = from[named[i]];
+    } else {
+      for (std::int64_t i = first; i < last; ++i)
+        y[i] = rows > 0 && static_cast<number>(named[i]) <= most ? from[named[i]] : missing;
+    }
+  }
+}
 /// Whether the sums are of single numbers, and the loops over a row would take most of the time.
 constexpr bool counts(const indexed_rows& e) { return e.width == 1; }
 
@@ -112,12 +138,7 @@ void gather_rows(work_range units, const indexed_rows& e, const T* table, const 
     const T* const from = table + row / e.count * e.rows * e.width;
     const Index* const named = indices + first;
     T* const to = y + row * e.width;
-    if (e.width == 1) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        const auto r = static_cast<std::int64_t>(named[i]);
-        to[i] = r >= 0 && r < e.rows ? from[r] : missing;
-      }
-    }
+    if (e.width == 1) detail::gather_numbers(from, e.rows, named, n, missing, to);
     for (std::int64_t i = e.width == 1 ? n : 0; i < n; ++i) {
       const auto r = static_cast<std::int64_t>(named[i]);
       if (r >= 0 && r < e.rows)
@@ -129,13 +150,27 @@ void gather_rows(work_range units, const indexed_rows& e, const T* table, const 
   }
 }
 
-template <class T, class Index>
-void scatter_numbers(const indexed_rows& e, const T* x, const Index* indices, T* table) {
+namespace detail {
+template <class T, class Index, class X>
+[[gnu::always_inline]] inline void scatter_each(const indexed_rows& e, X x, const Index* indices,
+                                                T* table) {
   std::fill_n(table, e.rows, T(0));
   for (std::int64_t i = 0; i < e.count; ++i) {
     const auto r = static_cast<std::int64_t>(indices[i]);
-    if (r >= 0 && r < e.rows) table[r] = cella::detail::wrapping_sum(table[r], x[i]);
+    if (r >= 0 && r < e.rows) table[r] = cella::detail::wrapping_sum(table[r], x(i));
   }
+}
+}  // namespace detail
+
+template <class T, class Index>
+void scatter_numbers(const indexed_rows& e, const T* x, const Index* indices, T* table) {
+  detail::scatter_each(
+      e, [=](std::int64_t i) { return x[i]; }, indices, table);
+}
+template <class T, class Index>
+void scatter_numbers(const indexed_rows& e, T x, const Index* indices, T* table) {
+  detail::scatter_each(
+      e, [=](std::int64_t) { return x; }, indices, table);
 }
 
 template <bool Past, class T, class Index>

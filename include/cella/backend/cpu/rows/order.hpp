@@ -68,9 +68,14 @@ struct placed_key {
 
 /// Lines that are shorter are sorted by comparisons.
 inline constexpr std::int64_t least_radix = 96;
+/// First places up to which they are kept in order all the time, so that few elements have to be
+/// put among them.
+constexpr bool picks_few(const order_extents& e) {
+  return e.count <= 32 && 3 * e.count <= e.lines.extent;
+}
 /// First places up to which, and below which part of a line, the rest is not put in order.
 constexpr bool picks(const order_extents& e) {
-  return e.count * 8 <= e.lines.extent && e.count <= 1024;
+  return picks_few(e) || (e.count * 8 <= e.lines.extent && e.count <= 1024);
 }
 /// Places to choose from: when they are full, the worst are dropped.
 constexpr std::int64_t picked_room(const order_extents& e) {
@@ -142,6 +147,38 @@ placed_key<order_key_of<T>>* pick_first(const T* x, std::int64_t stride, const o
   return room;
 }
 
+/// The same for few of them.
+template <class T>
+placed_key<order_key_of<T>>* pick_few(const T* x, std::int64_t stride, const order_extents& e,
+                                      placed_key<order_key_of<T>>* room) {
+  const std::int64_t n = e.lines.extent, last = e.count - 1;
+  std::int64_t held = 0;
+  // Equal elements come behind those that are there.
+  const auto take = [&](std::int64_t i) __attribute__((always_inline)) {
+    const auto k = order_key(x[i * stride], e.descending);
+    if (held == e.count && k >= room[last].key) return;
+    held += held < e.count;
+    std::int64_t j = held - 1;
+    for (; j > 0 && k < room[j - 1].key; --j) room[j] = room[j - 1];
+    room[j] = {k, std::uint32_t(i)};
+  };
+  std::int64_t i = 0;
+  for (; i < e.count; ++i) take(i);
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr int L = lanes<T>;
+    for (; stride == 1 && i + L <= n; i += L) {
+      const T worst = x[room[last].place];
+      const vec<T> v = load_unaligned(x + i), bound(worst);
+      unsigned beats = worst != worst ? first_bits(L)
+                       : e.descending ? greater(v, bound) | unordered(v, v)
+                                      : greater(bound, v);
+      for (; beats; beats &= beats - 1) take(i + std::countr_zero(beats));
+    }
+  }
+  for (; i < n; ++i) take(i);
+  return room;
+}
+
 }  // namespace detail
 
 constexpr int order_units(const order_extents& e) {
@@ -162,7 +199,9 @@ void order_lines(work_range units, const order_extents& e, const T* x, std::int6
   for (std::int64_t line = units.first; line < units.last; ++line) {
     const T* const from = x + line / step * n * step + line % step;
     placed* ordered = keys;
-    if (detail::picks(e)) {
+    if (detail::picks_few(e)) {
+      ordered = detail::pick_few(from, step, e, keys);
+    } else if (detail::picks(e)) {
       ordered = detail::pick_first(from, step, e, keys);
     } else {
       for (std::int64_t i = 0; i < n; ++i)

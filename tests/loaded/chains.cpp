@@ -1,0 +1,133 @@
+// Lines of cheap operations, which run as chains, beside the interpreter.
+#include <doctest/doctest.h>
+
+#include <cella/ops/diagonal.hpp>
+#include <cella/ops/numeric.hpp>
+#include <cella/ops/statistics.hpp>
+#include <cella/passes/pass.hpp>
+#include <cella/runtime/loaded_program.hpp>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "support/planned.hpp"
+
+namespace cella::test {
+
+namespace {
+
+/// Eighths from -5 to 5, so that sums and products are exact, and every so often what is special.
+tensor special_numbers(const tensor_type& t, int seed) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  constexpr double special[] = {std::numeric_limits<double>::quiet_NaN(), inf, -inf, -0.0, 0.0};
+  tensor x{t, {}};
+  for (std::int64_t i = 0; i < t.size(); ++i) {
+    const std::int64_t k = (i + 1) * 7919 + seed * 104729;
+    x.values.push_back(k % 11 == 0 ? special[k / 11 % 5] : double(k % 81 - 40) / 8);
+  }
+  return x;
+}
+
+/// How many results are not those of the interpreter; NaN is NaN.
+int differing(const vars_function& f, const std::vector<shape>& shapes, dtype element) {
+  builder b;
+  b.precision = element;
+  vars x;
+  std::vector<tensor> in;
+  for (const shape& s : shapes) {
+    in.push_back(special_numbers({element, s}, int(in.size())));
+    x.push_back({&b, b.input({element, s}, input_role::argument, "x")});
+  }
+  ids outputs;
+  for (const var& y : f(x)) {
+    outputs.push_back(y.id);
+    b.g.outputs.push_back({});
+  }
+  b.end(outputs);
+  const auto expected = run_graph(b.g, in);
+  bindings memory;
+  loaded_program run(optimize(b.g), element);
+  for (std::size_t i = 0; i < in.size(); ++i) run.bind(int(i), memory.store(in[i]).data);
+  run();
+  int n = 0;
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    const auto got = read(run.result(int(k))).values;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const double y = got[i], z = expected[k].values[i];
+      n += !(y == z || (y != y && z != z) || std::abs(y - z) <= 1e-6 * std::abs(z));
+    }
+  }
+  return n;
+}
+
+/// Of x, y, z of one shape, a row and a column.
+const std::vector<vars_function> lines{
+    [](const vars& x) { return vars{select(x[0] > 0, x[0], x[0] * 0.25)}; },
+    [](const vars& x) { return vars{x[0] * relu6(x[0] + 3) * 0.125}; },
+    [](const vars& x) { return vars{nan_to_num(x[0] + x[1], 7, 100) - 1}; },
+    [](const vars& x) { return vars{hypot(x[0], x[1])}; },
+    [](const vars& x) {
+      return vars{maximum(x[0] + 1, x[1]) - minimum(x[1], x[0] - 1), maximum(x[1], x[0] * 2)};
+    },
+    [](const vars& x) {
+      const var y = x[0] - x[1], z = x[1] - x[0] * 2;
+      return vars{y / z, 1 / (abs(z) + 1), z / 8 - y, x[2] * y + z, z - y * x[2], y * z + x[2]};
+    },
+    [](const vars& x) {
+      const var small = abs(x[0]) < x[1] + 1, same = equal(x[0], x[2]);
+      const var other = logical_or(logical_not(small), same);
+      return vars{select(logical_and(small, logical_not(same)), x[0] + 1, x[1] - 1),
+                  select(other, sqrt(abs(x[2])), -x[2]), select(small, x[1], x[2])};
+    },
+    [](const vars& x) {
+      return vars{select(x[0] + 1 >= x[1], 1, 2) + select(x[1] - 1 <= x[0] * 2, 4, 8) +
+                  select(not_equal(x[0] * 2, x[1]), 16, 32) + select(x[2] < 0, 64, 128)};
+    },
+    [](const vars& x) { return vars{clamp(floor(x[0] * 3), -4, 5) + square(relu(x[1]) - 1)}; },
+    [](const vars& x) { return vars{select(x[3] - x[4] <= 0, x[0], 0) + x[3] * x[4]}; },
+    [](const vars& x) {
+      return vars{tril(x[0]), triu(x[1], 1) * 2};
+    },
+    [](const vars& x) {
+      return vars{sum(square(x[1] - 1)), max(abs(x[2]), {-1}), min(x[2], {0})};
+    },
+    [](const vars& x) {
+      const var size = sum(select(abs(x[0]) < 9, abs(x[0]), 0), {-1}, true);
+      return vars{select(x[1] < size, x[1] * 2 + 1, size - x[2])};
+    },
+    [](const vars& x) {
+      return vars{cast(count_nonzero(x[0], {-1}), x[0].element()),
+                  cast(bincount(clamp(cast(x[1], dtype::i64), 0, 4), 5), x[0].element())};
+    },
+};
+
+}  // namespace
+
+TEST_CASE("chains of cheap operations agree with the interpreter, with NaN and infinities, too") {
+  for (const dtype element : {dtype::f32, dtype::f64}) {
+    for (const auto& [rows, columns] :
+         {std::array{1, 1}, std::array{3, 5}, std::array{37, 16}, std::array{9, 40},
+          std::array{6, 131}, std::array{2, 1000}, std::array{1, 4099}}) {
+      const shape s{rows, columns};
+      for (std::size_t k = 0; k < lines.size(); ++k) {
+        CAPTURE(k);
+        CAPTURE(rows);
+        CAPTURE(columns);
+        CHECK(differing(lines[k], {s, s, s, {columns}, {rows, 1}}, element) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("chains round what memory would hold in 16 bits") {
+  for (const dtype narrow : {dtype::f16, dtype::bf16}) {
+    const auto rounds = [narrow](const vars& x) {
+      const var y = cast(x[0] * 3.3 + x[1], narrow);
+      return vars{cast(y, dtype::f32) * 2 - x[1], y, cast(cast(x[1] / 3, narrow), dtype::f32)};
+    };
+    for (const shape& s : {shape{5}, shape{1000}, shape{7, 33}})
+      CHECK(differing(rounds, {s, s}, dtype::f32) == 0);
+  }
+}
+
+}  // namespace cella::test
