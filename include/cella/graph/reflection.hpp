@@ -204,6 +204,25 @@ concept transparent = std::is_class_v<T> &&
 
 }  // namespace detail
 
+namespace detail {
+/// Calls f(name, member) for each of all members.
+template <class T, class F>
+struct member_caller {
+  F& f;
+
+  template <class... M>
+  constexpr void operator()(M&... member) const {
+    call(std::index_sequence_for<M...>{}, member...);
+  }
+
+ private:
+  template <std::size_t... I, class... M>
+  constexpr void call(std::index_sequence<I...>, M&... member) const {
+    (f(member_name<T, I>(), member), ...);
+  }
+};
+}  // namespace detail
+
 /// Calls f(name, member) for each member, in the order of declaration.
 template <class T, class F>
 constexpr void for_each_member(T& x, F f) {
@@ -213,12 +232,7 @@ constexpr void for_each_member(T& x, F f) {
       (f(std::string_view(boost::hana::first(pair).c_str()), boost::hana::second(pair)(x)), ...);
     });
   } else if constexpr (std::is_aggregate_v<U>) {
-    detail::with_members<detail::member_count<U>()>(x, [&](auto&... member) {
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (f(detail::member_name<U, I>(), member), ...);
-      }
-      (std::index_sequence_for<decltype(member)...>{});
-    });
+    detail::with_members<detail::member_count<U>()>(x, detail::member_caller<U, F>{f});
   }
 }
 
@@ -254,13 +268,30 @@ class cell_visitor {
 };
 
 template <class T, class Parameter>
+constexpr void walk_cell(T& x, cell_visitor<Parameter>& visitor);
+
+namespace detail {
+/// Walks members; what is no class has no parameters. A struct, and no
+/// lambda: it is made for each type of cell.
+template <class Parameter>
+struct member_walker {
+  cell_visitor<Parameter>& visitor;
+
+  template <class Name, class M>
+  constexpr void operator()(Name name, M& member) const {
+    if constexpr (std::is_class_v<M>) {
+      const std::size_t outside = visitor.enter(name);
+      walk_cell(member, visitor);
+      visitor.leave(outside);
+    }
+  }
+};
+}  // namespace detail
+
+template <class T, class Parameter>
 constexpr void walk_cell(T& x, cell_visitor<Parameter>& visitor) {
   using U = std::remove_const_t<T>;
-  auto descend = [&](auto name, auto& member) {
-    const std::size_t outside = visitor.enter(name);
-    walk_cell(member, visitor);
-    visitor.leave(outside);
-  };
+  const detail::member_walker<Parameter> descend{visitor};
   if constexpr (std::is_base_of_v<parameter_base, U>) {
     visitor.on_parameter(visitor.path(), x);
   } else if constexpr (detail::is_sequence<U>) {
