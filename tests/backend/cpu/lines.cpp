@@ -8,7 +8,7 @@
 #include <cella/backend/cpu/rows/reduced_rows.hpp>
 #include <cella/backend/cpu/rows/running.hpp>
 #include <cella/ops/compute.hpp>
-#include <cella/ops/reduction.hpp>
+#include <cella/ops/prod.hpp>
 #include <cella/ops/segments.hpp>
 #include <cella/ops/sorting.hpp>
 #include <limits>
