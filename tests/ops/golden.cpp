@@ -6,11 +6,13 @@
 #include <cella/nn/recurrent.hpp>
 #include <cella/ops/attention.hpp>
 #include <cella/ops/convolution_nd.hpp>
+#include <cella/ops/functions.hpp>
 #include <cella/ops/image.hpp>
 #include <cella/ops/linear_algebra.hpp>
 #include <cella/ops/loss.hpp>
 #include <cella/ops/normalization.hpp>
 #include <cella/ops/pooling.hpp>
+#include <cella/ops/prod.hpp>
 #include <cella/ops/sorting.hpp>
 #include <cella/transform/gradient.hpp>
 #include <map>
