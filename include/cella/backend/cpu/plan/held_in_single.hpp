@@ -4,6 +4,7 @@
 #include <cella/backend/cpu/plan/layout.hpp>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/cast.hpp>
+#include <cella/ops/names.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/passes/rewriting/move_first.hpp>
 #include <cella/passes/rewriting/rewrite.hpp>
