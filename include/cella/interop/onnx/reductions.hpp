@@ -4,7 +4,7 @@
 #include <cella/interop/onnx/constants.hpp>
 #include <cella/ops/cumulative.hpp>
 #include <cella/ops/one_hot.hpp>
-#include <cella/ops/reduction.hpp>
+#include <cella/ops/prod.hpp>
 #include <cella/ops/softmax.hpp>
 
 namespace cella::interop {
