@@ -26,18 +26,10 @@ void check_in_single(const vars_function& f, const std::vector<shape>& shapes, d
     for (std::int64_t i = 0; i < types.back().size(); ++i)
       in.back().values.push_back(double(float((i * 7919 + 13) % 101) / 101.0f - 0.4f));
   }
-  builder b;
-  vars x;
-  for (const tensor_type& t : types) x.push_back({&b, b.input(t, input_role::argument, "x")});
-  ids outputs;
-  for (const var& y : f(x)) {
-    outputs.push_back(y.id);
-    b.g.outputs.push_back({});
-  }
-  b.end(outputs);
-  const auto expected = run_graph(b.g, in);
+  const traced_graph traced(f, types);
+  const auto expected = traced(in);
   bindings memory;
-  loaded_program run(optimize(b.g), dtype::f32);
+  loaded_program run(optimize(traced.b.g), dtype::f32);
   for (std::size_t i = 0; i < in.size(); ++i) run.bind(int(i), memory.store(in[i]).data);
   run();
   for (std::size_t k = 0; k < expected.size(); ++k) {

@@ -10,6 +10,7 @@
 #include <cella/passes/rewriting/rewrite.hpp>
 #include <cella/passes/simplify/cse.hpp>
 #include <cella/passes/simplify/dce.hpp>
+#include <cella/passes/simplify/fold_values.hpp>
 
 namespace cella {
 
@@ -33,10 +34,7 @@ class sweep_into_single {
   }
 
  private:
-  constexpr double stored(double value) const {
-    const auto x = static_cast<float>(value);
-    return narrow_ == dtype::bf16 ? double{float(bfloat16(x))} : double{float(float16(x))};
-  }
+  constexpr double stored(double value) const { return fold_rules::stored(narrow_, value); }
   constexpr node_id cast_to(node_id n, dtype t) {
     return r_.emit<cast_op>({n}, cast_op::options{{std::int32_t(t)}});
   }
