@@ -42,6 +42,7 @@ constexpr shape shapes[] = {
     {"cube", 256, 256, 256, false, false},
     {"cube", 512, 512, 512, false, false},
     {"cube", 1024, 1024, 1024, false, false},
+    {"cube", 2048, 2048, 2048, false, false},
     {"odd", 257, 263, 251, false, false},
     {"mlp32: forward", 32, 128, 784, false, false},
     {"mlp32: gradient of the weights", 784, 128, 32, true, false},

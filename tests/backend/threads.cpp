@@ -268,34 +268,32 @@ TEST_CASE("destroying a pool sends its guests home") {
   CHECK(returned == 1);
 }
 
-#if defined(__SSE__)
 TEST_CASE("a region runs in the caller's floating-point mode, and a guest keeps its own") {
   thread_pool pool(1, 1);
-  unsigned before = 0, after = 1;
+  detail::floating_point_mode before = 0, after = 1;
   std::jthread guest([&](std::stop_token stop) {
-    before = _mm_getcsr();
+    before = detail::get_floating_point_mode();
     pool.worker(stop);
-    after = _mm_getcsr();
+    after = detail::get_floating_point_mode();
   });
   while (pool.size() < 2) std::this_thread::yield();
-  const unsigned mine = _mm_getcsr();
-  const unsigned flush = mine | 0x8040u;
-  _mm_setcsr(flush);
+  const auto mine = detail::get_floating_point_mode();
+  const auto flush = mine | detail::denormals_are_zero;
+  detail::set_floating_point_mode(flush);
   std::atomic<int> arrived{0};
-  std::array<unsigned, 2> modes{};
+  std::array<detail::floating_point_mode, 2> modes{};
   pool.run(2, [&](work_range r) {
-    modes[static_cast<std::size_t>(r.first)] = _mm_getcsr();
+    modes[static_cast<std::size_t>(r.first)] = detail::get_floating_point_mode();
     ++arrived;
     while (arrived < 2) std::this_thread::yield();
   });
-  _mm_setcsr(mine);
+  detail::set_floating_point_mode(mine);
   guest.request_stop();
   guest.join();
-  CHECK((modes[0] & 0x8040u) == 0x8040u);
-  CHECK((modes[1] & 0x8040u) == 0x8040u);
+  CHECK((modes[0] & detail::denormals_are_zero) == detail::denormals_are_zero);
+  CHECK((modes[1] & detail::denormals_are_zero) == detail::denormals_are_zero);
   CHECK(before == after);
 }
-#endif
 
 TEST_CASE("a child that is forked has a pool of the calling thread alone, which ends at once") {
   enum { asleep, spinning, in_a_region };

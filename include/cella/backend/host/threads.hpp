@@ -15,10 +15,11 @@
 #include <type_traits>
 #include <vector>
 
-#if defined(__SSE__)
+#if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
 
+#include <cella/backend/host/floating_point_mode.hpp>
 #include <cella/backend/host/process_generation.hpp>
 #include <cella/backend/host/thread_count.hpp>
 #include <cella/backend/host/work_range.hpp>
@@ -26,22 +27,9 @@
 namespace cella {
 
 namespace detail {
-/// The calling thread's floating-point mode: rounding, flush-to-zero.
-inline unsigned floating_point_mode() {
-#if defined(__SSE__)
-  return _mm_getcsr();
-#else
-  return 0;
-#endif
-}
-inline void set_floating_point_mode([[maybe_unused]] unsigned mode) {
-#if defined(__SSE__)
-  _mm_setcsr(mode);
-#endif
-}
 /// Tells the processor that this thread waits for another one.
 inline void spin_pause() {
-#if defined(__SSE__)
+#if defined(__SSE2__)
   _mm_pause();
 #elif defined(__aarch64__)
   asm volatile("yield");
@@ -166,7 +154,7 @@ class thread_pool {
       call<F>(function, {0, units});
       return;
     }
-    task_ = {&call<F>, function, detail::floating_point_mode()};
+    task_ = {&call<F>, function, detail::get_floating_point_mode()};
     run_region(units, most);
     running_.store(false, std::memory_order_release);
   }
@@ -203,7 +191,7 @@ class thread_pool {
   struct task {
     void (*call)(void*, work_range) noexcept {};
     void* function{};
-    unsigned floating_point_mode{};
+    detail::floating_point_mode mode{};
   };
 
   // Two cache lines: neighbouring lines are fetched in pairs.
@@ -304,18 +292,16 @@ class thread_pool {
   }
 
   void serve(seat& mine) {
-    const unsigned own_mode = detail::floating_point_mode();
+    const auto own_mode = detail::get_floating_point_mode();
     detail::spin_timer timer(patience_);
     for (;;) {
       unsigned now = mine.state.load(std::memory_order_acquire);
       if (phase_of(now) == open) {
         if (!mine.state.compare_exchange_strong(now, busy | (now & leaving))) continue;
         const task todo = task_;
-        if (todo.floating_point_mode != own_mode) {
-          detail::set_floating_point_mode(todo.floating_point_mode);
-        }
+        if (todo.mode != own_mode) detail::set_floating_point_mode(todo.mode);
         todo.call(todo.function, mine.range);
-        if (todo.floating_point_mode != own_mode) detail::set_floating_point_mode(own_mode);
+        if (todo.mode != own_mode) detail::set_floating_point_mode(own_mode);
         // `idle` is zero: this clears the phase alone.
         if (phase_of(mine.state.fetch_and(leaving)) == awaited) { mine.state.notify_all(); }
         timer.restart();

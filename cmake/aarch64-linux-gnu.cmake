@@ -1,0 +1,12 @@
+# Toolchain for ARM's 64-bit processors (NEON) with Debian's cross compiler; tests run in qemu-user.
+#
+#   dpkg --add-architecture arm64 && apt-get update
+#   apt-get install g++-aarch64-linux-gnu qemu-user zlib1g-dev:arm64 libmpfr-dev:arm64
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/aarch64-linux-gnu)
+# These are headers only, so those of any architecture serve.
+foreach(package xtl xtensor xsimd)
+  file(GLOB ${package}_DIR /usr/lib/*/cmake/${package} /usr/share/cmake/${package})
+endforeach()
