@@ -16,6 +16,7 @@
 #include <emmintrin.h>
 #endif
 
+#include <cella/backend/cpu/simd/neon64_functions.hpp>
 #include <xsimd/xsimd.hpp>
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
