@@ -1,8 +1,10 @@
-// Lines of cheap operations, which run as chains, beside the interpreter.
+// Lines of cheap operations, which run as chains or forms, beside the interpreter.
 #include <doctest/doctest.h>
 
+#include <cella/ops/activation.hpp>
 #include <cella/ops/diagonal.hpp>
 #include <cella/ops/numeric.hpp>
+#include <cella/ops/reduction.hpp>
 #include <cella/ops/statistics.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/loaded_program.hpp>
@@ -59,6 +61,28 @@ const std::vector<vars_function> lines{
     [](const vars& x) { return vars{x[0] * relu6(x[0] + 3) * 0.125}; },
     [](const vars& x) { return vars{nan_to_num(x[0] + x[1], 7, 100) - 1}; },
     [](const vars& x) { return vars{hypot(x[0], x[1])}; },
+    [](const vars& x) { return vars{hypot(x[0], x[1]) + hypot(x[1], x[2])}; },
+    [](const vars& x) {
+      return vars{hard_sigmoid(x[0]), hard_swish(x[1]), relu6(x[2])};
+    },
+    [](const vars& x) {
+      return vars{leaky_relu(x[0]) * elu(x[1], 0.5), selu(x[2])};
+    },
+    [](const vars& x) { return vars{hard_swish(x[0])}; },
+    [](const vars& x) { return vars{logaddexp(x[0], x[1])}; },
+    // Forms whose parts others read, or are results, and numbers where one reads operands.
+    [](const vars& x) {
+      const var y = x[0] * 0.25, z = select(x[0] > 0, x[0], y);
+      return vars{z + y, y};
+    },
+    [](const vars& x) {
+      return vars{(x[0] - x[1]) * x[3], x[0] * x[4] * x[3], x[0] * 3 * x[1]};
+    },
+    [](const vars& x) {
+      // An eighth of the sum, which is exact.
+      const var m = sum(x[0], {-1}, true) * 0.125, y = x[0] - m;
+      return vars{y * rsqrt(sum(square(y), {-1}, true) + 1) * x[3] + x[1]};
+    },
     [](const vars& x) {
       return vars{maximum(x[0] + 1, x[1]) - minimum(x[1], x[0] - 1), maximum(x[1], x[0] * 2)};
     },
@@ -96,7 +120,9 @@ const std::vector<vars_function> lines{
 
 }  // namespace
 
-TEST_CASE("chains of cheap operations agree with the interpreter, with NaN and infinities, too") {
+TEST_CASE(
+    "chains and forms of cheap operations agree with the interpreter, with NaN and infinities, "
+    "too") {
   for (const dtype element : {dtype::f32, dtype::f64}) {
     for (const auto& [rows, columns] :
          {std::array{1, 1}, std::array{3, 5}, std::array{37, 16}, std::array{9, 40},

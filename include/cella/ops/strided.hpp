@@ -188,9 +188,27 @@ void move_row(const std::byte* x, std::int64_t from, std::byte* y, std::int64_t 
       move(from, to);
   }
 }
+/// y[k times + j] = x[k] for j < times: `times` is a constant where it is common.
+template <std::size_t Bytes>
+void repeat_row(const std::byte* x, std::int64_t count, std::int64_t times, std::byte* y) {
+  const auto repeat = [&](auto n) __attribute__((always_inline)) {
+    for (std::int64_t k = 0; k < count; ++k) {
+      std::array<std::byte, Bytes> element;
+      std::memcpy(element.data(), x + k * std::int64_t{Bytes}, Bytes);
+      for (std::int64_t j = 0; j < n; ++j)
+        std::memcpy(y + (k * n + j) * std::int64_t{Bytes}, element.data(), Bytes);
+    }
+  };
+  if (times == 2)
+    repeat(std::integral_constant<std::int64_t, 2>{});
+  else
+    repeat(times);
+}
 template <std::size_t Bytes>
 void move_elements(const movement& m, const std::byte* x, std::byte* y) {
   const auto last = std::size_t(m.rank - 1);
+  if (m.rank == 2 && m.from[0] == 0 && m.to[0] == 1 && m.from[1] == 1 && m.to[1] == m.count[0])
+    return repeat_row<Bytes>(x, m.count[1], m.count[0], y);
   shape outer;
   for (std::size_t d = 0; d < last; ++d) outer.push_back(std::int32_t(m.count[d]));
   if (m.count[last] == 0) return;

@@ -231,8 +231,8 @@ class block_runner {
         const block_result<T> to = place(i);
         operands_[std::size_t(i.result)] = {to.at, L, to.row};
       }
-      if (s.links) {
-        run_chain_of(s, n);
+      if (runs_chains && s.links) {
+        if constexpr (runs_chains) run_chain_of(s, n);
       } else {
         const instruction& i = all[0];
         const block_operand<T>& y = operands_[std::size_t(i.result)];

@@ -60,9 +60,11 @@ struct chain_link {
   const attributes* options{};
 };
 
-/// The vectors that run at a time.
+/// The vectors that run at a time. With 16 registers there is room for too few of them: to get from
+/// a link to the next takes longer than what it computes, and there are no chains.
 template <class T>
-inline constexpr int chain_vectors = few_vector_registers ? 4 : 8;
+inline constexpr int chain_vectors = 8;
+inline constexpr bool runs_chains = !few_vector_registers;
 
 namespace detail {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/backend/cpu/bytecode/chain_finder.hpp>
+#include <cella/backend/cpu/bytecode/forms.hpp>
 #include <cella/backend/cpu/loops/lift.hpp>
 #include <cella/graph/list.hpp>
 #include <cstdint>
@@ -63,9 +64,11 @@ class line_code {
     }
     drop_unread();
     join_products();
-    if (stored) find_direct(find.s);
     // Sweeps over rows run many short lines, for which a chain takes too long to begin.
-    find_chains(find.s.kind != step_kind::rows);
+    const bool chains = runs_chains && find.s.kind != step_kind::rows;
+    join_forms(chains);
+    if (stored) find_direct(find.s);
+    find_chains(chains);
     allot_slots();
   }
 
@@ -177,6 +180,12 @@ class line_code {
         break;
       }
     }
+  }
+  /// In a line of chains forms would part them: only a line that is one form itself is so.
+  void join_forms(bool chains) {
+    list<instruction> joined = instructions_;
+    form_finder<T, line_code>(values_, outputs_, joined).join();
+    if (!chains || joined.size() == 1) instructions_ = std::move(joined);
   }
   /// Instructions and outputs that read a value.
   int readers(int v) const {

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cella/backend/cpu/bytecode/block_runner.hpp>
-#include <cella/backend/cpu/loops/folds.hpp>
+#include <cella/backend/cpu/bytecode/simple_lines.hpp>
 #include <cella/plan/step.hpp>
 #include <optional>
 
@@ -95,6 +94,19 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
           const block_operand<T>& y = of.result(0);
           for (int r = 0; r < count; ++r)
             store_unaligned(known_at(k, first + r), vec<T>(y.at[r * y.row]));
+        }
+        continue;
+      }
+      const detail::simple_line<T> simple = detail::simple_line_of(numbers[k].line, s, a);
+      if (simple.at && simple.read->how == access::same) {
+        for (int i = 0; i < rows; ++i) {
+          const bool centered = simple.center >= 0;
+          const vec<T> center =
+              load_unaligned(known_at(std::size_t(centered ? simple.center : 0), i));
+          long_sum<T> total;
+          detail::fold_simple_row<adding, T>(simple.term, simple.at + (row + i) * e.width, e.width,
+                                             center, total);
+          store_unaligned(known_at(k, i), vec<T>(total.over_lanes()));
         }
         continue;
       }

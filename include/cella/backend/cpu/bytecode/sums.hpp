@@ -4,65 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/bytecode/row_segments.hpp>
+#include <cella/backend/cpu/bytecode/simple_lines.hpp>
 #include <cella/backend/cpu/bytecode/sink.hpp>
-#include <cella/backend/cpu/loops/folds.hpp>
 #include <cella/backend/cpu/loops/sums.hpp>
 #include <type_traits>
 
 namespace cella::cpu {
-
-namespace detail {
-
-/// What a line computes that reads one value: itself, its square or its size.
-enum class simple_term { itself, square, size };
-
-/// What a line reads, if that is one value whose numbers lie side by side, and it computes a
-/// `simple_term`; `at` is null otherwise.
-template <class T>
-struct simple_line {
-  const T* at{};
-  const operand_read* read{};
-  simple_term term{};
-};
-template <class T>
-simple_line<T> simple_line_of(const line_code<T>& line, const plan_step& s,
-                              const step_addresses<T>& a) {
-  const auto computed = line.instructions();
-  if (line.values().size() != 1 + computed.size() || computed.size() > 1) return {};
-  const auto& x = line.values()[0];
-  if (x.from != line_code<T>::source::read || is_storage_only(x.stored)) return {};
-  const operand_read& r = s.reads[std::size_t(x.index)];
-  const bool beside = walk_of(r.how, layout::plain, 1) == element_walk::contiguous &&
-                      r.strides[std::size_t(s.loops - 1)] == 1;
-  if (!beside) return {};
-  simple_line<T> found{a.in[std::size_t(x.index)] + x.further, &r};
-  if (computed.empty()) return found;
-  if (computed[0].run == find_opcode<T>(&info_of<square_op>, 0))
-    found.term = simple_term::square;
-  else if (computed[0].run == find_opcode<T>(&info_of<abs_op>, 0))
-    found.term = simple_term::size;
-  else
-    return {};
-  return found;
-}
-template <simple_term Term, class T>
-[[gnu::always_inline]] inline vec<T> term_of(vec<T> x) {
-  if constexpr (Term == simple_term::square) return x * x;
-  if constexpr (Term == simple_term::size) return xsimd::abs(x);
-  return x;
-}
-/// Calls f(the term as a constant); extrema are of values themselves or of sizes.
-template <class Fold, class F>
-[[gnu::always_inline]] inline void with_term(simple_term t, F f) {
-  using enum simple_term;
-  if constexpr (std::is_same_v<Fold, adding>) {
-    if (t == square) return f(std::integral_constant<simple_term, square>{});
-  }
-  if (t == size) return f(std::integral_constant<simple_term, size>{});
-  f(std::integral_constant<simple_term, itself>{});
-}
-
-}  // namespace detail
 
 /// Folds the value of `term` over the folded loops of a step, and over the samples in the lanes, if
 /// `samples` says so; what it comes to goes to the sink. Units are those of `sum_units`.
@@ -102,7 +49,12 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
   auto simple = s.arrangement == layout::plain && !samples.across
                     ? detail::simple_line_of(term, s, a)
                     : detail::simple_line<T>{};
-  if (!std::is_same_v<Fold, adding> && simple.term == detail::simple_term::square) simple = {};
+  if (simple.at) {
+    const bool beside = walk_of(simple.read->how, layout::plain, 1) == element_walk::contiguous &&
+                        simple.read->strides[inner] == 1;
+    const bool adds = std::is_same_v<Fold, adding>;
+    if (!beside || (!adds && simple.term == detail::simple_term::square)) simple = {};
+  }
   const T* const plain = simple.at;
   const auto* const strides = plain ? &simple.read->strides : nullptr;
   if (s.folded >> inner & 1u) {
@@ -113,18 +65,7 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
         folded.go_to(0);
         for (std::int64_t f = 0; f < folds; ++f, folded.next()) {
           const T* const row = plain + kept.place(*strides) + folded.place(*strides);
-          const std::int64_t whole = extent / L * L;
-          const auto take = [&](vec<T> run) { total.add(run); };
-          detail::with_term<Fold>(
-              simple.term, [&](auto form) __attribute__((always_inline)) {
-                const auto load = [&](vec<T> x) { return detail::term_of<form()>(x); };
-                vec<T> run = fold_terms<Fold, T>(
-                    whole, L, [&](std::int64_t i) { return load(load_unaligned(row + i)); }, take);
-                if (const int rest = int(extent - whole))
-                  run = Fold::template fold<T>(
-                      run, fold_first<Fold, T>(rest, load(load_first(row + whole, rest))));
-                take(run);
-              });
+          detail::fold_simple_row<Fold, T>(simple.term, row, extent, vec<T>(T(0)), total);
         }
         if (T* const to = sink.target())
           to[u] = total.over_lanes();
@@ -226,7 +167,7 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
       };
       const auto fold_vectors = [&](int n, auto form) __attribute__((always_inline)) {
         const auto whole = std::size_t(columns / L);
-        const auto of = [&](vec<T> x) { return detail::term_of<form()>(x); };
+        const auto of = [&](vec<T> x) { return detail::term_of<form()>(x, x); };
         for (std::size_t v = 0; v < whole; ++v) {
           run[v] = fold_vector(
               n, [&](const T* at) { return of(load_unaligned(at + v * std::size_t(L))); });

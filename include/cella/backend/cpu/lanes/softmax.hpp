@@ -5,6 +5,7 @@
 #include <bit>
 #include <cella/backend/cpu/lanes/layout.hpp>
 #include <cella/backend/cpu/simd/exponentials.hpp>
+#include <cella/backend/cpu/simd/logarithms.hpp>
 #include <cella/backend/cpu/simd/long_sum.hpp>
 #include <cstdint>
 

@@ -92,7 +92,20 @@ void typed_choice(const std::byte* a, const std::byte* b, const std::byte* c, st
   const auto* const condition = typed_at<std::uint8_t>(a);
   const T *const x = typed_at<T>(b), *const other = typed_at<T>(c);
   T* const y = reinterpret_cast<T*>(to);
-  for (std::int64_t i = 0; i < count; ++i) y[i] = condition[i] ? x[i] : other[i];
+  std::int64_t i = 0;
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  // g++ widens the truth values in more steps.
+  if constexpr (sizeof(T) == 4) {
+    const auto at = [](const T* p) { return _mm256_loadu_ps(reinterpret_cast<const float*>(p)); };
+    for (; i + 8 <= count; i += 8) {
+      const __m128i truths = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(condition + i));
+      const __m256i none = _mm256_cmpeq_epi32(_mm256_cvtepu8_epi32(truths), _mm256_setzero_si256());
+      _mm256_storeu_ps(reinterpret_cast<float*>(y + i),
+                       _mm256_blendv_ps(at(x + i), at(other + i), _mm256_castsi256_ps(none)));
+    }
+  }
+#endif
+  for (; i < count; ++i) y[i] = condition[i] ? x[i] : other[i];
 }
 /// As `from_double`, without branches.
 template <class T>
@@ -123,6 +136,18 @@ void typed_conversion(const std::byte* a, const std::byte*, const std::byte*, st
       const __mmask16 beyond = _mm512_cmp_ps_mask(v, _mm512_set1_ps(2147483648.0f), _CMP_GE_OQ);
       const __m512i words = _mm512_maskz_cvttps_epi32(is_number, v);
       _mm512_storeu_si512(y + i, _mm512_mask_mov_epi32(words, beyond, largest));
+    }
+  }
+#elif defined(__AVX2__)
+  if constexpr (!Truth && std::is_same_v<From, float> && std::is_same_v<To, std::int32_t>) {
+    const __m256 largest =
+        _mm256_castsi256_ps(_mm256_set1_epi32(std::numeric_limits<std::int32_t>::max()));
+    for (; i + 8 <= count; i += 8) {
+      const __m256 v = _mm256_loadu_ps(x + i);
+      const __m256 is_number = _mm256_cmp_ps(v, v, _CMP_ORD_Q);
+      const __m256 beyond = _mm256_cmp_ps(v, _mm256_set1_ps(2147483648.0f), _CMP_GE_OQ);
+      const __m256 words = _mm256_and_ps(_mm256_castsi256_ps(_mm256_cvttps_epi32(v)), is_number);
+      _mm256_storeu_ps(reinterpret_cast<float*>(y + i), _mm256_blendv_ps(words, largest, beyond));
     }
   }
 #endif

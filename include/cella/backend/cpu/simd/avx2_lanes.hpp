@@ -26,7 +26,22 @@ struct native_lanes<float, 32> : portable_lanes<float> {
   }
   static v fma(v a, v b, v c) { return _mm256_fmadd_ps(a, b, c); }
   static v load_first(const float* p, int n) { return _mm256_maskload_ps(p, first(n)); }
-  static void store_first(float* p, int n, v a) { _mm256_maskstore_ps(p, first(n), a); }
+  /// In parts: some processors take tens of cycles for a store under a mask.
+  static void store_first(float* p, int n, v a) {
+    if (n == 8) return _mm256_storeu_ps(p, a);
+    __m128 part = _mm256_castps256_ps128(a);
+    if (n & 4) {
+      _mm_storeu_ps(p, part);
+      part = _mm256_extractf128_ps(a, 1);
+      p += 4;
+    }
+    if (n & 2) {
+      _mm_storel_pi(reinterpret_cast<__m64*>(p), part);
+      part = _mm_movehl_ps(part, part);
+      p += 2;
+    }
+    if (n & 1) _mm_store_ss(p, part);
+  }
   static unsigned greater(v a, v b) {
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)));
   }
@@ -86,7 +101,16 @@ struct native_lanes<double, 32> : portable_lanes<double> {
   }
   static v fma(v a, v b, v c) { return _mm256_fmadd_pd(a, b, c); }
   static v load_first(const double* p, int n) { return _mm256_maskload_pd(p, first(n)); }
-  static void store_first(double* p, int n, v a) { _mm256_maskstore_pd(p, first(n), a); }
+  static void store_first(double* p, int n, v a) {
+    if (n == 4) return _mm256_storeu_pd(p, a);
+    __m128d part = _mm256_castpd256_pd128(a);
+    if (n & 2) {
+      _mm_storeu_pd(p, part);
+      part = _mm256_extractf128_pd(a, 1);
+      p += 2;
+    }
+    if (n & 1) _mm_store_sd(p, part);
+  }
   static unsigned greater(v a, v b) {
     return static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_GT_OQ)));
   }

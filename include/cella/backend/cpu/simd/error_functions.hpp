@@ -45,7 +45,7 @@ template <class T>
   const vec<T> one(T(1));
   if constexpr (std::is_same_v<T, float> && detail::has_piecewise) {
     return xsimd::copysign(
-        detail::piecewise<T>(detail::erf_fit, minimum(vec<T>(4.0f), xsimd::abs(x))), x);
+        detail::piecewise<detail::erf_fit, T>(minimum(vec<T>(4.0f), xsimd::abs(x))), x);
   } else if constexpr (std::is_same_v<T, float>) {
     // Minimax fits to 2^-25 and 2^-28.
     static constexpr float near_0[] = {0.128379151f,   -0.376124799f,  0.112816177f,
@@ -129,7 +129,7 @@ template <class T>
     const vec<T> square = detail::rounded<T>(t * t);
     const auto [n, rest] =
         detail::exponential_in_parts<T>(-square, -detail::product_error<T>(t, t, square));
-    const auto [start, slope, step] = detail::piecewise_in_parts<T>(detail::erfc_fit, t);
+    const auto [start, slope, step] = detail::piecewise_in_parts<detail::erfc_fit, T>(t);
     const vec<T> more = slope * step;
     const vec<T> product = start + multiply_add(start + more, rest, more);
     const vec<T> y = detail::times_power_unless_below<T>(product, n, -square);

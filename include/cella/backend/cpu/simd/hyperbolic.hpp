@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/backend/cpu/simd/exponentials.hpp>
+#include <cella/backend/cpu/simd/logarithms.hpp>
 #include <cella/backend/cpu/simd/rounding_errors.hpp>
 
 namespace cella::cpu {

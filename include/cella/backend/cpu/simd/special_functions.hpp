@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/backend/cpu/simd/error_functions.hpp>
+#include <cella/backend/cpu/simd/logarithms.hpp>
 #include <cella/backend/cpu/simd/trigonometry.hpp>
 
 namespace cella::cpu {
@@ -188,7 +189,7 @@ template <const auto& Fit, class T, class Finish, class F>
   if constexpr (has_piecewise) {
     const vec<T> end(Fit.end());
     if ((greater(size, end) | greater(vec<T>(least), size)) == 0)
-      return finish(x, piecewise_in_parts<T>(Fit, size));
+      return finish(x, piecewise_in_parts<Fit, T>(size));
   }
   return in_doubles(x, f);
 }
@@ -199,7 +200,7 @@ vec<T> inverse_error_of_single(vec<T> x) {
     // A function of w = -log(1 - x^2), times x.
     const vec<T> one(1.0f), square = rounded<T>(x * x);
     const vec<T> w = -logarithm_of_successor<T>(-square, -product_error<T>(x, x, square));
-    const vec<T> y = x * piecewise<T>(erfinv_fit, w);
+    const vec<T> y = x * piecewise<erfinv_fit, T>(w);
     const vec<T> infinite(std::numeric_limits<T>::infinity());
     return xsimd::select(xsimd::abs(x) == one, xsimd::copysign(infinite, x), y);
   } else {

@@ -23,6 +23,8 @@ template <class T>
 /// Arc tangent, within 2 ulp.
 template <class T>
 [[gnu::always_inline]] inline vec<T> inverse_tangent(vec<T> x);
+/// sqrt(x^2 + y^2), within 2 ulp, without overflow. Single precision.
+[[gnu::always_inline]] inline vec<float> hypotenuse(vec<float> x, vec<float> y);
 /// Angle of the points (x, y), within 2 ulp; zeros and infinities of either sign as
 /// std::atan2 has them.
 template <class T>
@@ -206,6 +208,15 @@ template <class T>
   }
 }
 
+namespace detail {
+/// (atan(t) - t) / t^3 as a polynomial of t^2, |t| <= 1: a minimax fit to 2^-28; pi / 2 in two
+/// parts.
+inline constexpr float arc_fit[] = {-0.333333019f,  0.199986387f,   -0.142652457f,
+                                    0.109575767f,   -0.0841945871f, 0.0582345197f,
+                                    -0.0314556546f, 0.0110644091f,  -0.0018272047f};
+inline constexpr float right_angle = 1.57079637f, right_angle_rest = -4.37113883e-8f;
+}  // namespace detail
+
 template <class T>
 [[gnu::always_inline]] inline vec<T> inverse_tangent(vec<T> x) {
   // A polynomial up to 1; behind, pi / 2 - atan(1 / x), pi / 2 in two parts.
@@ -218,11 +229,7 @@ template <class T>
     return xsimd::copysign(y, x);
   };
   if constexpr (std::is_same_v<T, float>) {
-    // A minimax fit to 2^-28.
-    static constexpr float c[] = {-0.333333019f,  0.199986387f,   -0.142652457f,
-                                  0.109575767f,   -0.0841945871f, 0.0582345197f,
-                                  -0.0314556546f, 0.0110644091f,  -0.0018272047f};
-    return of(c, 1.57079637f, -4.37113883e-8f);
+    return of(detail::arc_fit, detail::right_angle, detail::right_angle_rest);
   } else {
     // A minimax fit to 2^-57.
     static constexpr double c[] = {
@@ -237,11 +244,59 @@ template <class T>
   }
 }
 
+namespace detail {
+template <class T>
+[[gnu::noinline]] vec<T> wide_hypotenuse(vec<T> x, vec<T> y) {
+  const wide_lanes v = widen(x), w = widen(y);
+  return narrow(
+      {xsimd::sqrt(v.low * v.low + w.low * w.low), xsimd::sqrt(v.high * v.high + w.high * w.high)});
+}
+}  // namespace detail
+
+inline vec<float> hypotenuse(vec<float> x, vec<float> y) {
+  const vec<float> squares = multiply_add(x, x, y * y);
+  if (xsimd::all((squares >= vec<float>(1e-30f)) && (squares <= vec<float>(1e38f)))) [[likely]]
+    return xsimd::sqrt(squares);
+  return detail::wide_hypotenuse<float>(x, y);
+}
+
+namespace detail {
+
+/// The angle of points of single precision in double precision.
+template <class T>
+[[gnu::noinline]] vec<T> wide_angle_of_points(vec<T> y, vec<T> x) {
+  const wide_lanes v = widen(y), w = widen(x);
+  return narrow({angle_of_points<double>(v.low, w.low), angle_of_points<double>(v.high, w.high)});
+}
+/// The same where a + b, the sizes of y and x, is neither large nor small.
+[[gnu::always_inline]] inline vec<float> short_angle_of_points(vec<float> y, vec<float> x) {
+  using v = vec<float>;
+  const v one(1.0f), zero(0.0f), a = xsimd::abs(y), b = xsimd::abs(x);
+  const v more = maximum(a, b), less = minimum(a, b);
+  // t = less / more, and what its rounding has lost.
+  const v share = one / more, t = rounded<float>(less * share);
+  const v lost = -product_error<float>(t, more, less) * share, z = t * t;
+  const v rest =
+      multiply_add(polynomial(arc_fit, z) * z, t, multiply_add(z * v(-0.5f), lost, lost));
+  // A multiple of the right angle, and the arc of t on one side of it.
+  const auto steep = a > b, left = xsimd::copysign(one, x) < zero;
+  const v base = xsimd::select(steep, one, xsimd::select(left, v(2.0f), zero));
+  const v side = xsimd::select(steep, -one, one) * xsimd::copysign(one, x);
+  const v angle = base * v(right_angle), arc = side * t;
+  const v start = angle + arc, start_lost = (angle - start) + arc;
+  const v all = start + (multiply_add(base, v(right_angle_rest), start_lost) + side * rest);
+  return xsimd::copysign(all, y);
+}
+
+}  // namespace detail
+
 template <class T>
 [[gnu::always_inline]] inline vec<T> angle_of_points(vec<T> y, vec<T> x) {
   if constexpr (std::is_same_v<T, float>) {
-    const wide_lanes v = widen(y), w = widen(x);
-    return narrow({angle_of_points<double>(v.low, w.low), angle_of_points<double>(v.high, w.high)});
+    const vec<T> size = xsimd::abs(x) + xsimd::abs(y);
+    if (xsimd::all((size >= vec<T>(1e-30f)) && (size <= vec<T>(1e30f)))) [[likely]]
+      return detail::short_angle_of_points(y, x);
+    return detail::wide_angle_of_points<T>(y, x);
   } else {
     const vec<T> zero(0.0), one(1.0), a = xsimd::abs(y), b = xsimd::abs(x);
     const auto steep = a > b;

@@ -1,0 +1,100 @@
+// Lines that are so simple that what they yield is folded as it is read.
+#pragma once
+
+#include <cella/backend/cpu/bytecode/block_runner.hpp>
+#include <cella/backend/cpu/loops/folds.hpp>
+#include <cstdint>
+#include <type_traits>
+
+namespace cella::cpu::detail {
+
+/// What a line computes that reads one value: itself, its square or its size, or the square of its
+/// difference from a number of its row.
+enum class simple_term { itself, square, size, squared_difference };
+
+/// The value that a simple line reads, where its numbers lie, and which number of the row it is
+/// centered at; `at` is null for all other lines.
+template <class T>
+struct simple_line {
+  const T* at{};
+  const operand_read* read{};
+  simple_term term{};
+  int center = -1;
+};
+/// That of a line, unless the numbers that it reads have 16 bits.
+template <class T>
+simple_line<T> simple_line_of(const line_code<T>& line, const plan_step& s,
+                              const step_addresses<T>& a) {
+  using code = line_code<T>;
+  const auto computed = line.instructions();
+  int read = -1, center = -1;
+  for (std::size_t v = 0; v < line.values().size(); ++v) {
+    const auto from = line.values()[v].from;
+    if (from == code::source::computed) continue;
+    int* const found = from == code::source::read         ? &read
+                       : from == code::source::row_number ? &center
+                                                          : nullptr;
+    if (!found || *found >= 0) return {};
+    *found = int(v);
+  }
+  if (read < 0 || (center >= 0) != (computed.size() == 2) || computed.size() > 2) return {};
+  const auto& x = line.values()[std::size_t(read)];
+  if (is_storage_only(x.stored)) return {};
+  simple_line<T> found{a.in[std::size_t(x.index)] + x.further, &s.reads[std::size_t(x.index)]};
+  const auto is_of = [&](const auto& i, const op_info* op, int operand) {
+    return i.run == find_opcode<T>(op, 0) && i.in[0] == operand;
+  };
+  if (computed.empty()) return found;
+  if (center >= 0) {
+    const bool centered = is_of(computed[0], &info_of<sub_op>, read) && computed[0].in[1] == center;
+    if (!centered || !is_of(computed[1], &info_of<square_op>, computed[0].result)) return {};
+    found.term = simple_term::squared_difference;
+    found.center = line.values()[std::size_t(center)].index;
+  } else if (is_of(computed[0], &info_of<square_op>, read)) {
+    found.term = simple_term::square;
+  } else if (is_of(computed[0], &info_of<abs_op>, read)) {
+    found.term = simple_term::size;
+  } else {
+    return {};
+  }
+  return found;
+}
+template <simple_term Term, class T>
+[[gnu::always_inline]] inline vec<T> term_of(vec<T> x, [[maybe_unused]] vec<T> center) {
+  if constexpr (Term == simple_term::square) return x * x;
+  if constexpr (Term == simple_term::size) return xsimd::abs(x);
+  if constexpr (Term == simple_term::squared_difference) return (x - center) * (x - center);
+  return x;
+}
+/// Calls f(the term as a constant); extrema are of values themselves or of sizes.
+template <class Fold, class F>
+[[gnu::always_inline]] inline void with_term(simple_term t, F f) {
+  using enum simple_term;
+  if constexpr (std::is_same_v<Fold, adding>) {
+    if (t == square) return f(std::integral_constant<simple_term, square>{});
+    if (t == squared_difference)
+      return f(std::integral_constant<simple_term, squared_difference>{});
+  }
+  if (t == size) return f(std::integral_constant<simple_term, size>{});
+  f(std::integral_constant<simple_term, itself>{});
+}
+/// Folds the terms of a row of so many numbers.
+template <class Fold, class T, class Total>
+void fold_simple_row(simple_term t, const T* row, std::int64_t extent, vec<T> center,
+                     Total& total) {
+  constexpr int L = lanes<T>;
+  const std::int64_t whole = extent / L * L;
+  const auto take = [&](vec<T> run) { total.add(run); };
+  with_term<Fold>(
+      t, [&](auto form) __attribute__((always_inline)) {
+        const auto of = [&](vec<T> x) { return term_of<form()>(x, center); };
+        vec<T> run = fold_terms<Fold, T>(
+            whole, L, [&](std::int64_t i) { return of(load_unaligned(row + i)); }, take);
+        if (const int rest = int(extent - whole))
+          run = Fold::template fold<T>(
+              run, fold_first<Fold, T>(rest, of(load_first(row + whole, rest))));
+        take(run);
+      });
+}
+
+}  // namespace cella::cpu::detail
