@@ -161,7 +161,7 @@ void check(sizes s, layout a_layout, layout b_layout, epilogue what, int batch =
     }
   }
 
-  const double tolerance = std::numeric_limits<T>::epsilon() * (4 + 2 * std::sqrt(s.depth) * 2);
+  const double tolerance = std::numeric_limits<T>::epsilon() * (4 + 6 * std::sqrt(s.depth));
   int wrong = 0, inside = 0;
   std::vector<bool> belongs(c.size(), false);
   for (int n = 0; n < batch; ++n) {
