@@ -2,6 +2,8 @@
 #
 #   dpkg --add-architecture arm64 && apt-get update
 #   apt-get install g++-aarch64-linux-gnu qemu-user zlib1g-dev:arm64 libmpfr-dev:arm64
+#   cmake --preset aarch64 && cmake --build --preset aarch64 --target test_backend_cpu
+#   ctest --preset aarch64 -R '^backend_cpu$'
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

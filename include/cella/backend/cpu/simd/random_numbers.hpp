@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/backend/cpu/simd/logarithms.hpp>
 #include <cella/backend/cpu/simd/trigonometry.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cella/graph/random.hpp>
