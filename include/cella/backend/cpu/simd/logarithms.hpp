@@ -68,7 +68,7 @@ template <class T>
 /// of(whether all numbers are ordinary, as a constant): most are, and where processors have no
 /// instructions for the others it takes many.
 template <class T, class F>
-[[gnu::always_inline]] inline vec<T> with_ordinary(vec<T> x, F of) {
+[[gnu::always_inline]] inline vec<T> with_ordinary([[maybe_unused]] vec<T> x, F of) {
 #if !defined(__AVX512F__)
   if (are_ordinary(x)) [[likely]]
     return of(std::true_type{});
