@@ -28,7 +28,7 @@ struct adding {
 /// The largest (or smallest), NaN if one is.
 template <bool Largest>
 struct extreme {
-  /// Whether comparisons yield bits. There xsimd's v != v is false for NaN.
+  /// Whether comparisons yield bits.
 #if defined(__AVX512F__)
   static constexpr bool has_masks = true;
 #else
@@ -42,7 +42,8 @@ struct extreme {
       const unsigned beats = Largest ? greater(v, a) : greater(a, v);
       return select(beats | unordered(v, v), v, a);
     } else {
-      return xsimd::select((Largest ? v > a : v < a) || v != v, v, a);
+      // With AVX xsimd 8's v != v is false for NaN.
+      return xsimd::select((Largest ? v > a : v < a) || xsimd::isnan(v), v, a);
     }
   }
   /// The same of numbers; either where one is NaN.
