@@ -293,8 +293,14 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline vec<T> angle_of_points(vec<T> y, vec<T> x) {
   if constexpr (std::is_same_v<T, float>) {
-    const vec<T> size = xsimd::abs(x) + xsimd::abs(y);
-    if (xsimd::all((size >= vec<T>(1e-30f)) && (size <= vec<T>(1e30f)))) [[likely]]
+    const vec<T> a = xsimd::abs(y), b = xsimd::abs(x), size = a + b;
+    auto ordinary = (size >= vec<T>(1e-30f)) && (size <= vec<T>(1e30f));
+    // Where nothing is fused rounding errors are computed in steps, none of which may be denormal.
+    if constexpr (!detail::has_fused_multiply_add) {
+      const vec<T> less = minimum(a, b);
+      ordinary = ordinary && ((less >= vec<T>(1e-28f)) || (less == vec<T>(0.0f)));
+    }
+    if (xsimd::all(ordinary)) [[likely]]
       return detail::short_angle_of_points(y, x);
     return detail::wide_angle_of_points<T>(y, x);
   } else {
