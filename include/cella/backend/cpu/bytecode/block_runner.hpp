@@ -231,7 +231,7 @@ class block_runner {
         const block_result<T> to = place(i);
         operands_[std::size_t(i.result)] = {to.at, L, to.row};
       }
-      if (runs_chains && s.links) {
+      if (s.links) {
         if constexpr (runs_chains) run_chain_of(s, n);
       } else {
         const instruction& i = all[0];

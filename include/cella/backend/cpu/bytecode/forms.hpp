@@ -32,25 +32,22 @@ struct leaky_relu_form {
     return f(as_op<select_op>, f(as_op<greater_op>, x, zero), x, f(as_op<mul_op>, x, slope));
   }
 };
+struct relu6_form {
+  static constexpr int operands = 1, numbers = 1;
+  [[gnu::always_inline]] static auto of(auto f, auto x, auto six) {
+    return f(as_op<select_op>, f(as_op<greater_equal_op>, x, six), six, f(as_op<relu_op>, x));
+  }
+};
 struct hard_sigmoid_form {
   static constexpr int operands = 1, numbers = 3;
   [[gnu::always_inline]] static auto of(auto f, auto x, auto three, auto six, auto sixth) {
-    const auto y = f(as_op<add_op>, x, three);
-    const auto relu6 =
-        f(as_op<select_op>, f(as_op<greater_equal_op>, y, six), six, f(as_op<relu_op>, y));
-    return f(as_op<mul_op>, relu6, sixth);
+    return f(as_op<mul_op>, relu6_form::of(f, f(as_op<add_op>, x, three), six), sixth);
   }
 };
 struct hard_swish_form {
   static constexpr int operands = 1, numbers = 3;
   [[gnu::always_inline]] static auto of(auto f, auto x, auto three, auto six, auto sixth) {
     return f(as_op<mul_op>, x, hard_sigmoid_form::of(f, x, three, six, sixth));
-  }
-};
-struct relu6_form {
-  static constexpr int operands = 1, numbers = 1;
-  [[gnu::always_inline]] static auto of(auto f, auto x, auto six) {
-    return f(as_op<select_op>, f(as_op<greater_equal_op>, x, six), six, f(as_op<relu_op>, x));
   }
 };
 struct nan_to_num_form {
