@@ -1,6 +1,7 @@
 // Lines of cheap operations, which run as chains or forms, beside the interpreter.
 #include <doctest/doctest.h>
 
+#include <cella/graph/random.hpp>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/diagonal.hpp>
 #include <cella/ops/numeric.hpp>
@@ -79,6 +80,10 @@ const std::vector<vars_function> lines{
       return vars{(x[0] - x[1]) * x[3], x[0] * x[4] * x[3], x[0] * 3 * x[1]};
     },
     [](const vars& x) {
+      const var y = x[0] * x[1], z = x[1] - x[2];
+      return vars{y * y, z * z + sin(y)};
+    },
+    [](const vars& x) {
       // An eighth of the sum, which is exact.
       const var m = sum(x[0], {-1}, true) * 0.125, y = x[0] - m;
       return vars{y * rsqrt(sum(square(y), {-1}, true) + 1) * x[3] + x[1]};
@@ -118,7 +123,33 @@ const std::vector<vars_function> lines{
     },
 };
 
+/// A line of a few cheap operations on values that came before, which is the same for a seed.
+var random_line(const vars& x, std::uint64_t seed) {
+  generator random(seed, 5);
+  vars values{x[0], x[1], x[2]};
+  const auto any = [&] { return values[random() % values.size()]; };
+  for (int i = 0; i < 6; ++i) {
+    const var y = any(), z = any();
+    const auto kind = random() % 7;
+    values.push_back(kind == 0   ? y + z
+                     : kind == 1 ? y - z
+                     : kind == 2 ? select(y > z, z, any())
+                     : kind == 3 ? maximum(y, z)
+                     : kind == 4 ? y * 0.25
+                                 : y * z);
+  }
+  return values.back();
+}
+
 }  // namespace
+
+TEST_CASE("chains and forms of random lines agree with the interpreter") {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    CAPTURE(seed);
+    const auto line = [seed](const vars& x) { return vars{random_line(x, seed)}; };
+    CHECK(differing(line, {{9, 40}, {40}, {9, 1}}, dtype::f64) == 0);
+  }
+}
 
 TEST_CASE(
     "chains and forms of cheap operations agree with the interpreter, with NaN and infinities, "

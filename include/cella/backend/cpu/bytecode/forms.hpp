@@ -213,9 +213,10 @@ class form_finder {
     options_ = {};
     taken_.clear();
     if (!matches(t, int(t.entries.size()) - 1, all_[last].result)) return 0;
-    // What is computed between is read by nobody else.
+    // What is computed between is read by nobody else, nor is it an operand of the form.
     for (std::size_t i : taken_) {
-      if (i != last && is_read_elsewhere(all_[i].result)) return 0;
+      const int between = all_[i].result;
+      if (i != last && (is_read_elsewhere(between) || is_operand(t, between))) return 0;
     }
     instruction& to = all_[last];
     const auto operand = [&](int k) { return bound_[std::size_t(k < t.operands ? k : 0)]; };
@@ -261,6 +262,10 @@ class form_finder {
     const auto &a = values_[std::size_t(v)], &b = values_[std::size_t(w)];
     const bool numbers = a.from == Line::source::number && b.from == Line::source::number;
     return v == w || (numbers && a.literal == b.literal);
+  }
+  bool is_operand(const tree& t, int v) const {
+    const auto end = bound_.begin() + t.operands;
+    return std::find(bound_.begin(), end, v) != end;
   }
   bool is_taken(std::size_t i) const {
     return std::find(taken_.begin(), taken_.end(), i) != taken_.end();
