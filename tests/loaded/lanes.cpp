@@ -130,6 +130,28 @@ TEST_CASE("the batch in the lanes: sums over samples, over features and over bot
   }
 }
 
+TEST_CASE("the batch in the lanes: images that are another shape of what has no border") {
+  const auto net = with_gradients([](const vars& x) {
+    const var y = tanh(conv1d(x[0], x[1], 2, 1, 1));
+    return vars{conv1d(y, x[2], 1, 2, 2) + sum(x[0]), y};
+  });
+  for (int n : batches) {
+    CAPTURE(n);
+    check_plans(net, {{n, 3, 9}, {5, 3, 3}, {7, 5, 5}}, layout::lanes);
+  }
+}
+
+TEST_CASE("the batch in the lanes: numbers of samples that lie along another axis, too") {
+  const auto net = with_gradients([](const vars& x) {
+    const var of_pairs = outer(x[0], x[1]);  // samples along both axes
+    return vars{matmul(of_pairs, x[2]) * 0.5, matmul(of_pairs * of_pairs, x[0])};
+  });
+  for (int n : batches) {
+    CAPTURE(n);
+    check_plans(net, {{n}, {n}, {n, 5}}, layout::lanes);
+  }
+}
+
 TEST_CASE("the batch in the lanes: what has kernels of plain tensors only is unpacked for them") {
   const auto net = with_gradients([](const vars& x) {
     const var y = max_pool(conv2d(x[0], x[1]), 2);

@@ -111,10 +111,10 @@ class value_places {
 
   /// The address of `n` in a layout; appends the steps that bring it there if it is not yet.
   constexpr buffer_ref locate(node_id n, layout a, std::array<int, 2> border = {0, 0}) {
-    n = c.source(n);
+    n = holder(n, a, border);
     if (const home* h = find(n, a, border)) return h->at;
     if (a != layout::plain) {
-      const bool bordered = border != std::array<int, 2>{0, 0} && find(n, a, {0, 0});
+      const bool bordered = border != std::array<int, 2>{0, 0} && find(holder(n, a), a, {0, 0});
       const step_kind kind = bordered ? step_kind::border : packing(a);
       const buffer_ref from = locate(n, bordered ? a : layout::plain);
       return emit_conversion(conversion(kind, n, from, border), n, a, border);
@@ -315,6 +315,13 @@ class value_places {
     }
   }
 
+  /// The node under which a value is known in a format: the one of which `n` is another shape,
+  /// unless the format has channels or a border, which that one's shape would place elsewhere.
+  constexpr node_id holder(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
+    const node_id source = c.source(n);
+    const bool any_shape = a != layout::blocked && border == std::array<int, 2>{0, 0};
+    return any_shape || g.type(source).shape == g.type(n).shape ? source : n;
+  }
   constexpr const home* find(node_id n, layout a, std::array<int, 2> border) const {
     for (int i = first_home_[std::size_t(n)]; i >= 0; i = homes_[std::size_t(i)].next) {
       const home& h = homes_[std::size_t(i)];

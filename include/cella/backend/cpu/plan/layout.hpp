@@ -23,11 +23,12 @@ constexpr int batch_of(const graph& g) {
 
 namespace detail {
 
-/// Whether all samples have the same value: a constant, or what is repeated along the first axis.
-constexpr bool same_for_samples(const graph& g, node_id n) {
+/// Whether all samples have the same value: a constant, or what is repeated along the first axis
+/// and has no samples itself. (Numbers of samples along another axis lie in lanes of their own.)
+constexpr bool same_for_samples(const graph& g, node_id n, const flags& batched) {
   const node& x = g.nodes[std::size_t(n)];
   if (is<constant_op>(x)) return true;
-  if (!is<broadcast_op>(x)) return false;
+  if (!is<broadcast_op>(x) || batched[std::size_t(g.operand(n, 0))]) return false;
   const iteration_space loops = loops_of(g, n);
   return !loops.walks_along(0, loops.factor_along(loops.result(), 0));
 }
@@ -50,7 +51,8 @@ constexpr bool keeps_samples(const graph& g, node_id n, const flags& batched) {
   if (loops.factors[std::size_t(sample)].whole && !norm) return false;
   bool any = false;
   for (int k = 0; k < x.operand_count; ++k) {
-    const bool same = !loops.walks_along(k, sample) || same_for_samples(g, g.operand(n, k));
+    const bool same =
+        !loops.walks_along(k, sample) || same_for_samples(g, g.operand(n, k), batched);
     if (is_batched(k) ? loops.factor_along(k, 0) != sample : !same) return false;
     any |= is_batched(k);
   }
