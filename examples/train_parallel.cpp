@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <random>
 #include <sstream>
 #include <string>
@@ -72,9 +73,6 @@ struct lenet_task : image_task<32, 1, 28> {
 /// norm, input channels of the second.
 struct resnet_task : image_task<16, 3, 16> {
   using net = models::resnet20<10>;
-  /// Batch norms of few images make rounding grow: at 0.02 the losses of six steps differ by 1e-3
-  /// in f32 for two orders of summation, in f64 not at all.
-  static constexpr double learning_rate = 0.0005;
   static strategy tensor() {
     return {mode::semi_automatic,
             {{"layer*.conv1.weight", "model", 0},
@@ -170,6 +168,7 @@ struct settings {
   unsigned seed = 1;
   bool threads = false;
   double timeout = 60;
+  dtype element = dtype::f32;  ///< of parameters and images
 };
 
 struct outcome {
@@ -184,25 +183,36 @@ double median(std::vector<double> all) {
   return all[all.size() / 2];
 }
 
+/// What a net reads: images of the precision of its parameters, or words.
+template <class Task>
+tensor_type type_of_x(const settings& s) {
+  return {Task::x.element == dtype::f32 ? s.element : Task::x.element, Task::x.shape};
+}
+
 /// Batches, the same for any number of ranks.
 template <class Task>
 class batches {
+  using number = std::conditional_t<Task::x.element == dtype::f32, float, std::int32_t>;
+
  public:
-  explicit batches(unsigned seed) : random_(seed) {}
+  explicit batches(const settings& s) : random_(s.seed), type_(type_of_x<Task>(s)) {}
   void next() {
-    using element = std::conditional_t<Task::x.element == dtype::f32, float, std::int32_t>;
-    Task::batch(random_, reinterpret_cast<element*>(x_.data()),
-                reinterpret_cast<std::int32_t*>(y_.data()));
+    Task::batch(random_, x_.data(), y_.data());
+    if (type_.element == dtype::f64) wide_.assign(x_.begin(), x_.end());
   }
   template <class Step>
-  void give(Step& step) const {
-    step.set(step.find("x"), {x_.data(), Task::x});
-    step.set(step.find("y"), {y_.data(), Task::y});
+  void give(Step& step) {
+    const auto bytes = [](auto& v) { return reinterpret_cast<std::byte*>(v.data()); };
+    step.set(step.find("x"), {wide_.empty() ? bytes(x_) : bytes(wide_), type_});
+    step.set(step.find("y"), {bytes(y_), Task::y});
   }
 
  private:
   std::mt19937 random_;
-  aligned_buffer x_{std::size_t(Task::x.bytes())}, y_{std::size_t(Task::y.bytes())};
+  tensor_type type_;
+  std::vector<number> x_ = std::vector<number>(std::size_t(Task::x.size()));
+  std::vector<double> wide_;
+  std::vector<std::int32_t> y_ = std::vector<std::int32_t>(std::size_t(Task::y.size()));
 };
 
 template <class Step>
@@ -222,12 +232,12 @@ using program_of =
 template <class Task, class Plan>
 void calibrate(const graph& g, const Plan& p, const settings& s, int rank, outcome& o) {
   const communicator alone = lone_rank(p.mesh, rank);
-  program_of<Plan> step(g, p, rank, alone);
+  program_of<Plan> step(g, p, rank, alone, s.element);
   typename Task::net net;
-  step.load(parameter_store(net, s.seed));
+  step.load(parameter_store(net, s.seed, s.element));
   step.scalar("learning_rate", 0);
   step.scalar("step", 1);
-  batches<Task> data(s.seed);
+  batches<Task> data(s);
   data.next();
   data.give(step);
   std::vector<double> milliseconds;
@@ -249,14 +259,14 @@ outcome train(const graph& g, const Plan& p, const settings& s, int rank, const 
   outcome o;
   if (s.calibrate) calibrate<Task>(g, p, s, rank, o);
   const timed_communicator timed(c);
-  program_of<Plan> step(g, p, rank, timed.get());
+  program_of<Plan> step(g, p, rank, timed.get(), s.element);
   typename Task::net net;
   if (s.load.empty())
-    step.load(parameter_store(net, s.seed));
+    step.load(parameter_store(net, s.seed, s.element));
   else
     load_shards(step, s.load);
   step.scalar("learning_rate", Task::learning_rate);
-  batches<Task> data(s.seed);
+  batches<Task> data(s);
   for (int k = 0; k < s.done + s.steps; ++k) {
     data.next();
     if (k < s.done) continue;  // the same batches in the same order, wherever training goes on
@@ -372,10 +382,11 @@ void run(const settings& s) {
   training_step<typename Task::net, typename Task::loss,
                 std::remove_const_t<decltype(Task::optimizer)>>
       step{{}, {}, Task::optimizer};
-  const std::array types{Task::x, Task::y};
+  const std::array types{type_of_x<Task>(s), Task::y};
   device_mesh m = parse_mesh(s.mesh);
   if (!s.topology.empty()) m = with_topology(m, load_topology(s.topology));
-  const graph g = compiled_once::optimize(trace(step, types, {.training = true}));
+  const graph g =
+      compiled_once::optimize(trace(step, types, {.training = true, .precision = s.element}));
   if (s.mode == "pipeline") return run_pipeline<Task>(g, m, s);
   const divided_graph d = divide(g, m, strategy_of<Task>(s.mode, m));
   train_on_ranks<Task>(d.graph, d.plan, s);
@@ -402,6 +413,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--chunks", s.chunks, "of a pipeline, how many stages each rank has")
       ->capture_default_str();
+  app.add_option("--precision", s.element, "of parameters: f32 or f64")
+      ->transform(
+          CLI::Transformer(std::map<std::string, dtype>{{"f32", dtype::f32}, {"f64", dtype::f64}}))
+      ->default_str("f32");
   app.add_option("--json", s.json, "file for losses and times");
   app.add_option("--plan", s.plan, "file for the plan");
   app.add_option("--drawing", s.drawing, "file for the plan as SVG");
