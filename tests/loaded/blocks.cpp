@@ -82,6 +82,17 @@ TEST_CASE("images in blocks: batch norm, and values that are repeated along pixe
   }
 }
 
+TEST_CASE("images in blocks: sums along single axes") {
+  const auto net = with_gradients([](const vars& x) {
+    const var y = tanh(conv2d(x[0], x[1], walk(1, 1)));
+    return vars{tanh(sum(y, {3})) * 0.5, sum(y, {2}), sum(y, {1}), sum(y, {0}), sum(y, {0, 3})};
+  });
+  for (int n : batches) {
+    CAPTURE(n);
+    check(net, {{n, 16, 5, 4}, {32, 16, 3, 3}}, layout::blocked);
+  }
+}
+
 TEST_CASE("images in blocks: pooling and its gradient, of whole numbers with many equal ones") {
   const auto net = [](const vars& x) {
     const var y = relu(conv2d(x[0], x[1]));

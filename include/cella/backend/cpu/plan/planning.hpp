@@ -83,11 +83,13 @@ struct planning : plain_planning {
   static constexpr bool match(Fuser& f, node_id n) {
     return patterns<Fuser>(f).match(n);
   }
-  /// Blocks are taken apart where their channels are summed over.
+  /// Whole images in blocks are summed up as they lie, to one number for each channel, which lies
+  /// as that of a plain image does. No other sum would.
   static constexpr layout sum_format(const fusion_groups& c, node_id n) {
+    constexpr unsigned channels = 1u << 1, pixels = 1u << 2 | 1u << 3;
     const layout f = c.forms.of(c.g.operand(n, 0));
-    const bool channels = c.at(n).attributes.as<axes_options>().axes & 2;
-    return f == layout::blocked && channels ? layout::plain : f;
+    const unsigned axes = c.at(n).attributes.as<axes_options>().axes;
+    return f == layout::blocked && (axes & (channels | pixels)) != pixels ? layout::plain : f;
   }
   /// With few classes the samples go into the lanes whatever the rest of the program does. A value
   /// under another shape would be packed in its own.
