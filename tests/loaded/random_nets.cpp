@@ -28,10 +28,10 @@ namespace cella::test {
 namespace {
 
 /// A net that is the same whenever it is made from a seed. Its values stay between about -10 and 10
-/// and have few elements.
+/// and have few elements; half of the nets yield gradients, too, if they may.
 class random_net {
  public:
-  explicit random_net(std::uint64_t seed) : seed_(seed) {
+  random_net(std::uint64_t seed, bool gradients) : seed_(seed), gradients_(gradients) {
     generator random(seed, 1);
     const auto of = [&](std::initializer_list<int> l) { return l.begin()[random() % l.size()]; };
     const int samples = of({1, 2, 3, 4, 5, 8, 9, 16}), height = of({1, 2, 3, 5, 6, 8}),
@@ -53,23 +53,26 @@ class random_net {
 
   const std::vector<shape>& shapes() const { return shapes_; }
   vars operator()(const vars& x) const {
-    return growth{generator(seed_, 2), x, x, channels_}.results();
+    return growth{generator(seed_, 2), x, x, channels_}.results(gradients_);
   }
 
  private:
+  /// What norms divide by, so that rounding does not grow.
+  static constexpr double variance_at_least = 0.1;
+
   struct growth {
     generator random;
     const vars& x;
     vars values;
     int channels;
 
-    vars results() {
+    vars results(bool with_gradients) {
       const std::size_t wanted = values.size() + 4 + below(9);
       add(x[0]);
       for (int i = 0; i < 400 && values.size() < wanted; ++i) add(any());
       vars all{values.back()};
       if (below(2)) all.push_back(values[x.size() + below(values.size() - x.size())]);
-      if (below(2)) {
+      if (below(2) && with_gradients) {
         const var loss = sum(square(all[0]));
         for (const var& d : gradients(loss, x)) all.push_back(d);
       }
@@ -107,8 +110,9 @@ class random_net {
         case 7:
           return add_moved(a);
         default:
-          if (rank == 4 && a.extent(1) == channels) return push(batch_norm(a, x[7], x[7]).value);
-          return rank ? push(layer_norm(a, a, a)) : void();
+          if (rank == 4 && a.extent(1) == channels)
+            return push(batch_norm(a, x[7], x[7], variance_at_least).value);
+          return rank ? push(layer_norm(a, a, a, {-1}, variance_at_least)) : void();
       }
     }
     void add_pointwise(var a, var b) {
@@ -177,6 +181,7 @@ class random_net {
   };
 
   std::uint64_t seed_;
+  bool gradients_;
   int channels_{};
   std::vector<shape> shapes_;
 };
@@ -184,7 +189,9 @@ class random_net {
 void check_net(std::uint64_t seed, dtype element) {
   CAPTURE(seed);
   CAPTURE(element);
-  const random_net net(seed);
+  // Where two numbers are nearly the same, rounding in single precision decides which one a
+  // gradient goes to.
+  const random_net net(seed, element == dtype::f64);
   std::vector<tensor> in;
   std::vector<tensor_type> types;
   for (const shape& s : net.shapes()) {
@@ -207,7 +214,7 @@ void check_net(std::uint64_t seed, dtype element) {
     for (int call = 0; call < 2; ++call) run();
     for (std::size_t k = 0; k < expected.size(); ++k) {
       CAPTURE(k);
-      const double limit = element == dtype::f32 ? 2e-3 : 1e-9;
+      const double limit = element == dtype::f32 ? 1e-4 : 1e-9;
       CHECK(relative_difference(read(run.result(int(k))).values, expected[k].values, 1e-2) < limit);
     }
   }
