@@ -389,9 +389,10 @@ TEST_CASE("numbers of threads that cannot be meant are refused") {
 
 TEST_CASE("a pool for which the system lacks threads says how many there were and leaves nothing") {
   if (!threads_start_after_fork) return;
-  // Room for the stacks of few threads: unlike a limit of processes it holds for root as well.
+  // Room for the stacks of few threads: unlike a limit of processes it holds for root as well. What
+  // is left beside them has room for what the address sanitizer allocates when these have started.
   const test::child_outcome child = test::in_child([]() -> std::string {
-    constexpr std::size_t stack = std::size_t{64} << 20;
+    constexpr std::size_t stack = std::size_t{256} << 20;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, stack);

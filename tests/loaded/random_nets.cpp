@@ -5,15 +5,24 @@
 
 #include <cella/graph/random.hpp>
 #include <cella/ops/activation.hpp>
+#include <cella/ops/arranging.hpp>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/cumulative.hpp>
+#include <cella/ops/diagonal.hpp>
 #include <cella/ops/exponential.hpp>
+#include <cella/ops/image.hpp>
+#include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/ops/normalization.hpp>
+#include <cella/ops/padding.hpp>
 #include <cella/ops/pooling.hpp>
+#include <cella/ops/pooling_nd.hpp>
+#include <cella/ops/prod.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
+#include <cella/ops/sorting.hpp>
+#include <cella/ops/statistics.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/loaded_program.hpp>
 #include <cella/transform/gradient.hpp>
@@ -90,7 +99,7 @@ class random_net {
     /// Something that is computed from `a`, if what was drawn can be.
     void add(var a) {
       const int rank = a.type().rank();
-      switch (below(9)) {
+      switch (below(12)) {
         case 0:
           return push(below(2) ? tanh(a) : below(2) ? relu(a) : a * 0.5 + 0.25);
         case 1:
@@ -109,10 +118,12 @@ class random_net {
           return rank ? add_joined(a, int(below(std::size_t(rank)))) : void();
         case 7:
           return add_moved(a);
-        default:
+        case 8:
           if (rank == 4 && a.extent(1) == channels)
             return push(batch_norm(a, x[7], x[7], variance_at_least).value);
           return rank ? push(layer_norm(a, a, a, {-1}, variance_at_least)) : void();
+        default:
+          return rank ? add_rare(a, int(below(std::size_t(rank)))) : void();
       }
     }
     void add_pointwise(var a, var b) {
@@ -167,6 +178,47 @@ class random_net {
         if (d != axis && b.extent(d) != a.extent(d)) return;
       }
       push(concat({a, b}, axis));
+    }
+    void add_rare(var a, int axis) {
+      const bool image = a.type().rank() == 4;
+      switch (below(16)) {
+        case 0:
+          return push(sort(a, axis, below(2)));
+        case 1:
+          return push(roll(a, 1, axis));
+        case 2:
+          return push(repeat(a, 2, axis));
+        case 3:
+          return push(reverse(a, axis));
+        case 4:
+          return a.extent(0) == x[2].extent(0) ? push(gather(a, argsort(x[2]))) : void();
+        case 5:
+          return push(logsumexp(a, {axis}));
+        case 6:
+          return push(tanh(prod(a, {axis})));
+        case 7:
+          return push(cummax(a, axis));
+        case 8:
+          return a.extent(axis) > 1 ? push(diff(a, axis)) : void();
+        case 9:
+          return a.type().rank() > 1 ? push(tril(a)) : void();
+        case 10: {
+          std::vector<int> border(std::size_t(a.type().rank()), 0), none = border;
+          border[std::size_t(axis)] = 1;
+          return push(pad(a, border, below(2) ? none : border, 0.5));
+        }
+        case 11:
+          return push(variance(a, {axis}));
+        case 12:
+          return push(move_axis(a, axis, 0));
+        case 13:
+          return image ? push(resize_nearest(a, a.extent(2) * 2, a.extent(3))) : void();
+        case 14:
+          return image ? push(adaptive_average_pool(a, 2, 2)) : void();
+        default:
+          if (image && a.extent(1) == x[8].extent(0))
+            push(tanh(conv2d_transpose(a, x[8], {.before = {1, 1}, .after = {1, 1}})));
+      }
     }
     void add_moved(var a) {
       const int rank = a.type().rank();
