@@ -21,7 +21,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <random>
 #include <sstream>
 #include <string>
@@ -163,12 +162,14 @@ struct moe_task : text_task<8, 32> {
 
 struct settings {
   std::string net = "lenet", mesh = "data=2", mode = "data", json, plan, save, load, topology,
-              drawing, timeline, trace, schedule = "1f1b";
+              drawing, timeline, trace, schedule = "1f1b", precision = "f32";
   int steps = 20, done = 0, microbatches = 0, chunks = 1, calibrate = 0, save_every = 0;
   unsigned seed = 1;
   bool threads = false;
   double timeout = 60;
-  dtype element = dtype::f32;  ///< of parameters and images
+
+  /// Of parameters and images.
+  dtype element() const { return precision == "f64" ? dtype::f64 : dtype::f32; }
 };
 
 struct outcome {
@@ -186,7 +187,7 @@ double median(std::vector<double> all) {
 /// What a net reads: images of the precision of its parameters, or words.
 template <class Task>
 tensor_type type_of_x(const settings& s) {
-  return {Task::x.element == dtype::f32 ? s.element : Task::x.element, Task::x.shape};
+  return {Task::x.element == dtype::f32 ? s.element() : Task::x.element, Task::x.shape};
 }
 
 /// Batches, the same for any number of ranks.
@@ -232,9 +233,9 @@ using program_of =
 template <class Task, class Plan>
 void calibrate(const graph& g, const Plan& p, const settings& s, int rank, outcome& o) {
   const communicator alone = lone_rank(p.mesh, rank);
-  program_of<Plan> step(g, p, rank, alone, s.element);
+  program_of<Plan> step(g, p, rank, alone, s.element());
   typename Task::net net;
-  step.load(parameter_store(net, s.seed, s.element));
+  step.load(parameter_store(net, s.seed, s.element()));
   step.scalar("learning_rate", 0);
   step.scalar("step", 1);
   batches<Task> data(s);
@@ -259,10 +260,10 @@ outcome train(const graph& g, const Plan& p, const settings& s, int rank, const 
   outcome o;
   if (s.calibrate) calibrate<Task>(g, p, s, rank, o);
   const timed_communicator timed(c);
-  program_of<Plan> step(g, p, rank, timed.get(), s.element);
+  program_of<Plan> step(g, p, rank, timed.get(), s.element());
   typename Task::net net;
   if (s.load.empty())
-    step.load(parameter_store(net, s.seed, s.element));
+    step.load(parameter_store(net, s.seed, s.element()));
   else
     load_shards(step, s.load);
   step.scalar("learning_rate", Task::learning_rate);
@@ -386,7 +387,7 @@ void run(const settings& s) {
   device_mesh m = parse_mesh(s.mesh);
   if (!s.topology.empty()) m = with_topology(m, load_topology(s.topology));
   const graph g =
-      compiled_once::optimize(trace(step, types, {.training = true, .precision = s.element}));
+      compiled_once::optimize(trace(step, types, {.training = true, .precision = s.element()}));
   if (s.mode == "pipeline") return run_pipeline<Task>(g, m, s);
   const divided_graph d = divide(g, m, strategy_of<Task>(s.mode, m));
   train_on_ranks<Task>(d.graph, d.plan, s);
@@ -413,10 +414,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--chunks", s.chunks, "of a pipeline, how many stages each rank has")
       ->capture_default_str();
-  app.add_option("--precision", s.element, "of parameters: f32 or f64")
-      ->transform(
-          CLI::Transformer(std::map<std::string, dtype>{{"f32", dtype::f32}, {"f64", dtype::f64}}))
-      ->default_str("f32");
+  app.add_option("--precision", s.precision, "of parameters: f32 or f64")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
   app.add_option("--json", s.json, "file for losses and times");
   app.add_option("--plan", s.plan, "file for the plan");
   app.add_option("--drawing", s.drawing, "file for the plan as SVG");
