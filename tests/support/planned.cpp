@@ -9,9 +9,10 @@ bool can_be_planned(const graph& g) {
   return loaded_program::refusal(optimize(g), dtype::f64).empty();
 }
 
-std::vector<tensor> run_planned(const graph& g, const std::vector<tensor>& inputs, int threads) {
+std::vector<tensor> run_planned(const graph& g, const std::vector<tensor>& inputs, int threads,
+                                dtype element) {
   thread_pool pool(threads);
-  loaded_program run(optimize(g), dtype::f64, &pool);
+  loaded_program run(optimize(g), element, &pool);
   bindings memory;
   for (std::size_t i = 0; i < inputs.size(); ++i) run.bind(int(i), memory.store(inputs[i]).data);
   // The second call meets an arena that the first one has filled.

@@ -11,7 +11,9 @@ namespace cella::test {
 /// Whether that tier has what the graph needs.
 bool can_be_planned(const graph& g);
 
-/// The outputs of a graph for these inputs, computed in f64 by up to `threads` threads.
-std::vector<tensor> run_planned(const graph& g, const std::vector<tensor>& inputs, int threads = 1);
+/// The outputs of a graph for these inputs, computed by up to `threads` threads; parameters, if
+/// there are any, are of type `element`.
+std::vector<tensor> run_planned(const graph& g, const std::vector<tensor>& inputs, int threads = 1,
+                                dtype element = dtype::f64);
 
 }  // namespace cella::test
