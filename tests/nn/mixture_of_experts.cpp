@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cella/nn/activations.hpp>  // whose cells have the names of functions that experts call
 #include <cella/nn/mixture_of_experts.hpp>
 #include <cella/transform/gradient.hpp>
 #include <cmath>

@@ -44,7 +44,7 @@ struct mixture_of_experts {
     }
     const int n = x.extent(0), words = x.extent(1);
     const int room = room_for(words);
-    const var p = softmax({router(x, at), at}, -1);
+    const var p = cella::softmax({router(x, at), at}, -1);
     const var chosen = one_hot({argmax(p, -1), at}, Experts, x.element());
     // The place of each word in the queue of its expert; who finds none there is all zeros.
     const var place = sum((cumsum(chosen, 1) - 1) * chosen, {-1});
@@ -54,7 +54,7 @@ struct mixture_of_experts {
                 {n, words, Experts * room});
     const var to = reshape(matmul(transpose(sent, {0, 2, 1}), x), {n, Experts, room, Width});
     const var each = reshape(transpose(to, {1, 0, 2, 3}), {Experts, n * room, Width});
-    const var y = matmul(relu(matmul(each, up) + up_bias), down) + down_bias;
+    const var y = matmul(cella::relu(matmul(each, up) + up_bias), down) + down_bias;
     const var from = transpose(reshape(y, {Experts, n, room, Width}), {1, 0, 2, 3});
     const var weight = sum(p * chosen, {-1}, true);
     const var share = mean(reshape(chosen, {-1, Experts}), {0});

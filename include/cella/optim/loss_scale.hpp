@@ -53,7 +53,7 @@ struct loss_scaled : wrapped<Rule> {
   }
   /// Kept in a slot, where 0 stands for the first.
   constexpr var scale(context& any) const {
-    if (!adapts) return constant(*any.parameter().b, first, number_of(any));
+    if (!adapts) return cella::constant(*any.parameter().b, first, number_of(any));
     const var kept = any.known_slot("loss_scale", number_of(any));
     return select(equal(kept, 0), first, kept);
   }
