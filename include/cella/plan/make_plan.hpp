@@ -40,8 +40,8 @@ constexpr graph with_stored_records(graph g) {
   return g;
 }
 template <class Planning>
-constexpr roomy_plan draft_plan(const graph& source, plan_options options) {
-  const graph g = with_stored_records(source);
+constexpr roomy_plan draft_plan(graph source, plan_options options) {
+  const graph g = with_stored_records(std::move(source));
   const planner<Planning> made(g, options);
   const growing_plan& p = made.result();
   roomy_plan r;

@@ -33,7 +33,8 @@ struct input_offsets {
   list<std::int64_t> offset;
   std::int64_t total{};
 };
-constexpr input_offsets offsets_of(const graph& g, std::initializer_list<input_role> roles) {
+template <class Graph>
+constexpr input_offsets offsets_of(const Graph& g, std::initializer_list<input_role> roles) {
   input_offsets r;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     bool wanted = false;

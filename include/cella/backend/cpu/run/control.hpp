@@ -32,6 +32,7 @@ class region_program {
   using root = Root;
   static constexpr dtype element_type = Root::element_type;
   static constexpr auto& graph = Root::graph;
+  static constexpr int region = R;
   static constexpr int inputs = graph.regions[std::size_t(R)].input_count;
 
   static constexpr int all_outputs = graph.regions[std::size_t(R)].output_count;

@@ -126,12 +126,11 @@ class loaded_calls {
   // ---- CELLA_DEBUG=nan
 
   /// What each step writes. Each input has a memory space of its own, whatever its role.
-  growing_watch table_of(graph main) const {
-    for (std::size_t i = 0; i < main.inputs.size(); ++i) {
-      main.inputs[i].role = input_role::argument;
-      main.inputs[i].index = std::int32_t(i);
-    }
-    return detail::watch_maker(main, plan_.steps, plan_.links).table;
+  growing_watch table_of(const graph& main) const {
+    list<placed_input> inputs;
+    for (node_id n : main.regions[0].inputs)
+      inputs.push_back({n, {first_argument + int(inputs.size()), 0}});
+    return detail::watch_maker(main, inputs, plan_.steps, plan_.links).table;
   }
   [[gnu::cold]] void run_watched(const memory& m, std::byte* scratch) const {
     flags& infinite = m.context->watch->infinite;
