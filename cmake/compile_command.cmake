@@ -1,6 +1,6 @@
 # Sets <result> to the command that compiles one file with the flags of cella::cella, without
-# optimization. For scripts: COMPILER, ID (CMake's compiler id) and INCLUDES (a file that lists include
-# directories) are given on the command line.
+# optimization. For scripts: COMPILER, ID (CMake's compiler id), INCLUDES (a file that lists include
+# directories) and perhaps OPTIONS (further ones, with commas between them) are given on the command line.
 include("${CMAKE_CURRENT_LIST_DIR}/target.cmake")
 
 function(cella_compile_command result)
@@ -10,6 +10,8 @@ function(cella_compile_command result)
   else()
     list(APPEND command ${cella_gnu_options})
   endif()
+  string(REPLACE "," ";" options "${OPTIONS}")
+  list(APPEND command ${options})
   file(STRINGS "${INCLUDES}" directories)
   list(REMOVE_DUPLICATES directories)
   # Compilers search this one anyway; named, it would come before their own headers.
