@@ -3,7 +3,6 @@
 
 #include <cella/optim/clip.hpp>
 #include <cella/optim/loss_scale.hpp>
-#include <cella/optim/schedules.hpp>  // whose `constant` has the name of a function that rules call
 #include <string>
 
 #include "linear_case.hpp"
