@@ -1,6 +1,8 @@
 // What CELLA_DEBUG=nan looks at: a table of what each step of a program writes.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cella/backend/host/finite.hpp>
 #include <cella/graph/frozen_graph.hpp>
 #include <cella/graph/slots.hpp>
@@ -62,8 +64,8 @@ struct watch_table {
 
 namespace detail {
 
-/// Makes the table of a program over `g`, a graph or a frozen one: of a program frozen, since to
-/// copy it would take the compiler longer than everything else.
+/// Makes the table of a program over `g`: a graph, or in the compiler a frozen one, which takes
+/// longer to thaw than to read.
 template <class Graph>
 class watch_maker {
  public:
@@ -264,7 +266,7 @@ constexpr growing_watch make_watch() {
   return watch_maker(P::graph, inputs, P::plan.steps, P::plan.links).table;
 }
 
-/// The table in room to spare, so that it is made once. Few programs have longer words.
+/// The table in room to spare, so that it is made once; but for words of uncommon length.
 template <std::size_t Steps, std::size_t Nodes>
 struct roomy_watch {
   cella::detail::slots<watched_step, Steps> steps;
