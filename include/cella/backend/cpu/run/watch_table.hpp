@@ -69,21 +69,21 @@ namespace detail {
 template <class Graph>
 class watch_maker {
  public:
-  constexpr watch_maker(const Graph& g, span<const placed_input> inputs,
-                        span<const plan_step> steps, span<const buffer_ref> links)
-      : g_(g), links_(links), seen_(g.nodes.size(), 0) {
-    for (const placed_input& in : inputs) {
+  constexpr watch_maker(const Graph& g, span<const placed_input> placed,
+                        span<const plan_step> plan_steps, span<const buffer_ref> plan_links)
+      : g_(g), links_(plan_links), seen_(g.nodes.size(), 0) {
+    for (const placed_input& in : placed) {
       seen_[std::size_t(in.value)] = 1;
       add(table.inputs, in.value, in.at);
     }
-    for (std::size_t i = 0; i < steps.size(); ++i) {
+    for (const plan_step& s : plan_steps) {
       watched_step w;
       w.outputs.first = int(table.outputs.size());
-      add_outputs(steps[i]);
+      add_outputs(s);
       // A sum that this step's kernel yields as well is described by a step without a kernel.
-      if (steps[i].side >= 0) put_outputs(steps[std::size_t(steps[i].side)]);
+      if (s.side >= 0) put_outputs(plan_steps[std::size_t(s.side)]);
       w.outputs.last = int(table.outputs.size());
-      describe(steps[i], w);
+      describe(s, w);
       table.steps.push_back(w);
     }
   }
