@@ -16,7 +16,7 @@ double at(const schedule& s, std::int64_t step, std::int64_t per_epoch = 10) {
 TEST_CASE("a number is a schedule that stays") {
   CHECK(at(0.1, 0) == 0.1);
   CHECK(at(0.1, 99999) == 0.1);
-  CHECK(at(constant{0.2}, 7) == 0.2);
+  CHECK(at(optim::constant{0.2}, 7) == 0.2);
 }
 
 TEST_CASE("steps and epochs are both lengths") {

@@ -72,7 +72,7 @@ using step =
 
 /// The losses of the steps.
 template <dtype Stored>
-std::vector<float> train(int steps) {
+std::vector<float> losses_of(int steps) {
   using program = step<Stored>;
   net<Stored> cell;
   parameter_store store(cell, 3);
@@ -104,9 +104,9 @@ TEST_CASE("a net whose activations are stored in 16 bits learns as one of single
   static_assert(narrow_products<dtype::bf16>() == 5);
   static_assert(narrow_products<dtype::f16>() == 5);
   for (const plan_step& s : step<dtype::bf16>::plan.steps) CHECK(s.kind != step_kind::generic);
-  const auto exact = train<dtype::f32>(300);
-  const auto brain = train<dtype::bf16>(300);
-  const auto half = train<dtype::f16>(300);
+  const auto exact = losses_of<dtype::f32>(300);
+  const auto brain = losses_of<dtype::bf16>(300);
+  const auto half = losses_of<dtype::f16>(300);
   CHECK(exact.front() > 1.2f);
   CHECK(exact.back() < 0.05f);
   CHECK(brain.back() < 0.06f);

@@ -135,8 +135,9 @@ class engine {
       }
     }
     template <int Rows>
-    static void run_batch(lazy<executable<inference<Rows>>>& compiled, const inference_setting& on,
-                          const inputs& x, std::int64_t valid, const outputs& out) {
+    static void run_batch(detail::lazy<executable<inference<Rows>>>& compiled,
+                          const inference_setting& on, const inputs& x, std::int64_t valid,
+                          const outputs& out) {
       auto& program = compiled.get(on.store, on.threads);
       std::apply([&](const auto*... column) { program.call_unchecked(column...); }, x);
       [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -147,8 +148,8 @@ class engine {
       (std::make_index_sequence<output_count>{});
     }
 
-    lazy<executable<inference<int(batch)>>> many_;
-    lazy<executable<inference<1>>> one_;
+    detail::lazy<executable<inference<int(batch)>>> many_;
+    detail::lazy<executable<inference<1>>> one_;
     detail::traced_steps traced_;
     std::array<std::vector<std::byte>, input_count> padded_;
   };
@@ -353,7 +354,7 @@ class engine {
   std::array<tensor_type, traced_targets.size()> target_types_ = traced_targets;
   std::optional<slot_store> slots_;
   std::unique_ptr<thread_pool> threads_;
-  lazy<executable<training>> trainer_;
+  detail::lazy<executable<training>> trainer_;
   inference_path inference_;
   std::optional<runtime_path> run_;
   detail::traced_steps steps_, losses_;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-namespace cella {
+namespace cella::detail {
 
 /// A T that is made on first use, and whose type is not looked into before: naming an executable
 /// here does not compile its program.
@@ -25,4 +25,4 @@ class lazy {
   std::unique_ptr<void, void (*)(void*)> object_{nullptr, [](void*) {}};
 };
 
-}  // namespace cella
+}  // namespace cella::detail
