@@ -2,7 +2,8 @@
 # every warning an error, as .ci/run does: a user's build must not fail for what a compiler newly finds.
 add_library(cella_own INTERFACE)
 target_link_libraries(cella_own INTERFACE cella::cella)
-target_compile_options(cella_own INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+set(cella_warnings -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+target_compile_options(cella_own INTERFACE ${cella_warnings})
 # g++ 12 sees overlapping copies in `"text" + std::string` where there are none (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(cella_own INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>")
