@@ -8,8 +8,8 @@
 #include <cella/models/switch_gpt.hpp>
 #include <cella/parallel/divide.hpp>
 #include <cella/parallel/lone_rank.hpp>
+#include <cella/parallel/pipeline_json.hpp>
 #include <cella/parallel/pipeline_program.hpp>
-#include <cella/parallel/plan_json.hpp>
 #include <cella/parallel/plan_svg.hpp>
 #include <cella/parallel/rank_program.hpp>
 #include <cella/parallel/sharded_checkpoint.hpp>
@@ -333,15 +333,16 @@ void report(const settings& s, const simulation& predicted, const outcome& o) {
 }
 
 /// Prints the plan and what came of it.
-void say(const settings& s, const graph& g, const parallel_plan& p, const outcome& o) {
-  print_plan(std::cout, g, p);
+template <class Plan>
+void say(const settings& s, const graph& g, const Plan& p, const outcome& o) {
+  if constexpr (std::is_same_v<Plan, pipeline_plan>) {
+    print_plan(std::cout, p);
+    write(s.drawing, written([&](std::ostream& out) { write_plan_svg(out, p); }));
+  } else {
+    print_plan(std::cout, g, p);
+    write(s.drawing, written([&](std::ostream& out) { write_plan_svg(out, g, p); }));
+  }
   write(s.plan, s.plan.empty() ? std::string() : plan_to_json(g, p));
-  write(s.drawing, written([&](std::ostream& out) { write_plan_svg(out, g, p); }));
-  report(s, simulate(p, {.compute_factor = o.compute_factor, .drawn_ranks = 64}), o);
-}
-void say(const settings& s, const graph&, const pipeline_plan& p, const outcome& o) {
-  print_plan(std::cout, p);
-  write(s.drawing, written([&](std::ostream& out) { write_plan_svg(out, p); }));
   report(s, simulate(p, {.compute_factor = o.compute_factor, .drawn_ranks = 64}), o);
 }
 
@@ -367,15 +368,13 @@ void train_on_ranks(const graph& g, const Plan& p, const settings& s) {
 /// only.
 template <class Task>
 void run_pipeline(const graph& g, const device_mesh& m, const settings& s) {
-  if (!s.plan.empty()) throw error("--plan: a pipeline is not written to a file");
   const graph divided = m.find("data") >= 0 ? share_statistics(g) : g;
-  const auto schedule = s.schedule == "gpipe" ? pipeline_schedule::gpipe
-                                              : pipeline_schedule::one_forward_one_backward;
-  train_on_ranks<Task>(
-      divided,
-      make_pipeline(divided, m,
-                    {.microbatches = s.microbatches, .schedule = schedule, .chunks = s.chunks}),
-      s);
+  train_on_ranks<Task>(divided,
+                       make_pipeline(divided, m,
+                                     {.microbatches = s.microbatches,
+                                      .schedule = schedule_called(s.schedule),
+                                      .chunks = s.chunks}),
+                       s);
 }
 
 template <class Task>

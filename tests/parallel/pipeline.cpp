@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cella/nn/layers.hpp>
 #include <cella/optim/clip.hpp>
+#include <cella/parallel/pipeline_json.hpp>
 #include <cella/parallel/pipeline_program.hpp>
 #include <cella/parallel/plan_text.hpp>
 #include <cella/parallel/thread_ranks.hpp>
@@ -23,11 +24,8 @@ void give(pipeline_program& run, const trained_net& t) {
   for (std::size_t i = 0; i < t.first.values.size(); ++i) run.set(int(i), t.first.values[i]);
 }
 
-void check_losses(const trained_net& t, const char* mesh, const pipeline_options& o) {
-  INFO(std::string(mesh) << ", microbatches " << o.microbatches << ", " << schedule_name(o.schedule)
-                         << ", chunks " << o.chunks);
+void check_losses(const trained_net& t, const pipeline_plan& p) {
   const auto expected = losses_on_one_device(t, 3);
-  const pipeline_plan p = make_pipeline(t.step, parse_mesh(mesh), o);
   thread_ranks ranks(p.mesh);
   std::vector<std::vector<double>> losses(std::size_t(p.mesh.ranks()));
   ranks.run([&](int r, const communicator& c) {
@@ -41,6 +39,11 @@ void check_losses(const trained_net& t, const char* mesh, const pipeline_options
   for (const auto& l : losses) CHECK(l == losses[0]);
   for (std::size_t k = 0; k < expected.size(); ++k)
     CHECK(losses[0][k] == doctest::Approx(expected[k]).epsilon(1e-5));
+}
+void check_losses(const trained_net& t, const char* mesh, const pipeline_options& o) {
+  INFO(std::string(mesh) << ", microbatches " << o.microbatches << ", " << schedule_name(o.schedule)
+                         << ", chunks " << o.chunks);
+  check_losses(t, make_pipeline(t.step, parse_mesh(mesh), o));
 }
 
 /// Statistics over all samples, and a weight that is read in the first and in the last stage.
@@ -207,6 +210,95 @@ TEST_CASE("what a pipeline cannot do is one sentence") {
   CHECK(fault(small<normed_net>().step, "pipe=2", {.microbatches = 2}) ==
         "mode pipeline: norm needs all samples at once, so that the batch is not divided into "
         "microbatches; take one, or another mode");
+}
+
+TEST_CASE("a pipeline is written and read: the same stages, without a search for the cut") {
+  const trained_net t = gpt();
+  for (const char* mesh : {"pipe=2", "data=2,pipe=2"})
+    for (const pipeline_options& o :
+         {pipeline_options{},
+          pipeline_options{.microbatches = 2, .schedule = pipeline_schedule::gpipe},
+          pipeline_options{.microbatches = 4, .chunks = 2}}) {
+      const pipeline_plan p = make_pipeline(t.step, parse_mesh(mesh), o);
+      const std::string json = plan_to_json(t.step, p);
+      const pipeline_plan q = pipeline_from_json(t.step, json);
+      CHECK(plan_to_json(t.step, q) == json);
+      CHECK(q.stage == p.stage);
+      CHECK(q.owner == p.owner);
+      CHECK(q.seconds == p.seconds);
+      check_losses(t, q);
+    }
+  // Where the file is cut elsewhere, so is the pipeline.
+  const pipeline_plan p = make_pipeline(t.step, parse_mesh("pipe=2"));
+  auto j = nlohmann::ordered_json::parse(plan_to_json(t.step, p));
+  const int all = p.cut[0] + p.cut[1];
+  for (int first : {1, all / 4, all - 1}) {
+    j["stages"][0]["operations"] = first;
+    j["stages"][1]["operations"] = all - first;
+    const pipeline_plan q = pipeline_from_json(t.step, j.dump());
+    CHECK(q.cut == list<int>{first, all - first});
+    CHECK(q.seconds >= 0.98 * p.seconds);
+    check_losses(t, q);
+  }
+}
+
+TEST_CASE("a file that is no pipeline of this graph is refused in a sentence") {
+  const trained_net t = gpt();
+  const auto plan = nlohmann::ordered_json::parse(
+      plan_to_json(t.step, make_pipeline(t.step, parse_mesh("data=2,pipe=2"))));
+  const auto refusal = [](const graph& g, const std::string& json) {
+    try {
+      pipeline_from_json(g, json);
+    } catch (const error& e) { return std::string(e.what()); }
+    return std::string("none");
+  };
+  const auto with = [&](const char* where, const auto& what) {
+    auto j = plan;
+    j[nlohmann::ordered_json::json_pointer(where)] = what;
+    return refusal(t.step, j.dump());
+  };
+  CHECK(refusal(t.step, plan.dump()) == "none");
+  CHECK(refusal(t.step, "{").starts_with("this is no plan: "));
+  CHECK(refusal(lenet().step, plan.dump()).starts_with("this plan is of another graph: "));
+  CHECK(refusal(t.step, plan_to_json(t.step, plan_for(t.step, parse_mesh("data=2"),
+                                                      {.mode = mode::data}))) ==
+        "this is a plan of mode data, and no pipeline; plan_from_json reads it");
+  CHECK_THROWS_WITH_AS(plan_from_json(t.step, plan.dump()),
+                       "this is the plan of a pipeline, which pipeline_from_json reads",
+                       file_error);
+  CHECK(with("/mesh/axes/0/size", 0) == "this mesh has an axis data of 0 ranks");
+  CHECK(with("/axis", "stage") ==
+        "this plan has stages along an axis stage, which its mesh data=2,pipe=2 does not have");
+  CHECK(with("/axis", "data") ==
+        "mode pipeline: stages are along the axis data of the mesh data=2,pipe=2, and samples "
+        "along data; nothing is along pipe");
+  CHECK(with("/schedule", "zigzag") == "schedule zigzag: there are gpipe and 1f1b");
+  CHECK(with("/chunks", -1) == "this plan has -1 as chunks");
+  CHECK(with("/microbatches", 1e9) == "this plan has 1000000000 as microbatches");
+  CHECK(with("/microbatches", 3) ==
+        "mode pipeline: the argument x i32[8,16] is not divided evenly by 3 microbatches on 2 "
+        "ranks of the axis data");
+  CHECK(with("/stages/0/operations", 0) == "this plan has 0 as operations");
+  CHECK(with("/mesh/axes/1/size", 3)
+            .starts_with(
+                "mode pipeline: the cut into stages is that of another graph: this one has "));
+  CHECK(with("/stages/1/operations", 1)
+            .starts_with(
+                "mode pipeline: the cut into stages is that of another graph: this one has "));
+  CHECK(with("/nodes/0/op", "sin").starts_with("this plan is of another graph: node 0 is sin "));
+  CHECK(with("/nodes/0/results/0/0", 7).find(" cannot lie as ") != std::string::npos);
+  CHECK(with("/nodes/0/results/0/0", 99) ==
+        "this plan has 99 where a dimension or a loop is meant");
+}
+
+TEST_CASE("a plan is for ranks of its mesh") {
+  const trained_net t = lenet();
+  const pipeline_plan p = make_pipeline(t.step, parse_mesh("pipe=2"));
+  CHECK_THROWS_WITH_AS(thread_ranks(parse_mesh("pipe=3")).run([&](int r, const communicator& c) {
+    pipeline_program(t.step, p, r, c);
+  }),
+                       "the plan is for the mesh pipe=2, but here 3 ranks are along its axis pipe",
+                       model_error);
 }
 
 TEST_CASE("messages of one tag come in their order, and a wrong size is refused") {

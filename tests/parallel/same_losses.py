@@ -107,7 +107,7 @@ with tempfile.TemporaryDirectory() as folder:
     speed = {"bytes_per_second": 5e9, "latency": 1e-6}
     machine = {"axes": [{"name": "data", "size": 2, **speed, "overlap": 0.5, "measured": {"all_reduce": speed}}],
                "flops_per_second": 1e11, "memory_bytes_per_second": 2e10, "memory_bytes": 1e10}
-    paths = {name: os.path.join(folder, name) for name in ("machine", "drawing", "timeline", "trace", "wrong")}
+    paths = {name: os.path.join(folder, name) for name in ("machine", "drawing", "timeline", "trace", "plan", "wrong")}
     with open(paths["machine"], "w") as file:
         json.dump(machine, file)
     with open(paths["wrong"], "w") as file:
@@ -115,6 +115,10 @@ with tempfile.TemporaryDirectory() as folder:
     assert losses(folder, [], "--threads-as-ranks", "--topology", paths["machine"], "--calibrate", "3", "--drawing",
                   paths["drawing"], "--timeline", paths["timeline"], "--trace", paths["trace"]) == losses(
                       folder, [], "--threads-as-ranks", "--topology", paths["machine"])
+    for mode in ("data", "pipeline"):
+        losses(folder, [], "--threads-as-ranks", "--mode", mode, "--plan", paths["plan"])
+        with open(paths["plan"]) as file:
+            assert json.load(file)["mode"] == mode
     for name in ("drawing", "timeline"):
         assert xml.etree.ElementTree.parse(paths[name]).getroot().tag.endswith("svg")
     with open(paths["trace"]) as file:

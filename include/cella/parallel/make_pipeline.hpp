@@ -17,9 +17,18 @@ inline pipeline_plan make_pipeline(const graph& g, const device_mesh& m,
 
 namespace detail {
 
+/// What is searched for when a pipeline is made, and what a saved plan has.
+struct pipeline_decisions {
+  assignment choices{};  ///< for the whole graph, on the mesh with microbatches
+  list<int> cut{};       ///< see pipeline_plan
+};
+
 class pipeline_maker {
  public:
-  pipeline_maker(const graph& g, const device_mesh& m, const pipeline_options& o) : g_(g), o_(o) {
+  /// Without `decided` it searches.
+  pipeline_maker(const graph& g, const device_mesh& m, const pipeline_options& o,
+                 const pipeline_decisions* decided = nullptr)
+      : g_(g), o_(o), decided_(decided) {
     p_.mesh = m;
     p_.schedule = o.schedule;
     p_.chunks = o.chunks;
@@ -83,19 +92,14 @@ class pipeline_maker {
     p_.pieces.axes[std::size_t(p_.axis)].name = axis_name("microbatch");
     p_.pieces.axes[std::size_t(p_.axis)].size = microbatches;
     p_.pieces.axes[std::size_t(p_.axis)].whole_sums = true;
-    strategy s{mode::semi_automatic};
-    for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
-      if (g_.inputs[i].role != input_role::argument || !g_.type(g_.input(int(i))).rank()) continue;
-      const std::string_view label = g_.view(g_.inputs[i].name);
-      s.tensors.push_back({label, "microbatch", 0});
-      if (data_ >= 0) s.tensors.push_back({label, "data", 0});
+    if (decided_) {
+      p_.choices = decided_->choices;
+      p_.cut = decided_->cut;
+    } else {
+      choose(fault);
+      p_.cut.clear();
     }
-    stated_space stated = space_of(g_, p_.pieces, s);
-    fault = stated.fault;
     if (!fault.empty()) return;
-    for (list<node_choice>& only : stated.space.only)
-      if (only.size() > 1) only.resize(1);  // sums are made whole
-    p_.choices = search(g_, p_.pieces, stated.space).choices;
     p_.piece = piece_of(p_, g_, 0);
     fault = p_.piece.fault;
     if (!fault.empty()) return;
@@ -110,8 +114,23 @@ class pipeline_maker {
     stages.run();
     if (p_.fault.empty()) value_finder(p_).run();
     fault = p_.fault;
+    if (fault.empty()) measure(stages);
+  }
+  /// How each node lies, with its samples in microbatches.
+  void choose(text& fault) {
+    strategy s{mode::semi_automatic};
+    for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
+      if (g_.inputs[i].role != input_role::argument || !g_.type(g_.input(int(i))).rank()) continue;
+      const std::string_view label = g_.view(g_.inputs[i].name);
+      s.tensors.push_back({label, "microbatch", 0});
+      if (data_ >= 0) s.tensors.push_back({label, "data", 0});
+    }
+    stated_space stated = space_of(g_, p_.pieces, s);
+    fault = stated.fault;
     if (!fault.empty()) return;
-    measure(stages);
+    for (list<node_choice>& only : stated.space.only)
+      if (only.size() > 1) only.resize(1);  // sums are made whole
+    p_.choices = search(g_, p_.pieces, stated.space).choices;
   }
 
   void measure(const stage_finder& stages) {
@@ -161,6 +180,7 @@ class pipeline_maker {
 
   const graph& g_;
   const pipeline_options& o_;
+  const pipeline_decisions* decided_;
   int data_ = -1;  ///< the axis of the mesh along which samples are divided
   pipeline_plan p_;
 };

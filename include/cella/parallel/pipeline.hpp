@@ -14,6 +14,12 @@ enum class pipeline_schedule : std::uint8_t {
 constexpr std::string_view schedule_name(pipeline_schedule s) {
   return s == pipeline_schedule::gpipe ? "gpipe" : "1f1b";
 }
+/// The schedule of this name. Throws `error`, which lists them, if there is none.
+inline pipeline_schedule schedule_called(std::string_view name) {
+  for (auto s : {pipeline_schedule::gpipe, pipeline_schedule::one_forward_one_backward})
+    if (schedule_name(s) == name) return s;
+  throw error(text() << "schedule " << name << ": there are gpipe and 1f1b");
+}
 
 struct pipeline_options {
   /// Of the mesh, along which the stages are; empty: `pipe`, else `model`, else the last one.
@@ -67,7 +73,8 @@ struct pipeline_plan {
   assignment choices;        ///< for the whole graph on `pieces`
   partitioned piece;         ///< what is to be done with a microbatch, and the update
   list<step_phase> phase{};  ///< of each node of `piece`
-  list<int> stage{};         ///< likewise
+  list<int> cut{};           ///< how many operations of the forward pass each stage has
+  list<int> stage{};         ///< of each node of `piece`
   flags again{};             ///< of each node: the backward pass computes it, too
   list<int> owner{};         ///< of each input the stage that has it; -1: all
   list<pipeline_value> values{};

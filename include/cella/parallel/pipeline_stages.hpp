@@ -26,11 +26,21 @@ class stage_finder {
       return;
     }
     p_.stage.assign(g_.nodes.size(), 0);
-    // As if each node were a stage: so it is known what the backward pass adds to it.
-    for (std::size_t i = 0; i < forward_.size(); ++i) p_.stage[std::size_t(forward_[i])] = int(i);
-    place_others(int(forward_.size()));
-    const list<int> cut = cut_forward(stages);
-    for (std::size_t i = 0; i < forward_.size(); ++i) p_.stage[std::size_t(forward_[i])] = cut[i];
+    if (p_.cut.empty()) {
+      // As if each node were a stage: so it is known what the backward pass adds to it.
+      for (std::size_t i = 0; i < forward_.size(); ++i) stage(forward_[i]) = int(i);
+      place_others(int(forward_.size()));
+      p_.cut = cut_forward(stages);
+    } else if (!is_cut_of_forward()) {
+      p_.fault = text() << "the cut into stages is that of another graph: this one has "
+                        << int(forward_.size()) << " operations of the forward pass and " << stages
+                        << " stages, each of which has one or more";
+      return;
+    }
+    std::size_t next = 0;
+    for (std::size_t s = 0; s < p_.cut.size(); ++s)
+      for (int k = 0; k < p_.cut[s] && next < forward_.size(); ++k)
+        stage(forward_[next++]) = int(s);
     place_others(stages);
   }
   /// The time of a node, of which the sums over microbatches take none.
@@ -42,6 +52,11 @@ class stage_finder {
   }
 
  private:
+  bool is_cut_of_forward() const {
+    std::int64_t sum = 0;
+    for (int size : p_.cut) sum += size > 0 ? size : std::int64_t(forward_.size()) + 1;
+    return int(p_.cut.size()) == p_.stage_count() && sum == std::int64_t(forward_.size());
+  }
   step_phase phase(node_id n) const { return p_.phase[std::size_t(n)]; }
   int& stage(node_id n) { return p_.stage[std::size_t(n)]; }
   int& first(node_id n) { return first_[std::size_t(n)]; }
@@ -200,7 +215,7 @@ class stage_finder {
            (x.type.size() == 1 || (is<broadcast_op>(x) && is_number(g_.operand(n, 0))));
   }
 
-  /// The stage of each forward node, in their order.
+  /// How many of the forward nodes, in their order, each stage has.
   list<int> cut_forward(int stages) {
     const std::size_t count = forward_.size();
     // Sums of times, and the time of messages at each cut: there and, for gradients, back.
@@ -246,14 +261,14 @@ class stage_finder {
       }
       limit = 1.02 * best[count];
     }
-    list<int> stage_at(count, 0);
+    list<int> sizes(std::size_t(stages), 0);
     std::size_t to = count;
-    for (int s = stages; s-- > 0;) {
-      const std::size_t from = begin[std::size_t(s)][to];
-      for (std::size_t i = from; i < to; ++i) stage_at[i] = s;
+    for (std::size_t s = sizes.size(); s-- > 0;) {
+      const std::size_t from = begin[s][to];
+      sizes[s] = int(to - from);
       to = from;
     }
-    return stage_at;
+    return sizes;
   }
 
   pipeline_plan& p_;

@@ -19,6 +19,9 @@ inline parallel_plan plan_from_json(const graph& g, std::string_view json);
 
 namespace detail {
 
+/// Where the plan of a pipeline has what is the mode of another.
+inline constexpr std::string_view pipeline_mode = "pipeline";
+
 /// The first entries of a list of one for each mesh axis.
 inline plan_json axes_to_json(const std::array<std::int8_t, max_mesh_axes>& a, int count) {
   plan_json j = plan_json::array();
@@ -37,12 +40,43 @@ inline std::array<std::int8_t, max_mesh_axes> axes_from_json(const plan_json& j)
   return a;
 }
 
+/// What is decided of each node.
+inline plan_json choices_to_json(const graph& g, const assignment& choices, int axis_count) {
+  plan_json j = plan_json::array();
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    plan_json results = plan_json::array();
+    for (const layout& l : choices[n].results) results.push_back(axes_to_json(l.axes, axis_count));
+    j.push_back({{"op", g.nodes[n].op->name},
+                 {"loops", axes_to_json(choices[n].cut.factors, axis_count)},
+                 {"results", std::move(results)}});
+  }
+  return j;
+}
+inline assignment choices_from_json(const graph& g, const plan_json& nodes) {
+  if (nodes.size() != g.nodes.size())
+    throw file_error(text() << "this plan is of another graph: it has " << nodes.size()
+                            << " nodes, the graph " << g.nodes.size());
+  assignment choices;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const auto op = nodes[n].at("op").get<std::string>();
+    if (op != g.nodes[n].op->name)
+      throw file_error(text() << "this plan is of another graph: node " << n << " is " << op
+                              << " there, and " << g.nodes[n].op->name << " here");
+    node_choice c{{axes_from_json(nodes[n].at("loops"))}, {}};
+    for (const auto& l : nodes[n].at("results")) c.results.push_back({axes_from_json(l)});
+    if (c.results.size() != std::size_t(result_count(g.nodes[n])))
+      throw file_error(text() << "this plan is of another graph: node " << n << ", " << op
+                              << ", has " << c.results.size() << " results there");
+    choices.push_back(std::move(c));
+  }
+  return choices;
+}
+
 }  // namespace detail
 
 inline std::string plan_to_json(const graph& g, const parallel_plan& p) {
   using detail::plan_json;
   plan_json j;
-  const int count = p.mesh.axis_count;
   j["mesh"] = detail::to_json(p.mesh);
   j["mode"] = mode_name(p.mode);
   j["bucket_bytes"] = p.bucket_bytes;
@@ -54,15 +88,7 @@ inline std::string plan_to_json(const graph& g, const parallel_plan& p) {
                           {"bytes_moved", c.moved_bytes},
                           {"move_seconds", c.move_seconds},
                           {"compute_seconds", c.compute_seconds}});
-  j["nodes"] = plan_json::array();
-  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
-    const node_choice& c = p.choices[n];
-    plan_json results = plan_json::array();
-    for (const layout& l : c.results) results.push_back(detail::axes_to_json(l.axes, count));
-    j["nodes"].push_back({{"op", g.nodes[n].op->name},
-                          {"loops", detail::axes_to_json(c.cut.factors, count)},
-                          {"results", std::move(results)}});
-  }
+  j["nodes"] = detail::choices_to_json(g, p.choices, p.mesh.axis_count);
   return j.dump(1) + "\n";
 }
 
@@ -71,26 +97,13 @@ inline parallel_plan plan_from_json(const graph& g, std::string_view json) {
   try {
     const auto j = detail::plan_json::parse(json);
     p.mesh = detail::mesh_from_json(j.at("mesh"));
-    for (int m = 0; m <= int(mode::automatic); ++m)
-      if (mode_name(mode(m)) == j.at("mode").get<std::string>()) p.mode = mode(m);
+    const auto how = j.at("mode").get<std::string>();
+    if (how == detail::pipeline_mode)
+      throw file_error("this is the plan of a pipeline, which pipeline_from_json reads");
+    p.mode = mode_called(how);
     p.bucket_bytes = j.at("bucket_bytes").get<std::int64_t>();
-    const auto& nodes = j.at("nodes");
-    if (nodes.size() != g.nodes.size())
-      throw file_error(text() << "this plan is of another graph: it has " << nodes.size()
-                              << " nodes, the graph " << g.nodes.size());
     p.bytes_on_device = j.at("bytes_on_device").get<double>();
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      const auto op = nodes[n].at("op").get<std::string>();
-      if (op != g.nodes[n].op->name)
-        throw file_error(text() << "this plan is of another graph: node " << n << " is " << op
-                                << " there, and " << g.nodes[n].op->name << " here");
-      node_choice c{{detail::axes_from_json(nodes[n].at("loops"))}, {}};
-      for (const auto& l : nodes[n].at("results")) c.results.push_back({detail::axes_from_json(l)});
-      if (c.results.size() != std::size_t(detail::result_count(g.nodes[n])))
-        throw file_error(text() << "this plan is of another graph: node " << n << ", " << op
-                                << ", has " << c.results.size() << " results there");
-      p.choices.push_back(std::move(c));
-    }
+    p.choices = detail::choices_from_json(g, j.at("nodes"));
   } catch (const nlohmann::json::exception& e) {
     throw file_error(text() << "this is no plan: " << e.what());
   }

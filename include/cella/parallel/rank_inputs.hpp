@@ -150,8 +150,14 @@ class rank_inputs {
   }
 
  protected:
+  /// Throws `model_error` if the ranks are those of another mesh.
   rank_inputs(const device_mesh& m, int rank, const communicator& c, int stages = 0)
-      : mesh_(m), rank_(rank), communicator_(c), stages_(stages) {}
+      : mesh_(m), rank_(rank), communicator_(c), stages_(stages) {
+    for (int a = 0; a < m.axis_count; ++a)
+      if (const int size = c.groups[std::size_t(a)].size; size != m[a].size)
+        throw model_error(text() << "the plan is for the mesh " << mesh_text(m) << ", but here "
+                                 << size << " ranks are along its axis " << m[a].name.view());
+  }
   rank_inputs(const rank_inputs&) = delete;
   rank_inputs& operator=(const rank_inputs&) = delete;
 
