@@ -3,7 +3,8 @@
 //
 // usage: cella-measure-mesh [--mesh data=2] [--output FILE] [--threads-as-ranks]
 // Started by mpirun, ranks are its processes, else threads of this one. FILE is what
-// `load_topology` reads, and train_parallel with --topology; without it nothing is written.
+// `load_topology` reads, and train_parallel with --topology, or, where its name ends in .hpp, a
+// header for the compiler (`measured_mesh`); without it nothing is written.
 #include <unistd.h>
 
 #include <cella/backend/cpu/run/peak.hpp>

@@ -5,9 +5,13 @@
 #include <cella/ops/activation.hpp>
 #include <cella/parallel/divided.hpp>
 #include <cella/parallel/thread_ranks.hpp>
+#include <cella/parallel/topology.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/step.hpp>
 #include <vector>
+
+#include "known_mesh.hpp"
+#include "machine.hpp"
 
 using namespace cella;
 using namespace cella::parallel;
@@ -28,6 +32,11 @@ static_assert(half::argument_types[0] == tensor_type{dtype::f32, {4, 5}});
 static_assert(half::signature == whole::signature);  // every rank has all parameters
 static_assert(half::cost.seconds < 1e-3);
 static_assert(!third::accepted);
+
+using measured = divided<whole, measured_mesh<topology_of_machine, axis<"data", 2>>, mode::data>;
+
+static_assert(measured::cost.seconds < 1e-4);
+static_assert(measured::cost.seconds != half::cost.seconds);
 
 std::vector<float> samples() {
   std::vector<float> x(40);
@@ -68,4 +77,15 @@ TEST_CASE(
         CHECK(found[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
     }
   });
+}
+
+TEST_CASE("the compiler counts with the numbers that a header has of a machine") {
+  const device_mesh known = load_topology(CELLA_KNOWN_TOPOLOGY);
+  CHECK(topology_to_json(topology_of_machine::value) == topology_to_json(test::known_mesh()));
+  CHECK(topology_to_json(known) == topology_to_json(test::known_mesh()));
+  const parallel_plan p =
+      plan_for(thaw(whole::interface_graph), with_topology(parse_mesh("data=2"), known),
+               {.mode = mode::data});
+  CHECK(measured::cost.seconds == p.seconds());
+  CHECK(measured::cost.bytes_on_device == p.bytes_on_device);
 }

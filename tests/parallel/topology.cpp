@@ -8,10 +8,12 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "known_mesh.hpp"
 #include "support/command.hpp"
 
 using namespace cella;
 using namespace cella::parallel;
+using cella::test::known_mesh;
 
 namespace {
 
@@ -21,17 +23,6 @@ std::string sentence(F f) {
     f();
   } catch (const error& e) { return e.what(); }
   return "none";
-}
-device_mesh known_mesh() {
-  device_mesh m = parse_mesh("data=4,model=2");
-  m.axes[0].bytes_per_second = 25e9;
-  m.axes[0].latency = 2.5e-6;
-  m.axes[0].overlap = 0.25;
-  m.axes[0].measured[std::size_t(move_kind::all_reduce)] = {12e9, 4e-6};
-  m.axes[1].measured[std::size_t(move_kind::all_to_all)] = {3e9, 0};
-  m.axes[1].started = {2e9, 1e-6};
-  m.each = {112e9, 33e9, 12e9};
-  return m;
 }
 
 }  // namespace
@@ -104,6 +95,17 @@ TEST_CASE("a topology is written and read") {
         "topology: nothing is known of the axis pipe of the mesh pipe=2, only of data=4,model=2; "
         "measure "
         "a mesh that has it with cella-measure-mesh");
+}
+
+TEST_CASE("a header has a name and numbers of C++") {
+  CHECK(topology_name("a/machine.hpp") == "topology_of_machine");
+  CHECK(topology_name("2 old-boxes.hpp") == "topology_of_2_old_boxes");
+  device_mesh m = known_mesh();
+  m.axes[0].name = axis_name("a\"b");
+  m.each.memory_bytes = 0x1p64;
+  const std::string header = topology_to_header(m, "machine");
+  CHECK(header.find("m.axes[0] = {.name = \"a\\\"b\", .size = 4};") != header.npos);
+  CHECK(header.find("m.each.memory_bytes = 18446744073709551616.0;") != header.npos);
 }
 
 TEST_CASE("a file that is no topology is refused in a sentence") {

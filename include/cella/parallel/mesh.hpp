@@ -135,6 +135,36 @@ constexpr text mesh_text(const device_mesh& m) {
   return t;
 }
 
+/// The mesh `m` with what `known` says of the axes of the same names and of devices: the sizes of
+/// axes may be others. Throws `error` if it says nothing of an axis.
+constexpr device_mesh with_topology(device_mesh m, const device_mesh& known) {
+  for (int a = 0; a < m.axis_count; ++a) {
+    const int k = known.find(m[a].name.view());
+    if (k < 0 && m[a].size > 1)
+      throw error(text() << "topology: nothing is known of the axis " << m[a].name.view()
+                         << " of the mesh " << mesh_text(m) << ", only of " << mesh_text(known)
+                         << "; measure a mesh that has it with cella-measure-mesh");
+    if (k < 0) continue;
+    const int size = m[a].size;
+    m.axes[std::size_t(a)] = known[k];
+    m.axes[std::size_t(a)].size = size;
+  }
+  m.each = known.each;
+  return m;
+}
+
+/// A mesh as a type whose topology was measured: `measured_mesh<topology_of_machine, axis<"data",
+/// 2>>`, where the header `machine.hpp` is what `cella-measure-mesh --output machine.hpp` wrote.
+template <class Topology, class... Axes>
+struct measured_mesh {
+  static_assert(((Axes::value.size == 1 || Topology::value.find(Axes::value.name.view()) >= 0) &&
+                 ...),
+                "cella: nothing is known of an axis of this mesh; measure a mesh that has it with "
+                "cella-measure-mesh");
+  static constexpr device_mesh value = with_topology(mesh<Axes...>::value, Topology::value);
+  constexpr operator device_mesh() const { return value; }
+};
+
 /// The mesh that a line such as `data=4,model=2` describes, with the default topology. Throws
 /// `error`, which says what is wrong with the line.
 inline device_mesh parse_mesh(std::string_view line) {

@@ -1,10 +1,13 @@
-// What was measured of a mesh, as a small file of JSON. Needs nlohmann/json.
+// What was measured of a mesh, as a small file: JSON, or a header for the compiler. Needs
+// nlohmann/json.
 #pragma once
 
 #include <cella/parallel/mesh.hpp>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -17,27 +20,17 @@ inline std::string topology_to_json(const device_mesh& m);
 /// that no machine has.
 inline device_mesh topology_from_json(std::string_view json);
 
-/// Writes it to a file: under another name first, so that nobody reads half of it.
-inline void save_topology(const device_mesh& m, const std::string& path);
-inline device_mesh load_topology(const std::string& path);
+/// The same as a header that the compiler reads: a struct `name` whose `value` is the mesh, for
+/// `measured_mesh`.
+inline std::string topology_to_header(const device_mesh& m, std::string_view name);
+/// The struct in the header of this path: `topology_of_machine` in `machine.hpp`.
+inline std::string topology_name(const std::string& path);
 
-/// The mesh `m` with what `known` says of the axes of the same names and of devices: the sizes of
-/// axes may be others. Throws `error` if it says nothing of an axis.
-inline device_mesh with_topology(device_mesh m, const device_mesh& known) {
-  for (int a = 0; a < m.axis_count; ++a) {
-    const int k = known.find(m[a].name.view());
-    if (k < 0 && m[a].size > 1)
-      throw error(text() << "topology: nothing is known of the axis " << m[a].name.view()
-                         << " of the mesh " << mesh_text(m) << ", only of " << mesh_text(known)
-                         << "; measure a mesh that has it with cella-measure-mesh");
-    if (k < 0) continue;
-    const int size = m[a].size;
-    m.axes[std::size_t(a)] = known[k];
-    m.axes[std::size_t(a)].size = size;
-  }
-  m.each = known.each;
-  return m;
-}
+/// Writes it to a file: under another name first, so that nobody reads half of it. Where `path`
+/// ends in `.hpp` that is a header, elsewhere JSON.
+inline void save_topology(const device_mesh& m, const std::string& path);
+/// Reads the JSON.
+inline device_mesh load_topology(const std::string& path);
 
 // ------------------------------------------------------------------------------------------------
 
@@ -107,6 +100,16 @@ inline device_mesh mesh_from_json(const plan_json& j) {
   return m;
 }
 
+/// A number of C++ in its shortest form that is read as the same.
+inline std::string literal(double v) {
+  char s[32];
+  const std::string digits(s, std::to_chars(s, s + sizeof s, v).ptr);
+  return digits.find_first_of(".e") == digits.npos ? digits + ".0" : digits;
+}
+inline std::string literal(const link_speed& s) {
+  return "{" + literal(s.bytes_per_second) + ", " + literal(s.latency) + "}";
+}
+
 }  // namespace detail
 
 inline std::string topology_to_json(const device_mesh& m) {
@@ -120,10 +123,51 @@ inline device_mesh topology_from_json(std::string_view json) {
   }
 }
 
+inline std::string topology_to_header(const device_mesh& m, std::string_view name) {
+  using detail::literal;
+  std::ostringstream out;
+  out << "// What cella-measure-mesh measured of " << mesh_text(m).view()
+      << ": bytes per second and seconds.\n#pragma once\n\n#include <cella/parallel/mesh.hpp>\n\n"
+      << "struct " << name << " {\n  static constexpr cella::parallel::device_mesh value = [] {\n"
+      << "    using namespace cella::parallel;\n    device_mesh m;\n"
+      << "    m.axis_count = " << m.axis_count << ";\n";
+  for (int a = 0; a < m.axis_count; ++a) {
+    const std::string axis = "    m.axes[" + std::to_string(a) + "]";
+    out << axis << " = {.name = " << std::quoted(std::string(m[a].name.view()))
+        << ", .size = " << m[a].size << "};\n"
+        << axis << ".bytes_per_second = " << literal(m[a].bytes_per_second) << ";\n"
+        << axis << ".latency = " << literal(m[a].latency) << ";\n"
+        << axis << ".overlap = " << literal(m[a].overlap) << ";\n";
+    for (int k = 0; k < move_kinds; ++k)
+      if (const link_speed& s = m[a].measured[std::size_t(k)]; s.bytes_per_second > 0)
+        out << axis << ".measured[std::size_t(move_kind::" << move_name(move_kind(k))
+            << ")] = " << literal(s) << ";\n";
+    if (m[a].started.bytes_per_second > 0)
+      out << axis << ".started = " << literal(m[a].started) << ";\n";
+  }
+  out << "    m.each.flops_per_second = " << literal(m.each.flops_per_second) << ";\n"
+      << "    m.each.memory_bytes_per_second = " << literal(m.each.memory_bytes_per_second) << ";\n"
+      << "    m.each.memory_bytes = " << literal(m.each.memory_bytes)
+      << ";\n    return m;\n  }();\n};\n";
+  return out.str();
+}
+inline std::string topology_name(const std::string& path) {
+  std::string name = "topology_of";
+  bool is_gap = true;
+  for (char c : std::filesystem::path(path).stem().string()) {
+    const bool is_part = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (is_part && is_gap) name += '_';
+    if (is_part) name += c;
+    is_gap = !is_part;
+  }
+  return name;
+}
+
 inline void save_topology(const device_mesh& m, const std::string& path) {
   const std::string draft = path + ".new";
   std::ofstream out(draft);
-  out << topology_to_json(m);
+  out << (path.ends_with(".hpp") ? topology_to_header(m, topology_name(path))
+                                 : topology_to_json(m));
   out.close();
   std::error_code failed;
   if (out) std::filesystem::rename(draft, path, failed);
