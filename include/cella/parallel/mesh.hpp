@@ -157,11 +157,13 @@ constexpr device_mesh with_topology(device_mesh m, const device_mesh& known) {
 /// 2>>`, where the header `machine.hpp` is what `cella-measure-mesh --output machine.hpp` wrote.
 template <class Topology, class... Axes>
 struct measured_mesh {
-  static_assert(((Axes::value.size == 1 || Topology::value.find(Axes::value.name.view()) >= 0) &&
-                 ...),
+  static constexpr bool is_known =
+      ((Axes::value.size == 1 || Topology::value.find(Axes::value.name.view()) >= 0) && ...);
+  static_assert(is_known,
                 "cella: nothing is known of an axis of this mesh; measure a mesh that has it with "
                 "cella-measure-mesh");
-  static constexpr device_mesh value = with_topology(mesh<Axes...>::value, Topology::value);
+  static constexpr device_mesh value =
+      is_known ? with_topology(mesh<Axes...>::value, Topology::value) : mesh<Axes...>::value;
   constexpr operator device_mesh() const { return value; }
 };
 
