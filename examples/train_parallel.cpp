@@ -408,8 +408,8 @@ int main(int argc, char** argv) {
   app.add_option("--microbatches", s.microbatches, "of a pipeline; 0: two for each stage at most")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--schedule", s.schedule, "of a pipeline: gpipe or 1f1b")
-      ->check(CLI::IsMember({"gpipe", "1f1b"}))
+  app.add_option("--schedule", s.schedule, "of a pipeline: gpipe, 1f1b or zero-bubble")
+      ->check(CLI::IsMember({"gpipe", "1f1b", "zero-bubble"}))
       ->capture_default_str();
   app.add_option("--chunks", s.chunks, "of a pipeline, how many stages each rank has")
       ->capture_default_str();

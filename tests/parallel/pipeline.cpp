@@ -20,6 +20,23 @@ using namespace cella::parallel;
 
 namespace {
 
+constexpr auto gpipe = pipeline_schedule::gpipe,
+               one_f_one_b = pipeline_schedule::one_forward_one_backward,
+               zero_bubble = pipeline_schedule::zero_bubble;
+
+/// What the rank at a place does: `F1 F2 B1`, and the number of a stage of several.
+std::string tasks_text(pipeline_schedule s, int place, int places, int chunks, int microbatches) {
+  std::string all;
+  for (const pipeline_task& t : tasks_of_place(s, place, places, chunks, microbatches)) {
+    const char pass = t.pass == step_phase::forward    ? 'F'
+                      : t.pass == step_phase::backward ? 'B'
+                                                       : 'W';
+    all += (all.empty() ? "" : " ") + std::string(1, pass) + std::to_string(t.microbatch + 1);
+    if (chunks > 1) all += "." + std::to_string(t.chunk * places + place);
+  }
+  return all;
+}
+
 void give(pipeline_program& run, const trained_net& t) {
   for (std::size_t i = 0; i < t.first.values.size(); ++i) run.set(int(i), t.first.values[i]);
 }
@@ -65,12 +82,14 @@ trained_net small() {
 }  // namespace
 
 TEST_CASE("a pipeline has the losses of one device, whatever its stages and microbatches") {
-  constexpr auto gpipe = pipeline_schedule::gpipe;
   for (const trained_net& t : {lenet(), gpt()}) {
     for (const char* mesh : {"pipe=1", "pipe=2", "pipe=3", "pipe=4"})
       for (int microbatches : {1, 2, 4}) check_losses(t, mesh, {.microbatches = microbatches});
     check_losses(t, "pipe=2", {.microbatches = 4, .schedule = gpipe});
     check_losses(t, "pipe=4", {.schedule = gpipe});
+    for (const char* mesh : {"pipe=1", "pipe=2", "pipe=3", "pipe=4", "data=2,pipe=2"})
+      for (int microbatches : {1, 2, 4})
+        check_losses(t, mesh, {.microbatches = microbatches, .schedule = zero_bubble});
     check_losses(t, "data=2,pipe=2", {.microbatches = 2});
     check_losses(t, "model=2,data=2", {});
   }
@@ -81,8 +100,7 @@ TEST_CASE("ranks with several stages have the losses of one device") {
     for (const char* mesh : {"pipe=1", "pipe=2", "pipe=4"})
       for (int chunks : {2, 3}) {
         check_losses(t, mesh, {.microbatches = 4, .chunks = chunks});
-        check_losses(t, mesh,
-                     {.microbatches = 4, .schedule = pipeline_schedule::gpipe, .chunks = chunks});
+        check_losses(t, mesh, {.microbatches = 4, .schedule = gpipe, .chunks = chunks});
       }
     check_losses(t, "data=2,pipe=2", {.microbatches = 2, .chunks = 2});
     check_losses(t, "pipe=2", {.chunks = 2});
@@ -95,7 +113,9 @@ TEST_CASE("gradients are clipped by the norm of all, which stages exchange") {
   const trained_net t =
       make_net<small_gpt>({dtype::i32, {8, 16}}, {dtype::i32, {128}}, 32, clipped);
   for (const char* mesh : {"pipe=2", "pipe=4", "data=2,pipe=2"}) {
-    for (int microbatches : {1, 2, 4}) check_losses(t, mesh, {.microbatches = microbatches});
+    for (int microbatches : {1, 2, 4})
+      for (auto schedule : {one_f_one_b, zero_bubble})
+        check_losses(t, mesh, {.microbatches = microbatches, .schedule = schedule});
     check_losses(t, mesh, {.microbatches = 4, .chunks = 2});
   }
 }
@@ -104,7 +124,9 @@ TEST_CASE("a weight of two stages lies in one of them, and what needs all sample
   for (const char* mesh : {"pipe=2", "pipe=3"}) {
     check_losses(small<tied_net>(), mesh, {.microbatches = 2});
     check_losses(small<tied_net>(), mesh, {.microbatches = 1});
+    check_losses(small<tied_net>(), mesh, {.microbatches = 4, .schedule = zero_bubble});
     check_losses(small<normed_net>(), mesh, {});
+    check_losses(small<normed_net>(), mesh, {.schedule = zero_bubble});
   }
   const trained_net t = small<normed_net>();
   const pipeline_plan p = make_pipeline(t.step, parse_mesh("pipe=2"));
@@ -138,11 +160,16 @@ TEST_CASE("parameters and the optimizer's state lie in one stage each, and are g
   CHECK(bytes[0] + bytes[1] == 2 * 4 * 61'706);  // with momenta
 }
 
-TEST_CASE("the schedules are those of GPipe and 1F1B") {
-  const auto gpipe = pipeline_schedule::gpipe, f1b1 = pipeline_schedule::one_forward_one_backward;
-  CHECK(schedule_of_stage(gpipe, 1, 2, 3) == list<int>{1, 2, 3, -1, -2, -3});
-  CHECK(schedule_of_stage(f1b1, 0, 3, 4) == list<int>{1, 2, 3, -1, 4, -2, -3, -4});
-  CHECK(schedule_of_stage(f1b1, 2, 3, 4) == list<int>{1, -1, 2, -2, 3, -3, 4, -4});
+TEST_CASE("the schedules are those of GPipe, 1F1B and ZB-H1") {
+  CHECK(tasks_text(gpipe, 1, 2, 1, 3) == "F1 F2 F3 B1 B2 B3");
+  CHECK(tasks_text(one_f_one_b, 0, 3, 1, 4) == "F1 F2 F3 B1 F4 B2 B3 B4");
+  CHECK(tasks_text(one_f_one_b, 2, 3, 1, 4) == "F1 B1 F2 B2 F3 B3 F4 B4");
+  CHECK(tasks_text(one_f_one_b, 1, 2, 2, 2) == "F1.1 F2.1 F1.3 B1.3 F2.3 B2.3 B1.1 B2.1");
+  // Qi et al. 2023, figure 3, with the first and the last of its four stages.
+  CHECK(tasks_text(zero_bubble, 0, 4, 1, 8) ==
+        "F1 F2 F3 F4 B1 W1 F5 B2 W2 F6 B3 W3 F7 B4 W4 F8 B5 W5 B6 W6 B7 W7 B8 W8");
+  CHECK(tasks_text(zero_bubble, 3, 4, 1, 8) ==
+        "F1 B1 F2 B2 F3 B3 F4 B4 W1 F5 B5 W2 F6 B6 W3 F7 B7 W4 F8 B8 W5 W6 W7 W8");
   const trained_net t = gpt();
   device_mesh m = parse_mesh("pipe=2");
   m.axes[0].latency = 0;
@@ -151,7 +178,7 @@ TEST_CASE("the schedules are those of GPipe and 1F1B") {
     return make_pipeline(t.step, m, {.microbatches = microbatches, .schedule = s}).bubble;
   };
   // (stages - 1) / (microbatches + stages - 1) where all stages take as long, more elsewhere.
-  for (auto s : {gpipe, f1b1}) {
+  for (auto s : {gpipe, one_f_one_b}) {
     CHECK(bubble(1, s) == doctest::Approx(0.5).epsilon(0.1));
     CHECK(bubble(4, s) >= 0.2 * 0.9);
     CHECK(bubble(4, s) < 0.35);
@@ -166,14 +193,6 @@ TEST_CASE("the schedules are those of GPipe and 1F1B") {
   const pipeline_plan half = make_pipeline(t.step, m, {.microbatches = 4, .chunks = 2});
   CHECK(half.bubble < 0.75 * few.bubble);
   CHECK(half.stages[0].kept + half.stages[2].kept > few.stages[0].kept);
-  CHECK(tasks_of_place(f1b1, 1, 2, 2, 2) == list<pipeline_task>{{false, 0, 0},
-                                                                {false, 1, 0},
-                                                                {false, 0, 1},
-                                                                {true, 0, 1},
-                                                                {false, 1, 1},
-                                                                {true, 1, 1},
-                                                                {true, 0, 0},
-                                                                {true, 1, 0}});
   std::ostringstream out;
   print_plan(out, half);
   CHECK(out.str().starts_with(
@@ -181,6 +200,82 @@ TEST_CASE("the schedules are those of GPipe and 1F1B") {
   out.str("");
   print_plan(out, few);
   CHECK(out.str().starts_with("mesh pipe=2, mode pipeline along pipe, 1f1b, microbatches: 4; "));
+}
+
+TEST_CASE("gradients of parameters are apart in the schedule zero-bubble, and fill the bubble") {
+  // How much of the bubble is left; layers of LeNet-5 are no equal stages.
+  const std::pair<trained_net, double> nets[] = {{lenet(), 0.95}, {gpt(), 0.75}};
+  for (const auto& [t, left] : nets) {
+    device_mesh m = parse_mesh("pipe=3");
+    m.axes[0].latency = 0;
+    m.axes[0].bytes_per_second = 1e15;
+    const pipeline_plan one = make_pipeline(t.step, m, {.microbatches = 8}),
+                        two =
+                            make_pipeline(t.step, m, {.microbatches = 8, .schedule = zero_bubble});
+    CHECK(two.cut == one.cut);
+    CHECK(two.seconds < one.seconds);
+    CHECK(two.bubble < left * one.bubble);
+    CHECK(one.stages[0].weights_seconds == 0);
+    for (int s = 0; s < 3; ++s) {
+      const pipeline_stage &a = one.stages[std::size_t(s)], &b = two.stages[std::size_t(s)];
+      // The same work in two passes, of which the first stage owes nobody the one.
+      CHECK(b.backward_seconds + b.weights_seconds == doctest::Approx(a.backward_seconds));
+      CHECK((b.backward_seconds > 0) == (s > 0));
+      CHECK(b.weights_seconds > 0);
+      CHECK(b.forward_seconds == a.forward_seconds);
+      CHECK(a.kept == 3 - s);
+      CHECK(b.kept == 3);
+      CHECK(b.weights_bytes > 0);
+      CHECK(b.most_kept_bytes >= a.most_kept_bytes);
+      CHECK(b.most_kept_bytes <= 3 * (b.kept_bytes + b.weights_bytes));
+    }
+    // What crosses to an earlier stage, and all that it follows from, is not apart.
+    const graph& g = two.piece.graph;
+    int apart = 0;
+    for (node_id n : g.regions[0].nodes)
+      for (node_id o : g.operands(n)) {
+        if (two.phase[std::size_t(o)] != step_phase::weights) continue;
+        ++apart;
+        CHECK(two.phase[std::size_t(n)] != step_phase::backward);
+        if (two.phase[std::size_t(n)] == step_phase::weights)
+          CHECK(two.stage[std::size_t(n)] == two.stage[std::size_t(o)]);
+      }
+    CHECK(apart > 5);
+    std::ostringstream out;
+    print_plan(out, two);
+    CHECK(out.str().starts_with(
+        "mesh pipe=3, mode pipeline along pipe, zero-bubble, microbatches: 8; "));
+    CHECK(out.str().find("forward  backward   weights  bytes received") != std::string::npos);
+  }
+}
+
+TEST_CASE("a stage whose new state others need has its backward pass in one") {
+  builder b;
+  const tensor_type t{dtype::f32, {2}};
+  const node_id x = b.input(t, input_role::slot, "x"), y = b.input(t, input_role::argument, "y");
+  const auto sum = [&](node_id l, node_id r) { return b.emit(bound<add_op>(), {l, r}); };
+  const node_id gradient = sum(x, y), updated = sum(x, gradient), reads_old = sum(x, x),
+                reads_new = sum(updated, y);
+  const std::array<node_id, 3> outputs{updated, reads_old, reads_new};
+  const auto phases = [&](bool is_state) {
+    pipeline_plan p;
+    p.mesh = parse_mesh("pipe=2");
+    p.piece.graph = b.g;
+    p.piece.graph.outputs = {{is_state ? 0 : -1, {}}, {-1, {}}, {-1, {}}};
+    p.phase.assign(b.g.nodes.size(), step_phase::backward);
+    p.stage.assign(b.g.nodes.size(), 1);
+    p.stage[std::size_t(reads_new)] = 0;
+    for (node_id n : {x, y}) p.phase[std::size_t(n)] = step_phase::anywhere;
+    parallel::detail::split_backward(p);
+    list<step_phase> found;
+    for (node_id n : {gradient, updated, reads_old, reads_new})
+      found.push_back(p.phase[std::size_t(n)]);
+    return found;
+  };
+  b.end(outputs);
+  constexpr auto now = step_phase::backward, later = step_phase::weights;
+  CHECK(phases(false) == list<step_phase>{now, now, later, later});
+  CHECK(phases(true) == list<step_phase>{now, now, now, later});
 }
 
 TEST_CASE("what a pipeline cannot do is one sentence") {
@@ -204,6 +299,9 @@ TEST_CASE("what a pipeline cannot do is one sentence") {
         "not 1");
   CHECK(fault(t.step, "pipe=2", {.chunks = 0}) ==
         "mode pipeline: each rank has 0 stages; give 1 or more");
+  CHECK(fault(t.step, "pipe=2", {.schedule = zero_bubble, .chunks = 2}) ==
+        "mode pipeline: in the schedule zero-bubble each rank has one stage, not 2; take one, or "
+        "1f1b");
   CHECK(fault(t.step, "pipe=2", {.axis = "stage"}) ==
         "mode pipeline: the mesh pipe=2 has no axis called stage");
   CHECK(fault(small<tied_net>().step, "pipe=40", {}).starts_with("mode pipeline: 40 stages, but "));
@@ -214,11 +312,12 @@ TEST_CASE("what a pipeline cannot do is one sentence") {
 
 TEST_CASE("a pipeline is written and read: the same stages, without a search for the cut") {
   const trained_net t = gpt();
+  const pipeline_options all_options[] = {{},
+                                          {.microbatches = 2, .schedule = gpipe},
+                                          {.microbatches = 4, .schedule = zero_bubble},
+                                          {.microbatches = 4, .chunks = 2}};
   for (const char* mesh : {"pipe=2", "data=2,pipe=2"})
-    for (const pipeline_options& o :
-         {pipeline_options{},
-          pipeline_options{.microbatches = 2, .schedule = pipeline_schedule::gpipe},
-          pipeline_options{.microbatches = 4, .chunks = 2}}) {
+    for (const pipeline_options& o : all_options) {
       const pipeline_plan p = make_pipeline(t.step, parse_mesh(mesh), o);
       const std::string json = plan_to_json(t.step, p);
       const pipeline_plan q = pipeline_from_json(t.step, json);
@@ -272,7 +371,7 @@ TEST_CASE("a file that is no pipeline of this graph is refused in a sentence") {
   CHECK(with("/axis", "data") ==
         "mode pipeline: stages are along the axis data of the mesh data=2,pipe=2, and samples "
         "along data; nothing is along pipe");
-  CHECK(with("/schedule", "zigzag") == "schedule zigzag: there are gpipe and 1f1b");
+  CHECK(with("/schedule", "zigzag") == "schedule zigzag: there are gpipe, 1f1b and zero-bubble");
   CHECK(with("/chunks", -1) == "this plan has -1 as chunks");
   CHECK(with("/microbatches", 1e9) == "this plan has 1000000000 as microbatches");
   CHECK(with("/microbatches", 3) ==

@@ -63,7 +63,10 @@ with tempfile.TemporaryDirectory() as folder:
         for mesh in ("pipe=2", "pipe=4", "data=2,pipe=2"):
             compare(net, one, mesh, "pipeline")
         compare(net, one, "pipe=2", "pipeline", "--schedule", "gpipe", "--microbatches", "1")
+        for mesh in ("pipe=2", "data=2,pipe=2"):
+            compare(net, one, mesh, "pipeline", "--schedule", "zero-bubble")
         if net in ("lenet", "gpt"):
+            compare(net, one, "pipe=4", "pipeline", "--schedule", "zero-bubble", "--microbatches", "8")
             compare(net, one, "pipe=2", "pipeline", "--schedule", "gpipe", "--microbatches", "4")
             for mesh in ("pipe=2", "pipe=4", "data=2,pipe=2"):
                 compare(net, one, mesh, "pipeline", "--chunks", "2", "--microbatches", "4")
@@ -137,6 +140,8 @@ with tempfile.TemporaryDirectory() as folder:
          "mode pipeline: the argument x f32[32,1,28,28] is not divided evenly by 5 microbatches"),
         (["--mode", "pipeline", "--mesh", "pipe=2", "--microbatches", "1", "--chunks", "2"],
          "with 2 stages on each of 2 ranks microbatches are a multiple of the ranks, not 1"),
+        (["--mode", "pipeline", "--mesh", "pipe=2", "--schedule", "zero-bubble", "--chunks", "2"],
+         "in the schedule zero-bubble each rank has one stage, not 2"),
         (["--net", "resnet20", "--mode", "pipeline", "--microbatches", "2"],
          "needs all samples at once, so that the batch is not divided into microbatches"),
         (["--mode", "pipeline", "--mesh", "pipe=2,expert=2"], "nothing is along expert"),

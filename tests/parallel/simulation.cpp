@@ -17,7 +17,8 @@ namespace cella::test {
 namespace {
 
 constexpr auto gpipe = pipeline_schedule::gpipe,
-               one_f_one_b = pipeline_schedule::one_forward_one_backward;
+               one_f_one_b = pipeline_schedule::one_forward_one_backward,
+               zero_bubble = pipeline_schedule::zero_bubble;
 
 step_item computing(double seconds) {
   return {.kind = item_kind::compute, .seconds = seconds, .label = "c"};
@@ -39,8 +40,10 @@ simulated_step equal_stages(int stages, int microbatches, pipeline_schedule s, i
   step.microbatches = microbatches;
   step.chunks = chunks;
   for (int i = 0; i < stages * chunks; ++i)
-    step.stages.push_back(
-        {{computing(1.0 / chunks)}, {computing(2.0 / chunks)}, {}, 0, 0, 10, 100});
+    step.stages.push_back({.forward = {computing(1.0 / chunks)},
+                           .backward = {computing(2.0 / chunks)},
+                           .kept_bytes = 10,
+                           .parameter_bytes = 100});
   return step;
 }
 
@@ -170,11 +173,40 @@ TEST_CASE("pipelines wait (p - 1) / (v m + p - 1) of the step, and keep what the
   CHECK(slow.seconds == doctest::Approx(2 * 3 * 64 + 2 + 1 + 4));
 }
 
+TEST_CASE("zero-bubble stages wait for (p - 1) (F + B - W), and keep what the first of 1F1B does") {
+  // F, B and W: equal, as of wide layers, and others for which the paper counts.
+  const std::array<double, 3> times[] = {{1, 1, 1}, {2, 2, 1}, {1, 1.5, 1}, {3, 2, 0.5}};
+  for (const auto& [f, b, w] : times)
+    for (int p : {1, 2, 3, 4, 8, 16})
+      for (int m : {p, 2 * p, 4 * p + 1}) {
+        simulated_step step = equal_stages(p, m, zero_bubble),
+                       before = equal_stages(p, m, one_f_one_b);
+        for (simulated_stage& s : step.stages) {
+          s.forward = {computing(f)};
+          s.backward = {computing(b)};
+          s.weights = {computing(w)};
+          s.weights_bytes = s.kept_bytes;
+        }
+        for (simulated_stage& s : before.stages) {
+          s.forward = {computing(f)};
+          s.backward = {computing(b + w)};
+        }
+        INFO(p << " stages, " << m << " microbatches: " << f << " " << b << " " << w);
+        const simulation two = simulate(step), one = simulate(before);
+        CHECK(two.seconds == doctest::Approx(m * (f + b + w) + (p - 1) * (f + b - w)));
+        CHECK(one.seconds == doctest::Approx(m * (f + b + w) + (p - 1) * (f + b + w)));
+        CHECK(two.bubble == doctest::Approx((p - 1) * (f + b - w) / two.seconds));
+        CHECK(two.bytes_on_device == one.bytes_on_device);
+      }
+}
+
 TEST_CASE("a step that cannot be is refused in a sentence") {
   CHECK_THROWS_WITH_AS(simulate(equal_stages(4, 6, one_f_one_b, 2)),
                        "simulate: with chunks, 4 stages take as many microbatches at a time, and 6 "
                        "is no multiple of that",
                        error);
+  CHECK_THROWS_WITH_AS(simulate(equal_stages(4, 8, zero_bubble, 2)),
+                       "simulate: in the schedule zero-bubble a stage has one chunk, not 2", error);
   simulated_step step = equal_stages(2, 4, one_f_one_b, 2);
   step.stages.resize(3);
   CHECK_THROWS_WITH_AS(simulate(step),
@@ -265,9 +297,12 @@ TEST_CASE("timelines are well formed, and no rank does two things at once") {
   const trained_net t = gpt();
   const pipeline_plan pipe =
       make_pipeline(t.step, parse_mesh("data=2,pipe=2"), {.microbatches = 2});
+  const pipeline_plan apart =
+      make_pipeline(t.step, parse_mesh("pipe=2"), {.microbatches = 2, .schedule = zero_bubble});
   const parallel_plan data = plan_for(t.step, parse_mesh("data=3"), {.mode = mode::data});
   const std::pair<simulation, std::size_t> all[] = {
       {simulate(pipe, {.drawn_ranks = 8}), 2},  // one for each stage
+      {simulate(apart, {.drawn_ranks = 8}), 2},
       {simulate(data, {.stragglers = {{1, 1.5}}, .drawn_ranks = 8}), 3}};
   for (const auto& [s, ranks] : all) {
     CHECK(s.events.size() > 4);
@@ -291,6 +326,8 @@ TEST_CASE("timelines are well formed, and no rank does two things at once") {
     write_timeline_svg(picture, s);
     CHECK(picture.str().starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
     CHECK(picture.str().ends_with("</svg>\n"));
+    const bool has_weights = trace.str().find("\"cat\": \"weights\"") != std::string::npos;
+    CHECK(has_weights == (&s == &all[1].first));
   }
 }
 
@@ -311,6 +348,9 @@ TEST_CASE("the drawing of a plan has the rows of the printed one") {
   std::ostringstream stages;
   write_plan_svg(stages, make_pipeline(t.step, parse_mesh("pipe=2")));
   CHECK(stages.str().find(">stage 1</text>") != std::string::npos);
+  CHECK(stages.str().find("weights: ") == std::string::npos);
+  write_plan_svg(stages, make_pipeline(t.step, parse_mesh("pipe=2"), {.schedule = zero_bubble}));
+  CHECK(stages.str().find("weights: ") != std::string::npos);
 }
 
 }  // namespace cella::test

@@ -35,6 +35,10 @@ class pipeline_maker {
     if (o.chunks < 1)
       throw model_error(text() << "mode pipeline: each rank has " << o.chunks
                                << " stages; give 1 or more");
+    if (o.chunks > 1 && splits_backward(o.schedule))
+      throw model_error(text() << "mode pipeline: in the schedule " << schedule_name(o.schedule)
+                               << " each rank has one stage, not " << o.chunks
+                               << "; take one, or 1f1b");
   }
 
   pipeline_plan run() {
@@ -109,10 +113,13 @@ class pipeline_maker {
       fault << ", so that the batch is not divided into microbatches; take one, or another mode";
       return;
     }
-    p_.again = computed_again(p_.piece.graph, p_.phase);
     stage_finder stages(p_);
     stages.run();
-    if (p_.fault.empty()) value_finder(p_).run();
+    if (p_.fault.empty()) {
+      if (splits_backward(p_.schedule)) split_backward(p_);
+      p_.again = computed_again(p_.piece.graph, p_.phase);
+      value_finder(p_).run();
+    }
     fault = p_.fault;
     if (fault.empty()) measure(stages);
   }
@@ -141,10 +148,14 @@ class pipeline_maker {
       pipeline_stage& s = p_.stages[std::size_t(p_.stage[std::size_t(n)])];
       const step_phase at = p_.phase[std::size_t(n)];
       if (at == step_phase::anywhere) continue;
-      (at == step_phase::forward    ? s.forward_seconds
-       : at == step_phase::backward ? s.backward_seconds
-                                    : s.update_seconds) += stages.seconds_of(n);
-      if (p_.again[std::size_t(n)]) s.backward_seconds += stages.seconds_of(n);
+      const auto add_to = [&](step_phase pass) {
+        (pass == step_phase::forward    ? s.forward_seconds
+         : pass == step_phase::backward ? s.backward_seconds
+         : pass == step_phase::weights  ? s.weights_seconds
+                                        : s.update_seconds) += stages.seconds_of(n);
+      };
+      add_to(at);
+      if (const step_phase pass = p_.again[std::size_t(n)]; is_gradient(pass)) add_to(pass);
       if (joins_pieces(g.nodes[std::size_t(n)], p_.axis))
         s.parameter_bytes += double(g.type(n).bytes());
     }
@@ -153,25 +164,30 @@ class pipeline_maker {
       for (int s = 0; s < count; ++s)
         if (p_.owner[i] < 0 || p_.owner[i] == s) p_.stages[std::size_t(s)].parameter_bytes += bytes;
     }
-    for (const pipeline_value& v : p_.values) {
-      const auto bytes = double(g.type(v.n).bytes());
-      for (int s = 0; s < count; ++s) {
-        const std::array<bool, step_phases>& read = v.read[std::size_t(s)];
-        pipeline_stage& one = p_.stages[std::size_t(s)];
-        const bool forward = read[std::size_t(step_phase::forward)],
-                   backward = read[std::size_t(step_phase::backward)];
-        if (v.made == step_phase::forward && backward) one.kept_bytes += bytes;
+    const int places = p_.mesh[p_.axis].size;
+    const bool splits = splits_backward(p_.schedule);
+    for (int s = 0; s < count; ++s) {
+      pipeline_stage& one = p_.stages[std::size_t(s)];
+      const auto tasks =
+          tasks_of_place(p_.schedule, p_.place_of(s), places, p_.chunks, p_.microbatches());
+      const auto most = [&](step_phase from, step_phase to) {
+        return most_between(tasks, s / places, from, to);
+      };
+      one.kept = most(step_phase::forward, splits ? step_phase::weights : step_phase::backward);
+      for (const pipeline_value& v : p_.values) {
+        const auto bytes = double(g.type(v.n).bytes());
+        const step_phase last = v.last_pass(s);
+        const bool forward = v.is_read(s, step_phase::forward), backward = is_gradient(last);
+        if (is_of_microbatch(v.made) && v.made < last) {
+          if (v.made == step_phase::forward) one.kept_bytes += bytes;
+          if (last == step_phase::weights) one.weights_bytes += bytes;
+          one.most_kept_bytes += bytes * most(v.made, last);
+        }
         if (p_.place_of(s) == p_.place_of(v.stage)) continue;
         if (v.made == step_phase::anywhere) one.parameter_bytes += bytes;
         if (v.made == step_phase::forward && forward) one.forward_bytes += bytes;
-        if (backward && (v.made == step_phase::backward || !forward)) one.backward_bytes += bytes;
+        if (backward && (is_gradient(v.made) || !forward)) one.backward_bytes += bytes;
       }
-    }
-    const int places = p_.mesh[p_.axis].size;
-    for (int s = 0; s < count; ++s) {
-      const auto tasks =
-          tasks_of_place(p_.schedule, p_.place_of(s), places, p_.chunks, p_.microbatches());
-      p_.stages[std::size_t(s)].kept = most_between(tasks, s / places);
     }
     const simulation predicted = simulate(p_);
     p_.seconds = predicted.seconds;

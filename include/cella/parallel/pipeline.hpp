@@ -7,19 +7,26 @@
 namespace cella::parallel {
 
 enum class pipeline_schedule : std::uint8_t {
-  gpipe,                    ///< all microbatches forward, then all backward.  Huang et al. 2019
-  one_forward_one_backward  ///< backward as early as possible, so that fewer activations are kept.
-                            ///< Narayanan et al. 2019 (1F1B)
+  gpipe,                     ///< all microbatches forward, then all backward.  Huang et al. 2019
+  one_forward_one_backward,  ///< backward as early as possible, so that fewer activations are
+                             ///< kept.  Narayanan et al. 2019 (1F1B)
+  zero_bubble  ///< 1F1B with the backward pass in two: first what stages before this one wait for;
+               ///< gradients of parameters fill the time in which it would wait, and as many
+               ///< microbatches are kept as the first stage of 1F1B has.  Qi et al. 2023 (ZB-H1)
 };
+inline constexpr int pipeline_schedules = 3;
 constexpr std::string_view schedule_name(pipeline_schedule s) {
-  return s == pipeline_schedule::gpipe ? "gpipe" : "1f1b";
+  constexpr std::array<std::string_view, pipeline_schedules> names{"gpipe", "1f1b", "zero-bubble"};
+  return names[std::size_t(s)];
 }
 /// The schedule of this name. Throws `error`, which lists them, if there is none.
 inline pipeline_schedule schedule_called(std::string_view name) {
-  for (auto s : {pipeline_schedule::gpipe, pipeline_schedule::one_forward_one_backward})
-    if (schedule_name(s) == name) return s;
-  throw error(text() << "schedule " << name << ": there are gpipe and 1f1b");
+  for (int s = 0; s < pipeline_schedules; ++s)
+    if (schedule_name(pipeline_schedule(s)) == name) return pipeline_schedule(s);
+  throw error(text() << "schedule " << name << ": there are gpipe, 1f1b and zero-bubble");
 }
+/// Whether gradients of parameters are a pass of their own (`step_phase::weights`).
+constexpr bool splits_backward(pipeline_schedule s) { return s == pipeline_schedule::zero_bubble; }
 
 struct pipeline_options {
   /// Of the mesh, along which the stages are; empty: `pipe`, else `model`, else the last one.
@@ -39,10 +46,16 @@ enum class step_phase : std::uint8_t {
   anywhere,  ///< where it is needed: it depends on what all ranks have, or takes next to nothing
   forward,   ///< for each microbatch
   backward,  ///< for each microbatch: updates alone need it
+  weights,   ///< for each microbatch: of the backward pass, what no other stage waits for, where
+             ///< the schedule has it apart
   exchange,  ///< once: numbers that updates of other stages need, such as norms of gradients
   update     ///< once: it needs a sum over microbatches, or is one
 };
-inline constexpr int step_phases = 5;
+inline constexpr int step_phases = 6;
+constexpr bool is_gradient(step_phase s) {
+  return s == step_phase::backward || s == step_phase::weights;
+}
+constexpr bool is_of_microbatch(step_phase s) { return s == step_phase::forward || is_gradient(s); }
 
 /// A value that one stage makes and others, or later phases, read.
 struct pipeline_value {
@@ -51,15 +64,27 @@ struct pipeline_value {
   int stage{};  ///< that makes it
   /// Of each stage: in which phases it reads it; `anywhere` stands for results of a step.
   list<std::array<bool, step_phases>> read{};
+
+  constexpr bool is_read(int s, step_phase when) const {
+    return read[std::size_t(s)][std::size_t(when)];
+  }
+  /// The last pass of a microbatch in which a stage reads it; `anywhere`: none.
+  constexpr step_phase last_pass(int s) const {
+    for (step_phase pass : {step_phase::weights, step_phase::backward, step_phase::forward})
+      if (is_read(s, pass)) return pass;
+    return step_phase::anywhere;
+  }
 };
 
 /// What a stage has to do, by the model of costs.
 struct pipeline_stage {
-  double forward_seconds{}, backward_seconds{};  ///< of a microbatch
+  double forward_seconds{}, backward_seconds{}, weights_seconds{};  ///< of a microbatch
   double update_seconds{};
   double forward_bytes{}, backward_bytes{};  ///< that it receives for a microbatch
   double kept_bytes{};       ///< of a microbatch, between its forward and its backward pass
-  int kept{};                ///< microbatches at most between their passes
+  double weights_bytes{};    ///< between that and the gradients of parameters, if they are apart
+  int kept{};                ///< microbatches at most between their first and their last pass
+  double most_kept_bytes{};  ///< of all microbatches at most
   double parameter_bytes{};  ///< with the optimizer's state, and sums of gradients
 };
 
@@ -75,7 +100,7 @@ struct pipeline_plan {
   list<step_phase> phase{};  ///< of each node of `piece`
   list<int> cut{};           ///< how many operations of the forward pass each stage has
   list<int> stage{};         ///< of each node of `piece`
-  flags again{};             ///< of each node: the backward pass computes it, too
+  list<step_phase> again{};  ///< of each node the pass that computes it, too; `anywhere`: none
   list<int> owner{};         ///< of each input the stage that has it; -1: all
   list<pipeline_value> values{};
   list<pipeline_stage> stages{};
@@ -95,7 +120,7 @@ struct pipeline_plan {
       double sum = 0;
       for (int s = place; s < int(stages.size()); s += mesh[axis].size) {
         const pipeline_stage& one = stages[std::size_t(s)];
-        sum += one.parameter_bytes + one.kept_bytes * one.kept;
+        sum += one.parameter_bytes + one.most_kept_bytes;
       }
       most = std::max(most, sum);
     }
@@ -110,28 +135,9 @@ struct pipeline_plan {
   }
 };
 
-/// How many microbatches a stage has at most between their forward and their backward pass.
-constexpr int microbatches_between(pipeline_schedule s, int stage, int stages, int microbatches) {
-  return s == pipeline_schedule::gpipe ? microbatches : std::min(microbatches, stages - stage);
-}
-/// The microbatches in the order in which a stage computes them: k + 1 forward, -(k + 1) backward.
-constexpr list<int> schedule_of_stage(pipeline_schedule s, int stage, int stages,
-                                      int microbatches) {
-  list<int> order;
-  const int ahead = microbatches_between(s, stage, stages, microbatches);
-  int forward = 0, backward = 0;
-  while (backward < microbatches) {
-    if (forward < microbatches && forward - backward < ahead)
-      order.push_back(++forward);
-    else
-      order.push_back(-++backward);
-  }
-  return order;
-}
-
 /// One pass of a microbatch through a stage, by which of the rank's stages it is.
 struct pipeline_task {
-  bool backward{};
+  step_phase pass{};
   int microbatch{};
   int chunk{};
   friend constexpr bool operator==(const pipeline_task&, const pipeline_task&) = default;
@@ -140,33 +146,46 @@ struct pipeline_task {
 constexpr list<pipeline_task> tasks_of_place(pipeline_schedule schedule, int place, int places,
                                              int chunks, int microbatches) {
   list<pipeline_task> tasks;
+  const bool gpipe = schedule == pipeline_schedule::gpipe;
   const int p = places, v = chunks, all = microbatches * v;
   if (v == 1) {
-    for (int task : schedule_of_stage(schedule, place, p, microbatches))
-      tasks.push_back({task < 0, (task < 0 ? -task : task) - 1, 0});
+    const int ahead = gpipe ? all : std::min(all, p - place);
+    const int splits = splits_backward(schedule) ? all : 0;
+    int forward = 0, backward = 0, weights = 0;
+    while (backward < all || weights < splits) {
+      // A stage owes as many gradients of parameters as stages are before it: so many passes it
+      // would wait for at the end.
+      if (weights < splits && (backward - weights > place || backward == all))
+        tasks.push_back({step_phase::weights, weights++, 0});
+      else if (forward < all && forward - backward < ahead)
+        tasks.push_back({step_phase::forward, forward++, 0});
+      else
+        tasks.push_back({step_phase::backward, backward++, 0});
+    }
     return tasks;
   }
-  const auto nth = [&](int k, bool backward) -> pipeline_task {
+  const auto nth = [&](int k, step_phase pass) -> pipeline_task {
     const int chunk = k % (p * v) / p;
-    return {backward, k / (p * v) * p + k % p, backward ? v - 1 - chunk : chunk};
+    return {pass, k / (p * v) * p + k % p, pass == step_phase::backward ? v - 1 - chunk : chunk};
   };
-  const bool gpipe = schedule == pipeline_schedule::gpipe;
   const int ahead = gpipe ? all : std::min((p - place - 1) * 2 + (v - 1) * p, all);
   int forward = 0;
-  for (; forward < ahead; ++forward) tasks.push_back(nth(forward, false));
+  for (; forward < ahead; ++forward) tasks.push_back(nth(forward, step_phase::forward));
   for (int backward = 0; backward < all; ++backward) {
-    if (forward < all) tasks.push_back(nth(forward++, false));
-    tasks.push_back(nth(backward, true));
+    if (forward < all) tasks.push_back(nth(forward++, step_phase::forward));
+    tasks.push_back(nth(backward, step_phase::backward));
   }
   return tasks;
 }
-/// How many microbatches a stage has at most between their passes, if the rank does these tasks.
-constexpr int most_between(const list<pipeline_task>& tasks, int chunk) {
+/// How many microbatches a stage has at most between two of their passes, if the rank does these
+/// tasks.
+constexpr int most_between(const list<pipeline_task>& tasks, int chunk, step_phase from,
+                           step_phase to) {
   int now = 0, most = 0;
   for (const pipeline_task& t : tasks) {
     if (t.chunk != chunk) continue;
-    now += t.backward ? -1 : 1;
-    most = std::max(most, now);
+    if (t.pass == from) most = std::max(most, ++now);
+    if (t.pass == to) --now;
   }
   return most;
 }

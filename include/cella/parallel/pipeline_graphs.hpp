@@ -1,5 +1,5 @@
 // The graphs that a stage of a pipeline runs: of the forward pass and of the backward pass of a
-// microbatch, and of the update.
+// microbatch, which may be in two, and of the update.
 #pragma once
 
 #include <cella/ops/arithmetic.hpp>
@@ -46,10 +46,10 @@ class phase_writer {
       const int i = g_.outputs[k].updates;
       const node_id v = g_.regions[0].outputs[k];
       if (i < 0) continue;
-      const bool in_backward = p_.phase[std::size_t(v)] == step_phase::backward;
+      const step_phase made = p_.phase[std::size_t(v)];
       const int own = p_.owner[std::size_t(i)];
-      if (in_backward ? at_ == step_phase::backward && p_.stage[std::size_t(v)] == stage_
-                      : at_ == step_phase::update && (own < 0 || own == stage_)) {
+      if (is_gradient(made) ? at_ == made && p_.stage[std::size_t(v)] == stage_
+                            : at_ == step_phase::update && (own < 0 || own == stage_)) {
         value(g_.input(i));
         for (const phase_graph::port& one : out_.ports)
           if (one.value == g_.input(i)) write(value(v), one.input);
@@ -76,8 +76,7 @@ class phase_writer {
            (at_ == step_phase::update && !exchanged_[std::size_t(n)]);
   }
   bool is_again(node_id n) const {
-    return at_ == step_phase::backward && p_.stage[std::size_t(n)] == stage_ &&
-           p_.again[std::size_t(n)];
+    return p_.again[std::size_t(n)] == at_ && p_.stage[std::size_t(n)] == stage_;
   }
   node_id value(node_id n) {
     if (here_[std::size_t(n)] >= 0) return here_[std::size_t(n)];

@@ -38,10 +38,11 @@ inline std::string plan_to_json(const graph& g, const pipeline_plan& p) {
                            {"cells", detail::stage_cells(p, int(s))},
                            {"forward_seconds", one.forward_seconds},
                            {"backward_seconds", one.backward_seconds},
+                           {"weights_seconds", one.weights_seconds},
                            {"update_seconds", one.update_seconds},
                            {"bytes_received", one.forward_bytes + one.backward_bytes},
                            {"microbatches_kept", one.kept},
-                           {"bytes_kept", one.kept_bytes * one.kept},
+                           {"bytes_kept", one.most_kept_bytes},
                            {"parameter_bytes", one.parameter_bytes}});
   }
   j["nodes"] = detail::choices_to_json(g, p.choices, p.mesh.axis_count);

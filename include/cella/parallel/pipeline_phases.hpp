@@ -29,13 +29,57 @@ constexpr bool is_made_again(const graph& g, node_id n) {
          !is_collective(x.op) && 4 * x.type.bytes() >= g.type(g.operand(n, 0)).bytes();
 }
 
-/// Forward nodes that the backward pass computes again in their stage: attention, from the product
-/// of queries and keys to that with the values. Its weights are as many as pairs of places, and one
-/// kernel makes them again while it makes the gradients.  Korthikanti et al. 2022 (selective
-/// activation recomputation)
-inline flags computed_again(const graph& g, const list<step_phase>& phase) {
-  flags again(g.nodes.size(), 0);
+/// Takes the backward pass apart: what no other stage needs of it, nor what others need follows
+/// from, is done later. Where others need a new value of an input, that stage has all of it at
+/// once: what is done later would read the new value in the place of the old one.
+inline void split_backward(pipeline_plan& p) {
+  const graph& g = p.piece.graph;
+  const ids& nodes = g.regions[0].nodes;
+  const auto is_backward = [&](node_id n) {
+    return p.phase[std::size_t(n)] == step_phase::backward;
+  };
+  flags needed(g.nodes.size(), 0), is_whole(std::size_t(p.stage_count()), 0);
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    const node_id n = nodes[i];
+    if (!is_backward(n)) continue;
+    for (node_id o : g.operands(n))
+      if (is_backward(o) &&
+          (needed[std::size_t(n)] || p.stage[std::size_t(o)] != p.stage[std::size_t(n)]))
+        needed[std::size_t(o)] = 1;
+  }
+  for (std::size_t k = 0; k < g.outputs.size(); ++k) {
+    const node_id v = g.regions[0].outputs[k];
+    if (g.outputs[k].updates >= 0 && is_backward(v) && needed[std::size_t(v)])
+      is_whole[std::size_t(p.stage[std::size_t(v)])] = 1;
+  }
+  for (node_id n : nodes) {
+    const auto k = std::size_t(n);
+    if (!is_backward(n)) continue;
+    // Results of one node are there together.
+    if (g.nodes[k].op == &get_info_of)
+      p.phase[k] = p.phase[std::size_t(g.operand(n, 0))];
+    else if (!needed[k] && !is_whole[std::size_t(p.stage[k])])
+      p.phase[k] = step_phase::weights;
+  }
+}
+
+/// Forward nodes that the pass with their gradients computes again in their stage: attention, from
+/// the product of queries and keys to that with the values. Its weights are as many as pairs of
+/// places, and one kernel makes them again while it makes the gradients.  Korthikanti et al. 2022
+/// (selective activation recomputation)
+inline list<step_phase> computed_again(const graph& g, const list<step_phase>& phase) {
+  list<step_phase> again(g.nodes.size(), step_phase::anywhere);
   const auto is_forward = [&](node_id n) { return phase[std::size_t(n)] == step_phase::forward; };
+  const auto reads = [&](node_id m, node_id n) {
+    for (node_id o : g.operands(m))
+      if (o == n) return true;
+    return false;
+  };
+  const auto is_read_in = [&](node_id n, step_phase pass) {
+    for (node_id m : g.regions[0].nodes)
+      if (phase[std::size_t(m)] == pass && reads(m, n)) return true;
+    return false;
+  };
   for (node_id n : g.regions[0].nodes) {
     if (!is<softmax_op>(g.nodes[std::size_t(n)]) || !is_forward(n)) continue;
     ids chain{n};
@@ -50,12 +94,13 @@ inline flags computed_again(const graph& g, const list<step_phase>& phase) {
     }
     ids products;
     for (node_id m : g.regions[0].nodes)
-      if (is<matmul_op>(g.nodes[std::size_t(m)]) && is_forward(m) &&
-          contains(ids(g.operands(m).begin(), g.operands(m).end()), n))
+      if (is<matmul_op>(g.nodes[std::size_t(m)]) && is_forward(m) && reads(m, n))
         products.push_back(m);
     if (at < 0 || products.empty()) continue;
-    for (node_id m : chain) again[std::size_t(m)] = 1;
-    for (node_id m : products) again[std::size_t(m)] = 1;
+    const bool is_late = is_read_in(n, step_phase::weights) && !is_read_in(n, step_phase::backward);
+    const step_phase pass = is_late ? step_phase::weights : step_phase::backward;
+    for (node_id m : chain) again[std::size_t(m)] = pass;
+    for (node_id m : products) again[std::size_t(m)] = pass;
   }
   return again;
 }

@@ -1,5 +1,5 @@
-// What a rank of a pipeline runs: one program for the forward pass of a microbatch, one for its
-// backward pass and one for the update, in the order of the schedule, with messages in between.
+// What a rank of a pipeline runs: one program for the forward pass of a microbatch, one or two for
+// its backward pass and one for the update, in the order of the schedule, with messages in between.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class pipeline_program : public rank_inputs {
   void operator()();
   /// Result `k` of the last step, which all ranks have as a whole.
   tensor_ref result(int k) const { return at(results_[std::size_t(k)], 0); }
-  /// Prints the graphs, the steps and the memory of the three programs of each stage.
+  /// Prints the graphs, the steps and the memory of the programs of each stage.
   void explain(std::ostream& out, std::size_t width = 100) const {
     for (const stage& s : own_stages_)
       for (const phase& one : s.phases)
@@ -146,8 +146,8 @@ inline pipeline_program::pipeline_program(const graph& g, const pipeline_plan& p
     if (piece.outputs[k].updates < 0) results_.push_back(piece.regions[0].outputs[k]);
   for (int chunk = 0; chunk < plan.chunks; ++chunk) {
     const int own = chunk * plan.mesh[plan.axis].size + place_;
-    for (step_phase which :
-         {step_phase::forward, step_phase::backward, step_phase::exchange, step_phase::update}) {
+    for (step_phase which : {step_phase::forward, step_phase::backward, step_phase::weights,
+                             step_phase::exchange, step_phase::update}) {
       detail::phase_graph made = detail::phase_writer(p, own, which).run();
       if (made.graph.outputs.empty()) continue;
       phase& one = own_stages_[std::size_t(chunk)].phases[std::size_t(which)];
@@ -180,7 +180,7 @@ inline void pipeline_program::add_values(const pipeline_plan& p) {
   const int places = p.mesh[p.axis].size, stages = p.stage_count();
   for (const pipeline_value& v : p.values) {
     const bool joins = detail::joins_pieces(piece.nodes[std::size_t(v.n)], p.axis);
-    const auto is_read = [&](int s, std::size_t when) { return v.read[std::size_t(s)][when] != 0; };
+    const auto is_read = [&](int s, std::size_t when) { return v.is_read(s, step_phase(when)); };
     // Results are read at the end, whatever has made them.
     const auto first_read = [&](int s) {
       for (std::size_t when = 1; when < at_the_end; ++when)
@@ -204,17 +204,21 @@ inline void pipeline_program::add_values(const pipeline_plan& p) {
     if (!is_own && when > at_the_end) continue;
     // Kept from the first pass of a microbatch that makes or reads it to the last.
     int first = -1, touched = 0;
-    bool is_kept = false;
+    step_phase begin = v.made, end = step_phase::anywhere;
     for (int s = place_; s < stages; s += places) {
-      const bool reads = is_read(s, 1) || is_read(s, 2);
-      if (!reads && s != v.stage) continue;
+      const step_phase last = v.last_pass(s);
+      if (last == step_phase::anywhere && s != v.stage) continue;
       if (first < 0) first = s;
       ++touched;
-      is_kept = is_kept || (v.made == step_phase::forward && is_read(s, 2));
+      end = std::max(end, last);
     }
-    const bool of_microbatch = v.made == step_phase::forward || v.made == step_phase::backward;
-    const bool is_several = of_microbatch && (is_kept || touched > 1);
-    make_places(v.n, piece.type(v.n), is_several ? p.stages[std::size_t(first)].kept : 1);
+    if (touched > 1) {
+      begin = step_phase::forward;
+      end = step_phase::backward;
+    }
+    const bool is_several = is_of_microbatch(v.made) && begin < end;
+    make_places(v.n, piece.type(v.n),
+                is_several ? most_between(order_, first / places, begin, end) : 1);
     if (!is_own) {
       own_stages_[std::size_t(reader / places)].received[when].push_back(
           {v.n, p.place_of(v.stage)});
@@ -233,8 +237,7 @@ inline void pipeline_program::add_values(const pipeline_plan& p) {
     else
       maker.gatherings.push_back(
           {part, v.n, piece.nodes[std::size_t(v.n)].attributes.as<collective_options>().dimension,
-           p.phase[std::size_t(part)] == step_phase::backward ? step_phase::backward
-                                                              : step_phase::forward});
+           std::max(p.phase[std::size_t(part)], step_phase::forward)});
   }
 }
 
@@ -248,7 +251,7 @@ inline void pipeline_program::operator()() {
   for (node_id n : sums_) std::memset(at(n, 0).data, 0, std::size_t(at(n, 0).type.bytes()));
   for (const pipeline_task& task : order_) {
     stage& own = own_stages_[std::size_t(task.chunk)];
-    const step_phase which = task.backward ? step_phase::backward : step_phase::forward;
+    const step_phase which = task.pass;
     const int k = task.microbatch;
     receive(own, std::size_t(which), k);
     compute(own, which, k);

@@ -41,7 +41,7 @@ class value_finder {
       if (i < 0) {
         for (int s = 0; s < p_.stage_count(); ++s)
           value(v).read[std::size_t(s)][std::size_t(step_phase::anywhere)] = true;
-      } else if (p_.phase[std::size_t(v)] != step_phase::backward) {
+      } else if (!is_gradient(p_.phase[std::size_t(v)])) {
         const int own = p_.owner[std::size_t(i)];
         read(v, step_phase::update, own < 0 ? 0 : own);
       }
@@ -61,7 +61,7 @@ class value_finder {
     }
     const bool sums = joins_pieces(x, p_.axis);
     if (!sums && p_.phase[k] == at && stage(n) == s) return;
-    const bool again = at == step_phase::backward && stage(n) == s && p_.again[k];
+    const bool again = p_.again[k] == at && stage(n) == s;
     if (!sums && (p_.phase[k] == step_phase::anywhere || again || is_made_again(g_, n))) {
       for (node_id o : g_.operands(n)) read(o, at, s);
       return;

@@ -84,15 +84,14 @@ inline std::string stage_cells(const pipeline_plan& p, int stage) {
 }
 
 /// Prints rows in columns, of which the first `words` begin at the left.
-template <std::size_t Columns>
-void print_rows(std::ostream& out, const std::vector<std::array<std::string, Columns>>& rows,
-                std::size_t words) {
-  std::array<std::size_t, Columns> width{};
+inline void print_rows(std::ostream& out, const std::vector<std::vector<std::string>>& rows,
+                       std::size_t words) {
+  std::vector<std::size_t> width(rows[0].size());
   for (const auto& r : rows)
-    for (std::size_t c = 0; c < Columns; ++c) width[c] = std::max(width[c], r[c].size());
+    for (std::size_t c = 0; c < width.size(); ++c) width[c] = std::max(width[c], r[c].size());
   for (const auto& r : rows) {
     std::string line;
-    for (std::size_t c = 0; c < Columns; ++c)
+    for (std::size_t c = 0; c < width.size(); ++c)
       line += (c ? "  " : "") + (c < words ? cella::detail::left(r[c], width[c])
                                            : cella::detail::right(r[c], width[c]));
     out << line << "\n";
@@ -105,7 +104,7 @@ void print_rows(std::ostream& out, const std::vector<std::array<std::string, Col
 /// rank sends, and the time by the model, of which the last line has the sums.
 inline void print_plan(std::ostream& out, const graph& g, const parallel_plan& p) {
   using cella::detail::grouped;
-  std::vector<std::array<std::string, 5>> rows{
+  std::vector<std::vector<std::string>> rows{
       {"cell", "layout", "bytes moved", "moving", "computing"}};
   cell_cost sum;
   for (const cell_cost& c : p.costs()) {
@@ -124,21 +123,25 @@ inline void print_plan(std::ostream& out, const graph& g, const parallel_plan& p
 }
 
 /// Prints a pipeline: for each stage the first and the last of its cells, the time of a microbatch,
-/// what it receives for one, and what it keeps in memory at most.
+/// what it receives for one, and what it keeps in memory at most. Gradients of parameters are a
+/// column where the schedule has them apart.
 inline void print_plan(std::ostream& out, const pipeline_plan& p) {
   using cella::detail::grouped;
-  std::vector<std::array<std::string, 8>> rows{{"stage", "cells", "forward", "backward",
-                                                "bytes received", "microbatches kept", "bytes kept",
-                                                "bytes of parameters"}};
+  std::vector<std::vector<std::string>> rows{{"stage", "cells", "forward", "backward",
+                                              "bytes received", "microbatches kept", "bytes kept",
+                                              "bytes of parameters"}};
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     const pipeline_stage& one = p.stages[s];
     rows.push_back({std::to_string(s), detail::stage_cells(p, int(s)),
                     detail::milliseconds_text(one.forward_seconds),
                     detail::milliseconds_text(one.backward_seconds),
                     grouped(std::int64_t(one.forward_bytes + one.backward_bytes)),
-                    std::to_string(one.kept), grouped(std::int64_t(one.kept_bytes * one.kept)),
+                    std::to_string(one.kept), grouped(std::int64_t(one.most_kept_bytes)),
                     grouped(std::int64_t(one.parameter_bytes))});
   }
+  for (std::size_t r = 0; r < rows.size() && splits_backward(p.schedule); ++r)
+    rows[r].insert(rows[r].begin() + 4,
+                   r ? detail::milliseconds_text(p.stages[r - 1].weights_seconds) : "weights");
   out << detail::plan_title(p) << "\n";
   detail::print_rows(out, rows, 2);
 }

@@ -9,12 +9,28 @@ namespace cella::parallel {
 /// Some layers: a stage of a pipeline, or one of several chunks of a stage.
 struct simulated_stage {
   list<step_item> forward{}, backward{};  ///< of a microbatch
+  list<step_item> weights{};              ///< of a microbatch, where the schedule has it apart
   list<step_item> update{};               ///< once
   double forward_bytes{};                 ///< that it receives from the layers before it
   double backward_bytes{};                ///< and from those behind it
-  double kept_bytes{};                    ///< of a microbatch between its two passes
+  double kept_bytes{};                    ///< of a microbatch between these two passes
+  double weights_bytes{};                 ///< and between the backward pass and `weights`
   double parameter_bytes{};               ///< and all else that it always has
+
+  /// What a pass adds to the bytes that are kept.
+  constexpr double kept_after(step_phase at) const {
+    return at == step_phase::forward    ? kept_bytes
+           : at == step_phase::backward ? weights_bytes - kept_bytes
+                                        : -weights_bytes;
+  }
 };
+/// What stages do in a phase: `stage.*items_in(phase)`.
+constexpr list<step_item> simulated_stage::*items_in(step_phase at) {
+  return at == step_phase::forward    ? &simulated_stage::forward
+         : at == step_phase::backward ? &simulated_stage::backward
+         : at == step_phase::weights  ? &simulated_stage::weights
+                                      : &simulated_stage::update;
+}
 
 /// A step on all ranks of a mesh. Along `axis` they are stages, whose layers stand in `stages` in
 /// their order; all other ranks do the same. With several chunks stage s of p has the layers s,
@@ -49,6 +65,7 @@ constexpr double computing_seconds(const simulated_step& step, int rank) {
     const simulated_stage& one = step.stages[std::size_t(c * p + own)];
     add(one.forward, step.microbatches);
     add(one.backward, step.microbatches);
+    add(one.weights, step.microbatches);
     add(one.update, 1);
   }
   return sum;
@@ -73,8 +90,11 @@ constexpr simulated_step step_of(const pipeline_plan& p) {
   s.microbatches = p.microbatches();
   s.chunks = p.chunks;
   for (const pipeline_stage& one : p.stages)
-    s.stages.push_back(
-        {{}, {}, {}, one.forward_bytes, one.backward_bytes, one.kept_bytes, one.parameter_bytes});
+    s.stages.push_back({.forward_bytes = one.forward_bytes,
+                        .backward_bytes = one.backward_bytes,
+                        .kept_bytes = one.kept_bytes,
+                        .weights_bytes = one.weights_bytes,
+                        .parameter_bytes = one.parameter_bytes});
   const graph& g = p.piece.graph;
   for (node_id n : g.regions[0].nodes) {
     const node& x = g.nodes[std::size_t(n)];
@@ -84,11 +104,9 @@ constexpr simulated_step step_of(const pipeline_plan& p) {
       continue;
     const step_item item = detail::item_of(g, n, p.mesh);
     simulated_stage& one = s.stages[std::size_t(p.stage[std::size_t(n)])];
-    (at == step_phase::forward    ? one.forward
-     : at == step_phase::backward ? one.backward
-                                  : one.update)
-        .push_back(item);
-    if (p.again[std::size_t(n)]) one.backward.push_back(item);
+    (one.*items_in(at)).push_back(item);
+    if (const step_phase pass = p.again[std::size_t(n)]; is_gradient(pass))
+      (one.*items_in(pass)).push_back(item);
   }
   return s;
 }

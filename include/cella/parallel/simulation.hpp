@@ -86,7 +86,7 @@ class step_simulator {
         for (; k < order[std::size_t(s)].size() && is_ready(s, order[std::size_t(s)][k]); ++k) {
           const pipeline_task& t = order[std::size_t(s)][k];
           pass(s, t);
-          memory[std::size_t(s)].add((t.backward ? -1 : 1) * layers(s, t.chunk).kept_bytes);
+          memory[std::size_t(s)].add(layers(s, t.chunk).kept_after(t.pass));
           moved = true;
         }
       }
@@ -138,17 +138,20 @@ class step_simulator {
   /// When rank k of a stage has ended a pass; -1: not yet.
   constexpr double& done(int stage, const pipeline_task& t, int k) {
     const int layer = t.chunk * step_.stage_count() + stage;
-    const int pass = (layer * step_.microbatches + t.microbatch) * 2 + t.backward;
+    const bool is_backward = t.pass == step_phase::backward;
+    const int pass = (layer * step_.microbatches + t.microbatch) * 2 + is_backward;
     return done_[std::size_t(pass * per_stage() + k)];
   }
   /// The pass that a pass needs the result of, and the stage that does it; false: none.
   constexpr bool source(int stage, pipeline_task t, pipeline_task& of, int& from) const {
     const int p = step_.stage_count(), last = p * step_.chunks - 1;
     const int layer = t.chunk * p + stage;
-    if (!t.backward && layer == 0) return false;
-    const bool turns = t.backward && layer == last;
-    const int source = turns ? layer : t.backward ? layer + 1 : layer - 1;
-    of = {t.backward && !turns, t.microbatch, source / p};
+    const bool is_backward = t.pass == step_phase::backward;
+    // Gradients of parameters follow the backward pass of their own stage.
+    if (t.pass == step_phase::weights || (!is_backward && layer == 0)) return false;
+    const bool turns = is_backward && layer == last;
+    const int source = turns ? layer : is_backward ? layer + 1 : layer - 1;
+    of = {turns ? step_phase::forward : t.pass, t.microbatch, source / p};
     from = source % p;
     return true;
   }
@@ -162,7 +165,8 @@ class step_simulator {
     int from = 0;
     const simulated_stage& own = layers(stage, t.chunk);
     if (source(stage, t, of, from)) {
-      const double bytes = t.backward ? own.backward_bytes : own.forward_bytes;
+      const bool is_backward = t.pass == step_phase::backward;
+      const double bytes = is_backward ? own.backward_bytes : own.forward_bytes;
       double message = 0;
       if (from != stage && bytes > 0) {
         const mesh_axis& link = step_.mesh[step_.axis];
@@ -177,15 +181,15 @@ class step_simulator {
         r.now = ready;
       }
     }
-    run_items(stage, t.backward ? own.backward : own.forward,
-              t.backward ? step_phase::backward : step_phase::forward, t.microbatch);
+    run_items(stage, own.*items_in(t.pass), t.pass, t.microbatch);
+    if (t.pass == step_phase::weights) return;
     for (int k = 0; k < per_stage(); ++k)
       done(stage, t, k) = ranks_[std::size_t(rank_of(stage, k))].now;
   }
 
   constexpr void run_items(int stage, const list<step_item>& items, step_phase phase,
                            int microbatch) {
-    const pipeline_task t{phase == step_phase::backward, microbatch, 0};
+    const pipeline_task t{phase, microbatch, 0};
     phase_ = phase;
     for (const step_item& item : items) {
       if (item.kind == item_kind::move || item.kind == item_kind::start) gather(stage, item);
@@ -266,6 +270,9 @@ constexpr simulation simulate(const simulated_step& step, const simulation_optio
     throw error(text() << "simulate: " << stages << " stages of " << step.chunks
                        << " chunks need as many pieces of the net as both together, not "
                        << step.stages.size());
+  if (step.chunks > 1 && splits_backward(step.schedule))
+    throw error(text() << "simulate: in the schedule " << schedule_name(step.schedule)
+                       << " a stage has one chunk, not " << step.chunks);
   if (step.chunks > 1 && step.microbatches % stages)
     throw error(text() << "simulate: with chunks, " << stages
                        << " stages take as many microbatches at a time, and " << step.microbatches

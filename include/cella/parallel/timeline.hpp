@@ -24,6 +24,7 @@ inline std::string_view purpose(const step_event& e) {
   if (e.kind != item_kind::compute) return "exchange";
   return e.phase == step_phase::forward    ? "forward"
          : e.phase == step_phase::backward ? "backward"
+         : e.phase == step_phase::weights  ? "weights"
                                            : "step";
 }
 inline std::string_view colour_of(std::string_view purpose) {
@@ -31,6 +32,7 @@ inline std::string_view colour_of(std::string_view purpose) {
          : purpose == "exchange" ? "#e45756"
          : purpose == "forward"  ? "#4c78a8"
          : purpose == "backward" ? "#72b7b2"
+         : purpose == "weights"  ? "#54a24b"
                                  : "#f2a33a";
 }
 /// The ranks that have events, in the order of their first.
@@ -108,7 +110,7 @@ inline void write_timeline_svg(std::ostream& out, const simulation& s) {
                 "a step of " + detail::milliseconds_text(s.seconds) + ": " + share + "; " +
                     cella::detail::grouped(std::int64_t(s.bytes_on_device)) + " bytes on a device");
   double x = left;
-  for (const char* what : {"forward", "backward", "step", "exchange", "wait"}) {
+  for (const char* what : {"forward", "backward", "weights", "step", "exchange", "wait"}) {
     picture.box(x, 34, 14, 14, detail::colour_of(what));
     picture.words(x + 20, 46, what);
     x += 110;
