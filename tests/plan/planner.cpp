@@ -66,6 +66,12 @@ struct joined_samples {
   constexpr var operator()(var x) const { return concat({a(x), a(relu(x))}, 0); }
 };
 
+/// One matrix times those of samples and channels.
+struct shared_left {
+  parameter<3, 16> w{};
+  constexpr var operator()(var x) const { return matmul(operand(w).in(*x.b), x); }
+};
+
 /// Reads the parameter that it replaces after the value that replaces it was made.
 struct late_reader {
   parameter<4> w{};
@@ -137,6 +143,12 @@ TEST_CASE("weights in parts leave samples in the lanes, samples in parts do not"
   const std::array x{tensor<dtype::f32, 16, 8>::type};
   CHECK(count(plan_of<joined_weights>(x, false), step_kind::pack) == 1);
   CHECK(count(plan_of<joined_samples>(x, false), step_kind::pack) == 0);
+}
+
+TEST_CASE("a matrix is multiplied by batches along several axes in one product") {
+  const plan p = plan_of<shared_left>(std::array{tensor<dtype::f32, 2, 5, 16, 8>::type}, false);
+  REQUIRE(int(p.steps.size()) == 1);
+  CHECK(p.steps[0].kind == step_kind::product);
 }
 
 TEST_CASE("an epilogue takes bias, residual, activation and scaling, and yields several outputs") {

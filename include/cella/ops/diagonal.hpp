@@ -23,31 +23,40 @@ constexpr var column_less_row(std::string_view op, operand x) {
   return broadcast_to(iota(*v.b, t, 1) - iota(*v.b, t, 0), v.shape());
 }
 
-/// The same in numbers of x's own type, if that has them all: loops that read x make them of a row
-/// and a column.
-constexpr var own_column_less_row(std::string_view op, operand x) {
+/// Column and row numbers of the last two axes of x, [n] and [m,1], in x's own type if that has
+/// them all: loops that read x compare the two, and nothing of the matrix's size is made of them.
+struct matrix_places {
+  var column, row;
+};
+constexpr matrix_places places_in_matrix(std::string_view op, operand x) {
   const var v = x.in(*x.owner());
+  if (v.rank() < 2) return {column_less_row(op, x), v};
   constexpr int exact_in_single = 1 << 24;
   const bool own =
-      v.element() == dtype::f64 || (v.element() == dtype::f32 && v.rank() >= 2 &&
-                                    std::max(v.extent(-2), v.extent(-1)) <= exact_in_single);
-  if (!own || v.rank() < 2) return column_less_row(op, x);
-  const var column = iota(*v.b, {v.element(), {v.extent(-1)}}, 0);
-  const var row = iota(*v.b, {v.element(), {v.extent(-2), 1}}, 0);
-  return broadcast_to(column - row, v.shape());
+      v.element() == dtype::f64 ||
+      (v.element() == dtype::f32 && std::max(v.extent(-2), v.extent(-1)) <= exact_in_single);
+  const dtype t = own ? v.element() : dtype::i32;
+  return {iota(*v.b, {t, {v.extent(-1)}}, 0), iota(*v.b, {t, {v.extent(-2), 1}}, 0)};
 }
 
-constexpr var keep_where(var condition, var x) { return select(condition, x, zeros_like(x)); }
+/// The elements of x where `keep(column, row)`; zeros elsewhere.
+template <class Keep>
+constexpr var keep_places(std::string_view op, operand x, Keep keep) {
+  const var v = x.in(*x.owner());
+  const auto [column, row] = places_in_matrix(op, x);
+  if (v.b->failed()) return v;
+  return select(broadcast_to(keep(column, row), v.shape()), v, zeros_like(v));
+}
 
 }  // namespace detail
 
 /// The lower triangle of each matrix, up to and including diagonal `k`; zeros above.
 constexpr var tril(operand x, int k = 0) {
-  return detail::keep_where(detail::own_column_less_row("tril", x) <= k, x.in(*x.owner()));
+  return detail::keep_places("tril", x, [=](var column, var row) { return column <= row + k; });
 }
 /// The upper triangle of each matrix, from diagonal `k` on; zeros below.
 constexpr var triu(operand x, int k = 0) {
-  return detail::keep_where(detail::own_column_less_row("triu", x) >= k, x.in(*x.owner()));
+  return detail::keep_places("triu", x, [=](var column, var row) { return column >= row + k; });
 }
 /// [...,n] -> [...,n,n] with the vector on the diagonal.
 constexpr var diag(operand x) {
@@ -61,7 +70,7 @@ constexpr var diag(operand x) {
   shape s = v.shape();
   s.push_back(v.extent(-1));
   const var rows = broadcast_to(expand_dims(v, -1), s);
-  return detail::keep_where(equal(detail::own_column_less_row("diag", rows), 0), rows);
+  return detail::keep_places("diag", rows, [](var column, var row) { return equal(column, row); });
 }
 /// [...,n,n] -> [...,n]
 constexpr var diagonal(operand x) {
@@ -75,8 +84,11 @@ constexpr var diagonal(operand x) {
   // Of the matrix as a row they are n + 1 apart.
   const int n = v.extent(-1), axis = v.rank() - 2;
   constexpr int most = 46340;  // whose square is an extent
-  if (n > most)
-    return sum(detail::keep_where(equal(detail::own_column_less_row("diagonal", x), 0), v), {-1});
+  if (n > most) {
+    const var kept =
+        detail::keep_places("diagonal", x, [](var column, var row) { return equal(column, row); });
+    return sum(kept, {-1});
+  }
   shape rows = v.shape();
   rows.erase(axis);
   rows[axis] = n * n;

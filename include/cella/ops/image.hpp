@@ -1,6 +1,7 @@
 // Re-arranging and resizing of images [N,C,H,W], made of reshapes, gathers and products.
 #pragma once
 
+#include <algorithm>
 #include <cella/ops/activation.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/matmul.hpp>
@@ -54,8 +55,10 @@ constexpr var resize_nearest(operand image, int height, int width) {
   const var x = image.in(b);
   if (!detail::is_image("resize_nearest", image, height > 0 && width > 0, "the size is empty"))
     return x;
-  auto places = [&](int from, int to) {
-    return floor_div(iota(b, {dtype::i64, {to}}, 0) * from, to);
+  const auto places = [&](std::int64_t from, int to) {
+    list<std::int32_t> all;
+    for (int i = 0; i < to; ++i) all.push_back(std::int32_t(i * from / to));
+    return constant(image, all, {to});
   };
   const var rows = gather(image, places(x.extent(2), height), 2);
   return gather({rows, image.at()}, places(x.extent(3), width), 3);
@@ -74,13 +77,20 @@ constexpr var resize_bilinear(operand image, int height, int width, bool align_c
     const double step =
         align_corners ? (to > 1 ? double(from - 1) / (to - 1) : 0.0) : double(from) / double(to);
     const double first = align_corners ? 0 : 0.5 * step - 0.5;
-    const var place = clamp(iota(b, {x.element(), {to}}, 0) * step + first, 0, from - 1);
-    const var pixel = floor(place);
-    const var next = minimum(pixel + 1, from - 1);
-    const var one = gather({v, image.at()}, cast(pixel, dtype::i32), axis);
-    const var other = gather({v, image.at()}, cast(next, dtype::i32), axis);
-    const var part = axis == 2 ? expand_dims(place - pixel, -1) : place - pixel;
-    return one * (1 - part) + other * part;
+    list<std::int32_t> pixel, next;
+    list<double> part, rest;
+    for (int i = 0; i < to; ++i) {
+      const double place = std::clamp(i * step + first, 0.0, double(from - 1));
+      pixel.push_back(std::int32_t(place));
+      next.push_back(std::min(pixel.back() + 1, from - 1));
+      part.push_back(place - pixel.back());
+      rest.push_back(1 - part.back());
+    }
+    const shape s = axis == 2 ? shape{to, 1} : shape{to};
+    const var one = gather({v, image.at()}, constant(image, pixel, {to}), axis);
+    const var other = gather({v, image.at()}, constant(image, next, {to}), axis);
+    return one * constant(image, rest, s, v.element()) +
+           other * constant(image, part, s, v.element());
   };
   return along(along(x, 2, height), 3, width);
 }

@@ -141,7 +141,13 @@ constexpr var local_response_norm(operand x, int size, double alpha = 1e-4, doub
                           span<const int>(after.data(), rank));
   var total = slice(squares, 1, 0, v.extent(1));
   for (int i = 1; i < size; ++i) total += slice(squares, 1, i, i + v.extent(1));
-  return v * pow(total * (alpha / size) + k, -beta);
+  const var scale = total * (alpha / size) + k;
+  // The usual exponent needs no power.
+  if (beta == 0.75 && k > 0) {
+    const var root = rsqrt(scale);
+    return v * (root * sqrt(root));
+  }
+  return v * pow(scale, -beta);
 }
 
 }  // namespace cella

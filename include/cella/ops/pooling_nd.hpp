@@ -166,13 +166,23 @@ constexpr var average_pool3d(operand volume, int size, int stride = 0, int paddi
 }
 
 namespace detail {
-/// [to,from]: whether element j belongs to part i, from floor(i from / to) to ceil((i + 1) from /
-/// to).
-constexpr var adaptive_parts(builder& b, int from, int to) {
-  shape s{to, from};
-  const var i = iota(b, {dtype::i64, s}, 0), j = iota(b, {dtype::i64, s}, 1);
-  const var first = floor_div(i * from, to), end = -floor_div(-((i + 1) * from), to);
-  return logical_and(j >= first, j < end);
+/// The elements of part i of `to` parts of `from` elements: from floor(i from / to) to
+/// ceil((i + 1) from / to).
+struct adaptive_part {
+  int first{}, end{};
+};
+constexpr adaptive_part part_of(int from, int to, std::int64_t i) {
+  return {int(i * from / to), int(((i + 1) * from + to - 1) / to)};
+}
+/// [to,from]: `weight(part)` where element j belongs to part i, else 0.
+template <class Weight>
+constexpr var adaptive_parts(operand x, int from, int to, dtype element, Weight weight) {
+  list<double> all(std::size_t(from) * std::size_t(to), 0.0);
+  for (int i = 0; i < to; ++i) {
+    const adaptive_part p = part_of(from, to, i);
+    for (int j = p.first; j < p.end; ++j) all[std::size_t(i * from + j)] = weight(p);
+  }
+  return constant(x, all, {to, from}, element);
 }
 constexpr bool adapts(std::string_view op, operand image, int height, int width) {
   builder& b = *image.owner();
@@ -189,12 +199,13 @@ constexpr var adaptive_average_pool(operand image, int height, int width) {
   builder& b = *image.owner();
   const var x = image.in(b);
   if (!detail::adapts("adaptive_average_pool", image, height, width)) return x;
-  auto weights = [&](int from, int to) {
-    const var parts = cast(detail::adaptive_parts(b, from, to), x.element());
-    return parts / sum(parts, {1}, true);
+  const auto weights = [&](int from, int to) {
+    return detail::adaptive_parts(image, from, to, x.element(),
+                                  [](detail::adaptive_part p) { return 1.0 / (p.end - p.first); });
   };
-  const var wide = matmul(image, weights(x.extent(3), width), false, true);
-  return matmul(weights(x.extent(2), height), {wide, image.at()});
+  // Rows first: their sums are of neighbours, and what is left is small.
+  const var flat = matmul(weights(x.extent(2), height), image);
+  return matmul({flat, image.at()}, weights(x.extent(3), width), false, true);
 }
 /// The largest elements of these parts.
 constexpr var adaptive_max_pool(operand image, int height, int width) {
@@ -204,15 +215,15 @@ constexpr var adaptive_max_pool(operand image, int height, int width) {
   // A few parts are read one by one; of many, all numbers outside are masked.
   auto one_by_one = [](var v, int axis, int to) {
     list<var> all;
-    const std::int64_t from = v.extent(axis);
     for (int i = 0; i < to; ++i) {
-      const int first = int(i * from / to), end = int(((i + 1) * from + to - 1) / to);
+      const auto [first, end] = detail::part_of(v.extent(axis), to, i);
       all.push_back(max(slice(v, axis, first, end), {axis}, true));
     }
     return concat(span<const var>(all), axis);
   };
   auto along_last = [&](var v, int to) {
-    const var parts = detail::adaptive_parts(b, v.extent(-1), to);
+    const var parts = detail::adaptive_parts(image, v.extent(-1), to, dtype::boolean,
+                                             [](detail::adaptive_part) { return 1.0; });
     return max(select(parts, expand_dims(v, -2), -std::numeric_limits<double>::infinity()), {-1});
   };
   constexpr int few = 16;

@@ -8,9 +8,9 @@ namespace cella {
 
 /// A matrix product in terms of strides, if each of its four kinds of factors (rows, columns,
 /// summed, batch) is one evenly spaced run in every tensor that has it. The kernel writes rows: a
-/// result whose columns lie apart is computed as the transposed product, `exchanged`. A leading
-/// factor of the result that keeps rows or columns from being one run counts as batch, in which the
-/// operand that lacks it is the same matrix for all. Batches may be two runs: samples and heads,
+/// result whose columns lie apart is computed as the transposed product, `exchanged`. Leading
+/// factors of the result that keep rows or columns from being one run count as batch, in which the
+/// operand that lacks them is the same matrix for all. Batches may be two runs: samples and heads,
 /// where these lie side by side at each place.
 struct product_form {
   bool fits{};
@@ -77,8 +77,8 @@ constexpr product_form form_of_product(const matmul_op::options& o,
            collect_batches();
   };
   p.fits = collect_all();
-  if (!p.fits && types[2].rank() > 0) {
-    const auto lead = std::size_t(o.result[0]);
+  for (int d = 0; !p.fits && d < types[2].rank(); ++d) {
+    const auto lead = std::size_t(o.result[std::size_t(d)]);
     has[0][lead] = has[1][lead] = true;
     p.fits = collect_all();
   }
