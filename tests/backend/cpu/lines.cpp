@@ -236,6 +236,24 @@ TEST_CASE_TEMPLATE("rows are combined by index as the operation says, NaN includ
   }
 }
 
+TEST_CASE("integers are counted in several tables, which overflow as one does") {
+  for (const std::int64_t rows : {1, 7, 256, 257}) {
+    const std::int64_t count = 5003;
+    std::vector<std::int32_t> places, x, expected(std::size_t(rows), 0);
+    for (std::int64_t i = 0; i < count; ++i) {
+      places.push_back(std::int32_t(i * 31 % (rows + 2)) - 1);  // two are outside
+      x.push_back(std::int32_t(i % 3 == 0 ? std::numeric_limits<std::int32_t>::max() : i));
+      if (places.back() < 0 || places.back() >= rows) continue;
+      std::int32_t& sum = expected[std::size_t(places.back())];
+      sum = std::int32_t(std::uint32_t(sum) + std::uint32_t(x.back()));
+    }
+    std::vector<std::int32_t> y(std::size_t(rows), -1);
+    scatter_numbers(indexed_rows{rows, 1, count}, x.data(), places.data(), y.data());
+    CAPTURE(rows);
+    CHECK(y == expected);
+  }
+}
+
 TEST_CASE("ones stand where the indices say, and nowhere where they are outside") {
   numbers<std::int32_t> places({7});
   for (std::int32_t i = 0; i < 7; ++i) places.values[std::size_t(i)] = i - 1;

@@ -64,6 +64,15 @@ TEST_CASE_TEMPLATE("axes are permuted", T, float, double, std::uint16_t, std::ui
   CHECK(misplaced<T>({1, 1}, {1, 0}) == 0);
 }
 
+TEST_CASE_TEMPLATE("pairs are taken apart", T, float, double, std::uint16_t, std::uint8_t) {
+  for (int rows : {1, 7, 8, 17, 40, 129}) {
+    CAPTURE(rows);
+    CHECK(misplaced<T>({rows, 2}, {1, 0}) == 0);
+    CHECK(misplaced<T>({3, rows, 2}, {0, 2, 1}) == 0);
+    CHECK(misplaced<T>({3, 5, 2, rows, 2}, {0, 2, 4, 1, 3}) == 0);  // space to depth
+  }
+}
+
 TEST_CASE("large results, which pass the caches, are right, too") {
   CHECK(misplaced<float>({1024, 2112}, {1, 0}) == 0);
   CHECK(misplaced<double>({520, 2056}, {1, 0}) == 0);

@@ -105,10 +105,20 @@ struct logaddexp_rest_form {
   }
 };
 
+/// Triangles of matrices: what x and y number are columns and rows.
+template <class Keeps>
+struct triangle_form {
+  static constexpr int operands = 3, numbers = 1;
+  [[gnu::always_inline]] static auto of(auto f, auto x, auto y, auto z, auto zero) {
+    return f(as_op<select_op>, f(as_op<Keeps>, x, y), z, zero);
+  }
+};
+
 /// Larger ones stand before those that are parts of them.
-using all_forms = std::tuple<hypot_form, selu_form, elu_form, hard_swish_form, hard_sigmoid_form,
-                             relu6_form, leaky_relu_form, nan_to_num_form, logaddexp_rest_form,
-                             scaled_difference_form, two_factors_form>;
+using all_forms =
+    std::tuple<hypot_form, selu_form, elu_form, hard_swish_form, hard_sigmoid_form, relu6_form,
+               leaky_relu_form, nan_to_num_form, logaddexp_rest_form, scaled_difference_form,
+               two_factors_form, triangle_form<less_equal_op>, triangle_form<greater_equal_op>>;
 
 /// An operation on places in a tree, or an operand or number of the form: it has no opcode.
 template <class T>

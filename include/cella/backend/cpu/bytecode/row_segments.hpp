@@ -65,13 +65,30 @@ class nest_walk {
   }
   /// Adds where something begins that moves by these strides.
   std::int64_t place(const std::array<std::int64_t, max_loops>& strides) const {
+    // Not a loop: compilers make vectors of it, which wait for the numbers that were just stored.
+    static_assert(max_loops == 5, "the outer loops have a case each");
     std::int64_t at = 0;
-    for (int d = 0; d < s_.loops - 1; ++d) at += index_[std::size_t(d)] * strides[std::size_t(d)];
+    switch (s_.loops) {
+      case 5:
+        at += index_[3] * strides[3];
+        [[fallthrough]];
+      case 4:
+        at += index_[2] * strides[2];
+        [[fallthrough]];
+      case 3:
+        at += index_[1] * strides[1];
+        [[fallthrough]];
+      case 2:
+        at += index_[0] * strides[0];
+        break;
+      default:
+        break;
+    }
     return at;
   }
   /// What element i of the innermost loop adds to that.
   std::int64_t along(const std::array<std::int64_t, max_loops>& strides, std::int64_t i) const {
-    return i / turn_ * strides[std::size_t(s_.loops - 1)];
+    return i == 0 ? 0 : i / turn_ * strides[std::size_t(s_.loops - 1)];
   }
 
  private:

@@ -95,14 +95,18 @@ void gather_elements(work_range units, const indexed_elements& e, const T* table
   const std::int64_t each = detail::parts_of_unit(std::max(e.rows, e.count) * e.inner);
   const std::int64_t last = std::min(e.outer, units.last * each);
   for (std::int64_t o = units.first * each; o < last; ++o) {
+    const T* const from = table + o * e.rows * e.inner;
+    const Index* const named = indices + o * e.count * e.inner;
+    T* const to = y + o * e.count * e.inner;
+    const T missing = detail::missing_element<T>();
     if (e.inner == 1) {
-      detail::gather_numbers(table + o * e.rows, e.rows, indices + o * e.count, e.count,
-                             detail::missing_element<T>(), y + o * e.count);
+      detail::gather_numbers(from, e.rows, named, e.count, missing, to);
       continue;
     }
-    detail::for_each_element(e, o, indices, [&](std::int64_t from, std::int64_t to) {
-      y[to] = from >= 0 ? table[from] : detail::missing_element<T>();
-    });
+    for (std::int64_t i = 0; i < e.count; ++i) {
+      const std::int64_t row = i * e.inner;
+      detail::gather_numbers(from, e.rows, named + row, e.inner, missing, to + row, e.inner);
+    }
   }
 }
 

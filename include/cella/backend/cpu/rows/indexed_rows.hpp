@@ -83,13 +83,19 @@ T missing_row() {
   else
     return T(std::numeric_limits<float>::quiet_NaN());
 }
-/// y[i] = from[named[i]], or `missing` where there are no so many rows. Whether all of some are
+/// y[i] = from[named[i]], or `missing` where there are no so many rows. Of a table with several
+/// columns, in which neighbours are `width` apart, number i is of column i. Whether all of some are
 /// there is asked first, by vectors.
-template <class T, class Index>
+template <class T, class Index, class Width = std::integral_constant<std::int64_t, 0>>
 void gather_numbers(const T* from, std::int64_t rows, const Index* named, std::int64_t n, T missing,
-                    T* y) {
+                    T* y, Width width = {}) {
   using number = std::make_unsigned_t<Index>;
   constexpr std::int64_t together = 256;
+  constexpr bool columns = std::is_same_v<Width, std::int64_t>;
+  const auto element = [&](std::int64_t i) __attribute__((always_inline)) {
+    const auto row = static_cast<std::int64_t>(named[i]);
+    return columns ? from[row * width + i] : from[row];
+  };
   // Negative ones are larger than all others.
   const auto most = static_cast<number>(
       std::min<std::uint64_t>(std::uint64_t(rows) - 1, std::numeric_limits<Index>::max()));
@@ -99,10 +105,10 @@ void gather_numbers(const T* from, std::int64_t rows, const Index* named, std::i
     for (std::int64_t i = first; i < last; ++i) outside |= static_cast<number>(named[i]) > most;
     if (outside == 0) {
 #pragma GCC unroll 8
-      for (std::int64_t i = first; i < last; ++i) y[i] = from[named[i]];
+      for (std::int64_t i = first; i < last; ++i) y[i] = element(i);
     } else {
       for (std::int64_t i = first; i < last; ++i)
-        y[i] = rows > 0 && static_cast<number>(named[i]) <= most ? from[named[i]] : missing;
+        y[i] = rows > 0 && static_cast<number>(named[i]) <= most ? element(i) : missing;
     }
   }
 }
@@ -151,15 +157,36 @@ void gather_rows(work_range units, const indexed_rows& e, const T* table, const 
 }
 
 namespace detail {
+
 template <class T, class Index, class X>
 [[gnu::always_inline]] inline void scatter_each(const indexed_rows& e, X x, const Index* indices,
                                                 T* table) {
+  std::int64_t i = 0;
+  const auto add_to = [&](T * to, std::int64_t k) __attribute__((always_inline)) {
+    const auto r = static_cast<std::int64_t>(indices[k]);
+    if (r >= 0 && r < e.rows) to[r] = cella::detail::wrapping_sum(to[r], x(k));
+  };
   std::fill_n(table, e.rows, T(0));
-  for (std::int64_t i = 0; i < e.count; ++i) {
-    const auto r = static_cast<std::int64_t>(indices[i]);
-    if (r >= 0 && r < e.rows) table[r] = cella::detail::wrapping_sum(table[r], x(i));
+  if constexpr (std::is_integral_v<T>) {
+    // A number that was just added to is waited for, and few are added to often. Sums of integers
+    // may be made in any order: neighbours have tables of their own.
+    constexpr std::int64_t few = 256, ways = 4;
+    if (e.rows <= few && e.count >= 4 * ways * e.rows) {
+      T others[ways - 1][few];
+      for (auto& other : others) std::fill_n(other, e.rows, T(0));
+      for (; i + ways <= e.count; i += ways) {
+        add_to(table, i);
+        for (std::int64_t k = 1; k < ways; ++k) add_to(others[k - 1], i + k);
+      }
+      for (const auto& other : others) {
+        for (std::int64_t r = 0; r < e.rows; ++r)
+          table[r] = cella::detail::wrapping_sum(table[r], other[r]);
+      }
+    }
   }
+  for (; i < e.count; ++i) add_to(table, i);
 }
+
 }  // namespace detail
 
 template <class T, class Index>

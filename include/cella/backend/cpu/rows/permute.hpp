@@ -88,6 +88,51 @@ constexpr std::int64_t outer_turns(const permutation_extents& e) {
   return n;
 }
 
+/// Turns of the axes that are neither rows nor columns, in their order, and where each begins in
+/// the source and in the result. From turn to turn nothing is divided.
+class outer_walk {
+ public:
+  outer_walk(const permutation_extents& e, std::int64_t turn) {
+    for (int d = e.rank - 1; d-- > 0;) {
+      if (d == e.column) continue;
+      const auto axis = std::size_t(d);
+      loop& l = loops_[std::size_t(count_++)];
+      l = {e.size[axis], turn == 0 ? 0 : turn % e.size[axis], e.from[axis], e.to[axis]};
+      turn = turn == 0 ? 0 : turn / e.size[axis];
+      from += l.turn * l.from;
+      to += l.turn * l.to;
+    }
+  }
+  void next() {
+    for (int k = 0; k < count_; ++k) {  // the innermost first
+      loop& l = loops_[std::size_t(k)];
+      from += l.from;
+      to += l.to;
+      if (++l.turn < l.size) return;
+      from -= l.size * l.from;
+      to -= l.size * l.to;
+      l.turn = 0;
+    }
+  }
+  std::int64_t from{}, to{};
+
+ private:
+  struct loop {
+    std::int64_t size{}, turn{}, from{}, to{};
+  };
+  std::array<loop, max_rank> loops_;
+  int count_ = 0;
+};
+
+/// a[i], b[i] = x[2 i], x[2 i + 1]
+template <class T>
+void take_pairs_apart(const T* __restrict x, std::int64_t n, T* __restrict a, T* __restrict b) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    a[i] = x[2 * i];
+    b[i] = x[2 * i + 1];
+  }
+}
+
 /// A whole cache line, or what the machine's vectors hold of it.
 template <bool PastCaches, class T>
 [[gnu::always_inline]] inline void store_line(T* p, vec<T> a) {
@@ -128,13 +173,6 @@ void transpose_strip(const T* x, std::int64_t from, std::int64_t columns, int ro
                      std::int64_t to) {
   constexpr int L = strip<T>();
   std::int64_t i = 0;
-  if (columns == 2 && from == 2 && rows == L) {  // pairs are taken apart
-    for (int k = 0; k < L; ++k) {
-      y[k] = x[2 * k];
-      y[to + k] = x[2 * k + 1];
-    }
-    return;
-  }
   if (columns <= L / 4) {
     for (; i < columns; ++i) {
       for (int k = 0; k < rows; ++k) y[i * to + k] = x[k * from + i];
@@ -190,19 +228,6 @@ constexpr int permute_units(const permutation_extents& e) {
 template <class T>
 [[gnu::noinline]] void permute(work_range units, const permutation_extents& e, const T* x, T* y) {
   const auto last = std::size_t(e.rank - 1);
-  const auto place = [&](std::int64_t outer) {
-    struct {
-      std::int64_t from, to;
-    } at{};
-    for (int d = e.rank - 1; d-- > 0;) {
-      if (d == e.column) continue;
-      const auto axis = std::size_t(d);
-      at.from += outer % e.size[axis] * e.from[axis];
-      at.to += outer % e.size[axis] * e.to[axis];
-      outer /= e.size[axis];
-    }
-    return at;
-  };
   constexpr int L = detail::strip<T>();
   const std::int64_t bytes = e.size[0] * e.to[0] * std::int64_t{sizeof(T)};
   const bool past_caches = sizeof(T) >= 4 && bytes >= detail::permute_past_caches &&
@@ -216,7 +241,7 @@ template <class T>
     const std::int64_t ahead = std::max(detail::permute_ahead / row_bytes, std::int64_t{1}) * step;
     for (std::int64_t r = units.first * each; r < end;) {
       const std::int64_t n = std::min(end - r, together - r % together);
-      const T* from = x + place(r).from;
+      const T* from = x + detail::outer_walk(e, r).from;
       for (std::int64_t k = 0; k < n; ++k, ++r, from += step) {
         T* const to = y + r * e.rows();
         if constexpr (sizeof(T) >= 4) {
@@ -232,9 +257,17 @@ template <class T>
     return;
   }
   const std::int64_t strips = (e.rows() + L - 1) / L, to = e.to[std::size_t(e.column)];
-  for (std::int64_t u = units.first; u < units.last;) {
-    const auto at = place(u / strips);
+  detail::outer_walk at(e, units.first / strips);
+  for (std::int64_t u = units.first; u < units.last; at.next()) {
     const std::int64_t end = std::min<std::int64_t>(units.last, (u / strips + 1) * strips);
+    if (e.columns() == 2 && e.from[last] == 2) {
+      const std::int64_t first = u % strips * L;
+      const std::int64_t rows = std::min((end - u) * L, e.rows() - first);
+      T* const row = y + at.to + first;
+      detail::take_pairs_apart(x + at.from + 2 * first, rows, row, row + to);
+      u = end;
+      continue;
+    }
     for (; u < end; ++u) {
       const std::int64_t first = u % strips * L;
       const int rows = int(std::min<std::int64_t>(L, e.rows() - first));
