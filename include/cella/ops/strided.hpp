@@ -176,10 +176,13 @@ void move_row(const std::byte* x, std::int64_t from, std::byte* y, std::int64_t 
         std::memcpy(y + k * write * unit, x + k * read * unit, Bytes);
     };
     using one = std::integral_constant<std::int64_t, 1>;
+    using two = std::integral_constant<std::int64_t, 2>;
     if (to == 1 && from == -1)
       move(std::integral_constant<std::int64_t, -1>{}, one{});
     else if (to == 1 && from == 2)
-      move(std::integral_constant<std::int64_t, 2>{}, one{});
+      move(two{}, one{});
+    else if (to == 2 && from == 1)
+      move(one{}, two{});
     else if (to == 1)
       move(from, one{});
     else if (from == 1)

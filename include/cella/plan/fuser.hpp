@@ -8,6 +8,7 @@
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/fuse_rows.hpp>
 #include <cella/plan/growth.hpp>
+#include <cella/plan/movement_finder.hpp>
 
 namespace cella {
 
@@ -26,11 +27,19 @@ class fuser {
         if (all || !left_to_user(n)) start_elementwise(n);
       }
     }
+    ids moving;
     for (node_id n : nodes) {
       if (!open(n) || c_.is_leaf(n) || c_.is_alias(n) || c_.at(n).op == &get_info_of) continue;
       // A view is computed only where a group reads it, or materialized on demand.
       if (c_.is_view(n) || c_.assemble(n)) continue;
-      c_.start(c_.kernel_alone(n), n, n, layout::plain);
+      if (has(step_kind::move) && movement_finder::moves(c_.at(n)))
+        moving.push_back(n);
+      else
+        alone(n);
+    }
+    // The last of several movements takes the others in.
+    for (std::size_t i = moving.size(); i-- > 0;) {
+      if (open(moving[i]) && !move(moving[i])) alone(moving[i]);
     }
   }
 
@@ -74,6 +83,24 @@ class fuser {
  private:
   constexpr bool open(node_id n) const { return c_.live(n) && !c_.claimed(n); }
   constexpr bool has(step_kind k) const { return c_.machine.kernels.has(k); }
+  constexpr void alone(node_id n) { c_.start(c_.kernel_alone(n), n, n, layout::plain); }
+  /// Boxes of elements that are moved to their places in the result.
+  constexpr bool move(node_id n) { return move(n, true) || move(n, false); }
+  constexpr bool move(node_id n, bool shared) {
+    const movement_finder found(c_, n, shared);
+    list<box_loops> all;
+    for (const moved_box& b : found.boxes()) {
+      all.push_back({b, g.type(n).shape});
+      if (!all.back().fits) return false;
+    }
+    if (all.empty()) return false;
+    fusion_group& s = c_.start(step_kind::move, n, n, layout::plain);
+    for (node_id m : found.inside()) c_.claim(s, m);
+    s.first_box = int(c_.boxes.size());
+    s.box_count = int(all.size());
+    c_.boxes.insert(c_.boxes.end(), all.begin(), all.end());
+    return true;
+  }
 
   // ---- anchors: one function per pattern, tried in this order
 

@@ -9,6 +9,7 @@
 #include <cella/ops/random.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/plan/attention_pattern.hpp>
+#include <cella/plan/box_loops.hpp>
 #include <cella/plan/formats.hpp>
 #include <cella/plan/step.hpp>
 #include <cella/plan/target.hpp>
@@ -28,7 +29,9 @@ struct fusion_group {
   int row_axis = -1;  ///< axis of the accumulated value that `access::row` walks along
   int column_axis = -1;
   int pattern = -1;  ///< attention: which of the groups'
-  int order{};       ///< groups run in this order
+  int first_box{};   ///< move: a range of the groups' boxes
+  int box_count{};
+  int order{};  ///< groups run in this order
 
   /// The value that the epilogue computes from.
   constexpr node_id value() const { return accumulated >= 0 ? accumulated : anchor; }
@@ -59,6 +62,7 @@ class fusion_groups : public value_uses {
   const value_formats& forms;
   list<fusion_group> groups;
   list<attention_pattern> patterns;
+  list<box_loops> boxes;
   list<int> owner;  ///< group of a node
 
   // ---- groups

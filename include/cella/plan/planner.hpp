@@ -105,6 +105,7 @@ class planner {
     const int side = order_.side[std::size_t(index)];
     if (side >= 0) write(side, true);
     const fusion_group& s = groups_.groups[std::size_t(index)];
+    if (s.kind == step_kind::move) return write_boxes(s);
     plan_step t{.kind = s.kind,
                 .arrangement = s.arrangement,
                 .anchor = s.anchor,
@@ -116,6 +117,35 @@ class planner {
     outputs_.place(s, t);
     outputs_.count(s, t);
     places_.emit(t);
+  }
+  /// A step for each box. One alone is the whole result.
+  constexpr void write_boxes(const fusion_group& s) {
+    const buffer_ref to = places_.assembled(s.anchor);
+    const auto bytes = std::int64_t(size_of(groups_.g.type(s.anchor).element));
+    for (int i = s.first_box; i < s.first_box + s.box_count; ++i) {
+      const box_loops& b = groups_.boxes[std::size_t(i)];
+      plan_step t{.kind = s.kind, .anchor = s.anchor, .accumulated = s.anchor};
+      t.loops = b.loops;
+      t.loop = b.size;
+      if (b.from >= 0) {
+        const buffer_ref from = places_.locate(b.from, layout::plain);
+        t.reads[0] = {.value = b.from,
+                      .how = access::moving,
+                      .at = from,
+                      .first = b.first_read,
+                      .strides = b.read};
+        t.read_count = 1;
+      }
+      t.outputs[0] = {.value = s.anchor,
+                      .at = to,
+                      .part = s.box_count > 1,
+                      .first = b.first_written,
+                      .strides = b.written};
+      t.output_count = 1;
+      t.bytes = bytes * (1 + t.read_count);
+      for (int d = 0; d < b.loops; ++d) t.bytes *= b.size[std::size_t(d)];
+      places_.emit(t);
+    }
   }
 
   plan_options options_;

@@ -37,6 +37,7 @@ enum class step_kind : std::uint8_t {
   rows,             ///< sums of rows and what follows from them, row by row
   softmax,          ///< or its logarithm, along an axis of a plain tensor
   permute,          ///< a plain tensor with its axes in another order
+  move,             ///< a box of elements, or zeros, into a part of a plain tensor
   random_stream,    ///< a key -> what loops draw uniform numbers from as they need them
   random_uniform,   ///< uniform numbers in memory
   gather,           ///< rows of a table by index
@@ -104,6 +105,7 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"rows", {}, fuses},
       step_kind_traits{"softmax", alone, {}, {}, places},
       step_kind_traits{"transpose", alone, {}, {}, places},
+      step_kind_traits{"move"},
       step_kind_traits{"random_stream"},
       step_kind_traits{"random_uniform", alone},
       step_kind_traits{"gather", alone},

@@ -4,6 +4,7 @@
 #include <cella/backend/cpu/lanes/layout.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
 #include <cella/backend/cpu/rows/indexed_rows.hpp>
+#include <cella/backend/cpu/rows/move.hpp>
 #include <cella/backend/cpu/rows/permute.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/put_rows.hpp>
@@ -66,6 +67,26 @@ struct copy_record : record_for<step_kind::copy> {
   }
 };
 
+/// Calls f.template operator()<Element>() for a type of the size of the anchor's elements, whatever
+/// they are.
+template <class S, class F>
+constexpr decltype(auto) with_element_size(S step, F f) {
+  if constexpr (S::compiled) {
+    return f.template operator()<element_of_size<size_of(S::anchor().type.element)>>();
+  } else {
+    switch (size_of(step.anchor().type.element)) {
+      case 1:
+        return f.template operator()<element_of_size<1>>();
+      case 2:
+        return f.template operator()<element_of_size<2>>();
+      case 4:
+        return f.template operator()<element_of_size<4>>();
+      default:
+        return f.template operator()<element_of_size<8>>();
+    }
+  }
+}
+
 struct permute_record : record_for<step_kind::permute> {
   static constexpr permutation_extents extents(auto step) {
     return permutation_of(step.operand(0).shape,
@@ -82,25 +103,22 @@ struct permute_record : record_for<step_kind::permute> {
               step.template out<Moved>(m, 0));
     });
   }
+};
 
- private:
-  /// Elements of the anchor's size, whatever they are.
-  template <class S, class F>
-  static constexpr decltype(auto) with_element_size(S step, F f) {
-    if constexpr (S::compiled) {
-      return f.template operator()<element_of_size<size_of(S::anchor().type.element)>>();
-    } else {
-      switch (size_of(step.anchor().type.element)) {
-        case 1:
-          return f.template operator()<element_of_size<1>>();
-        case 2:
-          return f.template operator()<element_of_size<2>>();
-        case 4:
-          return f.template operator()<element_of_size<4>>();
-        default:
-          return f.template operator()<element_of_size<8>>();
-      }
-    }
+struct move_record : record_for<step_kind::move> {
+  static constexpr box_extents extents(auto step) {
+    return {step.s.loops, step.s.loop, step.s.reads[0].strides, step.s.outputs[0].strides};
+  }
+  static constexpr int units(auto step, int) {
+    return with_element_size(step, [&]<class Moved>() { return move_units<Moved>(extents(step)); });
+  }
+  template <int>
+  static void run(auto step, const memory& m, work_range units, std::byte*) {
+    with_element_size(step, [&]<class Moved>() {
+      const operand_read& r = step.s.reads[0];
+      const Moved* const x = step.s.read_count ? m.at<const Moved>(r.at) + r.first : nullptr;
+      move_box(units, extents(step), x, step.template out<Moved>(m, 0) + step.s.outputs[0].first);
+    });
   }
 };
 
@@ -206,7 +224,7 @@ struct put_rows_record : record_for<step_kind::put_rows> {
 };
 
 using movement_records =
-    record_list<pack_record, unpack_record, border_record, copy_record, permute_record,
+    record_list<pack_record, unpack_record, border_record, copy_record, permute_record, move_record,
                 gather_record, scatter_record, put_rows_record>;
 
 }  // namespace cella::cpu

@@ -37,6 +37,7 @@ struct planning : plain_planning {
                                                    step_kind::rows,
                                                    step_kind::softmax,
                                                    step_kind::permute,
+                                                   step_kind::move,
                                                    step_kind::random_uniform,
                                                    step_kind::gather,
                                                    step_kind::scatter,

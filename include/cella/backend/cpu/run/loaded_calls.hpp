@@ -16,17 +16,16 @@ namespace cella::cpu {
 
 /// The records of kernels that run tensors of any extents.
 using loaded_records = join_records<
-    record_list<
-        elementwise_record, reduce_record, rows_record, product_record,
-        attention_record<step_kind::attention>, attention_record<step_kind::attention_gradient>,
-        convolution_record, convolution_input_gradient_record, convolution_weight_gradient_record,
-        batch_norm_record<step_kind::batch_norm>, batch_norm_record<step_kind::batch_norm_gradient>,
-        softmax_record, cross_entropy_record, best_position_record, fold_record, pack_record,
-        unpack_record, border_record, copy_record, permute_record, gather_record, scatter_record,
-        put_rows_record, max_pool_plain_record, unpool_record, pool_gather_record,
-        average_pool_record, average_spread_record>,
-    lanes_records, block_records, element_records, line_records, integer_records, special_records,
-    records_of_operations>::type;
+    record_list<elementwise_record, reduce_record, rows_record, product_record,
+                attention_record<step_kind::attention>,
+                attention_record<step_kind::attention_gradient>, convolution_record,
+                convolution_input_gradient_record, convolution_weight_gradient_record,
+                batch_norm_record<step_kind::batch_norm>,
+                batch_norm_record<step_kind::batch_norm_gradient>, softmax_record,
+                cross_entropy_record, best_position_record, fold_record, max_pool_plain_record,
+                unpool_record, pool_gather_record, average_pool_record, average_spread_record>,
+    movement_records, lanes_records, block_records, element_records, line_records, integer_records,
+    special_records, records_of_operations>::type;
 
 /// A planned graph of element type T. Runs change nothing in it, so that a function may call
 /// itself.

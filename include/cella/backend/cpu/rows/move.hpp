@@ -1,0 +1,109 @@
+// Boxes of elements that are copied from one tensor into another.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cella/backend/host/work_range.hpp>
+#include <cella/ops/strided.hpp>
+#include <cella/plan/step.hpp>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace cella::cpu {
+
+/// Loops over the elements of a box, outermost first, and how many elements each steps in the
+/// source and in the target.
+struct box_extents {
+  int loops{};
+  std::array<std::int64_t, max_loops> size{}, from{}, to{};
+};
+
+/// Units of work: some rows, which are the innermost loop.
+template <class T>
+constexpr int move_units(const box_extents& e);
+
+/// Copies the elements of a box from x to y; zeros if x is null. Elements are moved, not
+/// interpreted: T says their size only.
+template <class T>
+void move_box(work_range units, const box_extents& e, const T* x, T* y);
+
+namespace detail {
+
+template <class T>
+constexpr std::int64_t rows_of_unit(const box_extents& e) {
+  constexpr std::int64_t bytes = 1 << 14;
+  const std::int64_t row = e.size[std::size_t(e.loops - 1)] * std::int64_t(sizeof(T));
+  return std::max<std::int64_t>(1, bytes / row);
+}
+
+/// Copies some bytes by vectors. (The library's own way of copying some thousand, an instruction
+/// for whole strings, is ten times slower on some processors where source and target lie badly.)
+inline void copy_bytes(const std::byte* x, std::int64_t bytes, std::byte* y) {
+  constexpr std::int64_t together = 128;
+  std::int64_t i = 0;
+  for (; i + together <= bytes; i += together) std::memcpy(y + i, x + i, together);
+  std::memcpy(y + i, x + i, std::size_t(bytes - i));
+}
+
+/// y[j][i] = x[j][i] for `rows` rows of n elements, or zero; the strides are from row to row, and
+/// within one.
+template <class T>
+void move_rows(std::int64_t rows, std::int64_t n, const T* x, std::int64_t from_row,
+               std::int64_t from, T* y, std::int64_t to_row, std::int64_t to) {
+  constexpr std::int64_t short_row = 16, unit = sizeof(T);
+  if (n < short_row && n < rows) {  // a short row is walked across
+    std::swap(n, rows);
+    std::swap(from, from_row);
+    std::swap(to, to_row);
+  }
+  for (std::int64_t j = 0; j < rows; ++j, y += to_row) {
+    if (!x) {
+      for (std::int64_t i = 0; i < n; ++i) y[i * to] = T{};
+      continue;
+    }
+    const auto* const source = reinterpret_cast<const std::byte*>(x + j * from_row);
+    auto* const target = reinterpret_cast<std::byte*>(y);
+    if (from == 1 && to == 1)
+      copy_bytes(source, n * unit, target);
+    else
+      cella::detail::move_row<sizeof(T)>(source, from, target, to, n);
+  }
+}
+
+}  // namespace detail
+
+template <class T>
+constexpr int move_units(const box_extents& e) {
+  std::int64_t rows = 1;
+  for (int d = 0; d + 1 < e.loops; ++d) rows *= e.size[std::size_t(d)];
+  const std::int64_t each = detail::rows_of_unit<T>(e);
+  return int((rows + each - 1) / each);
+}
+
+template <class T>
+[[gnu::noinline]] void move_box(work_range units, const box_extents& e, const T* x, T* y) {
+  const auto inner = std::size_t(e.loops - 1);
+  std::int64_t rows = 1;
+  for (std::size_t d = 0; d < inner; ++d) rows *= e.size[d];
+  const std::int64_t together = e.loops > 1 ? e.size[inner - 1] : 1;
+  const std::int64_t from_row = e.loops > 1 ? e.from[inner - 1] : 0;
+  const std::int64_t to_row = e.loops > 1 ? e.to[inner - 1] : 0;
+  const std::int64_t each = detail::rows_of_unit<T>(e);
+  const std::int64_t end = std::min(rows, units.last * each);
+  for (std::int64_t r = units.first * each; r < end;) {
+    const std::int64_t first = r % together, n = std::min(end - r, together - first);
+    std::int64_t from = first * from_row, to = first * to_row, outer = r / together;
+    for (int d = e.loops - 2; d-- > 0 && outer != 0;) {
+      const auto axis = std::size_t(d);
+      from += outer % e.size[axis] * e.from[axis];
+      to += outer % e.size[axis] * e.to[axis];
+      outer /= e.size[axis];
+    }
+    detail::move_rows(n, e.size[inner], x ? x + from : x, from_row, e.from[inner], y + to, to_row,
+                      e.to[inner]);
+    r += n;
+  }
+}
+
+}  // namespace cella::cpu
