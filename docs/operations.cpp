@@ -99,7 +99,8 @@ std::string on_the_cpu(const op_info& op) {
   if (&op == &info_of<sum_op> || &op == &info_of<max_op> || &op == &info_of<min_op>)
     return "`reduce`, `rows`";
   if (&op == &info_of<broadcast_op> || &op == &info_of<slice_op> || &op == &info_of<concat_op>)
-    return "read or written in its place";
+    return "read or written in its place, or `move`";
+  if (&op == &info_of<scatter_slice_op>) return "`move`";
   if (&op == &info_of<batch_norm_op> || &op == &info_of<batch_norm_gradient_op>)
     return "`" + std::string(op.name) + "`";
   if (&op == &info_of<cross_entropy_op>) return "`cross_entropy`";
