@@ -131,7 +131,7 @@ struct movement {
   int rank{};
   stride_list count{}, from{}, to{};
 };
-inline movement movement_of(const shape& s, const stride_list& from, const stride_list& to) {
+constexpr movement movement_of(const shape& s, const stride_list& from, const stride_list& to) {
   movement m;
   for (int d = 0; d < s.rank; ++d) {
     const auto axis = std::size_t(d);
@@ -149,13 +149,12 @@ inline movement movement_of(const shape& s, const stride_list& from, const strid
     }
   }
   if (m.rank == 0) m.count[std::size_t(m.rank++)] = 1;
-  // A short row is walked across.
-  constexpr std::int64_t short_row = 16;
-  const auto last = std::size_t(m.rank - 1);
-  if (m.rank > 1 && m.count[last] < short_row && m.count[last - 1] > m.count[last]) {
-    for (stride_list* l : {&m.count, &m.from, &m.to}) std::swap((*l)[last], (*l)[last - 1]);
-  }
   return m;
+}
+/// Whether rows of so many elements are so short that it is better to walk across them.
+constexpr bool is_walked_across(std::int64_t elements, std::int64_t rows) {
+  constexpr std::int64_t short_row = 16;
+  return elements < short_row && elements < rows;
 }
 
 /// Copies a row of elements of `Bytes` bytes, `from` and `to` elements apart.
@@ -230,7 +229,11 @@ void move_elements(const movement& m, const std::byte* x, std::byte* y) {
 inline void move_strided(const shape& s, const tensor_ref& from, std::int64_t p,
                          const stride_list& from_step, const tensor_ref& to, std::int64_t q,
                          const stride_list& to_step) {
-  const movement m = movement_of(s, from_step, to_step);
+  movement m = movement_of(s, from_step, to_step);
+  const auto last = std::size_t(m.rank - 1);
+  if (m.rank > 1 && is_walked_across(m.count[last], m.count[last - 1])) {
+    for (stride_list* l : {&m.count, &m.from, &m.to}) std::swap((*l)[last], (*l)[last - 1]);
+  }
   const auto unit = std::int64_t(size_of(to.type.element));
   const std::byte* const x = from.data + p * unit;
   std::byte* const y = to.data + q * unit;

@@ -1,7 +1,6 @@
-// A box of elements that is moved from one tensor into another, as loops.
+// A box of elements that is moved from one tensor into another.
 #pragma once
 
-#include <array>
 #include <cella/ops/strided.hpp>
 #include <cella/plan/step.hpp>
 
@@ -16,45 +15,23 @@ struct moved_box {
   stride_list start{}, step{};
 };
 
-/// The same as loops, outermost first; axes that move together are one loop.
+/// The same as loops.
 struct box_loops {
   node_id from = no_node;
-  int loops{};
-  bool fits = true;  ///< there are no more loops than a step has
-  std::array<std::int64_t, max_loops> size{};
   std::int64_t first_read{}, first_written{};
-  std::array<std::int64_t, max_loops> read{}, written{};  ///< elements to step
+  detail::movement loops;
 
   constexpr box_loops() = default;
   /// `whole`: the shape of the tensor that the box is a part of.
-  constexpr box_loops(const moved_box& b, const shape& whole) : from(b.from), first_read(b.origin) {
+  constexpr box_loops(const moved_box& b, const shape& whole)
+      : from(b.from),
+        first_read(b.origin),
+        loops(detail::movement_of(b.extent, b.step, row_major_strides(whole))) {
     const auto to = row_major_strides(whole);
-    for (int d = 0; d < whole.rank; ++d) {
-      const auto k = std::size_t(d);
-      first_written += b.start[k] * to[k];
-      if (b.extent[d] > 1) add(b.extent[d], b.step[k], to[k]);
-    }
-    if (loops == 0) add(1, 0, 0);
+    for (std::size_t d = 0; d < std::size_t(whole.rank); ++d) first_written += b.start[d] * to[d];
   }
-
- private:
-  constexpr void add(int extent, std::int64_t reads, std::int64_t writes) {
-    if (loops > 0) {
-      const auto last = std::size_t(loops - 1);
-      if (read[last] == extent * reads && written[last] == extent * writes) {
-        size[last] *= extent;
-        read[last] = reads;
-        written[last] = writes;
-        return;
-      }
-    }
-    fits = fits && loops < max_loops;
-    if (!fits) return;
-    const auto next = std::size_t(loops++);
-    size[next] = extent;
-    read[next] = reads;
-    written[next] = writes;
-  }
+  /// Whether a step has as many loops.
+  constexpr bool fits() const { return loops.rank <= max_loops; }
 };
 
 }  // namespace cella

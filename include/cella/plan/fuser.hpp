@@ -91,7 +91,7 @@ class fuser {
     list<box_loops> all;
     for (const moved_box& b : found.boxes()) {
       all.push_back({b, g.type(n).shape});
-      if (!all.back().fits) return false;
+      if (!all.back().fits()) return false;
     }
     if (all.empty()) return false;
     fusion_group& s = c_.start(step_kind::move, n, n, layout::plain);

@@ -125,25 +125,22 @@ class planner {
     for (int i = s.first_box; i < s.first_box + s.box_count; ++i) {
       const box_loops& b = groups_.boxes[std::size_t(i)];
       plan_step t{.kind = s.kind, .anchor = s.anchor, .accumulated = s.anchor};
-      t.loops = b.loops;
-      t.loop = b.size;
+      step_output& o = t.outputs[std::size_t(t.output_count++)];
+      o = {.value = s.anchor, .at = to, .part = s.box_count > 1, .first = b.first_written};
+      operand_read& r = t.reads[0];
       if (b.from >= 0) {
-        const buffer_ref from = places_.locate(b.from, layout::plain);
-        t.reads[0] = {.value = b.from,
-                      .how = access::moving,
-                      .at = from,
-                      .first = b.first_read,
-                      .strides = b.read};
         t.read_count = 1;
+        r = {.value = b.from, .how = access::moving, .at = places_.locate(b.from, layout::plain)};
+        r.first = b.first_read;
       }
-      t.outputs[0] = {.value = s.anchor,
-                      .at = to,
-                      .part = s.box_count > 1,
-                      .first = b.first_written,
-                      .strides = b.written};
-      t.output_count = 1;
       t.bytes = bytes * (1 + t.read_count);
-      for (int d = 0; d < b.loops; ++d) t.bytes *= b.size[std::size_t(d)];
+      t.loops = b.loops.rank;
+      for (std::size_t d = 0; d < std::size_t(t.loops); ++d) {
+        t.loop[d] = b.loops.count[d];
+        r.strides[d] = b.loops.from[d];
+        o.strides[d] = b.loops.to[d];
+        t.bytes *= t.loop[d];
+      }
       places_.emit(t);
     }
   }

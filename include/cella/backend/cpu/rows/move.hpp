@@ -51,8 +51,8 @@ inline void copy_bytes(const std::byte* x, std::int64_t bytes, std::byte* y) {
 template <class T>
 void move_rows(std::int64_t rows, std::int64_t n, const T* x, std::int64_t from_row,
                std::int64_t from, T* y, std::int64_t to_row, std::int64_t to) {
-  constexpr std::int64_t short_row = 16, unit = sizeof(T);
-  if (n < short_row && n < rows) {  // a short row is walked across
+  constexpr std::int64_t unit = sizeof(T);
+  if (cella::detail::is_walked_across(n, rows)) {
     std::swap(n, rows);
     std::swap(from, from_row);
     std::swap(to, to_row);
