@@ -40,22 +40,22 @@ template <class T, std::size_t N>
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> error_function(vec<T> x) {
-  // Near 0 a polynomial; elsewhere 1 - e^(t P(t) - t), t = |x|, which is 1 from `end` on. The bound
-  // stands first, so that NaN is what remains.
+  // Near 0 a polynomial; elsewhere 1 - 2^(t P(t)) or 1 - e^(t P(t) - t), t = |x|, which is 1 behind
+  // the bound. That stands first, so that NaN is what remains.
   const vec<T> one(T(1));
-  if constexpr (std::is_same_v<T, float> && detail::has_piecewise) {
+  if constexpr (std::is_same_v<T, float> && detail::has_pieces_in_registers) {
     return xsimd::copysign(
         detail::piecewise<detail::erf_fit, T>(minimum(vec<T>(4.0f), xsimd::abs(x))), x);
   } else if constexpr (std::is_same_v<T, float>) {
     // Minimax fits to 2^-25 and 2^-28.
     static constexpr float near_0[] = {0.128379151f,   -0.376124799f,  0.112816177f,
                                        -0.0267585646f, 0.00498068752f, -0.000592512486f};
-    static constexpr float far_out[] = {-0.128658518f,   -0.635110795f, -0.106303573f,
-                                        0.023819251f,    -0.003669383f, 0.000329399161f,
-                                        -1.18877761e-05f};
+    static constexpr float far_out[] = {-1.62831008f,    -0.91627121f,   -0.15336363f,
+                                        0.0343639143f,   -0.0052938005f, 0.000475222536f,
+                                        -1.71504362e-05f};
     const vec<T> t = minimum(vec<T>(4.0f), xsimd::abs(x));
     const vec<T> near = detail::near_error_function(near_0, t);
-    const vec<T> far = one - exponential<T>(multiply_add(detail::polynomial(far_out, t), t, -t));
+    const vec<T> far = one - detail::ordinary_power_of_two(detail::polynomial(far_out, t) * t);
     return xsimd::copysign(xsimd::select(t < vec<T>(0.9375f), near, far), x);
   } else {
     // A minimax fit, to 2^-55 of the result.
@@ -142,15 +142,6 @@ template <class T>
 }
 
 namespace detail {
-/// 2^x for single-precision x between -126 and 0.
-[[gnu::always_inline]] inline vec<float> small_power_of_two(vec<float> x) {
-  const vec<float> n = nearest(x), y = polynomial(power_fit, x - n);
-#if defined(__AVX512F__)
-  return times_power_of_two<float>(y, n);
-#else
-  return y * power_of_digits<float>(n);
-#endif
-}
 /// A function of which those of x and -x make 1, where that of -|x| is `lower`.
 [[gnu::always_inline]] inline vec<float> of_either_sign(vec<float> x, vec<float> lower) {
   return xsimd::select(x < vec<float>(0.0f), lower, vec<float>(1.0f) - lower);
@@ -175,8 +166,8 @@ template <class T>
     const vec<T> exponent = multiply_add(detail::polynomial(c, t), t, vec<T>(-1.0f));
     return maximum(vec<T>(-end), x) *
            detail::of_either_sign(
-               x,
-               xsimd::select(t < vec<T>(end), detail::small_power_of_two(exponent), vec<T>(0.0f)));
+               x, xsimd::select(t < vec<T>(end), detail::ordinary_power_of_two(exponent),
+                                vec<T>(0.0f)));
   } else {
     // From the bound on Phi(x) is 0.
     const vec<T> v = maximum(vec<T>(-9.0), x);
@@ -193,7 +184,7 @@ template <class T>
                                   0.0611548759f,  -0.0243139211f,   0.00793938525f, -0.00197462505f,
                                   0.00033973789f, -3.52077113e-05f, 1.6316859e-06f};
     const vec<T> t = xsimd::abs(x), exponent = t * t * vec<T>(-0.72134752f);
-    const vec<T> y = detail::small_power_of_two(exponent) * detail::polynomial(c, t);
+    const vec<T> y = detail::ordinary_power_of_two(exponent) * detail::polynomial(c, t);
     return detail::of_either_sign(x, xsimd::select(t > vec<T>(6.0f), vec<T>(0.0f), y));
   } else {
     // From the bounds on phi(x) is 0.

@@ -99,6 +99,17 @@ template <class T, class... Low>
 inline constexpr float power_fit[] = {1.0f,          6.9314720e-1f, 2.4022648e-1f, 5.5503324e-2f,
                                       9.6184373e-3f, 1.3398874e-3f, 1.5353362e-4f};
 
+/// 2^x for |x| <= 126.
+[[gnu::always_inline]] inline vec<float> ordinary_power_of_two(vec<float> x) {
+#if defined(__AVX512F__)
+  const vec<float> n = nearest(x);
+  return times_power_of_two<float>(polynomial(power_fit, x - n), n);
+#else
+  const vec<float> large(large_number<float>), sum = x + large;
+  return polynomial(power_fit, x - (sum - large)) * power_of_sum<float>(sum);
+#endif
+}
+
 #if !defined(__AVX512F__)
 /// e^x = 2^n fraction, with n in a sum as `power_of_sum` has it.
 struct power_in_parts {
@@ -162,6 +173,9 @@ template <class T>
 }
 
 inline vec<float> binary_exponential(vec<float> x) {
+#if !defined(__AVX512F__)
+  if (xsimd::all(xsimd::abs(x) <= vec<float>(126.0f))) return detail::ordinary_power_of_two(x);
+#endif
   // Beyond the bounds, which stand first so that NaN remains, it is 0, or infinite.
   const vec<float> bounded = minimum(vec<float>(200.0f), maximum(vec<float>(-200.0f), x));
   const vec<float> n = detail::nearest(bounded);
@@ -186,26 +200,27 @@ template <class T>
 [[gnu::always_inline]] inline vec<T> hyperbolic_tangent(vec<T> x) {
   const vec<T> one(T(1));
   const vec<T> size = xsimd::abs(x);
-  if constexpr (std::is_same_v<T, float> && detail::has_piecewise)
+  if constexpr (std::is_same_v<T, float> && detail::has_pieces_in_registers)
     return xsimd::copysign(detail::piecewise<detail::tanh_fit, T>(minimum(vec<T>(T(12)), size)), x);
+  // Near 0 a polynomial, or a quotient of two (Cephes); elsewhere 1 - 2 / (1 + e^2|x|), which is 1
+  // behind the bound.
   const vec<T> square = x * x;
-  // Near 0 a polynomial, or a quotient of two (Cephes); elsewhere 1 - 2 e / (1 + e) with
-  // e = e^-2|x|.
-  vec<T> near;
+  vec<T> near, power;
   if constexpr (std::is_same_v<T, float>) {
     static constexpr float c[] = {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f,
                                   2.06390887954e-2f, -5.70498872745e-3f};
     near = detail::polynomial(c, square);
+    power = detail::ordinary_power_of_two(minimum(vec<T>(T(12)), size) * vec<T>(2.88539008f));
   } else {
     static constexpr double p[] = {-1.61468768441708447952e3, -9.92877231001918586564e1,
                                    -9.64399179425052238628e-1};
     static constexpr double q[] = {4.84406305325125486048e3, 2.23548839060100448583e3,
                                    1.12811678491632931402e2, 1.0};
     near = detail::polynomial(p, square) / detail::polynomial(q, square);
+    power = detail::bounded_exponential<T>(minimum(vec<T>(T(40)), size + size));
   }
   near = multiply_add(near * square, size, size);
-  const vec<T> e = detail::bounded_exponential<T>(vec<T>(T(-2)) * size);
-  const vec<T> far = one - (e + e) / (one + e);
+  const vec<T> far = one - vec<T>(T(2)) / (one + power);
   return xsimd::copysign(xsimd::select(size < vec<T>(T(0.625)), near, far), x);
 }
 

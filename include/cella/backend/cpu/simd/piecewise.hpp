@@ -33,6 +33,14 @@ inline constexpr bool has_piecewise = true;
 inline constexpr bool has_piecewise = false;
 #endif
 
+/// Whether coefficients are looked up in registers. What takes no more than two polynomials is
+/// computed so where they are not.
+#if defined(__AVX512F__)
+inline constexpr bool has_pieces_in_registers = true;
+#else
+inline constexpr bool has_pieces_in_registers = false;
+#endif
+
 /// The fit at x >= 0 is start + slope step, of which the product is at most a fourth of the start,
 /// or of all; anything behind its end. NaN for NaN.
 template <class T>
