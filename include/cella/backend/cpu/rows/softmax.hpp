@@ -17,7 +17,7 @@ struct softmax_extents {
 namespace detail {
 
 /// Vectors of neighbouring lines that are normalized together where the axis is not the last one.
-inline constexpr int softmax_vectors = 4;
+inline constexpr int softmax_vectors = 8;
 
 template <class T>
 constexpr std::int64_t softmax_pieces(const softmax_extents& e) {
@@ -63,39 +63,63 @@ void softmax_row(const T* x, int n, T* powers, T* y) {
   if (rest) store_first(y + whole, rest, finish(load_first(from + whole, rest)));
 }
 
-/// `columns` neighbouring lines, at most `softmax_vectors` vectors, whose elements lie `stride`
-/// apart.
-template <bool Logarithm, class T>
+/// `columns` neighbouring lines, at most `softmax_vectors` vectors, or as many if they are `Whole`,
+/// whose elements lie `stride` apart. Three passes over what a cache holds, a run of elements at a
+/// time, so that sums lie in registers; the processor does not guess where the next ones are.
+template <bool Logarithm, bool Whole, class T>
 void softmax_columns(const T* x, int extent, std::int64_t stride, int columns, T* y) {
-  constexpr int L = lanes<T>;
-  const int vectors = (columns + L - 1) / L;
-  const auto count = [&](int v) { return std::min(L, columns - v * L); };
-  vec<T> top[softmax_vectors], factor[softmax_vectors];
-  vector_sum<T> total[softmax_vectors];
+  constexpr int L = lanes<T>, V = softmax_vectors;
+  const int vectors = Whole ? V : (columns + L - 1) / L;
+  const auto get = [&](const T* at, int v) {
+    return Whole ? load_unaligned(at + v * L)
+                 : load_first(at + v * L, std::min(L, columns - v * L));
+  };
+  const auto put = [&](T* at, int v, vec<T> value) {
+    if constexpr (Whole)
+      store_unaligned(at + v * L, value);
+    else
+      store_first(at + v * L, std::min(L, columns - v * L), value);
+  };
+  // Calls f(first element, elements) for runs of elements.
+  const auto for_runs = [&](auto f) {
+    for (int i = 0; i < extent; i += sum_run) f(i * stride, std::min(sum_run, extent - i));
+  };
+  vec<T> top[V], factor[V];
+  long_sum<T> total[V];
   for (int v = 0; v < vectors; ++v) top[v] = vec<T>(-std::numeric_limits<T>::infinity());
-  for (int i = 0; i < extent; ++i) {
-    for (int v = 0; v < vectors; ++v)
-      top[v] = maximum(top[v], load_first(x + i * stride + v * L, count(v)));
-  }
-  for (int i = 0; i < extent; ++i) {
-    for (int v = 0; v < vectors; ++v) {
-      const std::int64_t at = i * stride + v * L;
-      const vec<T> p = exponential<T>(load_first(x + at, count(v)) - top[v]);
-      total[v].add(p);
-      if constexpr (!Logarithm) store_first(y + at, count(v), p);
+  for_runs([&](std::int64_t first, int count) {
+    const T* const from = x + first;
+    for (int k = 0; k < count; ++k) {
+      constexpr int line = 64 / int(sizeof(T));
+      for (int j = 0; j < V * L; j += line) __builtin_prefetch(from + (k + sum_run) * stride + j);
     }
-  }
+    for (int v = 0; v < vectors; ++v) {
+      for (int k = 0; k < count; ++k) top[v] = maximum(top[v], get(from + k * stride, v));
+    }
+  });
+  for_runs([&](std::int64_t first, int count) {
+    for (int v = 0; v < vectors; ++v) {
+      vec<T> run(T(0));
+      for (int k = 0; k < count; ++k) {
+        const std::int64_t at = first + k * stride;
+        const vec<T> p = exponential<T>(get(x + at, v) - top[v]);
+        run = run + p;
+        if constexpr (!Logarithm) put(y + at, v, p);
+      }
+      total[v].add(run);
+    }
+  });
   for (int v = 0; v < vectors; ++v) {
     const vec<T> powers = total[v].by_lanes();
     factor[v] = Logarithm ? logarithm<T>(powers) : vec<T>(T(1)) / powers;
   }
   for (int i = 0; i < extent; ++i) {
+    const std::int64_t at = i * stride;
     for (int v = 0; v < vectors; ++v) {
-      const std::int64_t at = i * stride + v * L;
       if constexpr (Logarithm)
-        store_first(y + at, count(v), (load_first(x + at, count(v)) - top[v]) - factor[v]);
+        put(y + at, v, (get(x + at, v) - top[v]) - factor[v]);
       else
-        store_first(y + at, count(v), load_first(y + at, count(v)) * factor[v]);
+        put(y + at, v, get(y + at, v) * factor[v]);
     }
   }
 }
@@ -126,8 +150,11 @@ template <bool Logarithm, bool Past = false, class T>
   for (int u = units.first; u < units.last; ++u) {
     const std::int64_t first = u % pieces * width;
     const std::int64_t at = u / pieces * e.extent * e.inner + first;
-    detail::softmax_columns<Logarithm>(x + at, e.extent, e.inner,
-                                       int(std::min<std::int64_t>(width, e.inner - first)), y + at);
+    if (first + width <= e.inner)
+      detail::softmax_columns<Logarithm, true>(x + at, e.extent, e.inner, width, y + at);
+    else
+      detail::softmax_columns<Logarithm, false>(x + at, e.extent, e.inner, int(e.inner - first),
+                                                y + at);
   }
 }
 
