@@ -121,6 +121,33 @@ TEST_CASE_TEMPLATE("running sums and recurrences agree with their operations", T
   }
 }
 
+TEST_CASE("a long running product is that of one element after the other") {
+  const std::int64_t count = 3000;
+  std::mt19937 random(11);
+  // Factors about 1, and one in between that takes the product out of the range of numbers.
+  for (const double outside : {1.0, 0.0, 1e-38, 3e38, double(NAN), double(INFINITY), -2.0}) {
+    for (const bool reverse : {false, true}) {
+      CAPTURE(outside);
+      CAPTURE(reverse);
+      const shape s{1, int(count), 1};
+      numbers<float> a(s), x(s, 0.0f), y(s);
+      for (float& v : a.values) v = float(0.99 + 0.02 * double(random() % 1000) / 1000);
+      for (std::size_t i = 700; i < 740; ++i) a.values[i] = float(outside);
+      x.values[reverse ? std::size_t(count) - 1 : 0] = -1.5f;
+      const running_extents e{lines_of(s), reverse};
+      in_two(running_units(e), [&](work_range units) {
+        running_recurrences(units, e, a.values.data(), x.values.data(), y.data());
+      });
+      const auto expected = reference<linear_recurrence_op, float>(
+          linear_recurrence_op::options{1, reverse}, s, {a.ref(), x.ref()});
+      for (std::size_t i = 0; i < std::size_t(count); ++i) {
+        const double v = y.values[i], w = expected.values[i];
+        CHECK((v == w || (v != v && w != w) || std::abs(v - w) <= 2e-7 * std::abs(w) + 1e-44));
+      }
+    }
+  }
+}
+
 TEST_CASE("a long running sum of small numbers stays right") {
   numbers<float> x({1, 1000001, 1}, 0.1F), y(x.type.shape);
   running_sums({0, 1}, {lines_of(x.type.shape), false}, false, x.values.data(), y.data());

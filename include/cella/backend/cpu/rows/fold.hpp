@@ -73,15 +73,18 @@ void fold_lines(work_range units, const search_extents& e, const T* x, T* y) {
       const T* const line = x + o * e.extent;
       std::array<N, apart> parts;
       parts.fill(detail::neutral<Rule, N>());
-      std::int64_t i = 0;
-      for (; i + std::int64_t{apart} <= e.extent; i += std::int64_t{apart}) {
-        for (std::size_t k = 0; k < apart; ++k)
+      const auto add = [&](std::int64_t i, std::size_t count) __attribute__((always_inline)) {
+        for (std::size_t k = 0; k < count; ++k)
           parts[k] = detail::folded<Rule>(parts[k], static_cast<N>(line[i + std::int64_t(k)]));
+      };
+      std::int64_t i = 0;
+      for (; i + std::int64_t{apart} <= e.extent; i += std::int64_t{apart}) add(i, apart);
+      add(i, std::size_t(e.extent - i));
+      for (std::size_t half = apart / 2; half > 0; half /= 2) {
+        for (std::size_t k = 0; k < half; ++k)
+          parts[k] = detail::folded<Rule>(parts[k], parts[k + half]);
       }
-      N all = parts[0];
-      for (std::size_t k = 1; k < apart; ++k) all = detail::folded<Rule>(all, parts[k]);
-      for (; i < e.extent; ++i) all = detail::folded<Rule>(all, static_cast<N>(line[i]));
-      y[o] = static_cast<T>(all);
+      y[o] = static_cast<T>(parts[0]);
     }
     return;
   }
@@ -92,7 +95,18 @@ void fold_lines(work_range units, const search_extents& e, const T* x, T* y) {
     const T* row = x + u / strips * e.extent * e.inner + first;
     std::array<N, detail::columns_of_fold> all;
     all.fill(detail::neutral<Rule, N>());
-    for (std::int64_t i = 0; i < e.extent; ++i, row += e.inner) {
+    // Two rows and two at a time: the results are read and written less often.
+    std::int64_t i = 0;
+    for (; i + 4 <= e.extent; i += 4, row += 4 * e.inner) {
+      const auto pair = [&](const T* at) __attribute__((always_inline)) {
+        return detail::folded<Rule>(static_cast<N>(at[0]), static_cast<N>(at[e.inner]));
+      };
+      for (std::size_t j = 0; j < columns; ++j) {
+        const N four = detail::folded<Rule>(pair(row + j), pair(row + 2 * e.inner + j));
+        all[j] = detail::folded<Rule>(all[j], four);
+      }
+    }
+    for (; i < e.extent; ++i, row += e.inner) {
       for (std::size_t j = 0; j < columns; ++j)
         all[j] = detail::folded<Rule>(all[j], static_cast<N>(row[j]));
     }

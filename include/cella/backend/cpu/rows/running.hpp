@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cella/backend/cpu/rows/best_position.hpp>
+#include <cella/backend/cpu/simd/numbers_in_parts.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cella/ops/numbers.hpp>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -89,7 +92,7 @@ void run_lines(const Rule& rule, line_places p, std::int64_t count,
   for (int k = 0; k < Lines; ++k) at[std::size_t(k)] = p.first + k * p.between;
   auto total = totals;
   for (std::int64_t n = 0; n < count; ++n) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (std::size_t k = 0; k < std::size_t(Lines); ++k) {
       const std::int64_t i = at[k] + n * p.step;
       const auto after = rule.next(total[k], i);
@@ -120,6 +123,121 @@ void run_one_line(const sum_rule<T>& rule, line_places p, std::int64_t count) {
   total[0] = totals.back();
   run_lines<1, true>(rule, part_of_line(p, lines_at_a_time * each), count - lines_at_a_time * each,
                      total);
+}
+
+template <class T>
+struct recurrence_rule {
+  using total = running_total<T>;
+  const T *a, *x;
+  T* y;
+  [[gnu::always_inline]] total next(total before, std::int64_t i) const {
+    return cella::detail::wrapping_sum(
+        cella::detail::wrapping_product(static_cast<total>(a[i]), before),
+        static_cast<total>(x[i]));
+  }
+  [[gnu::always_inline]] void put(std::int64_t i, total, total after) const {
+    y[i] = static_cast<T>(after);
+  }
+};
+/// The same where all x are 0.
+template <class T>
+struct product_rule {
+  using total = double;
+  const T* a;
+  T* y;
+  [[gnu::always_inline]] double next(double before, std::int64_t i) const {
+    return static_cast<double>(a[i]) * before + 0.0;
+  }
+  [[gnu::always_inline]] void put(std::int64_t i, double, double after) const {
+    y[i] = static_cast<T>(after);
+  }
+};
+/// Whether all of so many numbers are 0 without a sign.
+template <class T>
+bool are_zero(const T* x, std::int64_t count) {
+  using bits = typename format<T>::integer;
+  constexpr std::int64_t block = 64;
+  for (std::int64_t i = 0; i < count; i += block) {
+    bits any = 0;
+    for (std::int64_t j = i, end = std::min(i + block, count); j < end; ++j)
+      any |= std::bit_cast<bits>(x[j]);
+    if (any != 0) return false;
+  }
+  return true;
+}
+
+/// The product of so many factors; 0 if one in between is so large or so small that digits of it
+/// might be lost.
+template <class T>
+double product_in_range(const T* a, std::int64_t count) {
+  constexpr double least = 1e-100, most = 1e100;
+  constexpr int L = lanes<T>;
+  using v = vec<double>;
+  std::array<v, 4> parts, low, high;
+  for (auto* all : {&parts, &low, &high}) all->fill(v(1.0));
+  const auto multiply = [&](std::size_t k, v factor) __attribute__((always_inline)) {
+    parts[k] = parts[k] * factor;
+    const v size = xsimd::abs(parts[k]);
+    low[k] = minimum(low[k], size);
+    high[k] = maximum(high[k], size);
+  };
+  std::int64_t i = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    for (; i + 2 * L <= count; i += 2 * L) {
+      const wide_lanes x = widen(load_unaligned(a + i)), y = widen(load_unaligned(a + i + L));
+      multiply(0, x.low);
+      multiply(1, x.high);
+      multiply(2, y.low);
+      multiply(3, y.high);
+    }
+  } else {
+    for (; i + L <= count; i += L) multiply(0, load_unaligned(a + i));
+  }
+  double all = 1;
+  bool inside = true;
+  const auto take = [&](double factor) {
+    all *= factor;
+    inside &= std::abs(all) >= least && std::abs(all) <= most;
+  };
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    inside &= !greater(v(least), low[k]) && !greater(high[k], v(most));
+    alignas(64) double each[lanes<double>];
+    store(each, parts[k]);
+    for (double factor : each) take(factor);
+  }
+  for (; i < count; ++i) take(static_cast<double>(a[i]));
+  return inside ? all : 0;
+}
+
+/// One line behind its first element h. A long product is cut into parts, which are multiplied up
+/// first, so that they can run beside each other.
+template <class T>
+void run_one_line(const recurrence_rule<T>& rule, line_places p, std::int64_t count,
+                  running_total<T> h) {
+  std::array<running_total<T>, 1> total{h};
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr int parts = 8;
+    const std::int64_t each = count / parts;
+    std::array<double, parts> starts;
+    // Where elements from number k on, so many, begin in memory.
+    const auto lowest = [&](std::int64_t k, std::int64_t n) {
+      return p.first + p.step * k - (p.step < 0 ? n - 1 : 0);
+    };
+    bool cut = count >= long_line && are_zero(rule.x + lowest(0, count), count);
+    for (int k = 0; k < parts && cut; ++k) {
+      starts[std::size_t(k)] = h;
+      h *= product_in_range(rule.a + lowest(each * k, each), each);
+      cut = std::abs(h) >= 1e-200 && std::abs(h) <= 1e200;
+    }
+    if (cut) {
+      run_lines<parts, true>(product_rule<T>{rule.a, rule.y}, {p.first, p.step * each, p.step},
+                             each, starts);
+      total[0] = starts.back();
+      p = part_of_line(p, parts * each);
+      count -= parts * each;
+    }
+  }
+  run_lines<1, true>(rule, p, count, total);
 }
 
 /// Calls f(first element, how many columns beside it) for each strip of columns among the units.
@@ -184,33 +302,28 @@ void running_sums(work_range units, const running_extents& e, bool exclusive, co
 template <class T>
 void running_recurrences(work_range units, const running_extents& e, const T* a, const T* x, T* y) {
   using total = detail::running_total<T>;
-  const auto next = [=](total before, std::int64_t i) __attribute__((always_inline)) {
-    return cella::detail::wrapping_sum(
-        cella::detail::wrapping_product(static_cast<total>(a[i]), before),
-        static_cast<total>(x[i]));
-  };
+  const detail::recurrence_rule<T> rule{a, x, y};
   if (e.lines.inner == 1) {
     constexpr int lines = detail::lines_at_a_time;
-    const std::int64_t n = e.lines.extent, step = e.reverse ? -1 : 1;
-    const auto run = [&]<int Lines>(std::integral_constant<int, Lines>, std::int64_t row) {
+    const std::int64_t n = e.lines.extent;
+    // The first element, and the places behind it.
+    const auto start = [&](std::int64_t row, total& h) {
       const auto p = detail::places_of_lines(e, row * n, n);
-      std::array<total, std::size_t(Lines)> h;
-      for (int k = 0; k < Lines; ++k) {
-        h[std::size_t(k)] = static_cast<total>(x[p.first + k * n]);
-        y[p.first + k * n] = x[p.first + k * n];
-      }
-      for (std::int64_t i = 1; i < n; ++i) {
-#pragma GCC unroll 4
-        for (std::size_t k = 0; k < std::size_t(Lines); ++k) {
-          const std::int64_t at = p.first + std::int64_t(k) * n + i * step;
-          h[k] = next(h[k], at);
-          y[at] = static_cast<T>(h[k]);
-        }
-      }
+      h = static_cast<total>(x[p.first]);
+      y[p.first] = x[p.first];
+      return detail::line_places{p.first + p.step, p.between, p.step};
     };
     auto [row, last] = detail::rows_of_units(units, e);
-    for (; row + lines <= last; row += lines) run(std::integral_constant<int, lines>{}, row);
-    for (; row < last; ++row) run(std::integral_constant<int, 1>{}, row);
+    for (; row + lines <= last; row += lines) {
+      std::array<total, std::size_t(lines)> h;
+      for (int k = lines; k-- > 1;) start(row + k, h[std::size_t(k)]);
+      detail::run_lines<lines, true>(rule, start(row, h[0]), n - 1, h);
+    }
+    for (; row < last; ++row) {
+      total h;
+      const auto p = start(row, h);
+      detail::run_one_line(rule, p, n - 1, h);
+    }
     return;
   }
   detail::for_each_strip(units, e, [&](std::int64_t first, int columns) {
@@ -219,7 +332,7 @@ void running_recurrences(work_range units, const running_extents& e, const T* a,
       if (i == 0) {
         for (int j = 0; j < columns; ++j) h[std::size_t(j)] = static_cast<total>(x[at + j]);
       } else {
-        for (int j = 0; j < columns; ++j) h[std::size_t(j)] = next(h[std::size_t(j)], at + j);
+        for (int j = 0; j < columns; ++j) h[std::size_t(j)] = rule.next(h[std::size_t(j)], at + j);
       }
       for (int j = 0; j < columns; ++j) y[at + j] = static_cast<T>(h[std::size_t(j)]);
     });
@@ -234,17 +347,32 @@ void running_best(work_range units, const running_extents& e, const T* x, std::i
     return ((Largest ? v > best : v < best) | (v != v)) & (best == best);
   };
   if (e.lines.inner == 1) {
+    // Most stretches have no better element, which is asked of all of one at once.
+    constexpr std::int64_t stretch = 32;
     const auto [row, last] = detail::rows_of_units(units, e);
     for (std::int64_t r = row; r < last; ++r) {
       const auto p = detail::places_of_lines(e, r * n, 0);
       std::int64_t at = p.first;
       T best = x[at];
-      for (std::int64_t i = 0, k = p.first; i < n; ++i, k += p.step) {
-        if (better(x[k], best)) [[unlikely]] {
-          best = x[k];
-          at = k;
+      for (std::int64_t i = 0; i < n; i += stretch) {
+        const std::int64_t count = std::min(stretch, n - i), k = p.first + p.step * i;
+        const std::int64_t first = e.reverse ? k - count + 1 : k;
+        int any = count < stretch;
+        if (!any) {
+          for (std::int64_t j = 0; j < stretch; ++j) any |= better(x[first + j], best);
         }
-        y[k] = at - r * n;
+        if (!any) {
+          std::fill_n(y + first, stretch, at - r * n);
+          continue;
+        }
+        for (std::int64_t j = 0; j < count; ++j) {
+          const std::int64_t here = k + p.step * j;
+          if (better(x[here], best)) [[unlikely]] {
+            best = x[here];
+            at = here;
+          }
+          y[here] = at - r * n;
+        }
       }
     }
     return;
