@@ -101,12 +101,11 @@ inline constexpr float power_fit[] = {1.0f,          6.9314720e-1f, 2.4022648e-1
 
 /// 2^x for |x| <= 126.
 [[gnu::always_inline]] inline vec<float> ordinary_power_of_two(vec<float> x) {
+  const vec<float> n = nearest(x), y = polynomial(power_fit, x - n);
 #if defined(__AVX512F__)
-  const vec<float> n = nearest(x);
-  return times_power_of_two<float>(polynomial(power_fit, x - n), n);
+  return times_power_of_two<float>(y, n);
 #else
-  const vec<float> large(large_number<float>), sum = x + large;
-  return polynomial(power_fit, x - (sum - large)) * power_of_sum<float>(sum);
+  return y * power_of_digits<float>(n);
 #endif
 }
 
