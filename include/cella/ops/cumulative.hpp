@@ -189,15 +189,17 @@ constexpr var cumprod(operand x, int axis, bool reverse = false, bool exclusive 
   var v = x.in(b);
   const int a = detail::find_axis("cumprod", v, axis, x.at());
   if (a < 0) return v;
-  // 1 at the first place starts the recurrence; the elements before each one follow as factors.
+  // The first element, or 1, starts the recurrence; the others follow as factors.
   const int n = v.extent(a);
-  shape line{n};
-  while (line.rank < v.rank() - a) line.push_back(1);
-  const var place = broadcast_to(iota(b, {v.element(), line}, 0), v.shape());
-  const var first = equal(place, reverse ? n - 1 : 0);
   if (exclusive) v = detail::shift(v, a, !reverse);
-  const var start = exclusive ? ones_like(v) : v;
-  return linear_recurrence(v, {select(first, start, zeros_like(v)), x.at()}, a, reverse);
+  if (n < 2) return exclusive ? ones_like(v) : v;
+  auto part = detail::whole(v.shape());
+  part.shape[a] = 1;
+  part.start[std::size_t(a)] = reverse ? n - 1 : 0;
+  const var first = emit<slice_op>(part, x.at(), v);
+  part.shape[a] = n;
+  const var start = emit<scatter_slice_op>(part, x.at(), exclusive ? ones_like(first) : first);
+  return linear_recurrence(v, {start, x.at()}, a, reverse);
 }
 
 }  // namespace cella
