@@ -106,6 +106,7 @@ class fuser {
 
   constexpr void match(node_id n) {
     const dtype element = c_.value_type(n).element;
+    if (element == dtype::boolean) return (void)Planning::match_truths(*this, n);
     if (!is_floating(element) || !c_.held(element)) return;
     if (element != c_.element) return (void)(product(n) || reduction(n));
     (void)(Planning::match(*this, n) || loss(n) || attention(n) || plain_convolution(n) ||

@@ -28,6 +28,8 @@ struct plain_planning {
   static constexpr void read_as_stored(fusion_groups&, const plan_options&) {}
   /// Starts a group of the back end's own with node `n`, if there is one: see fuser.
   static constexpr bool match(auto& /*fuser*/, node_id) { return false; }
+  /// The same for a node that yields truth values.
+  static constexpr bool match_truths(auto& /*fuser*/, node_id) { return false; }
   /// The format in which a sum, and the loss of a batch, are computed.
   static constexpr layout sum_format(const fusion_groups&, node_id) { return layout::plain; }
   static constexpr layout loss_format(const fusion_groups&, node_id /*logits*/) {

@@ -88,6 +88,11 @@ struct reduce_step {
   std::int32_t samples{}, across_lanes{};
 };
 
+/// An elementwise operation on other types: whether it is of the size of its first operand.
+struct typed_step {
+  std::int32_t of_size{};
+};
+
 struct copy_step {
   std::int64_t bytes{};
 };

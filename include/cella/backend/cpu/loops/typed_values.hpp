@@ -8,6 +8,7 @@
 #include <cella/ops/comparison.hpp>
 #include <cella/ops/names.hpp>
 #include <cella/ops/numbers.hpp>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,10 +25,12 @@ using typed_values = void (*)(const std::byte* a, const std::byte* b, const std:
 inline constexpr std::int64_t typed_unit = 4096;
 constexpr int typed_units(std::int64_t count) { return int((count + typed_unit - 1) / typed_unit); }
 
-/// An operation, the element type of its last operand and that of its result.
+/// An operation, the element type of its last operand and that of its result, and whether it is of
+/// the size of its first operand, which is a comparison of floating-point numbers then.
 struct typed_form {
   const op_info* op{};
   dtype from{}, to{};
+  bool of_size{};
 };
 /// Whether there is such a function; and it.
 constexpr bool has_typed_values(const typed_form& f);
@@ -85,6 +88,13 @@ void typed_loop(const std::byte* a, const std::byte* b, const std::byte*, std::i
     const T* const other = typed_at<T>(b);
     for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<Y>(Op::apply(x[i], other[i]));
   }
+}
+template <class Op, class T>
+void typed_comparison_of_size(const std::byte* a, const std::byte* b, const std::byte*,
+                              std::int64_t count, std::byte* to) {
+  const T *const x = typed_at<T>(a), *const other = typed_at<T>(b);
+  auto* const y = reinterpret_cast<std::uint8_t*>(to);
+  for (std::int64_t i = 0; i < count; ++i) y[i] = Op::apply(std::abs(x[i]), other[i]);
 }
 template <class T>
 void typed_choice(const std::byte* a, const std::byte* b, const std::byte* c, std::int64_t count,
@@ -194,6 +204,12 @@ constexpr typed_values typed_values_of(const typed_form& f) {
                                     : with_typed(f.to, []<class To>() -> typed_values {
                                         return &typed_conversion<From, To, false>;
                                       });
+    });
+  }
+  if (typed_comparisons::contains(*f.op) && f.of_size) {
+    return typed_values_for(typed_comparisons{}, *f.op, [&]<class Op>() -> typed_values {
+      return f.from == dtype::f32 ? &typed_comparison_of_size<Op, float>
+                                  : &typed_comparison_of_size<Op, double>;
     });
   }
   if (typed_comparisons::contains(*f.op)) {

@@ -72,7 +72,7 @@ struct typed_record : record_for<step_kind::typed> {
  private:
   static constexpr typed_form form(auto step) {
     return {step.anchor().op, step.operand(int(step.anchor().operand_count) - 1).element,
-            step.anchor().type.element};
+            step.anchor().type.element, step.s.template as<typed_step>().of_size != 0};
   }
   /// Whether operand k is a number that is repeated, which then lies `at`, as often as a block
   /// wants it. Plans that are made at run time have no memory for it: see loaded_planning.

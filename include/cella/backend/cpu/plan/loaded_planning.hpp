@@ -27,6 +27,24 @@ struct loaded_planning : planning {
   static constexpr bool match(Fuser& f, node_id n) {
     return patterns<Fuser>(f).match_loaded(n);
   }
+  /// A comparison of sizes, unless loops compute it with what follows from it, reads the numbers.
+  template <class Fuser>
+  static constexpr bool match_truths(Fuser& f, node_id n) {
+    fusion_groups& c = f.groups();
+    const node& x = c.at(n);
+    if (x.operand_count != 2 || c.kernel_alone(n) != step_kind::typed) return false;
+    const node_id size = c.g.operand(n, 0);
+    if (!is<abs_op>(c.at(size)) || c.only_user(size) != n || c.g.operand(n, 1) == size ||
+        !is_floating(c.g.type(size).element))
+      return false;
+    for (node_id u : c.users(n)) {
+      if (c.pointwise(u)) return false;
+    }
+    fusion_group& s = c.start(step_kind::typed, n, n, layout::plain);
+    c.claim(s, size);
+    s.operands[0] = c.g.operand(size, 0);
+    return true;
+  }
   /// Repeated numbers need no memory where kernels make them of their nodes: see typed_record, and
   /// scatter_record for what is counted.
   static constexpr bool operands(auto& p, const fusion_group& s, plan_step& t) {
@@ -35,7 +53,9 @@ struct loaded_planning : planning {
     std::size_t k = 0;
     for (node_id o : p.g.operands(s.anchor)) {
       const bool made = is<constant_op>(p.c.at(o)) && (k == 0 || !counts);
-      if (!made) t.in[k] = p.locate(o, layout::plain);
+      const bool of_size = k == 0 && s.operands[0] >= 0;
+      if (of_size) t.shape = typed_step{1};
+      if (!made) t.in[k] = p.locate(of_size ? s.operands[0] : o, layout::plain);
       ++k;
     }
     return true;
