@@ -3,6 +3,7 @@
 #include <array>
 #include <cella/nn/layers.hpp>
 #include <cella/ops/control.hpp>
+#include <cella/ops/numeric.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/loaded_program.hpp>
 #include <cella/transform/control.hpp>
@@ -94,6 +95,62 @@ TEST_CASE("several rows together: numbers of each, and sums over them") {
         },
         {shape{rows, width}, shape{width}, shape{rows, 1}, shape{rows, width}}, 2e-5);
   }
+}
+
+TEST_CASE("normalizations of rows, with all that they are scaled by and without") {
+  for (const auto& [rows, width] :
+       {std::array{2, 3}, std::array{37, 32}, std::array{5, 61}, std::array{3, 3001}}) {
+    CAPTURE(rows);
+    CAPTURE(width);
+    const shape x{rows, width}, column{width};
+    const auto check = [&](auto f) { check_in_single(f, {x, column, column}, 2e-5); };
+    check([](const vars& v) { return vars{layer_norm(v[0], v[1], v[2])}; });
+    check([](const vars& v) { return vars{rms_norm(v[0], v[1])}; });
+    check([](const vars& v) { return vars{rms_norm(v[0], v[1]) + v[2]}; });
+    check([](const vars& v) { return vars{l2_normalize(v[0], {1})}; });
+    check([](const vars& v) { return vars{v[0] * rsqrt(mean(square(v[0]), {1}, true)) - v[2]}; });
+    const auto scaled = [](var v) {
+      const var distance = v - mean(v, {1}, true);
+      return distance * rsqrt(mean(square(distance), {1}, true) + 0.1);
+    };
+    check([=](const vars& v) { return vars{scaled(v[0])}; });
+    check([=](const vars& v) { return vars{scaled(v[0]) * v[1]}; });
+    check([=](const vars& v) { return vars{scaled(v[0]) * v[1] + v[0]}; });
+  }
+}
+
+TEST_CASE("variances along any axes") {
+  for (const shape& s : {shape{300, 17}, shape{17, 300}, shape{9, 64}, shape{6, 7, 40}}) {
+    CAPTURE(s.size());
+    for (int d = 0; d < s.rank; ++d)
+      check_in_single([=](const vars& x) { return vars{variance(x[0], {d})}; }, {s}, 1e-5);
+    check_in_single([](const vars& x) { return vars{variance(x[0])}; }, {s}, 1e-5);
+    check_in_single([](const vars& x) { return vars{sum(square(x[0] - x[1]), {0})}; }, {s, s},
+                    1e-5);
+    check_in_single([](const vars& x) { return vars{sum(square(x[0] - x[1]))}; },
+                    {s, shape{s[s.rank - 1]}}, 1e-5);
+  }
+}
+
+TEST_CASE("comparisons of sizes, by themselves and with what follows from them") {
+  for (const shape& s : {shape{7}, shape{5000}, shape{31, 33}}) {
+    check_in_single(
+        [](const vars& x) {
+          const var y = x[0] + x[1];
+          const var inside = abs(x[0] * 3) < 1;
+          return vars{is_finite(x[0]),
+                      abs(x[0]) >= abs(x[1]),
+                      abs(y) > 0.3,
+                      logical_not(abs(y) < 1),
+                      select(abs(x[1]) <= 0.2, x[0], y),
+                      inside,
+                      select(inside, y, x[0])};
+        },
+        {s, s}, 1e-6);
+  }
+  check_in_single([](const vars& x) { return vars{is_finite(1 / (x[0] - x[0]))}; }, {shape{100}},
+                  1e-6);
+  check_in_single([](const vars& x) { return vars{abs(x[0]) < abs(x[0])}; }, {shape{100}}, 1e-6);
 }
 
 TEST_CASE("sums along any axes, of values that are computed on the way") {

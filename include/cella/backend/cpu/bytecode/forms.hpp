@@ -22,7 +22,8 @@ template <class Op>
 inline constexpr std::type_identity<Op> as_op{};
 
 // Each form is a function of f(operation, operands...), of its operands and of its numbers: called
-// with vectors it computes, called with places in a tree it says which instructions it stands for.
+// with vectors it computes, called with places in a tree it says which instructions it stands for,
+// if its numbers are such that it `fits`.
 // Where an operation has options they are the opcode's; then there are no numbers. `compute` is
 // what computes on vectors where it does so in another way.
 
@@ -55,6 +56,11 @@ struct nan_to_num_form {
   [[gnu::always_inline]] static auto of(auto f, auto x, auto nan) {
     return f(as_op<select_op>, f(as_op<not_equal_op>, x, x), nan, f(as_op<clamp_op>, x));
   }
+  /// To compare for equality takes fewer instructions.
+  template <class V>
+  [[gnu::always_inline]] static V compute(const attributes& options, const V& x, const V& nan) {
+    return xsimd::select(x == x, apply_to_vectors<clamp_op>(options, x), nan);
+  }
 };
 struct elu_form {
   static constexpr int operands = 1, numbers = 1;
@@ -83,7 +89,9 @@ struct hypot_form {
     const auto root = f(as_op<sqrt_op>, f(as_op<add_op>, square, one));
     return f(as_op<select_op>, f(as_op<equal_op>, top, infinity), top, f(as_op<mul_op>, top, root));
   }
-  static vec<float> compute(const vec<float>& x, const vec<float>& y) { return hypotenuse(x, y); }
+  static vec<float> compute(const attributes&, const vec<float>& x, const vec<float>& y) {
+    return hypotenuse(x, y);
+  }
 };
 /// What follows a sum in normalizations.
 struct scaled_difference_form {
@@ -113,12 +121,26 @@ struct triangle_form {
     return f(as_op<select_op>, f(as_op<Keeps>, x, y), z, zero);
   }
 };
+struct exp2_form {
+  static constexpr int operands = 1, numbers = 1;
+  static bool fits(const form_numbers& n) { return n.at[0] == 2; }
+  [[gnu::always_inline]] static auto of(auto f, auto x, auto two) {
+    return f(as_op<pow_op>, two, x);
+  }
+  template <class V>
+  [[gnu::always_inline]] static V compute(const attributes& options, const V& x) {
+    if constexpr (std::is_same_v<V, vec<float>>)
+      return binary_exponential(x);
+    else
+      return apply_to_vectors<pow_op>(options, V(2.0), x);
+  }
+};
 
 /// Larger ones stand before those that are parts of them.
-using all_forms =
-    std::tuple<hypot_form, selu_form, elu_form, hard_swish_form, hard_sigmoid_form, relu6_form,
-               leaky_relu_form, nan_to_num_form, logaddexp_rest_form, scaled_difference_form,
-               two_factors_form, triangle_form<less_equal_op>, triangle_form<greater_equal_op>>;
+using all_forms = std::tuple<hypot_form, selu_form, elu_form, hard_swish_form, hard_sigmoid_form,
+                             relu6_form, leaky_relu_form, nan_to_num_form, logaddexp_rest_form,
+                             scaled_difference_form, two_factors_form, triangle_form<less_equal_op>,
+                             triangle_form<greater_equal_op>, exp2_form>;
 
 /// An operation on places in a tree, or an operand or number of the form: it has no opcode.
 template <class T>
@@ -133,6 +155,7 @@ struct form_tree {
   list<form_entry<T>> entries;  ///< operands, numbers, operations; the result is the last
   int operands{}, numbers{};
   opcode<T> run{};
+  bool (*fits)(const form_numbers&){};
 
   template <class Op, class... Places>
   int add(Places... places) {
@@ -155,15 +178,17 @@ struct compute_on_vectors {
 template <class T, class Form>
 void run_form(const attributes& options, const block_result<T>& to, const block_operand<T>* a,
               const block_operand<T>* b, const block_operand<T>* c, block_extents n) {
-  const auto given = options.as<form_numbers>();
+  // Copies: what is stored may not change them.
+  const attributes own = options;
+  const auto given = own.as<form_numbers>();
   [&]<std::size_t... K>(std::index_sequence<K...>) __attribute__((always_inline)) {
     const std::array<vec<T>, sizeof...(K) + 1> number{vec<T>(static_cast<T>(given.at[K]))...,
                                                       vec<T>(T(0))};
     const auto of = [&](const auto&... v) __attribute__((always_inline)) {
-      if constexpr (requires { Form::compute(v...); })
-        return Form::compute(v...);
+      if constexpr (requires { Form::compute(own, v...); })
+        return Form::compute(own, v...);
       else
-        return Form::of(compute_on_vectors<T>{options}, v..., number[K]...);
+        return Form::of(compute_on_vectors<T>{own}, v..., number[K]...);
     };
     for_block<Form::operands>(to, {*a, *b, *c}, n, of);
   }
@@ -178,6 +203,7 @@ form_tree<T> tree_of_form() {
   tree.operands = Form::operands;
   tree.numbers = Form::numbers;
   tree.run = &run_form<T, Form>;
+  if constexpr (requires { Form::fits(form_numbers{}); }) tree.fits = &Form::fits;
   const auto add = [&]<class Op>(std::type_identity<Op>, auto... places) {
     return tree.template add<Op>(places...);
   };
@@ -228,17 +254,16 @@ class form_finder {
       const int between = all_[i].result;
       if (i != last && (is_read_elsewhere(between) || is_operand(t, between))) return 0;
     }
+    form_numbers n;
+    for (int k = 0; k < t.numbers; ++k)
+      n.at[std::size_t(k)] = values_[std::size_t(bound_[std::size_t(t.operands + k)])].literal;
+    if (t.fits && !t.fits(n)) return 0;
     instruction& to = all_[last];
     const auto operand = [&](int k) { return bound_[std::size_t(k < t.operands ? k : 0)]; };
     to.run = t.run;
     to.in = {operand(0), operand(1), operand(2)};
     to.options = options_;
-    if (t.numbers > 0) {
-      form_numbers n;
-      for (int k = 0; k < t.numbers; ++k)
-        n.at[std::size_t(k)] = values_[std::size_t(bound_[std::size_t(t.operands + k)])].literal;
-      to.options = n;
-    }
+    if (t.numbers > 0) to.options = n;
     list<instruction> rest;
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (i == last || !is_taken(i)) rest.push_back(all_[i]);

@@ -81,6 +81,8 @@ template <int Arity, class T, class F>
 template <class T, class Op, int Arity, unsigned Truths>
 void run_opcode(const attributes& options, const block_result<T>& to, const block_operand<T>* a,
                 const block_operand<T>* b, const block_operand<T>* c, block_extents n) {
+  // A copy: its numbers are made once, since nothing that is stored may change it.
+  const attributes given = options;
   const auto operand =
       []<int K>(std::integral_constant<int, K>, const vec<T>& v) __attribute__((always_inline)) {
     if constexpr (Truths >> K & 1u)
@@ -92,7 +94,7 @@ void run_opcode(const attributes& options, const block_result<T>& to, const bloc
       to, {*a, *b, *c}, n, [&](const auto&... v) __attribute__((always_inline)) {
         return [&]<int... K>(std::integer_sequence<int, K...>) __attribute__((always_inline)) {
           return as_numbers<T>(
-              apply_to_vectors<Op>(options, operand(std::integral_constant<int, K>{}, v)...));
+              apply_to_vectors<Op>(given, operand(std::integral_constant<int, K>{}, v)...));
         }
         (std::make_integer_sequence<int, Arity>{});
       });

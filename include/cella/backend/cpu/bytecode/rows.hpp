@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/backend/cpu/bytecode/scaled_lines.hpp>
 #include <cella/backend/cpu/bytecode/simple_lines.hpp>
 #include <cella/plan/step.hpp>
 #include <optional>
@@ -44,8 +45,13 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
   scratch += align_up(std::int64_t(numbers.size()) * most * L * std::int64_t(sizeof(T)));
   block_runner<T> runner(line, s, a, scratch);
   scratch += align_up(block_runner<T>::scratch_bytes(line));
+  const detail::scaled_line<T> scaled = detail::scaled_line_of(line, s, a);
   std::array<std::optional<block_runner<T>>, most_row_numbers> of_number;
+  std::array<detail::simple_line<T>, most_row_numbers> simple_number;
   for (std::size_t k = 0; k < numbers.size(); ++k) {
+    const auto simple = detail::simple_line_of(numbers[k].line, s, a);
+    if (simple.at && simple.read->how == access::same && !simple.center_read)
+      simple_number[k] = simple;
     of_number[k].emplace(numbers[k].line, s, a, scratch);
     scratch += align_up(block_runner<T>::scratch_bytes(numbers[k].line));
   }
@@ -97,8 +103,7 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
         }
         continue;
       }
-      const detail::simple_line<T> simple = detail::simple_line_of(numbers[k].line, s, a);
-      if (simple.at && simple.read->how == access::same) {
+      if (const auto& simple = simple_number[k]; simple.at) {
         for (int i = 0; i < rows; ++i) {
           const bool centered = simple.center >= 0;
           const vec<T> center =
@@ -123,6 +128,14 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
       });
       for (int r = 0; r < rows; ++r)
         store_unaligned(known_at(k, r), vec<T>(totals[std::size_t(r)].over_lanes()));
+    }
+    if (scaled.x) {
+      for (int i = 0; i < rows; ++i) {
+        const auto number = [&](int k) { return load_unaligned(known_at(std::size_t(k), i)); };
+        const vec<T> center = scaled.center < 0 ? vec<T>(T(0)) : number(scaled.center);
+        detail::scale_row(scaled, (row + i) * e.width, e.width, center, number(scaled.factor));
+      }
+      continue;
     }
     for_pieces(runner, [&](int first, int count, std::int64_t i, int n) {
       compute(runner, first, count, i, n, whole_rows);

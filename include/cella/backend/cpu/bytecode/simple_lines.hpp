@@ -13,13 +13,15 @@ namespace cella::cpu::detail {
 enum class simple_term { itself, square, size, squared_difference };
 
 /// The value that a simple line reads, where its numbers lie, and which number of the row it is
-/// centered at; `at` is null for all other lines.
+/// centered at, or which other value; `at` is null for all other lines.
 template <class T>
 struct simple_line {
   const T* at{};
   const operand_read* read{};
   simple_term term{};
   int center = -1;
+  const T* center_at{};
+  const operand_read* center_read{};
 };
 /// That of a line, unless the numbers that it reads have 16 bits.
 template <class T>
@@ -27,29 +29,50 @@ simple_line<T> simple_line_of(const line_code<T>& line, const plan_step& s,
                               const step_addresses<T>& a) {
   using code = line_code<T>;
   const auto computed = line.instructions();
-  int read = -1, center = -1;
+  // One value, or one less another.
+  std::array<int, 2> leaf{};
+  std::size_t leaves = 0;
   for (std::size_t v = 0; v < line.values().size(); ++v) {
     const auto from = line.values()[v].from;
     if (from == code::source::computed) continue;
-    int* const found = from == code::source::read         ? &read
-                       : from == code::source::row_number ? &center
-                                                          : nullptr;
-    if (!found || *found >= 0) return {};
-    *found = int(v);
+    if (leaves == leaf.size() || (from != code::source::read && from != code::source::row_number))
+      return {};
+    leaf[leaves++] = int(v);
   }
-  if (read < 0 || (center >= 0) != (computed.size() == 2) || computed.size() > 2) return {};
-  const auto& x = line.values()[std::size_t(read)];
-  if (is_storage_only(x.stored)) return {};
-  simple_line<T> found{a.in[std::size_t(x.index)] + x.further, &s.reads[std::size_t(x.index)]};
+  const bool centered = leaves == 2;
+  if (leaves == 0 || computed.size() > 2 || centered != (computed.size() == 2)) return {};
+  const int read = centered ? computed[0].in[0] : leaf[0],
+            center = centered ? computed[0].in[1] : -1;
+  const auto lies = [&](int v) {
+    const auto& x = line.values()[std::size_t(v)];
+    return x.from == code::source::read && !is_storage_only(x.stored);
+  };
+  const auto address = [&](int v) {
+    const auto& x = line.values()[std::size_t(v)];
+    return a.in[std::size_t(x.index)] + x.further;
+  };
+  const auto read_of = [&](int v) {
+    return &s.reads[std::size_t(line.values()[std::size_t(v)].index)];
+  };
+  if (!lies(read)) return {};
+  simple_line<T> found{address(read), read_of(read)};
   const auto is_of = [&](const auto& i, const op_info* op, int operand) {
     return i.run == find_opcode<T>(op, 0) && i.in[0] == operand;
   };
   if (computed.empty()) return found;
-  if (center >= 0) {
-    const bool centered = is_of(computed[0], &info_of<sub_op>, read) && computed[0].in[1] == center;
-    if (!centered || !is_of(computed[1], &info_of<square_op>, computed[0].result)) return {};
+  if (centered) {
+    if (center == read || !is_of(computed[0], &info_of<sub_op>, read) ||
+        !is_of(computed[1], &info_of<square_op>, computed[0].result))
+      return {};
     found.term = simple_term::squared_difference;
-    found.center = line.values()[std::size_t(center)].index;
+    if (line.values()[std::size_t(center)].from == code::source::row_number) {
+      found.center = line.values()[std::size_t(center)].index;
+    } else if (lies(center)) {
+      found.center_at = address(center);
+      found.center_read = read_of(center);
+    } else {
+      return {};
+    }
   } else if (is_of(computed[0], &info_of<square_op>, read)) {
     found.term = simple_term::square;
   } else if (is_of(computed[0], &info_of<abs_op>, read)) {
@@ -84,7 +107,10 @@ void fold_simple_row(simple_term t, const T* row, std::int64_t extent, vec<T> ce
                      Total& total) {
   constexpr int L = lanes<T>;
   const std::int64_t whole = extent / L * L;
-  const auto take = [&](vec<T> run) { total.add(run); };
+  // A sum lies in registers until the row ends.
+  constexpr bool adds = std::is_same_v<Fold, adding>;
+  std::conditional_t<adds, Total, Total&> own = total;
+  const auto take = [&](vec<T> run) __attribute__((always_inline)) { own.add(run); };
   with_term<Fold>(
       t, [&](auto form) __attribute__((always_inline)) {
         const auto of = [&](vec<T> x) { return term_of<form()>(x, center); };
@@ -95,6 +121,7 @@ void fold_simple_row(simple_term t, const T* row, std::int64_t extent, vec<T> ce
               run, fold_first<Fold, T>(rest, of(load_first(row + whole, rest))));
         take(run);
       });
+  if constexpr (adds) total = own;
 }
 
 }  // namespace cella::cpu::detail

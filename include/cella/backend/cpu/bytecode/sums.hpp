@@ -50,27 +50,52 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
                     ? detail::simple_line_of(term, s, a)
                     : detail::simple_line<T>{};
   if (simple.at) {
-    const bool beside = walk_of(simple.read->how, layout::plain, 1) == element_walk::contiguous &&
-                        simple.read->strides[inner] == 1;
+    const auto beside = [&](const operand_read& r) {
+      return walk_of(r.how, layout::plain, 1) == element_walk::contiguous && r.strides[inner] == 1;
+    };
+    // Terms may be centered at numbers of their rows, or of their columns.
+    const auto centers = [&](const operand_read& r) {
+      for (int d = 0; d < s.loops; ++d) {
+        if ((s.folded >> d & 1u) && r.strides[std::size_t(d)] != 0) return false;
+      }
+      return s.folded >> inner & 1u ? walk_of(r.how, layout::plain, 1) == element_walk::one
+                                    : beside(r);
+    };
     const bool adds = std::is_same_v<Fold, adding>;
-    if (!beside || (!adds && simple.term == detail::simple_term::square)) simple = {};
+    using enum detail::simple_term;
+    const bool squares = simple.term == square || simple.term == squared_difference;
+    if (!beside(*simple.read) || (!adds && squares) ||
+        (simple.center_read && !centers(*simple.center_read)))
+      simple = {};
   }
   const T* const plain = simple.at;
   const auto* const strides = plain ? &simple.read->strides : nullptr;
   if (s.folded >> inner & 1u) {
+    // Results lie beside each other, and go to the sink as vectors.
+    alignas(64) std::array<T, std::size_t(L)> results{};
+    int count = 0;
+    const auto put = [&](int u, T result) {
+      results[std::size_t(count++)] = result;
+      if (count < L && u + 1 < units.last) return;
+      sink(load(results.data()), std::int64_t{u} + 1 - count, count);
+      count = 0;
+    };
     kept.go_to(units.first);
     for (int u = units.first; u < units.last; ++u, kept.next()) {
       typename Fold::template total<T> total;
       if (plain) {
+        vec<T> center(T(0));
+        if (simple.center_read)
+          center = vec<T>(simple.center_at[kept.place(simple.center_read->strides)]);
         folded.go_to(0);
         for (std::int64_t f = 0; f < folds; ++f, folded.next()) {
           const T* const row = plain + kept.place(*strides) + folded.place(*strides);
-          detail::fold_simple_row<Fold, T>(simple.term, row, extent, vec<T>(T(0)), total);
+          detail::fold_simple_row<Fold, T>(simple.term, row, extent, center, total);
         }
         if (T* const to = sink.target())
           to[u] = total.over_lanes();
         else
-          sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
+          put(u, total.over_lanes());
         continue;
       }
       const auto flush = [&] {
@@ -97,7 +122,7 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
       if (s.arrangement != layout::plain && !samples.across)  // each lane is a channel or a sample
         sink(total.by_lanes(), std::int64_t{u} * L, L);
       else
-        sink(vec<T>(total.over_lanes()), std::int64_t{u}, 1);
+        put(u, total.over_lanes());
     }
     return;
   }
@@ -165,18 +190,23 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
         for (int k = 0; k < n; ++k) all = Fold::template fold<T>(all, load(row[std::size_t(k)]));
         return all;
       };
+      const T* const center =
+          simple.center_read ? simple.center_at + kept.place(simple.center_read->strides) + first
+                             : nullptr;
       const auto fold_vectors = [&](int n, auto form) __attribute__((always_inline)) {
-        const auto whole = std::size_t(columns / L);
-        const auto of = [&](vec<T> x) { return detail::term_of<form()>(x, x); };
-        for (std::size_t v = 0; v < whole; ++v) {
+        const auto fold_at = [&](std::size_t v, auto get) __attribute__((always_inline)) {
+          const auto at = v * std::size_t(L);
+          vec<T> middle(T(0));
+          if constexpr (form() == detail::simple_term::squared_difference)
+            middle = get(center + at);
           run[v] = fold_vector(
-              n, [&](const T* at) { return of(load_unaligned(at + v * std::size_t(L))); });
-        }
-        if (whole < vectors) {
-          run[whole] = fold_vector(n, [&](const T* at) {
-            return of(load_first(at + whole * std::size_t(L), columns % L));
-          });
-        }
+              n, [&](const T* from) { return detail::term_of<form()>(get(from + at), middle); });
+        };
+        const auto whole = std::size_t(columns / L);
+        for (std::size_t v = 0; v < whole; ++v)
+          fold_at(v, [](const T* at) { return load_unaligned(at); });
+        if (whole < vectors)
+          fold_at(whole, [&](const T* at) { return load_first(at, columns % L); });
       };
       detail::with_term<Fold>(
           simple.term, [&](auto form) __attribute__((always_inline)) {
