@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,10 @@ struct onnx_settings {
   std::map<std::string, std::int64_t> extents{};
   /// Inputs that become constants: axes, new shapes, numbers of repetitions.
   std::map<std::string, onnx_tensor> values{};
+  /// Inputs that are sequences or optional values, by the shapes of the tensors that they consist
+  /// of. Each is an argument: {"frames", {{{2, 3}, {4, 3}}}} makes "frames[0]" and "frames[1]",
+  /// whose values may be given above. {"mask", std::nullopt} is an optional value that is empty.
+  std::map<std::string, std::optional<std::vector<shape>>> elements{};
   /// Larger files are refused, those included in which a model keeps its tensors.
   std::uint64_t max_bytes = std::uint64_t{1} << 33;
 };
@@ -49,8 +54,9 @@ struct onnx_not_supported : file_error {
 };
 
 /// The graph of a model. Its arguments are the model's inputs in their order, its results the
-/// model's outputs; initializers are constants. Nodes of the graph bear the names of the model's.
-/// Throws `file_error` that names the file, the node and the remedy.
+/// model's outputs, a sequence being as many as it has elements; initializers are constants. Nodes
+/// of the graph bear the names of the model's. Throws `file_error` that names the file, the node
+/// and the remedy.
 graph load_onnx(const std::filesystem::path& path, const onnx_settings& settings = {});
 /// The same from memory. `label` names the source in messages; `folder` is where files lie that the
 /// model refers to, none if empty.

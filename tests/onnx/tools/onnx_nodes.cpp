@@ -2,7 +2,6 @@
 // the interpreter, and keeps the score by operator.
 //
 //   onnx_nodes DIR [--json FILE] [--page FILE [--check]] [--only PART] [--verbose]
-#include <onnx/onnx_pb.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "test_data.hpp"
+
 using namespace cella;
 namespace fs = std::filesystem;
 
@@ -34,28 +35,17 @@ struct outcome {
 
 using tensors = std::vector<onnx_tensor>;
 
-/// The tensors `input_0.pb`, `input_1.pb` ... of a folder.
-tensors read_all(const fs::path& folder, const std::string& kind) {
-  tensors all;
-  for (int k = 0;; ++k) {
-    const fs::path file = folder / (kind + "_" + std::to_string(k) + ".pb");
-    if (!fs::exists(file)) return all;
-    all.push_back(load_onnx_tensor(file).second);
-  }
-}
 ::onnx::ModelProto read_model(const fs::path& file) {
-  ::onnx::ModelProto m;
-  std::ifstream in(file, std::ios::binary);
-  if (!m.ParseFromIstream(&in)) throw std::runtime_error("cannot parse " + file.string());
-  return m;
+  return test::read_message<::onnx::ModelProto>(file);
 }
+using model_fields = std::vector<::onnx::ValueInfoProto>;
 /// The inputs that are no initializers, in their order.
-std::vector<std::string> inputs_of(const ::onnx::ModelProto& m) {
+model_fields inputs_of(const ::onnx::ModelProto& m) {
   std::set<std::string> given;
   for (const auto& t : m.graph().initializer()) given.insert(t.name());
-  std::vector<std::string> all;
+  model_fields all;
   for (const auto& i : m.graph().input())
-    if (!given.contains(i.name())) all.push_back(i.name());
+    if (!given.contains(i.name())) all.push_back(i);
   return all;
 }
 
@@ -63,13 +53,6 @@ std::vector<std::string> inputs_of(const ::onnx::ModelProto& m) {
 void as_in_model(onnx_tensor& t, const tensor_type& model) {
   if (model.element == dtype::bf16 && t.type.element == dtype::u16) t.type.element = dtype::bf16;
 }
-/// Whether all of a model's inputs and results are tensors.
-bool has_tensors_only(const ::onnx::ModelProto& m) {
-  auto is_tensor = [](const auto& v) { return v.type().has_tensor_type(); };
-  return std::ranges::all_of(m.graph().input(), is_tensor) &&
-         std::ranges::all_of(m.graph().output(), is_tensor);
-}
-
 /// What differs between a result and what ONNX's tests expect; empty if nothing does. The
 /// tolerances are those of ONNX's own runner; numbers of 16 bits without NumPy's help are cut off
 /// there, where they are rounded by the standard, so that they may differ in the last place.
@@ -93,7 +76,7 @@ std::string difference(const tensor_ref& got, onnx_tensor& expected) {
 }
 std::string compare(const std::string& tier, const std::vector<tensor_ref>& got,
                     tensors& expected) {
-  if (got.size() < expected.size())
+  if (got.size() != expected.size())
     return tier + ": " + std::to_string(got.size()) + " results instead of " +
            std::to_string(expected.size());
   for (std::size_t k = 0; k < expected.size(); ++k) {
@@ -120,32 +103,31 @@ std::string run_planned(const graph& g, tensors& in, tensors& expected) {
   for (std::size_t k = 0; k < in.size(); ++k) run.bind(int(k), in[k].bytes.data());
   run();
   std::vector<tensor_ref> got;
-  for (std::size_t k = 0; k < expected.size(); ++k) got.push_back(run.result(int(k)));
+  for (std::size_t k = 0; k < g.regions[0].outputs.size(); ++k) got.push_back(run.result(int(k)));
   return compare("planned", got, expected);
 }
 
 /// Runs a model on both tiers, a large one on kernels only.
-outcome run_model(const fs::path& model, const ::onnx::ModelProto& m, tensors in, tensors expected,
-                  bool large) {
-  const std::vector<std::string> names = inputs_of(m);
+outcome run_model(const fs::path& model, test::test_data in, tensors expected, bool large) {
   onnx_settings settings;
-  for (std::size_t k = 0; k < in.size() && k < names.size(); ++k)
-    for (int d = 0; d < in[k].type.rank(); ++d)
-      settings.extents[names[k] + "." + std::to_string(d)] = in[k].type[d];
+  settings.elements = in.elements;
+  for (std::size_t k = 0; k < in.names.size(); ++k)
+    for (int d = 0; d < in.tensors[k].type.rank(); ++d)
+      settings.extents[in.names[k] + "." + std::to_string(d)] = in.tensors[k].type[d];
   graph g;
   for (;;) {
     try {
       g = load_onnx(model, settings);
       break;
     } catch (const onnx_value_needed& e) {
-      const auto at = std::ranges::find(names, e.input);
-      if (at == names.end() || settings.values.contains(e.input)) return {"failed", e.what()};
-      settings.values[e.input] = in[std::size_t(at - names.begin())];
+      const auto at = std::ranges::find(in.names, e.input);
+      if (at == in.names.end() || settings.values.contains(e.input)) return {"failed", e.what()};
+      settings.values[e.input] = in.tensors[std::size_t(at - in.names.begin())];
     } catch (const onnx_not_supported& e) { return {"unsupported", e.what()}; }
   }
   tensors open;  // what the graph still takes
-  for (std::size_t k = 0; k < in.size() && k < names.size(); ++k)
-    if (!settings.values.contains(names[k])) open.push_back(in[k]);
+  for (std::size_t k = 0; k < in.names.size(); ++k)
+    if (!settings.values.contains(in.names[k])) open.push_back(std::move(in.tensors[k]));
   for (std::size_t k = 0; k < open.size(); ++k) {
     as_in_model(open[k], g.type(g.input(int(k))));
     if (g.type(g.input(int(k))) != open[k].type) return {"failed", "an input has another type"};
@@ -156,27 +138,29 @@ outcome run_model(const fs::path& model, const ::onnx::ModelProto& m, tensors in
 }
 /// A whole network of ONNX's folder `light`: its input is what ONNX's runner makes.
 outcome run_network(const fs::path& model) {
-  const ::onnx::ModelProto m = read_model(model);
   onnx_tensor x{{dtype::f32, {1, 3, 224, 224}}, {}};
   const std::int64_t size = x.type.size();
   std::vector<float> numbers;
   for (std::int64_t i = 0; i < size; ++i) numbers.push_back(float(double(i) / double(size)));
   const auto bytes = std::as_bytes(std::span(numbers));
   x.bytes.assign(bytes.begin(), bytes.end());
+  test::test_data in;
+  in.add(inputs_of(read_model(model)).at(0).name(), std::move(x));
   const fs::path y = model.parent_path() / (model.stem().string() + "_output_0.pb");
-  return run_model(model, m, {x}, {load_onnx_tensor(y).second}, true);
+  return run_model(model, std::move(in), {load_onnx_tensor(y).second}, true);
 }
 outcome run_test(const fs::path& folder) {
   if (folder.extension() == ".onnx") return run_network(folder);
   const fs::path model = folder / "model.onnx";
   try {
     const ::onnx::ModelProto m = read_model(model);
-    if (!has_tensors_only(m)) return {"unsupported", "sequences and optional values"};
+    const model_fields results{m.graph().output().begin(), m.graph().output().end()};
     outcome last{"unsupported", "no data"};
     for (int k = 0;; ++k) {
       const fs::path data = folder / ("test_data_set_" + std::to_string(k));
       if (!fs::exists(data)) return last;
-      last = run_model(model, m, read_all(data, "input"), read_all(data, "output"), false);
+      last = run_model(model, test::read_data(data, "input", inputs_of(m)),
+                       test::read_data(data, "output", results).tensors, false);
       if (last.status != "passed") return last;
     }
   } catch (const onnx_not_supported& e) {

@@ -8,14 +8,17 @@
 
 namespace cella::interop {
 
-inline list<var> concat_rule(onnx_node& n) {
-  const list<var> parts = n.inputs();
-  if (parts.empty()) n.refuse("has no operands");
-  const int axis = n.axis("axis", 1, parts[0].rank());
+/// Tensors joined along an axis.
+inline var joined_along(const list<var>& parts, int axis) {
   list<var> some;  // those that hold elements
   for (const var& p : parts)
     if (p.rank() != parts[0].rank() || p.extent(axis) != 0) some.push_back(p);
-  return {some.empty() ? parts[0] : concat(span<const var>(some.data(), some.size()), axis)};
+  return some.empty() ? parts[0] : concat(span<const var>(some.data(), some.size()), axis);
+}
+inline list<var> concat_rule(onnx_node& n) {
+  const list<var> parts = n.inputs();
+  if (parts.empty()) n.refuse("has no operands");
+  return {joined_along(parts, n.axis("axis", 1, parts[0].rank()))};
 }
 /// Elements of a grid: `start`, `count` and `step` for each axis.
 struct grid {
@@ -69,6 +72,31 @@ inline list<var> slice_rule(onnx_node& n) {
   }
   return {cut(x, g)};
 }
+/// Parts of x of these sizes along an axis, which they make up.
+inline list<var> parts_along(const onnx_node& n, var x, int axis,
+                             const std::vector<std::int64_t>& sizes) {
+  const std::int64_t extent = x.extent(axis);
+  if (sizes.size() > 1 << 16) n.refuse("makes too many parts");
+  if (std::ranges::any_of(sizes, [&](auto s) { return s < 0 || s > extent; }) ||
+      std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) != extent)
+    n.refuse("has parts that do not make up the axis of " + std::to_string(extent));
+  list<var> all;
+  std::int64_t first = 0;
+  for (std::int64_t s : sizes) {
+    all.push_back(cut(x, axis, first, s));
+    first += s;
+  }
+  return all;
+}
+/// The sizes of equal parts, of which the last one may be smaller.
+inline std::vector<std::int64_t> equal_sizes(const onnx_node& n, std::int64_t extent,
+                                             std::int64_t each) {
+  const std::int64_t count = (extent + each - 1) / each;
+  n.limit(double(count));
+  std::vector<std::int64_t> sizes(std::size_t(count), each);
+  if (extent % each) sizes.back() = extent % each;
+  return sizes;
+}
 inline list<var> split_rule(onnx_node& n) {
   const var x = n.in(0);
   const int axis = n.axis("axis", 0, x.rank());
@@ -80,16 +108,7 @@ inline list<var> split_rule(onnx_node& n) {
     for (std::int64_t k = 0; k < count; ++k)
       sizes.push_back(std::clamp<std::int64_t>(extent - k * each, 0, each));
   }
-  if (std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) != extent ||
-      std::ranges::any_of(sizes, [](auto s) { return s < 0; }))
-    n.refuse("has parts that do not make up the axis of " + std::to_string(extent));
-  list<var> all;
-  std::int64_t first = 0;
-  for (std::int64_t s : sizes) {
-    all.push_back(cut(x, axis, first, s));
-    first += s;
-  }
-  return all;
+  return parts_along(n, x, axis, sizes);
 }
 
 inline constexpr named_onnx_rule cutting_rules[] = {

@@ -90,7 +90,6 @@ inline list<var> bit_shift_rule(onnx_node& n) {
   const bool left = n.one_of("direction", {"LEFT", "RIGHT"}) == "LEFT";
   return {left ? left_shift(n.in(0), n.in(1)) : right_shift(n.in(0), n.in(1))};
 }
-inline list<var> identity_rule(onnx_node& n) { return {n.in(0)}; }
 inline list<var> reciprocal_rule(onnx_node& n) { return {1 / n.in(0)}; }
 
 inline constexpr named_onnx_rule elementwise_rules[] = {
@@ -121,7 +120,6 @@ inline constexpr named_onnx_rule elementwise_rules[] = {
     {"Floor", unary_rule<floor>},
     {"Greater", binary_rule<greater>},
     {"GreaterOrEqual", binary_rule<greater_equal>},
-    {"Identity", identity_rule},
     {"IsInf", is_inf_rule},
     {"IsNaN", is_nan_rule},
     {"Less", binary_rule<less>},

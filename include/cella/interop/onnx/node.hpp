@@ -7,8 +7,10 @@
 #include <cella/graph/builder.hpp>
 #include <cella/graph/list.hpp>
 #include <cella/interop/onnx/tensors.hpp>
+#include <cella/interop/onnx/values.hpp>
 #include <cella/ops/numbers.hpp>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 namespace cella::interop {
@@ -17,13 +19,20 @@ namespace cella::interop {
 class onnx_scope {
  public:
   /// The value of this name; throws if there is none.
-  virtual var find(const std::string& name) = 0;
+  virtual const model_value& find(const std::string& name) = 0;
   /// The elements of a value if they follow from constants alone.
   virtual const tensor_ref* known(var x) = 0;
   /// The name of an input on which a value depends.
   virtual std::string input_of(var x) = 0;
   /// Traces a graph that a node owns. Its inputs are `in`; other values are those in reach.
-  virtual list<var> trace(const ::onnx::GraphProto& g, span<const var> in) = 0;
+  virtual model_values trace(const ::onnx::GraphProto& g, const model_values& in) = 0;
+  /// What the value `y` is where the values of these names are `in`: the nodes between them are
+  /// traced again.
+  virtual model_value traced_again(const std::string& y, const std::vector<std::string>& names,
+                                   const list<var>& in) = 0;
+  /// Whether f asks for the value of what follows from the integer that it is called with. What it
+  /// appends to the graph is forgotten.
+  virtual bool is_asked_for(const std::function<void(var)>& f) = 0;
   virtual onnx_tensor_reader& tensors() = 0;
 
  protected:
@@ -47,9 +56,16 @@ class onnx_node {
   int input_count() const { return proto_.input_size(); }
   /// Optional operands are left out by an empty name.
   bool has(int i) const { return i < proto_.input_size() && !proto_.input(i).empty(); }
-  var in(int i) const {
+  /// An operand of any kind.
+  const model_value& value(int i) const {
     if (!has(i)) refuse("lacks operand " + std::to_string(i));
     return scope_.find(proto_.input(i));
+  }
+  var in(int i) const {
+    const model_value& v = value(i);
+    if (v.kind() != model_value::tensor)
+      refuse("takes a tensor as operand " + std::to_string(i) + ", which is " + v.what());
+    return v.parts()[0];
   }
   /// An operand of so many axes at least, and at most.
   var in(int i, int least, int most = max_rank) const {
@@ -66,6 +82,13 @@ class onnx_node {
     list<var> all;
     for (int i = 0; i < input_count(); ++i) all.push_back(in(i));
     return all;
+  }
+  /// The elements of a sequence.
+  const list<var>& sequence(int i) const {
+    const model_value& v = value(i);
+    if (v.kind() != model_value::sequence)
+      refuse("takes a sequence as operand " + std::to_string(i) + ", which is " + v.what());
+    return v.parts();
   }
   int output_count() const { return proto_.output_size(); }
   bool wants(int k) const { return k < proto_.output_size() && !proto_.output(k).empty(); }
@@ -110,6 +133,14 @@ class onnx_node {
     const auto* a = find(name, ::onnx::AttributeProto::TENSOR, "a TENSOR");
     if (!a) return {};
     return scope_.tensors().read(a->t(), where_ + ": the attribute \"" + std::string(name) + "\"");
+  }
+  /// What a graph that the node owns makes of tensors.
+  list<var> traced_tensors(const ::onnx::GraphProto& g, const model_values& in) const {
+    const model_values all = scope_.trace(g, in);
+    for (const model_value& v : all)
+      if (v.kind() != model_value::tensor)
+        refuse("has a graph that hands out " + v.what() + " where a tensor belongs");
+    return parts_of(all);
   }
   const ::onnx::GraphProto& graph(std::string_view name) const {
     const auto* a = find(name, ::onnx::AttributeProto::GRAPH, "a GRAPH");
@@ -229,7 +260,21 @@ class onnx_node {
 };
 
 /// How an operator becomes operations: its results, as many as the node wants.
-using onnx_rule = list<var> (*)(onnx_node&);
+class onnx_rule {
+ public:
+  using of_tensors = list<var> (*)(onnx_node&);
+  using of_values = model_values (*)(onnx_node&);
+
+  constexpr onnx_rule(of_tensors f) : of_tensors_(f) {}
+  constexpr onnx_rule(of_values f) : of_values_(f) {}
+  model_values operator()(onnx_node& n) const {
+    return of_values_ ? of_values_(n) : as_values(of_tensors_(n));
+  }
+
+ private:
+  of_tensors of_tensors_ = nullptr;
+  of_values of_values_ = nullptr;
+};
 struct named_onnx_rule {
   std::string_view op;
   onnx_rule apply;
