@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "model_proto.hpp"
+#include "run_graph.hpp"
 #include "support/scratch_directory.hpp"
 
 using namespace cella;
@@ -29,12 +30,7 @@ std::vector<float> counted(std::size_t n, float first = 0, float step = 1) {
 }
 /// The first result of a graph of one f32 argument.
 std::vector<float> run(const graph& g, std::vector<float> x) {
-  loaded_program program(compiled_once::optimize(g), dtype::f32);
-  program.bind(0, reinterpret_cast<std::byte*>(x.data()));
-  program();
-  const tensor_ref y = program.result(0);
-  const auto* const first = reinterpret_cast<const float*>(y.data);
-  return {first, first + y.type.size()};
+  return test::run_graph(g, {std::move(x)}).at(0);
 }
 /// y = relu(x w + b) of x [2, 3].
 model_proto dense() {

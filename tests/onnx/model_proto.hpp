@@ -63,6 +63,46 @@ class model_proto {
     a->set_type(::onnx::AttributeProto::INT);
     a->set_i(value);
   }
+  static void set(::onnx::NodeProto& n, const std::string& name, const std::string& value) {
+    auto* a = n.add_attribute();
+    a->set_name(name);
+    a->set_type(::onnx::AttributeProto::STRING);
+    a->set_s(value);
+  }
+  static void set(::onnx::NodeProto& n, const std::string& name,
+                  const std::vector<std::string>& values) {
+    auto* a = n.add_attribute();
+    a->set_name(name);
+    a->set_type(::onnx::AttributeProto::STRINGS);
+    for (const std::string& v : values) a->add_strings(v);
+  }
+  /// The graph of another model as one that a node owns.
+  static void set(::onnx::NodeProto& n, const std::string& name, model_proto body) {
+    auto* a = n.add_attribute();
+    a->set_name(name);
+    a->set_type(::onnx::AttributeProto::GRAPH);
+    *a->mutable_g() = body.graph();
+  }
+  /// An input that is a sequence of f32 tensors of any shape, or an optional tensor.
+  void sequence(const std::string& name) {
+    auto* v = graph().add_input();
+    v->set_name(name);
+    auto* element = v->mutable_type()->mutable_sequence_type()->mutable_elem_type();
+    element->mutable_tensor_type()->set_elem_type(1);
+  }
+  void optional(const std::string& name) {
+    auto* v = graph().add_input();
+    v->set_name(name);
+    auto* element = v->mutable_type()->mutable_optional_type()->mutable_elem_type();
+    element->mutable_tensor_type()->set_elem_type(1);
+  }
+  /// A constant of i64 of rank 0.
+  void integer(const std::string& name, std::int64_t value) {
+    auto* t = graph().add_initializer();
+    t->set_name(name);
+    t->set_data_type(7);
+    t->add_int64_data(value);
+  }
   ::onnx::GraphProto& graph() { return *model_.mutable_graph(); }
   ::onnx::ModelProto& proto() { return model_; }
 

@@ -1,9 +1,10 @@
 // The inputs of an ONNX model: arguments of the graph, or constants.
 #pragma once
 
+#include <algorithm>
+#include <cella/graph/builder.hpp>
 #include <cella/interop/onnx/tensors.hpp>
 #include <cella/interop/onnx/values.hpp>
-#include <set>
 
 namespace cella::interop {
 
@@ -21,7 +22,7 @@ class onnx_input_reader {
   model_value read(const ::onnx::ValueInfoProto& input) {
     const std::string& name = input.name();
     const std::string where = label_ + ": the input " + in_quotes(name);
-    names_.insert(name);
+    names_.push_back(name);
     const ::onnx::TypeProto* type = &input.type();
     const bool optional = type->has_optional_type();
     if (optional) type = &type->optional_type().elem_type();
@@ -37,7 +38,7 @@ class onnx_input_reader {
       throw file_error(where + " is " + (optional ? "an optional value" : "a sequence") +
                        "; say whether it is there, and what shapes its elements have, in " +
                        "onnx_settings::elements");
-    elements_.insert(name);
+    elements_.push_back(name);
     const auto& shapes = said->second;
     if (!shapes && optional) return {};
     if (!shapes)
@@ -50,7 +51,7 @@ class onnx_input_reader {
     if (!sequence) return argument(name, where, tensor, shapes->data());
     list<var> all;
     for (std::size_t k = 0; k < shapes->size(); ++k) {
-      names_.insert(name_of_element(name, k));
+      names_.push_back(name_of_element(name, k));
       all.push_back(argument(name_of_element(name, k), where, tensor, &(*shapes)[k]));
     }
     return model_value(std::move(all));
@@ -60,13 +61,18 @@ class onnx_input_reader {
   template <class Known>
   void check_settings(Known known) const {
     for (const auto& [name, value] : settings_.values)
-      if (!names_.contains(name) && !known(name)) refuse(name, "a value is");
+      if (!holds(names_, name) && !known(name)) refuse(name, "a value is");
     for (const auto& [name, shapes] : settings_.elements)
-      if (!elements_.contains(name)) refuse(name, "elements are", "sequence or optional ");
+      if (!holds(elements_, name)) refuse(name, "elements are", "sequence or optional ");
   }
 
  private:
   using tensor_proto = ::onnx::TypeProto_Tensor;
+  using name_list = std::vector<std::string>;
+
+  static bool holds(const name_list& all, const std::string& name) {
+    return std::ranges::find(all, name) != all.end();
+  }
 
   var argument(const std::string& name, const std::string& where, const tensor_proto& t,
                const shape* said) {
@@ -127,8 +133,8 @@ class onnx_input_reader {
   builder& b_;
   const onnx_settings& settings_;
   const std::string& label_;
-  std::set<std::string> names_;     ///< of inputs and of elements of sequences
-  std::set<std::string> elements_;  ///< of sequences and optional values
+  name_list names_;     ///< of inputs and of elements of sequences
+  name_list elements_;  ///< of sequences and optional values
 };
 
 }  // namespace cella::interop
