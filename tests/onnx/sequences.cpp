@@ -190,6 +190,25 @@ TEST_CASE("loops whose steps differ in their shapes are unrolled, others stay lo
   CHECK(test::run_graph(loop(5, same).read(), {{1, 2}}) == all_floats{{32, 64}});
 }
 
+TEST_CASE("a loop may hand out slices until a condition fails that is known") {
+  model_proto body = loop_body();
+  body.integer("two", 2);
+  *body.graph().mutable_node(0) = {};
+  auto& less = *body.graph().mutable_node(0);
+  less.set_op_type("Less");
+  less.add_input("i"), less.add_input("two"), less.add_output("goes");
+  body.node("Add", {"s", "s"}, {"t"});
+  body.node("Identity", {"t"}, {"slice"});
+  body.result("t", {});
+  body.result("slice", {});
+  model_proto m(13);
+  m.value("x", {1});
+  model_proto::set(m.node("Loop", {"", "", "x"}, {"last", "slices"}), "body", body);
+  m.result("last", {});
+  m.result("slices", {});
+  CHECK(test::run_graph(m.read(), {{1}}) == all_floats{{8}, {2, 4, 8}});
+}
+
 TEST_CASE("a loop that never ends is not unrolled for ever") {
   // Each step replaces the only element of a sequence.
   model_proto body;

@@ -43,10 +43,11 @@ class onnx_loop {
     if (std::ranges::any_of(first_, is_no_tensor)) return unrolled();
     // Where a body hands out slices, the number of steps must be known.
     const bool counted = n_.has(0) && never_stops(body_) && (slices_ || n_.is_known(0));
-    if (!counted || (n_.has(1) && !n_.integer(1))) return as_values(until_it_stops());
-    if (n_.integer(0) < 1 || n_.integer(0) > 1 << 30)
-      n_.not_supported("a loop of " + std::to_string(n_.integer(0)) + " steps");
-    return steps_differ() ? unrolled() : as_values(scanned());
+    if (!counted || (n_.has(1) && !n_.integer(1)))
+      return slices_ ? unrolled() : as_values(until_it_stops());
+    const std::int64_t steps = n_.integer(0);
+    if (steps > 1 << 30) n_.not_supported("a loop of " + std::to_string(steps) + " steps");
+    return steps < 1 || steps_differ() ? unrolled() : as_values(scanned());
   }
 
  private:
@@ -87,7 +88,7 @@ class onnx_loop {
     for (std::int64_t i = 0; i < limit; ++i) {
       const tensor_ref* const known = n_.scope().known(goes_on);
       if (!known || known->type.size() != 1)
-        n_.not_supported("a loop over sequences whose number of steps is not known");
+        n_.not_supported("sequences or slices of a loop whose number of steps is not known");
       if (read_number<double>(*known, 0) == 0) break;
       const model_values out = step(integers_as_constant(n_.b(), {i}, {}), goes_on, state);
       goes_on = out[0].parts()[0];
@@ -119,7 +120,6 @@ class onnx_loop {
     return joined(state, ys);
   }
   list<var> until_it_stops() const {
-    if (slices_) n_.not_supported("slices of a loop whose number of steps is not known");
     const list<var> first{constant(n_.b(), 0, {dtype::i64, {}}),
                           n_.has(1) ? reshape(n_.in(1), shape{}) : truth()};
     const var limit = n_.has(0) ? reshape(n_.in(0), shape{}) : var{};
