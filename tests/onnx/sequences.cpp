@@ -182,6 +182,29 @@ TEST_CASE("loops whose steps differ in their shapes are unrolled, others stay lo
   slices.result("t", {});
   CHECK(test::run_graph(loop(3, slices).read(), {{1, 2}}) == all_floats{{13, 14}});
 
+  // The first step has s, each other one s twice.
+  auto branches = [](bool of_one_form) {
+    model_proto first, other, body = loop_body();
+    first.node("Identity", {"s"}, {"a"});
+    first.result("a", {});
+    if (of_one_form)
+      other.node("Add", {"s", "s"}, {"b"});
+    else
+      model_proto::set(other.node("Concat", {"s", "s"}, {"b"}), "axis", std::int64_t{0});
+    other.result("b", {});
+    body.integer("none", 0);
+    body.node("Equal", {"i", "none"}, {"begins"});
+    auto& n = body.node("If", {"begins"}, {"t"});
+    model_proto::set(n, "then_branch", first);
+    model_proto::set(n, "else_branch", other);
+    body.result("t", {});
+    return body;
+  };
+  CHECK(test::run_graph(loop(2, branches(false)).read(), {{1, 2}}) == all_floats{{1, 2, 1, 2}});
+  const graph taken = loop(1 << 20, branches(true)).read();
+  CHECK(taken.regions[0].nodes.size() < 20);
+  CHECK(test::run_graph(loop(3, branches(true)).read(), {{1, 2}}) == all_floats{{4, 8}});
+
   model_proto same = loop_body();
   same.node("Add", {"s", "s"}, {"t"});
   same.result("t", {});

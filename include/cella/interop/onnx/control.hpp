@@ -12,6 +12,12 @@ inline model_values if_rule(onnx_node& n) {
   const auto &then = n.graph("then_branch"), &otherwise = n.graph("else_branch");
   if (n.is_known(0)) return n.scope().trace(n.integer(0) ? then : otherwise, {});
   model_values yes, no;
+  if (n.scope().is_on_trial()) {
+    // A loop of which this is the first step is unrolled if its condition decides upon a form.
+    n.scope().is_asked_for(
+        [&](var) { yes = n.scope().trace(then, {}), no = n.scope().trace(otherwise, {}); });
+    if (!of_one_form(yes, no)) return n.scope().trace(n.integer(0) ? then : otherwise, {});
+  }
   const list<var> all = cond(
       condition, [&] { return parts_of(yes = n.scope().trace(then, {})); },
       [&] {

@@ -123,10 +123,14 @@ class onnx_importer final : public onnx_scope {
                      "write the model anew, its nodes in the order in which they run");
   }
   const tensor_ref* known(var x) override {
-    if (!is_known(x.id)) return nullptr;
-    for (auto& [number, asked] : watched_)
-      asked = asked || any_behind(x.id, [&](node_id n) { return n == number; });
+    if (!is_computed(x.id)) return nullptr;
+    for (auto& [number, asked] : watched_) asked = asked || is_behind(x.id, number);
     return &values_.value(x.id);
+  }
+  bool is_known(var x) override {
+    return is_computed(x.id) && std::ranges::none_of(watched_, [&](const auto& watched) {
+             return is_behind(x.id, watched.first);
+           });
   }
   std::string input_of(var x) override {
     std::string name;
@@ -192,6 +196,7 @@ class onnx_importer final : public onnx_scope {
     b_.discard(scratch);
     return asked;
   }
+  bool is_on_trial() const override { return !watched_.empty(); }
   onnx_tensor_reader& tensors() override { return tensors_; }
 
  private:
@@ -276,6 +281,7 @@ class onnx_importer final : public onnx_scope {
 
   /// The value that an input of a region stands for; none if the region gets it anew in each run.
   node_id outer_of(node_id n) const {
+    if (b_.g.nodes[std::size_t(n)].op != &input_info_of) return no_node;
     const region& r = b_.g.regions[std::size_t(b_.region_of(n))];
     const auto declared = std::size_t(r.declared);
     for (std::size_t k = 0; k < r.captured.size(); ++k)
@@ -297,8 +303,11 @@ class onnx_importer final : public onnx_scope {
     }
     return false;
   }
+  bool is_behind(node_id x, node_id n) const {
+    return any_behind(x, [&](node_id other) { return other == n; });
+  }
   /// Whether a value follows from constants; if so it is computed.
-  bool is_known(node_id x) {
+  bool is_computed(node_id x) {
     std::vector<node_id> left{x};
     while (!left.empty()) {
       const node_id n = left.back();

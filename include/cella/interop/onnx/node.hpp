@@ -22,6 +22,8 @@ class onnx_scope {
   virtual const model_value& find(const std::string& name) = 0;
   /// The elements of a value if they follow from constants alone.
   virtual const tensor_ref* known(var x) = 0;
+  /// Whether they do, and do not depend on the number of a step that is on trial.
+  virtual bool is_known(var x) = 0;
   /// The name of an input on which a value depends.
   virtual std::string input_of(var x) = 0;
   /// Traces a graph that a node owns. Its inputs are `in`; other values are those in reach.
@@ -30,9 +32,10 @@ class onnx_scope {
   /// traced again.
   virtual model_value traced_again(const std::string& y, const std::vector<std::string>& names,
                                    const list<var>& in) = 0;
-  /// Whether f asks for the value of what follows from the integer that it is called with. What it
-  /// appends to the graph is forgotten.
+  /// A step on trial: whether f asks for the value of what follows from the number that it is
+  /// called with. What f appends to the graph is forgotten.
   virtual bool is_asked_for(const std::function<void(var)>& f) = 0;
+  virtual bool is_on_trial() const = 0;
   virtual onnx_tensor_reader& tensors() = 0;
 
  protected:
@@ -98,7 +101,7 @@ class onnx_node {
   std::vector<double> numbers(int i) const { return values<double>(i); }
   std::int64_t integer(int i) const { return one(integers(i), i); }
   double number(int i) const { return one(numbers(i), i); }
-  bool is_known(int i) const { return has(i) && scope_.known(in(i)); }
+  bool is_known(int i) const { return has(i) && scope_.is_known(in(i)); }
 
   // ---- attributes
 
