@@ -68,6 +68,12 @@ double worst_step(const parameter_store& store, const std::vector<reals>& argume
   double worst = 0;
   auto compare = [&](int step) {
     const plan_step& s = P::plan.steps[std::size_t(step)];
+    // A value that is moved in boxes is there with the last of them.
+    for (int later = step + 1; later < P::plan.step_count; ++later) {
+      const plan_step& other = P::plan.steps[std::size_t(later)];
+      if (s.kind == step_kind::move && other.kind == s.kind && other.anchor == s.anchor)
+        return true;
+    }
     for (int k = 0; k < s.output_count; ++k) {
       const node_id n = s.outputs[std::size_t(k)].value;
       if (n < 0 || g.type(n).element != P::element_type || s.outputs[std::size_t(k)].summed)

@@ -92,7 +92,7 @@ class watch_maker {
 
  private:
   constexpr void add_outputs(const plan_step& s) {
-    if (is_conversion(s.kind) || s.carried) return;
+    if (is_conversion(s.kind) || s.kind == step_kind::move || s.carried) return;
     put_outputs(s);
   }
   constexpr void put_outputs(const plan_step& s) {
