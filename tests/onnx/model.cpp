@@ -20,6 +20,7 @@
 
 using namespace cella;
 using test::model_proto;
+using test::says;
 
 namespace {
 
@@ -160,16 +161,6 @@ TEST_CASE("shapes that are computed from shapes are known") {
 }
 
 TEST_CASE("what is wrong with a model is said") {
-  auto fault = [](const model_proto& m) -> std::string {
-    try {
-      (void)m.read();
-    } catch (const file_error& e) { return e.what(); }
-    return "nothing";
-  };
-  auto says = [](const std::string& sentence, const std::string& part) {
-    CAPTURE(sentence);
-    CHECK(sentence.find(part) != std::string::npos);
-  };
   model_proto m = dense();
   m.node("NoSuchOperator", {"y"}, {"z"});
   says(

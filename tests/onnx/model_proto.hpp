@@ -1,6 +1,7 @@
 // ONNX models as tests write them.
 #pragma once
 
+#include <doctest/doctest.h>
 #include <onnx/onnx_pb.h>
 
 #include <cella/interop/onnx_model.hpp>
@@ -115,6 +116,18 @@ class model_proto {
  private:
   ::onnx::ModelProto model_;
 };
+
+/// What is said of a model that cannot be read.
+inline std::string fault(const model_proto& m, const onnx_settings& settings = {}) {
+  try {
+    (void)m.read(settings);
+  } catch (const file_error& e) { return e.what(); }
+  return "nothing";
+}
+inline void says(const std::string& sentence, const std::string& part) {
+  CAPTURE(sentence);
+  CHECK(sentence.find(part) != std::string::npos);
+}
 
 inline onnx_tensor integers(const std::vector<std::int64_t>& values) {
   onnx_tensor t{{dtype::i64, {std::int64_t(values.size())}}, {}};

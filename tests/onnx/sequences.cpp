@@ -7,6 +7,7 @@
 
 using namespace cella;
 using test::model_proto;
+using test::says;
 using floats = std::vector<float>;
 using all_floats = std::vector<floats>;
 
@@ -51,16 +52,6 @@ TEST_CASE("elements of a sequence are arguments and results of their own") {
 }
 
 TEST_CASE("what must be known of sequences is said") {
-  auto fault = [](const model_proto& m, const onnx_settings& settings) -> std::string {
-    try {
-      (void)m.read(settings);
-    } catch (const file_error& e) { return e.what(); }
-    return "nothing";
-  };
-  auto says = [](const std::string& sentence, const std::string& part) {
-    CAPTURE(sentence);
-    CHECK(sentence.find(part) != std::string::npos);
-  };
   const onnx_tensor far{{dtype::i64, {}}, test::integers({3}).bytes};
   says(fault(inserts(), {}), "the input \"x\" is a sequence; say whether it is there");
   says(fault(inserts(), {.elements = {{"x", std::nullopt}}}), "cannot be missing");

@@ -23,11 +23,9 @@ struct box_loops {
 
   constexpr box_loops() = default;
   /// `whole`: the shape of the tensor that the box is a part of.
-  constexpr box_loops(const moved_box& b, const shape& whole)
-      : from(b.from),
-        first_read(b.origin),
-        loops(detail::movement_of(b.extent, b.step, row_major_strides(whole))) {
+  constexpr box_loops(const moved_box& b, const shape& whole) : from(b.from), first_read(b.origin) {
     const auto to = row_major_strides(whole);
+    loops = detail::movement_of(b.extent, b.step, to);
     for (std::size_t d = 0; d < std::size_t(whole.rank); ++d) first_written += b.start[d] * to[d];
   }
   /// Whether a step has as many loops.
