@@ -126,7 +126,7 @@ constexpr int draws = 40000;
 
 /// The value of a function that draws.
 template <class F, class... Tensors>
-test::tensor drawn(F f, const Tensors&... inputs) {
+valued_tensor drawn(F f, const Tensors&... inputs) {
   eager_session session;
   session.bind(session.b.bodies.random_key(), i64({2}, {7, 1}));
   return session.value(f(session(inputs)...));
@@ -267,7 +267,7 @@ TEST_CASE("derivatives go through samples to the parameters") {
 
 TEST_CASE("vectors that are drawn have the means and covariances of their distribution") {
   // The mean of x_i x_j over draws of a distribution of vectors of two.
-  const auto moments = [](const test::tensor& y) {
+  const auto moments = [](const valued_tensor& y) {
     std::array<double, 5> m{};  // two means, then products
     for (std::size_t i = 0; i < y.values.size(); i += 2) {
       const double a = y.values[i], b = y.values[i + 1];

@@ -14,8 +14,7 @@
 #include <vector>
 
 using namespace cella;
-
-namespace cella::test {
+using namespace cella::test;
 
 // ---- an encoder with a padding mask
 
@@ -89,10 +88,6 @@ struct graph_net {
   }
 };
 using energy = model<graph_net, molecule, squared_error_loss{}, optim::adam{}>;
-
-}  // namespace cella::test
-
-using namespace cella::test;
 
 TEST_CASE("an encoder finds a word, and padding says nothing to it") {
   constexpr int n = 256;

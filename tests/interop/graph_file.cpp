@@ -25,7 +25,8 @@
 
 namespace fs = std::filesystem;
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 namespace {
 
@@ -119,7 +120,7 @@ graph round_trip(const graph& g) {
   return b;
 }
 /// The same, and both graphs compute the same bits.
-void check_runs(const traced_graph& t, const std::vector<tensor>& in) {
+void check_runs(const traced_function& t, const std::vector<valued_tensor>& in) {
   const graph read = round_trip(t.b.g);
   const auto expected = run_graph(t.b.g, in), found = run_graph(read, in);
   REQUIRE(found.size() == expected.size());
@@ -130,9 +131,9 @@ void check_runs(const traced_graph& t, const std::vector<tensor>& in) {
                       8 * found[k].values.size()) == 0);
   }
 }
-std::vector<tensor_type> types_of(const std::vector<tensor>& in) {
+std::vector<tensor_type> types_of(const std::vector<valued_tensor>& in) {
   std::vector<tensor_type> types;
-  for (const tensor& t : in) types.push_back(t.type);
+  for (const valued_tensor& t : in) types.push_back(t.type);
   return types;
 }
 /// x^n by squaring, n a tensor.
@@ -156,7 +157,7 @@ vars_function with_derivatives(F f) {
 
 struct control_case {
   vars_function f;
-  std::vector<tensor> in;
+  std::vector<valued_tensor> in;
 };
 /// Control flow in all its forms, with what derivatives make of it: bodies, records, recursion.
 std::vector<control_case> control_cases() {
@@ -301,7 +302,7 @@ TEST_CASE("every operation of the list goes through both forms") {
   note(p.g);
   round_trip(p.g);
 
-  for (const auto& [f, in] : control_cases()) note(traced_graph(f, types_of(in)).b.g);
+  for (const auto& [f, in] : control_cases()) note(traced_function(f, types_of(in)).b.g);
   for (const op_info* op : all_operations::infos) {
     CAPTURE(op->name);
     CHECK(seen.contains(op->name));
@@ -310,7 +311,7 @@ TEST_CASE("every operation of the list goes through both forms") {
 
 TEST_CASE("control flow and its derivatives are read as they were and compute the same bits") {
   for (const auto& [f, in] : control_cases()) {
-    const traced_graph t(f, types_of(in));
+    const traced_function t(f, types_of(in));
     check_runs(t, in);
     round_trip(optimize(t.b.g));
   }
@@ -474,13 +475,11 @@ TEST_CASE("regions may be called in circles, but own themselves never") {
 }
 
 TEST_CASE("an operation of the user's own is read if it is named") {
-  const traced_graph t([](const vars& x) { return vars{emit<bump_op>({}, {}, x[0])}; },
-                       {{dtype::f64, {2}}});
+  const traced_function t([](const vars& x) { return vars{emit<bump_op>({}, {}, x[0])}; },
+                          {{dtype::f64, {2}}});
   const std::string json = graph_to_json(t.b.g);
   check_refused(json, {"unknown operation \"bump\"", "load_graph"});
   const std::array known{&info_of<bump_op>};
   const graph read = graph_from_json(json, "net.json", {.operations = known});
   CHECK(run_graph(read, {f64({2}, {2, 3})})[0].values == reals{6, 12});
 }
-
-}  // namespace cella::test

@@ -11,7 +11,8 @@
 #include "loaded/formats.hpp"
 #include "support/counted_malloc.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 namespace {
 
@@ -182,8 +183,8 @@ TEST_CASE("a planned step allocates nothing") {
   const auto check_step = [](const vars_function& net, const std::vector<shape>& shapes) {
     const auto in = made_up(shapes, dtype::f32, false);
     std::vector<tensor_type> types;
-    for (const tensor& t : in) types.push_back(t.type);
-    const traced_graph traced(net, types);
+    for (const valued_tensor& t : in) types.push_back(t.type);
+    const traced_function traced(net, types);
     thread_pool pool(2);
     bindings memory;
     loaded_program run(optimize(traced.b.g), dtype::f32, &pool);
@@ -215,5 +216,3 @@ TEST_CASE("a planned step allocates nothing") {
   CHECK(allocations > before);
 #endif
 }
-
-}  // namespace cella::test

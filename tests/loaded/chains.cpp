@@ -13,15 +13,16 @@
 
 #include "support/planned.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 namespace {
 
 /// Eighths from -5 to 5, so that sums and products are exact, and every so often what is special.
-tensor special_numbers(const tensor_type& t, int seed) {
+valued_tensor special_numbers(const tensor_type& t, int seed) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   constexpr double special[] = {std::numeric_limits<double>::quiet_NaN(), inf, -inf, -0.0, 0.0};
-  tensor x{t, {}};
+  valued_tensor x{t, {}};
   for (std::int64_t i = 0; i < t.size(); ++i) {
     const std::int64_t k = (i + 1) * 7919 + seed * 104729;
     x.values.push_back(k % 11 == 0 ? special[k / 11 % 5] : double(k % 81 - 40) / 8);
@@ -32,12 +33,12 @@ tensor special_numbers(const tensor_type& t, int seed) {
 /// How many results are not those of the interpreter; NaN is NaN.
 int differing(const vars_function& f, const std::vector<shape>& shapes, dtype element) {
   std::vector<tensor_type> types;
-  std::vector<tensor> in;
+  std::vector<valued_tensor> in;
   for (const shape& s : shapes) {
     types.push_back({element, s});
     in.push_back(special_numbers(types.back(), int(in.size())));
   }
-  const traced_graph traced(f, types);
+  const traced_function traced(f, types);
   const auto expected = traced(in);
   const auto found = run_planned(traced.b.g, in, 1, element);
   int n = 0;
@@ -173,5 +174,3 @@ TEST_CASE("chains round what memory would hold in 16 bits") {
       CHECK(differing(rounds, {s, s}, dtype::f32) == 0);
   }
 }
-
-}  // namespace cella::test

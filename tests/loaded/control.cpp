@@ -9,7 +9,8 @@
 
 #include "formats.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 namespace {
 
@@ -68,9 +69,9 @@ std::vector<shape> recurrent_shapes(int gates) {
 }
 
 /// The sentence that a run of `f` throws under CELLA_DEBUG=nan.
-std::string fault_of(const vars_function& f, const tensor& x) {
+std::string fault_of(const vars_function& f, const valued_tensor& x) {
   ::setenv("CELLA_DEBUG", "nan", 1);
-  const traced_graph traced(f, {x.type});
+  const traced_function traced(f, {x.type});
   loaded_program run(optimize(traced.b.g), x.type.element);
   ::unsetenv("CELLA_DEBUG");
   bindings memory;
@@ -97,7 +98,7 @@ TEST_CASE("recurrent nets and their gradients are planned") {
 }
 
 TEST_CASE("a loop goes on as long as the data say, and so does its gradient") {
-  const tensor x = f64({4}, {1.5, 2, 0.7, 300});
+  const valued_tensor x = f64({4}, {1.5, 2, 0.7, 300});
   reals wanted, slopes;
   for (double v : x.values) {
     wanted.push_back(std::sqrt(v));
@@ -105,7 +106,7 @@ TEST_CASE("a loop goes on as long as the data say, and so does its gradient") {
   }
   for (int max_steps : {0, 40}) {
     CAPTURE(max_steps);
-    const traced_graph traced(
+    const traced_function traced(
         [=](const vars& v) {
           const auto f = [=](var u) { return roots(u, max_steps); };
           return vars{f(v[0]), grad([=](var u) { return sum(f(u)); })(v[0])};
@@ -138,15 +139,15 @@ TEST_CASE("carries that are recorded move along their records, in loops of any l
 }
 
 TEST_CASE("functions call themselves, and keep records for their gradients") {
-  const tensor x = f64({3}, {0.3, 0.5, 0.8});
-  const traced_graph traced(
+  const valued_tensor x = f64({3}, {0.3, 0.5, 0.8});
+  const traced_function traced(
       [](const vars& v) {
         return vars{tree(v[0], v[1]), grad([&](var u) { return sum(tree(u, v[1])); })(v[0])};
       },
       {x.type, {dtype::f64, {}}});
   REQUIRE(can_be_planned(traced.b.g));
   for (double depth : {0.0, 2.0, 6.0}) {
-    const std::vector<tensor> in{x, scalar(depth)};
+    const std::vector<valued_tensor> in{x, scalar(depth)};
     const auto found = run_planned(traced.b.g, in), wanted = traced(in);
     for (std::size_t k = 0; k < 2; ++k)
       CHECK(relative_difference(found[k].values, wanted[k].values, 1e-3) < 1e-12);
@@ -162,7 +163,7 @@ TEST_CASE("a number that a loop makes is found in the turn that makes it") {
     const var start = reshape(slice(v[0], 0, 0, 1), {8, 8});
     return vars{std::get<0>(scan(step, start, v[0]))};
   };
-  tensor x{{dtype::f64, {3, 8, 8}}, reals(3 * 64, 2.0)};
+  valued_tensor x{{dtype::f64, {3, 8, 8}}, reals(3 * 64, 2.0)};
   CHECK(fault_of(f, x).empty());
   for (std::size_t i = 2 * 64; i < 3 * 64; ++i) x.values[i] = -2;  // the last turn's
   const std::string said = fault_of(f, x);
@@ -170,5 +171,3 @@ TEST_CASE("a number that a loop makes is found in the turn that makes it") {
   CHECK(said.find("log at control.cpp:") != std::string::npos);
   CHECK(said.find("made nan") != std::string::npos);
 }
-
-}  // namespace cella::test

@@ -25,11 +25,12 @@ inline layout format_of(const graph& g, dtype element) {
       .program;
 }
 /// Inputs of these shapes: numbers from -1/4 to 1/4, or whole ones from -2 to 2.
-inline std::vector<tensor> made_up(const std::vector<shape>& shapes, dtype element, bool whole) {
-  std::vector<tensor> all;
+inline std::vector<valued_tensor> made_up(const std::vector<shape>& shapes, dtype element,
+                                          bool whole) {
+  std::vector<valued_tensor> all;
   std::uint64_t i = 0;
   for (const shape& s : shapes) {
-    tensor t{{element, s}, {}};
+    valued_tensor t{{element, s}, {}};
     for (std::int64_t k = 0; k < s.size(); ++k, ++i) {
       const float u = uniform<float>(7, i);
       t.values.push_back(whole ? double(int(u * 5) - 2) : double(u - 0.5f) / 2);
@@ -39,11 +40,11 @@ inline std::vector<tensor> made_up(const std::vector<shape>& shapes, dtype eleme
   return all;
 }
 /// Holds the plan of `f` against the interpreter.
-inline void check_plan(const vars_function& f, const std::vector<tensor>& in, dtype element,
+inline void check_plan(const vars_function& f, const std::vector<valued_tensor>& in, dtype element,
                        layout wanted) {
   std::vector<tensor_type> types;
-  for (const tensor& t : in) types.push_back(t.type);
-  const traced_graph traced(f, types);
+  for (const valued_tensor& t : in) types.push_back(t.type);
+  const traced_function traced(f, types);
   const graph g = optimize(traced.b.g);
   CHECK(format_of(g, element) == wanted);
   bindings memory;

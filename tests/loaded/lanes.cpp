@@ -9,7 +9,8 @@
 
 #include "loaded/formats.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 namespace {
 
@@ -183,12 +184,10 @@ TEST_CASE("the batch in the lanes: the loss of few classes, and updates of the w
       CAPTURE(n);
       CAPTURE(element);
       auto in = made_up({{n, 45}, {45, 25}, {25}, {25, 7}}, element, false);
-      tensor labels{{dtype::i32, {n}}, {}};
+      valued_tensor labels{{dtype::i32, {n}}, {}};
       for (int i = 0; i < n; ++i) labels.values.push_back(i * 5 % 7);
       in.push_back(std::move(labels));
       check_plan(net, in, element, layout::lanes);
     }
   }
 }
-
-}  // namespace cella::test

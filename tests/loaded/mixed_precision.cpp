@@ -15,7 +15,8 @@
 #include "../train/digits.hpp"
 #include "formats.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 namespace {
 
@@ -25,7 +26,8 @@ struct course {
 };
 /// Makes `count` steps on the same arguments, which are given as numbers.
 template <class Step>
-course train(const std::vector<tensor>& arguments, int count, double rate, bool scaled = false) {
+course train(const std::vector<valued_tensor>& arguments, int count, double rate,
+             bool scaled = false) {
   Step step{};
   std::array<tensor_type, 2> types{arguments[0].type, arguments[1].type};
   const graph g = optimize(trace(step, types, {true, dtype::f32}));
@@ -80,7 +82,7 @@ using step_in = training_step<Net, Loss, fixed<Rule>, var, Compute>;
 /// Trains in all three types. What is rounded to 8 or 11 binary digits changes the first loss by
 /// less than 2^-7, and the losses that are reached by less than `limit`.
 template <class Net, class Loss, auto Rule = momentum>
-void compare(const std::vector<tensor>& arguments, int count, double rate, double limit) {
+void compare(const std::vector<valued_tensor>& arguments, int count, double rate, double limit) {
   const auto exact = train<step_in<Net, Loss, Rule>>(arguments, count, rate);
   const auto brain = train<step_in<Net, Loss, Rule, dtype::bf16>>(arguments, count, rate);
   const auto half = train<step_in<Net, Loss, optim::dynamic_loss_scale(Rule), dtype::f16>>(
@@ -95,9 +97,9 @@ void compare(const std::vector<tensor>& arguments, int count, double rate, doubl
 }
 
 /// Noise, and in each sample a bright column that tells its class.
-std::vector<tensor> images(int samples, int channels, int size) {
+std::vector<valued_tensor> images(int samples, int channels, int size) {
   auto x = made_up({{samples, channels, size, size}}, dtype::f32, false);
-  tensor labels{{dtype::i32, {samples}}, {}};
+  valued_tensor labels{{dtype::i32, {samples}}, {}};
   for (int n = 0; n < samples; ++n) {
     labels.values.push_back(n * 3 % 10);
     for (int k = 0; k < channels * size; ++k)
@@ -106,8 +108,8 @@ std::vector<tensor> images(int samples, int channels, int size) {
   return {x[0], labels};
 }
 /// Each word follows from the one before.
-std::vector<tensor> sentences(int samples, int places, int words) {
-  tensor x{{dtype::i32, {samples, places}}, {}}, y{{dtype::i32, {samples * places}}, {}};
+std::vector<valued_tensor> sentences(int samples, int places, int words) {
+  valued_tensor x{{dtype::i32, {samples, places}}, {}}, y{{dtype::i32, {samples * places}}, {}};
   for (int n = 0; n < samples; ++n) {
     for (int t = 0, w = n % words; t < places; ++t) {
       x.values.push_back(w);
@@ -183,5 +185,3 @@ TEST_CASE("a model computes in 16 bits if its options say so; its parameters sta
   }
   for (const auto& e : brain.parameters().entries()) CHECK(e.type.element == dtype::f32);
 }
-
-}  // namespace cella::test

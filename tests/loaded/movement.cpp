@@ -13,13 +13,14 @@
 
 #include "support/planned.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 namespace {
 
 /// Element i of operand k: a number of its own.
-tensor numbered(const tensor_type& t, int k) {
-  tensor x{t, {}};
+valued_tensor numbered(const tensor_type& t, int k) {
+  valued_tensor x{t, {}};
   for (std::int64_t i = 0; i < t.size(); ++i)
     x.values.push_back(t.element == dtype::boolean ? double((i + k) % 3 == 0)
                                                    : double((i + 1 + 7 * k) % 120));
@@ -33,9 +34,9 @@ struct movement_result {
 };
 movement_result run(const vars_function& f, const std::vector<tensor_type>& types,
                     dtype element = dtype::f32) {
-  std::vector<tensor> in;
+  std::vector<valued_tensor> in;
   for (const tensor_type& t : types) in.push_back(numbered(t, int(in.size())));
-  const traced_graph traced(f, types);
+  const traced_function traced(f, types);
   const auto expected = traced(in);
   movement_result r;
   for (int threads : {1, 2}) {
@@ -152,5 +153,3 @@ TEST_CASE("random movements agree with the interpreter") {
   }
   CHECK(boxes > 300);
 }
-
-}  // namespace cella::test

@@ -13,21 +13,22 @@
 #include "support/compare.hpp"
 #include "support/planned.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 namespace {
 
 /// Runs f on f32 tensors of these shapes, planned, and compares with the interpreter.
 void check_in_single(const vars_function& f, const std::vector<shape>& shapes, double limit) {
   std::vector<tensor_type> types;
-  std::vector<tensor> in;
+  std::vector<valued_tensor> in;
   for (const shape& s : shapes) {
     types.push_back({dtype::f32, s});
     in.push_back({types.back(), {}});
     for (std::int64_t i = 0; i < types.back().size(); ++i)
       in.back().values.push_back(double(float((i * 7919 + 13) % 101) / 101.0f - 0.4f));
   }
-  const traced_graph traced(f, types);
+  const traced_function traced(f, types);
   const auto expected = traced(in);
   bindings memory;
   loaded_program run(optimize(traced.b.g), dtype::f32);
@@ -172,8 +173,8 @@ TEST_CASE("sums along any axes, of values that are computed on the way") {
 
 TEST_CASE("sums of many numbers are as right as in compiled programs") {
   const std::int64_t count = 1'000'003;
-  const traced_graph g([](const vars& x) { return vars{mean(cast(x[0], dtype::f32))}; },
-                       {{dtype::f32, {int(count)}}});
+  const traced_function g([](const vars& x) { return vars{mean(cast(x[0], dtype::f32))}; },
+                          {{dtype::f32, {int(count)}}});
   loaded_program run(optimize(g.b.g), dtype::f32);
   std::vector<float> x(std::size_t(count), 1000.25f);
   run.bind(0, reinterpret_cast<std::byte*>(x.data()));
@@ -194,7 +195,7 @@ TEST_CASE("numbers of 16 bits are widened as they are read and rounded as they a
 }
 
 TEST_CASE("what cannot be planned at run time is refused with the reason") {
-  const traced_graph own(
+  const traced_function own(
       [](const vars& x) {
         return vars{cond(
             sum(x[0]) > 0, [&] { return emit<bump_op>({}, {}, x[0]); }, [&] { return x[0]; })};
@@ -206,11 +207,9 @@ TEST_CASE("what cannot be planned at run time is refused with the reason") {
       loaded_program(optimize(own.b.g), dtype::f64),
       "this graph cannot be planned at run time: there is no kernel for bump on these types",
       error);
-  const traced_graph plain([](const vars& x) { return vars{x[0] * 2}; }, {{dtype::f64, {3}}});
+  const traced_function plain([](const vars& x) { return vars{x[0] * 2}; }, {{dtype::f64, {3}}});
   CHECK_THROWS_WITH_AS(
       loaded_program(optimize(plain.b.g), dtype::bf16),
       "this graph cannot be planned at run time: programs compute in f32 or f64, not in bf16",
       error);
 }
-
-}  // namespace cella::test

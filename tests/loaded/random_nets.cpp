@@ -32,7 +32,8 @@
 #include "support/planned.hpp"
 #include "support/transform_check.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 namespace {
 
@@ -244,7 +245,7 @@ void check_net(std::uint64_t seed, dtype element) {
   // Where two numbers are nearly the same, rounding in single precision decides which one a
   // gradient goes to.
   const random_net net(seed, element == dtype::f64);
-  std::vector<tensor> in;
+  std::vector<valued_tensor> in;
   std::vector<tensor_type> types;
   for (const shape& s : net.shapes()) {
     types.push_back({element, s});
@@ -253,7 +254,7 @@ void check_net(std::uint64_t seed, dtype element) {
       for (double& v : in.back().values) v = float(v);
     }
   }
-  const traced_graph traced(net, types);
+  const traced_function traced(net, types);
   const auto expected = traced(in);
   REQUIRE(loaded_program::refusal(optimize(traced.b.g), element).view() == "");
   for (int threads : {1, 2}) {
@@ -275,5 +276,3 @@ TEST_CASE("random nets: plans made at run time agree with the interpreter") {
     check_net(seed, dtype::f32);
   }
 }
-
-}  // namespace cella::test

@@ -29,15 +29,15 @@ void bind_values(eager_session& s, Cell& cell, std::uint64_t seed) {
   parameter_store store(cell, seed, dtype::f64);
   for_each_parameter(cell, [&](std::string_view path, parameter_base& p) {
     const tensor_ref r = store.value(*store.find(std::string(path)));
-    test::tensor t{r.type, {}};
+    valued_tensor t{r.type, {}};
     for (std::int64_t i = 0; i < r.type.size(); ++i) t.values.push_back(read_element(r, i));
     s.b.cells.bind(&p, s(t).id);
     p.traced_by = &s.b;
   });
 }
-test::tensor some(const shape& s, std::uint64_t seed) {
+valued_tensor some(const shape& s, std::uint64_t seed) {
   generator random(seed);
-  test::tensor t{{dtype::f64, s}, {}};
+  valued_tensor t{{dtype::f64, s}, {}};
   for (std::int64_t i = 0; i < t.type.size(); ++i) t.values.push_back(random.uniform() * 2 - 1);
   return t;
 }
@@ -146,13 +146,13 @@ struct with_gradients {
 };
 /// Changes each parameter of a net along a direction, and compares the slope with the gradient.
 template <class Net, std::size_t N>
-void check_parameter_gradients(const std::array<test::tensor, N>& arguments) {
+void check_parameter_gradients(const std::array<valued_tensor, N>& arguments) {
   with_gradients<Net> cell;
   std::array<tensor_type, N> types;
   for (std::size_t i = 0; i < N; ++i) types[i] = arguments[i].type;
   const parameter_store store(cell, 11, dtype::f64);
   const graph g = trace(cell, types, {false, dtype::f64});
-  std::vector<test::tensor> inputs;
+  std::vector<valued_tensor> inputs;
   std::vector<std::size_t> trained;
   for (const input_info& in : g.inputs) {
     if (in.role == input_role::parameter) trained.push_back(inputs.size());
@@ -165,8 +165,8 @@ void check_parameter_gradients(const std::array<test::tensor, N>& arguments) {
   REQUIRE(trained.size() > 10);
   for (std::size_t k = 0; k < trained.size(); ++k) {
     CAPTURE(g.view(g.inputs[trained[k]].name));
-    test::tensor& p = inputs[trained[k]];
-    const test::tensor before = p, direction = some(p.type.shape, k);
+    valued_tensor& p = inputs[trained[k]];
+    const valued_tensor before = p, direction = some(p.type.shape, k);
     constexpr double step = 1e-6;
     double loss[2], slope = 0;
     for (int side = 0; side < 2; ++side) {
@@ -200,8 +200,8 @@ static_assert(traced_shape<spelling_loss>(std::array{tensor_type{dtype::f32, {5,
 TEST_CASE("the gradients of all layers by their parameters are slopes") {
   check_parameter_gradients<image_net>(std::array{some({2, 3, 12, 12}, 1)});
   check_parameter_gradients<sequence_net>(
-      std::array{test::tensor{{dtype::i32, {2, 6}}, {0, 1, 2, 3, 4, 1, 4, 3, 0, 0, 2, 1}},
-                 test::tensor{{dtype::i32, {2}}, {6, 4}}});
+      std::array{valued_tensor{{dtype::i32, {2, 6}}, {0, 1, 2, 3, 4, 1, 4, 3, 0, 0, 2, 1}},
+                 valued_tensor{{dtype::i32, {2}}, {6, 4}}});
 }
 
 TEST_CASE("words that are written one by one see what the whole sequence sees") {

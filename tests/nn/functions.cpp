@@ -80,7 +80,7 @@ TEST_SUITE("nn/functions") {
           compose([](var v) { return sum(v); }, residual(scaled), [](var v) { return square(v); });
       return vars{g(x[0]), grad(g)(x[0])};
     };
-    const std::vector<test::tensor> in{f64({2}, {1, -3}), scalar(2)};
+    const std::vector<valued_tensor> in{f64({2}, {1, -3}), scalar(2)};
     for (const auto& y : {run_eagerly(f, in), run_traced(f, in)}) {
       CHECK(y[0].values == reals{30});      // 3 x^2, summed
       CHECK(y[1].values == reals{6, -18});  // 6 x

@@ -33,7 +33,7 @@ struct differentiated {
 };
 
 struct inputs {
-  std::map<std::string, test::tensor> of;
+  std::map<std::string, test::valued_tensor> of;
   double at(const char* name, int i) const { return of.at(name).values[std::size_t(i)]; }
 };
 
@@ -76,8 +76,8 @@ std::vector<double> expected(const inputs& in, double capacity, double& imbalanc
   return y;
 }
 
-std::vector<test::tensor> run(const graph& g, const inputs& in) {
-  std::vector<test::tensor> all;
+std::vector<test::valued_tensor> run(const graph& g, const inputs& in) {
+  std::vector<test::valued_tensor> all;
   for (const input_info& i : g.inputs) all.push_back(in.of.at(std::string(g.view(i.name))));
   return cella::test::run_graph(g, all);
 }
@@ -93,7 +93,7 @@ TEST_CASE("a mixture of experts sends each word to one expert, as far as there i
     std::mt19937 random(5);
     inputs in;
     for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-      test::tensor t{g.type(g.input(int(i))), {}};
+      test::valued_tensor t{g.type(g.input(int(i))), {}};
       for (std::int64_t k = 0; k < t.type.size(); ++k)
         t.values.push_back(std::uniform_real_distribution(-1.0, 1.0)(random));
       in.of[std::string(g.view(g.inputs[i].name))] = t;

@@ -25,7 +25,7 @@ vars outputs_and_gradients(const vars& x) {
   return all;
 }
 
-void check_close(const test::tensor& found, const golden_tensor& wanted) {
+void check_close(const valued_tensor& found, const golden_tensor& wanted) {
   REQUIRE(found.type.shape == wanted.shape);
   for (std::size_t i = 0; i < wanted.values.size(); ++i)
     CHECK(found.values[i] == doctest::Approx(wanted.values[i]).epsilon(1e-9).scale(1e-3));
@@ -39,7 +39,7 @@ void check_golden(const std::string& layer) {
     const golden_tensor t = layers.tensor(layer + "." + name);
     return f64(t.shape, t.values);
   };
-  std::vector<test::tensor> inputs{read("x")};
+  std::vector<valued_tensor> inputs{read("x")};
   for (const char* n : names) inputs.push_back(read(n));
   inputs.push_back(read("ct"));
   for (const bool eagerly : {false, true}) {
@@ -75,10 +75,10 @@ void check_compiled() {
               cella::tensor<dtype::f64, Gates * hidden, hidden>,
               cella::tensor<dtype::f64, Gates * hidden>>(trained<Run>{});
   using program = typename decltype(run)::program;
-  std::vector<test::tensor> inputs;
+  std::vector<valued_tensor> inputs;
   generator random(5);
   for (std::size_t i = 0; i < program::graph.inputs.size(); ++i) {
-    test::tensor t{program::graph.type(program::graph.input(int(i))), {}};
+    valued_tensor t{program::graph.type(program::graph.input(int(i))), {}};
     for (std::int64_t k = 0; k < t.type.size(); ++k) t.values.push_back(random.uniform() - 0.5);
     inputs.push_back(t);
   }
@@ -89,7 +89,7 @@ void check_compiled() {
         return vars{y, a, b, c, d};
       },
       inputs);
-  const auto check = [&](const test::tensor& wanted, std::span<const double> found) {
+  const auto check = [&](const valued_tensor& wanted, std::span<const double> found) {
     REQUIRE(found.size() == wanted.values.size());
     for (std::size_t i = 0; i < found.size(); ++i)
       CHECK(found[i] == doctest::Approx(wanted.values[i]).epsilon(1e-10).scale(1e-2));

@@ -86,12 +86,12 @@ TEST_CASE("kernels have the digits of all integers that the operations have") {
   for (const dtype t : {dtype::i8, dtype::i16, dtype::i32, dtype::i64, dtype::u8, dtype::u16,
                         dtype::u32, dtype::u64}) {
     CAPTURE(name(t));
-    test::tensor x{{t, {20'000}}, {}}, y = x;
+    valued_tensor x{{t, {20'000}}, {}}, y = x;
     for (int i = 0; i < 20'000; ++i) {
       x.values.push_back(is_unsigned(t) ? i % 251 : i % 251 - 125);
       y.values.push_back(i % 67 - (is_unsigned(t) ? 0 : 2));
     }
-    const test::traced_graph g(f, {x.type, y.type});
+    const traced_function g(f, {x.type, y.type});
     REQUIRE(can_be_planned(g.b.g));
     const auto expected = run_eagerly(f, {x, y}), found = run_planned(g.b.g, {x, y}, 2);
     for (std::size_t k = 0; k < expected.size(); ++k) CHECK(found[k].values == expected[k].values);
@@ -99,8 +99,8 @@ TEST_CASE("kernels have the digits of all integers that the operations have") {
   const auto truth = [](const vars& x) {
     return vars{bitwise_xor(x[0], x[1]), bitwise_not(x[0]), bitwise_or(x[0], x[1])};
   };
-  const test::tensor x = truths({4}, {0, 0, 1, 1}), y = truths({4}, {0, 1, 0, 1});
-  const test::traced_graph g(truth, {x.type, y.type});
+  const valued_tensor x = truths({4}, {0, 0, 1, 1}), y = truths({4}, {0, 1, 0, 1});
+  const traced_function g(truth, {x.type, y.type});
   const auto found = run_planned(g.b.g, {x, y});
   CHECK(found[0].values == reals{0, 1, 1, 0});
   CHECK(found[1].values == reals{1, 1, 0, 0});

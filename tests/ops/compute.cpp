@@ -10,11 +10,11 @@ using namespace cella::test;
 
 namespace {
 
-tensor compute_on(const op_info& op, const attributes& options, const std::vector<tensor>& in,
-                  const tensor_type& result) {
+valued_tensor compute_on(const op_info& op, const attributes& options,
+                         const std::vector<valued_tensor>& in, const tensor_type& result) {
   bindings memory;
   std::vector<tensor_ref> x;
-  for (const tensor& t : in) x.push_back(memory.store(t));
+  for (const valued_tensor& t : in) x.push_back(memory.store(t));
   const tensor_ref y = memory.store({result, reals(std::size_t(result.size()), 0.0)});
   compute(op, options, x, std::span(&y, 1));
   return read(y);
@@ -31,7 +31,7 @@ TEST_CASE("an elementwise operation computes every element, also beyond one bloc
 
 TEST_CASE("half types are computed in double and rounded once") {
   for (dtype t : {dtype::f16, dtype::bf16}) {
-    const tensor x{{t, {1}}, {1}}, y{{t, {1}}, {0.001}};
+    const valued_tensor x{{t, {1}}, {1}}, y{{t, {1}}, {0.001}};
     const double expected = t == dtype::f16 ? 1.0009765625 : 1.0;
     CHECK(compute_on(info_of<add_op>, {}, {x, y}, {t, {1}}).values == reals{expected});
   }

@@ -210,7 +210,7 @@ TEST_CASE("complex numbers and integers of 64 bits are constants, too") {
     return vars{real(c * c), imag(c * c),
                 cast(equal(constant(x[0], large), constant(x[0], large)), dtype::f64)};
   };
-  const auto y = run_eagerly(f, {cella::test::tensor{{dtype::f64, {1}}, {0}}});
+  const auto y = run_eagerly(f, {valued_tensor{{dtype::f64, {1}}, {0}}});
   CHECK(y[0].values == reals{-3, -0.25, 9});
   CHECK(y[1].values == reals{4, 0, 0});
   CHECK(y[2].values == reals{1, 1});

@@ -99,10 +99,10 @@ TEST_CASE("tangents by rule are those that the transposed vjp gives") {
     INFO(a.op->name);
     seen.insert(a.op->name);
     for (const bool ties : {false, true}) {
-      std::vector<test::tensor> in;
+      std::vector<valued_tensor> in;
       for (int k = 0; k < 2; ++k)
         for (const tensor_type& t : a.types) {
-          test::tensor x{t, {}};
+          valued_tensor x{t, {}};
           generator random(3 + in.size(), 5);
           for (std::int64_t i = 0; i < t.size(); ++i)
             x.values.push_back(ties && k == 0 ? double(1 + i % 2) : random.uniform(0.5, 2.0));

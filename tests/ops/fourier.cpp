@@ -65,7 +65,7 @@ TEST_CASE("transforms of any length are the sums that define them") {
   for (int n : {1, 2, 3, 4, 5, 7, 8, 12, 30, 31, 32, 37, 49, 60, 74, 97, 128, 211, 360, 1009}) {
     CAPTURE(n);
     eager_session s;
-    const test::tensor x = case_input{.extents = {2, n}}.sample(std::uint64_t(n));
+    const valued_tensor x = case_input{.extents = {2, n}}.sample(std::uint64_t(n));
     const auto parts = unstack(s(x), 0);
     const var z = complex(parts[0], parts[1]);
     const auto values = [&](var y) { return s.value(stack({real(y), imag(y)}, 0)).values; };

@@ -11,7 +11,7 @@ using namespace cella::test;
 
 namespace {
 
-std::string shown(const tensor& t) {
+std::string shown(const valued_tensor& t) {
   bindings memory;
   return to_string(memory.store(t));
 }
@@ -30,12 +30,12 @@ TEST_SUITE("ops/print") {
   }
   TEST_CASE("print shows its operand in eager mode and in graphs, also when it is differentiated") {
     const auto f = [](const vars& x) { return vars{print(x[0] * 2, "twice") + 1}; };
-    const std::vector<tensor> in{f64({2}, {1, 2})};
-    std::vector<tensor> y;
+    const std::vector<valued_tensor> in{f64({2}, {1, 2})};
+    std::vector<valued_tensor> y;
     CHECK(written([&] { y = run_eagerly(f, in); }) == "twice: f64[2] {2, 4}\n");
     CHECK(y[0].values == reals{3, 5});
     CHECK(written([&] { y = run_traced(f, in); }) == "twice: f64[2] {2, 4}\n");
-    tensor g;
+    valued_tensor g;
     CHECK(written([&] {
             g = eval([](var x) { return grad([](var t) { return sum(square(print(t))); })(x); },
                      in[0]);

@@ -12,23 +12,25 @@ using namespace cella::test;
 
 namespace {
 
-tensor of(dtype element, const shape& s, reals values) { return {{element, s}, std::move(values)}; }
+valued_tensor of(dtype element, const shape& s, reals values) {
+  return {{element, s}, std::move(values)};
+}
 
 /// The results of f in eager mode and planned, which must agree: integers, and what is rounded, to
 /// the last bit.
-reals both(const vars_function& f, const std::vector<tensor>& x, double tolerance = 0) {
+reals both(const vars_function& f, const std::vector<valued_tensor>& x, double tolerance = 0) {
   const reals eager = run_eagerly(f, x)[0].values;
   std::vector<tensor_type> types;
-  for (const tensor& t : x) types.push_back(t.type);
-  const test::traced_graph g(f, types);
+  for (const valued_tensor& t : x) types.push_back(t.type);
+  const traced_function g(f, types);
   REQUIRE_FALSE(g.b.failed());
   CHECK(max_relative_error(run_planned(g.b.g, x, 2)[0].values, eager) <= tolerance);
   return eager;
 }
 
-tensor random_bytes(dtype element, const shape& s, std::mt19937& random) {
+valued_tensor random_bytes(dtype element, const shape& s, std::mt19937& random) {
   const int low = element == dtype::i8 ? -128 : 0;
-  tensor t = of(element, s, {});
+  valued_tensor t = of(element, s, {});
   for (std::int64_t i = 0; i < s.size(); ++i) {
     const int kind = int(random() % 4);  // the ends are frequent
     t.values.push_back(kind == 0 ? low : kind == 1 ? low + 255 : low + int(random() % 256));
@@ -39,16 +41,16 @@ tensor random_bytes(dtype element, const shape& s, std::mt19937& random) {
 }  // namespace
 
 TEST_CASE("quantized numbers are those of ONNX's examples") {
-  const tensor x = f64({6}, {0, 2, 3, 1000, -254, -1000});
+  const valued_tensor x = f64({6}, {0, 2, 3, 1000, -254, -1000});
   CHECK(both([](const vars& v) { return vars{quantize(v[0], 2, 128, dtype::u8)}; }, {x}) ==
         reals{128, 129, 130, 255, 1, 0});
-  const tensor q = of(dtype::u8, {4}, {0, 3, 128, 255});
+  const valued_tensor q = of(dtype::u8, {4}, {0, 3, 128, 255});
   CHECK(both([](const vars& v) { return vars{dequantize(v[0], 2, 128)}; }, {q}) ==
         reals{-256, -250, 0, 254});
   // One scale and zero for each channel: example "axis" of both operators.
-  const tensor image = f64({1, 3, 3, 2}, {-162, 10, -100, 232, -20, -50, -76, 0, 0, 252, 32, -44,
-                                          245, -485, -960, -270, -375, -470});
-  const tensor scale = f64({3}, {2, 4, 5}), zero = of(dtype::u8, {3}, {84, 24, 196});
+  const valued_tensor image = f64({1, 3, 3, 2}, {-162, 10, -100, 232, -20, -50, -76, 0, 0, 252, 32,
+                                                 -44, 245, -485, -960, -270, -375, -470});
+  const valued_tensor scale = f64({3}, {2, 4, 5}), zero = of(dtype::u8, {3}, {84, 24, 196});
   const reals integers{3, 89, 34, 200, 74, 59, 5, 24, 24, 87, 32, 13, 245, 99, 4, 142, 121, 102};
   CHECK(both([](const vars& v) { return vars{quantize(v[0], v[1], v[2], dtype::u8)}; },
              {image, scale, zero}) == integers);
@@ -57,7 +59,7 @@ TEST_CASE("quantized numbers are those of ONNX's examples") {
 }
 
 TEST_CASE("halves are rounded to the even integer, and what is too large becomes the last one") {
-  const tensor x = f64({9}, {0.5, 1.5, -0.5, -1.5, 2.5, 127.4, 127.6, -1e9, not_a_number});
+  const valued_tensor x = f64({9}, {0.5, 1.5, -0.5, -1.5, 2.5, 127.4, 127.6, -1e9, not_a_number});
   CHECK(both([](const vars& v) { return vars{quantize(v[0], 1, 0, dtype::i8)}; }, {x}) ==
         reals{0, 2, 0, -2, 2, 127, 127, -128, 0});
   // The zero is added to what is rounded already.
@@ -69,10 +71,10 @@ TEST_CASE("halves are rounded to the even integer, and what is too large becomes
 
 TEST_CASE("fake quantization is both, one after the other") {
   std::mt19937 random(3);
-  tensor x = f64({4, 50}, {});
+  valued_tensor x = f64({4, 50}, {});
   for (int i = 0; i < 200; ++i) x.values.push_back(double(random() % 4001) / 1000 - 2);
-  const tensor scale = f64({4}, {0.01, 0.02, 0.1, 0.007});
-  const tensor zero = f64({4}, {0, 3, -100, 20});
+  const valued_tensor scale = f64({4}, {0.01, 0.02, 0.1, 0.007});
+  const valued_tensor zero = f64({4}, {0, 3, -100, 20});
   const auto fake = [](const vars& v) {
     return vars{fake_quantize(v[0], v[1], v[2], dtype::i8, 0)};
   };
@@ -91,7 +93,7 @@ TEST_CASE("fake quantization is both, one after the other") {
 
 TEST_CASE("gradients go straight through the rounding, and stop at the ends of the range") {
   // q = round(x / s) + 1 in [-128, 127]: the last two lie outside.
-  const tensor x = f64({5}, {0.26, -0.3, 12.6, 13, -20}), s = scalar(0.1), z = scalar(1);
+  const valued_tensor x = f64({5}, {0.26, -0.3, 12.6, 13, -20}), s = scalar(0.1), z = scalar(1);
   const auto slopes = [](const vars& v) {
     const auto f = [](var a, var b, var c) { return sum(fake_quantize(a, b, c, dtype::i8)); };
     const auto d = value_and_grad<3>(f)(v[0], v[1], v[2]);
@@ -149,9 +151,9 @@ TEST_CASE("products of bytes are exact in every mixture of signs and zeros") {
     for (int signs = 0; signs < 4; ++signs) {
       const dtype left = signs & 1 ? dtype::i8 : dtype::u8,
                   right = signs & 2 ? dtype::i8 : dtype::u8;
-      const tensor a = random_bytes(left, c.a, random), b = random_bytes(right, c.b, random);
-      const tensor u = random_bytes(left, c.zero_a, random),
-                   v = random_bytes(right, c.zero_b, random);
+      const valued_tensor a = random_bytes(left, c.a, random), b = random_bytes(right, c.b, random);
+      const valued_tensor u = random_bytes(left, c.zero_a, random),
+                          v = random_bytes(right, c.zero_b, random);
       const int m = c.a[c.a.rank - 2], k = c.a[c.a.rank - 1], n = c.b[c.b.rank - 1];
       reals expected;
       for (std::int64_t row = 0; row < c.a.size() / k; ++row)
@@ -191,9 +193,9 @@ TEST_CASE("convolutions of bytes are those of their differences from the zeros i
     for (int signs = 0; signs < 4; ++signs) {
       const dtype left = signs & 1 ? dtype::i8 : dtype::u8,
                   right = signs & 2 ? dtype::i8 : dtype::u8;
-      const tensor x = random_bytes(left, c.x, random), w = random_bytes(right, c.w, random);
-      const tensor u = random_bytes(left, {}, random);
-      const tensor v = random_bytes(right, c.zero_each ? shape{c.w[0]} : shape{}, random);
+      const valued_tensor x = random_bytes(left, c.x, random), w = random_bytes(right, c.w, random);
+      const valued_tensor u = random_bytes(left, {}, random);
+      const valued_tensor v = random_bytes(right, c.zero_each ? shape{c.w[0]} : shape{}, random);
       const auto by_differences = [&](const vars& t) {
         var filter_zero = cast(t[3], dtype::i64);
         if (filter_zero.rank()) filter_zero = reshape(filter_zero, {c.w[0], 1, 1, 1});

@@ -15,7 +15,9 @@ struct seeded {
     s.b.training = true;
     s.bind(s.b.bodies.random_key(), i64({2}, {seed, step}));
   }
-  tensor uniform(int n) { return s.value(random_uniform(s(f64({n}, reals(std::size_t(n), 0.0))))); }
+  valued_tensor uniform(int n) {
+    return s.value(random_uniform(s(f64({n}, reals(std::size_t(n), 0.0)))));
+  }
 };
 
 }  // namespace

@@ -26,9 +26,9 @@ reals eager(draw f, double parameter, double seed = 7, double step = 3) {
 }
 /// And by a plan, with so many threads.
 reals planned(draw f, double parameter, int threads) {
-  test::traced_graph g([f](const vars& x) { return vars{f(x[0])}; }, {{dtype::f64, {count}}});
+  traced_function g([f](const vars& x) { return vars{f(x[0])}; }, {{dtype::f64, {count}}});
   REQUIRE(can_be_planned(g.b.g));
-  std::vector<tensor> in{f64({count}, reals(std::size_t(count), parameter))};
+  std::vector<valued_tensor> in{f64({count}, reals(std::size_t(count), parameter))};
   in.push_back(i64({2}, {7, 3}));
   return run_planned(g.b.g, in, threads)[0].values;
 }
@@ -176,7 +176,7 @@ TEST_CASE("places are drawn where a mask is true, each once and all alike") {
     const auto c = random_choice(v[0] > 0, 3);
     return vars{c.places, c.there};
   };
-  const test::tensor x = f64({6}, {1, 0, 1, 1, 0, 1});
+  const valued_tensor x = f64({6}, {1, 0, 1, 1, 0, 1});
   std::array<int, 6> drawn{};
   for (int round = 0; round < rounds; ++round) {
     eager_session s;

@@ -107,7 +107,7 @@ TEST_CASE("extremes of infinities and NaN") {
 }
 
 TEST_CASE("unsigned and truth values have extremes") {
-  const test::tensor x{{dtype::u8, {3}}, {200, 0, 7}};
+  const valued_tensor x{{dtype::u8, {3}}, {200, 0, 7}};
   CHECK(eval([](var v) { return min(v); }, x).values == reals{0});
   CHECK(eval([](var v) { return max(v); }, x).values == reals{200});
   CHECK(eval([](var v) { return argmin(v, 0); }, x).values == reals{1});

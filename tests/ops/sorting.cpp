@@ -16,7 +16,7 @@ constexpr gradient_case cases[] = {
     {"top_k, smallest", [](var x) { return top_k(x, 3, 2, false).values; }, {cube}},
 };
 
-reals order(const test::tensor& x, int axis, bool descending = false) {
+reals order(const valued_tensor& x, int axis, bool descending = false) {
   return eval([=](var v) { return argsort(v, axis, descending); }, x).values;
 }
 
@@ -35,7 +35,8 @@ TEST_CASE("the order of elements along an axis; equal ones keep theirs") {
 }
 
 TEST_CASE("zeros of both signs are equal, infinities are the ends, and NaN is behind them") {
-  CHECK(order(f64({6}, {not_a_number, infinity, 0.0, -0.0, -1, -infinity}), 0) == reals{5, 4, 2, 3, 1, 0});
+  CHECK(order(f64({6}, {not_a_number, infinity, 0.0, -0.0, -1, -infinity}), 0) ==
+        reals{5, 4, 2, 3, 1, 0});
   CHECK(order(f64({3}, {1, not_a_number, 2}), 0, true) == reals{1, 2, 0});
 }
 

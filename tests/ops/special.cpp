@@ -63,7 +63,7 @@ TEST_CASE("gamma and Bessel functions are what mpmath computes with 30 digits") 
 
 TEST_CASE("kernels of special functions take any number of elements, by several threads") {
   const int count = 3 * 1024 + 5;
-  tensor x = f64({count}, {}), y = x;
+  valued_tensor x = f64({count}, {}), y = x;
   for (int i = 0; i < count; ++i) {
     x.values.push_back(0.003 * i + 0.01);
     y.values.push_back(i / double(count));
@@ -73,7 +73,7 @@ TEST_CASE("kernels of special functions take any number of elements, by several 
                 i0e(v[0]),    i1e(v[0]),     detail::bessel_ie(2, v[0]),
                 erfinv(v[1])};
   };
-  const test::traced_graph g(f, {x.type, y.type});
+  const traced_function g(f, {x.type, y.type});
   REQUIRE(can_be_planned(g.b.g));
   const auto expected = run_eagerly(f, {x, y}), found = run_planned(g.b.g, {x, y}, 3);
   for (std::size_t k = 0; k < expected.size(); ++k) {

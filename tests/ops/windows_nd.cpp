@@ -57,9 +57,9 @@ constexpr gradient_case cases[] = {
 };
 
 /// The sum that defines a convolution of volumes.
-reals by_definition(const test::tensor& x, const test::tensor& w, const volume_window& o,
+reals by_definition(const valued_tensor& x, const valued_tensor& w, const volume_window& o,
                     const shape& y) {
-  const auto at = [](const test::tensor& t, std::array<int, 5> i) {
+  const auto at = [](const valued_tensor& t, std::array<int, 5> i) {
     std::int64_t p = 0;
     for (int d = 0; d < 5; ++d) {
       if (i[std::size_t(d)] < 0 || i[std::size_t(d)] >= t.type[d]) return 0.0;

@@ -18,8 +18,6 @@
 using namespace cella;
 using namespace cella::test;
 
-namespace cella::test {
-
 /// Parameters of any shapes, set at run time, whose gradients are arguments.
 template <class Optimizer>
 struct eager_cell {
@@ -45,8 +43,6 @@ struct compiled_cell {
     return sum(gradient);
   }
 };
-
-}  // namespace cella::test
 
 namespace {
 

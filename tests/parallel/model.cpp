@@ -12,7 +12,8 @@
 
 #include "train/digits.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 using namespace cella::parallel;
 
@@ -230,5 +231,3 @@ TEST_CASE("a rank that stops stops all, and what it cannot do is one sentence") 
   }),
                        doctest::Contains("/nowhere/at/all.safetensors"), error);
 }
-
-}  // namespace cella::test

@@ -10,7 +10,8 @@
 
 #include "on_ranks.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 using namespace cella::parallel;
 
@@ -54,7 +55,7 @@ TEST_CASE("batch norms in sums are what they are in one, and ranks exchange sums
   b.end(out);
   const graph in_sums = share_statistics(b.g);
   std::mt19937 random(3);
-  std::vector<tensor> values;
+  std::vector<valued_tensor> values;
   for (std::size_t i = 0; i < b.g.inputs.size(); ++i)
     values.push_back(random_tensor(b.g.type(b.g.input(int(i))), random));
   const auto expected = run_graph(b.g, values);
@@ -88,5 +89,3 @@ TEST_CASE("words go to the ranks of their experts, whose gradients nobody else h
   for (const parallel_plan* p : {&data, &experts})
     CHECK(made_by(p->rank.graph, "reduce_scatter") == 0);
 }
-
-}  // namespace cella::test

@@ -9,7 +9,8 @@
 #include "on_ranks.hpp"
 #include "support/every_operation.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 using namespace cella::parallel;
 
@@ -69,7 +70,7 @@ void build_divisible_operations(builder& b) {
   broadcast_to(input({4}), {6, 4}), broadcast_to(input({}), {6, 4});
 }
 
-bool close(const tensor& a, const tensor& b) {
+bool close(const valued_tensor& a, const valued_tensor& b) {
   if (a.type != b.type) return false;
   for (std::size_t i = 0; i < a.values.size(); ++i) {
     const double x = a.values[i], y = b.values[i];
@@ -98,7 +99,7 @@ TEST_CASE("each operation on ranks is what it is on one device, however its loop
         continue;
       const graph one = graph_of_one(b.g, n);
       const node_id at = application_in(one);
-      std::vector<tensor> in;
+      std::vector<valued_tensor> in;
       for (std::size_t i = 0; i < one.inputs.size(); ++i)
         in.push_back(random_tensor(one.type(one.input(int(i))), random));
       const auto expected = run_graph(one, in);
@@ -127,5 +128,3 @@ TEST_CASE("each operation on ranks is what it is on one device, however its loop
         "values iota non_max_suppression random_uniform random_gamma random_poisson "
         "random_permutation ");
 }
-
-}  // namespace cella::test

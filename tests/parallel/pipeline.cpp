@@ -14,7 +14,8 @@
 
 #include "trained_net.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 using namespace cella::parallel;
 
@@ -453,5 +454,3 @@ TEST_CASE("a stage that does not come is named, and all stop") {
                       " has not come to a collective operation for 0.4 s; the others stop");
   }
 }
-
-}  // namespace cella::test

@@ -151,7 +151,7 @@ TEST_CASE("chains of moves bring every layout to every other, and none is cheape
         for (int a = 0; a < m.axis_count; ++a) all_choices[std::size_t(y)].cut[a] = from[a];
         const partitioned p = partition(b.g, m, all_choices);
         REQUIRE(p.fault.empty());
-        const tensor whole = random_tensor(t, random);
+        const valued_tensor whole = random_tensor(t, random);
         for (const auto& outputs : run_on_ranks(b.g, m, all_choices, {whole}))
           for (std::size_t k = 0; k < whole.values.size(); ++k)
             CHECK(outputs[0].values[k] == -whole.values[k]);
@@ -174,7 +174,7 @@ TEST_CASE("collective operations are each other's transposes") {
       for (const auto& [dimension, other] : {std::pair{0, 1}, std::pair{1, 0}}) {
         const collective_options o{axis, m[axis].size, dimension, other};
         const graph g = collective_graph(*op, o, t), h = transposed_graph(*op, o, t);
-        std::vector<tensor> x, dy;
+        std::vector<valued_tensor> x, dy;
         for (int r = 0; r < m.ranks(); ++r) {
           x.push_back(random_tensor(t, random));
           dy.push_back(random_tensor(g.type(g.regions[0].outputs[0]), random));
@@ -184,7 +184,7 @@ TEST_CASE("collective operations are each other's transposes") {
         ranks.run([&](int r, const communicator& c) {
           const communicator_scope scope(c);
           const auto k = std::size_t(r);
-          const tensor y = run_graph(g, {x[k]})[0], dx = run_graph(h, {x[k], dy[k]})[0];
+          const valued_tensor y = run_graph(g, {x[k]})[0], dx = run_graph(h, {x[k], dy[k]})[0];
           REQUIRE(dx.type == t);
           for (std::size_t i = 0; i < y.values.size(); ++i)
             left[k] += y.values[i] * dy[k].values[i];
@@ -207,9 +207,9 @@ TEST_CASE("sums of all element types are made in the order of the ranks") {
     thread_ranks ranks(m);
     ranks.run([&](int r, const communicator& c) {
       const communicator_scope scope(c);
-      tensor x{{e, {5}}, {}};
+      valued_tensor x{{e, {5}}, {}};
       for (int i = 0; i < 5; ++i) x.values.push_back(i * 4 + r);
-      const tensor y = run_graph(g, {x})[0];
+      const valued_tensor y = run_graph(g, {x})[0];
       for (std::size_t i = 0; i < 5; ++i) CHECK(y.values[i] == 12 * double(i) + 3);
     });
   }
@@ -249,7 +249,7 @@ TEST_CASE("a rank that does not come is named within the stated time") {
 
 TEST_CASE("collective operations say so where there are no ranks, or others") {
   const graph g = collective_graph(bound<all_gather_op>(), {0, 2, 0, 0}, {dtype::f64, {4}});
-  const tensor x{{dtype::f64, {4}}, {1, 2, 3, 4}};
+  const valued_tensor x{{dtype::f64, {4}}, {1, 2, 3, 4}};
   CHECK_THROWS_WITH_AS(run_graph(g, {x}),
                        "all_gather: this program is one of 2 ranks, but runs alone; start it on "
                        "ranks: see docs/parallel.md",

@@ -13,7 +13,8 @@
 using namespace cella;
 using namespace cella::parallel;
 
-namespace cella::test {
+using namespace cella::test;
+
 namespace {
 
 constexpr auto gpipe = pipeline_schedule::gpipe,
@@ -352,5 +353,3 @@ TEST_CASE("the drawing of a plan has the rows of the printed one") {
   write_plan_svg(stages, make_pipeline(t.step, parse_mesh("pipe=2"), {.schedule = zero_bubble}));
   CHECK(stages.str().find("weights: ") != std::string::npos);
 }
-
-}  // namespace cella::test

@@ -10,7 +10,8 @@
 
 #include "trained_net.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 using namespace cella::parallel;
 
@@ -332,5 +333,3 @@ TEST_CASE("what a strategy or a plan cannot be is one sentence") {
   json.replace(at, 9, "\"size\": 0");
   CHECK(refusal(t.step, json) == "this mesh has an axis data of 0 ranks");
 }
-
-}  // namespace cella::test

@@ -11,19 +11,19 @@
 namespace cella::test {
 
 inline graph graph_of(const vars_function& f, const std::vector<tensor_type>& types) {
-  return std::move(traced_graph(f, types).b.g);
+  return std::move(traced_function(f, types).b.g);
 }
 
 /// All numbers of all results, one after the other.
 inline reals values_of(const graph& g) {
   generator random(3);
-  std::vector<tensor> inputs;
+  std::vector<valued_tensor> inputs;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-    tensor& t = inputs.emplace_back(tensor{g.type(g.input(int(i))), {}});
+    valued_tensor& t = inputs.emplace_back(valued_tensor{g.type(g.input(int(i))), {}});
     for (std::int64_t k = 0; k < t.type.size(); ++k) t.values.push_back(random.uniform() - 0.5);
   }
   reals all;
-  for (const tensor& t : run_graph(g, inputs))
+  for (const valued_tensor& t : run_graph(g, inputs))
     all.insert(all.end(), t.values.begin(), t.values.end());
   return all;
 }

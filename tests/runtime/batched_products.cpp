@@ -12,7 +12,8 @@
 #include "support/compare.hpp"
 #include "support/planned.hpp"
 
-namespace cella::test {
+using namespace cella;
+using namespace cella::test;
 
 namespace {
 
@@ -42,8 +43,8 @@ void check_numbers(cella::tensor<dtype::f64, A...>, cella::tensor<dtype::f64, B.
   // What lies behind the numbers is not theirs.
   std::vector<double> in_memory = u;
   in_memory.resize(64, 1e6);
-  const std::vector<tensor> in{f64({A...}, reals((A * ...), 1.0)),
-                               f64({B...}, reals((B * ...), 1.0)), f64({C}, u)};
+  const std::vector<valued_tensor> in{f64({A...}, reals((A * ...), 1.0)),
+                                      f64({B...}, reals((B * ...), 1.0)), f64({C}, u)};
   using program = cella::program<Cell, false, dtype::f64, cella::tensor<dtype::f64, A...>,
                                  cella::tensor<dtype::f64, B...>, cella::tensor<dtype::f64, C>>;
   Cell cell;
@@ -52,8 +53,8 @@ void check_numbers(cella::tensor<dtype::f64, A...>, cella::tensor<dtype::f64, B.
   run(in[0].values, in[1].values, std::span(in_memory).first(std::size_t(C)));
   check_close(run.template result<0>(), wanted, 0);
 
-  const traced_graph traced([](const vars& x) { return vars{Cell{}(x[0], x[1], x[2])}; },
-                            {in[0].type, in[1].type, in[2].type});
+  const traced_function traced([](const vars& x) { return vars{Cell{}(x[0], x[1], x[2])}; },
+                               {in[0].type, in[1].type, in[2].type});
   check_close(run_planned(traced.b.g, in)[0].values, wanted, 0);
 }
 
@@ -70,5 +71,3 @@ TEST_CASE("numbers beside a product in a batch are those of their own axis") {
       cella::tensor<dtype::f64, 3, 2, 4>{}, cella::tensor<dtype::f64, 3, 4, 2>{},
       cella::tensor<dtype::f64, 3>{}, {40, 40, 40, 40, 80, 80, 80, 80, 120, 120, 120, 120});
 }
-
-}  // namespace cella::test

@@ -8,7 +8,7 @@
 #include "support/counted_malloc.hpp"
 
 using namespace cella;
-using test::allocations;
+using namespace cella::test;
 
 namespace {
 
@@ -61,7 +61,6 @@ TEST_CASE("results do not depend on the number of threads, bit for bit") {
   }
 }
 
-namespace cella::test {
 /// Its products are packed, which takes scratch.
 struct packing_net {
   nn::dense<64, 600> a{};
@@ -69,12 +68,11 @@ struct packing_net {
   constexpr var operator()(var x) const { return b(relu(a(x))); }
 };
 using small_net = nn::dense<3, 2>;
-}  // namespace cella::test
 
 TEST_CASE("guests that come after an executable was built find room in its scratch") {
-  using program = inference_program<cella::test::packing_net, tensor<dtype::f32, 96, 64>>;
+  using program = inference_program<packing_net, tensor<dtype::f32, 96, 64>>;
   thread_pool pool(1, 2);
-  cella::test::packing_net net;
+  packing_net net;
   parameter_store store(net, 5);
   executable<program> run(store, &pool);
   CHECK(pool.capacity() == 3);
@@ -111,9 +109,9 @@ TEST_CASE("a step allocates nothing") {
 
 TEST_CASE("a number that was never set is an error that names it and the call that sets it") {
   using step_program =
-      program<training_step<cella::test::small_net, squared_error_loss, fixed<optim::adam{}>>, true,
-              dtype::f32, tensor<dtype::f32, 4, 3>, tensor<dtype::f32, 4, 2>>;
-  cella::test::small_net net;
+      program<training_step<small_net, squared_error_loss, fixed<optim::adam{}>>, true, dtype::f32,
+              tensor<dtype::f32, 4, 3>, tensor<dtype::f32, 4, 2>>;
+  small_net net;
   parameter_store store(net, 5);
   executable<step_program> step(store);
   const std::vector<float> x(12, 0.5f), y(8, 1.f);

@@ -95,7 +95,7 @@ struct movements {
 
 /// A loss whose gradient is not zero where a lane has no sample.
 template <class Net>
-struct gradient_of {
+struct loss_gradients_of {
   Net net{};
   constexpr Net& wrapped() { return net; }
   constexpr std::vector<var> operator()(var x) {

@@ -9,7 +9,7 @@ using namespace cella::test;
 namespace {
 template <class Cell, dtype Element, int... Extents>
 void check_gradient() {
-  using P = program<gradient_of<Cell>, true, Element, tensor<Element, Extents...>>;
+  using P = program<loss_gradients_of<Cell>, true, Element, tensor<Element, Extents...>>;
   std::vector<double> x(static_cast<std::size_t>(shape{Extents...}.size()));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = uniform<double>(5, i) * 2 - 1;
   check_steps<P>({x}, {}, Element == dtype::f32 ? 1e-5 : 1e-13, 11);

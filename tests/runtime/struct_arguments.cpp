@@ -7,8 +7,7 @@
 #include <vector>
 
 using namespace cella;
-
-namespace cella::test {
+using namespace cella::test;
 
 struct body {
   tensor<dtype::f64, 2> position;
@@ -41,10 +40,6 @@ struct scored {
     return fit(d.values) + reshape(cast(d.kinds, dtype::f32), {2, 1});
   }
 };
-
-}  // namespace cella::test
-
-using namespace cella::test;
 
 namespace {
 using number = tensor<dtype::f64>;
@@ -111,7 +106,8 @@ TEST_CASE("messages name the member") {
     tensor<dtype::i32, 2> kinds;
   };
   const std::string_view fault = fault_of<scored, other>();
-  CHECK(fault == "cella::test::scored: is given (" + std::string(detail::type_name<other>()) +
+  CHECK(fault == std::string(detail::type_name<scored>()) + ": is given (" +
+                     std::string(detail::type_name<other>()) +
                      "), but its call operator takes something else");
   struct wide {
     tensor<dtype::f64, 3> position;

@@ -99,7 +99,7 @@ struct compiled_cases {
 template <class Backend, auto& Cases, std::size_t First, std::size_t Last>
 void check_compiled(double limit = 1e-11) {
   using compiled = compiled_cases<Cases, First, Last>;
-  std::vector<tensor> in;
+  std::vector<valued_tensor> in;
   for (std::size_t i = First; i < Last; ++i) {
     const gradient_case& c = Cases[i];
     for (std::size_t k = 0; k < c.count; ++k) in.push_back(c.inputs[k].sample(1 + k));
@@ -107,7 +107,7 @@ void check_compiled(double limit = 1e-11) {
       in.push_back(case_input{c.value.result.shape, -1, 1, c.value.result.element}.sample(50));
   }
   std::vector<reals> arguments;
-  for (const tensor& t : in) arguments.push_back(t.values);
+  for (const valued_tensor& t : in) arguments.push_back(t.values);
   const std::vector<reals> results =
       ways<typename compiled::program>().template compiled<Backend>(arguments).results;
 
@@ -115,8 +115,8 @@ void check_compiled(double limit = 1e-11) {
   for (std::size_t i = First; i < Last; ++i) {
     const gradient_case& c = Cases[i];
     const std::size_t own = c.count + compiled::differentiable(c);
-    const std::vector<tensor> x(in.begin() + std::ptrdiff_t(argument),
-                                in.begin() + std::ptrdiff_t(argument + own));
+    const std::vector<valued_tensor> x(in.begin() + std::ptrdiff_t(argument),
+                                       in.begin() + std::ptrdiff_t(argument + own));
     argument += own;
     const auto expected = run_eagerly(
         [&](const vars& v) {

@@ -29,21 +29,21 @@ vars outputs_and_gradients(const golden_case& c, const golden_function& f, const
   return y;
 }
 
-tensor of(const golden_tensor& t) { return {{t.element, t.shape}, t.values}; }
+valued_tensor of(const golden_tensor& t) { return {{t.element, t.shape}, t.values}; }
 
 }  // namespace
 
 void check_golden_case(const golden_case& c, const golden_function& f, double tolerance) {
   const std::string label = c.label();
   INFO(label);
-  std::vector<tensor> in, expected;
+  std::vector<valued_tensor> in, expected;
   for (const auto& t : c.inputs) in.push_back(of(t));
   for (const auto& t : c.cotangents) in.push_back(of(t));
   for (const auto& t : c.outputs) expected.push_back(of(t));
   for (const auto& t : c.input_gradients) {
     if (t) expected.push_back(of(*t));
   }
-  const auto check = [&](const std::string& way, const std::vector<tensor>& found) {
+  const auto check = [&](const std::string& way, const std::vector<valued_tensor>& found) {
     INFO(way);
     REQUIRE(found.size() == expected.size());
     for (std::size_t k = 0; k < expected.size(); ++k) {
@@ -56,8 +56,8 @@ void check_golden_case(const golden_case& c, const golden_function& f, double to
   try {
     check("eagerly", run_eagerly(whole, in));
     std::vector<tensor_type> types;
-    for (const tensor& t : in) types.push_back(t.type);
-    const traced_graph traced(whole, types);
+    for (const valued_tensor& t : in) types.push_back(t.type);
+    const traced_function traced(whole, types);
     check("interpreted", traced(in));
     CHECK(can_be_planned(traced.b.g));
     for (int threads : {1, 2}) check("planned", run_planned(traced.b.g, in, threads));

@@ -10,8 +10,8 @@ namespace {
 
 /// What the run-time tier computes of a graph, beside what its operations' own computations gave.
 /// Sums are taken in another order there: errors are relative to the largest element.
-void check_planned(const traced_graph& g, const std::vector<tensor>& inputs,
-                   const std::vector<tensor>& expected) {
+void check_planned(const traced_function& g, const std::vector<valued_tensor>& inputs,
+                   const std::vector<valued_tensor>& expected) {
   if (!can_be_planned(g.b.g)) return;
   for (int threads : {1, 3}) {
     const auto found = run_planned(g.b.g, inputs, threads);
@@ -23,17 +23,17 @@ void check_planned(const traced_graph& g, const std::vector<tensor>& inputs,
     }
   }
 }
-std::vector<tensor_type> types_of(const std::vector<tensor>& all) {
+std::vector<tensor_type> types_of(const std::vector<valued_tensor>& all) {
   std::vector<tensor_type> types;
-  for (const tensor& t : all) types.push_back(t.type);
+  for (const valued_tensor& t : all) types.push_back(t.type);
   return types;
 }
 
 }  // namespace
 
-tensor case_input::sample(std::uint64_t seed) const {
+valued_tensor case_input::sample(std::uint64_t seed) const {
   generator random(seed, 7);
-  tensor t{type(), {}};
+  valued_tensor t{type(), {}};
   for (std::int64_t i = 0; i < t.type.size(); ++i) {
     const double v = random.uniform(low, high);
     t.values.push_back(is_floating(element) ? v : std::floor(v));
@@ -41,8 +41,8 @@ tensor case_input::sample(std::uint64_t seed) const {
   return t;
 }
 
-std::vector<double> differences(const std::function<double(const std::vector<tensor>&)>& f,
-                                std::vector<tensor> x, std::size_t k, double step) {
+std::vector<double> differences(const std::function<double(const std::vector<valued_tensor>&)>& f,
+                                std::vector<valued_tensor> x, std::size_t k, double step) {
   std::vector<double> d;
   for (double& element : x[k].values) {
     const double at = element;
@@ -60,13 +60,13 @@ void check_gradient(const gradient_case& c, const tolerances& limit, std::source
   const std::string label(c.name);
   INFO(label);
   const std::size_t n = c.count;
-  std::vector<tensor> in;
+  std::vector<valued_tensor> in;
   for (std::size_t k = 0; k < n; ++k) in.push_back(c.inputs[k].sample(1 + k));
 
   // The value: eager, traced at run time, and the compiler's graph.
   auto only_value = [&](const vars& x) { return vars{c.f(x)}; };
-  const tensor value = run_eagerly(only_value, in)[0];
-  const traced_graph value_graph(only_value, types_of(in));
+  const valued_tensor value = run_eagerly(only_value, in)[0];
+  const traced_function value_graph(only_value, types_of(in));
   CHECK(value_graph(in)[0].values == value.values);
   check_planned(value_graph, in, {value});
   CHECK_FALSE(c.value.failed);
@@ -75,7 +75,7 @@ void check_gradient(const gradient_case& c, const tolerances& limit, std::source
   CHECK(c.trace(false) == c.value);
   CHECK(c.trace(true) == c.derivative);
   if (n > 0) {
-    std::vector<tensor> other;
+    std::vector<valued_tensor> other;
     for (std::size_t k = 0; k < n; ++k) other.push_back(c.inputs[k].sample(101 + k));
     check_batching([f = c.f](const vars& x) { return f(x); }, {in, other}, 1e-9);
   }
@@ -84,7 +84,7 @@ void check_gradient(const gradient_case& c, const tolerances& limit, std::source
   CHECK(std::any_of(value.values.begin(), value.values.end(), [](double v) { return v != 0; }));
 
   // Inputs of the derivatives: x, weights of the result, one direction per x.
-  std::vector<tensor> all = in;
+  std::vector<valued_tensor> all = in;
   all.push_back(case_input{value.type.shape, -1, 1, value.type.element}.sample(50));
   for (std::size_t k = 0; k < n; ++k)
     all.push_back(case_input{in[k].type.shape, -1, 1, dtype::f64}.sample(60 + k));
@@ -92,13 +92,13 @@ void check_gradient(const gradient_case& c, const tolerances& limit, std::source
   auto directions = [n](const vars& x) { return std::span(x).subspan(n + 1); };
 
   const std::vector<tensor_type> types = types_of(all);
-  const traced_graph loss([&](const vars& x) { return vars{probe::loss(c.f, own(x), x[n])}; },
-                          types);
-  const traced_graph directional(
+  const traced_function loss([&](const vars& x) { return vars{probe::loss(c.f, own(x), x[n])}; },
+                             types);
+  const traced_function directional(
       [&](const vars& x) { return vars{probe::directional(c.f, own(x), x[n], directions(x))}; },
       types);
-  auto first_number = [](const traced_graph& g) {
-    return [&g](const std::vector<tensor>& x) { return g(x)[0].values[0]; };
+  auto first_number = [](const traced_function& g) {
+    return [&g](const std::vector<valued_tensor>& x) { return g(x)[0].values[0]; };
   };
 
   for (std::size_t k = 0; k < n; ++k) {
@@ -116,7 +116,7 @@ void check_gradient(const gradient_case& c, const tolerances& limit, std::source
                   probe::second(c.f, y, x[n], directions(x), k)};
     };
     const auto eager = run_eagerly(gradients, all);
-    const traced_graph gradient_graph(gradients, types);
+    const traced_function gradient_graph(gradients, types);
     const auto traced = gradient_graph(all);
     check_planned(gradient_graph, all, eager);
     for (std::size_t i = 0; i < eager.size(); ++i) CHECK(eager[i].values == traced[i].values);
@@ -127,8 +127,8 @@ void check_gradient(const gradient_case& c, const tolerances& limit, std::source
     check_close(eager[0].values, tilted, limit.first, at);
     check_close(eager[2].values, differences(first_number(directional), all, k, limit.step),
                 limit.second, at);
-    const std::vector<tensor> samples{in[k], c.inputs[k].sample(201 + k),
-                                      c.inputs[k].sample(301 + k)};
+    const std::vector<valued_tensor> samples{in[k], c.inputs[k].sample(201 + k),
+                                             c.inputs[k].sample(301 + k)};
     check_transforms_by([f = c.f](const vars& x) { return f(x); }, in, k, samples, at);
   }
 }

@@ -32,7 +32,7 @@ struct case_input {
   dtype element = dtype::f64;
 
   constexpr tensor_type type() const { return {element, extents}; }
-  tensor sample(std::uint64_t seed) const;
+  valued_tensor sample(std::uint64_t seed) const;
 };
 
 /// What must agree between a graph traced by the compiler and one traced at run time: the type of
@@ -161,8 +161,8 @@ struct tolerances {
 };
 
 /// The derivative of a scalar function of tensors by one of them, by central differences.
-std::vector<double> differences(const std::function<double(const std::vector<tensor>&)>& f,
-                                std::vector<tensor> x, std::size_t k, double step);
+std::vector<double> differences(const std::function<double(const std::vector<valued_tensor>&)>& f,
+                                std::vector<valued_tensor> x, std::size_t k, double step);
 
 /// Checks one case; every failure names it.
 void check_gradient(const gradient_case& c, const tolerances& limit = {},

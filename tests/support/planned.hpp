@@ -13,7 +13,7 @@ bool can_be_planned(const graph& g);
 
 /// The outputs of a graph for these inputs, computed by up to `threads` threads; parameters, if
 /// there are any, are of type `element`.
-std::vector<tensor> run_planned(const graph& g, const std::vector<tensor>& inputs, int threads = 1,
-                                dtype element = dtype::f64);
+std::vector<valued_tensor> run_planned(const graph& g, const std::vector<valued_tensor>& inputs,
+                                       int threads = 1, dtype element = dtype::f64);
 
 }  // namespace cella::test

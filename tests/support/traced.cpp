@@ -4,12 +4,12 @@
 
 namespace cella::test {
 
-var bindings::bind(builder& b, value_store& values, const tensor& t) {
+var bindings::bind(builder& b, value_store& values, const valued_tensor& t) {
   const node_id id = b.input(t.type, input_role::argument, "x" + std::to_string(count_++));
   values.bind(id, store(t));
   return {&b, id};
 }
-tensor_ref bindings::store(const tensor& t) {
+tensor_ref bindings::store(const valued_tensor& t) {
   REQUIRE(t.values.size() == std::size_t(t.type.size()));
   memory_.emplace_back(std::size_t(t.type.bytes()) + 1);
   const tensor_ref r{memory_.back().data(), t.type};
@@ -17,8 +17,8 @@ tensor_ref bindings::store(const tensor& t) {
   return r;
 }
 
-tensor read(const tensor_ref& r) {
-  tensor t{r.type, {}};
+valued_tensor read(const tensor_ref& r) {
+  valued_tensor t{r.type, {}};
   for (std::int64_t i = 0; i < r.type.size(); ++i) t.values.push_back(read_element(r, i));
   return t;
 }
@@ -32,36 +32,37 @@ eager_session::eager_session() : state_(std::make_unique<state>()) {
   b.eager = &state_->evaluator;
 }
 eager_session::~eager_session() = default;
-var eager_session::operator()(const tensor& t) {
+var eager_session::operator()(const valued_tensor& t) {
   return state_->inputs.bind(b, state_->evaluator.values, t);
 }
-tensor eager_session::value(var v) const { return read(memory(v.id)); }
+valued_tensor eager_session::value(var v) const { return read(memory(v.id)); }
 tensor_ref eager_session::memory(node_id n) const { return state_->evaluator.values.value(n); }
-void eager_session::bind(node_id n, const tensor& t) {
+void eager_session::bind(node_id n, const valued_tensor& t) {
   state_->evaluator.values.bind(n, state_->inputs.store(t));
 }
 
-std::vector<tensor> run_eagerly(const vars_function& f, const std::vector<tensor>& inputs) {
+std::vector<valued_tensor> run_eagerly(const vars_function& f,
+                                       const std::vector<valued_tensor>& inputs) {
   eager_session s;
   vars x;
-  for (const tensor& t : inputs) x.push_back(s(t));
-  std::vector<tensor> results;
+  for (const valued_tensor& t : inputs) x.push_back(s(t));
+  std::vector<valued_tensor> results;
   for (const var& y : f(x)) results.push_back(s.value(y));
   return results;
 }
 
-std::vector<tensor> run_graph(const graph& g, const std::vector<tensor>& inputs) {
+std::vector<valued_tensor> run_graph(const graph& g, const std::vector<valued_tensor>& inputs) {
   value_store values;
   bindings memory;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     values.bind(g.input(int(i)), memory.store(inputs[i]));
   interpret(g, values);
-  std::vector<tensor> results;
+  std::vector<valued_tensor> results;
   for (node_id y : g.regions[0].outputs) results.push_back(read(values.value(y)));
   return results;
 }
 
-traced_graph::traced_graph(const vars_function& f, const std::vector<tensor_type>& types) {
+traced_function::traced_function(const vars_function& f, const std::vector<tensor_type>& types) {
   b.precision = dtype::f64;
   vars x;
   for (const tensor_type& t : types)
@@ -74,10 +75,11 @@ traced_graph::traced_graph(const vars_function& f, const std::vector<tensor_type
   b.end(outputs);
 }
 
-std::vector<tensor> run_traced(const vars_function& f, const std::vector<tensor>& inputs) {
+std::vector<valued_tensor> run_traced(const vars_function& f,
+                                      const std::vector<valued_tensor>& inputs) {
   std::vector<tensor_type> types;
-  for (const tensor& t : inputs) types.push_back(t.type);
-  return traced_graph(f, types)(inputs);
+  for (const valued_tensor& t : inputs) types.push_back(t.type);
+  return traced_function(f, types)(inputs);
 }
 
 std::string fault(const std::function<void(const vars&)>& f, const std::vector<tensor_type>& types,

@@ -26,17 +26,21 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// A tensor of any element type with its values as doubles.
-struct tensor {
+struct valued_tensor {
   tensor_type type{};
   reals values;
 };
 
-inline tensor f64(const shape& s, reals values) { return {{dtype::f64, s}, std::move(values)}; }
-inline tensor i64(const shape& s, reals values) { return {{dtype::i64, s}, std::move(values)}; }
-inline tensor truths(const shape& s, reals values) {
+inline valued_tensor f64(const shape& s, reals values) {
+  return {{dtype::f64, s}, std::move(values)};
+}
+inline valued_tensor i64(const shape& s, reals values) {
+  return {{dtype::i64, s}, std::move(values)};
+}
+inline valued_tensor truths(const shape& s, reals values) {
   return {{dtype::boolean, s}, std::move(values)};
 }
-inline tensor scalar(double value) { return f64({}, {value}); }
+inline valued_tensor scalar(double value) { return f64({}, {value}); }
 
 using vars = list<var>;
 /// A function of several vars with several results, or with one.
@@ -46,26 +50,26 @@ using var_function = std::function<var(const vars&)>;
 /// Inputs of a builder, with memory for their values.
 class bindings {
  public:
-  var bind(builder& b, value_store& values, const tensor& t);
-  tensor_ref store(const tensor& t);
+  var bind(builder& b, value_store& values, const valued_tensor& t);
+  tensor_ref store(const valued_tensor& t);
 
  private:
   std::deque<aligned_buffer> memory_;
   int count_{};
 };
 
-tensor read(const tensor_ref& r);
+valued_tensor read(const tensor_ref& r);
 
 /// A builder in eager mode.
 class eager_session {
  public:
   eager_session();
   ~eager_session();
-  var operator()(const tensor& t);
-  tensor value(var v) const;
+  var operator()(const valued_tensor& t);
+  valued_tensor value(var v) const;
   /// The value of `n` in memory; and `n` given a value.
   tensor_ref memory(node_id n) const;
-  void bind(node_id n, const tensor& t);
+  void bind(node_id n, const valued_tensor& t);
 
   builder b;
 
@@ -75,16 +79,17 @@ class eager_session {
 };
 
 /// The results of `f` in eager mode.
-std::vector<tensor> run_eagerly(const vars_function& f, const std::vector<tensor>& inputs);
+std::vector<valued_tensor> run_eagerly(const vars_function& f,
+                                       const std::vector<valued_tensor>& inputs);
 
 /// The outputs of a graph for these inputs.
-std::vector<tensor> run_graph(const graph& g, const std::vector<tensor>& inputs);
+std::vector<valued_tensor> run_graph(const graph& g, const std::vector<valued_tensor>& inputs);
 
 /// A graph that was traced once at run time and runs on any values.
-class traced_graph {
+class traced_function {
  public:
-  traced_graph(const vars_function& f, const std::vector<tensor_type>& types);
-  std::vector<tensor> operator()(const std::vector<tensor>& inputs) const {
+  traced_function(const vars_function& f, const std::vector<tensor_type>& types);
+  std::vector<valued_tensor> operator()(const std::vector<valued_tensor>& inputs) const {
     return run_graph(b.g, inputs);
   }
 
@@ -92,11 +97,12 @@ class traced_graph {
 };
 
 /// The results of `f` through a graph traced at run time.
-std::vector<tensor> run_traced(const vars_function& f, const std::vector<tensor>& inputs);
+std::vector<valued_tensor> run_traced(const vars_function& f,
+                                      const std::vector<valued_tensor>& inputs);
 
 /// The value of a function of vars in eager mode: `eval([](var x) { ... }, t)`.
 template <class F, class... Tensors>
-tensor eval(F f, const Tensors&... inputs) {
+valued_tensor eval(F f, const Tensors&... inputs) {
   eager_session s;
   const std::array<var, sizeof...(Tensors)> x{s(inputs)...};
   return s.value(std::apply(f, x));

@@ -9,11 +9,11 @@
 
 namespace cella::test {
 
-tensor run_checked(const var_function& f, const std::vector<tensor>& inputs) {
+valued_tensor run_checked(const var_function& f, const std::vector<valued_tensor>& inputs) {
   builder b;
   b.precision = dtype::f64;
   vars x;
-  for (const tensor& t : inputs)
+  for (const valued_tensor& t : inputs)
     x.push_back({&b, b.input(t.type, input_role::argument, "x" + std::to_string(x.size()))});
   const var y = detail::run_paths(b, [&] { return f(x); });
   b.g.outputs.push_back({});
@@ -27,7 +27,7 @@ tensor run_checked(const var_function& f, const std::vector<tensor>& inputs) {
     interpret(g, values);
     return read(values.value(g.regions[0].outputs[0]));
   };
-  const tensor result = run(live_part(b.g));
+  const valued_tensor result = run(live_part(b.g));
   const graph pruned = prune(b.g);
   CHECK(check(pruned).view() == "");
   CHECK(difference(run(pruned).values, result.values, 0) == "");
@@ -52,14 +52,14 @@ namespace {
 /// of operand k.
 class transform_check {
  public:
-  transform_check(var_function f, std::vector<tensor> in, std::size_t k,
-                  std::vector<tensor> samples, const transform_limits& limits)
+  transform_check(var_function f, std::vector<valued_tensor> in, std::size_t k,
+                  std::vector<valued_tensor> samples, const transform_limits& limits)
       : f_(std::move(f)), in_(std::move(in)), k_(k), samples_(std::move(samples)), limits_(limits) {
     direction_ = {in_[k].type, pseudo_random(in_[k].type.size(), 11)};
-    const tensor y = run_checked(f_, in_);
+    const valued_tensor y = run_checked(f_, in_);
     weights_ = {y.type, pseudo_random(y.type.size(), 12)};
     stacked_ = {with_leading(int(samples_.size()), in_[k].type), {}};
-    for (const tensor& s : samples_)
+    for (const valued_tensor& s : samples_)
       stacked_.values.insert(stacked_.values.end(), s.values.begin(), s.values.end());
   }
 
@@ -85,27 +85,27 @@ class transform_check {
   }
   /// Runs g(vars) on the inputs, the weights and `extras`.
   template <class G>
-  reals value(G g, std::vector<tensor> extras = {}) const {
-    std::vector<tensor> all = in_;
+  reals value(G g, std::vector<valued_tensor> extras = {}) const {
+    std::vector<valued_tensor> all = in_;
     all.push_back(weights_);
     all.insert(all.end(), extras.begin(), extras.end());
     return run_checked(g, all).values;
   }
   std::size_t extra(std::size_t i) const { return in_.size() + 1 + i; }
 
-  reals gradient_at(const tensor& t) const {
+  reals gradient_at(const valued_tensor& t) const {
     return value([&](const vars& x) { return grad(scalar_of(x))(x[extra(0)]); }, {t});
   }
   reals quotients() const {
     std::vector<tensor_type> types;
-    for (const tensor& t : in_) types.push_back(t.type);
+    for (const valued_tensor& t : in_) types.push_back(t.type);
     types.push_back(weights_.type);
-    const traced_graph g(
+    const traced_function g(
         [&](const vars& x) {
           return detail::run_paths(*x[0].b, [&] { return vars{scalar_of(x)(x[k_])}; });
         },
         types);
-    std::vector<tensor> all = in_;
+    std::vector<valued_tensor> all = in_;
     all.push_back(weights_);
     reals d;
     for (double& element : all[k_].values) {
@@ -136,7 +136,7 @@ class transform_check {
 
   void batched(std::source_location at) const {
     reals values, gradients;
-    for (const tensor& s : samples_) {
+    for (const valued_tensor& s : samples_) {
       const reals v = value([&](const vars& x) { return scalar_of(x)(x[extra(0)]); }, {s});
       const reals g = gradient_at(s);
       values.insert(values.end(), v.begin(), v.end());
@@ -202,30 +202,30 @@ class transform_check {
   }
 
   var_function f_;
-  std::vector<tensor> in_;
+  std::vector<valued_tensor> in_;
   std::size_t k_;
-  std::vector<tensor> samples_;
+  std::vector<valued_tensor> samples_;
   transform_limits limits_;
-  tensor weights_, direction_, stacked_;
+  valued_tensor weights_, direction_, stacked_;
   reals gradient_;
 };
 
 }  // namespace
 
-void check_batching(const var_function& f, const std::array<std::vector<tensor>, 2>& samples,
+void check_batching(const var_function& f, const std::array<std::vector<valued_tensor>, 2>& samples,
                     double tolerance, std::source_location at) {
   const std::size_t n = samples[0].size();
   for (std::size_t only = 0; only <= n; ++only) {
     INFO("samples of operand ", only, only == n ? " (all)" : "");
-    std::vector<tensor> in = samples[0];
+    std::vector<valued_tensor> in = samples[0];
     reals expected;
     auto has_samples = [&](std::size_t k) { return only == n || only == k; };
-    for (const std::vector<tensor>& sample : samples) {
-      std::vector<tensor> one = samples[0];
+    for (const std::vector<valued_tensor>& sample : samples) {
+      std::vector<valued_tensor> one = samples[0];
       for (std::size_t k = 0; k < n; ++k) {
         if (has_samples(k)) one[k] = sample[k];
       }
-      const tensor y = run_eagerly([&](const vars& x) { return vars{f(x)}; }, one)[0];
+      const valued_tensor y = run_eagerly([&](const vars& x) { return vars{f(x)}; }, one)[0];
       if (y.type.rank() == max_rank) return;
       expected.insert(expected.end(), y.values.begin(), y.values.end());
     }
@@ -236,7 +236,7 @@ void check_batching(const var_function& f, const std::array<std::vector<tensor>,
       in[k].values.insert(in[k].values.end(), samples[1][k].values.begin(),
                           samples[1][k].values.end());
     }
-    const tensor found = run_checked(
+    const valued_tensor found = run_checked(
         [&](const vars& x) {
           vars batched;
           for (std::size_t k = 0; k < n; ++k) {
@@ -257,16 +257,16 @@ void check_batching(const var_function& f, const std::array<std::vector<tensor>,
   }
 }
 
-void check_transforms_by(const var_function& f, const std::vector<tensor>& in, std::size_t k,
-                         const std::vector<tensor>& samples, std::source_location at) {
+void check_transforms_by(const var_function& f, const std::vector<valued_tensor>& in, std::size_t k,
+                         const std::vector<valued_tensor>& samples, std::source_location at) {
   transform_check(f, in, k, samples, {}).run(false, at);
 }
-void check_transforms(const var_function& f, const std::vector<tensor>& in,
+void check_transforms(const var_function& f, const std::vector<valued_tensor>& in,
                       const transform_limits& limits, std::source_location at) {
   for (std::size_t k = 0; k < in.size(); ++k) {
     if (!is_floating(in[k].type.element)) continue;
     INFO("operand ", k);
-    std::vector<tensor> samples(3, in[k]);
+    std::vector<valued_tensor> samples(3, in[k]);
     for (double& v : samples[1].values) v *= 1.35;
     for (double& v : samples[2].values) v *= 0.7;
     transform_check(f, in, k, samples, limits).run(true, at);

@@ -13,7 +13,6 @@
 using namespace cella;
 using namespace cella::test;
 
-namespace cella::test {
 /// Shares `first` and `norm` with small_net, but has more classes.
 struct wider_net {
   nn::dense<6, 8> first{};
@@ -21,7 +20,6 @@ struct wider_net {
   nn::dense<8, 5> last{};
   constexpr var operator()(var x) const { return last(relu(norm(first(x)))); }
 };
-}  // namespace cella::test
 
 namespace {
 

@@ -22,7 +22,6 @@ using namespace cella;
 using namespace cella::test;
 using namespace std::chrono_literals;
 
-namespace cella::test {
 /// Draws random numbers when it predicts, too.
 struct noisy_net {
   nn::dense<6, 3> a{};
@@ -47,7 +46,6 @@ struct wide_net {
   nn::dense<128, 3> last{};
   constexpr var operator()(var x) const { return last(relu(second(relu(first(x))))); }
 };
-}  // namespace cella::test
 
 namespace {
 

@@ -9,12 +9,10 @@
 using namespace cella;
 using namespace cella::test;
 
-namespace cella::test {
 struct line {
   nn::dense<2, 1> fit{};
   constexpr var operator()(var x) const { return fit(x); }
 };
-}  // namespace cella::test
 
 namespace {
 

@@ -10,8 +10,7 @@
 #include <vector>
 
 using namespace cella;
-
-namespace cella::test {
+using namespace cella::test;
 
 /// What is known of a fruit, and what it is and weighs.
 struct fruit {
@@ -89,10 +88,6 @@ struct by_hand {
     return loss;
   }
 };
-
-}  // namespace cella::test
-
-using namespace cella::test;
 
 namespace {
 
@@ -247,6 +242,6 @@ TEST_CASE("labels that do not fit are named by their member") {
     return mean_squared_error(y.weight, z.weight);
   };
   CHECK(detail::model_fault<two_heads, fruit, of_vars, optim::sgd{}, small>.view() ==
-        "cella::test::guesses: a model's labels are a var, or a struct of features<...> and "
-        "integers<...>");
+        std::string(detail::type_name<guesses>()) +
+            ": a model's labels are a var, or a struct of features<...> and integers<...>");
 }

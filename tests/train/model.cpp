@@ -225,14 +225,12 @@ TEST_CASE("the environment chooses the mode where the program does not") {
   CHECK(plain().mode() == execution::graph);
 }
 
-namespace cella::test {
 /// Branches on a value: possible in eager mode only.
 struct branching_net {
   nn::dense<6, 3> a{};
   nn::dense<6, 3> b{};
   constexpr var operator()(var x) const { return x.read(0) > 0 ? a(x) : b(x); }
 };
-}  // namespace cella::test
 
 TEST_CASE("a cell that branches on values trains in eager mode, with nothing compiled") {
   using dynamic = model<branching_net, features<6>, cross_entropy_loss{}, optim::sgd{},

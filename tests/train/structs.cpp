@@ -12,8 +12,7 @@
 #include <vector>
 
 using namespace cella;
-
-namespace cella::test {
+using namespace cella::test;
 
 /// The items of a receipt: which they are, how many of each, and what is paid beside.
 struct receipt {
@@ -72,10 +71,6 @@ struct largest_error {
 
   double value_{}, amounts_seen{};
 };
-
-}  // namespace cella::test
-
-using namespace cella::test;
 
 namespace {
 

@@ -57,12 +57,12 @@ TEST_CASE("the branch that is not taken is not computed") {
 
 TEST_CASE(
     "both branches stand in the graph once, and in their gradient they store into one place") {
-  const test::traced_graph g([](const vars& v) { return vars{grad(kinked)(v[0])}; },
-                             {{dtype::f64, {}}});
+  const traced_function g([](const vars& v) { return vars{grad(kinked)(v[0])}; },
+                          {{dtype::f64, {}}});
   const graph p = prune(live_part(g.b.g));
   CHECK(count(p, "cond") <= 2);
   // tanh and exp of either branch: one slot
-  const test::traced_graph slots(
+  const traced_function slots(
       [](const vars& v) {
         return vars{grad([](var x) {
           return cond(
@@ -133,7 +133,7 @@ TEST_CASE("with a predicate per sample, vmap selects; with one predicate it keep
       {f64({3}, {0.5, 2, 3})});
   CHECK(r[0].values == reals{0.5, 4, 9});
   CHECK(r[1].values == reals{1, 4, 6});
-  const test::traced_graph g(
+  const traced_function g(
       [](const vars& v) {
         return vars{vmap([&](var x) {
           return cond(

@@ -59,7 +59,7 @@ TEST_CASE("a hook sees the gradient on its way, and what it returns goes on") {
     };
     return vars{loss(v[0]), grad(loss)(v[0])};
   };
-  const test::tensor x = f64({3}, {-2, 0.25, 3});
+  const valued_tensor x = f64({3}, {-2, 0.25, 3});
   for (const auto& r : {run_eagerly(f, {x}), run_traced(f, {x})}) {
     CHECK(r[0].values == reals{4 + 0.0625 + 9 + 1.25});
     CHECK(r[1].values == reals{9, 10.5, 11});

@@ -15,7 +15,7 @@ template <class F>
 std::string refused(F f, const std::vector<tensor_type>& types = {{dtype::f64, {2}},
                                                                   {dtype::f64, {3}}}) {
   try {
-    const test::traced_graph g(f, types);
+    const traced_function g(f, types);
   } catch (const model_error& e) {
     const std::string s = e.what();
     if (!s.starts_with("faults.cpp:")) return "no place in this file: " + s;
@@ -123,7 +123,7 @@ TEST_CASE("derivatives tell what does not fit") {
 
 TEST_CASE("a value of a body that leaves it by another way than its results is refused") {
   try {
-    const test::traced_graph g(
+    const traced_function g(
         [](const vars& x) {
           var leaked{};
           cond(

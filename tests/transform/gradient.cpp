@@ -75,7 +75,7 @@ TEST_SUITE("golden") {
         auto orders = [g](const vars& x) {
           return vars{g(x[0]), slope(g)(x[0]), slope(slope(g))(x[0]), slope(slope(slope(g)))(x[0])};
         };
-        const tensor in{{points.element, points.shape}, points.values};
+        const valued_tensor in{{points.element, points.shape}, points.values};
         for (const auto& results : {run_eagerly(orders, {in}), run_traced(orders, {in})}) {
           for (std::size_t order = 0; order < results.size(); ++order) {
             INFO("order ", order);
@@ -93,9 +93,9 @@ TEST_SUITE("golden") {
     const auto file = golden::open("derivatives");
     auto load = [&](const std::string& key) {
       const auto t = file.tensor("hessian.tanh_mlp." + key);
-      return tensor{{t.element, t.shape}, t.values};
+      return valued_tensor{{t.element, t.shape}, t.values};
     };
-    const tensor x = load("x"), w = load("W"), v = load("V");
+    const valued_tensor x = load("x"), w = load("W"), v = load("V");
     auto network = [](const vars& in) {
       return [=](var t) { return sum(tanh(matmul(in[1], t)) * in[2]) + sum(pow(t, 3)); };
     };
@@ -203,7 +203,7 @@ TEST_CASE("a function that does not depend on its argument has a zero gradient")
                     gradients(sum(v[1]), vars{v[0], v[1]})[0]};
       },
       {f64({2}, {1.5, 2.5}), f64({3}, {1, 2, 3})});
-  for (const tensor& t : r) CHECK(t.values == reals{0, 0});
+  for (const valued_tensor& t : r) CHECK(t.values == reals{0, 0});
 }
 
 TEST_CASE("the identity has a gradient of one, also when nothing is computed") {
@@ -249,11 +249,11 @@ TEST_CASE("a loop over layers differentiates by every layer's weights") {
     const vars w(v.begin() + 1, v.end());
     return gradients(network(w, v[0]), w);
   };
-  std::vector<tensor> in{case_input{.extents = {3}}.sample(1)};
+  std::vector<valued_tensor> in{case_input{.extents = {3}}.sample(1)};
   for (std::uint64_t i = 0; i < 4; ++i) in.push_back(case_input{.extents = {3, 3}}.sample(10 + i));
   const auto eager = run_eagerly(derivatives, in);
   const auto traced = run_traced(derivatives, in);
-  auto loss = [&](const std::vector<tensor>& x) {
+  auto loss = [&](const std::vector<valued_tensor>& x) {
     return run_eagerly(
                [&](const vars& v) { return vars{network(vars(v.begin() + 1, v.end()), v[0])}; },
                x)[0]

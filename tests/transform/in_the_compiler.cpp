@@ -78,8 +78,8 @@ struct make {
 reals run(const graph& g) {
   value_store values;
   bindings memory;
-  const std::vector<test::tensor> in{f64({4, 2}, {0.3, -0.2, 0.8, 0.1, 0.5, 0.6, -0.4, 0.9}),
-                                     f64({2}, {0.4, 0.7}), f64({2, 2}, {0.3, 0.1, -0.4, 0.5})};
+  const std::vector<valued_tensor> in{f64({4, 2}, {0.3, -0.2, 0.8, 0.1, 0.5, 0.6, -0.4, 0.9}),
+                                      f64({2}, {0.4, 0.7}), f64({2, 2}, {0.3, 0.1, -0.4, 0.5})};
   for (std::size_t i = 0; i < 3; ++i) values.bind(g.input(int(i)), memory.store(in[i]));
   interpret(g, values);
   return read(values.value(g.regions[0].outputs[0])).values;

@@ -24,7 +24,7 @@ constexpr var rosenbrock(var x) {
 constexpr var curve(var x) { return concat({x * x, reshape(prod(x), {1})}, 0); }
 
 template <class F>
-void both_ways(F f, const std::vector<tensor>& in, const std::vector<reals>& expected,
+void both_ways(F f, const std::vector<valued_tensor>& in, const std::vector<reals>& expected,
                double tolerance) {
   for (const auto& r : {run_eagerly(f, in), run_traced(f, in)}) {
     REQUIRE(r.size() == expected.size());
@@ -39,7 +39,7 @@ TEST_SUITE("golden") {
     const auto file = golden::open("derivatives");
     auto load = [&](const std::string& key) {
       const auto t = file.tensor("hessian.tanh_mlp." + key);
-      return tensor{{t.element, t.shape}, t.values};
+      return valued_tensor{{t.element, t.shape}, t.values};
     };
     auto derivatives = [](const vars& in) {
       auto f = [&](var t) { return sum(tanh(matmul(in[1], t)) * in[2]) + sum(pow(t, 3)); };
@@ -119,7 +119,7 @@ TEST_CASE("directions lie behind the values wherever the operations allow it, el
       return vars{jacobian_forward(make(in))(in[0]), jacobian_reverse(make(in))(in[0])};
     };
   };
-  auto equal = [](auto f, const std::vector<tensor>& in) {
+  auto equal = [](auto f, const std::vector<valued_tensor>& in) {
     for (const auto& r : {run_eagerly(f, in), run_traced(f, in)}) {
       REQUIRE(r.size() == 2);
       check_close(r[0].values, r[1].values, 1e-14);

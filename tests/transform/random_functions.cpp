@@ -13,8 +13,8 @@ namespace {
 void check_seed(std::uint64_t seed) {
   INFO("seed ", seed);
   const random_function f(seed);
-  const tensor x = f64({3}, pseudo_random(3, seed));
-  const tensor dx = f64({3}, pseudo_random(3, seed + 7));
+  const valued_tensor x = f64({3}, pseudo_random(3, seed));
+  const valued_tensor dx = f64({3}, pseudo_random(3, seed + 7));
 
   const reals value = run_checked([&](const vars& v) { return f(v[0]); }, {x}).values;
   CHECK(std::isfinite(value[0]));
@@ -28,10 +28,10 @@ void check_seed(std::uint64_t seed) {
   for (std::size_t i = 0; i < 3; ++i) dot += g[i] * dx.values[i];
   check_close(along, reals{dot}, 1e-9);
 
-  const test::traced_graph run(
+  const traced_function run(
       [&](const vars& v) { return detail::run_paths(*v[0].b, [&] { return vars{f(v[0])}; }); },
       {x.type});
-  tensor moved = x;
+  valued_tensor moved = x;
   double slope = 0;
   for (double h : {1e-5, -1e-5}) {
     for (std::size_t i = 0; i < 3; ++i) moved.values[i] = x.values[i] + h * dx.values[i];

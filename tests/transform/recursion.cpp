@@ -64,7 +64,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a function that is called by name stands in the graph once") {
-  const test::traced_graph g(
+  const traced_function g(
       [](const vars& v) {
         return vars{call<power>(v[0], v[1]) * call<power>(sin(v[0]), v[1] + 1)};
       },
@@ -105,7 +105,7 @@ TEST_CASE("checkpoint changes what is stored, not what is computed") {
     return checkpoint(layer)(checkpoint(layer)(x[0]));
   };
   check_transforms(f, {f64({2}, {0.3, 0.1}), f64({2, 2}, {0.3, 0.1, -0.4, 0.5})});
-  const test::traced_graph g(
+  const traced_function g(
       [&](const vars& x) {
         return vars{grad([&](var t) { return sum(f(vars{t, x[1]})); })(x[0])};
       },

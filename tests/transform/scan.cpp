@@ -12,9 +12,9 @@ using namespace cella::test;
 
 namespace {
 
-const tensor weights = f64({2, 2}, {0.3, 0.1, -0.4, 0.5});
-const tensor start = f64({2}, {0.1, 0.2});
-const tensor inputs = f64({3, 2}, {0.3, -0.2, 0.8, 0.1, 0.5, 0.6});
+const valued_tensor weights = f64({2, 2}, {0.3, 0.1, -0.4, 0.5});
+const valued_tensor start = f64({2}, {0.1, 0.2});
+const valued_tensor inputs = f64({3, 2}, {0.3, -0.2, 0.8, 0.1, 0.5, 0.6});
 
 /// h = tanh(w h + u), y = h times its predecessor; the last state and all ys, summed.
 auto recurrence(scan_settings settings) {
@@ -30,7 +30,7 @@ auto recurrence(scan_settings settings) {
 }
 
 std::size_t live_nodes(int length) {
-  const test::traced_graph g(
+  const traced_function g(
       [](const vars& v) {
         return vars{grad([&](var w) { return recurrence({})(vars{w, v[1], v[2]}); })(v[0])};
       },
@@ -101,7 +101,7 @@ TEST_CASE("every derivative of a recurrence that runs backwards and is computed 
 
 TEST_CASE("recomputing stores the carries only") {
   auto stored = [](bool recompute) {
-    const test::traced_graph g(
+    const traced_function g(
         [&](const vars& v) {
           return vars{grad([&](var w) {
             return recurrence({.recompute = recompute})(vars{w, v[1], v[2]});

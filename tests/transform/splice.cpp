@@ -49,7 +49,7 @@ TEST_CASE("a spliced graph keeps its regions, shared functions and derivatives")
   auto direct = [](const vars& v) {
     return detail::run_paths(*v[0].b, [&] { return network{}(v[0]); });
   };
-  const test::tensor x = f64({3}, {0.3, -0.8, 0.5});
+  const valued_tensor x = f64({3}, {0.3, -0.8, 0.5});
   check_close(run_checked(spliced, {x}).values, run_checked(direct, {x}).values, 0);
   check_transforms(spliced, {x});
 }

@@ -15,8 +15,8 @@ TEST_CASE("vmap does for every sample what the function does for one") {
     const auto [a, b] = vmap(one)(v[0], v[1]);
     return vars{a, b};
   };
-  const std::vector<tensor> in{f64({3, 2}, {1, 2, 3, 4, 5, 6}), f64({3}, {1, 10, 100}),
-                               f64({2, 2}, {1, 0, 1, 1})};
+  const std::vector<valued_tensor> in{f64({3, 2}, {1, 2, 3, 4, 5, 6}), f64({3}, {1, 10, 100}),
+                                      f64({2, 2}, {1, 0, 1, 1})};
   for (const auto& r : {run_eagerly(f, in), run_traced(f, in)}) {
     CHECK(r[0].values == reals{1, 3, 30, 70, 500, 1100});
     CHECK(r[1].values == reals{3, 7, 11});
@@ -78,7 +78,7 @@ TEST_CASE("indices with samples read along any axis") {
 
 TEST_CASE("a rank-8 tensor has no room for samples, and that is said") {
   try {
-    const test::traced_graph g(
+    const traced_function g(
         [](const vars& v) { return vars{vmap([&](var x) { return v[1] * x; })(v[0])}; },
         {{dtype::f64, {2}}, {dtype::f64, {1, 1, 1, 1, 1, 1, 1, 2}}});
     CHECK(false);

@@ -65,7 +65,7 @@ TEST_CASE("Newton's method is differentiated through its steps") {
 
 TEST_CASE("a bounded loop stores into memory of a known size, an unbounded one into a list") {
   auto stored = [](int max_steps) {
-    const test::traced_graph g(
+    const traced_function g(
         [&](const vars& v) {
           return vars{grad([&](var x) {
             return while_loop([](var t) { return t < 100; }, [](var t) { return t * t; }, x,
@@ -133,7 +133,7 @@ TEST_CASE("samples of a batch leave the loop each in its own time") {
     auto total = [&](var x) { return sum(vmap(g)(x) * x); };
     return vars{vmap(g)(v[0]), vmap(grad(g))(v[0]), vmap(vmap(grad(g)))(v[1]), grad(total)(v[0])};
   };
-  const std::vector<tensor> in{f64({3}, {3, 99, 100}), f64({2, 2}, {3, 50, 99, 100})};
+  const std::vector<valued_tensor> in{f64({3}, {3, 99, 100}), f64({2, 2}, {3, 50, 99, 100})};
   for (const auto& r : {run_eagerly(f, in), run_traced(f, in)}) {
     CHECK(r[0].values == reals{192, 198, 100});
     CHECK(r[1].values == reals{64, 2, 1});
