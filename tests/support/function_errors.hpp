@@ -102,7 +102,7 @@ std::vector<T> numbers_of_whole_range(std::size_t count) {
   return x;
 }
 
-namespace detail {
+namespace error_search {
 /// The line that a compiled program has for an operation on a vector.
 template <class T>
 struct operands_before {
@@ -120,7 +120,7 @@ template <class T>
     wide = std::copysign(0.0L, wide);
   return static_cast<long double>(f(wide));
 }
-}  // namespace detail
+}  // namespace error_search
 
 /// The errors of Op at the numbers x, in the state that programs compute in.
 template <class Op, class T>
@@ -130,12 +130,13 @@ function_errors<T> errors_of_function(std::span<const T> x) {
   const cpu::flush_denormals guard;
   for (std::size_t first = 0; first + lanes <= x.size(); first += lanes) {
     T y[lanes];
-    cpu::store_unaligned(y, cpu::operation<Op, 0>::evaluate(
-                                0, detail::operands_before<T>{cpu::load_unaligned(&x[first])}));
+    cpu::store_unaligned(y,
+                         cpu::operation<Op, 0>::evaluate(
+                             0, error_search::operands_before<T>{cpu::load_unaligned(&x[first])}));
     for (std::size_t i = 0; i < lanes; ++i) {
       const T at = x[first + i];
       const long double e =
-          detail::exact_as_programs_see<T>([](exact_number v) { return exact(Op{}, v); }, at);
+          error_search::exact_as_programs_see<T>([](exact_number v) { return exact(Op{}, v); }, at);
       const long double scale = units_of_errors<Op> == units::of_operand
                                     ? std::abs(static_cast<long double>(at))
                                 : units_of_errors<Op> == units::of_one ? 1

@@ -11,7 +11,7 @@
 
 namespace cella::test {
 
-namespace detail {
+namespace checked_steps {
 
 /// Returns the worst error, relative to the largest element of its tensor, and names the step in
 /// `where`.
@@ -128,7 +128,7 @@ double worst_step(const parameter_store& store, const std::vector<reals>& argume
   return worst;
 }
 
-}  // namespace detail
+}  // namespace checked_steps
 
 /// Checks one call of a program that is given these run-time numbers. `tolerance` is for each
 /// kernel's values beside the interpreter's of the same graph, relative to the largest of a tensor.
@@ -139,7 +139,7 @@ void check_steps(const std::vector<reals>& arguments, const reals& scalars, doub
                  std::uint64_t seed = 1) {
   const ways<P> all(seed, scalars, &compute_on_cpu);
   std::string where;
-  const double worst = detail::worst_step<P>(all.make_store(), arguments, scalars, where);
+  const double worst = checked_steps::worst_step<P>(all.make_store(), arguments, scalars, where);
   INFO(where);
   CHECK(worst <= tolerance);
   all.check(arguments, 1, 4 * tolerance);
