@@ -6,6 +6,7 @@
 #include <cella/ops/diagonal.hpp>
 #include <cella/ops/numeric.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/slicing.hpp>
 #include <cella/ops/statistics.hpp>
 #include <cmath>
 #include <limits>
@@ -31,7 +32,8 @@ valued_tensor special_numbers(const tensor_type& t, int seed) {
 }
 
 /// How many results are not those of the interpreter; NaN is NaN.
-int differing(const vars_function& f, const std::vector<shape>& shapes, dtype element) {
+int differing(const vars_function& f, const std::vector<shape>& shapes, dtype element,
+              int threads = 1) {
   std::vector<tensor_type> types;
   std::vector<valued_tensor> in;
   for (const shape& s : shapes) {
@@ -40,7 +42,7 @@ int differing(const vars_function& f, const std::vector<shape>& shapes, dtype el
   }
   const traced_function traced(f, types);
   const auto expected = traced(in);
-  const auto found = run_planned(traced.b.g, in, 1, element);
+  const auto found = run_planned(traced.b.g, in, threads, element);
   int n = 0;
   for (std::size_t k = 0; k < expected.size(); ++k) {
     for (std::size_t i = 0; i < found[k].values.size(); ++i) {
@@ -159,6 +161,29 @@ TEST_CASE(
         CAPTURE(rows);
         CAPTURE(columns);
         CHECK(differing(lines[k], {s, s, s, {columns}, {rows, 1}}, element) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "rows of any length that are read and written beside each other or apart, by any threads") {
+  const auto nests = [](const vars& x) {
+    const int n = x[0].extent(2);
+    return vars{x[0] * x[1] + x[2], slice(x[0], 2, 1, n) - slice(x[0], 2, 0, n - 1),
+                slice(x[0], 2, 0, n, 2) + slice(x[1], 2, 0, n, 2),
+                concat({x[0] + 1, x[0] * x[3], x[0] - x[2]}, 2),
+                sqrt(abs(x[0])) / (abs(x[2]) + 1) - x[1]};
+  };
+  for (const dtype element : {dtype::f32, dtype::f64}) {
+    for (int n : {2, 3, 5, 8, 13, 16, 29, 32, 63, 64, 65, 96, 127, 500, 1003}) {
+      for (const auto& [outer, rows] : {std::array{1, 1}, std::array{3, 4}, std::array{2, 70}}) {
+        CAPTURE(n);
+        CAPTURE(rows);
+        const shape row{rows, 1}, number{outer, 1, 1};
+        const std::vector<shape> shapes{{outer, rows, n}, {outer, 1, n}, row, number};
+        CHECK(differing(nests, shapes, element) == 0);
+        CHECK(differing(nests, shapes, element, 3) == 0);
       }
     }
   }

@@ -86,8 +86,8 @@ class block_runner {
   }
 
   int block() const { return block_; }
-  /// Whether segments of whole vectors, each computed by itself, may be longer than a block: what
-  /// they read and what is computed from it in one go lies in memory, and nothing in a slot.
+  /// Whether rows of whole vectors may be longer than a block: what they read and what is computed
+  /// from it in one go lies in memory, and nothing in a slot.
   bool keeps_nothing() const {
     if (form_ != layout::plain || line_.stretches().size() > 1) return false;
     for (const auto& i : line_.instructions()) {
@@ -134,26 +134,54 @@ class block_runner {
   /// Computes the values of a rectangle that fits a block, and stores the outputs of which `stored`
   /// has a bit where they belong. It reads plain values and numbers of rows and columns only.
   void compute(const rectangle& r, unsigned stored) {
-    const bool whole = r.elements % L == 0;
-    const std::int64_t wide = std::int64_t{r.vectors()} * L;
+    const int row_elements = form_ == layout::blocked ? L : 1;
+    compute_rows(
+        {r.rows, r.elements, stored},
+        [&](int read) -> rows_in_memory {
+          const access how = s_.reads[std::size_t(read)].how;
+          return {place_of_read(how, r.offset, r.row, r.column, row_elements),
+                  place_of_read(how, r.row_step, !r.same_row, 0, row_elements)};
+        },
+        no_step,
+        [&](int) -> rows_in_memory {
+          return {r.offset, r.row_step};
+        });
+  }
+  /// Rows of so many elements each, and the outputs that are stored.
+  struct rows_to_compute {
+    int rows{}, elements{};
+    unsigned stored = ~0u;
+  };
+  /// Where the first of some rows begins, and how far apart they are.
+  struct rows_in_memory {
+    std::int64_t first{}, apart{};
+  };
+  /// The same for rows of which read_at(read) and stored_at(output) tell where they lie, step(read)
+  /// as above. Slots have room for them, or for a vector of each if the line `keeps_nothing` and
+  /// the elements are whole vectors.
+  template <class Reads, class Step, class Outputs>
+  void compute_rows(const rows_to_compute& n, Reads read_at, Step step, Outputs stored_at) {
+    const int vectors = (n.elements + L - 1) / L;
     for (std::size_t v = 0; v < line_.values().size(); ++v) {
       const auto& x = line_.values()[v];
-      if (x.from == code::source::read) bring(v, x, r);
+      if (x.from == code::source::read) bring_rows(v, x, n, read_at(x.index), step);
     }
-    run_all({r.rows, r.vectors()}, [&](const instruction& i) {
-      const bool direct = whole && i.direct >= 0 && (stored >> i.direct & 1u);
-      return direct ? block_result<T>{a_.out[std::size_t(i.direct)] + r.offset, r.row_step}
-                    : block_result<T>{slot(line_.values()[std::size_t(i.result)].slot), wide};
+    run_all({n.rows, vectors}, [&](const instruction& i) -> block_result<T> {
+      if (n.elements % L == 0 && i.direct >= 0 && (n.stored >> i.direct & 1u)) {
+        const rows_in_memory to = stored_at(i.direct);
+        if (!reaches_dead(to.first + (n.rows - 1) * to.apart, n.elements))
+          return {a_.out[std::size_t(i.direct)] + to.first, to.apart};
+      }
+      return {slot(line_.values()[std::size_t(i.result)].slot), std::int64_t{vectors} * L};
     });
     for (int k = 0; k < s_.output_count; ++k) {
-      if (!(stored >> k & 1u)) continue;
+      if (!(n.stored >> k & 1u)) continue;
       const block_operand<T>& from = result(k);
+      const rows_in_memory to = stored_at(k);
       code::with_stored(line_.outputs()[std::size_t(k)].stored, [&]<class S>() {
-        S* to = reinterpret_cast<S*>(a_.out[std::size_t(k)]) + r.offset;
         const T* at = from.at;
-        if (std::is_same_v<S, T> && reinterpret_cast<const void*>(to) == at && from.step) return;
-        for (int j = 0; j < r.rows; ++j, to += r.row_step, at += from.row)
-          store_run(to, at, from.step, r.elements);
+        for (int j = 0; j < n.rows; ++j, at += from.row)
+          store_elements<S>(k, to.first + j * to.apart, at, from.step, n.elements);
       });
     }
   }
@@ -177,31 +205,15 @@ class block_runner {
     const block_operand<T>& y = result(0);
     fold_run<Fold>(y.at + row * y.row, elements, take);
   }
-  /// Stores a segment of output k at element `first` of it.
-  void store_segment(int k, const segment& g, std::int64_t first) const {
-    store_segments(k, {&g, 1}, [&](int) { return first; });
-  }
   /// Stores segments of output k, each at element first(segment) of it.
   template <class First>
   void store_segments(int k, span<const segment> segments, First first_of) const {
     const block_operand<T>& from = result(k);
-    const dtype stored = line_.outputs()[std::size_t(k)].stored;
-    code::with_stored(stored, [&]<class S>() {
-      S* const output = reinterpret_cast<S*>(a_.out[std::size_t(k)]);
+    code::with_stored(line_.outputs()[std::size_t(k)].stored, [&]<class S>() {
       for (std::size_t s = 0; s < segments.size(); ++s) {
         const segment g = segments[s];
-        const std::int64_t first = first_of(int(s));
-        S* const to = output + first;
-        const T* at = from.at + g.first_vector * from.step;
-        if (std::is_same_v<S, T> && reinterpret_cast<const void*>(to) == at && from.step) continue;
-        int i = 0;
-        if (reaches_dead(first, g.elements)) {
-          for (; i < g.elements; i += L, at += from.step) {
-            const bool dead = first + i >= dead_.from * L;
-            store_stored(to + i, keep(dead ? dead_.live : first_bits(L), load_unaligned(at)));
-          }
-        }
-        store_run(to + i, at, from.step, g.elements - i);
+        const T* const at = from.at + g.first_vector * from.step;
+        store_elements<S>(k, first_of(int(s)), at, from.step, g.elements);
       }
     });
   }
@@ -261,6 +273,21 @@ class block_runner {
     if (rest) run = Fold::template fold<T>(run, fold_first<Fold, T>(rest, value(whole)));
     take(run);
   }
+  /// Stores elements of output k from `first` on, unless they are there already.
+  template <class S>
+  void store_elements(int k, std::int64_t first, const T* at, std::int64_t step,
+                      int elements) const {
+    S* const to = reinterpret_cast<S*>(a_.out[std::size_t(k)]) + first;
+    if (std::is_same_v<S, T> && reinterpret_cast<const void*>(to) == at && step) return;
+    int i = 0;
+    if (reaches_dead(first, elements)) {
+      for (; i < elements; i += L, at += step) {
+        const bool dead = first + i >= dead_.from * L;
+        store_stored(to + i, keep(dead ? dead_.live : first_bits(L), load_unaligned(at)));
+      }
+    }
+    store_run(to + i, at, step, elements - i);
+  }
   template <class S>
   static void store_run(S* to, const T* at, std::int64_t step, int elements) {
     int i = 0;
@@ -296,36 +323,34 @@ class block_runner {
       operands_[v] = {to, L, 0};
     });
   }
-  /// The same for a rectangle.
-  void bring(std::size_t v, const typename code::value& x, const rectangle& r) {
+  /// The same for rows.
+  template <class Step>
+  void bring_rows(std::size_t v, const typename code::value& x, const rows_to_compute& n,
+                  rows_in_memory at, Step step) {
     const access how = s_.reads[std::size_t(x.index)].how;
     const dtype stored = is_storage_only(x.stored) ? x.stored : dtype_of<T>;
-    const element_walk walk = walk_of(how, form_, 1);
-    const int row_elements = form_ == layout::blocked ? L : 1;
-    const std::int64_t first = place_of_read(how, r.offset, r.row, r.column, row_elements);
-    const std::int64_t apart = place_of_read(how, r.row_step, !r.same_row, 0, row_elements);
+    const element_walk walk = walk_of(how, form_, form_ == layout::plain ? 1 : step(x.index));
     code::with_stored(stored, [&]<class S>() {
       const S* const from = reinterpret_cast<const S*>(a_.in[std::size_t(x.index)]) + x.further;
       const bool one = walk == element_walk::one;
-      if (one && apart == 0) return set_number(v, static_cast<T>(from[first]));
+      if (one && at.apart == 0) return set_number(v, static_cast<T>(from[at.first]));
       if constexpr (std::is_same_v<S, T>) {
-        if (walk == element_walk::contiguous && r.elements % L == 0) {
-          operands_[v] = {from + first, L, apart};
+        if (walk == element_walk::contiguous && n.elements % L == 0) {
+          operands_[v] = {from + at.first, L, at.apart};
           return;
         }
         if (walk == element_walk::vector) {
-          operands_[v] = {from + first, 0, apart};
+          operands_[v] = {from + at.first, 0, at.apart};
           return;
         }
       }
       T* const to = slot(x.slot);
       const bool repeats = one || walk == element_walk::vector;
-      const std::int64_t row = repeats ? L : std::int64_t{r.vectors()} * L;
-      for (int i = 0; i < (apart ? r.rows : 1); ++i) {
-        copy(walk, x.index, from, first + i * apart, to + i * row, repeats ? L : r.elements,
-             no_step);
-      }
-      operands_[v] = {to, repeats ? 0 : L, apart ? row : 0};
+      const int elements = repeats ? L : n.elements;
+      const std::int64_t row = (elements + L - 1) / L * L;
+      for (int i = 0; i < (at.apart ? n.rows : 1); ++i)
+        copy(walk, x.index, from, at.first + i * at.apart, to + i * row, elements, step);
+      operands_[v] = {to, repeats ? 0 : L, at.apart ? row : 0};
     });
   }
   static constexpr auto no_step = [](int) { return std::int64_t{0}; };

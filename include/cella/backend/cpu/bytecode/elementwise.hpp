@@ -13,84 +13,63 @@ template <class T>
 void run_elementwise(work_range units, const plan_step& s, const line_code<T>& line,
                      const step_addresses<T>& a, std::byte* scratch,
                      dead_lanes dead = no_dead_lanes) {
+  constexpr int L = lanes<T>;
+  using rows_in_memory = typename block_runner<T>::rows_in_memory;
   block_runner<T> runner(line, s, a, scratch, s.arrangement, dead);
-  const auto inner = std::size_t(s.loops - 1);
-  const auto reads = std::size_t(s.read_count), outputs = std::size_t(s.output_count);
-  const std::int64_t extent = s.loop[inner];
+  const int inner = s.loops - 1;
+  const std::int64_t extent = s.loop[std::size_t(inner)];
   const int pieces = int((extent + detail::loop_piece - 1) / detail::loop_piece);
+  // Long rows are read and written where they lie, but for what is left behind their whole vectors;
+  // short ones are brought together.
+  const bool is_long = extent >= 8 * L, in_place = is_long && runner.keeps_nothing();
   constexpr std::int64_t longest = std::int64_t{1} << 30;
-  const std::int64_t most = runner.keeps_nothing() ? longest : runner.block();
-  detail::nest_walk rows(s, lanes<T>);
-  for (int d = 0; d < s.loops - 1; ++d) rows.add(d);
+  const std::int64_t most = in_place ? longest : runner.block();
+  // Rows of a rectangle: all that a slot holds of them, and as many as the near caches hold.
+  const int most_rows = std::min(
+      runner.rows_of(in_place ? L : std::min(extent, most)),
+      int(std::max<std::int64_t>(1, 4 * detail::loop_piece / std::max<std::int64_t>(1, extent))));
+  detail::nest_walk outer(s, L);
+  for (int d = 0; d < inner; ++d) outer.add(d);
   std::int64_t row = units.first / pieces;
-  rows.go_to(row);
+  outer.go_to(row);
   int piece = units.first % pieces;
 
-  using segment = typename block_runner<T>::segment;
-  const auto step = [&](int read) { return s.reads[std::size_t(read)].strides[inner]; };
-  // Computes segments, which read from(read, segment) and belong at to(output, segment).
-  const auto compute = [&](span<const segment> segments, auto from, auto to) {
-    runner.compute(segments, from, step, [&](int k) -> T* {
-      const std::int64_t first = to(k, 0);
-      return runner.reaches_dead(first, segments[0].elements) ? nullptr
-                                                              : a.out[std::size_t(k)] + first;
-    });
-    for (int k = 0; k < s.output_count; ++k)
-      runner.store_segments(k, segments, [&](int i) { return to(k, i); });
+  const auto apart = [&](const std::array<std::int64_t, max_loops>& strides) {
+    return inner > 0 ? strides[std::size_t(inner - 1)] : 0;
   };
-  detail::row_segments<T> g;
-  std::array<std::array<std::int64_t, 10>, detail::row_segments<T>::most> belongs;
-  const auto flush = [&] {
-    if (!g.count) return;
-    compute(
-        g.list(), [&](int read, int k) { return g.at[std::size_t(k)][std::size_t(read)]; },
-        [&](int k, int i) { return belongs[std::size_t(i)][std::size_t(k)]; });
-    g.clear();
+  const auto step = [&](int read) {
+    return s.reads[std::size_t(read)].strides[std::size_t(inner)];
   };
-  std::array<std::int64_t, 16> start;
-  std::array<std::int64_t, 10> out;
   for (int u = units.first; u < units.last;) {
-    for (std::size_t k = 0; k < reads; ++k) start[k] = rows.place(s.reads[k].strides);
-    for (std::size_t k = 0; k < outputs; ++k) {
-      const step_output& o = s.outputs[k];
-      out[k] = o.part ? rows.place(o.strides) : row * extent;
-    }
-    const int taken = std::min(units.last - u, pieces - piece);
+    // A rectangle of whole rows, or pieces of one row.
+    const int rows =
+        pieces > 1 ? 1 : int(std::min<std::int64_t>({units.last - u, outer.left(), most_rows}));
+    const int taken = pieces > 1 ? std::min(units.last - u, pieces - piece) : 1;
     const std::int64_t end = std::min(extent, (piece + taken) * detail::loop_piece);
     for (std::int64_t i = piece * detail::loop_piece; i < end;) {
       int n = int(std::min<std::int64_t>(end - i, most));
-      // Long rows are read and written where they lie; short ones, and what is left of a long one
-      // behind its whole vectors, are brought together.
-      if (n >= 8 * lanes<T>) {
-        n = n / lanes<T> * lanes<T>;
-        const segment alone{0, n};
-        compute(
-            {&alone, 1},
-            [&](int read, int) {
-              const auto r = std::size_t(read);
-              return start[r] + rows.along(s.reads[r].strides, i);
-            },
-            [&](int k, int) { return out[std::size_t(k)] + i; });
-        i += n;
-        continue;
-      }
-      if (!g.has_room(n, runner.block())) flush();
-      const auto k = std::size_t(g.count++);
-      g.all[k] = {g.vectors, n};
-      g.vectors += g.all[k].vectors();
-      for (std::size_t r = 0; r < reads; ++r)
-        g.at[k][r] = start[r] + rows.along(s.reads[r].strides, i);
-      for (std::size_t o = 0; o < outputs; ++o) belongs[k][o] = out[o] + i;
+      if (is_long && n > L) n = n / L * L;
+      runner.compute_rows(
+          {rows, n},
+          [&](int read) -> rows_in_memory {
+            const auto& strides = s.reads[std::size_t(read)].strides;
+            return {outer.place(strides) + outer.along(strides, i), apart(strides)};
+          },
+          step,
+          [&](int k) -> rows_in_memory {
+            const step_output& o = s.outputs[std::size_t(k)];
+            if (o.part) return {outer.place(o.strides) + i, apart(o.strides)};
+            return {row * extent + i, extent};
+          });
       i += n;
     }
-    u += taken;
+    u += pieces > 1 ? taken : rows;
     piece += taken;
     if (piece < pieces) continue;
     piece = 0;
-    ++row;
-    rows.next();
+    row += rows;
+    outer.next(rows);
   }
-  flush();
 }
 
 }  // namespace cella::cpu

@@ -51,12 +51,19 @@ class nest_walk {
       turn /= s_.loop[d];
     }
   }
-  void next() {
-    for (int i = count_; i-- > 0;) {
+  /// Goes on by `turns`, of which the innermost loop has as many left.
+  void next(std::int64_t turns = 1) {
+    for (int i = count_; i-- > 0; turns = 1) {
       const auto d = std::size_t(loops_[std::size_t(i)]);
-      if (++index_[d] < s_.loop[d]) return;
+      if ((index_[d] += turns) < s_.loop[d]) return;
       index_[d] = 0;
     }
+  }
+  /// Turns that the innermost loop has left, with this one.
+  std::int64_t left() const {
+    if (count_ == 0) return 1;
+    const auto d = std::size_t(loops_[std::size_t(count_ - 1)]);
+    return s_.loop[d] - index_[d];
   }
   /// Whether the outermost loop that was added is in its last turn.
   bool outermost_ends() const {
