@@ -4,6 +4,7 @@
 #include <cella/backend/cpu/simd/special_functions.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cella/ops/names.hpp>
+#include <type_traits>
 
 namespace cella::cpu {
 
@@ -25,17 +26,30 @@ constexpr special_values<T> special_values_of(const node& x);
 
 namespace detail {
 
-/// F on whole vectors; the last is filled up.
-template <auto F, class T>
+/// F on whole vectors; the last is filled up. With `First` it is F(x, First(x)): what waits for its
+/// own results in two steps is computed for some vectors at a time, one step after the other.
+template <class T, auto F, auto First = nullptr>
 void special_vectors(const attributes&, const T* a, const T*, std::int64_t count, T* y) {
-  constexpr int L = lanes<T>;
+  constexpr int L = lanes<T>, together = 16;
+  const auto some = [](const T* from, T* to, int vectors) {
+    if constexpr (!std::is_null_pointer_v<decltype(First)>) {
+      vec<T> between[together];
+      for (int k = 0; k < vectors; ++k) between[k] = First(load_unaligned(from + k * L));
+      for (int k = 0; k < vectors; ++k)
+        store_unaligned(to + k * L, F(load_unaligned(from + k * L), between[k]));
+    } else {
+      for (int k = 0; k < vectors; ++k)
+        store_unaligned(to + k * L, F(load_unaligned(from + k * L)));
+    }
+  };
   std::int64_t i = 0;
-  for (; i + L <= count; i += L) store_unaligned(y + i, F(load_unaligned(a + i)));
+  for (; i + together * L <= count; i += together * L) some(a + i, y + i, together);
   if (i == count) return;
-  alignas(64) T rest[L];
-  std::fill_n(rest, L, T(1));
+  alignas(64) T rest[together * L];
+  const int vectors = int((count - i + L - 1) / L);
+  std::fill_n(rest, vectors * L, T(1));
   std::copy_n(a + i, count - i, rest);
-  store(rest, F(load(rest)));
+  some(rest, rest, vectors);
   std::copy_n(rest, count - i, y + i);
 }
 /// A function of numbers: there is no form for vectors.
@@ -69,16 +83,19 @@ constexpr special_values<T> special_values_of([[maybe_unused]] const node& x) {
   constexpr bool single = std::is_same_v<T, float>;
   constexpr special_values<T> numbers = &special_numbers<&special_number<Op>, T>;
   if constexpr (std::is_same_v<Op, lgamma_op> && single) {
-    return &special_vectors<&cpu::log_gamma, T>;
+    return &special_vectors<T, &cpu::log_gamma>;
+  } else if constexpr (std::is_same_v<Op, erfinv_op> && single) {
+    return &special_vectors<T, &cpu::detail::inverse_error_at<T>,
+                            &cpu::detail::inverse_error_argument>;
   } else if constexpr (std::is_same_v<Op, erfinv_op>) {
-    return &special_vectors<&inverse_errors<T>, T>;
+    return &special_vectors<T, &inverse_errors<T>>;
   } else if constexpr (std::is_same_v<Op, polygamma_op> && single) {
     const bool first = x.attributes.as<typename Op::options>().order == 0;
-    return first ? &special_vectors<&cpu::digamma, T> : numbers;
+    return first ? &special_vectors<T, &cpu::digamma> : numbers;
   } else if constexpr (std::is_same_v<Op, bessel_ie_op>) {
     const int order = x.attributes.as<typename Op::options>().order;
-    return order == 0   ? &special_vectors<&bessels<0, T>, T>
-           : order == 1 ? &special_vectors<&bessels<1, T>, T>
+    return order == 0   ? &special_vectors<T, &bessels<0, T>>
+           : order == 1 ? &special_vectors<T, &bessels<1, T>>
                         : numbers;
   } else {
     return numbers;

@@ -40,22 +40,24 @@ template <class T, std::size_t N>
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> error_function(vec<T> x) {
-  // Near 0 a polynomial; elsewhere 1 - 2^(t P(t)) or 1 - e^(t P(t) - t), t = |x|, which is 1 behind
+  // Near 0 a polynomial; elsewhere 1 - P(t - 1)^4 or 1 - e^(t P(t) - t), t = |x|, which is 1 behind
   // the bound. That stands first, so that NaN is what remains.
   const vec<T> one(T(1));
   if constexpr (std::is_same_v<T, float> && detail::has_pieces_in_registers) {
     return xsimd::copysign(
         detail::piecewise<detail::erf_fit, T>(minimum(vec<T>(4.0f), xsimd::abs(x))), x);
   } else if constexpr (std::is_same_v<T, float>) {
-    // Minimax fits to 2^-25 and 2^-28.
+    // Minimax fits to 2^-25 of erf. The second is of the fourth root of erfc(t), which falls so
+    // slowly that it needs no exponential.
     static constexpr float near_0[] = {0.128379151f,   -0.376124799f,  0.112816177f,
                                        -0.0267585646f, 0.00498068752f, -0.000592512486f};
-    static constexpr float far_out[] = {-1.62831008f,    -0.91627121f,   -0.15336363f,
-                                        0.0343639143f,   -0.0052938005f, 0.000475222536f,
-                                        -1.71504362e-05f};
-    const vec<T> t = minimum(vec<T>(4.0f), xsimd::abs(x));
+    static constexpr float root_of_rest[] = {0.629769504f,   -0.415485114f,   0.00431930181f,
+                                             0.0508356355f,  -0.00379030453f, -0.00541569013f,
+                                             0.00127758773f, 3.8590948e-05f,  -2.71920744e-05f};
+    const vec<T> t = minimum(vec<T>(3.93f), xsimd::abs(x));
     const vec<T> near = detail::near_error_function(near_0, t);
-    const vec<T> far = one - detail::ordinary_power_of_two(detail::polynomial(far_out, t) * t);
+    const vec<T> root = detail::polynomial(root_of_rest, t - one), square = root * root;
+    const vec<T> far = one - square * square;
     return xsimd::copysign(xsimd::select(t < vec<T>(0.9375f), near, far), x);
   } else {
     // A minimax fit, to 2^-55 of the result.

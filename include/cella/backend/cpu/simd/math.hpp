@@ -22,12 +22,35 @@ template <class T>
   return vec<T>(T(1)) / xsimd::sqrt(x);
 }
 
+namespace detail {
+/// The logarithm of 1 + f to base 2 for |f| < 0.42: a minimax fit to 2^-37.
+[[gnu::always_inline]] inline vec<double> short_binary_logarithm(vec<double> f) {
+  static constexpr double c[] = {2.8853900817897156, 0.96179667348728271, 0.57708356991442078,
+                                 0.41167327650914887, 0.34072356437280726};
+  const vec<double> s = f / (vec<double>(2.0) + f);
+  return polynomial(c, s * s) * s;
+}
+}  // namespace detail
+
 template <class T>
 [[gnu::always_inline]] inline vec<T> power(vec<T> x, vec<T> y) {
   if constexpr (std::is_same_v<T, float>) {
     if (xsimd::all(x == vec<T>(2.0f))) return binary_exponential(y);
     // In doubles: an error of y log(x) is multiplied by as much as 90.
-    const wide_lanes base = widen(xsimd::abs(x)), exponent = widen(y);
+    const wide_lanes exponent = widen(y);
+    if (detail::are_ordinary(x)) [[likely]] {
+      const auto [fraction, whole] = detail::take_apart<true>(x, detail::largest_fraction<T>);
+      const wide_lanes f = widen(fraction - vec<T>(1.0f)), n = widen(whole);
+      const vec<double> low = (detail::short_binary_logarithm(f.low) + n.low) * exponent.low;
+      const vec<double> high = (detail::short_binary_logarithm(f.high) + n.high) * exponent.high;
+      const vec<double> most(126.0);
+      if (xsimd::all((xsimd::abs(low) <= most) && (xsimd::abs(high) <= most))) [[likely]] {
+        const vec<double> low_n = detail::nearest(low), high_n = detail::nearest(high);
+        return detail::polynomial(detail::power_fit, narrow({low - low_n, high - high_n})) *
+               detail::power_of_two<T>(narrow({low_n, high_n}));
+      }
+    }
+    const wide_lanes base = widen(xsimd::abs(x));
     const vec<T> size = narrow({exponential<double>(logarithm<double>(base.low) * exponent.low),
                                 exponential<double>(logarithm<double>(base.high) * exponent.high)});
     const vec<T> zero(0.0f), one(1.0f);

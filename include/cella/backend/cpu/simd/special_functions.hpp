@@ -194,15 +194,22 @@ template <const auto& Fit, class T, class Finish, class F>
   return in_doubles(x, f);
 }
 
-template <class T>
-vec<T> inverse_error_of_single(vec<T> x) {
+/// The inverse of the error function of single precision in two steps: it is x times a function of
+/// w = -log(1 - x^2). Where there are no fits, nothing is done in the first step.
+[[gnu::always_inline]] inline vec<float> inverse_error_argument(vec<float> x) {
   if constexpr (has_piecewise) {
-    // A function of w = -log(1 - x^2), times x.
-    const vec<T> one(1.0f), square = rounded<T>(x * x);
-    const vec<T> w = -logarithm_of_successor<T>(-square, -product_error<T>(x, x, square));
-    const vec<T> y = x * piecewise<erfinv_fit, T>(w);
+    const vec<float> square = rounded<float>(x * x);
+    return -logarithm_of_successor<float>(-square, -product_error<float>(x, x, square));
+  } else {
+    return x;
+  }
+}
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_error_at(vec<T> x, [[maybe_unused]] vec<T> w) {
+  if constexpr (has_piecewise) {
     const vec<T> infinite(std::numeric_limits<T>::infinity());
-    return xsimd::select(xsimd::abs(x) == one, xsimd::copysign(infinite, x), y);
+    const vec<T> y = x * piecewise<erfinv_fit, T>(w);
+    return xsimd::select(xsimd::abs(x) == vec<T>(1.0f), xsimd::copysign(infinite, x), y);
   } else {
     return in_doubles(x, inverse_error);
   }
@@ -245,7 +252,7 @@ vec<double> bessel_ie(vec<double> x) {
 }
 /// The number whose error function is x: single precision within 2 ulp, double within 4.
 inline vec<float> inverse_error_function(vec<float> x) {
-  return detail::inverse_error_of_single<float>(x);
+  return detail::inverse_error_at<float>(x, detail::inverse_error_argument(x));
 }
 inline vec<double> inverse_error_function(vec<double> x) { return detail::inverse_error(x); }
 
