@@ -17,13 +17,24 @@ constexpr var tile(operand x, const axis_list& multiples) {
                   << b.describe(v.id) << " " << s);
     return v;
   }
-  for (int i = 0; i < s.rank; ++i) {
-    if (multiples[i] == 1) continue;
-    const std::int64_t outer = s.size(0, i);
-    const std::int64_t inner = s.size(i, s.rank);
-    v = broadcast_to({reshape({v, x.at()}, {outer, 1, inner}), x.at()},
-                     {outer, multiples[i], inner});
-    s[i] *= multiples[i];
+  // As few broadcasts as there is room for axes: each has a factor in front of an axis and of all
+  // behind it that are left as they are.
+  for (int i = s.rank; i > 0;) {
+    shape one, many;
+    std::int64_t run = s.size(i, s.rank);
+    for (; i > 0 && one.rank + 2 < max_rank; --i) {
+      run *= s[i - 1];
+      if (multiples[i - 1] == 1) continue;
+      for (shape* to : {&one, &many}) {
+        to->insert(0, int(run));
+        to->insert(0, to == &one ? 1 : multiples[i - 1]);
+      }
+      s[i - 1] *= multiples[i - 1];
+      run = 1;
+    }
+    if (one.rank == 0) break;
+    for (shape* to : {&one, &many}) to->insert(0, int(run * s.size(0, i)));
+    v = broadcast_to({reshape({v, x.at()}, one), x.at()}, many);
     v = reshape({v, x.at()}, s);
   }
   return v;
