@@ -167,40 +167,65 @@ class eliminator {
     }
     return 0;
   }
+  /// A table while v is eliminated: where it is read, and how far that moves with v and each
+  /// neighbour.
+  struct reader {
+    const double* at{};
+    std::size_t own{};
+    list<std::size_t> steps;
+  };
+  /// Tables by the last of the neighbours that they are over, from those that are over none.
+  constexpr list<list<reader>> by_last_neighbour(const list<table>& all, int v,
+                                                 const list<int>& neighbours) const {
+    list<list<reader>> levels(neighbours.size() + 1);
+    for (const table& t : all) {
+      reader r{t.cost.data(), step(t, v), {}};
+      std::size_t level = 0;
+      for (std::size_t d = 0; d < neighbours.size(); ++d) {
+        r.steps.push_back(step(t, neighbours[d]));
+        if (r.steps.back()) level = d + 1;
+      }
+      levels[level].push_back(std::move(r));
+    }
+    return levels;
+  }
   constexpr void eliminate(int v) {
     gone g{v, neighbours(v), {}};
     const list<table> all = take(v);
     const auto size = std::size_t(entries(g.neighbours));
     table made{g.neighbours, list<double>(size, 0.0)};
     g.best.assign(size, 0);
-    list<std::size_t> own;    // the step of each table along v
-    list<std::size_t> steps;  // [neighbour][table]
-    for (const table& t : all) own.push_back(step(t, v));
-    for (int u : g.neighbours)
-      for (const table& t : all) steps.push_back(step(t, u));
-    list<std::size_t> at(all.size(), 0);
-    list<int> digit(g.neighbours.size(), 0);
+    const std::size_t depth = g.neighbours.size();
+    const auto count = std::size_t(n_.possibilities(v));
+    list<list<reader>> levels = by_last_neighbour(all, v, g.neighbours);
+    // The last neighbour changes with each entry, and those before it seldom: what the tables over
+    // them come to is kept.
+    list<double> sums((depth + 1) * count, 0.0);  // [level][possibility of v]
+    std::size_t changed = 0;                      // the first level that is summed again
+    list<int> digit(depth, 0);
     for (std::size_t k = 0; k < size; ++k) {
-      double best = std::numeric_limits<double>::max();
-      for (int i = 0; i < n_.possibilities(v); ++i) {
-        double sum = 0;
-        for (std::size_t t = 0; t < all.size(); ++t)
-          sum += all[t].cost[at[t] + std::size_t(i) * own[t]];
-        if (sum < best) {
-          best = sum;
-          g.best[k] = i;
+      double* sum = sums.data() + changed * count;
+      for (std::size_t level = changed; level <= depth; ++level, sum += count) {
+        for (std::size_t i = 0; i < count; ++i) sum[i] = level ? sums[(level - 1) * count + i] : 0;
+        for (const reader& r : levels[level]) {
+          const double* cost = r.at;
+          for (std::size_t i = 0; i < count; ++i) sum[i] += cost[i * r.own];
         }
       }
-      made.cost[k] = best;
-      for (std::size_t d = digit.size(); d-- > 0;) {
-        const bool more = ++digit[d] < n_.possibilities(g.neighbours[d]);
-        const auto back = std::size_t(n_.possibilities(g.neighbours[d]) - 1);
-        for (std::size_t t = 0; t < all.size(); ++t) {
-          const std::size_t s = steps[d * all.size() + t];
-          at[t] = more ? at[t] + s : at[t] - back * s;
-        }
+      sum -= count;
+      std::size_t best = 0;
+      for (std::size_t i = 1; i < count; ++i)
+        if (sum[i] < sum[best]) best = i;
+      made.cost[k] = sum[best];
+      g.best[k] = int(best);
+      for (std::size_t d = depth; d-- > 0;) {
+        const int last = n_.possibilities(g.neighbours[d]) - 1;
+        const bool more = digit[d] < last;
+        for (std::size_t level = d + 1; level <= depth; ++level)
+          for (reader& r : levels[level]) r.at += (more ? 1 : -last) * std::ptrdiff_t(r.steps[d]);
+        digit[d] = more ? digit[d] + 1 : 0;
+        changed = d + 1;
         if (more) break;
-        digit[d] = 0;
       }
     }
     gone_.push_back(std::move(g));
