@@ -25,9 +25,9 @@ worst_error<T> error_of(F f, exact_number (*exact_function)(exact_number)) {
     cpu::store_unaligned(y, f(cpu::load_unaligned(&x[first])));
     for (std::size_t i = 0; i < width; ++i) {
       const T at = x[first + i];
-      worst.take(
-          error_in_units(y[i], cella::test::detail::exact_as_programs_see<T>(exact_function, at)),
-          at);
+      worst.take(error_in_units(
+                     y[i], cella::test::error_search::exact_as_programs_see<T>(exact_function, at)),
+                 at);
     }
   }
   return worst;
