@@ -14,7 +14,6 @@
 #include <vector>
 
 using namespace cella;
-using namespace cella::test;
 
 // ---- an encoder with a padding mask
 

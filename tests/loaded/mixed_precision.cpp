@@ -26,7 +26,7 @@ struct course {
 };
 /// Makes `count` steps on the same arguments, which are given as numbers.
 template <class Step>
-course train(const std::vector<valued_tensor>& arguments, int count, double rate,
+course learn(const std::vector<valued_tensor>& arguments, int count, double rate,
              bool scaled = false) {
   Step step{};
   std::array<tensor_type, 2> types{arguments[0].type, arguments[1].type};
@@ -83,9 +83,9 @@ using step_in = training_step<Net, Loss, fixed<Rule>, var, Compute>;
 /// less than 2^-7, and the losses that are reached by less than `limit`.
 template <class Net, class Loss, auto Rule = momentum>
 void compare(const std::vector<valued_tensor>& arguments, int count, double rate, double limit) {
-  const auto exact = train<step_in<Net, Loss, Rule>>(arguments, count, rate);
-  const auto brain = train<step_in<Net, Loss, Rule, dtype::bf16>>(arguments, count, rate);
-  const auto half = train<step_in<Net, Loss, optim::dynamic_loss_scale(Rule), dtype::f16>>(
+  const auto exact = learn<step_in<Net, Loss, Rule>>(arguments, count, rate);
+  const auto brain = learn<step_in<Net, Loss, Rule, dtype::bf16>>(arguments, count, rate);
+  const auto half = learn<step_in<Net, Loss, optim::dynamic_loss_scale(Rule), dtype::f16>>(
       arguments, count, rate, true);
   CHECK(last(exact) < exact.losses[0] / 4);
   for (const course* c : {&brain, &half}) {
@@ -142,9 +142,9 @@ TEST_CASE("a GPT in 16 bits learns as in single precision, in less memory") {
   const auto words = sentences(8, 64, 24);
   using net = models::gpt<24, 64, 2, 2, 64>;
   compare<net, nn::token_cross_entropy>(words, 60, 0.05, 0.05);
-  const auto exact = train<step_in<net, nn::token_cross_entropy, momentum>>(words, 5, 0.05);
+  const auto exact = learn<step_in<net, nn::token_cross_entropy, momentum>>(words, 5, 0.05);
   const auto brain =
-      train<step_in<net, nn::token_cross_entropy, momentum, dtype::bf16>>(words, 5, 0.05);
+      learn<step_in<net, nn::token_cross_entropy, momentum, dtype::bf16>>(words, 5, 0.05);
   CHECK(double(brain.arena) < 0.62 * double(exact.arena));
 }
 

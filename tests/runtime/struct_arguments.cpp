@@ -7,7 +7,6 @@
 #include <vector>
 
 using namespace cella;
-using namespace cella::test;
 
 struct body {
   tensor<dtype::f64, 2> position;

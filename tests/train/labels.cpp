@@ -10,7 +10,6 @@
 #include <vector>
 
 using namespace cella;
-using namespace cella::test;
 
 /// What is known of a fruit, and what it is and weighs.
 struct fruit {

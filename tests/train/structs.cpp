@@ -12,7 +12,6 @@
 #include <vector>
 
 using namespace cella;
-using namespace cella::test;
 
 /// The items of a receipt: which they are, how many of each, and what is paid beside.
 struct receipt {
