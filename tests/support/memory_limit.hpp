@@ -10,16 +10,11 @@
 #include <fstream>
 #include <string>
 
+#include "support/sanitized.hpp"
+
 namespace cella::test {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool memory_can_be_limited = false;  // sanitizers reserve terabytes of addresses
-#elif defined(__has_feature)
-inline constexpr bool memory_can_be_limited =
-    !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
-#else
-inline constexpr bool memory_can_be_limited = true;
-#endif
+inline constexpr bool memory_can_be_limited = !sanitized;  // they reserve terabytes of addresses
 
 /// The sentence of the `file_error` that `f` throws while this process may have only `bytes` more
 /// than it has now. Any other exception goes on.

@@ -25,15 +25,17 @@ constexpr var tile(operand x, const axis_list& multiples) {
     for (; i > 0 && one.rank + 2 < max_rank; --i) {
       run *= s[i - 1];
       if (multiples[i - 1] == 1) continue;
-      for (shape* to : {&one, &many}) {
-        to->insert(0, int(run));
-        to->insert(0, to == &one ? 1 : multiples[i - 1]);
-      }
+      one.insert(0, int(run));
+      one.insert(0, 1);
+      many.insert(0, int(run));
+      many.insert(0, multiples[i - 1]);
       s[i - 1] *= multiples[i - 1];
       run = 1;
     }
     if (one.rank == 0) break;
-    for (shape* to : {&one, &many}) to->insert(0, int(run * s.size(0, i)));
+    const int untouched = int(run * s.size(0, i));
+    one.insert(0, untouched);
+    many.insert(0, untouched);
     v = broadcast_to({reshape({v, x.at()}, one), x.at()}, many);
     v = reshape({v, x.at()}, s);
   }
