@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/rows/best_position.hpp>
+#include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cella/ops/numbers.hpp>
+#include <concepts>
 #include <cstdint>
 #include <type_traits>
 
@@ -16,14 +18,16 @@ enum class fold_rule { sum, product, largest, smallest };
 /// Units of work: strips of columns, or some lines.
 constexpr int fold_units(const search_extents& e);
 
-/// y[o,i] = the middle axis of x[o,.,i] folded; floating-point numbers in double precision,
-/// integers modulo 2^n.
+/// y[o,i] = the middle axis of x[o,.,i] folded; of floating-point numbers only products, in double
+/// precision; integers modulo 2^n.
 template <fold_rule Rule, class T>
 void fold_lines(work_range units, const search_extents& e, const T* x, T* y);
 
 namespace detail {
 
 inline constexpr std::int64_t columns_of_fold = 64;
+/// So many are folded together, if they are in the same hands: memory is read in long stretches.
+inline constexpr std::int64_t most_columns_of_fold = 16 * columns_of_fold;
 inline constexpr std::int64_t numbers_of_fold = 4096;  // of a unit of lines, or one line
 
 template <fold_rule Rule, class N>
@@ -53,6 +57,85 @@ constexpr std::int64_t strips_of_fold(const search_extents& e) {
   return (e.inner + columns_of_fold - 1) / columns_of_fold;
 }
 
+/// A line of so many numbers, folded.
+template <fold_rule Rule, class T>
+T fold_line(const T* x, std::int64_t count) {
+  // So many at a time: each waits for the last product of its own.
+  constexpr std::size_t apart = 32;
+  std::array<T, apart> parts;
+  parts.fill(neutral<Rule, T>());
+  const auto add = [&](std::int64_t i, std::size_t n) __attribute__((always_inline)) {
+    for (std::size_t k = 0; k < n; ++k) parts[k] = folded<Rule>(parts[k], x[i + std::int64_t(k)]);
+  };
+  std::int64_t i = 0;
+  for (; i + std::int64_t{apart} <= count; i += std::int64_t{apart}) add(i, apart);
+  add(i, std::size_t(count - i));
+  for (std::size_t half = apart / 2; half > 0; half /= 2) {
+    for (std::size_t k = 0; k < half; ++k) parts[k] = folded<Rule>(parts[k], parts[k + half]);
+  }
+  return parts[0];
+}
+template <fold_rule Rule, std::floating_point T>
+T fold_line(const T* x, std::int64_t count) {
+  static_assert(Rule == fold_rule::product);
+  constexpr int L = lanes<double>, apart = 8;
+  std::array<vec<double>, std::size_t(apart)> parts;
+  parts.fill(vec<double>(1.0));
+  std::int64_t i = 0;
+  for (; i + apart * L <= count; i += apart * L) {
+    // Asked for ahead of time, memory does not wait for the conversions.
+    constexpr int line = 64, ahead = 1024, bytes = apart * L * int(sizeof(T));
+#pragma GCC unroll 8
+    for (int k = 0; k < bytes; k += line)
+      __builtin_prefetch(reinterpret_cast<const char*>(x + i) + ahead + k);
+#pragma GCC unroll 8
+    for (int k = 0; k < apart; ++k) parts[std::size_t(k)] *= load_double(x + i + k * L);
+  }
+  for (; i + L <= count; i += L) parts[0] *= load_double(x + i);
+#pragma GCC unroll 4
+  for (std::size_t half = apart / 2; half > 0; half /= 2) {
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < half; ++k) parts[k] *= parts[k + half];
+  }
+  double all = product(parts[0]);
+  for (; i < count; ++i) all *= static_cast<double>(x[i]);
+  return static_cast<T>(all);
+}
+
+/// y[j] = x[.,j] folded over so many rows, which are `apart`, for some columns.
+template <fold_rule Rule, class T>
+void fold_columns(const T* x, std::int64_t rows, std::int64_t apart, std::size_t columns, T* y) {
+  using N = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+  std::array<N, std::size_t(most_columns_of_fold)> all;
+  std::fill_n(all.begin(), columns, neutral<Rule, N>());
+  // Several rows at a time: the results are read and written less often.
+  const auto add = [&]<int Rows>() __attribute__((always_inline)) {
+    std::size_t j = 0;
+    if constexpr (std::is_floating_point_v<T>) {
+      constexpr auto L = std::size_t(lanes<double>);
+      for (; j + L <= columns; j += L) {
+        vec<double> product = load_unaligned(&all[j]);
+#pragma GCC unroll 8
+        for (int k = 0; k < Rows; ++k) product *= load_double(x + k * apart + j);
+        store_unaligned(&all[j], product);
+      }
+    }
+    for (; j < columns; ++j) {
+      N one = all[j];
+#pragma GCC unroll 8
+      for (int k = 0; k < Rows; ++k)
+        one = folded<Rule>(one, static_cast<N>(x[k * apart + std::int64_t(j)]));
+      all[j] = one;
+    }
+    x += Rows * apart;
+  };
+  constexpr int together = 8;
+  std::int64_t i = 0;
+  for (; i + together <= rows; i += together) add.template operator()<together>();
+  for (; i < rows; ++i) add.template operator()<1>();
+  for (std::size_t j = 0; j < columns; ++j) y[j] = static_cast<T>(all[j]);
+}
+
 }  // namespace detail
 
 constexpr int fold_units(const search_extents& e) {
@@ -63,55 +146,23 @@ constexpr int fold_units(const search_extents& e) {
 
 template <fold_rule Rule, class T>
 void fold_lines(work_range units, const search_extents& e, const T* x, T* y) {
-  using N = std::conditional_t<std::is_floating_point_v<T>, double, T>;
-  // So many at a time: each waits for the last product of its own.
-  constexpr std::size_t apart = 32;
   if (e.inner == 1) {
     const std::int64_t each = detail::lines_of_fold(e);
     const std::int64_t last = std::min(e.outer, units.last * each);
-    for (std::int64_t o = units.first * each; o < last; ++o) {
-      const T* const line = x + o * e.extent;
-      std::array<N, apart> parts;
-      parts.fill(detail::neutral<Rule, N>());
-      const auto add = [&](std::int64_t i, std::size_t count) __attribute__((always_inline)) {
-        for (std::size_t k = 0; k < count; ++k)
-          parts[k] = detail::folded<Rule>(parts[k], static_cast<N>(line[i + std::int64_t(k)]));
-      };
-      std::int64_t i = 0;
-      for (; i + std::int64_t{apart} <= e.extent; i += std::int64_t{apart}) add(i, apart);
-      add(i, std::size_t(e.extent - i));
-      for (std::size_t half = apart / 2; half > 0; half /= 2) {
-        for (std::size_t k = 0; k < half; ++k)
-          parts[k] = detail::folded<Rule>(parts[k], parts[k + half]);
-      }
-      y[o] = static_cast<T>(parts[0]);
-    }
+    for (std::int64_t o = units.first * each; o < last; ++o)
+      y[o] = detail::fold_line<Rule>(x + o * e.extent, e.extent);
     return;
   }
   const std::int64_t strips = detail::strips_of_fold(e);
-  for (std::int64_t u = units.first; u < units.last; ++u) {
-    const std::int64_t first = u % strips * detail::columns_of_fold;
-    const auto columns = std::size_t(std::min(detail::columns_of_fold, e.inner - first));
-    const T* row = x + u / strips * e.extent * e.inner + first;
-    std::array<N, detail::columns_of_fold> all;
-    all.fill(detail::neutral<Rule, N>());
-    // Two rows and two at a time: the results are read and written less often.
-    std::int64_t i = 0;
-    for (; i + 4 <= e.extent; i += 4, row += 4 * e.inner) {
-      const auto pair = [&](const T* at) __attribute__((always_inline)) {
-        return detail::folded<Rule>(static_cast<N>(at[0]), static_cast<N>(at[e.inner]));
-      };
-      for (std::size_t j = 0; j < columns; ++j) {
-        const N four = detail::folded<Rule>(pair(row + j), pair(row + 2 * e.inner + j));
-        all[j] = detail::folded<Rule>(all[j], four);
-      }
-    }
-    for (; i < e.extent; ++i, row += e.inner) {
-      for (std::size_t j = 0; j < columns; ++j)
-        all[j] = detail::folded<Rule>(all[j], static_cast<N>(row[j]));
-    }
-    T* const to = y + u / strips * e.inner + first;
-    for (std::size_t j = 0; j < columns; ++j) to[j] = static_cast<T>(all[j]);
+  for (std::int64_t u = units.first; u < units.last;) {
+    const std::int64_t outer = u / strips, strip = u % strips;
+    const std::int64_t taken = std::min(
+        {units.last - u, strips - strip, detail::most_columns_of_fold / detail::columns_of_fold});
+    const std::int64_t first = strip * detail::columns_of_fold;
+    const std::int64_t columns = std::min(taken * detail::columns_of_fold, e.inner - first);
+    detail::fold_columns<Rule>(x + outer * e.extent * e.inner + first, e.extent, e.inner,
+                               std::size_t(columns), y + outer * e.inner + first);
+    u += taken;
   }
 }
 
