@@ -6,6 +6,7 @@
 #include <cella/backend/cpu/simd/piecewise_fits.hpp>
 #include <cella/backend/cpu/simd/rounding_errors.hpp>
 #include <limits>
+#include <numbers>
 
 namespace cella::cpu {
 
@@ -197,30 +198,42 @@ template <class T>
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> hyperbolic_tangent(vec<T> x) {
-  const vec<T> one(T(1));
-  const vec<T> size = xsimd::abs(x);
+  const vec<T> sign = x & vec<T>(-T(0)), size = x ^ sign;
   if constexpr (std::is_same_v<T, float> && detail::has_pieces_in_registers)
-    return xsimd::copysign(detail::piecewise<detail::tanh_fit, T>(minimum(vec<T>(T(12)), size)), x);
-  // Near 0 a polynomial, or a quotient of two (Cephes); elsewhere 1 - 2 / (1 + e^2|x|), which is 1
-  // behind the bound.
-  const vec<T> square = x * x;
-  vec<T> near, power;
-  if constexpr (std::is_same_v<T, float>) {
-    static constexpr float c[] = {-3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f,
-                                  2.06390887954e-2f, -5.70498872745e-3f};
-    near = detail::polynomial(c, square);
-    power = detail::ordinary_power_of_two(minimum(vec<T>(T(12)), size) * vec<T>(2.88539008f));
+    return detail::piecewise<detail::tanh_fit, T>(minimum(vec<T>(T(12)), size)) | sign;
+  // With |x| = n ln 2 / 2 + v, 0 <= v < ln 2 / 2, and u = tanh v it is the quotient of
+  // 2^n (1 + u) - (1 - u) and 2^n (1 + u) + (1 - u), and so u itself near 0. It is 1 behind the
+  // bound, which stands first, so that NaN is what remains.
+  constexpr bool single = std::is_same_v<T, float>;
+  const vec<T> bounded = minimum(vec<T>(T(single ? 12 : 40)), size);
+  const vec<T> n =
+      detail::nearest(multiply_add(bounded, vec<T>(T(2 * std::numbers::log2e)), vec<T>(T(-0.5))));
+  const auto rest = [&](T high, T low) __attribute__((always_inline)) {
+    return multiply_add(n, vec<T>(-low), multiply_add(n, vec<T>(-high), bounded));
+  };
+  // u = v + v^3 P(v^2), minimax fits to 2^-31 and 2^-56 of it.
+  vec<T> v, p;
+  if constexpr (single) {
+    static constexpr float c[] = {-0.333333219f, 0.133324006f, -0.0537311903f, 0.0194628694f};
+    v = rest(0.3466796875f, -1.06097220e-4f);
+    p = detail::polynomial(c, v * v);
   } else {
-    static constexpr double p[] = {-1.61468768441708447952e3, -9.92877231001918586564e1,
-                                   -9.64399179425052238628e-1};
-    static constexpr double q[] = {4.84406305325125486048e3, 2.23548839060100448583e3,
-                                   1.12811678491632931402e2, 1.0};
-    near = detail::polynomial(p, square) / detail::polynomial(q, square);
-    power = detail::bounded_exponential<T>(minimum(vec<T>(T(40)), size + size));
+    static constexpr double c[] = {-0.333333333333326267,   0.133333333331424312,
+                                   -0.0539682537917445185,  0.0218694806301838905,
+                                   -0.00886303912379286743, 0.00358927229662180912,
+                                   -0.0014315397723811856,  0.000476515021265625938};
+    v = rest(3.46573590184561908245e-01, 9.54107464635293850010e-11);
+    p = detail::long_polynomial(c, v * v);
   }
-  near = multiply_add(near * square, size, size);
-  const vec<T> far = one - vec<T>(T(2)) / (one + power);
-  return xsimd::copysign(xsimd::select(size < vec<T>(T(0.625)), near, far), x);
+  const vec<T> u = multiply_add(p, v * v * v, v);
+  // Both are scaled, so that they are rounded in fewer places less; the first is made of the
+  // second, so that they are rounded alike where they are nearly the same.
+  constexpr T scale = T(1.25);
+  const vec<T> power = detail::power_of_two<T>(n), twice(2 * scale);
+  const vec<T> more = multiply_add(power, vec<T>(scale), vec<T>(scale));
+  const vec<T> less = multiply_add(power, vec<T>(scale), vec<T>(-scale));
+  const vec<T> divisor = multiply_add(u, less, more);
+  return (multiply_add(u, twice, divisor - twice) / divisor) | sign;
 }
 
 #if defined(__GNUC__) && !defined(__clang__)
