@@ -49,6 +49,7 @@ struct native_lanes<float, 32> : portable_lanes<float> {
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)));
   }
   static v select(unsigned bits, v a, v b) { return _mm256_blendv_ps(b, a, spread(bits)); }
+  static v select_negative(v by, v a, v b) { return _mm256_blendv_ps(b, a, by); }
   static v keep(unsigned bits, v a) { return _mm256_and_ps(spread(bits), a); }
   static unsigned equal_first(const std::int32_t* p, int n, std::int32_t value) {
     const __m256i equal =
@@ -118,6 +119,7 @@ struct native_lanes<double, 32> : portable_lanes<double> {
     return static_cast<unsigned>(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_UNORD_Q)));
   }
   static v select(unsigned bits, v a, v b) { return _mm256_blendv_pd(b, a, spread(bits)); }
+  static v select_negative(v by, v a, v b) { return _mm256_blendv_pd(b, a, by); }
   static v keep(unsigned bits, v a) { return _mm256_and_pd(spread(bits), a); }
   static void transpose(v* r) {
     const v a = _mm256_unpacklo_pd(r[0], r[1]), b = _mm256_unpackhi_pd(r[0], r[1]);

@@ -32,33 +32,36 @@ inline constexpr double error_fit[] = {
 template <class T, std::size_t N>
 [[gnu::always_inline]] inline vec<T> near_error_function(const T (&p)[N], vec<T> x) {
   const vec<T> y = std::is_same_v<T, float> ? polynomial(p, x * x) : long_polynomial(p, x * x);
+  if constexpr (has_fused_multiply_add) return multiply_add(y, x, x);
   // Of the least numbers, the product by itself would be no normal number.
-  return has_fused_multiply_add ? multiply_add(y, x, x) : x * (y + vec<T>(T(1)));
+  constexpr T up = 1 << 24;
+  const vec<T> large = x * vec<T>(up);
+  return (large + large * y) * vec<T>(1 / up);
 }
 
 }  // namespace detail
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> error_function(vec<T> x) {
-  // Near 0 a polynomial; elsewhere 1 - P(t - 1)^4 or 1 - e^(t P(t) - t), t = |x|, which is 1 behind
+  // Near 0 a polynomial; elsewhere 1 - P(t)^4 or 1 - e^(t P(t) - t), t = |x|, which is 1 behind
   // the bound. That stands first, so that NaN is what remains.
   const vec<T> one(T(1));
   if constexpr (std::is_same_v<T, float> && detail::has_pieces_in_registers) {
     return xsimd::copysign(
         detail::piecewise<detail::erf_fit, T>(minimum(vec<T>(4.0f), xsimd::abs(x))), x);
   } else if constexpr (std::is_same_v<T, float>) {
-    // Minimax fits to 2^-25 of erf. The second is of the fourth root of erfc(t), which falls so
-    // slowly that it needs no exponential.
-    static constexpr float near_0[] = {0.128379151f,   -0.376124799f,  0.112816177f,
-                                       -0.0267585646f, 0.00498068752f, -0.000592512486f};
-    static constexpr float root_of_rest[] = {0.629769504f,   -0.415485114f,   0.00431930181f,
-                                             0.0508356355f,  -0.00379030453f, -0.00541569013f,
-                                             0.00127758773f, 3.8590948e-05f,  -2.71920744e-05f};
-    const vec<T> t = minimum(vec<T>(3.93f), xsimd::abs(x));
-    const vec<T> near = detail::near_error_function(near_0, t);
-    const vec<T> root = detail::polynomial(root_of_rest, t - one), square = root * root;
-    const vec<T> far = one - square * square;
-    return xsimd::copysign(xsimd::select(t < vec<T>(0.9375f), near, far), x);
+    // Minimax fits to 2^-25 of erf, the second of t less the place where the first ends. It is of
+    // the fourth root of erfc(t), which falls so slowly that it needs no exponential.
+    constexpr float near_end = 0.96875f;
+    static constexpr float near_0[] = {0.128379136f,   -0.376124069f,  0.112809351f,
+                                       -0.0267357215f, 0.00494942366f, -0.000577579562f};
+    static constexpr float root_of_rest[] = {0.642756112f,   -0.415608266f,   -0.000429072323f,
+                                             0.0510447912f,  -0.0023729392f,  -0.00640545003f,
+                                             0.00180916452f, -0.000148795466f};
+    const vec<T> sign = x & vec<T>(-0.0f), t = minimum(vec<T>(3.93f), x ^ sign);
+    const vec<T> near = detail::near_error_function(near_0, t), behind = t - vec<T>(near_end);
+    const vec<T> root = detail::polynomial(root_of_rest, behind), square = root * root;
+    return select_negative(behind, near, one - square * square) | sign;
   } else {
     // A minimax fit, to 2^-55 of the result.
     static constexpr double far_out[] = {
@@ -120,11 +123,32 @@ namespace detail {
   return xsimd::select(size < v(0.45), one - near_error_function(error_fit, x), far);
 }
 
+/// The same of 0 <= x <= 10 to 2^-27, for single precision: e^(x^2) erfc(x) as a quotient of
+/// polynomials without a difference in them, and e^(-x^2), both minimax fits.
+[[gnu::always_inline]] inline vec<double> rough_complement_of_error(vec<double> x) {
+  using v = vec<double>;
+  static constexpr double p[] = {1.0000000048497169, 1.2313298733338405, 0.7242094253411825,
+                                 0.22570167665971708, 0.03206086524119534};
+  static constexpr double q[] = {1.0,
+                                 2.3597095360541935,
+                                 2.3868483962322378,
+                                 1.3115669696847894,
+                                 0.4000758542509605,
+                                 0.056825574891960606};
+  static constexpr double of_exponential[] = {
+      1.0000000005589751,   1.0000000365317461,    0.49999992023577343,  0.16666419205528637,
+      0.041668233596549264, 0.0083748976930937758, 0.0013836651836242903};
+  const v square = x * x, n = nearest(square * v(-std::numbers::log2e));
+  const v rest = multiply_add(n, v(-std::numbers::ln2), -square);
+  const v power = polynomial(of_exponential, rest) * power_of_two<double>(n);
+  return polynomial(p, x) / polynomial(q, x) * power;
+}
+
 }  // namespace detail
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> complementary_error_function(vec<T> x) {
-  if constexpr (std::is_same_v<T, float> && detail::has_piecewise) {
+  if constexpr (std::is_same_v<T, float> && detail::has_pieces_in_registers) {
     // e^(t^2) erfc(t) times e^(-t^2), with what the square has lost; behind the bound it is no
     // normal number.
     const vec<T> size = xsimd::abs(x), t = minimum(vec<T>(10.0f), size);
@@ -137,7 +161,12 @@ template <class T>
     const vec<T> y = detail::times_power_unless_below<T>(product, n, -square);
     return xsimd::select(x < vec<T>(0.0f), vec<T>(2.0f) - y, y);
   } else if constexpr (std::is_same_v<T, float>) {
-    return detail::in_doubles(x, [](vec<double> v) { return detail::complement_of_error(v); });
+    // Behind the bound it is no normal number. The other one stands first, so that NaN remains.
+    const vec<T> size = xsimd::abs(x), t = minimum(vec<T>(10.0f), size);
+    const vec<T> far =
+        detail::in_doubles(t, [](vec<double> v) { return detail::rough_complement_of_error(v); });
+    const vec<T> y = xsimd::select(size > vec<T>(9.19454f), vec<T>(0.0f), far);
+    return select_negative(x, vec<T>(2.0f) - y, y);
   } else {
     return detail::complement_of_error(x);
   }
@@ -146,7 +175,7 @@ template <class T>
 namespace detail {
 /// A function of which those of x and -x make 1, where that of -|x| is `lower`.
 [[gnu::always_inline]] inline vec<float> of_either_sign(vec<float> x, vec<float> lower) {
-  return xsimd::select(x < vec<float>(0.0f), lower, vec<float>(1.0f) - lower);
+  return select_negative(x, lower, vec<float>(1.0f) - lower);
 }
 /// Phi(x) in double precision.
 [[gnu::always_inline]] inline vec<double> normal_distribution(vec<double> x) {
