@@ -227,9 +227,11 @@ constexpr var adaptive_max_pool(operand image, int height, int width) {
     return max(select(parts, expand_dims(v, -2), -std::numeric_limits<double>::infinity()), {-1});
   };
   constexpr int few = 16;
-  const var wide = width <= few ? one_by_one(x, 3, width) : along_last(x, width);
-  if (height <= few) return one_by_one(wide, 2, height);
-  return transpose(along_last(transpose(wide, {0, 1, 3, 2}), height), {0, 1, 3, 2});
+  // Rows first: their elements lie beside each other, and what is left is small.
+  const var flat = height <= few
+                       ? one_by_one(x, 2, height)
+                       : transpose(along_last(transpose(x, {0, 1, 3, 2}), height), {0, 1, 3, 2});
+  return width <= few ? one_by_one(flat, 3, width) : along_last(flat, width);
 }
 
 }  // namespace cella

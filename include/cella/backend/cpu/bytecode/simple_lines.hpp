@@ -114,8 +114,12 @@ void fold_simple_row(simple_term t, const T* row, std::int64_t extent, vec<T> ce
   with_term<Fold>(
       t, [&](auto form) __attribute__((always_inline)) {
         const auto of = [&](vec<T> x) { return term_of<form()>(x, center); };
-        vec<T> run = fold_terms<Fold, T>(
-            whole, L, [&](std::int64_t i) { return of(load_unaligned(row + i)); }, take);
+        const auto term = [&](std::int64_t i) __attribute__((always_inline)) {
+          // The next rows, which memory would not be asked for while this one ends.
+          __builtin_prefetch(row + i + 1024 / sizeof(T));
+          return of(load_unaligned(row + i));
+        };
+        vec<T> run = fold_terms<Fold, T>(whole, L, term, take);
         if (const int rest = int(extent - whole))
           run = Fold::template fold<T>(
               run, fold_first<Fold, T>(rest, of(load_first(row + whole, rest))));

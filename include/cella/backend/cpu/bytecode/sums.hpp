@@ -184,12 +184,6 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
       for (int k = 0; k < count; ++k, folded.next()) {
         row[std::size_t(k)] = plain + kept.place(*strides) + folded.place(*strides) + first;
       }
-      const auto fold_vector = [&](int n, auto load) __attribute__((always_inline)) {
-        vec<T> all(Fold::template start<T>);
-#pragma GCC unroll 8
-        for (int k = 0; k < n; ++k) all = Fold::template fold<T>(all, load(row[std::size_t(k)]));
-        return all;
-      };
       const T* const center =
           simple.center_read ? simple.center_at + kept.place(simple.center_read->strides) + first
                              : nullptr;
@@ -199,8 +193,10 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
           vec<T> middle(T(0));
           if constexpr (form() == detail::simple_term::squared_difference)
             middle = get(center + at);
-          run[v] = fold_vector(
-              n, [&](const T* from) { return detail::term_of<form()>(get(from + at), middle); });
+          run[v] = Fold::template fold_several<T>(
+              n, [&](int k) __attribute__((always_inline)) {
+                return detail::term_of<form()>(get(row[std::size_t(k)] + at), middle);
+              });
         };
         const auto whole = std::size_t(columns / L);
         for (std::size_t v = 0; v < whole; ++v)

@@ -18,6 +18,14 @@ struct adding {
   [[gnu::always_inline]] static vec<T> fold(vec<T> a, vec<T> v) {
     return a + v;
   }
+  /// load(0), load(1), ..., `n` vectors.
+  template <class T, class Load>
+  [[gnu::always_inline]] static vec<T> fold_several(int n, Load load) {
+    vec<T> all(start<T>);
+#pragma GCC unroll 8
+    for (int k = 0; k < n; ++k) all = all + load(k);
+    return all;
+  }
   template <class T>
   [[gnu::always_inline]] static T over_lanes(vec<T> a) {
     return sum(a);
@@ -50,6 +58,21 @@ struct extreme {
   template <class T>
   [[gnu::always_inline]] static vec<T> of_numbers(vec<T> a, vec<T> v) {
     return Largest ? maximum(a, v) : minimum(a, v);
+  }
+  /// load(0), load(1), ..., `n` vectors. Whether there is a NaN is asked for two at once.
+  template <class T, class Load>
+  [[gnu::always_inline]] static vec<T> fold_several(int n, Load load) {
+    vec<T> all(start<T>);
+    unsigned unknown = 0;
+#pragma GCC unroll 4
+    for (int k = 0; k < n; k += 2) {
+      const vec<T> x = load(k), y = k + 1 < n ? load(k + 1) : x;
+      all = of_numbers<T>(all, of_numbers<T>(x, y));
+      unknown |= unordered(x, y);
+    }
+    if (unknown) [[unlikely]]
+      all = select(unknown, vec<T>(std::numeric_limits<T>::quiet_NaN()), all);
+    return all;
   }
   template <class T>
   static T over_lanes(vec<T> a) {

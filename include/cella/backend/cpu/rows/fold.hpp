@@ -97,7 +97,7 @@ T fold_line(const T* x, std::int64_t count) {
 #pragma GCC unroll 4
     for (std::size_t k = 0; k < half; ++k) parts[k] *= parts[k + half];
   }
-  double all = product(parts[0]);
+  double all = product_of_lanes(parts[0]);
   for (; i < count; ++i) all *= static_cast<double>(x[i]);
   return static_cast<T>(all);
 }

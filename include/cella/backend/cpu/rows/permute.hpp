@@ -8,6 +8,7 @@
 #include <cella/graph/shape.hpp>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace cella::cpu {
 
@@ -126,8 +127,24 @@ class outer_walk {
 
 /// a[i], b[i] = x[2 i], x[2 i + 1]
 template <class T>
-void take_pairs_apart(const T* __restrict x, std::int64_t n, T* __restrict a, T* __restrict b) {
-  for (std::int64_t i = 0; i < n; ++i) {
+[[gnu::noinline]] void take_pairs_apart(const T* __restrict x, std::int64_t n, T* __restrict a,
+                                        T* __restrict b) {
+  std::int64_t i = 0;
+#if defined(__AVX__) && !defined(__AVX512F__)
+  // Compilers take four permutations across the halves of a vector, where two within them do.
+  if constexpr (std::is_same_v<T, float>) {
+    for (; i + 8 <= n; i += 8) {
+      const auto halves = [at = x + 2 * i](int first) __attribute__((always_inline)) {
+        return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(at + first)),
+                                    _mm_loadu_ps(at + first + 8), 1);
+      };
+      const __m256 u = halves(0), v = halves(4);
+      _mm256_storeu_ps(a + i, _mm256_shuffle_ps(u, v, 0x88));
+      _mm256_storeu_ps(b + i, _mm256_shuffle_ps(u, v, 0xdd));
+    }
+  }
+#endif
+  for (; i < n; ++i) {
     a[i] = x[2 * i];
     b[i] = x[2 * i + 1];
   }
@@ -258,18 +275,19 @@ template <class T>
   }
   const std::int64_t strips = (e.rows() + L - 1) / L, to = e.to[std::size_t(e.column)];
   detail::outer_walk at(e, units.first / strips);
-  for (std::int64_t u = units.first; u < units.last; at.next()) {
-    const std::int64_t end = std::min<std::int64_t>(units.last, (u / strips + 1) * strips);
+  std::int64_t u = units.first % strips;
+  for (std::int64_t left = units.last - units.first; left > 0; at.next(), u = 0) {
+    // Strips [u, end) of a matrix.
+    const std::int64_t end = std::min(strips, u + left);
+    left -= end - u;
     if (e.columns() == 2 && e.from[last] == 2) {
-      const std::int64_t first = u % strips * L;
-      const std::int64_t rows = std::min((end - u) * L, e.rows() - first);
+      const std::int64_t first = u * L, rows = std::min(end * L, e.rows()) - first;
       T* const row = y + at.to + first;
       detail::take_pairs_apart(x + at.from + 2 * first, rows, row, row + to);
-      u = end;
       continue;
     }
     for (; u < end; ++u) {
-      const std::int64_t first = u % strips * L;
+      const std::int64_t first = u * L;
       const int rows = int(std::min<std::int64_t>(L, e.rows() - first));
       const T* const from = x + at.from + first * e.from[last];
       if (past_caches)

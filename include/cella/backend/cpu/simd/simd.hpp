@@ -143,7 +143,7 @@ template <class T>
 
 /// Product of the lanes.
 template <class T>
-[[gnu::always_inline]] inline T product(vec<T> a) {
+[[gnu::always_inline]] inline T product_of_lanes(vec<T> a) {
   return detail::native_lanes<T>::fold(a, [](const auto& x, const auto& y) { return x * y; });
 }
 
