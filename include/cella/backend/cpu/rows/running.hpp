@@ -171,20 +171,27 @@ bool are_zero(const T* x, std::int64_t count) {
 template <class T>
 double product_in_range(const T* a, std::int64_t count) {
   constexpr double least = 1e-100, most = 1e100;
-  // Between numbers so far from the ends, so many factors lead to no number beyond them.
-  constexpr int L = lanes<double>, together = std::is_same_v<T, float> ? 4 : 1;
+  constexpr int L = lanes<T>;
   using v = vec<double>;
   std::array<v, 4> parts, low, high;
   for (auto* all : {&parts, &low, &high}) all->fill(v(1.0));
+  const auto multiply = [&](std::size_t k, v factor) __attribute__((always_inline)) {
+    parts[k] = parts[k] * factor;
+    const v size = xsimd::abs(parts[k]);
+    low[k] = minimum(low[k], size);
+    high[k] = maximum(high[k], size);
+  };
   std::int64_t i = 0;
-  for (; i + 4 * L * together <= count; i += 4 * L * together) {
-    for (std::size_t k = 0; k < parts.size(); ++k) {
-      for (int j = 0; j < together; ++j)
-        parts[k] = parts[k] * load_double(a + i + (int(k) + 4 * j) * L);
-      const v size = xsimd::abs(parts[k]);
-      low[k] = minimum(low[k], size);
-      high[k] = maximum(high[k], size);
+  if constexpr (std::is_same_v<T, float>) {
+    for (; i + 2 * L <= count; i += 2 * L) {
+      const wide_lanes x = widen(load_unaligned(a + i)), y = widen(load_unaligned(a + i + L));
+      multiply(0, x.low);
+      multiply(1, x.high);
+      multiply(2, y.low);
+      multiply(3, y.high);
     }
+  } else {
+    for (; i + L <= count; i += L) multiply(0, load_unaligned(a + i));
   }
   double all = 1;
   bool inside = true;
