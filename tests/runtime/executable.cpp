@@ -20,7 +20,7 @@ using lenet_step =
 
 /// The losses and final weights of a few steps on made-up digits.
 template <int N>
-std::vector<float> train(thread_pool* threads) {
+std::vector<float> trained(thread_pool* threads) {
   models::lenet5 net;
   parameter_store store(net, 5);
   executable<lenet_step<N>> step(store, threads);
@@ -49,15 +49,15 @@ static_assert(lenet_step<32>::plan.arena_bytes * 20 <= lenet_step<32>::plan.live
 static_assert(lenet_step<32>::plan.arena_bytes < lenet_step<32>::plan.arena_bytes_without_reuse);
 
 TEST_CASE("the loss of a program falls while it trains") {
-  const auto r = train<32>(nullptr);
+  const auto r = trained<32>(nullptr);
   CHECK(r[4] < r[0]);
 }
 
 TEST_CASE("results do not depend on the number of threads, bit for bit") {
-  const auto alone = train<32>(nullptr);
+  const auto alone = trained<32>(nullptr);
   for (int n : {1, 2, 3}) {
     thread_pool pool(n);
-    CHECK(train<32>(&pool) == alone);
+    CHECK(trained<32>(&pool) == alone);
   }
 }
 
@@ -168,6 +168,6 @@ TEST_CASE("a program refuses the parameters of another model") {
 }
 
 TEST_CASE("a program can be made for any batch, with lanes left over") {
-  const auto r = train<17>(nullptr);
+  const auto r = trained<17>(nullptr);
   CHECK(r[4] < r[0]);
 }
