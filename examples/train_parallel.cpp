@@ -162,7 +162,7 @@ struct moe_task : text_task<8, 32> {
 
 struct settings {
   std::string net = "lenet", mesh = "data=2", mode = "data", json, plan, save, load, topology,
-              drawing, timeline, trace, schedule = "1f1b", precision = "f32";
+              drawing, timeline, trace, given_plan, schedule = "1f1b", precision = "f32";
   int steps = 20, done = 0, microbatches = 0, chunks = 1, calibrate = 0, save_every = 0;
   unsigned seed = 1;
   bool threads = false;
@@ -309,6 +309,11 @@ void write(const std::string& path, const std::string& what) {
   if (!path.empty() && !(std::ofstream(path) << what))
     throw file_error("cannot write \"" + path + "\"");
 }
+std::string contents_of(const std::string& path) {
+  std::ostringstream all;
+  if (!(all << std::ifstream(path).rdbuf())) throw file_error("cannot read \"" + path + "\"");
+  return all.str();
+}
 template <class F>
 std::string written(F f) {
   std::ostringstream out;
@@ -378,6 +383,15 @@ void run_pipeline(const graph& g, const device_mesh& m, const settings& s) {
 }
 
 template <class Task>
+void run_given(const graph& g, const device_mesh& m, const settings& s) {
+  if (s.mode == "pipeline")
+    throw error("mode pipeline finds its stages at once; --given-plan is for the others");
+  const divided_graph d =
+      divided_from_json(g, m, strategy_of<Task>(s.mode, m), contents_of(s.given_plan));
+  train_on_ranks<Task>(d.graph, d.plan, s);
+}
+
+template <class Task>
 void run(const settings& s) {
   training_step<typename Task::net, typename Task::loss,
                 std::remove_const_t<decltype(Task::optimizer)>>
@@ -387,6 +401,7 @@ void run(const settings& s) {
   if (!s.topology.empty()) m = with_topology(m, load_topology(s.topology));
   const graph g =
       compiled_once::optimize(trace(step, types, {.training = true, .precision = s.element()}));
+  if (!s.given_plan.empty()) return run_given<Task>(g, m, s);
   if (s.mode == "pipeline") return run_pipeline<Task>(g, m, s);
   const divided_graph d = divide(g, m, strategy_of<Task>(s.mode, m));
   train_on_ranks<Task>(d.graph, d.plan, s);
@@ -422,6 +437,9 @@ int main(int argc, char** argv) {
   app.add_option("--timeline", s.timeline, "file for the predicted step as SVG");
   app.add_option("--trace", s.trace, "file for the predicted step as Chrome's trace");
   app.add_option("--topology", s.topology, "what cella-measure-mesh has written of the machine");
+  app.add_option("--given-plan", s.given_plan,
+                 "what --plan has written for the same net, mesh and mode: nothing is searched")
+      ->excludes("--topology");
   app.add_option("--calibrate", s.calibrate,
                  "steps by which a rank is measured alone first, for the prediction")
       ->check(CLI::NonNegativeNumber);

@@ -2,6 +2,7 @@
 // nlohmann/json.
 #pragma once
 
+#include <cella/parallel/divide.hpp>
 #include <cella/parallel/plan.hpp>
 #include <cella/parallel/topology.hpp>
 #include <string>
@@ -14,6 +15,12 @@ inline std::string plan_to_json(const graph& g, const parallel_plan& p);
 /// The plan of `g` that `plan_to_json` wrote, on the mesh that stands there. Throws `file_error` if
 /// the text is no plan, or that of another graph, and `model_error` if a choice is impossible.
 inline parallel_plan plan_from_json(const graph& g, std::string_view json);
+
+/// What `divide(g, m, s)` returned, whose plan this text is: the ranks of a job need not search,
+/// each for itself, for what one of them has found. Throws as `plan_from_json` does, and
+/// `file_error` if the plan is for another mesh or of another mode.
+inline divided_graph divided_from_json(const graph& g, const device_mesh& m, const strategy& s,
+                                       std::string_view json);
 
 // ------------------------------------------------------------------------------------------------
 
@@ -111,6 +118,28 @@ inline parallel_plan plan_from_json(const graph& g, std::string_view json) {
   p.fault = p.rank.fault;
   if (!p.fault.empty()) throw model_error(p.fault);
   return p;
+}
+
+inline divided_graph divided_from_json(const graph& g, const device_mesh& m, const strategy& s,
+                                       std::string_view json) {
+  std::size_t count = 0;
+  try {
+    const auto j = detail::plan_json::parse(json);
+    const device_mesh written = detail::mesh_from_json(j.at("mesh"));
+    if (mesh_text(written).view() != mesh_text(m).view())
+      throw file_error(text() << "this plan is for the mesh " << mesh_text(written) << ", not "
+                              << mesh_text(m));
+    if (const auto how = j.at("mode").get<std::string>(); how != mode_name(s.mode))
+      throw file_error(text() << "this is a plan of mode " << how << ", not " << mode_name(s.mode));
+    count = j.at("nodes").size();
+  } catch (const nlohmann::json::exception& e) {
+    throw file_error(text() << "this is no plan: " << e.what());
+  }
+  divided_graph d{divisible(g, s), {}};
+  if (s.mode == mode::automatic && d.graph.nodes.size() != count)
+    d = {divisible(g, s, true), {}, true};
+  d.plan = plan_from_json(d.graph, json);
+  return d;
 }
 
 }  // namespace cella::parallel
