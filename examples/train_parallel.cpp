@@ -2,6 +2,7 @@
 // that mpirun has started. The losses are the same for every mesh and every mode.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cella/interop/file.hpp>
 #include <cella/models/gpt.hpp>
 #include <cella/models/lenet.hpp>
 #include <cella/models/resnet.hpp>
@@ -309,11 +310,6 @@ void write(const std::string& path, const std::string& what) {
   if (!path.empty() && !(std::ofstream(path) << what))
     throw file_error("cannot write \"" + path + "\"");
 }
-std::string contents_of(const std::string& path) {
-  std::ostringstream all;
-  if (!(all << std::ifstream(path).rdbuf())) throw file_error("cannot read \"" + path + "\"");
-  return all.str();
-}
 template <class F>
 std::string written(F f) {
   std::ostringstream out;
@@ -386,8 +382,9 @@ template <class Task>
 void run_given(const graph& g, const device_mesh& m, const settings& s) {
   if (s.mode == "pipeline")
     throw error("mode pipeline finds its stages at once; --given-plan is for the others");
-  const divided_graph d =
-      divided_from_json(g, m, strategy_of<Task>(s.mode, m), contents_of(s.given_plan));
+  const std::vector<std::byte> file = interop::read_file(s.given_plan, 1 << 30);
+  const std::string_view json(reinterpret_cast<const char*>(file.data()), file.size());
+  const divided_graph d = divided_from_json(g, m, strategy_of<Task>(s.mode, m), json);
   train_on_ranks<Task>(d.graph, d.plan, s);
 }
 

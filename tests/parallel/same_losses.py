@@ -116,7 +116,8 @@ with tempfile.TemporaryDirectory() as folder:
     speed = {"bytes_per_second": 5e9, "latency": 1e-6}
     machine = {"axes": [{"name": "data", "size": 2, **speed, "overlap": 0.5, "measured": {"all_reduce": speed}}],
                "flops_per_second": 1e11, "memory_bytes_per_second": 2e10, "memory_bytes": 1e10}
-    paths = {name: os.path.join(folder, name) for name in ("machine", "drawing", "timeline", "trace", "data plan", "pipeline plan", "wrong")}
+    paths = {name: os.path.join(folder, name) for name in ("machine", "drawing", "timeline", "trace", "data plan",
+                                                           "pipeline plan", "wrong")}
     with open(paths["machine"], "w") as file:
         json.dump(machine, file)
     with open(paths["wrong"], "w") as file:

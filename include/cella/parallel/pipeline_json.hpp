@@ -54,8 +54,7 @@ inline pipeline_plan pipeline_from_json(const graph& g, std::string_view json) {
   std::string axis;
   pipeline_options o;
   detail::pipeline_decisions decided;
-  try {
-    const auto j = detail::plan_json::parse(json);
+  detail::with_plan(json, [&](const detail::plan_json& j) {
     m = detail::mesh_from_json(j.at("mesh"));
     if (const auto how = j.at("mode").get<std::string>(); how != detail::pipeline_mode)
       throw file_error(text() << "this is a plan of mode " << how
@@ -75,9 +74,7 @@ inline pipeline_plan pipeline_from_json(const graph& g, std::string_view json) {
     o.microbatches = count(j, "microbatches");
     for (const auto& s : j.at("stages")) decided.cut.push_back(count(s, "operations"));
     decided.choices = detail::choices_from_json(g, j.at("nodes"));
-  } catch (const nlohmann::json::exception& e) {
-    throw file_error(text() << "this is no plan: " << e.what());
-  }
+  });
   return detail::pipeline_maker(g, m, o, &decided).run();
 }
 

@@ -6,6 +6,7 @@
 #include <cella/parallel/plan.hpp>
 #include <cella/parallel/topology.hpp>
 #include <string>
+#include <string_view>
 
 namespace cella::parallel {
 
@@ -99,47 +100,55 @@ inline std::string plan_to_json(const graph& g, const parallel_plan& p) {
   return j.dump(1) + "\n";
 }
 
-inline parallel_plan plan_from_json(const graph& g, std::string_view json) {
-  parallel_plan p;
+namespace detail {
+
+/// f(the plan). What is missing there, or of another type, is a `file_error`.
+template <class F>
+auto with_plan(std::string_view json, F f) {
   try {
-    const auto j = detail::plan_json::parse(json);
-    p.mesh = detail::mesh_from_json(j.at("mesh"));
-    const auto how = j.at("mode").get<std::string>();
-    if (how == detail::pipeline_mode)
-      throw file_error("this is the plan of a pipeline, which pipeline_from_json reads");
-    p.mode = mode_called(how);
-    p.bucket_bytes = j.at("bucket_bytes").get<std::int64_t>();
-    p.bytes_on_device = j.at("bytes_on_device").get<double>();
-    p.choices = detail::choices_from_json(g, j.at("nodes"));
+    return f(plan_json::parse(json));
   } catch (const nlohmann::json::exception& e) {
     throw file_error(text() << "this is no plan: " << e.what());
   }
+}
+inline parallel_plan read_plan(const graph& g, const plan_json& j) {
+  parallel_plan p;
+  p.mesh = mesh_from_json(j.at("mesh"));
+  const auto how = j.at("mode").get<std::string>();
+  if (how == pipeline_mode)
+    throw file_error("this is the plan of a pipeline, which pipeline_from_json reads");
+  p.mode = mode_called(how);
+  p.bucket_bytes = j.at("bucket_bytes").get<std::int64_t>();
+  p.bytes_on_device = j.at("bytes_on_device").get<double>();
+  p.choices = choices_from_json(g, j.at("nodes"));
   p.rank = rank_of(p, g, 0);
   p.fault = p.rank.fault;
   if (!p.fault.empty()) throw model_error(p.fault);
   return p;
 }
 
+}  // namespace detail
+
+inline parallel_plan plan_from_json(const graph& g, std::string_view json) {
+  return detail::with_plan(json,
+                           [&](const detail::plan_json& j) { return detail::read_plan(g, j); });
+}
+
 inline divided_graph divided_from_json(const graph& g, const device_mesh& m, const strategy& s,
                                        std::string_view json) {
-  std::size_t count = 0;
-  try {
-    const auto j = detail::plan_json::parse(json);
+  return detail::with_plan(json, [&](const detail::plan_json& j) {
     const device_mesh written = detail::mesh_from_json(j.at("mesh"));
     if (mesh_text(written).view() != mesh_text(m).view())
       throw file_error(text() << "this plan is for the mesh " << mesh_text(written) << ", not "
                               << mesh_text(m));
     if (const auto how = j.at("mode").get<std::string>(); how != mode_name(s.mode))
       throw file_error(text() << "this is a plan of mode " << how << ", not " << mode_name(s.mode));
-    count = j.at("nodes").size();
-  } catch (const nlohmann::json::exception& e) {
-    throw file_error(text() << "this is no plan: " << e.what());
-  }
-  divided_graph d{divisible(g, s), {}};
-  if (s.mode == mode::automatic && d.graph.nodes.size() != count)
-    d = {divisible(g, s, true), {}, true};
-  d.plan = plan_from_json(d.graph, json);
-  return d;
+    divided_graph d{divisible(g, s), {}};
+    if (s.mode == mode::automatic && d.graph.nodes.size() != j.at("nodes").size())
+      d = {divisible(g, s, true), {}, true};
+    d.plan = detail::read_plan(d.graph, j);
+    return d;
+  });
 }
 
 }  // namespace cella::parallel
