@@ -3,24 +3,7 @@
 
 #include <cella/backend/cpu/plan/vector_unit.hpp>
 #include <cella/backend/cpu/simd/instruction_sets.hpp>
-#if defined(__GNUC__) && !defined(__clang__)
-// g++ 12 warns of the undefined registers from which its own AVX-512 intrinsics start, wherever
-// they are inlined; what counts is the state where their header is read.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#if defined(__AVX__)
-#include <immintrin.h>
-#elif defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
-#include <cella/backend/cpu/simd/neon64_functions.hpp>
-#include <xsimd/xsimd.hpp>
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
+#include <cella/backend/cpu/simd/intrinsics.hpp>
 
 namespace cella::cpu {
 
