@@ -86,6 +86,13 @@ struct found_options {
   std::size_t bytes{};
 };
 template <class T>
+constexpr void find_options(found_options& found, std::string_view name);
+template <class T, std::size_t... I, class... M>
+constexpr void find_options_in(found_options& found,
+                               const member_addresses<std::index_sequence<I...>, M...>&) {
+  (find_options<M>(found, member_name<T, I>()), ...);
+}
+template <class T>
 constexpr void find_options(found_options& found, std::string_view name) {
   constexpr option_field field = field_of_type<T>();
   if constexpr (field.count > 0) {
@@ -97,12 +104,20 @@ constexpr void find_options(found_options& found, std::string_view name) {
     static_assert(std::is_aggregate_v<T>,
                   "cella: options are made of double, int32_t, uint32_t (a set of axes), shape, "
                   "stored_dtype, and arrays of int32_t, int8_t[8] (axes) or char");
-    []<std::size_t... I, class... M>(found_options & to,
-                                     const member_addresses<std::index_sequence<I...>, M...>&) {
-      (find_options<M>(to, member_name<T, I>()), ...);
-    }
-    (found, members_of<T>);
+    find_options_in<T>(found, members_of<T>);
   }
+}
+template <class Options>
+constexpr found_options find_options() {
+  found_options found{};
+  find_options<Options>(found, {});
+  return found;
+}
+template <std::size_t Count>
+constexpr std::array<option_field, Count> first_fields(const found_options& found) {
+  std::array<option_field, Count> fields{};
+  std::copy_n(found.fields.begin(), Count, fields.begin());
+  return fields;
 }
 
 constexpr int bytes_of(const option_field& f) {
@@ -123,18 +138,14 @@ constexpr int bytes_of(const option_field& f) {
 }
 
 template <class Options>
-inline constexpr auto fields_of = [] {
-  constexpr found_options found = [] {
-    found_options all{};
-    find_options<Options>(all, {});
-    return all;
-  }();
+constexpr auto fields_in() {
+  constexpr found_options found = find_options<Options>();
   static_assert(found.bytes == sizeof(Options) || std::is_empty_v<Options>,
                 "cella: options have no padding");
-  std::array<option_field, found.count> fields{};
-  std::copy_n(found.fields.begin(), found.count, fields.begin());
-  return fields;
-}();
+  return first_fields<found.count>(found);
+}
+template <class Options>
+inline constexpr auto fields_of = fields_in<Options>();
 
 }  // namespace detail
 

@@ -161,11 +161,15 @@ constexpr auto print_address() {
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
 #endif
+struct address_taker {
+  template <class... M>
+  constexpr all_member_addresses<M...> operator()(const M&... m) const {
+    return {{{&m}}...};
+  }
+};
 template <class T>
-inline constexpr auto members_of =
-    with_members<member_count<T>()>(imaginary<T>.value, []<class... M>(const M&... m) {
-      return all_member_addresses<M...>{{{&m}}...};
-    });
+inline constexpr auto members_of = with_members<member_count<T>()>(imaginary<T>.value,
+                                                                   address_taker{});
 template <class T, std::size_t I>
 consteval std::string_view member_name() {
   return print_address<address_at<I>(members_of<T>)>();

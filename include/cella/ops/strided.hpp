@@ -33,20 +33,8 @@ constexpr void for_each_index(const shape& s, F f) {
   }
 }
 
-/// Element `i` of a tensor of any type as an N (of a complex number in others its real part), and
-/// back.
-template <class N>
-N read_number(const tensor_ref& t, std::int64_t i) {
-  return with_element(t.type.element, [&]<class T>() {
-    return to_number<N>(reinterpret_cast<const T*>(t.data)[i]);
-  });
-}
-template <class N>
-void write_number(const tensor_ref& t, std::int64_t i, N value) {
-  with_element(t.type.element,
-               [&]<class T>() { reinterpret_cast<T*>(t.data)[i] = from_number<T>(value); });
-}
-/// The same for `count` elements from `first`. Not inlined: each is a loop for every element type.
+/// `count` elements from `first` of a tensor of any type as Ns (of complex numbers in others their
+/// real parts), and back. Not inlined: each is a loop for every element type.
 template <class N>
 [[gnu::noinline]] void read_numbers(const tensor_ref& t, std::int64_t first, std::int64_t count,
                                     N* to) {
@@ -63,11 +51,19 @@ template <class N>
     for (std::int64_t i = 0; i < count; ++i) y[i] = from_number<T>(from[i]);
   });
 }
-// Each is a loop or a choice for every element type: where kernels.cpp has them, they are not
-// compiled again.
+/// The same of element `i` alone.
+template <class N>
+N read_number(const tensor_ref& t, std::int64_t i) {
+  N x;
+  read_numbers(t, i, 1, &x);
+  return x;
+}
+template <class N>
+void write_number(const tensor_ref& t, std::int64_t i, N value) {
+  write_numbers(t, i, 1, &value);
+}
+// Where kernels.cpp has the loops for every element type, they are not compiled again.
 #define CELLA_NUMBER_ACCESS(prefix, N)                                                     \
-  prefix template N read_number<N>(const tensor_ref&, std::int64_t);                       \
-  prefix template void write_number<N>(const tensor_ref&, std::int64_t, N);                \
   prefix template void read_numbers<N>(const tensor_ref&, std::int64_t, std::int64_t, N*); \
   prefix template void write_numbers<N>(const tensor_ref&, std::int64_t, std::int64_t, const N*);
 #define CELLA_NUMBERS_ACCESS(prefix)         \

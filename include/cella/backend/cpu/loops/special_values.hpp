@@ -83,15 +83,15 @@ constexpr special_values<T> special_values_of([[maybe_unused]] const node& x) {
   constexpr bool single = std::is_same_v<T, float>;
   constexpr special_values<T> numbers = &special_numbers<&special_number<Op>, T>;
   if constexpr (std::is_same_v<Op, lgamma_op> && single) {
-    return &special_vectors<T, &cpu::log_gamma>;
+    return &special_vectors<T, &cpu::log_gamma<T>>;
   } else if constexpr (std::is_same_v<Op, erfinv_op> && single) {
     return &special_vectors<T, &cpu::detail::inverse_error_at<T>,
-                            &cpu::detail::inverse_error_argument>;
+                            &cpu::detail::inverse_error_argument<T>>;
   } else if constexpr (std::is_same_v<Op, erfinv_op>) {
     return &special_vectors<T, &inverse_errors<T>>;
   } else if constexpr (std::is_same_v<Op, polygamma_op> && single) {
     const bool first = x.attributes.as<typename Op::options>().order == 0;
-    return first ? &special_vectors<T, &cpu::digamma> : numbers;
+    return first ? &special_vectors<T, &cpu::digamma<T>> : numbers;
   } else if constexpr (std::is_same_v<Op, bessel_ie_op>) {
     const int order = x.attributes.as<typename Op::options>().order;
     return order == 0   ? &special_vectors<T, &bessels<0, T>>

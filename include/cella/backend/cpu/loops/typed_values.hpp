@@ -9,6 +9,7 @@
 #include <cella/ops/names.hpp>
 #include <cella/ops/numbers.hpp>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -32,9 +33,11 @@ struct typed_form {
   dtype from{}, to{};
   bool of_size{};
 };
-/// Whether there is such a function; and it.
+/// Whether there is such a function; and it. (A template: a program without such a step need not
+/// instantiate them all.)
 constexpr bool has_typed_values(const typed_form& f);
-constexpr typed_values typed_values_of(const typed_form& f);
+template <std::same_as<typed_form> Form>
+constexpr typed_values typed_values_of(const Form& f);
 
 namespace detail {
 
@@ -184,7 +187,8 @@ constexpr bool has_typed_values(const typed_form& f) {
   return is_word(f.to) && detail::typed_arithmetic::contains(*f.op);
 }
 
-constexpr typed_values typed_values_of(const typed_form& f) {
+template <std::same_as<typed_form> Form>
+constexpr typed_values typed_values_of(const Form& f) {
   using namespace detail;
   if (is<select_op>(*f.op)) {
     switch (size_of(f.to)) {

@@ -21,6 +21,11 @@ struct memory {
   T* at(buffer_ref r) const {
     return reinterpret_cast<T*>(base[r.space] + r.offset);
   }
+  /// Where a read or an output of a step begins.
+  template <class T, class Place>
+  T* first(const Place& p) const {
+    return at<T>(p.at) + p.first;
+  }
 };
 
 /// Step I of program P: an empty object that kernel records take, all of whose members are
@@ -83,15 +88,13 @@ struct program_step {
     return m.at<U>(s.scratch);
   }
   static const T* first_read(const memory& m, int k) {
-    const operand_read& r = s.reads[std::size_t(k)];
-    return m.at<const T>(r.at) + r.first;
+    return m.first<const T>(s.reads[std::size_t(k)]);
   }
   static constexpr buffer_ref link(int k) { return P::plan.links[std::size_t(k)]; }
   static auto addresses_in(const memory& m) {
     addresses<T, s.read_count, s.output_count> a;
-    for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = first_read(m, k);
-    for (int k = 0; k < s.output_count; ++k)
-      a.out[std::size_t(k)] = out(m, k) + s.outputs[std::size_t(k)].first;
+    for (std::size_t k = 0; k < s.read_count; ++k) a.in[k] = m.first<const T>(s.reads[k]);
+    for (std::size_t k = 0; k < s.output_count; ++k) a.out[k] = m.first<T>(s.outputs[k]);
     return a;
   }
 

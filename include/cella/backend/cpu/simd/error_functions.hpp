@@ -83,7 +83,8 @@ template <class T>
 
 namespace detail {
 
-[[gnu::always_inline]] inline vec<double> complement_of_error(vec<double> x) {
+template <std::same_as<double> T>
+[[gnu::always_inline]] inline vec<T> complement_of_error(vec<T> x) {
   using v = vec<double>;
   const v one(1.0), size = xsimd::abs(x);
   // Behind this it is no normal number. The bound stands first, so that NaN is what remains.
@@ -125,7 +126,8 @@ namespace detail {
 
 /// The same of 0 <= x <= 10 to 2^-27, for single precision: e^(x^2) erfc(x) as a quotient of
 /// polynomials without a difference in them, and e^(-x^2), both minimax fits.
-[[gnu::always_inline]] inline vec<double> rough_complement_of_error(vec<double> x) {
+template <std::same_as<double> T>
+[[gnu::always_inline]] inline vec<T> rough_complement_of_error(vec<T> x) {
   using v = vec<double>;
   static constexpr double p[] = {1.0000000048497169, 1.2313298733338405, 0.7242094253411825,
                                  0.22570167665971708, 0.03206086524119534};
@@ -178,7 +180,8 @@ namespace detail {
   return select_negative(x, lower, vec<float>(1.0f) - lower);
 }
 /// Phi(x) in double precision.
-[[gnu::always_inline]] inline vec<double> normal_distribution(vec<double> x) {
+template <std::same_as<double> T>
+[[gnu::always_inline]] inline vec<T> normal_distribution(vec<T> x) {
   const vec<double> half(0.5), up(1 / std::numbers::sqrt2);
   return multiply_add(half, error_function<double>(x * up), half);
 }

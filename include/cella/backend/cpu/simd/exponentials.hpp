@@ -23,7 +23,8 @@ template <class T>
 [[gnu::always_inline]] inline vec<T> exponential(vec<T> x);
 
 /// 2^x, within 2 ulp; whole powers are exact.
-[[gnu::always_inline]] inline vec<float> binary_exponential(vec<float> x);
+template <std::same_as<float> T>
+[[gnu::always_inline]] inline vec<T> binary_exponential(vec<T> x);
 
 /// 1 / (1 + e^-x), within 2 ulp. Results below the smallest normal number are 0.
 template <class T>
@@ -101,7 +102,8 @@ inline constexpr float power_fit[] = {1.0f,          6.9314720e-1f, 2.4022648e-1
                                       9.6184373e-3f, 1.3398874e-3f, 1.5353362e-4f};
 
 /// 2^x for |x| <= 126.
-[[gnu::always_inline]] inline vec<float> ordinary_power_of_two(vec<float> x) {
+template <std::same_as<float> T>
+[[gnu::always_inline]] inline vec<T> ordinary_power_of_two(vec<T> x) {
   const vec<float> n = nearest(x), y = polynomial(power_fit, x - n);
 #if defined(__AVX512F__)
   return times_power_of_two<float>(y, n);
@@ -115,7 +117,8 @@ inline constexpr float power_fit[] = {1.0f,          6.9314720e-1f, 2.4022648e-1
 struct power_in_parts {
   vec<float> fraction, sum;
 };
-[[gnu::always_inline]] inline power_in_parts power_of_e(vec<float> x) {
+template <std::same_as<float> T>
+[[gnu::always_inline]] inline power_in_parts power_of_e(vec<T> x) {
   constexpr float log2e = 1.44269502f;
   const vec<float> large(large_number<float>), sum = multiply_add(x, vec<float>(log2e), large);
   const vec<float> n = sum - large;
@@ -172,7 +175,8 @@ template <class T>
   return detail::bounded_exponential<T>(minimum(vec<T>(detail::exponential_bound<T>), x));
 }
 
-inline vec<float> binary_exponential(vec<float> x) {
+template <std::same_as<float> T>
+inline vec<T> binary_exponential(vec<T> x) {
 #if !defined(__AVX512F__)
   if (xsimd::all(xsimd::abs(x) <= vec<float>(126.0f))) return detail::ordinary_power_of_two(x);
 #endif

@@ -41,7 +41,8 @@ template <class T>
 namespace detail {
 
 /// (e^size + e^-size) / 2, or with `sign` = -1 the difference, for numbers that are not negative.
-[[gnu::always_inline]] inline vec<double> half_of_exponentials(vec<double> size, double sign) {
+template <std::same_as<double> T>
+[[gnu::always_inline]] inline vec<T> half_of_exponentials(vec<T> size, double sign) {
   using v = vec<double>;
   const v one(1.0);
   // The bound, where they are infinite, stands first, so that NaN is what remains.
@@ -61,7 +62,8 @@ namespace detail {
 struct hyperbolic_pair {
   vec<float> sine, cosine;
 };
-[[gnu::always_inline]] inline hyperbolic_pair hyperbolic_functions(vec<float> size) {
+template <std::same_as<float> T>
+[[gnu::always_inline]] inline hyperbolic_pair hyperbolic_functions(vec<T> size) {
   using v = vec<float>;
   // Of the rest r of a division by ln 2, cosh and sinh to 2^-27 and 2^-32 by Taylor's series. The
   // bound, where they are infinite, stands first, so that NaN is what remains.

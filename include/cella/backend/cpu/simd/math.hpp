@@ -24,7 +24,8 @@ template <class T>
 
 namespace detail {
 /// The logarithm of 1 + f to base 2 for |f| < 0.42: a minimax fit to 2^-37.
-[[gnu::always_inline]] inline vec<double> short_binary_logarithm(vec<double> f) {
+template <std::same_as<double> T>
+[[gnu::always_inline]] inline vec<T> short_binary_logarithm(vec<T> f) {
   static constexpr double c[] = {2.8853900817897156, 0.96179667348728271, 0.57708356991442078,
                                  0.41167327650914887, 0.34072356437280726};
   const vec<double> s = f / (vec<double>(2.0) + f);
@@ -255,7 +256,8 @@ struct vector_form<atan2_op> {
 namespace detail {
 
 /// e^x within 4e-6 of it, for single precision.
-[[gnu::always_inline]] inline vec<float> fast_exponential(vec<float> x) {
+template <std::same_as<float> T>
+[[gnu::always_inline]] inline vec<T> fast_exponential(vec<T> x) {
   static constexpr float c[] = {1.0f, 0.693124175f, 0.240240917f, 0.0559065118f, 0.00958317332f};
   const vec<float> log2e(1.44269502f);
   x = minimum(vec<float>(exponential_bound<float>), x);
@@ -273,8 +275,14 @@ struct exact_exponential {
   }
 };
 struct rough_exponential {
-  [[gnu::always_inline]] static vec<float> of(vec<float> x) { return fast_exponential(x); }
-  [[gnu::always_inline]] static vec<float> of_negative(vec<float> x) { return of(x); }
+  template <std::same_as<float> T>
+  [[gnu::always_inline]] static vec<T> of(vec<T> x) {
+    return fast_exponential(x);
+  }
+  template <std::same_as<float> T>
+  [[gnu::always_inline]] static vec<T> of_negative(vec<T> x) {
+    return of(x);
+  }
 };
 
 /// -w = -2 sqrt(2 / pi) (x + 0.044715 x^3).
@@ -342,14 +350,16 @@ struct vector_form<gelu_tanh_slope_op> {
 /// Within 8e-6 of the result.
 template <>
 struct vector_form<fast<exp_op>> {
-  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
+  template <std::same_as<float> T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return detail::fast_exponential(x);
   }
 };
 /// Within 1e-5 of the result; infinities, zeros and denormal numbers are not looked for.
 template <>
 struct vector_form<fast<log_op>> {
-  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
+  template <std::same_as<float> T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     static constexpr float c[] = {1.0000056f,    -0.499919891f, 0.332437068f,
                                   -0.253180265f, 0.2226713f,    -0.151466057f};
     const auto p = detail::take_apart(x, 1.3984375f);
@@ -360,14 +370,16 @@ struct vector_form<fast<log_op>> {
 /// Within 4e-6.
 template <>
 struct vector_form<fast<sigmoid_op>> {
-  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
+  template <std::same_as<float> T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return vec<float>(1.0f) / (vec<float>(1.0f) + detail::fast_exponential(-x));
   }
 };
 /// Within 4e-6.
 template <>
 struct vector_form<fast<tanh_op>> {
-  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
+  template <std::same_as<float> T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return vec<float>(1.0f) -
            vec<float>(2.0f) / (vec<float>(1.0f) + detail::fast_exponential(x + x));
   }
@@ -375,14 +387,16 @@ struct vector_form<fast<tanh_op>> {
 /// Within 1e-5 max(1, |x|).
 template <>
 struct vector_form<fast<gelu_tanh_op>> {
-  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
+  template <std::same_as<float> T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return detail::gelu<detail::rough_exponential, float>(x);
   }
 };
 /// Within 1e-5.
 template <>
 struct vector_form<fast<gelu_tanh_slope_op>> {
-  [[gnu::always_inline]] static vec<float> apply(const vec<float>& x) {
+  template <std::same_as<float> T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
     return detail::gelu_slope<detail::rough_exponential, float>(x);
   }
 };

@@ -89,7 +89,8 @@ inline doubles bessel_of(doubles x) {
 struct moved_up {
   doubles to, product, sum;
 };
-inline moved_up to_eight(doubles x) {
+template <std::same_as<double> T>
+inline moved_up to_eight(vec<T> x) {
   const doubles one(1.0), zero(0.0), end(8.0);
   doubles product = one, sum = zero;
   for (int step = 0; step < 8; ++step) {
@@ -104,7 +105,8 @@ inline moved_up to_eight(doubles x) {
 
 /// ln |gamma(x)| to 3e-15 of the larger of it and 1, and of it near its zeros 1 and 2: enough for
 /// single precision. Series: Abramowitz and Stegun 1964, 6.1.33 and 6.1.41.
-inline doubles log_gamma(doubles x) {
+template <std::same_as<double> T>
+inline vec<T> log_gamma(vec<T> x) {
   // P of ln gamma(2 + w) = w P(w), |w| <= 1/2.
   static constexpr double c[] = {
       0.42278433509846713,     0.3224670334241132,     -0.0673523010531981,
@@ -143,7 +145,8 @@ inline doubles log_gamma(doubles x) {
 }
 
 /// The derivative of ln gamma(x), as well. 6.3.18.
-inline doubles digamma_of(doubles x) {
+template <std::same_as<double> T>
+inline vec<T> digamma_of(vec<T> x) {
   static constexpr double s[] = {1.0 / 12,   -1.0 / 120, 1.0 / 252,
                                  -1.0 / 240, 1.0 / 132,  -691.0 / 32760};
   const doubles one(1.0), zero(0.0), infinite(std::numeric_limits<double>::infinity());
@@ -162,7 +165,8 @@ inline doubles digamma_of(doubles x) {
 }
 
 /// As the scalar one: a first guess and steps of Halley's method.
-inline doubles inverse_error(doubles x) {
+template <std::same_as<double> T>
+inline vec<T> inverse_error(vec<T> x) {
   const doubles one(1.0), two(2.0), half(0.5), size = xsimd::abs(x);
   const double a = 0.147;
   const doubles w = logarithm_of_successor<double>(-x * x);
@@ -196,7 +200,8 @@ template <const auto& Fit, class T, class Finish, class F>
 
 /// The inverse of the error function of single precision in two steps: it is x times a function of
 /// w = -log(1 - x^2). Where there are no fits, nothing is done in the first step.
-[[gnu::always_inline]] inline vec<float> inverse_error_argument(vec<float> x) {
+template <std::same_as<float> T>
+[[gnu::always_inline]] inline vec<T> inverse_error_argument(vec<T> x) {
   if constexpr (has_piecewise) {
     const vec<float> square = rounded<float>(x * x);
     return -logarithm_of_successor<float>(-square, -product_error<float>(x, x, square));
@@ -211,7 +216,7 @@ template <class T>
     const vec<T> y = x * piecewise<erfinv_fit, T>(w);
     return xsimd::select(xsimd::abs(x) == vec<T>(1.0f), xsimd::copysign(infinite, x), y);
   } else {
-    return in_doubles(x, inverse_error);
+    return in_doubles(x, inverse_error<double>);
   }
 }
 
@@ -219,7 +224,8 @@ template <class T>
 
 /// ln |gamma(x)| and its derivative, within 2 ulp. (In double precision they are the operations'
 /// own, number by number.)
-inline vec<float> log_gamma(vec<float> x) {
+template <std::same_as<float> T>
+inline vec<T> log_gamma(vec<T> x) {
   return detail::in_pieces_or_doubles<detail::log_gamma_fit>(
       x, x, 0.0625f,
       [](vec<float> v, const auto& y) {
@@ -232,9 +238,12 @@ inline vec<float> log_gamma(vec<float> x) {
         const vec<float> more = multiply_add(product, y.slope * y.step, lost * y.start);
         return multiply_add(product, y.start, more) + vec<float>(0.0f);
       },
-      detail::log_gamma);
+      detail::log_gamma<double>);
 }
-inline vec<float> digamma(vec<float> x) { return detail::in_doubles(x, detail::digamma_of); }
+template <std::same_as<float> T>
+inline vec<T> digamma(vec<T> x) {
+  return detail::in_doubles(x, detail::digamma_of<double>);
+}
 /// e^-|x| I_n(x) for n = 0 and 1: single precision within 2 ulp, double within 4.
 template <int Order>
 vec<float> bessel_ie(vec<float> x) {
@@ -251,9 +260,13 @@ vec<double> bessel_ie(vec<double> x) {
   return detail::bessel_of<Order>(x);
 }
 /// The number whose error function is x: single precision within 2 ulp, double within 4.
-inline vec<float> inverse_error_function(vec<float> x) {
+template <std::same_as<float> T>
+inline vec<T> inverse_error_function(vec<T> x) {
   return detail::inverse_error_at<float>(x, detail::inverse_error_argument(x));
 }
-inline vec<double> inverse_error_function(vec<double> x) { return detail::inverse_error(x); }
+template <std::same_as<double> T>
+inline vec<T> inverse_error_function(vec<T> x) {
+  return detail::inverse_error(x);
+}
 
 }  // namespace cella::cpu

@@ -24,7 +24,8 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline vec<T> inverse_tangent(vec<T> x);
 /// sqrt(x^2 + y^2), within 2 ulp, without overflow. Single precision.
-[[gnu::always_inline]] inline vec<float> hypotenuse(vec<float> x, vec<float> y);
+template <std::same_as<float> T>
+[[gnu::always_inline]] inline vec<T> hypotenuse(vec<T> x, vec<T> y);
 /// Angle of the points (x, y), within 2 ulp; zeros and infinities of either sign as
 /// std::atan2 has them.
 template <class T>
@@ -41,7 +42,8 @@ template <class T>
 struct reduced_angle {
   vec<T> quarters, rest, low;
 };
-[[gnu::always_inline]] inline reduced_angle<double> reduce_angle(vec<double> x) {
+template <std::same_as<double> T>
+[[gnu::always_inline]] inline reduced_angle<T> reduce_angle(vec<T> x) {
   // pi / 2 in parts of 33 digits (fdlibm's e_rem_pio2.c), whose multiples are exact.
   const vec<double> n = nearest(x * vec<double>(6.36619772367581382433e-01));
   const vec<double> start = multiply_add(n, vec<double>(-1.57079632673412561417e+00), x);
@@ -55,7 +57,8 @@ struct reduced_angle {
   return {n, rest, (r - rest) - last};
 }
 /// In doubles: a float may be as near to a multiple of pi / 2 as it has digits.
-[[gnu::always_inline]] inline reduced_angle<float> reduce_angle(vec<float> x) {
+template <std::same_as<float> T>
+[[gnu::always_inline]] inline reduced_angle<T> reduce_angle(vec<T> x) {
   const wide_lanes wide = widen(x);
   const auto low = reduce_angle(wide.low), high = reduce_angle(wide.high);
   return {narrow({low.quarters, high.quarters}), narrow({low.rest, high.rest}), vec<float>(0.0f)};
@@ -136,7 +139,8 @@ namespace detail {
 
 /// The tangent of an angle in double precision: a quotient of sine and cosine, each with what its
 /// rounding has lost.
-[[gnu::always_inline]] inline vec<double> tangent_of(const reduced_angle<double>& a) {
+template <std::same_as<double> T>
+[[gnu::always_inline]] inline vec<T> tangent_of(const reduced_angle<T>& a) {
   using v = vec<double>;
   const v z = a.rest * a.rest, one(1.0), half = z * v(0.5);
   const v sine_rest = multiply_add(polynomial(sine_fit<double>, z) * z, a.rest, a.low);
@@ -158,7 +162,8 @@ namespace detail {
 }
 
 /// The same without what roundings lose: for single precision.
-[[gnu::always_inline]] inline vec<double> short_tangent_of(vec<double> x) {
+template <std::same_as<double> T>
+[[gnu::always_inline]] inline vec<T> short_tangent_of(vec<T> x) {
   using v = vec<double>;
   const v n = nearest(x * v(6.36619772367581382433e-01)), one(1.0);
   const v r = multiply_add(n, v(-6.07710050650619224932e-11),
@@ -179,7 +184,7 @@ template <class T>
   if (detail::has_large_angle(x))
     return detail::lane_by_lane<T>(x, [](T v) { return std::tan(v); });
   if constexpr (std::is_same_v<T, float>) {
-    const vec<T> y = detail::in_doubles(x, detail::short_tangent_of);
+    const vec<T> y = detail::in_doubles(x, detail::short_tangent_of<double>);
     return xsimd::select(x == vec<T>(0.0f), x, y);
   } else {
     // The tangent of -0 is -0, which the reduction would lose.
@@ -253,7 +258,8 @@ template <class T>
 }
 }  // namespace detail
 
-inline vec<float> hypotenuse(vec<float> x, vec<float> y) {
+template <std::same_as<float> T>
+inline vec<T> hypotenuse(vec<T> x, vec<T> y) {
   const vec<float> squares = multiply_add(x, x, y * y);
   if (xsimd::all((squares >= vec<float>(1e-30f)) && (squares <= vec<float>(1e38f)))) [[likely]]
     return xsimd::sqrt(squares);
@@ -269,7 +275,8 @@ template <class T>
   return narrow({angle_of_points<double>(v.low, w.low), angle_of_points<double>(v.high, w.high)});
 }
 /// The same where a + b, the sizes of y and x, is neither large nor small.
-[[gnu::always_inline]] inline vec<float> short_angle_of_points(vec<float> y, vec<float> x) {
+template <std::same_as<float> T>
+[[gnu::always_inline]] inline vec<T> short_angle_of_points(vec<T> y, vec<T> x) {
   using v = vec<float>;
   const v one(1.0f), zero(0.0f), a = xsimd::abs(y), b = xsimd::abs(x);
   const v more = maximum(a, b), less = minimum(a, b);

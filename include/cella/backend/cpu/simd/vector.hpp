@@ -4,10 +4,13 @@
 #include <cella/backend/cpu/plan/vector_unit.hpp>
 #include <cella/backend/cpu/simd/instruction_sets.hpp>
 #include <cella/backend/cpu/simd/intrinsics.hpp>
+#include <concepts>
 
 namespace cella::cpu {
 
-/// Vector of the best instruction set of this build.
+/// Vector of the best instruction set of this build. Functions that exist for one element type only
+/// are templates as well: what a program does not use is read, but not instantiated with all that
+/// it calls.
 template <class T>
 using vec = xsimd::batch<T>;
 
