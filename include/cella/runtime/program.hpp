@@ -151,7 +151,7 @@ struct program {
 };
 
 /// Program P with its functions (exp, log, tanh, sigmoid, gelu) in a lower precision, about 1e-5
-/// instead of 2 units in the last place: backend/cpu/simd/math.hpp states each error.
+/// instead of 2 units in the last place: backend/cpu/simd/fast_math.hpp states each error.
 template <class P>
 struct with_fast_math : P {
   using root = with_fast_math;

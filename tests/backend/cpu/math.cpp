@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <bit>
-#include <cella/backend/cpu/simd/math.hpp>
+#include <cella/backend/cpu/simd/fast_math.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>

@@ -4,7 +4,7 @@
 
 #include <array>
 #include <bit>
-#include <cella/backend/cpu/simd/math.hpp>
+#include <cella/backend/cpu/simd/fast_math.hpp>
 #include <cella/backend/cpu/simd/storage.hpp>
 #include <cella/plan/plan.hpp>
 #include <cstdint>
