@@ -149,7 +149,7 @@ class output_file {
  public:
   /// Symbolic links are followed, also to a file that is not there yet; permissions of an old
   /// target are kept, a read-only one is refused.
-  explicit output_file(const std::filesystem::path& target)
+  [[gnu::cold]] explicit output_file(const std::filesystem::path& target)
       : label_(in_quotes(target.native(), 4096)), target_(behind_links(target)) {
     if (target_ != target) label_ += ", a link to " + in_quotes(target_.native(), 4096);
     struct stat old {};
@@ -181,7 +181,7 @@ class output_file {
   void write(std::string_view s) { write(std::as_bytes(std::span(s))); }
 
   /// Flushes to the disk, then renames. A power cut leaves the old file or the new one, whole.
-  void commit() {
+  [[gnu::cold]] void commit() {
     if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail(errno);
     if (std::fclose(std::exchange(file_, nullptr)) != 0) fail(errno);
     if (!temporary_->rename_to(target_)) fail(errno);
@@ -192,7 +192,7 @@ class output_file {
 
  private:
   /// The file that a write to `path` makes or changes, found as the kernel finds it.
-  std::filesystem::path behind_links(std::filesystem::path path) const {
+  [[gnu::cold]] std::filesystem::path behind_links(std::filesystem::path path) const {
     constexpr int most_links = 40;  // Linux's own limit
     for (int links = 0; links <= most_links; ++links) {
       std::error_code no_link;

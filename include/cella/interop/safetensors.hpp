@@ -80,7 +80,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const named_
 namespace detail {
 
 /// Checks what a user wants to write.
-inline void check_writable(const named_tensor& t) {
+[[gnu::cold]] inline void check_writable(const named_tensor& t) {
   const std::string where = "cannot write tensor " + in_quotes(t.name);
   if (facts_of(t.type.element).safetensors.empty()) {
     throw file_error(where + " of dtype " + std::string(name(t.type.element)) +
@@ -161,9 +161,9 @@ inline safetensors_file safetensors_file::parse(std::span<const std::byte> file,
   });
 }
 
-inline void write_safetensors(const std::filesystem::path& path,
-                              std::span<const named_tensor> tensors,
-                              const safetensors_metadata& metadata) {
+[[gnu::cold]] inline void write_safetensors(const std::filesystem::path& path,
+                                            std::span<const named_tensor> tensors,
+                                            const safetensors_metadata& metadata) {
   std::vector<std::pair<int, const named_tensor*>> order;
   for (const auto& t : tensors) {
     detail::check_writable(t);

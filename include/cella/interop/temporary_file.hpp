@@ -48,7 +48,7 @@ class temporary_file {
  public:
   /// Removes what killed writers left in `folder`, then makes a file there. Where it cannot,
   /// `file()` is negative and `errno` tells why.
-  explicit temporary_file(const std::filesystem::path& folder) {
+  [[gnu::cold]] explicit temporary_file(const std::filesystem::path& folder) {
     remove_stale_files(folder);
     static std::atomic<unsigned> serial{0};
     for (int attempt = 0; attempt < 1000; ++attempt) {
@@ -82,7 +82,7 @@ class temporary_file {
   }
 
  private:
-  static void remove_stale_files(const std::filesystem::path& folder) {
+  [[gnu::cold]] static void remove_stale_files(const std::filesystem::path& folder) {
     std::error_code fault;  // a folder that cannot be listed has nothing for us to remove
     std::filesystem::directory_iterator entry(folder, fault);
     for (; !fault && entry != std::filesystem::directory_iterator(); entry.increment(fault)) {
@@ -98,7 +98,8 @@ class temporary_file {
            name.find_first_not_of("0123456789abcdef-", start.size()) == name.size() - end.size();
   }
 
-  static void remove_if_stale(const std::filesystem::path& path, bool from_this_host) {
+  [[gnu::cold]] static void remove_if_stale(const std::filesystem::path& path,
+                                            bool from_this_host) {
     // Without O_NONBLOCK a pipe of that name would hold us up; network file systems lock only what
     // is open for writing.
     const descriptor file(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);

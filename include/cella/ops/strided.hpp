@@ -34,22 +34,25 @@ constexpr void for_each_index(const shape& s, F f) {
 }
 
 /// `count` elements from `first` of a tensor of any type as Ns (of complex numbers in others their
-/// real parts), and back. Not inlined: each is a loop for every element type.
+/// real parts), and back. Each is a loop for every element type, of which a program runs few: they
+/// are compiled to be small.
 template <class N>
-[[gnu::noinline]] void read_numbers(const tensor_ref& t, std::int64_t first, std::int64_t count,
-                                    N* to) {
-  with_element(t.type.element, [&]<class T>() {
-    const T* const x = reinterpret_cast<const T*>(t.data) + first;
-    for (std::int64_t i = 0; i < count; ++i) to[i] = to_number<N>(x[i]);
-  });
+[[gnu::cold, gnu::noinline]] void read_numbers(const tensor_ref& t, std::int64_t first,
+                                               std::int64_t count, N* to) {
+  with_element(
+      t.type.element, [&]<class T>() __attribute__((cold)) {
+        const T* const x = reinterpret_cast<const T*>(t.data) + first;
+        for (std::int64_t i = 0; i < count; ++i) to[i] = to_number<N>(x[i]);
+      });
 }
 template <class N>
-[[gnu::noinline]] void write_numbers(const tensor_ref& t, std::int64_t first, std::int64_t count,
-                                     const N* from) {
-  with_element(t.type.element, [&]<class T>() {
-    T* const y = reinterpret_cast<T*>(t.data) + first;
-    for (std::int64_t i = 0; i < count; ++i) y[i] = from_number<T>(from[i]);
-  });
+[[gnu::cold, gnu::noinline]] void write_numbers(const tensor_ref& t, std::int64_t first,
+                                                std::int64_t count, const N* from) {
+  with_element(
+      t.type.element, [&]<class T>() __attribute__((cold)) {
+        T* const y = reinterpret_cast<T*>(t.data) + first;
+        for (std::int64_t i = 0; i < count; ++i) y[i] = from_number<T>(from[i]);
+      });
 }
 /// The same of element `i` alone.
 template <class N>

@@ -7,6 +7,7 @@
 #include <cella/ops/strided.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 
 namespace cella {
 
@@ -42,10 +43,33 @@ struct not_finite {
 /// Whether elements of a type may be other than finite.
 constexpr bool may_be_infinite(dtype t) { return is_floating(t) || is_complex(t); }
 
-/// Element `i` as a double, of a complex number a part that is not finite, if there is one.
+namespace detail {
+/// Element `i` of floating-point numbers of type `t`.
+inline double floating_number(dtype t, const std::byte* numbers, std::int64_t i) {
+  const auto as = [&]<class T>(T x) {
+    std::memcpy(&x, numbers + i * std::int64_t(sizeof(T)), sizeof(T));
+    return static_cast<double>(x);
+  };
+  switch (t) {
+    case dtype::f16:
+      return as(float16{});
+    case dtype::bf16:
+      return as(bfloat16{});
+    case dtype::f32:
+      return as(float{});
+    default:
+      return as(double{});
+  }
+}
+}  // namespace detail
+
+/// Element `i` of a type that may be infinite as a double, of a complex number a part that is not
+/// finite, if there is one.
 inline double least_finite_part(const tensor_ref& x, std::int64_t i) {
-  const auto v = read_number<std::complex<double>>(x, i);
-  return std::isfinite(v.real()) ? v.imag() : v.real();
+  const dtype t = x.type.element;
+  if (!is_complex(t)) return detail::floating_number(t, x.data, i);
+  const double real = detail::floating_number(real_of(t), x.data, 2 * i);
+  return std::isfinite(real) ? detail::floating_number(real_of(t), x.data, 2 * i + 1) : real;
 }
 
 /// Looks through a dense tensor.
