@@ -59,10 +59,6 @@ void special_numbers(const attributes& o, const T* a, const T* b, std::int64_t c
     y[i] = static_cast<T>(F(o, double{a[i]}, b ? double{b[i]} : 0));
 }
 
-template <class T>
-vec<T> inverse_errors(vec<T> x) {
-  return cpu::inverse_error_function(x);
-}
 template <int Order, class T>
 vec<T> bessels(vec<T> x) {
   return cpu::bessel_ie<Order>(x);
@@ -88,7 +84,7 @@ constexpr special_values<T> special_values_of([[maybe_unused]] const node& x) {
     return &special_vectors<T, &cpu::detail::inverse_error_at<T>,
                             &cpu::detail::inverse_error_argument<T>>;
   } else if constexpr (std::is_same_v<Op, erfinv_op>) {
-    return &special_vectors<T, &inverse_errors<T>>;
+    return &special_vectors<T, &cpu::inverse_error_function<T>>;
   } else if constexpr (std::is_same_v<Op, polygamma_op> && single) {
     const bool first = x.attributes.as<typename Op::options>().order == 0;
     return first ? &special_vectors<T, &cpu::digamma<T>> : numbers;

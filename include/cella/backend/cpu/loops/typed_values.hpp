@@ -33,9 +33,9 @@ struct typed_form {
   dtype from{}, to{};
   bool of_size{};
 };
-/// Whether there is such a function; and it. (A template: a program without such a step need not
-/// instantiate them all.)
+/// Whether there is such a function.
 constexpr bool has_typed_values(const typed_form& f);
+/// It. (A template: a program without such a step need not instantiate them all.)
 template <std::same_as<typed_form> Form>
 constexpr typed_values typed_values_of(const Form& f);
 

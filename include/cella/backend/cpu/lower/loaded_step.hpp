@@ -99,15 +99,14 @@ struct loaded_step {
     return m.at<U>(s.scratch);
   }
   const T* first_read(const memory& m, int k) const {
-    const operand_read& r = s.reads[std::size_t(k)];
-    return m.at<const T>(r.at) + r.first;
+    return m.first<const T>(s.reads[std::size_t(k)]);
   }
   buffer_ref link(int k) const { return plan.links[std::size_t(k)]; }
   step_addresses<T> addresses_in(const memory& m) const {
     step_addresses<T> a;
     for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = first_read(m, k);
     for (int k = 0; k < s.output_count; ++k)
-      a.out[std::size_t(k)] = out(m, k) + s.outputs[std::size_t(k)].first;
+      a.out[std::size_t(k)] = m.first<T>(s.outputs[std::size_t(k)]);
     return a;
   }
 

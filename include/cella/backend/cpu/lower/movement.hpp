@@ -116,8 +116,8 @@ struct move_record : record_for<step_kind::move> {
   static void run(auto step, const memory& m, work_range units, std::byte*) {
     with_element_size(step, [&]<class Moved>() {
       const operand_read& r = step.s.reads[0];
-      const Moved* const x = step.s.read_count ? m.at<const Moved>(r.at) + r.first : nullptr;
-      move_box(units, extents(step), x, step.template out<Moved>(m, 0) + step.s.outputs[0].first);
+      const Moved* const x = step.s.read_count ? m.first<const Moved>(r) : nullptr;
+      move_box(units, extents(step), x, m.first<Moved>(step.s.outputs[0]));
     });
   }
 };

@@ -260,13 +260,12 @@ vec<double> bessel_ie(vec<double> x) {
   return detail::bessel_of<Order>(x);
 }
 /// The number whose error function is x: single precision within 2 ulp, double within 4.
-template <std::same_as<float> T>
+template <class T>
 inline vec<T> inverse_error_function(vec<T> x) {
-  return detail::inverse_error_at<float>(x, detail::inverse_error_argument(x));
-}
-template <std::same_as<double> T>
-inline vec<T> inverse_error_function(vec<T> x) {
-  return detail::inverse_error(x);
+  if constexpr (std::is_same_v<T, float>)
+    return detail::inverse_error_at<T>(x, detail::inverse_error_argument(x));
+  else
+    return detail::inverse_error(x);
 }
 
 }  // namespace cella::cpu
