@@ -22,6 +22,15 @@ inline constexpr bool multiplies_pairs = true;
 inline constexpr bool multiplies_pairs = false;
 #endif
 
+/// Whether there is a matrix unit (simd/matrix_unit.hpp), which multiplies tiles of pairs of bf16
+/// and of bytes, and what its tiles are.
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AMX_INT8__)
+inline constexpr bool has_matrix_unit = multiplies_pairs;
+#else
+inline constexpr bool has_matrix_unit = false;
+#endif
+inline constexpr int unit_tiles = 8, unit_rows = 16, unit_words = 16;
+
 /// How many vector registers there are if they have so many bytes.
 constexpr int vector_registers_of([[maybe_unused]] int bytes) {
 #if defined(__aarch64__)

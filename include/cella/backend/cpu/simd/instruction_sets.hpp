@@ -45,7 +45,10 @@ using extensions = std::uint32_t;
   X("avx512vnni", __AVX512VNNI__)           \
   X("avx512bitalg", __AVX512BITALG__)       \
   X("avx512vpopcntdq", __AVX512VPOPCNTDQ__) \
-  X("avx512bf16", __AVX512BF16__)
+  X("avx512bf16", __AVX512BF16__)           \
+  X("amx-tile", __AMX_TILE__)               \
+  X("amx-bf16", __AMX_BF16__)               \
+  X("amx-int8", __AMX_INT8__)
 #define CELLA_NAME(name, macro) name,
 inline constexpr const char* extension_names[] = {CELLA_EXTENSIONS(CELLA_NAME)};
 inline constexpr int extension_count = int(sizeof(extension_names) / sizeof(const char*));
@@ -125,6 +128,22 @@ CELLA_ANYWHERE inline int best_instruction_set(unsigned offered, extensions pres
   return best;
 }
 
+/// The matrix unit, which a process must ask the operating system for: it makes the state of each
+/// thread larger by 8 kB.
+inline constexpr extensions matrix_unit_extension =
+    detail::bits_up_to("amx-tile") & ~detail::bits_up_to("avx512bf16");
+
+/// Asks for the matrix unit, for all threads of this process; whether the operating system agrees.
+CELLA_ANYWHERE inline bool ask_for_matrix_unit() {
+  constexpr long arch_prctl = 158, request_permission = 0x1023, tile_data = 18;
+  long result = arch_prctl;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(request_permission), "S"(tile_data)
+               : "rcx", "r11", "memory");
+  return result == 0;
+}
+
 /// Text that a program ends with, gathered without the help of a library.
 struct start_message {
   char text[1024];
@@ -198,9 +217,14 @@ namespace {
 [[gnu::constructor(101)]] CELLA_ANYWHERE void check_instructions_of_build() {
   using namespace cella::cpu;
   const extensions permitted = permitted_extensions();
-  if (!missing_extensions(extensions_of_build, permitted)) return;
   start_message m;
-  explain_missing(m, extensions_of_build, permitted);
+  if (missing_extensions(extensions_of_build, permitted)) {
+    explain_missing(m, extensions_of_build, permitted);
+  } else {
+    if (!(extensions_of_build & matrix_unit_extension) || ask_for_matrix_unit()) return;
+    m << "cella: this program was compiled for the matrix unit of this processor (AMX), which the "
+         "operating system does not let it use.\nCompile it with -mno-amx-tile.\n";
+  }
   refuse_to_start(m);
 }
 }  // namespace
