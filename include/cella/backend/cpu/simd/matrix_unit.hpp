@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cella/backend/cpu/plan/vector_unit.hpp>
+#include <cella/backend/cpu/simd/instruction_sets.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
