@@ -43,10 +43,12 @@ constexpr std::tuple register_tiles{
     &cpu::large_tile_kernels<T, cpu::tile_form::by_columns, cpu::side_ahead>};
 [[gnu::used]] constexpr auto tiles_of_f32 = register_tiles<float>;
 [[gnu::used]] constexpr auto tiles_of_f64 = register_tiles<double>;
-#if defined(__AVX512BF16__)
-[[gnu::used]] constexpr auto tiles_of_bf16 =
-    &cpu::large_tile_kernels<float, cpu::tile_form::pairs, cpu::side_pair>;
-#endif
+[[gnu::used]] constexpr auto tiles_of_bf16 = [] {
+  if constexpr (multiplies_pairs && !cpu::on_unit<bfloat16>)
+    return &cpu::large_tile_kernels<float, cpu::tile_form::pairs, cpu::side_pair>;
+  else
+    return nullptr;
+}();
 
 /// A plan and its profile, if the environment wants one.
 template <class T>

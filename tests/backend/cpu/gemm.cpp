@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "emulated_bf16.hpp"
+
 using namespace cella;
 using namespace cella::cpu;
 
@@ -226,7 +228,8 @@ TEST_CASE_TEMPLATE("a product equals its definition for every layout of its oper
   }
 }
 
-TEST_CASE_TEMPLATE("operands of 16 bits are summed in single precision", S, float16, bfloat16) {
+TEST_CASE_TEMPLATE("operands of 16 bits are summed in single precision", S, float16, bfloat16,
+                   emulated_bf16) {
   constexpr int L = lanes<float>;
   for (const sizes& s :
        {sizes{1, 1, 1}, sizes{1, 7, 5}, sizes{3, 61, L + 1}, sizes{4, 2 * L - 1, 2 * L + 3},

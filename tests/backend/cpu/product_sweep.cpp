@@ -12,6 +12,8 @@
 #include <xtensor/xtensor.hpp>
 #include <xtensor/xview.hpp>
 
+#include "emulated_bf16.hpp"
+
 using namespace cella;
 using namespace cella::cpu;
 
@@ -109,6 +111,7 @@ TEST_CASE("products of random shapes, transposed or not, in every element type")
     check_product<double, double>(seed);
     check_product<float, float16>(seed);
     check_product<float, bfloat16>(seed);
+    check_product<float, emulated_bf16>(seed);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/gemm/tile.hpp>
+#include <cella/backend/cpu/gemm/unit_tile.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstdint>
 #include <type_traits>
@@ -13,11 +14,11 @@ namespace cella::cpu::detail {
 /// row by row.
 template <class T>
 struct blocking {
-  static constexpr int tile_rows = register_tile<T>::rows;
   static constexpr int tile_columns = register_tile<T>::columns;
   /// Depth at which a strip of B fits the first-level cache.
   static constexpr int deepest = 1536 / int(sizeof(T));
 
+  int tile_rows = register_tile<T>::rows, rows_of_panel = panel_rows;
   int rows{}, columns{}, row_tiles{}, strips{};
   int passes = 1, depth{};  // passes over the depth, and the largest depth of one
   bool copy_a{};            // blocks of A are copied into panels
@@ -43,6 +44,16 @@ struct blocking {
         share(row_tiles > 0 ? rows / row_tiles : 0),
         rest(row_tiles > 0 ? rows % row_tiles : 0) {}
 
+  /// For a matrix unit: all tiles but the last one are whole.
+  static constexpr blocking on_unit(int rows_of_c, int columns_of_c) {
+    blocking b(rows_of_c, columns_of_c);
+    b.tile_rows = b.rows_of_panel = b.share = unit_block;
+    b.rest = 0;
+    b.row_tiles = b.band_tiles = (rows_of_c + unit_block - 1) / unit_block;
+    b.block_tiles = std::min(b.row_tiles, std::max(1, 280 / unit_block));
+    return b;
+  }
+
   /// Cuts the rows into blocks of equal height: one, if `one` elements of A hold all rows at the
   /// given depth, else such that each has at most `several` elements.
   constexpr void cut_rows(int one, int several, int depth_of_a) {
@@ -64,7 +75,9 @@ struct blocking {
   /// Computed from the operands where they lie.
   constexpr bool in_place() const { return passes == 1 && !copy_a && !pack_b; }
   /// Tiles differ in height by at most one.
-  constexpr int first_row(int tile) const { return tile * share + std::min(tile, rest); }
+  constexpr int first_row(int tile) const {
+    return std::min(tile * share + std::min(tile, rest), rows);
+  }
   constexpr int width(int strip) const {
     return std::min(tile_columns, columns - strip * tile_columns);
   }
@@ -75,7 +88,7 @@ struct blocking {
 
   /// Elements from one panel of A to the next, and from a strip of B: a cache line more than they
   /// take, so that they spread over the cache.
-  constexpr std::int64_t panel_of_a() const { return (std::int64_t{depth} + 1) * panel_rows; }
+  constexpr std::int64_t panel_of_a() const { return (std::int64_t{depth} + 1) * rows_of_panel; }
   constexpr std::int64_t strip_of_b() const { return (std::int64_t{depth} + 1) * tile_columns; }
   /// Strips of B that are packed together.
   static constexpr int group = 4;

@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/gemm/blocking.hpp>
+#include <cella/backend/cpu/gemm/tile_beside.hpp>
 #include <cella/backend/cpu/gemm/wide_tile.hpp>
 #include <cella/backend/cpu/loops/sink.hpp>
 #include <cella/backend/host/work_range.hpp>
@@ -47,32 +48,6 @@ template <class T>
 tile_output<T> output_of(const any_sink<T>& sink, std::int64_t offset, std::int64_t row_step) {
   if (!sink.target()) return {};
   return {sink.target() + offset, row_step, sink.adds()};
-}
-
-/// A tile that asks for what is `next` and for `rows`.
-template <tile_form Form, class T>
-void multiply_beside(int height, int vectors, const tile_task<T>& task, side_prefetch& next,
-                     side_rows& rows) {
-  if (is_large_tile<T>(height, vectors)) {
-    rows.spread(task.depth);
-    side_pair both{rows, next};
-    multiply_tile<Form>(height, task, both);
-  } else {
-    rows.ask(rows.steps);
-    multiply_tile<tile_form::strided>(height, vectors, task);
-  }
-}
-
-/// A tile that asks for A as it goes.
-template <class T>
-void multiply_ahead(int height, int vectors, const tile_task<T>& task, side_rows& rows) {
-  rows.ask(rows.steps);
-  if (is_large_tile<T>(height, vectors)) {
-    side_ahead ahead{task.a, task.a_column};
-    multiply_tile<tile_form::by_columns>(height, task, ahead);
-  } else {
-    multiply_tile<tile_form::strided>(height, vectors, task);
-  }
 }
 
 /// Tiles of one product on one thread.
@@ -105,6 +80,9 @@ class tile_loops {
   static constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
   static constexpr bool converts = !std::is_same_v<stored, T>;
   static constexpr bool in_pairs = summands_of_word<stored> == 2;
+  using unit = typename unit_of<stored>::type;
+  static constexpr bool is_on_unit = on_unit<stored>;
+  static constexpr int most_rows_of_tile = is_on_unit ? unit_block : register_tile<T>::rows;
   static constexpr bool b_in_memory = requires(const Source& s) { s.b(0, 0); };
   /// C is asked for while a tile is computed, if it has this many bytes.
   static constexpr std::int64_t far = 512 << 10;
@@ -161,7 +139,7 @@ class tile_loops {
       copy_block(b);
       task.a = panels_of_a_;
       task.a_row = 1;
-      task.a_column = panel_rows;
+      task.a_column = plan_.rows_of_panel;
       if (exists(after(b))) next_a_ = lines_of(after(b));
     } else if constexpr (!converts) {
       const auto a = source_.a(b.pass);
@@ -184,6 +162,12 @@ class tile_loops {
     const auto a = memory_of(b);
     const int first = plan_.first_row(b.tiles.first), depth = summands(b.pass);
     T* to = panels_of_a_;
+    if constexpr (is_on_unit) {
+      for (int t = b.tiles.first; t < b.tiles.last; ++t, to += plan_.panel_of_a())
+        pack_unit_rows(plan_.height({t, t + 1}), depth,
+                       a.data + (plan_.first_row(t) - first) * a.row, a.row, a.column, to);
+      return;
+    }
     if (a.row == 1) {
       const int tiles = b.tiles.size();
       const int wider = std::clamp(plan_.rest - b.tiles.first, 0, tiles);
@@ -305,8 +289,13 @@ class tile_loops {
   }
   void multiply(int height, int vectors, const tile_task<T>& task, side_rows& rows) {
     side_prefetch& next = next_b_.steps > 0 ? next_b_ : next_a_;
-    if constexpr (in_pairs) {
-      multiply_pairs(height, vectors, task, next, rows);
+    if constexpr (is_on_unit) {
+      rows.spread(task.depth);
+      side_pair both{rows, next};
+      multiply_on_unit(unit_, height, (vectors - 1) * L + task.last, task.depth, task.a, task.b,
+                       task.b_row, task.c, task.c_row, task.accumulate, both);
+    } else if constexpr (in_pairs) {
+      multiply_pairs(height, vectors, task, next, rows, tile_);
     } else if constexpr (Source::indirect) {
       rows.ask(rows.steps);
       multiply_tile<tile_form::indirect>(height, vectors, task);
@@ -316,34 +305,6 @@ class tile_loops {
       multiply_beside<tile_form::strided>(height, vectors, task, next, rows);
     } else {
       multiply_ahead(height, vectors, task, rows);
-    }
-  }
-
-  /// Of pairs there are tiles of more than half the rows only: a smaller one is cut out of one.
-  void multiply_pairs(int height, int vectors, const tile_task<T>& task, side_prefetch& next,
-                      side_rows& rows) {
-    if (is_large_tile<T>(height, vectors)) {
-      rows.spread(task.depth);
-      side_pair both{rows, next};
-      multiply_tile<tile_form::pairs>(height, task, both);
-      return;
-    }
-    rows.ask(rows.steps);
-    tile_task<T> larger = task;
-    larger.c = tile_;
-    larger.c_row = tile_columns;
-    larger.last = L;
-    larger.accumulate = false;
-    side_prefetch nothing;
-    side_rows no_rows;
-    side_pair neither{no_rows, nothing};
-    multiply_tile<tile_form::pairs>(std::max(height, plan_.tile_rows / 2 + 1), larger, neither);
-    if (task.c == tile_) return;
-    const int width = (vectors - 1) * L + task.last;
-    for (int i = 0; i < height; ++i) {
-      const T* const from = tile_ + i * tile_columns;
-      T* const to = task.c + i * task.c_row;
-      for (int j = 0; j < width; ++j) to[j] = task.accumulate ? to[j] + from[j] : from[j];
     }
   }
 
@@ -357,7 +318,9 @@ class tile_loops {
   work_range strips_{}, band_{};
   side_prefetch next_a_, next_b_;  // a block and a strip
   std::array<const void*, most_rows> listed_;
-  alignas(64) T tile_[blocking<T>::tile_rows * tile_columns];
+  alignas(64) T tile_[most_rows_of_tile * tile_columns];
+  struct none {};
+  [[no_unique_address]] std::conditional_t<is_on_unit, unit, none> unit_;
 };
 
 /// The tiles `rows` x `strips`.

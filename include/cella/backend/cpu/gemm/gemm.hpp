@@ -113,7 +113,7 @@ template <class T>
 void multiply_in_place(const product<T>& p, const blocking<T>& plan, bool exchanged,
                        work_range units, std::int64_t offset, const any_sink<T>& sink) {
   constexpr int L = lanes<T>, tile_columns = blocking<T>::tile_columns;
-  alignas(64) T tile[blocking<T>::tile_rows * tile_columns];
+  alignas(64) T tile[register_tile<T>::rows * tile_columns];
   alignas(64) T turned[panel_rows * tile_columns];
   std::array<const void*, most_rows> listed;
   side_prefetch nothing;

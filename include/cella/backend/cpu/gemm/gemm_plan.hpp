@@ -36,8 +36,7 @@ struct gemm_plan {
     if (p.rows <= 0 || p.columns <= 0 || p.batch <= 0) return;
     if (p.packed_b) {
       method = gemm_method::tiles;
-      blocks = blocking<T>(p.rows, p.columns);
-      choose_packing(p);
+      cut(p);
       units = blocks.units();
     } else if (p.rows <= few_rows && p.b.row == 1 && (p.b.column != 1 || p.columns == 1)) {
       method = gemm_method::dot_rows;
@@ -52,14 +51,10 @@ struct gemm_plan {
       method = gemm_method::tiles;
       if (is_narrow(p)) {
         const product<T, S> turned = exchange(p);
-        blocks = blocking<T>(turned.rows, turned.columns);
-        choose_packing(turned);
+        cut(turned);
         exchanged = blocks.in_place();
       }
-      if (!exchanged) {
-        blocks = blocking<T>(p.rows, p.columns);
-        choose_packing(p);
-      }
+      if (!exchanged) cut(p);
       units = blocks.units();
     }
   }
@@ -71,6 +66,14 @@ struct gemm_plan {
   static constexpr bool is_narrow(const product<T, S>& p) {
     return std::is_same_v<S, T> && p.columns <= few_columns && p.rows >= 4 * few_columns &&
            p.a.row == 1 && p.a.column != 1 && p.b.column == 1 && p.columns > 1;
+  }
+  template <class S>
+  constexpr void cut(const product<T, S>& p) {
+    if constexpr (on_unit<S>)
+      blocks = blocking<T>::on_unit(p.rows, p.columns);
+    else
+      blocks = blocking<T>(p.rows, p.columns);
+    choose_packing(p);
   }
   // Packing pays for an operand that is read often, or that lies badly: far strides cost a cache
   // line and a page each. The limits were measured.
@@ -105,8 +108,10 @@ struct gemm_plan {
                        std::int64_t{p.rows} * words > 2 * std::int64_t{block};
     const int bytes = far_b ? 1024 : blocks.a_along_rows ? 2048 : 4096;
     const int deepest = bytes / int(sizeof(T)) / summands_of_word<S>;
-    const int passes = packs ? std::max(1, (words + deepest - 1) / deepest) : 1;
-    const int depth = (words + passes - 1) / passes;
+    int passes = packs ? std::max(1, (words + deepest - 1) / deepest) : 1;
+    constexpr int together = words_together<S>;
+    const int depth = ((words + passes - 1) / passes + together - 1) / together * together;
+    if (depth > 0) passes = (words + depth - 1) / depth;
     blocks.cut_rows(block, block / 2, depth);
     blocks.set_passes(passes, depth);
     // Threads share the larger operand. Where it is A, they also find their part of it near, and

@@ -40,7 +40,7 @@ template <class T, class Multiply>
 void multiply_in_pieces(int height, int vectors, tile_task<T>& task, Multiply multiply) {
   if constexpr (std::is_same_v<T, float>) {
     const tile_task<T> whole = task;
-    alignas(64) double wide[blocking<T>::tile_rows * blocking<T>::tile_columns];
+    alignas(64) double wide[register_tile<T>::rows * blocking<T>::tile_columns];
     for (int k = 0; k < whole.depth; k += task.depth) {
       task.depth = std::min(deepest_piece, whole.depth - k);
       task.a = whole.a + k * task.a_column;

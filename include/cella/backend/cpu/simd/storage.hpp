@@ -10,10 +10,13 @@
 
 namespace cella::cpu {
 
+/// Whether S are the 16 bits of a number of single precision, rounded.
+template <class S>
+inline constexpr bool is_half = std::is_same_v<S, float16> || std::is_same_v<S, bfloat16>;
+
 /// Whether vectors of T can be loaded from, and stored to, elements of type S.
 template <class T, class S>
-concept stored_as = std::is_same_v<S, T> ||
-    (std::is_same_v<T, float> && (std::is_same_v<S, float16> || std::is_same_v<S, bfloat16>));
+concept stored_as = std::is_same_v<S, T> ||(std::is_same_v<T, float>&& is_half<S>);
 
 namespace detail {
 

@@ -1,0 +1,145 @@
+// The inner part of matrix products on a matrix unit: 32 x 32 numbers of C, which are two by two of
+// its tiles. B comes in strips as for vectors, 32 words of a summand, or of a group of summands,
+// side by side. A panel of A holds tiles: 16 words of a row are 64 bytes that lie together.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cella/backend/cpu/gemm/pairs.hpp>
+#include <cella/backend/cpu/simd/simd.hpp>
+#include <cstdint>
+#include <cstring>
+
+namespace cella::cpu {
+
+/// Rows and columns of C that are computed together.
+inline constexpr int unit_block = 2 * unit_rows;
+
+/// Copies `rows` x `depth` summands, (i, k) at `from[i * row + k * column]`, into a panel of A:
+/// word w of row i at `to[(w / 16) * 512 + i * 16 + w % 16]`. Words beyond the depth are zero, and
+/// so are rows beyond the last, up to whole tiles.
+template <class T, class S>
+void pack_unit_rows(int rows, int depth, const S* from, std::int64_t row, std::int64_t column,
+                    T* to) {
+  constexpr int together = summands_of_word<S>, tile = unit_rows * unit_words;
+  static_assert(sizeof(T) == together * sizeof(S));
+  constexpr int summands = unit_words * together;  // of a row of a tile
+  for (int k = 0; k < depth; k += summands, to += 2 * tile) {
+    const int count = std::min(summands, depth - k);
+    for (int first = 0; first < rows; first += unit_rows) {
+      T* const tile_of_a = to + (first == 0 ? 0 : tile);
+      const int height = std::min(unit_rows, rows - first);
+      const S* const source = from + first * row + k * column;
+      if (height < unit_rows || count < summands) std::fill_n(tile_of_a, tile, T(0));
+      if (column == 1) {
+        for (int i = 0; i < height; ++i)
+          std::memcpy(tile_of_a + i * unit_words, source + i * row, std::size_t(count) * sizeof(S));
+        continue;
+      }
+      if constexpr (lanes<T> == unit_words) {
+        if (row == 1 && height == unit_rows && count == summands) {
+          // Words of two neighbouring summands of 16 rows, turned.
+          vec<T> square[unit_words];
+          for (int w = 0; w < unit_words; ++w)
+            square[w] = load_pairs(source + 2 * w * column, source + (2 * w + 1) * column);
+          transpose<T>(square);
+          for (int i = 0; i < unit_rows; ++i) store(tile_of_a + i * unit_words, square[i]);
+          continue;
+        }
+      }
+      for (int i = 0; i < height; ++i) {
+        std::array<S, std::size_t(summands)> words{};
+        for (int j = 0; j < count; ++j) words[std::size_t(j)] = source[i * row + j * column];
+        std::memcpy(tile_of_a + i * unit_words, words.data(), sizeof words);
+      }
+    }
+  }
+}
+
+/// Adds up a block of C: of Down x Across tiles, `depth` words deep, from a panel of A and from B,
+/// whose rows begin `b_row` words apart, as do those of C `c_row` apart. Meanwhile it does what it
+/// can of `side`, a step for each word.
+template <int Down, int Across, class Unit, class T, class Side>
+void multiply_unit_block(Unit& unit, int depth, const T* a, const T* b, std::int64_t b_row, T* c,
+                         std::int64_t c_row, bool accumulate, Side& side) {
+  constexpr int tile = unit_rows * unit_words;
+  constexpr std::int64_t a_bytes = unit_words * 4;
+  const std::int64_t b_bytes = b_row * 4, c_bytes = c_row * 4;
+  // Tiles 0 to 3 are C, 4 and 5 A, 6 and 7 B.
+  const auto for_each_sum = [&](auto f) __attribute__((always_inline)) {
+    const auto call = [&]<int I, int J>() __attribute__((always_inline)) {
+      if constexpr (I < Down && J < Across)
+        f.template operator()<2 * I + J>(c + I * unit_rows * c_row + J * unit_words);
+    };
+    call.template operator()<0, 0>();
+    call.template operator()<0, 1>();
+    call.template operator()<1, 0>();
+    call.template operator()<1, 1>();
+  };
+  for_each_sum([&]<int Sum>(T * at) __attribute__((always_inline)) {
+    if (accumulate)
+      unit.template load<Sum>(at, c_bytes);
+    else
+      unit.template zero<Sum>();
+  });
+  const auto add = [&]() __attribute__((always_inline)) {
+    unit.template load<6>(b, b_bytes);
+    unit.template load<4>(a, a_bytes);
+    unit.template add_pairs<0, 4, 6>();
+    if constexpr (Across > 1) {
+      unit.template load<7>(b + unit_words, b_bytes);
+      unit.template add_pairs<1, 4, 7>();
+    }
+    if constexpr (Down > 1) {
+      unit.template load<5>(a + tile, a_bytes);
+      unit.template add_pairs<2, 5, 6>();
+      if constexpr (Across > 1) unit.template add_pairs<3, 5, 7>();
+    }
+    a += 2 * tile;
+    b += unit_words * b_row;
+  };
+  int left = depth;
+  side.work_off([&](auto& work) __attribute__((always_inline)) {
+    const auto turns = int(std::min<std::int64_t>(left, work.steps)) / unit_words;
+    if (turns <= 0) return;
+    auto here = work;
+    for (int k = 0; k < turns; ++k) {
+      add();
+      for (int i = 0; i < unit_words; ++i) here.step();
+    }
+    left -= turns * unit_words;
+    here.steps -= turns * unit_words;
+    work = here;
+  });
+  for (; left > 0; left -= unit_words) add();
+  for_each_sum([&]<int Sum>(T * at)
+                   __attribute__((always_inline)) { unit.template store<Sum>(at, c_bytes); });
+}
+
+/// The same for so many rows and columns of C; nothing beyond them is read or written.
+template <class Unit, class T, class Side>
+[[gnu::noinline]] void multiply_on_unit(Unit& unit, int rows, int columns, int depth, const T* a,
+                                        const T* b, std::int64_t b_row, T* c, std::int64_t c_row,
+                                        bool accumulate, Side& side) {
+  const bool down = rows > unit_rows, across = columns > unit_words;
+  const bool whole = rows % unit_rows == 0 && columns % unit_words == 0;
+  alignas(64) T block[unit_block * unit_block];
+  T* const to = whole ? c : block;
+  const std::int64_t to_row = whole ? c_row : unit_block;
+  const bool adds = whole && accumulate;
+  if (down && across)
+    multiply_unit_block<2, 2>(unit, depth, a, b, b_row, to, to_row, adds, side);
+  else if (down)
+    multiply_unit_block<2, 1>(unit, depth, a, b, b_row, to, to_row, adds, side);
+  else if (across)
+    multiply_unit_block<1, 2>(unit, depth, a, b, b_row, to, to_row, adds, side);
+  else
+    multiply_unit_block<1, 1>(unit, depth, a, b, b_row, to, to_row, adds, side);
+  if (whole) return;
+  for (int i = 0; i < rows; ++i, c += c_row) {
+    const T* const from = block + i * unit_block;
+    for (int j = 0; j < columns; ++j) c[j] = accumulate ? c[j] + from[j] : from[j];
+  }
+}
+
+}  // namespace cella::cpu
