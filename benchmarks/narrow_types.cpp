@@ -1,5 +1,6 @@
 // What numbers of 16 and of 8 bits are worth: training steps that compute in 16 bits, planned by
-// this process, and products of bytes, beside the same in f32. Prints Markdown; one thread.
+// this process, and products of bf16 and of bytes, beside the same in f32. Prints Markdown; one
+// thread.
 //
 // usage: narrow_types [lenet32 | gpt_8 | resnet50_8 | products]...     without any: all
 #include <algorithm>
@@ -132,14 +133,59 @@ template <dtype Compute>
 using resnet_step = training_step<models::resnet50<>, cross_entropy_loss,
                                   fixed<optim::sgd{.momentum = 0.9}>, var, Compute>;
 
-// ---- products of bytes
+// ---- products
 
 double least_milliseconds(auto f) {
   double least = 1e9;
   for (int i = 0; i < 20; ++i) least = std::min(least, milliseconds(f));
   return least;
 }
-void compare_products(int n) {
+/// Milliseconds of a product of rows x columns x depth, of operands that are stored as S, row by
+/// row or transposed.
+template <class S>
+double milliseconds_of_product(int rows, int columns, int depth, bool turned_a, bool turned_b) {
+  const std::vector<S> x(std::size_t(rows) * std::size_t(depth), S(1.f));
+  const std::vector<S> y(std::size_t(depth) * std::size_t(columns), S(1.f));
+  std::vector<float> z(std::size_t(rows) * std::size_t(columns));
+  cpu::product<float, S> p;
+  p.rows = rows;
+  p.columns = columns;
+  p.depth = depth;
+  p.a = turned_a ? cpu::matrix<S>{x.data(), 1, rows} : cpu::matrix<S>{x.data(), depth, 1};
+  p.b = turned_b ? cpu::matrix<S>{y.data(), 1, depth} : cpu::matrix<S>{y.data(), columns, 1};
+  p.c_row = columns;
+  aligned_buffer scratch(std::size_t(cpu::gemm_scratch(p)));
+  return least_milliseconds([&] { cpu::gemm(p, cpu::store_to<float>{z.data()}, scratch.data()); });
+}
+/// As `gpt_8` has them.
+void compare_products_of_bf16() {
+  std::printf(
+      "\n| rows x columns x depth | f32 GFLOP/s | bf16 GFLOP/s | ratio |\n"
+      "| --- | ---: | ---: | ---: |\n");
+  struct extents {
+    int rows, columns, depth;
+    bool turned_a = false, turned_b = false;
+  };
+  for (const extents& e : {extents{64, 64, 64},
+                           {256, 256, 256},
+                           {1024, 1024, 1024},
+                           {1024, 1024, 256, false, true},
+                           {1024, 256, 1024, false, true},
+                           {1024, 256, 1024, true, false}}) {
+    const auto time = [&]<class S>(S) {
+      return milliseconds_of_product<S>(e.rows, e.columns, e.depth, e.turned_a, e.turned_b);
+    };
+    const double single = time(0.f), brain = time(bfloat16{});
+    const double operations = 2e-6 * e.rows * e.columns * e.depth;
+    std::printf("| %d x %d x %d%s | %.0f | %.0f | %.2f |\n", e.rows, e.columns, e.depth,
+                e.turned_a   ? ", A transposed"
+                : e.turned_b ? ", B transposed"
+                             : "",
+                operations / single, operations / brain, single / brain);
+  }
+}
+
+void compare_products_of_bytes(int n) {
   const auto size = std::size_t(n) * std::size_t(n);
   std::mt19937 random(1);
   std::vector<std::uint8_t> a(size);
@@ -156,15 +202,7 @@ void compare_products(int n) {
   const double bytes = least_milliseconds([&] {
     cpu::byte_multiply(p, packed.data(), scratch.data(), {0, cpu::byte_product_units(n)});
   });
-  std::vector<float> x(size, 1), y(size, 1), z(size);
-  cpu::product<float> q;
-  q.rows = q.columns = q.depth = n;
-  q.a = {x.data(), n, 1};
-  q.b = {y.data(), n, 1};
-  q.c_row = n;
-  aligned_buffer space(std::size_t(cpu::gemm_scratch(q)));
-  const double single =
-      least_milliseconds([&] { cpu::gemm(q, cpu::store_to<float>{z.data()}, space.data()); });
+  const double single = milliseconds_of_product<float>(n, n, n, false, false);
   const double operations = 2e-6 * n * n * n;
   std::printf("| %d | %.0f | %.0f | %.2f | %.2f |\n", n, operations / single, operations / bytes,
               single / bytes, single / (bytes + pack));
@@ -191,8 +229,9 @@ int main(int argc, char** argv) {
         "resnet50_8", {tensor_type{dtype::f32, {8, 3, 224, 224}}, tensor_type{dtype::i32, {8}}},
         1000);
   if (!wanted("products")) return 0;
+  compare_products_of_bf16();
   std::printf(
       "\n| n x n x n | f32 GFLOP/s | bytes Gop/s | ratio | with packing |\n"
       "| --- | ---: | ---: | ---: | ---: |\n");
-  for (const int n : {64, 256, 512, 1024}) compare_products(n);
+  for (const int n : {64, 256, 512, 1024}) compare_products_of_bytes(n);
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Times one step of a workload in another framework on the CPU, and prints one line of JSON as `workload` does.
 
-usage: peer_workloads.py {torch,torch_compile,jax,onnxruntime,openvino} WORKLOAD THREADS
+usage: peer_workloads.py {torch,torch_compile,torch_autocast,jax,onnxruntime,openvino} WORKLOAD THREADS
 
-Of inference ONNX Runtime and OpenVINO get the network as PyTorch exports it. Three steps warm up, then steps run for
-eight seconds, 3,000 at most and five at least; the median and the least are printed. It takes the workloads of which
-`SPEC` has an entry, with the same network, batch and update as in `workload/`; benchmarks/peers.py runs it as
+Three steps warm up, then steps run for eight seconds, 3,000 at most and five at least; the median and the least are
+printed. It takes the workloads of which `SPEC` has an entry, with the same network, batch and update as in `workload/`.
+ONNX Runtime and OpenVINO infer only, on the network as PyTorch exports it; `torch_autocast` computes in bf16 what
+PyTorch holds to gain by it; `gpt_8` and `resnet50_8` are PyTorch's only. benchmarks/peers.py runs it as
 
   --peer 'torch=PYTHON benchmarks/peer_workloads.py torch {workload} {threads}'
 """
@@ -29,11 +30,14 @@ SPEC = {  # network, shape of the input, whether it is trained
     "embedding_bag": ("bag", (512, 32), True),
     "unet_4": ("unet", (4, 3, 128, 128), True),
     "vit_8": ("vit", (8, 3, 224, 224), True),
+    "gpt_8": ("gpt", (8, 128), True),
+    "resnet50_8": ("resnet50", (8, 3, 224, 224), True),
 }
 IMAGES = ("mobilenet", "resnet50", "unet", "vit")
 BERT = dict(words=30522, width=768, heads=12, layers=12, places=512)
 GPT2 = dict(words=50257, width=768, heads=12, layers=12, places=512)
 ROWS, BAG_WIDTH = 10**6, 64
+GPT = dict(words=1024, width=256, heads=4, layers=4, places=128)
 VIT = dict(width=192, heads=3, layers=12, patch=16)
 # Of MobileNetV2: expansion, channels, blocks, stride of the first.
 INVERTED = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
@@ -110,9 +114,9 @@ def torch_networks():
     class Layer(nn.Module):
         """A layer of a transformer: norms behind the sums (BERT) or before (GPT, ViT)."""
 
-        def __init__(self, d, heads, first, gelu="none", epsilon=1e-5):
+        def __init__(self, d, heads, first, gelu="none", epsilon=1e-5, causal=False):
             super().__init__()
-            self.heads, self.first, self.gelu = heads, first, gelu
+            self.heads, self.first, self.gelu, self.causal = heads, first, gelu, causal
             self.n1, self.n2 = nn.LayerNorm(d, epsilon), nn.LayerNorm(d, epsilon)
             self.qkv, self.o = nn.Linear(d, 3 * d), nn.Linear(d, d)
             self.a, self.b = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
@@ -124,7 +128,8 @@ def torch_networks():
         def attend(self, x):
             n, t, _ = x.shape
             q, k, v = self.parts(x)
-            return self.o(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(n, t, -1))
+            read = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+            return self.o(read.transpose(1, 2).reshape(n, t, -1))
 
         def dense(self, x):
             return self.b(F.gelu(self.a(x), approximate=self.gelu))
@@ -238,17 +243,31 @@ def torch_networks():
                 x = layer(x)
             return self.head(self.norm(x[:, 0]))
 
-    return dict(mobilenet=mobilenet, bert=lambda: Bert(**BERT), resnet50=resnet50, gru=Gru, bag=Bag, unet=UNet,
+    class Gpt(nn.Module):
+        def __init__(self, words, width, heads, layers, places):
+            super().__init__()
+            self.word = nn.Embedding(words, width)
+            self.place = nn.Parameter(torch.randn(places, width) * 0.02)
+            self.layers = nn.ModuleList(Layer(width, heads, True, "tanh", causal=True) for _ in range(layers))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+
+        def forward(self, x):
+            x = self.word(x) + self.place
+            for layer in self.layers:
+                x = layer(x)
+            return self.head(self.norm(x)).flatten(0, 1)
+
+    return dict(mobilenet=mobilenet, gpt=lambda: Gpt(**GPT), bert=lambda: Bert(**BERT), resnet50=resnet50, gru=Gru, bag=Bag, unet=UNet,
                 decoder=lambda: Decoder(**GPT2, in_place=True), vit=lambda: ViT(**VIT),
                 exported_decoder=lambda: Decoder(**GPT2, in_place=False))
 
 
-def run_torch(net, shape, trained, threads, compiled):
+def run_torch(net, shape, trained, threads, compiled, narrow):
     import torch
     import torch.nn.functional as F
     torch.set_num_threads(threads)
     model = torch_networks()[net]()
-    limit = dict(bert=BERT["words"], decoder=GPT2["words"], bag=ROWS)
+    limit = dict(bert=BERT["words"], decoder=GPT2["words"], bag=ROWS, gpt=GPT["words"])
     x = torch.randint(0, limit[net], shape) if net in limit else torch.randn(shape)
     if net in ("mobilenet", "resnet50", "unet"):
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
@@ -262,17 +281,19 @@ def run_torch(net, shape, trained, threads, compiled):
 
         return torch.__version__, measure(step)
     model.train()
-    if net == "vit":
+    if net in ("vit", "gpt"):
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     else:
         optimizer = torch.optim.SGD(model.parameters(), 0.01, 0 if net == "bag" else 0.9)
+    classes = dict(vit=1000, resnet50=1000, gpt=GPT["words"]).get(net, 10)
     y = torch.randn(shape[0], 1, *shape[2:]) if net == "unet" else torch.randint(
-        0, 1000 if net == "vit" else 10, (shape[0],))
+        0, classes, (shape[0] * (shape[1] if net == "gpt" else 1),))
     loss_of = F.binary_cross_entropy_with_logits if net == "unet" else F.cross_entropy
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(forward(x), y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+            loss = loss_of(forward(x), y)
         loss.backward()
         optimizer.step()
         return loss
@@ -581,10 +602,11 @@ def main():
     net, shape, trained = SPEC[workload]
     if framework in ("onnxruntime", "openvino"):
         version, (times, first) = run_exported(net, shape, trained, threads, framework)
-    elif framework == "jax":
+    elif framework == "jax" and workload not in ("gpt_8", "resnet50_8"):
         version, (times, first) = run_jax(net, shape, trained, threads)
-    elif framework in ("torch", "torch_compile"):
-        version, (times, first) = run_torch(net, shape, trained, threads, framework == "torch_compile")
+    elif framework in ("torch", "torch_compile", "torch_autocast"):
+        version, (times, first) = run_torch(net, shape, trained, threads, framework == "torch_compile",
+                                            framework == "torch_autocast")
     else:
         sys.exit(__doc__)
     print(json.dumps(dict(
