@@ -36,11 +36,11 @@ class bytecode_sink {
                 dead),
         end_(given_ + runner_.block()),
         to_(given_) {
+    for (int k = 0; k < s.output_count; ++k)
+      list(a.out[std::size_t(k)], line.outputs()[std::size_t(k)].stored);
     for (const auto& v : line.values()) {
-      const bool same =
-          v.from == line_code<T>::source::read && s.reads[std::size_t(v.index)].how == access::same;
-      if (same && array_count_ < most_arrays && !is_storage_only(v.stored))
-        arrays_[std::size_t(array_count_++)] = a.in[std::size_t(v.index)];
+      if (v.from == line_code<T>::source::read && s.reads[std::size_t(v.index)].how == access::same)
+        list(a.in[std::size_t(v.index)], v.stored);
     }
   }
   bytecode_sink(const bytecode_sink&) = delete;
@@ -91,13 +91,15 @@ class bytecode_sink {
       }
     }
   }
-  /// Of the arrays that are read where the results belong, and most often written there.
+  /// Of the arrays that are written, or read where the results belong.
   int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to,
                 int most) const {
     int count = 0;
     for (int k = 0; k < array_count_; ++k) {
-      const T* row = arrays_[std::size_t(k)] + offset;
-      for (const int end = std::min(most, count + height); count < end; row += row_step)
+      const listed_array& array = arrays_[std::size_t(k)];
+      const std::byte* row = array.at(offset);
+      const std::int64_t apart = row_step * array.element_bytes;
+      for (const int end = std::min(most, count + height); count < end; row += apart)
         to[count++] = row;
     }
     return count;
@@ -108,6 +110,20 @@ class bytecode_sink {
     std::int64_t offset{};
     int row{}, column{};
   };
+  struct listed_array {
+    const std::byte* first;
+    std::int64_t element_bytes;
+
+    const std::byte* at(std::int64_t element) const { return first + element * element_bytes; }
+  };
+  void list(const T* array, dtype stored) {
+    const std::size_t bytes = is_storage_only(stored) ? size_of(stored) : sizeof(T);
+    const listed_array wanted{reinterpret_cast<const std::byte*>(array), std::int64_t(bytes)};
+    for (int k = 0; k < array_count_; ++k) {
+      if (arrays_[std::size_t(k)].first == wanted.first) return;
+    }
+    if (array_count_ < most_arrays) arrays_[std::size_t(array_count_++)] = wanted;
+  }
   [[gnu::noinline]] void begin_segment(std::int64_t offset, int row, int column) const {
     count_elements();
     if (count_ == most_segments) flush();
@@ -118,9 +134,9 @@ class bytecode_sink {
     row_ = row;
     // Register tiles are two vectors wide, and their rows too far apart for the processor to guess.
     for (int k = 0; k < array_count_; ++k) {
-      const T* const array = arrays_[std::size_t(k)] + offset;
-      __builtin_prefetch(array);
-      __builtin_prefetch(array + L);
+      const std::byte* const first = arrays_[std::size_t(k)].at(offset);
+      __builtin_prefetch(first);
+      __builtin_prefetch(first + 64);
     }
   }
   /// Behind the first `count` elements of the last vector nothing follows in its segment.
@@ -162,7 +178,7 @@ class bytecode_sink {
   T* target_;
   mutable runner runner_;
   T* end_;
-  std::array<const T*, most_arrays> arrays_{};
+  std::array<listed_array, most_arrays> arrays_{};
   int array_count_ = 0;
   mutable std::array<typename runner::segment, most_segments> segments_;
   mutable std::array<where, most_segments> at_;

@@ -270,8 +270,13 @@ class tile_loops {
       side_rows rows{listed_.data(), 0};
       if (output.c && asks_for_c_) rows.steps = list_rows(output, height);
       if constexpr (requires { source_.list_rows(0, 0, 0, nullptr, 0); }) {
-        if (hands_over)
-          rows.steps = source_.list_rows(i, height, s.index, listed_.data(), most_rows);
+        if (hands_over) {
+          // A matrix unit is done with a tile before memory answers: it asks for those of the next.
+          const auto [tile, index] = is_on_unit ? after(s, t) : std::pair{t, s.index};
+          const int first = plan_.first_row(tile);
+          rows.steps = source_.list_rows(first, plan_.first_row(tile + 1) - first, index,
+                                         listed_.data(), most_rows);
+        }
       }
       multiply(height, vectors, task, rows);
       if constexpr (std::is_same_v<T, float>) {
@@ -282,6 +287,11 @@ class tile_loops {
       }
       if (hands_over) source_.finish(task.c, task.c_row, i, height, s.index);
     }
+  }
+  /// The tile that is computed behind tile `t` of a strip, and its strip.
+  std::pair<int, int> after(const strip& s, int t) const {
+    if (t + 1 < s.of.tiles.last) return {t + 1, s.index};
+    return {s.of.tiles.first, std::min(s.index + 1, strips_.last - 1)};
   }
   int list_rows(const tile_output<T>& output, int height) {
     for (int i = 0; i < height; ++i) listed_[std::size_t(i)] = output.c + i * output.row;
