@@ -9,8 +9,8 @@
 
 # cella_portable_sources(<target> ENTRIES <function>... SOURCES <file>... [INSTRUCTION_SETS <set>...])
 #
-# Compiles the files for each of the sets (sse4.2, avx2, avx512; all by default) and links them into the
-# target. The entries are functions with C linkage that the files define: what the rest of the target
+# Compiles the files for each of the sets (sse4.2, avx2, avx512, amx; all but the last by default, which
+# serves what computes in 16 or 8 bits) and links them into the target. The entries are functions with C linkage that the files define: what the rest of the target
 # calls. Call it in the directory of the target. Where the processor's family has one set only (NEON of
 # AArch64), the files are compiled once.
 function(cella_portable_sources target)
@@ -24,9 +24,15 @@ function(cella_portable_sources target)
     return()
   endif()
   cella_find_binary_tools()
-  # In the order of instruction_sets.hpp: each is a level of the x86-64 ABI, from 2 on.
-  set(known sse4.2 avx2 avx512)
-  set(sets ${known})
+  # In the order of instruction_sets.hpp: levels of the x86-64 ABI, from 2 on, and more.
+  set(known sse4.2 avx2 avx512 amx)
+  set(sets sse4.2 avx2 avx512)
+  set(options -march=x86-64-v2 -march=x86-64-v3 -march=x86-64-v4)
+  set(amx avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq avx512bf16 amx-tile
+          amx-bf16 amx-int8)
+  list(TRANSFORM amx PREPEND -m)
+  list(JOIN amx " " amx)
+  list(APPEND options "-march=x86-64-v4 ${amx}")
   if(portable_INSTRUCTION_SETS)
     set(sets ${portable_INSTRUCTION_SETS})
   endif()
@@ -42,8 +48,8 @@ function(cella_portable_sources target)
     endif()
     math(EXPR offered "${offered} | (1 << ${index})")
     string(MAKE_C_IDENTIFIER "${set}" suffix)
-    math(EXPR level "${index} + 2")
-    cella_add_variant(${target} ${group} ${suffix} -march=x86-64-v${level})
+    list(GET options ${index} flags)
+    cella_add_variant(${target} ${group} ${suffix} "${flags}")
     string(APPEND declarations "extern function ${group}_begin_${suffix}[], ${group}_end_${suffix}[];\n")
     string(APPEND cases "    case ${index}:\n")
     foreach(entry ${portable_ENTRIES})

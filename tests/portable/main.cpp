@@ -20,6 +20,10 @@ extern "C" {
 Lenet *make_lenet_sse4_2(std::uint64_t), *make_lenet_avx2(std::uint64_t),
     *make_lenet_avx512(std::uint64_t);
 int lenet_vector_bytes_sse4_2(), lenet_vector_bytes_avx2(), lenet_vector_bytes_avx512();
+
+// Of another set of variants: 0 without a matrix unit, else what its product of two tiles sums up
+// to.
+int product_on_unit();
 }
 
 namespace {
@@ -33,10 +37,9 @@ struct variant {
 };
 /// Those that this processor can run, in the order of `instruction_sets`.
 std::vector<variant> variants() {
-  const std::array<variant, instruction_set_count> all{
-      variant{make_lenet_sse4_2, lenet_vector_bytes_sse4_2},
-      {make_lenet_avx2, lenet_vector_bytes_avx2},
-      {make_lenet_avx512, lenet_vector_bytes_avx512}};
+  const std::array<variant, 3> all{variant{make_lenet_sse4_2, lenet_vector_bytes_sse4_2},
+                                   {make_lenet_avx2, lenet_vector_bytes_avx2},
+                                   {make_lenet_avx512, lenet_vector_bytes_avx512}};
   const int best = best_instruction_set(7u, extensions_of_processor());
   return {all.begin(), all.begin() + best + 1};
 }
@@ -76,6 +79,11 @@ TEST_CASE("an inline function has a copy of its own in every variant and in the 
   CHECK(lenet_vector_bytes_avx512() == 64);
 }
 
+TEST_CASE("a variant for the matrix unit is chosen where there is one, and may use it") {
+  const bool has_unit = best_instruction_set(9u, permitted_extensions()) == 3;
+  CHECK(product_on_unit() == (has_unit ? 16 * 16 * 64 * 3 * -5 : 0));
+}
+
 TEST_CASE("variants agree in training and inference") {
   const auto all = variants();
   REQUIRE(all.size() >= 1);
@@ -105,5 +113,5 @@ TEST_CASE(
 TEST_CASE("an instruction set that does not exist is refused with the names of those that do") {
   const auto r = run_command("CELLA_INSTRUCTIONS=avx9 '" CELLA_NEWER_PROGRAM "'");
   CHECK(r.status == 1);
-  CHECK(r.out == "cella: CELLA_INSTRUCTIONS is avx9, which is none of sse4.2 avx2 avx512\n");
+  CHECK(r.out == "cella: CELLA_INSTRUCTIONS is avx9, which is none of sse4.2 avx2 avx512 amx\n");
 }

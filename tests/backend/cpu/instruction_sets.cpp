@@ -9,7 +9,8 @@ using namespace cella::cpu;
 namespace {
 
 constexpr extensions sse = instruction_sets[0].needs, avx2 = instruction_sets[1].needs,
-                     avx512 = instruction_sets[2].needs, all = (1u << extension_count) - 1;
+                     avx512 = instruction_sets[2].needs, amx = instruction_sets[3].needs,
+                     all = (1u << extension_count) - 1;
 
 extensions bit(std::string_view name) {
   for (int i = 0; i < extension_count; ++i) {
@@ -29,6 +30,9 @@ TEST_CASE("each instruction set has what the one before has, and its own") {
   CHECK((avx512 & avx2) == avx2);
   CHECK((avx512 & bit("avx512dq")) == bit("avx512dq"));
   CHECK((avx512 & bit("avx512vbmi")) == 0);
+  CHECK((amx & avx512) == avx512);
+  CHECK((amx & bit("avx512bf16")) == bit("avx512bf16"));
+  CHECK((amx & matrix_unit_extension) == bit("amx-tile"));
 }
 
 TEST_CASE("a build lacks what it uses and the processor does not have") {
@@ -48,12 +52,15 @@ TEST_CASE("the strongest set is taken of which the processor lacks nothing") {
   CHECK(best_instruction_set(5, avx2) == 0);
   CHECK(best_instruction_set(6, sse) == -1);
   CHECK(best_instruction_set(7, 0) == -1);
+  CHECK(best_instruction_set(15, all) == 3);
+  CHECK(best_instruction_set(15, all & ~matrix_unit_extension) == 2);
 }
 
 TEST_CASE("sets are found by name, and by no other") {
   CHECK(find_instruction_set("sse4.2") == 0);
   CHECK(find_instruction_set("avx2") == 1);
   CHECK(find_instruction_set("avx512") == 2);
+  CHECK(find_instruction_set("amx") == 3);
   for (const char* name : {"", "avx", "avx51", "avx512f", "AVX2"})
     CHECK(find_instruction_set(name) == -1);
 }

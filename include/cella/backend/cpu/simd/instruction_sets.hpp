@@ -92,15 +92,16 @@ CELLA_ANYWHERE inline extensions extensions_of_processor() {
 #undef CELLA_EXTENSIONS
 
 /// A set that programs are built for, in the order of their strength, each with all that the one
-/// before has: levels 2, 3 and 4 of the x86-64 ABI.
+/// before has: levels 2, 3 and 4 of the x86-64 ABI, and AMX.
 struct instruction_set {
   const char* name;
   extensions needs;
 };
 inline constexpr instruction_set instruction_sets[] = {{"sse4.2", detail::bits_up_to("popcnt")},
                                                        {"avx2", detail::bits_up_to("movbe")},
-                                                       {"avx512", detail::bits_up_to("avx512vl")}};
-inline constexpr int instruction_set_count = 3;
+                                                       {"avx512", detail::bits_up_to("avx512vl")},
+                                                       {"amx", detail::bits_up_to("amx-int8")}};
+inline constexpr int instruction_set_count = 4;
 
 /// Index of an instruction set by its name; -1: there is none.
 CELLA_ANYWHERE inline int find_instruction_set(const char* name) {
@@ -197,8 +198,13 @@ CELLA_ANYWHERE inline void explain_missing(start_message& m, extensions used, ex
 /// What a portable program that was compiled for the sets in `offered` (bit i: instruction_sets[i])
 /// runs in this process. Ends the process if the processor has none of them.
 CELLA_ANYWHERE inline int chosen_instruction_set(unsigned offered) {
-  const extensions permitted = permitted_extensions();
-  const int best = best_instruction_set(offered, permitted);
+  extensions permitted = permitted_extensions();
+  int best = best_instruction_set(offered, permitted);
+  if (best >= 0 && (instruction_sets[best].needs & matrix_unit_extension) &&
+      !ask_for_matrix_unit()) {
+    permitted &= ~matrix_unit_extension;
+    best = best_instruction_set(offered, permitted);
+  }
   if (best >= 0) return best;
   int weakest = 0;
   while (!(offered >> weakest & 1)) ++weakest;
