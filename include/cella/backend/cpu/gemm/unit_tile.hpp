@@ -15,44 +15,52 @@ namespace cella::cpu {
 /// Rows and columns of C that are computed together.
 inline constexpr int unit_block = 2 * unit_rows;
 
-/// Copies `rows` x `depth` summands, (i, k) at `from[i * row + k * column]`, into a panel of A:
-/// word w of row i at `to[(w / 16) * 512 + i * 16 + w % 16]`. Words beyond the depth are zero, and
-/// so are rows beyond the last, up to whole tiles.
+namespace detail {
+
+/// Copies a tile of A: `height` rows of `count` summands, (i, k) at `from[i * row + k * column]`.
+/// What is missing is zero.
+template <class T, class S>
+void pack_unit_tile(int height, int count, const S* from, std::int64_t row, std::int64_t column,
+                    T* to) {
+  constexpr int summands = unit_words * summands_of_word<S>, bytes = unit_words * sizeof(T);
+  static_assert(bytes == summands * sizeof(S));
+  const bool whole = height == unit_rows && count == summands;
+  if (!whole) std::fill_n(to, unit_rows * unit_words, T(0));
+  if (column == 1 && count == summands) {
+    for (int i = 0; i < height; ++i) std::memcpy(to + i * unit_words, from + i * row, bytes);
+    return;
+  }
+  if constexpr (lanes<T> == unit_words) {
+    if (row == 1 && whole) {
+      // Words of two neighbouring summands of 16 rows, turned.
+      vec<T> square[unit_words];
+      for (int w = 0; w < unit_words; ++w)
+        square[w] = load_pairs(from + 2 * w * column, from + (2 * w + 1) * column);
+      transpose<T>(square);
+      for (int i = 0; i < unit_rows; ++i) store(to + i * unit_words, square[i]);
+      return;
+    }
+  }
+  for (int i = 0; i < height; ++i) {
+    std::array<S, std::size_t(summands)> words{};
+    for (int k = 0; k < count; ++k) words[std::size_t(k)] = from[i * row + k * column];
+    std::memcpy(to + i * unit_words, words.data(), bytes);
+  }
+}
+
+}  // namespace detail
+
+/// Copies `rows` x `depth` summands, (i, k) at `from[i * row + k * column]`, into a panel of A: of
+/// each 16 words two tiles, one below the other. Words beyond the depth are zero, and so are rows
+/// beyond the last, up to whole tiles.
 template <class T, class S>
 void pack_unit_rows(int rows, int depth, const S* from, std::int64_t row, std::int64_t column,
                     T* to) {
-  constexpr int together = summands_of_word<S>, tile = unit_rows * unit_words;
-  static_assert(sizeof(T) == together * sizeof(S));
-  constexpr int summands = unit_words * together;  // of a row of a tile
+  constexpr int tile = unit_rows * unit_words, summands = unit_words * summands_of_word<S>;
   for (int k = 0; k < depth; k += summands, to += 2 * tile) {
-    const int count = std::min(summands, depth - k);
-    for (int first = 0; first < rows; first += unit_rows) {
-      T* const tile_of_a = to + (first == 0 ? 0 : tile);
-      const int height = std::min(unit_rows, rows - first);
-      const S* const source = from + first * row + k * column;
-      if (height < unit_rows || count < summands) std::fill_n(tile_of_a, tile, T(0));
-      if (column == 1) {
-        for (int i = 0; i < height; ++i)
-          std::memcpy(tile_of_a + i * unit_words, source + i * row, std::size_t(count) * sizeof(S));
-        continue;
-      }
-      if constexpr (lanes<T> == unit_words) {
-        if (row == 1 && height == unit_rows && count == summands) {
-          // Words of two neighbouring summands of 16 rows, turned.
-          vec<T> square[unit_words];
-          for (int w = 0; w < unit_words; ++w)
-            square[w] = load_pairs(source + 2 * w * column, source + (2 * w + 1) * column);
-          transpose<T>(square);
-          for (int i = 0; i < unit_rows; ++i) store(tile_of_a + i * unit_words, square[i]);
-          continue;
-        }
-      }
-      for (int i = 0; i < height; ++i) {
-        std::array<S, std::size_t(summands)> words{};
-        for (int j = 0; j < count; ++j) words[std::size_t(j)] = source[i * row + j * column];
-        std::memcpy(tile_of_a + i * unit_words, words.data(), sizeof words);
-      }
-    }
+    for (int i = 0; i < rows; i += unit_rows)
+      detail::pack_unit_tile(std::min(unit_rows, rows - i), std::min(summands, depth - k),
+                             from + i * row + k * column, row, column, to + i / unit_rows * tile);
   }
 }
 
