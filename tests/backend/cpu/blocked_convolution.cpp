@@ -2,6 +2,8 @@
 #include <cella/backend/cpu/blocked/depthwise.hpp>
 #include <cella/backend/cpu/blocked/pairs.hpp>
 #include <cella/backend/cpu/blocked/stem.hpp>
+#include <cella/backend/cpu/blocked/unit_convolution.hpp>
+#include <cella/backend/cpu/blocked/unit_weight_gradient.hpp>
 #include <cella/backend/cpu/blocked/winograd_weight_gradient.hpp>
 
 #include "blocked_reference.hpp"
@@ -136,6 +138,74 @@ void check_pairs(const blocked_convolution_extents& e, std::mt19937& random) {
   in_parts(e.out_blocks,
            [&](work_range u) { finish_filters<T>(u, e, sums.data(), store_runs<T>{dw.data()}); });
   CHECK(worst<T>(r.dw, [&](std::int64_t i) { return dw[i]; }) < tolerance<T>);
+}
+
+/// What a matrix unit computes, all three passes of which the image's, or dy's, have whole tiles.
+template <class Unit>
+struct unit_results {
+  using T = float;
+  aligned<T> y, dx, dw;
+
+  unit_results(const reference<T, bfloat16>& r)
+      : y(r.dy.size), dx(r.x.size), dw(r.w.size), e_(r.e), filters_(r.w.size / 2) {
+    const auto x = stored_as<bfloat16>(r.blocks(r.x, r.in, e_.in_plane()));
+    const auto dy = stored_as<bfloat16>(r.blocks(r.dy, r.out, e_.out_plane()));
+    const auto words = [](const auto& a) { return reinterpret_cast<const T*>(a.bytes.data()); };
+    if (forward()) {
+      pack_filter_pairs<T>({0, e_.out_blocks}, e_.in_blocks, e_.taps(), r.w.data(),
+                           filters_.data());
+      // What is handed over twice counts twice.
+      std::fill_n(y.data(), y.size, T{0});
+      aligned<std::byte> scratch(unit_convolution_scratch<T>(e_));
+      in_parts(unit_convolution_units<T>(e_), [&](work_range u) {
+        unit_convolution<Unit, T>(u, e_, words(x), filters_.data(), add_blocks<T>{y.data()},
+                                  scratch.data());
+      });
+    }
+    if (backward()) {
+      pack_filter_pairs_transposed<T>({0, e_.in_blocks}, e_.in_blocks, e_.out_blocks, e_.taps(),
+                                      r.w.data(), filters_.data());
+      std::fill_n(dx.data(), dx.size, T{0});
+      aligned<std::byte> scratch(unit_input_gradient_scratch<T>(e_));
+      in_parts(unit_input_gradient_units<T>(e_), [&](work_range u) {
+        unit_input_gradient<Unit, T>(u, e_, words(dy), filters_.data(), add_blocks<T>{dx.data()},
+                                     scratch.data());
+      });
+    }
+    aligned<T> sums(weight_gradient_slices<T>(e_) * filter_elements<T>(e_));
+    aligned<std::byte> scratch(unit_weight_gradient_scratch<T>(e_));
+    in_parts(unit_weight_gradient_units<T>(e_), [&](work_range u) {
+      unit_weight_gradient<Unit, T>(u, e_, x.data(), dy.data(), sums.data(), scratch.data());
+    });
+    in_parts(e_.out_blocks, [&](work_range u) {
+      finish_filters<T>(u, e_, sums.data(), store_runs<T>{dw.data()});
+    });
+  }
+  bool forward() const { return e_.in_blocks % 2 == 0; }
+  bool backward() const { return e_.out_blocks % 2 == 0; }
+
+ private:
+  const blocked_convolution_extents& e_;
+  aligned<T> filters_;
+};
+
+bool same_bits(const aligned<float>& a, const aligned<float>& b) {
+  return std::memcmp(a.data(), b.data(), sizeof(float) * std::size_t(a.size)) == 0;
+}
+
+void check_unit(const blocked_convolution_extents& e, std::mt19937& random) {
+  using T = float;
+  const reference<T, bfloat16> r(e, e.in_blocks * lanes<T>, random);
+  const unit_results<emulated_unit> found(r);
+  if (found.forward()) CHECK(r.error_in_blocks(r.y, found.y, r.out, e.out_plane()) < tolerance<T>);
+  if (found.backward()) CHECK(r.error_in_blocks(r.dx, found.dx, r.in, e.in_plane()) < tolerance<T>);
+  CHECK(worst<T>(r.dw, [&](std::int64_t i) { return found.dw[i]; }) < tolerance<T>);
+  if constexpr (has_matrix_unit) {
+    const unit_results<matrix_unit> own(r);
+    if (found.forward()) CHECK(same_bits(own.y, found.y));
+    if (found.backward()) CHECK(same_bits(own.dx, found.dx));
+    CHECK(same_bits(own.dw, found.dw));
+  }
 }
 
 template <class T>
@@ -302,6 +372,27 @@ TEST_CASE_TEMPLATE("kernels of pairs in blocks follow double precision, all thre
     CAPTURE(e.kernel_height);
     CAPTURE(e.stride_vertical);
     check_pairs<S>(e, random);
+  }
+}
+
+TEST_CASE("a matrix unit's kernels in blocks follow double precision, all three passes") {
+  if constexpr (lanes<float> == unit_words) {
+    std::mt19937 random(6);
+    for (const auto& e :
+         {square(1, 2, 1, 2, 1, 1, 0), square(2, 2, 7, 4, 3, 1, 1), square(3, 2, 5, 1, 1, 1, 0),
+          square(1, 4, 15, 3, 3, 2, 1), square(2, 4, 13, 2, 1, 2, 0), square(1, 2, 19, 2, 7, 2, 3),
+          square(2, 5, 7, 4, 1, 1, 0), square(1, 3, 9, 2, 5, 3, 2), square(1, 2, 1, 2, 1, 2, 0),
+          // Gradients of filters in slices, in several chunks of pixels, and of groups of blocks.
+          square(7, 1, 5, 2, 3, 1, 1), square(3, 2, 27, 2, 1, 1, 0), square(1, 2, 9, 35, 1, 1, 0),
+          // Filters that are not near, whose tiles are gathered several at once.
+          square(1, 18, 8, 16, 3, 1, 1)}) {
+      CAPTURE(e.height);
+      CAPTURE(e.kernel_height);
+      CAPTURE(e.stride_vertical);
+      check_unit(e, random);
+    }
+  } else {
+    MESSAGE("vectors of this build are no rows of a matrix unit's tiles");
   }
 }
 

@@ -1,0 +1,224 @@
+// Convolutions of images of bf16 in blocks of channels, and image gradients, by the matrix unit
+// (simd/matrix_unit.hpp). A pixel of two blocks of channels is a row of a tile, and the filters of
+// two blocks (pack_filter_pairs) are a tile as they lie:
+//
+//   A: 16 pixels x 32 channels, gathered for each tap   B: 32 channels x 16 channels of results
+//
+// Images of an odd number of blocks are left to blocked_convolution.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/blocked/convolution.hpp>
+#include <cella/backend/cpu/blocked/unit_pixels.hpp>
+#include <cella/backend/cpu/simd/matrix_unit.hpp>
+
+namespace cella::cpu {
+
+/// Units of work, and bytes of scratch for each thread.
+template <class T>
+constexpr int unit_convolution_units(const blocked_convolution_extents& e);
+template <class T>
+constexpr std::int64_t unit_convolution_scratch(const blocked_convolution_extents& e);
+template <class T>
+constexpr int unit_input_gradient_units(const blocked_convolution_extents& e);
+template <class T>
+constexpr std::int64_t unit_input_gradient_scratch(const blocked_convolution_extents& e);
+
+/// As blocked_convolution and blocked_input_gradient with two summands; in_blocks, or out_blocks,
+/// are even.
+template <class Unit, class T, class Sink>
+void unit_convolution(work_range units, const blocked_convolution_extents& e, const T* x,
+                      const T* packed, const Sink& sink, std::byte* scratch);
+template <class Unit, class T, class Sink>
+void unit_input_gradient(work_range units, const blocked_convolution_extents& e, const T* dy,
+                         const T* packed, const Sink& sink, std::byte* scratch);
+
+namespace detail {
+
+/// How a product is cut. The pixels of a tile are gathered for all of its taps and channels; where
+/// filters are not near, those of as many tiles as fit a part of the second cache.
+template <class T>
+struct unit_cut {
+  static constexpr int pixels = 2 * unit_rows;                // of a tile of results
+  static constexpr std::int64_t piece = pixels * unit_words;  // words, for a tap and two blocks
+  static constexpr std::int64_t filter_tile = unit_rows * unit_words;  // of them
+
+  std::int64_t source;  // words of a tile's pixels
+  bool few_filters;
+  blocked_work work;
+
+  constexpr explicit unit_cut(const blocked_product<T, 2>& p)
+      : source(p.taps * (p.source_blocks / 2) * piece),
+        few_filters(p.few_filters()),
+        work{(p.pixels() + pixels - 1) / pixels, 2, p.result_blocks} {
+    const std::int64_t fit =
+        (640 << 10) / std::max<std::int64_t>(source * std::int64_t{sizeof(T)}, 1);
+    work.divide(int(std::clamp<std::int64_t>(fit, 1, std::max(work.tiles, 1))), few_filters);
+  }
+  constexpr int tiles_at_once() const {
+    return few_filters || work.chunks == 0 ? 1 : (work.tiles + work.chunks - 1) / work.chunks;
+  }
+  constexpr std::int64_t scratch() const {
+    return tiles_at_once() * source * std::int64_t{sizeof(T)};
+  }
+};
+
+/// The pixels of a tile, as they are gathered and where their results belong.
+template <class T>
+struct unit_tile {
+  unit_pixels<T, unit_cut<T>::pixels> pixels;
+
+  /// [taps][pairs of blocks][pixels][2 blocks].
+  void gather(const blocked_product<T, 2>& p, const T* source, T* to) {
+    constexpr int W = p.words;
+    const std::int64_t plane = std::int64_t{p.height} * p.width * W;
+    for (int t = 0; t < p.taps; ++t) {
+      pixels.read_for(p, p.tap[std::size_t(t)]);
+      const T* from[unit_cut<T>::pixels];
+      std::int64_t step[unit_cut<T>::pixels];
+      for (int i = 0; i < unit_cut<T>::pixels; ++i) {
+        const std::int64_t at = pixels.at[std::size_t(i)];
+        from[i] = at < 0 ? zero_pixel<T>.data() : source + at * W;
+        step[i] = at < 0 ? 0 : plane;
+      }
+      for (int b = 0; b < p.source_blocks; b += 2) {
+        for (int i = 0; i < unit_cut<T>::pixels; ++i, to += 2 * W) {
+          std::memcpy(to, from[i], sizeof(T) * W);
+          std::memcpy(to + W, from[i] + step[i], sizeof(T) * W);
+          from[i] += 2 * step[i];
+        }
+      }
+    }
+  }
+  /// Hands over [Blocks][pixels][L], in runs of neighbours.
+  void hand_over(const blocked_product<T, 2>& p, const T* result, int blocks, int block,
+                 const any_blocked_sink<T>& sink) const {
+    const auto& at = pixels.result;
+    for (int first = 0, end = 0; first < pixels.count; first = end) {
+      end = p.place_horizontal == 1 ? first + 1 : pixels.count;
+      while (end < pixels.count && at[std::size_t(end)] == at[std::size_t(end - 1)] + 1) ++end;
+      sink.hand_over(result + first * lanes<T>, unit_cut<T>::pixels, end - first, blocks,
+                     at.data() + first, p.result_plane, block);
+    }
+  }
+};
+
+/// A tile of Blocks blocks of results, whose filters begin at w, `filter` words apart, of gathered
+/// pixels; writes [Blocks][pixels][L].
+template <int Blocks, class Unit, class T>
+[[gnu::noinline]] void multiply_unit_tile(Unit& unit, const blocked_product<T, 2>& p,
+                                          const T* pixels, const T* w, std::int64_t filter,
+                                          T* result) {
+  using cut = unit_cut<T>;
+  constexpr std::int64_t row = unit_words * sizeof(T);
+  unit.template zero<0>();
+  unit.template zero<1>();
+  unit.template zero<2>();
+  unit.template zero<3>();
+  for (int t = 0; t < p.taps; ++t) {
+    const T* b = w + p.tap[std::size_t(t)].filter * (p.source_blocks / 2) * cut::filter_tile;
+    for (int k = 0; k < p.source_blocks; k += 2, b += cut::filter_tile, pixels += cut::piece) {
+      unit.template load<6>(b, row);
+      unit.template load<4>(pixels, row);
+      unit.template add_pairs<0, 4, 6>();
+      unit.template load<5>(pixels + cut::piece / 2, row);
+      unit.template add_pairs<1, 5, 6>();
+      if constexpr (Blocks == 2) {
+        unit.template load<7>(b + filter, row);
+        unit.template add_pairs<2, 4, 7>();
+        unit.template add_pairs<3, 5, 7>();
+      }
+    }
+  }
+  constexpr int half = unit_rows * lanes<T>;
+  unit.template store<0>(result, row);
+  unit.template store<1>(result + half, row);
+  if constexpr (Blocks == 2) {
+    unit.template store<2>(result + 2 * half, row);
+    unit.template store<3>(result + 3 * half, row);
+  }
+}
+
+template <class Unit, class T>
+void multiply_unit_blocks(work_range units, const blocked_product<T, 2>& p, const T* source,
+                          const T* filters, const any_blocked_sink<T>& sink, T* gathered) {
+  const unit_cut<T> cut(p);
+  const std::int64_t filter = p.filter_taps * (p.source_blocks / 2) * cut.filter_tile;
+  alignas(64) T result[2 * cut.pixels * lanes<T>];
+  Unit unit;
+  unit_tile<T> tile;
+  const auto compute = [&](const T* pixels, int block, int last) {
+    const int blocks = std::min(last - block, 2);
+    const T* const w = filters + block * filter;
+    if (blocks == 2)
+      multiply_unit_tile<2>(unit, p, pixels, w, filter, result);
+    else
+      multiply_unit_tile<1>(unit, p, pixels, w, filter, result);
+    tile.hand_over(p, result, blocks, block, sink);
+  };
+  for (int u = units.first; u < units.last; ++u) {
+    const work_range tiles = cut.work.tiles_of(u), blocks = cut.work.blocks_of(u);
+    const int at_once = cut.few_filters ? 1 : tiles.size();
+    for (int t = tiles.first; t < tiles.last; t += at_once) {
+      for (int k = 0; k < at_once; ++k) {
+        tile.pixels.find(p, std::int64_t{t + k} * cut.pixels, cut.pixels);
+        tile.gather(p, source, gathered + k * cut.source);
+      }
+      for (int block = blocks.first; block < blocks.last; block += 2) {
+        for (int k = 0; k < at_once; ++k) {
+          if (at_once > 1) tile.pixels.find(p, std::int64_t{t + k} * cut.pixels, cut.pixels);
+          compute(gathered + k * cut.source, block, blocks.last);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
+template <class T>
+constexpr int unit_convolution_units(const blocked_convolution_extents& e) {
+  return detail::unit_cut<T>(detail::forward_product<T, 2>(e)).work.units();
+}
+template <class T>
+constexpr std::int64_t unit_convolution_scratch(const blocked_convolution_extents& e) {
+  return detail::unit_cut<T>(detail::forward_product<T, 2>(e)).scratch();
+}
+template <class T>
+constexpr int unit_input_gradient_units(const blocked_convolution_extents& e) {
+  int n = 0;
+  for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase)
+    n += detail::unit_cut<T>(detail::backward_product<T, 2>(e, phase)).work.units();
+  return n;
+}
+template <class T>
+constexpr std::int64_t unit_input_gradient_scratch(const blocked_convolution_extents& e) {
+  std::int64_t most = 0;
+  for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase)
+    most = std::max(most, detail::unit_cut<T>(detail::backward_product<T, 2>(e, phase)).scratch());
+  return most;
+}
+
+template <class Unit, class T, class Sink>
+void unit_convolution(work_range units, const blocked_convolution_extents& e, const T* x,
+                      const T* packed, const Sink& sink, std::byte* scratch) {
+  detail::multiply_unit_blocks<Unit>(units, detail::forward_product<T, 2>(e), x, packed,
+                                     detail::any_blocked_sink<T>(sink),
+                                     reinterpret_cast<T*>(scratch));
+}
+template <class Unit, class T, class Sink>
+void unit_input_gradient(work_range units, const blocked_convolution_extents& e, const T* dy,
+                         const T* packed, const Sink& sink, std::byte* scratch) {
+  const detail::any_blocked_sink<T> any(sink);
+  int before = 0;
+  for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase) {
+    const auto p = detail::backward_product<T, 2>(e, phase);
+    const int own = detail::unit_cut<T>(p).work.units();
+    const work_range part{std::max(units.first - before, 0), std::min(units.last - before, own)};
+    before += own;
+    if (!part.empty())
+      detail::multiply_unit_blocks<Unit>(part, p, dy, packed, any, reinterpret_cast<T*>(scratch));
+  }
+}
+
+}  // namespace cella::cpu

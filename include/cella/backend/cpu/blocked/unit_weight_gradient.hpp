@@ -1,0 +1,255 @@
+// The gradient of filters of convolutions of images of bf16 in blocks of channels, by the matrix
+// unit (simd/matrix_unit.hpp). The sums run over pixels, of which neighbours in a chunk are put
+// together to pairs; a column is a block of input channels at one tap:
+//
+//   A: 16 channels of dy x 16 pairs, transposed   B: 16 pairs x 16 channels of x, a block's column
+//
+// A chunk's A serves all columns of a unit, a column's B all blocks of dy. The sums of a block are
+// transposed until their last chunk is done.
+#pragma once
+
+#include <algorithm>
+#include <cella/backend/cpu/blocked/unit_pixels.hpp>
+#include <cella/backend/cpu/blocked/weight_gradient.hpp>
+#include <cella/backend/cpu/simd/matrix_unit.hpp>
+
+namespace cella::cpu {
+
+/// As paired_weight_gradient.
+template <class T>
+constexpr int unit_weight_gradient_units(const blocked_convolution_extents& e);
+template <class T>
+constexpr std::int64_t unit_weight_gradient_scratch(const blocked_convolution_extents& e);
+template <class Unit, class T>
+void unit_weight_gradient(work_range units, const blocked_convolution_extents& e, const bfloat16* x,
+                          const bfloat16* dy, T* sums, std::byte* scratch);
+
+namespace detail {
+
+/// How the sums are cut: by groups of blocks of output channels, of which each unit takes some
+/// columns. The pixels of a chunk are so many tiles.
+template <class T>
+struct unit_gradient_cut {
+  static constexpr int most_blocks = 32, least_columns = 8, enough_units = 8;
+  static constexpr int pixels = 2 * unit_words;                 // of a tile, in pairs
+  static constexpr int most_tiles = 16;                         // of a chunk
+  static constexpr std::int64_t tile = unit_rows * unit_words;  // words
+
+  int blocks, columns;  // of output channels; in all
+  int tiles;            // of a chunk
+
+  constexpr explicit unit_gradient_cut(const blocked_convolution_extents& e)
+      : blocks(e.out_blocks), columns(e.taps() * e.in_blocks), slices_(slices_of(e)) {
+    const std::int64_t all = e.out_plane() * ((e.samples + slices_ - 1) / slices_);
+    tiles = int(std::min<std::int64_t>(most_tiles, (all + pixels - 1) / pixels));
+  }
+  static constexpr int slices_of(const blocked_convolution_extents& e) {
+    return weight_gradient_slices<T>(e);
+  }
+  constexpr int groups() const { return (blocks + most_blocks - 1) / most_blocks; }
+  constexpr int blocks_of_group() const { return (blocks + groups() - 1) / groups(); }
+  constexpr int ranges() const {
+    return std::clamp(enough_units / (groups() * slices_), 1, std::max(1, columns / least_columns));
+  }
+  constexpr int units() const { return groups() * ranges(); }
+  constexpr std::int64_t words() const { return (blocks_of_group() + 2) * tiles * tile; }
+
+ private:
+  int slices_;
+};
+
+/// The pixels of a chunk in pairs.
+template <class T>
+using unit_chunk = unit_pixels<T, unit_gradient_cut<T>::pixels * unit_gradient_cut<T>::most_tiles>;
+
+/// The words of 16 pairs of pixels, whose places are `at` in a block of channels; what is missing
+/// is zero.
+template <class T>
+[[gnu::always_inline]] inline void load_unit_pairs(const bfloat16* block, const std::int64_t* at,
+                                                   vec<T>* rows) {
+  alignas(64) static constexpr std::array<bfloat16, std::size_t(lanes<T>)> zeros{};
+  for (int k = 0; k < unit_words; ++k) {
+    const auto pixel = [&](int i) {
+      const std::int64_t from = at[2 * k + i];
+      return from < 0 ? zeros.data() : block + from * lanes<T>;
+    };
+    rows[k] = load_pairs(pixel(0), pixel(1));
+  }
+}
+template <class T>
+void pack_unit_pairs(const bfloat16* block, const std::int64_t* at, int tiles, T* to) {
+  for (int t = 0; t < tiles; ++t, at += 2 * unit_words) {
+    vec<T> rows[unit_words];
+    load_unit_pairs<T>(block, at, rows);
+    for (int k = 0; k < unit_words; ++k, to += unit_words) store(to, rows[k]);
+  }
+}
+template <class T>
+void pack_unit_pairs_transposed(const bfloat16* block, const std::int64_t* at, int tiles, T* to) {
+  for (int t = 0; t < tiles; ++t, at += 2 * unit_words) {
+    vec<T> rows[unit_words];
+    load_unit_pairs<T>(block, at, rows);
+    transpose<T>(rows);
+    for (int k = 0; k < unit_words; ++k, to += unit_words) store(to, rows[k]);
+  }
+}
+/// Transposes the sums of one block.
+template <class T>
+void transpose_unit_sums(T* sums) {
+  vec<T> rows[unit_words];
+  for (int k = 0; k < unit_words; ++k) rows[k] = load(sums + k * unit_words);
+  transpose<T>(rows);
+  for (int k = 0; k < unit_words; ++k) store(sums + k * unit_words, rows[k]);
+}
+
+/// sums (+)= dy x over a chunk, of Blocks blocks of dy and Columns columns, whose tiles lie `chunk`
+/// words apart; sums[j][c] are where the blocks' are.
+template <int Blocks, int Columns, class Unit, class T>
+[[gnu::noinline]] void add_unit_pairs(Unit& unit, int tiles, const T* dy, const T* x,
+                                      std::int64_t chunk, T* const (&sums)[2][2], bool start) {
+  constexpr std::int64_t row = unit_words * sizeof(T), tile = unit_gradient_cut<T>::tile;
+  constexpr bool more_blocks = Blocks == 2, more_columns = Columns == 2;
+  if (start) {
+    unit.template zero<0>();
+    unit.template zero<1>();
+    unit.template zero<2>();
+    unit.template zero<3>();
+  } else {
+    unit.template load<0>(sums[0][0], row);
+    if constexpr (more_blocks) unit.template load<1>(sums[1][0], row);
+    if constexpr (more_columns) unit.template load<2>(sums[0][1], row);
+    if constexpr (more_blocks && more_columns) unit.template load<3>(sums[1][1], row);
+  }
+  for (int t = 0; t < tiles; ++t, dy += tile, x += tile) {
+    unit.template load<6>(x, row);
+    unit.template load<4>(dy, row);
+    unit.template add_pairs<0, 4, 6>();
+    if constexpr (more_blocks) {
+      unit.template load<5>(dy + chunk, row);
+      unit.template add_pairs<1, 5, 6>();
+    }
+    if constexpr (more_columns) {
+      unit.template load<7>(x + chunk, row);
+      unit.template add_pairs<2, 4, 7>();
+    }
+    if constexpr (more_blocks && more_columns) unit.template add_pairs<3, 5, 7>();
+  }
+  unit.template store<0>(sums[0][0], row);
+  if constexpr (more_blocks) unit.template store<1>(sums[1][0], row);
+  if constexpr (more_columns) unit.template store<2>(sums[0][1], row);
+  if constexpr (more_blocks && more_columns) unit.template store<3>(sums[1][1], row);
+}
+template <class Unit, class T>
+void add_unit_pairs(int blocks, int columns, Unit& unit, int tiles, const T* dy, const T* x,
+                    std::int64_t chunk, T* const (&sums)[2][2], bool start) {
+  if (blocks == 2 && columns == 2)
+    add_unit_pairs<2, 2>(unit, tiles, dy, x, chunk, sums, start);
+  else if (blocks == 2)
+    add_unit_pairs<2, 1>(unit, tiles, dy, x, chunk, sums, start);
+  else if (columns == 2)
+    add_unit_pairs<1, 2>(unit, tiles, dy, x, chunk, sums, start);
+  else
+    add_unit_pairs<1, 1>(unit, tiles, dy, x, chunk, sums, start);
+}
+
+/// The sums of one unit.
+template <class Unit, class T>
+class unit_gradient {
+ public:
+  unit_gradient(const blocked_convolution_extents& e, const bfloat16* x, const bfloat16* dy,
+                T* scratch)
+      : e_(e),
+        p_(forward_product<T, 2>(e)),
+        cut_(e),
+        chunk_(cut_.tiles * cut_.tile),
+        x_(x),
+        dy_(dy),
+        dy_tiles_(scratch),
+        x_tiles_(scratch + cut_.blocks_of_group() * chunk_) {}
+
+  void sum(work_range samples, work_range blocks, work_range columns, T* sums) {
+    const std::int64_t last = samples.last * e_.out_plane();
+    const int most = cut_.tiles * cut_.pixels;
+    for (std::int64_t first = samples.first * e_.out_plane(); first < last; first += most) {
+      pixels_.find(p_, first, int(std::min<std::int64_t>(most, last - first)));
+      tiles_ = (pixels_.count + cut_.pixels - 1) / cut_.pixels;
+      tap_ = -1;
+      for (int j = 0; j < blocks.size(); ++j) {
+        pack_unit_pairs_transposed<T>(dy_ + (blocks.first + j) * e_.out_plane() * lanes<T>,
+                                      pixels_.result.data(), tiles_, dy_tiles_ + j * chunk_);
+      }
+      const bool start = first == samples.first * e_.out_plane(), end = first + most >= last;
+      for (int c = columns.first; c < columns.last; c += 2)
+        add(blocks, {c, std::min(c + 2, columns.last)}, sums, start, end);
+    }
+  }
+
+ private:
+  void add(work_range blocks, work_range columns, T* sums, bool start, bool end) {
+    for (int c = columns.first; c < columns.last; ++c) {
+      const int tap = c / e_.in_blocks, b = c % e_.in_blocks;
+      if (tap_ != tap) pixels_.read_for(p_, p_.tap[std::size_t(tap)]);
+      tap_ = tap;
+      pack_unit_pairs<T>(x_ + b * e_.in_plane() * lanes<T>, pixels_.at.data(), tiles_,
+                         x_tiles_ + (c - columns.first) * chunk_);
+    }
+    for (int j = 0; j < blocks.size(); j += 2) {
+      const int count = std::min(2, blocks.size() - j);
+      T* to[2][2]{};
+      for (int i = 0; i < count; ++i) {
+        for (int c = columns.first; c < columns.last; ++c)
+          to[i][c - columns.first] = sums + place(blocks.first + j + i, c);
+      }
+      add_unit_pairs(count, columns.size(), unit_, tiles_, dy_tiles_ + j * chunk_, x_tiles_, chunk_,
+                     to, start);
+      for (int i = 0; end && i < count; ++i) {
+        for (int c = 0; c < columns.size(); ++c) transpose_unit_sums(to[i][c]);
+      }
+    }
+  }
+  std::int64_t place(int block, int column) const {
+    const int tap = column / e_.in_blocks, b = column % e_.in_blocks;
+    return ((std::int64_t{block} * e_.in_blocks + b) * e_.taps() + tap) * lanes<T> * lanes<T>;
+  }
+
+  const blocked_convolution_extents& e_;
+  blocked_product<T, 2> p_;
+  unit_gradient_cut<T> cut_;
+  std::int64_t chunk_;  // words of a block's tiles
+  const bfloat16* x_;
+  const bfloat16* dy_;
+  T* dy_tiles_;
+  T* x_tiles_;
+  Unit unit_;
+  unit_chunk<T> pixels_;
+  int tiles_ = 0;  // of the chunk
+  int tap_ = -1;   // that pixels_ are read for
+};
+
+}  // namespace detail
+
+template <class T>
+constexpr int unit_weight_gradient_units(const blocked_convolution_extents& e) {
+  return weight_gradient_slices<T>(e) * detail::unit_gradient_cut<T>(e).units();
+}
+template <class T>
+constexpr std::int64_t unit_weight_gradient_scratch(const blocked_convolution_extents& e) {
+  return detail::unit_gradient_cut<T>(e).words() * std::int64_t{sizeof(T)};
+}
+
+template <class Unit, class T>
+void unit_weight_gradient(work_range units, const blocked_convolution_extents& e, const bfloat16* x,
+                          const bfloat16* dy, T* sums, std::byte* scratch) {
+  const detail::unit_gradient_cut<T> cut(e);
+  detail::unit_gradient<Unit, T> gradient(e, x, dy, reinterpret_cast<T*>(scratch));
+  const int slices = weight_gradient_slices<T>(e);
+  for (int u = units.first; u < units.last; ++u) {
+    const int slice = u / cut.units(), part = u % cut.units();
+    gradient.sum(part_of(e.samples, slices, slice),
+                 part_of(cut.blocks, cut.groups(), part / cut.ranges()),
+                 part_of(cut.columns, cut.ranges(), part % cut.ranges()),
+                 sums + slice * filter_elements<T>(e));
+  }
+}
+
+}  // namespace cella::cpu
