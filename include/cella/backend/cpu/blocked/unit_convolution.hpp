@@ -66,27 +66,35 @@ struct unit_cut {
 /// The pixels of a tile, as they are gathered and where their results belong.
 template <class T>
 struct unit_tile {
-  unit_pixels<T, unit_cut<T>::pixels> pixels;
+  using cut = unit_cut<T>;
+  unit_pixels<T, cut::pixels> pixels;
 
   /// [taps][pairs of blocks][pixels][2 blocks].
   void gather(const blocked_product<T, 2>& p, const T* source, T* to) {
     constexpr int W = p.words;
     const std::int64_t plane = std::int64_t{p.height} * p.width * W;
     for (int t = 0; t < p.taps; ++t) {
-      pixels.read_for(p, p.tap[std::size_t(t)]);
-      const T* from[unit_cut<T>::pixels];
-      std::int64_t step[unit_cut<T>::pixels];
-      for (int i = 0; i < unit_cut<T>::pixels; ++i) {
-        const std::int64_t at = pixels.at[std::size_t(i)];
-        from[i] = at < 0 ? zero_pixel<T>.data() : source + at * W;
-        step[i] = at < 0 ? 0 : plane;
-      }
-      for (int b = 0; b < p.source_blocks; b += 2) {
-        for (int i = 0; i < unit_cut<T>::pixels; ++i, to += 2 * W) {
-          std::memcpy(to, from[i], sizeof(T) * W);
-          std::memcpy(to + W, from[i] + step[i], sizeof(T) * W);
-          from[i] += 2 * step[i];
+      pixels.read_source(p, p.tap[std::size_t(t)]);
+      pixels.list_outside();
+      const std::int64_t step = pixels.step * W;
+      const T* block = source;
+      for (int b = 0; b < p.source_blocks; b += 2, block += 2 * plane, to += cut::piece) {
+        for (int r = 0; r < pixels.run_count; ++r) {
+          const auto& run = pixels.runs[std::size_t(r)];
+          const T* from = block + run.at * W;
+          T* const end = to + run.last * 2 * W;
+          for (T* row = to + run.first * 2 * W; row < end; row += 2 * W, from += step) {
+            // Of the next blocks, which the processor does not see coming.
+            if (t == 0) {
+              __builtin_prefetch(from + 4 * plane);
+              __builtin_prefetch(from + 5 * plane);
+            }
+            std::memcpy(row, from, sizeof(T) * W);
+            std::memcpy(row + W, from + plane, sizeof(T) * W);
+          }
         }
+        for (int k = 0; k < pixels.listed_count; ++k)
+          std::memset(to + pixels.listed[std::size_t(k)] * 2 * W, 0, sizeof(T) * 2 * W);
       }
     }
   }

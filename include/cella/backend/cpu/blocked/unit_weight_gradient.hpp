@@ -62,46 +62,38 @@ struct unit_gradient_cut {
 template <class T>
 using unit_chunk = unit_pixels<T, unit_gradient_cut<T>::pixels * unit_gradient_cut<T>::most_tiles>;
 
-/// The words of 16 pairs of pixels, whose places are `at` in a block of channels; what is missing
-/// is zero.
+/// The words of the pairs of pixels that were read, of a block of channels; what is missing is
+/// zero.
 template <class T>
-[[gnu::always_inline]] inline void load_unit_pairs(const bfloat16* block, const std::int64_t* at,
-                                                   vec<T>* rows) {
-  alignas(64) static constexpr std::array<bfloat16, std::size_t(lanes<T>)> zeros{};
-  for (int k = 0; k < unit_words; ++k) {
-    const auto pixel = [&](int i) {
-      const std::int64_t from = at[2 * k + i];
-      return from < 0 ? zeros.data() : block + from * lanes<T>;
+void pack_unit_pairs(const bfloat16* block, const unit_chunk<T>& pixels, T* to) {
+  constexpr int L = lanes<T>;
+  alignas(64) static constexpr std::array<bfloat16, std::size_t(L)> zeros{};
+  for (int r = 0; r < pixels.run_count; ++r) {
+    const auto& run = pixels.runs[std::size_t(r)];
+    const int odd = run.first % 2;
+    const bfloat16* from = block + (run.at + odd * pixels.step) * L;
+    for (int k = run.first + odd; k + 1 < run.last; k += 2, from += 2 * pixels.step * L)
+      store(to + k / 2 * L, load_pairs(from, from + pixels.step * L));
+  }
+  for (int i = 0; i < pixels.listed_count; ++i) {
+    const int k = pixels.listed[std::size_t(i)];
+    const auto pixel = [&](int of_pair) {
+      const std::int64_t at = pixels.at(2 * k + of_pair);
+      return at < 0 ? zeros.data() : block + at * L;
     };
-    rows[k] = load_pairs(pixel(0), pixel(1));
+    store(to + k * L, load_pairs(pixel(0), pixel(1)));
   }
 }
+/// Transposes tiles in place.
 template <class T>
-void pack_unit_pairs(const bfloat16* block, const std::int64_t* at, int tiles, T* to) {
-  for (int t = 0; t < tiles; ++t, at += 2 * unit_words) {
+void transpose_unit_tiles(int tiles, T* of) {
+  for (int t = 0; t < tiles; ++t, of += unit_rows * unit_words) {
     vec<T> rows[unit_words];
-    load_unit_pairs<T>(block, at, rows);
-    for (int k = 0; k < unit_words; ++k, to += unit_words) store(to, rows[k]);
-  }
-}
-template <class T>
-void pack_unit_pairs_transposed(const bfloat16* block, const std::int64_t* at, int tiles, T* to) {
-  for (int t = 0; t < tiles; ++t, at += 2 * unit_words) {
-    vec<T> rows[unit_words];
-    load_unit_pairs<T>(block, at, rows);
+    for (int k = 0; k < unit_words; ++k) rows[k] = load(of + k * unit_words);
     transpose<T>(rows);
-    for (int k = 0; k < unit_words; ++k, to += unit_words) store(to, rows[k]);
+    for (int k = 0; k < unit_words; ++k) store(of + k * unit_words, rows[k]);
   }
 }
-/// Transposes the sums of one block.
-template <class T>
-void transpose_unit_sums(T* sums) {
-  vec<T> rows[unit_words];
-  for (int k = 0; k < unit_words; ++k) rows[k] = load(sums + k * unit_words);
-  transpose<T>(rows);
-  for (int k = 0; k < unit_words; ++k) store(sums + k * unit_words, rows[k]);
-}
-
 /// sums (+)= dy x over a chunk, of Blocks blocks of dy and Columns columns, whose tiles lie `chunk`
 /// words apart; sums[j][c] are where the blocks' are.
 template <int Blocks, int Columns, class Unit, class T>
@@ -174,9 +166,12 @@ class unit_gradient {
       pixels_.find(p_, first, int(std::min<std::int64_t>(most, last - first)));
       tiles_ = (pixels_.count + cut_.pixels - 1) / cut_.pixels;
       tap_ = -1;
+      pixels_.read_results(p_);
+      pixels_.list_mixed(tiles_ * unit_words);
       for (int j = 0; j < blocks.size(); ++j) {
-        pack_unit_pairs_transposed<T>(dy_ + (blocks.first + j) * e_.out_plane() * lanes<T>,
-                                      pixels_.result.data(), tiles_, dy_tiles_ + j * chunk_);
+        T* const to = dy_tiles_ + j * chunk_;
+        pack_unit_pairs(dy_ + (blocks.first + j) * e_.out_plane() * lanes<T>, pixels_, to);
+        transpose_unit_tiles(tiles_, to);
       }
       const bool start = first == samples.first * e_.out_plane(), end = first + most >= last;
       for (int c = columns.first; c < columns.last; c += 2)
@@ -188,10 +183,13 @@ class unit_gradient {
   void add(work_range blocks, work_range columns, T* sums, bool start, bool end) {
     for (int c = columns.first; c < columns.last; ++c) {
       const int tap = c / e_.in_blocks, b = c % e_.in_blocks;
-      if (tap_ != tap) pixels_.read_for(p_, p_.tap[std::size_t(tap)]);
+      if (tap_ != tap) {
+        pixels_.read_source(p_, p_.tap[std::size_t(tap)]);
+        pixels_.list_mixed(tiles_ * unit_words);
+      }
       tap_ = tap;
-      pack_unit_pairs<T>(x_ + b * e_.in_plane() * lanes<T>, pixels_.at.data(), tiles_,
-                         x_tiles_ + (c - columns.first) * chunk_);
+      pack_unit_pairs(x_ + b * e_.in_plane() * lanes<T>, pixels_,
+                      x_tiles_ + (c - columns.first) * chunk_);
     }
     for (int j = 0; j < blocks.size(); j += 2) {
       const int count = std::min(2, blocks.size() - j);
@@ -203,7 +201,7 @@ class unit_gradient {
       add_unit_pairs(count, columns.size(), unit_, tiles_, dy_tiles_ + j * chunk_, x_tiles_, chunk_,
                      to, start);
       for (int i = 0; end && i < count; ++i) {
-        for (int c = 0; c < columns.size(); ++c) transpose_unit_sums(to[i][c]);
+        for (int c = 0; c < columns.size(); ++c) transpose_unit_tiles(1, to[i][c]);
       }
     }
   }

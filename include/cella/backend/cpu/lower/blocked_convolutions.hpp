@@ -3,7 +3,6 @@
 
 #include <cella/backend/cpu/blocked/convolution.hpp>
 #include <cella/backend/cpu/blocked/depthwise.hpp>
-#include <cella/backend/cpu/blocked/pairs.hpp>
 #include <cella/backend/cpu/blocked/stem.hpp>
 #include <cella/backend/cpu/blocked/weight_gradient.hpp>
 #include <cella/backend/cpu/blocked/winograd_weight_gradient.hpp>
@@ -109,75 +108,6 @@ struct blocked_weight_gradient_record
     const auto e = window(step);
     if constexpr (Phase == 0)
       blocked_weight_gradient<T>(units, e, step.in(m, 0), step.in(m, 1), filters(step, m));
-    else
-      finish_filters<T>(units, e, filters(step, m), step.plain_epilogue(m, scratch));
-  }
-};
-
-// ---- direct, of images that are stored in bf16, in pairs
-
-template <step_kind Kind>
-struct paired_convolution_record : blocked_record<Kind, convolution_form::pairs> {
-  using base = blocked_record<Kind, convolution_form::pairs>;
-  static constexpr bool backward = base::backward;
-
-  template <class S>
-  static constexpr int units(S step, int phase) {
-    const auto e = base::window(step);
-    if (phase == 0) return backward ? e.in_blocks : e.out_blocks;
-    return backward ? blocked_input_gradient_units<typename S::T, 2>(e)
-                    : blocked_convolution_units<typename S::T, 2>(e);
-  }
-  template <int Phase, class S>
-  static void run(S step, const memory& m, work_range units, [[maybe_unused]] std::byte* scratch) {
-    using T = typename S::T;
-    const auto e = base::window(step);
-    if constexpr (!std::is_same_v<T, float>) {
-      return;  // there are no such steps
-    } else if constexpr (Phase == 0) {
-      T* const to = base::filters(step, m);
-      with_stored_type(step, stored_filter, [&]<class Stored>(Stored) {
-        const auto* const w = step.template in<const Stored>(m, 1);
-        if constexpr (backward)
-          pack_filter_pairs_transposed<T>(units, e.in_blocks, e.out_blocks, e.taps(), w, to);
-        else
-          pack_filter_pairs<T>(units, e.in_blocks, e.taps(), w, to);
-      });
-    } else if constexpr (backward) {
-      blocked_input_gradient<T, 2>(units, e, step.in(m, 0), base::filters(step, m),
-                                   step.blocked_epilogue(m, scratch));
-    } else {
-      blocked_convolution<T, 2>(units, e, step.in(m, 0), base::filters(step, m),
-                                step.blocked_epilogue(m, scratch));
-    }
-  }
-
- private:
-  static constexpr auto stored_filter = [](auto step) -> dtype {
-    return step.s.template as<convolution_step>().filter;
-  };
-};
-
-struct paired_weight_gradient_record
-    : blocked_record<step_kind::convolution_weight_gradient, convolution_form::pairs> {
-  template <class S>
-  static constexpr int units(S step, int phase) {
-    const auto e = window(step);
-    return phase == 0 ? paired_weight_gradient_units<typename S::T>(e) : e.out_blocks;
-  }
-  template <class S>
-  static constexpr std::int64_t scratch_bytes(S step) {
-    return paired_weight_gradient_scratch<typename S::T>(window(step));
-  }
-  template <int Phase, class S>
-  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
-    using T = typename S::T;
-    const auto e = window(step);
-    if constexpr (!std::is_same_v<T, float>)
-      return;  // there are no such steps
-    else if constexpr (Phase == 0)
-      paired_weight_gradient<T>(units, e, step.template in<const bfloat16>(m, 0),
-                                step.template in<const bfloat16>(m, 1), filters(step, m), scratch);
     else
       finish_filters<T>(units, e, filters(step, m), step.plain_epilogue(m, scratch));
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cella/backend/cpu/blocked/pool.hpp>
-#include <cella/backend/cpu/lower/blocked_convolutions.hpp>
+#include <cella/backend/cpu/lower/paired_convolutions.hpp>
 
 namespace cella::cpu {
 

@@ -45,7 +45,8 @@ struct convolution_shape {
   window walk{};
   dtype element = dtype::f32;
   int lanes = lanes_of<dtype::f32>();
-  int summands = 1;  ///< of a word of the direct kernel: 2 where bf16 is multiplied in pairs
+  int summands = 1;      ///< of a word of the direct kernel: 2 where bf16 is multiplied in pairs
+  bool by_unit = false;  ///< those pairs by the matrix unit
 
   friend constexpr bool operator==(const convolution_shape&, const convolution_shape&) = default;
   constexpr int out_height() const { return walk.positions(height, kernel[0], 0); }
@@ -88,6 +89,7 @@ struct convolution_machine {
   /// The part of the rate that the inner loops reach, for each algorithm and pass.
   std::array<std::array<double, convolution_passes>, convolution_algorithms> share{
       {{0.9, 0.72, 0.85}, {0.98, 0.87, 0.85}, {0.86, 0.85, 0.95}, {0.8, 0.72, 0.63}}};
+  double unit = 6;  ///< times as many multiply-adds by the matrix unit, in pairs of bf16
 };
 
 /// Nanoseconds that each algorithm took for one shape and pass; 0: not measured.
@@ -257,12 +259,16 @@ class convolution_model {
     const double step = pairs * tile(most, 2, most + 4) + single * tile(most, 1, most + 2);
     if (pass_ == convolution_pass::filter_gradient)
       return s_.samples * pixels() * s_.channels * s_.taps() *
-             (s_.filters / L / s_.summands + pairing());
-    return tiles * depth * s_.taps() * step / s_.summands;
+             (s_.filters / L / at_once() + pairing());
+    return tiles * depth * s_.taps() * step / at_once();
   }
+  /// Multiply-adds of single precision that take as long as one of pairs.
+  constexpr double at_once() const { return s_.by_unit ? m_.unit : s_.summands; }
   /// What it costs a filter's gradient to put pixels of the image together for each tap, as
   /// multiply-adds for each of them and its channels.
-  constexpr double pairing() const { return s_.summands == 2 ? 10. / s_.lanes : 0; }
+  constexpr double pairing() const {
+    return s_.summands == 1 ? 0 : (s_.by_unit ? 3. : 10.) / s_.lanes;
+  }
   /// Winograd's products of transformed tiles.
   constexpr double products() const {
     const double L = s_.lanes, most = registers_ == 32 ? 14 : 6;

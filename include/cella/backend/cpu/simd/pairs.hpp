@@ -5,7 +5,9 @@
 // numbers are zero.
 #pragma once
 
+#include <array>
 #include <cella/backend/cpu/simd/storage.hpp>
+#include <cstdint>
 
 namespace cella::cpu {
 
@@ -50,13 +52,18 @@ template <int Summands, class T>
 
 /// The words of two vectors in memory.
 [[gnu::always_inline]] inline vec<float> load_pairs(const bfloat16* first, const bfloat16* second) {
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
   // The masked forms: see native_lanes<float, 64>.
+  alignas(64) static constexpr std::array<std::uint16_t, 32> in_turns = [] {
+    std::array<std::uint16_t, 32> from{};
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = std::uint16_t(i / 2 + i % 2 * 16);
+    return from;
+  }();
   const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(first));
   const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second));
-  const __m512i shifted =
-      _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, high), 16);
-  return _mm512_castsi512_ps(_mm512_or_si512(_mm512_maskz_cvtepu16_epi32(0xffff, low), shifted));
+  const __m512i both = _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1);
+  return _mm512_castsi512_ps(
+      _mm512_maskz_permutexvar_epi16(~0u, _mm512_load_si512(in_turns.data()), both));
 #else
   return pair_up(load_stored<float>(first), load_stored<float>(second));
 #endif
