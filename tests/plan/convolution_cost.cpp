@@ -84,6 +84,22 @@ TEST_CASE("Winograd's filtering is chosen where tiles are many, and not where fi
   }
 }
 
+TEST_CASE("the matrix unit's products of bf16 are chosen before Winograd's filtering in f32") {
+  for (int p = 0; p < convolution_passes; ++p) {
+    for (const auto& [channels, size] : {std::array{64, 56}, {128, 28}, {256, 14}, {512, 7}}) {
+      convolution_shape s = square(8, channels, size, channels, 3);
+      s.summands = 2;
+      const double pairs = convolution_cost(direct, s, convolution_pass(p));
+      s.by_unit = true;
+      CHECK(choose_in_blocks(s, convolution_pass(p), modelled) == direct);
+      CHECK(convolution_cost(direct, s, convolution_pass(p)) < pairs);
+    }
+  }
+  CHECK(square(8, 64, 56, 48, 3).whole_unit_rows(convolution_pass::forward));
+  CHECK(!square(8, 64, 56, 48, 3).whole_unit_rows(convolution_pass::image_gradient));
+  CHECK(square(8, 48, 56, 48, 3).whole_unit_rows(convolution_pass::filter_gradient));
+}
+
 TEST_CASE("a forced choice holds where there is such a kernel") {
   const convolution_shape many = square(8, 64, 56, 64, 3), few = square(1, 512, 7, 512, 3);
   const auto p = convolution_pass::forward;

@@ -52,8 +52,10 @@ struct unit_cut {
         few_filters(p.few_filters()),
         work{(p.pixels() + pixels - 1) / pixels, 2, p.result_blocks} {
     const std::int64_t fit =
-        (640 << 10) / std::max<std::int64_t>(source * std::int64_t{sizeof(T)}, 1);
+        (1280 << 10) / std::max<std::int64_t>(source * std::int64_t{sizeof(T)}, 1);
     work.divide(int(std::clamp<std::int64_t>(fit, 1, std::max(work.tiles, 1))), few_filters);
+    // Each part gathers the pixels for itself.
+    work.parts = std::clamp(work.groups() / 4, 1, std::max(work.parts, 1));
   }
   constexpr int tiles_at_once() const {
     return few_filters || work.chunks == 0 ? 1 : (work.tiles + work.chunks - 1) / work.chunks;

@@ -73,6 +73,11 @@ struct convolution_shape {
     return one_tap && channels % lanes != 0 && width >= tile_pixels(registers);
   }
   constexpr bool same_padding() const { return walk.before == walk.after; }
+  /// The channels that a pass sums over are whole rows of a matrix unit's tiles, or the pixels are.
+  constexpr bool whole_unit_rows(convolution_pass p) const {
+    return p == convolution_pass::filter_gradient ||
+           (p == convolution_pass::forward ? channels : filters) % (2 * unit_words) == 0;
+  }
   /// Each channel has one filter of its own.
   constexpr bool depthwise() const {
     return walk.groups > 1 && walk.groups == channels && filters == channels;

@@ -34,7 +34,7 @@ constexpr bool wants_pairs(const graph& g, node_id n, int lanes, convolution_alg
   }
   convolution_shape s = shape_of_convolution(g, n, dtype::f32, lanes);
   s.summands = 2;
-  s.by_unit = has_matrix_unit;
+  s.by_unit = has_matrix_unit && s.whole_unit_rows(pass_of(x));
   return s.channels % lanes == 0 && s.walk.groups == 1 &&
          has_kernel(convolution_algorithm::direct, s, pass_of(x)) &&
          choose_in_blocks(s, pass_of(x), forced) == convolution_algorithm::direct;
