@@ -5,13 +5,15 @@
 //   A: 16 channels of dy x 16 pairs, transposed   B: 16 pairs x 16 channels of x, a block's column
 //
 // A chunk's A serves all columns of a unit, a column's B all blocks of dy. The sums of a block are
-// transposed until their last chunk is done.
+// transposed until their last chunk is done. With one tap and fewer blocks of x than of dy the two
+// change places, since it is A that takes longer to pack, and the sums are as they shall be.
 #pragma once
 
 #include <algorithm>
 #include <cella/backend/cpu/blocked/unit_pixels.hpp>
 #include <cella/backend/cpu/blocked/weight_gradient.hpp>
 #include <cella/backend/cpu/simd/matrix_unit.hpp>
+#include <utility>
 
 namespace cella::cpu {
 
@@ -26,8 +28,8 @@ void unit_weight_gradient(work_range units, const blocked_convolution_extents& e
 
 namespace detail {
 
-/// How the sums are cut: by groups of blocks of output channels, of which each unit takes some
-/// columns. The pixels of a chunk are so many tiles.
+/// How the sums are cut: by groups of A's blocks, of which each unit takes some of B's columns. The
+/// pixels of a chunk are so many tiles.
 template <class T>
 struct unit_gradient_cut {
   static constexpr int most_blocks = 32, least_columns = 8, enough_units = 8;
@@ -35,16 +37,17 @@ struct unit_gradient_cut {
   static constexpr int most_tiles = 16;                         // of a chunk
   static constexpr std::int64_t tile = unit_rows * unit_words;  // words
 
-  int blocks, columns;  // of output channels; in all
-  int tiles;            // of a chunk
+  bool image_first;  // x is in A
+  int blocks, columns;
+  int tiles;  // of a chunk
 
   constexpr explicit unit_gradient_cut(const blocked_convolution_extents& e)
-      : blocks(e.out_blocks), columns(e.taps() * e.in_blocks), slices_(slices_of(e)) {
+      : image_first(e.taps() == 1 && e.in_blocks < e.out_blocks),
+        blocks(image_first ? e.in_blocks : e.out_blocks),
+        columns(image_first ? e.out_blocks : e.taps() * e.in_blocks),
+        slices_(weight_gradient_slices<T>(e)) {
     const std::int64_t all = e.out_plane() * ((e.samples + slices_ - 1) / slices_);
     tiles = int(std::min<std::int64_t>(most_tiles, (all + pixels - 1) / pixels));
-  }
-  static constexpr int slices_of(const blocked_convolution_extents& e) {
-    return weight_gradient_slices<T>(e);
   }
   constexpr int groups() const { return (blocks + most_blocks - 1) / most_blocks; }
   constexpr int blocks_of_group() const { return (blocks + groups() - 1) / groups(); }
@@ -94,10 +97,10 @@ void transpose_unit_tiles(int tiles, T* of) {
     for (int k = 0; k < unit_words; ++k) store(of + k * unit_words, rows[k]);
   }
 }
-/// sums (+)= dy x over a chunk, of Blocks blocks of dy and Columns columns, whose tiles lie `chunk`
-/// words apart; sums[j][c] are where the blocks' are.
+/// sums (+)= a b over a chunk, of Blocks blocks of A and Columns columns of B, whose tiles lie
+/// `chunk` words apart; sums[j][c] are where the blocks' are.
 template <int Blocks, int Columns, class Unit, class T>
-[[gnu::noinline]] void add_unit_pairs(Unit& unit, int tiles, const T* dy, const T* x,
+[[gnu::noinline]] void add_unit_pairs(Unit& unit, int tiles, const T* a, const T* b,
                                       std::int64_t chunk, T* const (&sums)[2][2], bool start) {
   constexpr std::int64_t row = unit_words * sizeof(T), tile = unit_gradient_cut<T>::tile;
   constexpr bool more_blocks = Blocks == 2, more_columns = Columns == 2;
@@ -112,16 +115,16 @@ template <int Blocks, int Columns, class Unit, class T>
     if constexpr (more_columns) unit.template load<2>(sums[0][1], row);
     if constexpr (more_blocks && more_columns) unit.template load<3>(sums[1][1], row);
   }
-  for (int t = 0; t < tiles; ++t, dy += tile, x += tile) {
-    unit.template load<6>(x, row);
-    unit.template load<4>(dy, row);
+  for (int t = 0; t < tiles; ++t, a += tile, b += tile) {
+    unit.template load<6>(b, row);
+    unit.template load<4>(a, row);
     unit.template add_pairs<0, 4, 6>();
     if constexpr (more_blocks) {
-      unit.template load<5>(dy + chunk, row);
+      unit.template load<5>(a + chunk, row);
       unit.template add_pairs<1, 5, 6>();
     }
     if constexpr (more_columns) {
-      unit.template load<7>(x + chunk, row);
+      unit.template load<7>(b + chunk, row);
       unit.template add_pairs<2, 4, 7>();
     }
     if constexpr (more_blocks && more_columns) unit.template add_pairs<3, 5, 7>();
@@ -132,16 +135,16 @@ template <int Blocks, int Columns, class Unit, class T>
   if constexpr (more_blocks && more_columns) unit.template store<3>(sums[1][1], row);
 }
 template <class Unit, class T>
-void add_unit_pairs(int blocks, int columns, Unit& unit, int tiles, const T* dy, const T* x,
+void add_unit_pairs(int blocks, int columns, Unit& unit, int tiles, const T* a, const T* b,
                     std::int64_t chunk, T* const (&sums)[2][2], bool start) {
   if (blocks == 2 && columns == 2)
-    add_unit_pairs<2, 2>(unit, tiles, dy, x, chunk, sums, start);
+    add_unit_pairs<2, 2>(unit, tiles, a, b, chunk, sums, start);
   else if (blocks == 2)
-    add_unit_pairs<2, 1>(unit, tiles, dy, x, chunk, sums, start);
+    add_unit_pairs<2, 1>(unit, tiles, a, b, chunk, sums, start);
   else if (columns == 2)
-    add_unit_pairs<1, 2>(unit, tiles, dy, x, chunk, sums, start);
+    add_unit_pairs<1, 2>(unit, tiles, a, b, chunk, sums, start);
   else
-    add_unit_pairs<1, 1>(unit, tiles, dy, x, chunk, sums, start);
+    add_unit_pairs<1, 1>(unit, tiles, a, b, chunk, sums, start);
 }
 
 /// The sums of one unit.
@@ -156,8 +159,8 @@ class unit_gradient {
         chunk_(cut_.tiles * cut_.tile),
         x_(x),
         dy_(dy),
-        dy_tiles_(scratch),
-        x_tiles_(scratch + cut_.blocks_of_group() * chunk_) {}
+        a_(scratch),
+        b_(scratch + cut_.blocks_of_group() * chunk_) {}
 
   void sum(work_range samples, work_range blocks, work_range columns, T* sums) {
     const std::int64_t last = samples.last * e_.out_plane();
@@ -165,12 +168,10 @@ class unit_gradient {
     for (std::int64_t first = samples.first * e_.out_plane(); first < last; first += most) {
       pixels_.find(p_, first, int(std::min<std::int64_t>(most, last - first)));
       tiles_ = (pixels_.count + cut_.pixels - 1) / cut_.pixels;
-      tap_ = -1;
-      pixels_.read_results(p_);
-      pixels_.list_mixed(tiles_ * unit_words);
+      read_ = nothing;
       for (int j = 0; j < blocks.size(); ++j) {
-        T* const to = dy_tiles_ + j * chunk_;
-        pack_unit_pairs(dy_ + (blocks.first + j) * e_.out_plane() * lanes<T>, pixels_, to);
+        T* const to = a_ + j * chunk_;
+        pack(cut_.image_first, blocks.first + j, to);
         transpose_unit_tiles(tiles_, to);
       }
       const bool start = first == samples.first * e_.out_plane(), end = first + most >= last;
@@ -181,16 +182,8 @@ class unit_gradient {
 
  private:
   void add(work_range blocks, work_range columns, T* sums, bool start, bool end) {
-    for (int c = columns.first; c < columns.last; ++c) {
-      const int tap = c / e_.in_blocks, b = c % e_.in_blocks;
-      if (tap_ != tap) {
-        pixels_.read_source(p_, p_.tap[std::size_t(tap)]);
-        pixels_.list_mixed(tiles_ * unit_words);
-      }
-      tap_ = tap;
-      pack_unit_pairs(x_ + b * e_.in_plane() * lanes<T>, pixels_,
-                      x_tiles_ + (c - columns.first) * chunk_);
-    }
+    for (int c = columns.first; c < columns.last; ++c)
+      pack(!cut_.image_first, c, b_ + (c - columns.first) * chunk_);
     for (int j = 0; j < blocks.size(); j += 2) {
       const int count = std::min(2, blocks.size() - j);
       T* to[2][2]{};
@@ -198,30 +191,47 @@ class unit_gradient {
         for (int c = columns.first; c < columns.last; ++c)
           to[i][c - columns.first] = sums + place(blocks.first + j + i, c);
       }
-      add_unit_pairs(count, columns.size(), unit_, tiles_, dy_tiles_ + j * chunk_, x_tiles_, chunk_,
-                     to, start);
-      for (int i = 0; end && i < count; ++i) {
+      add_unit_pairs(count, columns.size(), unit_, tiles_, a_ + j * chunk_, b_, chunk_, to, start);
+      for (int i = 0; end && !cut_.image_first && i < count; ++i) {
         for (int c = 0; c < columns.size(); ++c) transpose_unit_tiles(1, to[i][c]);
       }
     }
   }
+  /// Pairs of pixels of a block of dy, or of a column of x.
+  void pack(bool image, int of, T* to) {
+    const int tap = of / e_.in_blocks, wanted = image ? tap : results;
+    if (read_ != wanted) {
+      if (image)
+        pixels_.read_source(p_, p_.tap[std::size_t(tap)]);
+      else
+        pixels_.read_results(p_);
+      pixels_.list_mixed(tiles_ * unit_words);
+    }
+    read_ = wanted;
+    if (image)
+      pack_unit_pairs(x_ + of % e_.in_blocks * e_.in_plane() * lanes<T>, pixels_, to);
+    else
+      pack_unit_pairs(dy_ + of * e_.out_plane() * lanes<T>, pixels_, to);
+  }
   std::int64_t place(int block, int column) const {
+    if (cut_.image_first) std::swap(block, column);
     const int tap = column / e_.in_blocks, b = column % e_.in_blocks;
     return ((std::int64_t{block} * e_.in_blocks + b) * e_.taps() + tap) * lanes<T> * lanes<T>;
   }
 
+  static constexpr int results = -1, nothing = -2;
   const blocked_convolution_extents& e_;
   blocked_product<T, 2> p_;
   unit_gradient_cut<T> cut_;
   std::int64_t chunk_;  // words of a block's tiles
   const bfloat16* x_;
   const bfloat16* dy_;
-  T* dy_tiles_;
-  T* x_tiles_;
+  T* a_;
+  T* b_;
   Unit unit_;
   unit_chunk<T> pixels_;
-  int tiles_ = 0;  // of the chunk
-  int tap_ = -1;   // that pixels_ are read for
+  int tiles_ = 0;       // of the chunk
+  int read_ = nothing;  // for a tap, or results
 };
 
 }  // namespace detail
