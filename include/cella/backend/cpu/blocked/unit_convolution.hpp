@@ -100,15 +100,21 @@ struct unit_tile {
       }
     }
   }
-  /// Hands over [Blocks][pixels][L], in runs of neighbours.
+  /// Hands over [blocks][pixels][L], in runs of pixels that lie as far apart as those of a row;
+  /// those that are no neighbours, as the phases of a gradient with a stride have them, block by
+  /// block.
   void hand_over(const blocked_product<T, 2>& p, const T* result, int blocks, int block,
                  const any_blocked_sink<T>& sink) const {
     const auto& at = pixels.result;
-    for (int first = 0, end = 0; first < pixels.count; first = end) {
-      end = p.place_horizontal == 1 ? first + 1 : pixels.count;
-      while (end < pixels.count && at[std::size_t(end)] == at[std::size_t(end - 1)] + 1) ++end;
-      sink.hand_over(result + first * lanes<T>, unit_cut<T>::pixels, end - first, blocks,
-                     at.data() + first, p.result_plane, block);
+    const int at_once = p.place_horizontal == 1 ? blocks : 1;
+    for (int b = 0; b < blocks; b += at_once, result += at_once * cut::pixels * lanes<T>) {
+      for (int first = 0, end = 0; first < pixels.count; first = end) {
+        for (end = first + 1; end < pixels.count; ++end) {
+          if (at[std::size_t(end)] != at[std::size_t(end - 1)] + p.place_horizontal) break;
+        }
+        sink.hand_over(result + first * lanes<T>, cut::pixels, end - first, at_once,
+                       at.data() + first, p.result_plane, block + b);
+      }
     }
   }
 };
