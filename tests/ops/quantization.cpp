@@ -187,8 +187,13 @@ TEST_CASE("convolutions of bytes are those of their differences from the zeros i
        {convolution{{2, 3, 7, 6}, {5, 3, 3, 3}, {{1, 1}, {1, 1}, {1, 1}}, true},
         {{1, 5, 8, 9}, {150, 5, 3, 2}, {{2, 2}, {0, 0}, {0, 0}}, true},
         {{3, 4, 5, 5}, {6, 4, 1, 1}, {}, false},
-        // Without a kernel: groups, dilation, unequal padding.
+        // Groups, of which one fills more than a unit of filters, and dilation.
         {{1, 4, 6, 6}, {4, 2, 2, 2}, {{1, 1}, {0, 0}, {0, 0}, {1, 1}, 2}, true},
+        {{2, 6, 5, 5}, {300, 3, 1, 1}, {{1, 1}, {0, 0}, {0, 0}, {1, 1}, 2}, true},
+        {{2, 5, 9, 8}, {5, 1, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 5}, true},
+        {{2, 6, 11, 9}, {4, 3, 3, 2}, {{2, 2}, {2, 2}, {2, 2}, {3, 3}, 2}, true},
+        {{1, 3, 9, 9}, {4, 3, 3, 3}, {{1, 1}, {2, 2}, {2, 2}, {2, 2}}, false},
+        // Without a kernel: unequal padding, steps and dilation.
         {{1, 2, 6, 6}, {3, 2, 2, 2}, {{2, 1}, {1, 0}, {0, 2}, {2, 1}}, false}}) {
     for (int signs = 0; signs < 4; ++signs) {
       const dtype left = signs & 1 ? dtype::i8 : dtype::u8,

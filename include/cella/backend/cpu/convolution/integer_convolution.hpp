@@ -8,13 +8,15 @@
 namespace cella::cpu {
 
 /// y = sum of (x - u) (w - v[o]) modulo 2^32 over the walk of `form`, all row-major. Outside of the
-/// image lies u. Units: so many filters of an image.
+/// image lies u. `form` is that of a group, of which each has its own channels and filters; groups
+/// lie one behind the other. Units: so many filters of a group of an image.
 struct integer_convolution {
   byte_convolution form{};
+  int groups = 1;
   zeroed_bytes x{}, w{};
   std::int32_t* y{};
 
-  static constexpr int unit_filters = 4 * detail::byte_columns;
+  static constexpr int unit_filters = 4 * detail::byte_columns<matrix_unit>;
   /// That of a unit.
   constexpr byte_convolution part(int filters) const {
     byte_convolution c = form;
@@ -23,10 +25,11 @@ struct integer_convolution {
     return c;
   }
   constexpr int pixels() const { return form.out_height() * form.out_width(); }
+  /// Units of a group of an image.
+  constexpr int units() const { return (form.filters + unit_filters - 1) / unit_filters; }
 };
 constexpr int integer_convolution_units(const integer_convolution& c) {
-  return c.form.samples * ((c.form.filters + integer_convolution::unit_filters - 1) /
-                           integer_convolution::unit_filters);
+  return c.form.samples * c.groups * c.units();
 }
 constexpr std::int64_t integer_convolution_scratch(const integer_convolution& c) {
   const byte_convolution f = c.part(integer_convolution::unit_filters);
@@ -51,9 +54,9 @@ inline void window_sums(const byte_convolution& c, const std::uint8_t* x, std::i
     for (int j = 0; j < c.out_width(); ++j) {
       std::int32_t sum = 0;
       for (int k = 0; k < c.kernel_height; ++k) {
-        const int row = i * c.stride + k - c.padding;
+        const int row = i * c.stride + k * c.dilation - c.padding;
         for (int l = 0; l < c.kernel_width; ++l) {
-          const int column = j * c.stride + l - c.padding;
+          const int column = j * c.stride + l * c.dilation - c.padding;
           const bool inside = row >= 0 && row < c.height && column >= 0 && column < c.width;
           sum += inside ? planes[std::int64_t{row} * c.width + column] : outside;
         }
@@ -80,8 +83,10 @@ inline void convolve_integers(const integer_convolution& c, work_range units, st
   const std::int32_t zero = c.x.zero_as_u8(0);
   int there = -1;
   for (int u = units.first; u < units.last; ++u) {
-    const int sample = u % c.form.samples, first = u / c.form.samples * whole.filters;
-    byte_convolution f = c.part(c.form.filters - first);
+    const int sample = u % c.form.samples, strip = u / c.form.samples;
+    const int group = strip / c.units(), within = strip % c.units() * whole.filters;
+    const int first = group * c.form.filters + within;
+    byte_convolution f = c.part(c.form.filters - within);
     f.outside = static_cast<std::uint8_t>(zero);
     const std::uint8_t* w = c.w.data + first * size;
     if (!c.w.has_sign) {
@@ -91,13 +96,14 @@ inline void convolve_integers(const integer_convolution& c, work_range units, st
     const auto* const weights = reinterpret_cast<const std::int8_t*>(w);
     if (there != first) byte_pack_filters(f, weights, filters, {0, byte_filter_units(f)});
     there = first;
-    const std::uint8_t* x = c.x.data + sample * plane * f.channels;
+    const std::uint8_t* x = c.x.data + (sample * c.groups + group) * plane * f.channels;
     if (c.x.has_sign) {
       detail::flip_signs(x, plane * f.channels, unsigned_image);
       x = unsigned_image;
     }
     byte_pack_image(f, x, image, {0, byte_image_units(f)});
-    std::int32_t* const y = c.y + (std::int64_t{sample} * c.form.filters + first) * c.pixels();
+    std::int32_t* const y =
+        c.y + (std::int64_t{sample} * c.groups * c.form.filters + first) * c.pixels();
     byte_convolve(f, image, filters, y, own, {0, byte_convolution_units(f)});
     bool summed = false;
     for (int o = 0; o < f.filters; ++o) {

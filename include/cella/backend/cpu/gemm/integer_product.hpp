@@ -32,7 +32,8 @@ struct integer_product {
   std::int32_t* c{};
 
   /// What a unit computes: so many rows and columns.
-  static constexpr int unit_rows = 8 * detail::byte_rows, unit_columns = 4 * detail::byte_columns;
+  static constexpr int unit_rows = (has_matrix_unit ? 4 : 8) * detail::byte_rows<matrix_unit>;
+  static constexpr int unit_columns = 4 * detail::byte_columns<matrix_unit>;
   constexpr int row_units() const { return (rows + unit_rows - 1) / unit_rows; }
   constexpr int column_units() const { return (columns + unit_columns - 1) / unit_columns; }
 };
@@ -68,14 +69,14 @@ constexpr std::uint32_t residue(std::int64_t x) { return static_cast<std::uint32
 }  // namespace detail
 
 constexpr std::int64_t integer_product_scratch(const integer_product& p) {
-  constexpr int rows = detail::byte_rows, columns = integer_product::unit_columns;
+  constexpr int rows = detail::byte_rows<matrix_unit>, columns = integer_product::unit_columns;
   return align_up(4 * byte_packed_words(columns, p.depth)) +
          align_up(byte_product_scratch(p.depth)) + align_up(std::int64_t{rows} * p.depth) +
          align_up(std::int64_t{columns} * p.depth) + align_up(4 * columns) + align_up(4 * columns);
 }
 
 inline void multiply_integers(const integer_product& p, work_range units, std::byte* scratch) {
-  constexpr int rows = detail::byte_rows, columns = integer_product::unit_columns;
+  constexpr int rows = detail::byte_rows<matrix_unit>, columns = integer_product::unit_columns;
   detail::byte_scratch parts(scratch);
   auto* const packed = parts.take<std::uint32_t>(byte_packed_words(columns, p.depth));
   auto* const own = parts.take<std::byte>(byte_product_scratch(p.depth));

@@ -99,13 +99,13 @@ struct byte_sums {
 
 #endif
 
-/// `count` (up to a group) bytes that lie `step` apart as a group; zeros follow.
-template <class Byte>
+/// `count` (up to a group) bytes that lie `step` apart as a word of `Group` of them; zeros follow.
+template <int Group, class Byte>
 [[gnu::always_inline]] inline std::uint32_t group_of_bytes(const Byte* from, std::int64_t step,
                                                            int count) {
-  constexpr int bits = 32 / byte_sums::group;
+  constexpr int bits = 32 / Group;
   std::uint32_t word = 0;
-  if (byte_sums::group == 4 && step == 1 && count == 4) {
+  if (Group == 4 && step == 1 && count == 4) {
     std::memcpy(&word, from, 4);
     return word;
   }
@@ -113,6 +113,28 @@ template <class Byte>
   for (int k = 0; k < count; ++k)
     word |= (static_cast<std::uint32_t>(std::int32_t(from[k * step])) & mask) << (bits * k);
   return word;
+}
+
+/// Groups of four bytes that lie `step` apart, of `Width` columns side by side.
+template <int Width, class Byte>
+[[gnu::always_inline]] inline void groups_of_four(const Byte* from, std::int64_t step,
+                                                  std::uint32_t* to) {
+#if defined(__AVX512F__)
+  static_assert(Width % 16 == 0);
+  for (int j = 0; j < Width; j += 16) {
+    // The masked forms: see native_lanes<float, 64>.
+    const auto row = [&](int k) {
+      return _mm512_maskz_cvtepu8_epi32(
+          0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k * step + j)));
+    };
+    const __m512i low = _mm512_or_si512(row(0), _mm512_maskz_slli_epi32(0xffff, row(1), 8));
+    const __m512i high = _mm512_or_si512(_mm512_maskz_slli_epi32(0xffff, row(2), 16),
+                                         _mm512_maskz_slli_epi32(0xffff, row(3), 24));
+    _mm512_storeu_si512(to + j, _mm512_or_si512(low, high));
+  }
+#else
+  for (int j = 0; j < Width; ++j) to[j] = group_of_bytes<4>(from + j, step, 4);
+#endif
 }
 
 }  // namespace cella::cpu
