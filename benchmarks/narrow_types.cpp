@@ -140,13 +140,26 @@ double least_milliseconds(auto f) {
   for (int i = 0; i < 20; ++i) least = std::min(least, milliseconds(f));
   return least;
 }
+/// Numbers that lie as those of a plan do: aligned, and in large pages if they are many.
+template <class T>
+struct numbers {
+  explicit numbers(std::size_t count) : memory(count * sizeof(T)), size(count) {}
+  T* data() const { return reinterpret_cast<T*>(memory.data()); }
+  T* begin() const { return data(); }
+  T* end() const { return data() + size; }
+
+  aligned_buffer memory;
+  std::size_t size;
+};
 /// Milliseconds of a product of rows x columns x depth, of operands that are stored as S, row by
 /// row or transposed.
 template <class S>
 double milliseconds_of_product(int rows, int columns, int depth, bool turned_a, bool turned_b) {
-  const std::vector<S> x(std::size_t(rows) * std::size_t(depth), S(1.f));
-  const std::vector<S> y(std::size_t(depth) * std::size_t(columns), S(1.f));
-  std::vector<float> z(std::size_t(rows) * std::size_t(columns));
+  numbers<S> x(std::size_t(rows) * std::size_t(depth));
+  numbers<S> y(std::size_t(depth) * std::size_t(columns));
+  numbers<float> z(std::size_t(rows) * std::size_t(columns));
+  std::ranges::fill(x, S(1.f));
+  std::ranges::fill(y, S(1.f));
   cpu::product<float, S> p;
   p.rows = rows;
   p.columns = columns;
@@ -188,13 +201,13 @@ void compare_products_of_bf16() {
 void compare_products_of_bytes(int n) {
   const auto size = std::size_t(n) * std::size_t(n);
   std::mt19937 random(1);
-  std::vector<std::uint8_t> a(size);
-  std::vector<std::int8_t> b(size);
-  std::vector<std::int32_t> c(size);
+  numbers<std::uint8_t> a(size);
+  numbers<std::int8_t> b(size);
+  numbers<std::int32_t> c(size);
   for (auto& x : a) x = static_cast<std::uint8_t>(random());
   for (auto& x : b) x = static_cast<std::int8_t>(random());
   const cpu::byte_product p{n, n, n, {a.data(), n, 1}, {b.data(), n, 1}, c.data(), n};
-  std::vector<std::uint32_t> packed(std::size_t(cpu::byte_packed_words(n, n)));
+  numbers<std::uint32_t> packed(std::size_t(cpu::byte_packed_words(n, n)));
   aligned_buffer scratch(std::size_t(cpu::byte_product_scratch(n)));
   const double pack = least_milliseconds([&] {
     cpu::byte_pack(p, packed.data(), {0, cpu::byte_pack_units(n)});

@@ -180,9 +180,9 @@ struct byte_windows {
   tiles_of_a tiles_at(int first, int rows, std::byte* to) const {
     const bool as_it_is = c.taps() == 1 && c.padding == 0 && c.stride == 1;
     if (as_it_is && words % unit_words == 0 && rows % unit_rows == 0)
-      return {reinterpret_cast<const std::byte*>(corner(first)), words * 4, tile_row};
+      return {reinterpret_cast<const std::byte*>(corner(first)), words * 4, tile_row_bytes};
     for (int r = 0; r < rows; ++r) {
-      tile_row_writer writer(to + r * tile_row);
+      tile_row_writer writer(to + r * tile_row_bytes);
       const std::uint32_t* const from = corner(first + r);
       for_each_run([&](std::int64_t run) { writer.append(from + run, length * 4); });
       writer.finish();

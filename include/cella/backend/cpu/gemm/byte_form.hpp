@@ -134,7 +134,8 @@ inline void pack_byte_rows(const matrix<std::uint8_t>& a, int first, int rows, i
 // ---- A in tiles
 
 /// Bytes of a row of a tile, and of a step: the rows of two tiles, one behind the other.
-inline constexpr int tile_row = unit_words * 4, tile_step = 2 * unit_rows * tile_row;
+inline constexpr int tile_row_bytes = unit_words * 4,
+                     tile_step_bytes = 2 * unit_rows * tile_row_bytes;
 
 /// A row of A that is written into tiles from its first byte to its last.
 class tile_row_writer {
@@ -142,10 +143,10 @@ class tile_row_writer {
   explicit tile_row_writer(std::byte* first) : to_(first) {}
   void append(const void* bytes, std::int64_t count) {
     const auto* from = static_cast<const std::byte*>(bytes);
-    for (; used_ + count >= tile_row; to_ += tile_step, used_ = 0) {
-      const int fits = tile_row - used_;
-      if (fits == tile_row)
-        std::memcpy(to_, from, tile_row);
+    for (; used_ + count >= tile_row_bytes; to_ += tile_step_bytes, used_ = 0) {
+      const int fits = tile_row_bytes - used_;
+      if (fits == tile_row_bytes)
+        std::memcpy(to_, from, tile_row_bytes);
       else
         std::memcpy(to_ + used_, from, std::size_t(fits));
       from += fits;
@@ -156,7 +157,7 @@ class tile_row_writer {
   }
   /// Zeros up to the end of the tile.
   void finish() {
-    if (used_ > 0) std::memset(to_ + used_, 0, std::size_t(tile_row - used_));
+    if (used_ > 0) std::memset(to_ + used_, 0, std::size_t(tile_row_bytes - used_));
   }
 
  private:
@@ -170,7 +171,7 @@ inline void pack_byte_tiles(const matrix<std::uint8_t>& a, int first, int rows, 
   const std::uint8_t* const from = a.data + first * a.row;
   if (a.column == 1) {
     for (int i = 0; i < rows; ++i) {
-      tile_row_writer row(to + i * tile_row);
+      tile_row_writer row(to + i * tile_row_bytes);
       row.append(from + i * a.row, depth);
       row.finish();
     }
@@ -178,7 +179,7 @@ inline void pack_byte_tiles(const matrix<std::uint8_t>& a, int first, int rows, 
   }
   constexpr int wide = 2 * unit_rows;
   std::uint32_t words[unit_words][wide];
-  for (int k = 0; k < depth; k += tile_row, to += tile_step) {
+  for (int k = 0; k < depth; k += tile_row_bytes, to += tile_step_bytes) {
     for (int g = 0; g < unit_words; ++g) {
       const int count = std::clamp(depth - k - 4 * g, 0, 4);
       const std::uint8_t* const group = from + (k + 4 * g) * a.column;
@@ -189,7 +190,7 @@ inline void pack_byte_tiles(const matrix<std::uint8_t>& a, int first, int rows, 
           words[g][i] = group_of_bytes<4>(group + i * a.row, a.column, count);
       }
     }
-    transpose_words(unit_words, rows, words, sizeof words[0], to, tile_row);
+    transpose_words(unit_words, rows, words, sizeof words[0], to, tile_row_bytes);
   }
 }
 

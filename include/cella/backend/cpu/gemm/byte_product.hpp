@@ -65,7 +65,7 @@ void multiply_in_tiles(Unit& unit, const byte_product& p, const std::uint32_t* p
   alignas(64) std::int32_t sums[most * wide];
   for (int i = first, t = 0; i < end; i += most, ++t)
     a[std::size_t(t)] =
-        tiles_at(i, std::min(most, end - i), scratch + t * std::int64_t{steps} * tile_step);
+        tiles_at(i, std::min(most, end - i), scratch + t * std::int64_t{steps} * tile_step_bytes);
   // Row by row of tiles, so that rows of C are written from one end to the other.
   const int strips = byte_pack_units<Unit>(p.columns);
   const int near = std::max(1, byte_strips_near / (steps * unit_words * wide * 4));
@@ -94,7 +94,7 @@ template <class Unit>
 constexpr bool multiplies_in_tiles(const byte_product& p) {
   if (byte_sums::group != byte_form<Unit>::group || !std::is_same_v<Unit, matrix_unit>) return true;
   const std::int64_t products = std::int64_t{p.rows} * p.columns * p.depth;
-  return p.rows > 2 && products > (p.depth > tile_row / 2 ? 1 << 13 : 1 << 17);
+  return p.rows > 2 && products > (p.depth > tile_row_bytes / 2 ? 1 << 13 : 1 << 17);
 }
 
 /// What byte_multiply does, with A from what `multiply_in_vectors` and `multiply_in_tiles` ask for.
@@ -160,9 +160,9 @@ void byte_multiply(const byte_product& p, const std::uint32_t* packed, std::byte
       },
       [&](int first, int rows, std::byte* to) -> detail::tiles_of_a {
         // Whole tiles are read where they lie.
-        if (p.a.column == 1 && p.depth % detail::tile_row == 0 && rows % unit_rows == 0)
+        if (p.a.column == 1 && p.depth % detail::tile_row_bytes == 0 && rows % unit_rows == 0)
           return {reinterpret_cast<const std::byte*>(p.a.data + first * p.a.row), p.a.row,
-                  detail::tile_row};
+                  detail::tile_row_bytes};
         detail::pack_byte_tiles(p.a, first, rows, p.depth, to);
         return {to};
       });

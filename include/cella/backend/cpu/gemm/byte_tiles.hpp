@@ -49,7 +49,7 @@ inline void byte_tile(int rows, int groups, const std::uint32_t* a, const std::u
 /// Where tiles of A lie: their rows `row` bytes apart, the next summands `step` bytes on.
 struct tiles_of_a {
   const std::byte* at{};
-  std::int64_t row = tile_row, step = tile_step;
+  std::int64_t row = tile_row_bytes, step = tile_step_bytes;
 };
 
 /// `Rows` x `Columns` tiles of C, whose rows lie `c_row` bytes apart.
