@@ -72,11 +72,17 @@ inline void transpose_words(int rows, int columns, const void* from, std::int64_
         transpose<float>(square);
 #pragma GCC unroll 16
         for (int k = 0; k < L; ++k) store_unaligned(target(j + k, i), square[k]);
-      } else {
+      } else if constexpr (register_bytes == 64) {
         for (int k = 0; k < L; ++k)
           square[k] = k < height ? load_first(source(i + k, j), width) : vec<float>(0.f);
         transpose<float>(square);
         for (int k = 0; k < width; ++k) store_first(target(j + k, i), height, square[k]);
+      } else {
+        // Parts of other vectors are read number by number, which words of bytes are not.
+        for (int k = 0; k < height; ++k) {
+          for (int m = 0; m < width; ++m)
+            std::memcpy(target(j + m, i + k), source(i + k, j + m), 4);
+        }
       }
     }
   }
