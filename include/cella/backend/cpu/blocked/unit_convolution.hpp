@@ -73,7 +73,7 @@ struct unit_tile {
 
   /// [taps][pairs of blocks][pixels][2 blocks].
   void gather(const blocked_product<T, 2>& p, const T* source, T* to) {
-    constexpr int W = p.words;
+    constexpr int W = blocked_product<T, 2>::words;
     const std::int64_t plane = std::int64_t{p.height} * p.width * W;
     for (int t = 0; t < p.taps; ++t) {
       pixels.read_source(p, p.tap[std::size_t(t)]);

@@ -94,7 +94,7 @@ class unit_pixels {
       const auto first = std::size_t(2 * k);
       const bool joined = (*of_)[first] + step == (*of_)[first + 1];
       listed[std::size_t(listed_count)] = k;
-      listed_count += !(inside_[first] & inside_[first + 1] & joined);
+      listed_count += !(inside_[first] && inside_[first + 1] && joined);
     }
   }
   /// Where pixel k lies in the image, in block 0; -1: outside.
