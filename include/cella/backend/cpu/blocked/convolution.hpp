@@ -312,18 +312,28 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
     walk_tiles(work, u, p.few_filters(), pixels, compute);
 }
 
-template <class T, int Summands>
-void blocked_backward(work_range units, const blocked_convolution_extents& e, const T* dy,
-                      const T* packed, const any_blocked_sink<T>& sink) {
+/// The units of the phases of an image gradient, of which each product has units_of(product).
+template <class T, int Summands, class UnitsOf>
+constexpr int units_of_phases(const blocked_convolution_extents& e, UnitsOf units_of) {
+  int n = 0;
+  for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase)
+    n += units_of(backward_product<T, Summands>(e, phase));
+  return n;
+}
+/// Calls run(part, product) for each phase that some of the units belong to.
+template <class T, int Summands, class UnitsOf, class Run>
+void run_phases(work_range units, const blocked_convolution_extents& e, UnitsOf units_of, Run run) {
   int before = 0;
   for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase) {
     const auto p = backward_product<T, Summands>(e, phase);
-    const int own = p.work().units();
+    const int own = units_of(p);
     const work_range part{std::max(units.first - before, 0), std::min(units.last - before, own)};
     before += own;
-    if (!part.empty()) multiply_blocks(part, p, dy, packed, sink);
+    if (!part.empty()) run(part, p);
   }
 }
+
+inline constexpr auto units_in_vectors = [](const auto& p) { return p.work().units(); };
 
 }  // namespace detail
 
@@ -333,11 +343,7 @@ constexpr int blocked_convolution_units(const blocked_convolution_extents& e) {
 }
 template <class T, int Summands>
 constexpr int blocked_input_gradient_units(const blocked_convolution_extents& e) {
-  int n = 0;
-  for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase) {
-    n += detail::backward_product<T, Summands>(e, phase).work().units();
-  }
-  return n;
+  return detail::units_of_phases<T, Summands>(e, detail::units_in_vectors);
 }
 
 template <class T, int Summands, class Sink>
@@ -349,7 +355,10 @@ void blocked_convolution(work_range units, const blocked_convolution_extents& e,
 template <class T, int Summands, class Sink>
 void blocked_input_gradient(work_range units, const blocked_convolution_extents& e, const T* dy,
                             const T* packed, const Sink& sink) {
-  detail::blocked_backward<T, Summands>(units, e, dy, packed, detail::any_blocked_sink<T>(sink));
+  const detail::any_blocked_sink<T> any(sink);
+  detail::run_phases<T, Summands>(
+      units, e, detail::units_in_vectors,
+      [&](work_range part, const auto& p) { detail::multiply_blocks(part, p, dy, packed, any); });
 }
 
 }  // namespace cella::cpu

@@ -65,6 +65,10 @@ struct unit_cut {
   }
 };
 
+template <class T>
+inline constexpr auto units_by_unit =
+    [](const blocked_product<T, 2>& p) { return unit_cut<T>(p).work.units(); };
+
 /// The pixels of a tile, as they are gathered and where their results belong.
 template <class T>
 struct unit_tile {
@@ -127,32 +131,16 @@ template <int Blocks, class Unit, class T>
                                           T* result) {
   using cut = unit_cut<T>;
   constexpr std::int64_t row = unit_words * sizeof(T);
-  unit.template zero<0>();
-  unit.template zero<1>();
-  unit.template zero<2>();
-  unit.template zero<3>();
+  unit_sums<2, Blocks, Unit> sums(unit);
+  sums.zero();
   for (int t = 0; t < p.taps; ++t) {
     const T* b = w + p.tap[std::size_t(t)].filter * (p.source_blocks / 2) * cut::filter_tile;
     for (int k = 0; k < p.source_blocks; k += 2, b += cut::filter_tile, pixels += cut::piece) {
-      unit.template load<6>(b, row);
-      unit.template load<4>(pixels, row);
-      unit.template add_pairs<0, 4, 6>();
-      unit.template load<5>(pixels + cut::piece / 2, row);
-      unit.template add_pairs<1, 5, 6>();
-      if constexpr (Blocks == 2) {
-        unit.template load<7>(b + filter, row);
-        unit.template add_pairs<2, 4, 7>();
-        unit.template add_pairs<3, 5, 7>();
-      }
+      sums.add_pairs([&](int i) { return pixels + i * (cut::piece / 2); }, row,
+                     [&](int j) { return b + j * filter; }, row);
     }
   }
-  constexpr int half = unit_rows * lanes<T>;
-  unit.template store<0>(result, row);
-  unit.template store<1>(result + half, row);
-  if constexpr (Blocks == 2) {
-    unit.template store<2>(result + 2 * half, row);
-    unit.template store<3>(result + 3 * half, row);
-  }
+  sums.store([&](int i, int j) { return result + (2 * j + i) * unit_rows * lanes<T>; }, row);
 }
 
 template <class Unit, class T>
@@ -194,7 +182,7 @@ void multiply_unit_blocks(work_range units, const blocked_product<T, 2>& p, cons
 
 template <class T>
 constexpr int unit_convolution_units(const blocked_convolution_extents& e) {
-  return detail::unit_cut<T>(detail::forward_product<T, 2>(e)).work.units();
+  return detail::units_by_unit<T>(detail::forward_product<T, 2>(e));
 }
 template <class T>
 constexpr std::int64_t unit_convolution_scratch(const blocked_convolution_extents& e) {
@@ -202,10 +190,7 @@ constexpr std::int64_t unit_convolution_scratch(const blocked_convolution_extent
 }
 template <class T>
 constexpr int unit_input_gradient_units(const blocked_convolution_extents& e) {
-  int n = 0;
-  for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase)
-    n += detail::unit_cut<T>(detail::backward_product<T, 2>(e, phase)).work.units();
-  return n;
+  return detail::units_of_phases<T, 2>(e, detail::units_by_unit<T>);
 }
 template <class T>
 constexpr std::int64_t unit_input_gradient_scratch(const blocked_convolution_extents& e) {
@@ -226,15 +211,9 @@ template <class Unit, class T, class Sink>
 void unit_input_gradient(work_range units, const blocked_convolution_extents& e, const T* dy,
                          const T* packed, const Sink& sink, std::byte* scratch) {
   const detail::any_blocked_sink<T> any(sink);
-  int before = 0;
-  for (int phase = 0; phase < e.stride_vertical * e.stride_horizontal; ++phase) {
-    const auto p = detail::backward_product<T, 2>(e, phase);
-    const int own = detail::unit_cut<T>(p).work.units();
-    const work_range part{std::max(units.first - before, 0), std::min(units.last - before, own)};
-    before += own;
-    if (!part.empty())
-      detail::multiply_unit_blocks<Unit>(part, p, dy, packed, any, reinterpret_cast<T*>(scratch));
-  }
+  detail::run_phases<T, 2>(units, e, detail::units_by_unit<T>, [&](work_range part, const auto& p) {
+    detail::multiply_unit_blocks<Unit>(part, p, dy, packed, any, reinterpret_cast<T*>(scratch));
+  });
 }
 
 }  // namespace cella::cpu

@@ -103,48 +103,24 @@ template <int Blocks, int Columns, class Unit, class T>
 [[gnu::noinline]] void add_unit_pairs(Unit& unit, int tiles, const T* a, const T* b,
                                       std::int64_t chunk, T* const (&sums)[2][2], bool start) {
   constexpr std::int64_t row = unit_words * sizeof(T), tile = unit_gradient_cut<T>::tile;
-  constexpr bool more_blocks = Blocks == 2, more_columns = Columns == 2;
-  if (start) {
-    unit.template zero<0>();
-    unit.template zero<1>();
-    unit.template zero<2>();
-    unit.template zero<3>();
-  } else {
-    unit.template load<0>(sums[0][0], row);
-    if constexpr (more_blocks) unit.template load<1>(sums[1][0], row);
-    if constexpr (more_columns) unit.template load<2>(sums[0][1], row);
-    if constexpr (more_blocks && more_columns) unit.template load<3>(sums[1][1], row);
-  }
+  const auto at = [&](int j, int c) { return sums[j][c]; };
+  unit_sums<Blocks, Columns, Unit> own(unit);
+  if (start)
+    own.zero();
+  else
+    own.load(at, row);
   for (int t = 0; t < tiles; ++t, a += tile, b += tile) {
-    unit.template load<6>(b, row);
-    unit.template load<4>(a, row);
-    unit.template add_pairs<0, 4, 6>();
-    if constexpr (more_blocks) {
-      unit.template load<5>(a + chunk, row);
-      unit.template add_pairs<1, 5, 6>();
-    }
-    if constexpr (more_columns) {
-      unit.template load<7>(b + chunk, row);
-      unit.template add_pairs<2, 4, 7>();
-    }
-    if constexpr (more_blocks && more_columns) unit.template add_pairs<3, 5, 7>();
+    own.add_pairs([&](int j) { return a + j * chunk; }, row, [&](int c) { return b + c * chunk; },
+                  row);
   }
-  unit.template store<0>(sums[0][0], row);
-  if constexpr (more_blocks) unit.template store<1>(sums[1][0], row);
-  if constexpr (more_columns) unit.template store<2>(sums[0][1], row);
-  if constexpr (more_blocks && more_columns) unit.template store<3>(sums[1][1], row);
+  own.store(at, row);
 }
 template <class Unit, class T>
 void add_unit_pairs(int blocks, int columns, Unit& unit, int tiles, const T* a, const T* b,
                     std::int64_t chunk, T* const (&sums)[2][2], bool start) {
-  if (blocks == 2 && columns == 2)
-    add_unit_pairs<2, 2>(unit, tiles, a, b, chunk, sums, start);
-  else if (blocks == 2)
-    add_unit_pairs<2, 1>(unit, tiles, a, b, chunk, sums, start);
-  else if (columns == 2)
-    add_unit_pairs<1, 2>(unit, tiles, a, b, chunk, sums, start);
-  else
-    add_unit_pairs<1, 1>(unit, tiles, a, b, chunk, sums, start);
+  with_unit_tiles(blocks, columns, [&]<int Blocks, int Columns>() {
+    add_unit_pairs<Blocks, Columns>(unit, tiles, a, b, chunk, sums, start);
+  });
 }
 
 /// The sums of one unit.

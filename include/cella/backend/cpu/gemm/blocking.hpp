@@ -33,26 +33,21 @@ struct blocking {
   int share{}, rest{};      // rows of a tile, and how many tiles have one more
 
   constexpr blocking() = default;
-  constexpr blocking(int rows_of_c, int columns_of_c)
-      : rows(rows_of_c),
+  /// By a matrix unit all tiles but the last one are whole.
+  constexpr blocking(int rows_of_c, int columns_of_c, bool by_unit = false)
+      : tile_rows(by_unit ? unit_block : register_tile<T>::rows),
+        rows_of_panel(by_unit ? unit_block : panel_rows),
+        rows(rows_of_c),
         columns(columns_of_c),
         row_tiles((rows + tile_rows - 1) / tile_rows),
         strips((columns + tile_columns - 1) / tile_columns),
         block_tiles(std::min(row_tiles, std::max(1, 280 / tile_rows))),
         block_strips(std::min(strips, std::max(1, 1024 / tile_columns))),
         band_tiles(row_tiles),
-        share(row_tiles > 0 ? rows / row_tiles : 0),
-        rest(row_tiles > 0 ? rows % row_tiles : 0) {}
-
-  /// For a matrix unit: all tiles but the last one are whole.
-  static constexpr blocking on_unit(int rows_of_c, int columns_of_c) {
-    blocking b(rows_of_c, columns_of_c);
-    b.tile_rows = b.rows_of_panel = b.share = unit_block;
-    b.rest = 0;
-    b.row_tiles = b.band_tiles = (rows_of_c + unit_block - 1) / unit_block;
-    b.block_tiles = std::min(b.row_tiles, std::max(1, 280 / unit_block));
-    return b;
-  }
+        share(by_unit         ? unit_block
+              : row_tiles > 0 ? rows / row_tiles
+                              : 0),
+        rest(!by_unit && row_tiles > 0 ? rows % row_tiles : 0) {}
 
   /// Cuts the rows into blocks of equal height: one, if `one` elements of A hold all rows at the
   /// given depth, else such that each has at most `several` elements.
@@ -74,7 +69,7 @@ struct blocking {
   }
   /// Computed from the operands where they lie.
   constexpr bool in_place() const { return passes == 1 && !copy_a && !pack_b; }
-  /// Tiles differ in height by at most one.
+  /// Tiles differ in height by at most one, or the last one is lower.
   constexpr int first_row(int tile) const {
     return std::min(tile * share + std::min(tile, rest), rows);
   }

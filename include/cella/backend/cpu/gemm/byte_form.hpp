@@ -7,6 +7,7 @@
 #include <cella/backend/cpu/simd/byte_sums.hpp>
 #include <cella/backend/cpu/simd/matrix_unit.hpp>
 #include <cella/backend/host/work_range.hpp>
+#include <cella/plan/memory.hpp>
 
 namespace cella::cpu {
 
@@ -40,15 +41,14 @@ inline constexpr int byte_rows = byte_form<Unit>::tiles* byte_form<Unit>::rows;
 template <class Unit>
 inline constexpr int byte_columns = byte_form<Unit>::columns;
 
-constexpr int rounded_up(int count, int to) { return (count + to - 1) / to * to; }
 /// Words that so many summands fill, and the same with the zeros behind.
 template <class Unit>
 constexpr int byte_groups(int depth) {
-  return rounded_up(depth, byte_form<Unit>::group) / byte_form<Unit>::group;
+  return (depth + byte_form<Unit>::group - 1) / byte_form<Unit>::group;
 }
 template <class Unit>
 constexpr int all_byte_groups(int depth) {
-  return rounded_up(byte_groups<Unit>(depth), byte_form<Unit>::step);
+  return int(align_up(byte_groups<Unit>(depth), byte_form<Unit>::step));
 }
 
 /// to(j, i) = from(i, j), of `rows` x `columns` words; rows lie so many bytes apart.

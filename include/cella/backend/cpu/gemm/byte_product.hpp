@@ -124,11 +124,11 @@ void multiply_bytes(const byte_product& p, const std::uint32_t* packed, std::byt
 
 template <class Unit>
 constexpr int byte_pack_units(int columns) {
-  return detail::rounded_up(columns, detail::byte_columns<Unit>) / detail::byte_columns<Unit>;
+  return (columns + detail::byte_columns<Unit> - 1) / detail::byte_columns<Unit>;
 }
 template <class Unit>
 constexpr std::int64_t byte_packed_words(int columns, int depth) {
-  return std::int64_t{detail::rounded_up(columns, detail::byte_columns<Unit>)} *
+  return std::int64_t{byte_pack_units<Unit>(columns)} * detail::byte_columns<Unit> *
          detail::all_byte_groups<Unit>(depth);
 }
 template <class Unit>
@@ -142,7 +142,7 @@ void byte_pack(const byte_product& p, std::uint32_t* to, work_range strips) {
 
 template <class Unit>
 constexpr int byte_product_units(int rows) {
-  return detail::rounded_up(rows, detail::byte_rows<Unit>) / detail::byte_rows<Unit>;
+  return (rows + detail::byte_rows<Unit> - 1) / detail::byte_rows<Unit>;
 }
 template <class Unit>
 constexpr std::int64_t byte_product_scratch(int depth) {

@@ -56,45 +56,20 @@ struct tiles_of_a {
 template <int Rows, int Columns, class Unit>
 [[gnu::noinline]] void byte_tiles(Unit& unit, int steps, tiles_of_a a, const std::uint32_t* b,
                                   std::int32_t* c, std::int64_t c_row) {
-  constexpr std::int64_t b_row = byte_columns<Unit> * 4;
-  unit.template zero<0>();
-  unit.template zero<1>();
-  unit.template zero<2>();
-  unit.template zero<3>();
+  unit_sums<Rows, Columns, Unit> sums(unit);
+  sums.zero();
   for (int s = 0; s < steps; ++s, a.at += a.step, b += unit_words * byte_columns<Unit>) {
-    unit.template load<4>(a.at, a.row);
-    unit.template load<6>(b, b_row);
-    unit.template add_bytes<0, 4, 6>();
-    if constexpr (Columns == 2) {
-      unit.template load<7>(b + unit_words, b_row);
-      unit.template add_bytes<1, 4, 7>();
-    }
-    if constexpr (Rows == 2) {
-      unit.template load<5>(a.at + unit_rows * a.row, a.row);
-      unit.template add_bytes<2, 5, 6>();
-      if constexpr (Columns == 2) unit.template add_bytes<3, 5, 7>();
-    }
+    sums.add_bytes([&](int i) { return a.at + i * unit_rows * a.row; }, a.row,
+                   [&](int j) { return b + j * unit_words; }, byte_columns<Unit> * 4);
   }
-  std::int32_t* const lower = c + unit_rows * (c_row / 4);
-  unit.template store<0>(c, c_row);
-  if constexpr (Columns == 2) unit.template store<1>(c + unit_words, c_row);
-  if constexpr (Rows == 2) unit.template store<2>(lower, c_row);
-  if constexpr (Rows == 2 && Columns == 2) unit.template store<3>(lower + unit_words, c_row);
+  sums.store([&](int i, int j) { return c + i * unit_rows * (c_row / 4) + j * unit_words; }, c_row);
 }
 template <class Unit>
 void byte_tiles(Unit& unit, int height, int width, int steps, const tiles_of_a& a,
                 const std::uint32_t* b, std::int32_t* c, std::int64_t c_row) {
-  if (height > unit_rows) {
-    if (width > unit_words)
-      byte_tiles<2, 2>(unit, steps, a, b, c, c_row);
-    else
-      byte_tiles<2, 1>(unit, steps, a, b, c, c_row);
-  } else {
-    if (width > unit_words)
-      byte_tiles<1, 2>(unit, steps, a, b, c, c_row);
-    else
-      byte_tiles<1, 1>(unit, steps, a, b, c, c_row);
-  }
+  with_unit_tiles(
+      (height + unit_rows - 1) / unit_rows, (width + unit_words - 1) / unit_words,
+      [&]<int Rows, int Columns>() { byte_tiles<Rows, Columns>(unit, steps, a, b, c, c_row); });
 }
 
 /// Copies `height` x `width` sums, whose rows lie `row` apart, to where they belong.

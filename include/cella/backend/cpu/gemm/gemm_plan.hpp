@@ -69,10 +69,7 @@ struct gemm_plan {
   }
   template <class S>
   constexpr void cut(const product<T, S>& p) {
-    if constexpr (on_unit<S>)
-      blocks = blocking<T>::on_unit(p.rows, p.columns);
-    else
-      blocks = blocking<T>(p.rows, p.columns);
+    blocks = blocking<T>(p.rows, p.columns, on_unit<S>);
     choose_packing(p);
   }
   // Packing pays for an operand that is read often, or that lies badly: far strides cost a cache

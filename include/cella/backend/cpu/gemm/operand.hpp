@@ -109,6 +109,15 @@ template <class T, class S>
   }
 }
 
+/// Stores rows x columns of a larger tile to c, or adds them to what is there.
+template <class T>
+void store_part(const T* tile, std::int64_t tile_row, int rows, int columns, T* c,
+                std::int64_t c_row, bool accumulate) {
+  for (int i = 0; i < rows; ++i, tile += tile_row, c += c_row) {
+    for (int j = 0; j < columns; ++j) c[j] = accumulate ? c[j] + tile[j] : tile[j];
+  }
+}
+
 // ---- side work
 //
 // What register tiles do beside their own work: they ask for operands of later tiles, so that far

@@ -56,13 +56,9 @@ void multiply_pairs(int height, int vectors, const tile_task<T>& task, side_pref
   side_pair neither{no_rows, nothing};
   multiply_tile<tile_form::pairs>(std::max(height, register_tile<T>::rows / 2 + 1), larger,
                                   neither);
-  if (task.c == room) return;
-  const int width = (vectors - 1) * L + task.last;
-  for (int i = 0; i < height; ++i) {
-    const T* const from = room + i * columns;
-    T* const to = task.c + i * task.c_row;
-    for (int j = 0; j < width; ++j) to[j] = task.accumulate ? to[j] + from[j] : from[j];
-  }
+  if (task.c != room)
+    store_part(room, columns, height, (vectors - 1) * L + task.last, task.c, task.c_row,
+               task.accumulate);
 }
 
 }  // namespace cella::cpu::detail

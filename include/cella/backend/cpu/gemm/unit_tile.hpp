@@ -71,38 +71,15 @@ template <int Down, int Across, class Unit, class T, class Side>
 void multiply_unit_block(Unit& unit, int depth, const T* a, const T* b, std::int64_t b_row, T* c,
                          std::int64_t c_row, bool accumulate, Side& side) {
   constexpr int tile = unit_rows * unit_words;
-  constexpr std::int64_t a_bytes = unit_words * 4;
-  const std::int64_t b_bytes = b_row * 4, c_bytes = c_row * 4;
-  // Tiles 0 to 3 are C, 4 and 5 A, 6 and 7 B.
-  const auto for_each_sum = [&](auto f) __attribute__((always_inline)) {
-    const auto call = [&]<int I, int J>() __attribute__((always_inline)) {
-      if constexpr (I < Down && J < Across)
-        f.template operator()<2 * I + J>(c + I * unit_rows * c_row + J * unit_words);
-    };
-    call.template operator()<0, 0>();
-    call.template operator()<0, 1>();
-    call.template operator()<1, 0>();
-    call.template operator()<1, 1>();
-  };
-  for_each_sum([&]<int Sum>(T * at) __attribute__((always_inline)) {
-    if (accumulate)
-      unit.template load<Sum>(at, c_bytes);
-    else
-      unit.template zero<Sum>();
-  });
+  const auto in_c = [&](int i, int j) { return c + i * unit_rows * c_row + j * unit_words; };
+  unit_sums<Down, Across, Unit> sums(unit);
+  if (accumulate)
+    sums.load(in_c, c_row * 4);
+  else
+    sums.zero();
   const auto add = [&]() __attribute__((always_inline)) {
-    unit.template load<6>(b, b_bytes);
-    unit.template load<4>(a, a_bytes);
-    unit.template add_pairs<0, 4, 6>();
-    if constexpr (Across > 1) {
-      unit.template load<7>(b + unit_words, b_bytes);
-      unit.template add_pairs<1, 4, 7>();
-    }
-    if constexpr (Down > 1) {
-      unit.template load<5>(a + tile, a_bytes);
-      unit.template add_pairs<2, 5, 6>();
-      if constexpr (Across > 1) unit.template add_pairs<3, 5, 7>();
-    }
+    sums.add_pairs([&](int i) { return a + i * tile; }, unit_words * 4,
+                   [&](int j) { return b + j * unit_words; }, b_row * 4);
     a += 2 * tile;
     b += unit_words * b_row;
   };
@@ -120,8 +97,7 @@ void multiply_unit_block(Unit& unit, int depth, const T* a, const T* b, std::int
     work = here;
   });
   for (; left > 0; left -= unit_words) add();
-  for_each_sum([&]<int Sum>(T * at)
-                   __attribute__((always_inline)) { unit.template store<Sum>(at, c_bytes); });
+  sums.store(in_c, c_row * 4);
 }
 
 /// The same for so many rows and columns of C; nothing beyond them is read or written.
@@ -129,25 +105,17 @@ template <class Unit, class T, class Side>
 [[gnu::noinline]] void multiply_on_unit(Unit& unit, int rows, int columns, int depth, const T* a,
                                         const T* b, std::int64_t b_row, T* c, std::int64_t c_row,
                                         bool accumulate, Side& side) {
-  const bool down = rows > unit_rows, across = columns > unit_words;
+  const int down = (rows + unit_rows - 1) / unit_rows;
+  const int across = (columns + unit_words - 1) / unit_words;
   const bool whole = rows % unit_rows == 0 && columns % unit_words == 0;
   alignas(64) T block[unit_block * unit_block];
   T* const to = whole ? c : block;
   const std::int64_t to_row = whole ? c_row : unit_block;
-  const bool adds = whole && accumulate;
-  if (down && across)
-    multiply_unit_block<2, 2>(unit, depth, a, b, b_row, to, to_row, adds, side);
-  else if (down)
-    multiply_unit_block<2, 1>(unit, depth, a, b, b_row, to, to_row, adds, side);
-  else if (across)
-    multiply_unit_block<1, 2>(unit, depth, a, b, b_row, to, to_row, adds, side);
-  else
-    multiply_unit_block<1, 1>(unit, depth, a, b, b_row, to, to_row, adds, side);
-  if (whole) return;
-  for (int i = 0; i < rows; ++i, c += c_row) {
-    const T* const from = block + i * unit_block;
-    for (int j = 0; j < columns; ++j) c[j] = accumulate ? c[j] + from[j] : from[j];
-  }
+  with_unit_tiles(down, across, [&]<int Down, int Across>() {
+    multiply_unit_block<Down, Across>(unit, depth, a, b, b_row, to, to_row, whole && accumulate,
+                                      side);
+  });
+  if (!whole) store_part(block, unit_block, rows, columns, c, c_row, accumulate);
 }
 
 }  // namespace cella::cpu

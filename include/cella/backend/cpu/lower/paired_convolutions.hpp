@@ -11,7 +11,7 @@ namespace cella::cpu {
 
 /// Whether the matrix unit multiplies them.
 template <class T>
-inline constexpr bool multiplies_by_unit = std::is_same_v<T, float> ? has_matrix_unit : false;
+inline constexpr bool multiplies_by_unit = has_matrix_unit&& std::is_same_v<T, float>;
 
 template <step_kind Kind>
 struct paired_convolution_record : blocked_record<Kind, convolution_form::pairs> {

@@ -11,12 +11,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace cella::cpu {
 
 /// The processor's own, from construction to destruction, for one thread. The program has asked the
 /// operating system for it when it started (instruction_sets.hpp).
-#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AMX_INT8__)
 class amx_unit {
  public:
   amx_unit() {
@@ -62,7 +62,6 @@ class amx_unit {
     asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sum), "i"(A), "i"(B));
   }
 };
-#endif
 
 /// The same without the instructions, slowly.
 class emulated_unit {
@@ -133,11 +132,81 @@ class emulated_unit {
   std::array<std::array<std::array<std::uint32_t, unit_words>, unit_rows>, unit_tiles> tile_{};
 };
 
-/// The unit of this build, if it has one.
-#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AMX_INT8__)
-using matrix_unit = amx_unit;
-#else
-using matrix_unit = void;
-#endif
+/// The unit of this build; void: it has none.
+using matrix_unit = std::conditional_t<has_matrix_unit, amx_unit, void>;
+
+/// Down x Across tiles of sums, 2 x 2 at most: (i, j) is the unit's tile 2 i + j. Those of A are
+/// read into 4 and 5, those of B into 6 and 7, so that each serves two products. `at` says where a
+/// tile lies, whose rows begin so many bytes apart.
+template <int Down, int Across, class Unit>
+class unit_sums {
+ public:
+  [[gnu::always_inline]] explicit unit_sums(Unit& unit) : unit_(unit) {}
+
+  [[gnu::always_inline]] void zero() {
+    for_each([&]<int I, int J>()
+                 __attribute__((always_inline)) { unit_.template zero<2 * I + J>(); });
+  }
+  /// at(i, j)
+  template <class At>
+  [[gnu::always_inline]] void load(At at, std::int64_t row) {
+    for_each([&]<int I, int J>()
+                 __attribute__((always_inline)) { unit_.template load<2 * I + J>(at(I, J), row); });
+  }
+  template <class At>
+  [[gnu::always_inline]] void store(At at, std::int64_t row) const {
+    for_each([&]<int I, int J>() __attribute__((always_inline)) {
+      unit_.template store<2 * I + J>(at(I, J), row);
+    });
+  }
+  /// Adds the products of a(i) and b(j), of pairs or of bytes.
+  template <class A, class B>
+  [[gnu::always_inline]] void add_pairs(A a, std::int64_t a_row, B b, std::int64_t b_row) {
+    add(
+        a, a_row, b, b_row, [&]<int Sum, int X, int Y>() __attribute__((always_inline)) {
+          unit_.template add_pairs<Sum, X, Y>();
+        });
+  }
+  template <class A, class B>
+  [[gnu::always_inline]] void add_bytes(A a, std::int64_t a_row, B b, std::int64_t b_row) {
+    add(
+        a, a_row, b, b_row, [&]<int Sum, int X, int Y>() __attribute__((always_inline)) {
+          unit_.template add_bytes<Sum, X, Y>();
+        });
+  }
+
+ private:
+  template <class F>
+  [[gnu::always_inline]] static void for_each(F f) {
+    f.template operator()<0, 0>();
+    if constexpr (Across > 1) f.template operator()<0, 1>();
+    if constexpr (Down > 1) f.template operator()<1, 0>();
+    if constexpr (Down > 1 && Across > 1) f.template operator()<1, 1>();
+  }
+  template <class A, class B, class Multiply>
+  [[gnu::always_inline]] void add(A a, std::int64_t a_row, B b, std::int64_t b_row,
+                                  Multiply multiply) {
+    for_each([&]<int I, int J>() __attribute__((always_inline)) {
+      if constexpr (J == 0) unit_.template load<4 + I>(a(I), a_row);
+      if constexpr (I == 0) unit_.template load<6 + J>(b(J), b_row);
+      multiply.template operator()<2 * I + J, 4 + I, 6 + J>();
+    });
+  }
+
+  Unit& unit_;
+};
+
+/// Calls f.operator()<down, across>() for one or two tiles of each.
+template <class F>
+[[gnu::always_inline]] inline void with_unit_tiles(int down, int across, F f) {
+  if (down > 1 && across > 1)
+    f.template operator()<2, 2>();
+  else if (down > 1)
+    f.template operator()<2, 1>();
+  else if (across > 1)
+    f.template operator()<1, 2>();
+  else
+    f.template operator()<1, 1>();
+}
 
 }  // namespace cella::cpu
