@@ -20,4 +20,7 @@ constexpr work_range part_of(int units, int parts, int index) {
   return {first, first + share + (index < rest ? 1 : 0)};
 }
 
+/// How many parts of `b` cover `a`.
+constexpr int ceil_divide(int a, int b) { return (a + b - 1) / b; }
+
 }  // namespace cella

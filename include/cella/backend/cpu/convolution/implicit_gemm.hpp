@@ -94,8 +94,8 @@ template <class T>
 constexpr blocking<T> shifted_blocking(int rows, int virtual_columns, int depth) {
   blocking<T> plan(rows, virtual_columns);
   plan.copy_a = plan.strips >= 8 && plan.row_tiles > 2;
-  const int passes = plan.copy_a ? std::max(1, divide_up(depth, 2 * plan.deepest)) : 1;
-  plan.set_passes(passes, divide_up(depth, passes));
+  const int passes = plan.copy_a ? std::max(1, ceil_divide(depth, 2 * plan.deepest)) : 1;
+  plan.set_passes(passes, ceil_divide(depth, passes));
   return plan;
 }
 

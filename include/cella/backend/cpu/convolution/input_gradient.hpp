@@ -42,7 +42,7 @@ struct gradient_axis {
     }
   }
   constexpr int phases() const { return std::min(axis.stride, axis.size); }
-  constexpr int extent(int phase) const { return divide_up(axis.size - phase, axis.stride); }
+  constexpr int extent(int phase) const { return ceil_divide(axis.size - phase, axis.stride); }
   constexpr int shift(int phase, int k) const {
     return (phase + axis.padding_before - k * axis.dilation) / axis.stride;
   }

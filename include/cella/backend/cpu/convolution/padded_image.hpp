@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cella/backend/cpu/convolution/extents.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
+#include <cella/backend/host/work_range.hpp>
 #include <cstdint>
 
 namespace cella::cpu {
@@ -17,8 +18,6 @@ template <class T>
 void pad_image(const convolution_extents& e, const T* x, T* y);
 
 namespace detail {
-
-constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }
 
 /// One axis of the copy: position i of the padded axis holds element i - before of the image, or
 /// zero where there is none.
@@ -93,7 +92,7 @@ void copy_padded(const padded_image& image, const T* from, T* to) {
         T* target = to + image.at(y, x);
         const int first = x - h.before;
         const int room = h.length - x / h.phases;
-        const int count = std::min(room, divide_up(h.size - first, h.phases));
+        const int count = std::min(room, ceil_divide(h.size - first, h.phases));
         for (int j = 0; j < count; ++j) target[j] = from[first + j * h.phases];
       }
     }
@@ -103,7 +102,7 @@ void copy_padded(const padded_image& image, const T* from, T* to) {
 constexpr padded_axis forward_axis(const convolution_axis& a) {
   if (a.output() == 0) return {};
   const int span = (a.output() - 1) * a.stride + (a.kernel - 1) * a.dilation + 1;
-  return {a.size, a.padding_before, a.stride, divide_up(span, a.stride), a.output()};
+  return {a.size, a.padding_before, a.stride, ceil_divide(span, a.stride), a.output()};
 }
 
 /// What the forward pass and the weight gradient read: one group of channels of one sample.

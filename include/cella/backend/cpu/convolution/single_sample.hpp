@@ -53,8 +53,7 @@ constexpr int convolution_pixels_units(const convolution_extents& e) {
 /// [in_channels * KH * KW][out_channels, rounded up to lanes<T>, zeros behind].
 template <class T>
 constexpr std::int64_t packed_channels_size(const convolution_extents& e) {
-  return std::int64_t{e.in_channels} * e.taps() * detail::divide_up(e.out_channels, lanes<T>) *
-         lanes<T>;
+  return std::int64_t{e.in_channels} * e.taps() * ceil_divide(e.out_channels, lanes<T>) * lanes<T>;
 }
 template <class T>
 void pack_channels(const convolution_extents& e, const T* w, T* packed);
@@ -73,8 +72,8 @@ template <pooling Pool, class T>
 constexpr int convolution_channels_units(const convolution_extents& e) {
   const int rows = pooled<Pool>(e.vertical.output()), columns = pooled<Pool>(e.horizontal.output());
   if (rows * columns == 0) return 0;
-  return detail::divide_up(e.out_channels, lanes<T>) *
-         detail::divide_up(rows * columns, pixels_of_unit<T>(columns));
+  return ceil_divide(e.out_channels, lanes<T>) *
+         ceil_divide(rows * columns, pixels_of_unit<T>(columns));
 }
 
 namespace detail {
@@ -266,8 +265,9 @@ void convolve_channels(const convolution_extents& e, const T* x, const T* packed
   constexpr int most = vector_registers == 32 ? 6 : 3;
   const int rows = pooled<Pool>(e.vertical.output());
   const int columns = pooled<Pool>(e.horizontal.output()), pixels = rows * columns;
-  const int pixels_at_once = pixels_of_unit<T>(columns), blocks = divide_up(pixels, pixels_at_once);
-  const std::int64_t packed_row = std::int64_t{divide_up(e.out_channels, L)} * L;
+  const int pixels_at_once = pixels_of_unit<T>(columns),
+            blocks = ceil_divide(pixels, pixels_at_once);
+  const std::int64_t packed_row = std::int64_t{ceil_divide(e.out_channels, L)} * L;
   for (int unit = units.first; unit < units.last; ++unit) {
     const int channel = unit / blocks * L, first = unit % blocks * pixels_at_once;
     const int count = std::min(pixels_at_once, pixels - first);
@@ -318,7 +318,7 @@ void convolve_channels(const convolution_extents& e, const T* x, const T* packed
 template <class T>
 void pack_channels(const convolution_extents& e, const T* w, T* packed) {
   const int filter = e.in_channels * e.taps();
-  const int rounded = detail::divide_up(e.out_channels, lanes<T>) * lanes<T>;
+  const int rounded = ceil_divide(e.out_channels, lanes<T>) * lanes<T>;
   pack_panel<T>(e.out_channels, filter, w, filter, 1, packed, rounded);
 }
 

@@ -103,10 +103,10 @@ template <class T>
 constexpr blocking<T> weight_gradient_blocking(const convolution_extents& e) {
   blocking<T> plan(e.group_outputs(), e.group_inputs() * e.taps());
   const int size = e.output_size();
-  const int passes = std::max(1, divide_up(size, blocking<T>::deepest));
+  const int passes = std::max(1, ceil_divide(size, blocking<T>::deepest));
   plan.pack_b = true;
   plan.copy_a = plan.strips >= 8 && plan.row_tiles > 2;
-  plan.set_passes(passes * std::max(1, e.samples), divide_up(size, passes));
+  plan.set_passes(passes * std::max(1, e.samples), ceil_divide(size, passes));
   return plan;
 }
 

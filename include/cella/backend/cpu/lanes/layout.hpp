@@ -14,8 +14,6 @@
 
 namespace cella::cpu {
 
-constexpr int ceil_divide(int a, int b) { return (a + b - 1) / b; }
-
 /// The register tiles that a kernel is compiled for, as bits whose meaning is the kernel's own. All
 /// of them serve any extents; where the extents are known in the compiler, the kernel's `_tiles`
 /// function names the few that they need, and the rest is never compiled (0.1 s instead of 0.5 to
