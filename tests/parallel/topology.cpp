@@ -126,9 +126,10 @@ TEST_CASE("a file that is no topology is refused in a sentence") {
   CHECK(with("\"latency\"", "\"delay\"").starts_with("this is no topology: "));
   CHECK(sentence([] { topology_from_json("{\"axes\": []}"); }) == "this mesh has no axes");
   CHECK(sentence([] { topology_from_json("data=2"); }).starts_with("this is no topology: "));
-  CHECK(sentence([] { load_topology("no such file"); }) == "cannot read \"no such file\"");
+  const std::string cause = ": there is no such file or folder; check the path";
+  CHECK(sentence([] { load_topology("no such file"); }) == "cannot read \"no such file\"" + cause);
   CHECK(sentence([] { save_topology(known_mesh(), "/no such folder/t.json"); }) ==
-        "cannot write \"/no such folder/t.json\"");
+        "cannot write \"/no such folder/t.json\"" + cause);
 }
 
 #ifdef CELLA_MEASURE_MESH_PROGRAM

@@ -2,15 +2,19 @@
 // nlohmann/json.
 #pragma once
 
+#include <cella/interop/file.hpp>
 #include <cella/parallel/mesh.hpp>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace cella::parallel {
 
@@ -26,10 +30,10 @@ inline std::string topology_to_header(const device_mesh& m, std::string_view nam
 /// The struct in the header of this path: `topology_of_machine` in `machine.hpp`.
 inline std::string topology_name(const std::string& path);
 
-/// Writes it to a file: under another name first, so that nobody reads half of it. Where `path`
-/// ends in `.hpp` that is a header, elsewhere JSON.
+/// Writes it to a file, whole or not at all: where `path` ends in `.hpp` a header, elsewhere JSON.
+/// Throws `file_error`.
 inline void save_topology(const device_mesh& m, const std::string& path);
-/// Reads the JSON.
+/// Reads the JSON. Throws `file_error`.
 inline device_mesh load_topology(const std::string& path);
 
 // ------------------------------------------------------------------------------------------------
@@ -164,22 +168,15 @@ inline std::string topology_name(const std::string& path) {
 }
 
 inline void save_topology(const device_mesh& m, const std::string& path) {
-  const std::string draft = path + ".new";
-  std::ofstream out(draft);
-  out << (path.ends_with(".hpp") ? topology_to_header(m, topology_name(path))
-                                 : topology_to_json(m));
-  out.close();
-  std::error_code failed;
-  if (out) std::filesystem::rename(draft, path, failed);
-  if (!out || failed) throw file_error("cannot write \"" + path + "\"");
+  const std::string content =
+      path.ends_with(".hpp") ? topology_to_header(m, topology_name(path)) : topology_to_json(m);
+  interop::write_atomically(path, [&](interop::output_file& out) { out.write(content); });
 }
 inline device_mesh load_topology(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream all;
-  all << in.rdbuf();
-  if (!in) throw file_error("cannot read \"" + path + "\"");
+  constexpr std::uint64_t most_bytes = 1 << 20;  // a mesh has a few numbers for each axis
+  const std::vector<std::byte> file = interop::read_file(path, most_bytes);
   try {
-    return topology_from_json(all.str());
+    return topology_from_json({reinterpret_cast<const char*>(file.data()), file.size()});
   } catch (const file_error& e) { throw file_error(path + ": " + e.what()); }
 }
 
