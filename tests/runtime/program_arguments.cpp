@@ -20,7 +20,7 @@ struct sums {
 using P = inference_program<sums, tensor<dtype::f32, 2, 3>, tensor<dtype::i32, 2, 3>>;
 using bound_program = with_bound_results<P>;
 using floats = std::vector<float>;
-using integers = std::vector<std::int32_t>;
+using whole_numbers = std::vector<std::int32_t>;
 
 template <class... A>
 std::string_view fault_of() {
@@ -42,7 +42,7 @@ TEST_CASE("arrays of any library are arguments, and addresses where that is aske
   parameter_store store(cell, 1);
   executable<P> run(store);
   const floats x{1, 2, 3, 4, 5, 6}, expected{2, 4, 6, 8, 10, 12};
-  const integers y{1, 2, 3, 4, 5, 6};
+  const whole_numbers y{1, 2, 3, 4, 5, 6};
   const auto check = [&] { CHECK(std::ranges::equal(run.result(), expected)); };
   run(x, y);
   check();
@@ -62,7 +62,7 @@ TEST_CASE("a wrong size, rank or order names the argument, and nothing runs") {
   parameter_store store(cell, 1);
   executable<P> run(store);
   const floats x(6, 1);
-  const integers y(6, 1);
+  const whole_numbers y(6, 1);
   run(x, y);
   const auto refused = [&](const auto& a, const auto& b, const char* sentence) {
     CHECK_THROWS_WITH_AS(run(a, b), sentence, error);
@@ -71,7 +71,7 @@ TEST_CASE("a wrong size, rank or order names the argument, and nothing runs") {
   refused(floats(5, 3), y,
           "argument 1 (x) has 5 elements, but the program's is f32[2,3], which has 6; hand over as "
           "many");
-  refused(floats(7, 3), integers(7),
+  refused(floats(7, 3), whole_numbers(7),
           "argument 1 (x) has 7 elements, but the program's is f32[2,3], which has 6; hand over as "
           "many");
   refused(x, std::array{1, 2, 3, 4, 5, 6, 7},
@@ -88,14 +88,14 @@ TEST_CASE("a wrong size, rank or order names the argument, and nothing runs") {
 }
 
 TEST_CASE("another element type, an address or another number of arrays is a fault") {
-  CHECK(fault_of<floats, integers>() == "");
+  CHECK(fault_of<floats, whole_numbers>() == "");
   CHECK(fault_of<floats, floats>() ==
         "the elements of argument 2 (y) are float, but the program's is i32[2,3], of int; convert "
         "them");
   CHECK(fault_of<std::vector<double>, floats>() ==
         "the elements of argument 1 (x) are double, but the program's is f32[2,3], of float; "
         "convert them");
-  CHECK(fault_of<const float*, integers>() ==
+  CHECK(fault_of<const float*, whole_numbers>() ==
         "argument 1 (x) is " + name_of<const float*>() +
             ", an address, which does not say how many elements there "
             "are; hand "
@@ -104,7 +104,7 @@ TEST_CASE("another element type, an address or another number of arrays is a fau
         "argument 2 (y) is int, no array; hand over a vector, an array or a span");
   CHECK(fault_of<floats>() ==
         "the program takes 2 arguments: f32[2,3], i32[2,3]; 1 is handed over");
-  CHECK(fault_of<floats, integers, floats>() ==
+  CHECK(fault_of<floats, whole_numbers, floats>() ==
         "the program takes 2 arguments: f32[2,3], i32[2,3]; 3 are handed over");
 }
 
@@ -119,11 +119,11 @@ TEST_CASE("places of results are checked like arguments") {
                        "has 6; hand over as many",
                        error);
   run.bind<1>(std::span(twice).first(6));
-  run(floats{1, 2, 3, 4, 5, 6}, integers(6, 1));
+  run(floats{1, 2, 3, 4, 5, 6}, whole_numbers(6, 1));
   CHECK(sum == floats{2, 3, 4, 5, 6, 7});
   CHECK(twice == floats{2, 4, 6, 8, 10, 12, 0});
   run.bind_unchecked<1>(twice.data() + 1);
-  run(floats{1, 2, 3, 4, 5, 6}, integers(6, 1));
+  run(floats{1, 2, 3, 4, 5, 6}, whole_numbers(6, 1));
   CHECK(twice == floats{2, 2, 4, 6, 8, 10, 12});
 
   CHECK(fault_of_place<0, floats&>() == "");
