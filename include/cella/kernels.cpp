@@ -16,6 +16,7 @@
 #include <cella/runtime/parameters_body.hpp>
 #include <cella/runtime/profile.hpp>
 #include <cella/train/checkpoint_body.hpp>
+#include <cella/train/model_options.hpp>
 #include <cella/train/runtime_path_body.hpp>
 #include <cella/train/slots.hpp>
 #include <cella/train/state_body.hpp>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/graph/graph.hpp>
+#include <cella/graph/once.hpp>
 #include <utility>
 
 namespace cella {
@@ -98,7 +99,8 @@ class body_states {
 
   /// The program's random state, i64[2] (seed, step): an input that is made on first use.
   constexpr node_id random_key() {
-    if (random_key_ < 0) random_key_ = g_.append_input({dtype::i64, {2}}, input_role::state, "random");
+    if (random_key_ < 0)
+      random_key_ = g_.append_input({dtype::i64, {2}}, input_role::state, "random");
     return random_key_;
   }
   constexpr bool draws_random_numbers() const { return random_key_ >= 0; }
@@ -109,7 +111,7 @@ class body_states {
   constexpr void random_streams(int count) { random_stream_ = count; }
 
  private:
-  constexpr node_id state_value(node_id state, std::size_t depth) {
+  CELLA_ONCE constexpr node_id state_value(node_id state, std::size_t depth) {
     const std::size_t first = depth ? scopes_[depth - 1].first_update : 0;
     for (std::size_t k = updates.size(); k-- > first;) {
       if (g_.input(updates[k].input) == state) return updates[k].value;

@@ -46,10 +46,10 @@ class builder {
   function_table functions;
   early_nodes early;
 
-  constexpr builder() { g.regions.emplace_back(); }
+  CELLA_ONCE constexpr builder() { g.regions.emplace_back(); }
   builder(const builder&) = delete;
   builder& operator=(const builder&) = delete;
-  constexpr ~builder() = default;
+  CELLA_ONCE constexpr ~builder() {}
 
   // ---- faults
 

@@ -52,3 +52,10 @@ inline constexpr bool in_development = false;
 #endif
 #define CELLA_HAS_BODIES 0
 #endif
+
+/// Before a function whose speed matters less than the compiler's time.
+#if defined(__clang__)
+#define CELLA_UNOPTIMIZED [[clang::optnone, gnu::noinline]]
+#else
+#define CELLA_UNOPTIMIZED [[gnu::optimize("O0"), gnu::noinline]]
+#endif

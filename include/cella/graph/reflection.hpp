@@ -253,14 +253,14 @@ class cell_visitor {
 
   constexpr std::string_view path() const { return {path_.data(), path_.size()}; }
   /// Goes on to a member; returns what to hand to `leave`.
-  constexpr std::size_t enter(std::string_view name) {
+  CELLA_ONCE constexpr std::size_t enter(std::string_view name) {
     const std::size_t length = path_.size();
     if (length) path_.push_back('.');
     path_.insert(path_.end(), name.begin(), name.end());
     return length;
   }
-  constexpr std::size_t enter(int number) { return enter((text() << number).view()); }
-  constexpr void leave(std::size_t length) {
+  CELLA_ONCE constexpr std::size_t enter(int number) { return enter((text() << number).view()); }
+  CELLA_ONCE constexpr void leave(std::size_t length) {
     path_.erase(path_.begin() + std::ptrdiff_t(length), path_.end());
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/once.hpp>
 #include <cella/graph/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +33,7 @@ class text {
   }
   constexpr text& operator<<(const char* s) { return *this << std::string_view(s); }
   constexpr text& operator<<(const text& t) { return *this << t.view(); }
-  constexpr text& operator<<(std::int64_t value) {
+  CELLA_ONCE constexpr text& operator<<(std::int64_t value) {
     char digits[20]{};
     int n = 0;
     const bool negative = value < 0;
@@ -48,7 +49,7 @@ class text {
   constexpr text& operator<<(int value) { return *this << std::int64_t{value}; }
   constexpr text& operator<<(std::size_t value) { return *this << std::int64_t(value); }
   /// Six digits: `-0.9`, `1e-8`.
-  constexpr text& operator<<(double value) {
+  CELLA_ONCE constexpr text& operator<<(double value) {
     if (value != value) return *this << "nan";
     if (value < 0) *this << "-", value = -value;
     if (value > std::numeric_limits<double>::max()) return *this << "inf";
@@ -70,7 +71,7 @@ class text {
   }
   constexpr text& operator<<(dtype t) { return *this << name(t); }
   /// `[32,400]`; a scalar is `[]`.
-  constexpr text& operator<<(const shape& s) {
+  CELLA_ONCE constexpr text& operator<<(const shape& s) {
     *this << "[";
     for (int i = 0; i < s.rank; ++i) {
       if (i) *this << ",";
@@ -79,9 +80,11 @@ class text {
     return *this << "]";
   }
   /// `f32[32,400]`
-  constexpr text& operator<<(const tensor_type& t) { return *this << t.element << t.shape; }
+  CELLA_ONCE constexpr text& operator<<(const tensor_type& t) {
+    return *this << t.element << t.shape;
+  }
   /// `lenet.cpp:21`
-  constexpr text& operator<<(const std::source_location& at) {
+  CELLA_ONCE constexpr text& operator<<(const std::source_location& at) {
     const std::string_view file = at.file_name();
     return *this << file.substr(file.rfind('/') + 1) << ":" << std::int64_t{at.line()};
   }

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cella/graph/builder.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/graph/parameter.hpp>
 #include <cella/graph/type_tag.hpp>
 #include <concepts>
@@ -186,7 +187,7 @@ class operand {
       : parameter_(&p), at_(at) {}
 
   /// The builder that the operation belongs to; none for a number.
-  constexpr builder* owner() const {
+  CELLA_ONCE constexpr builder* owner() const {
     if (is_unassigned()) const no_place stop = a_var_is_used_before_it_has_a_value(at_);
     if (!parameter_) return value_.b;
     if (!parameter_->traced_by) const no_place stop = a_parameter_is_used_outside_its_cell(at_);
@@ -200,7 +201,7 @@ class operand {
   constexpr std::source_location at() const { return at_; }
 
   /// The var that stands for a var or a parameter in the graph of `b`.
-  constexpr var in(builder& b) const {
+  CELLA_ONCE constexpr var in(builder& b) const {
     if (is_unassigned()) {
       b.fail(text() << at_ << ": a var is used that was declared and never assigned");
       return {&b, 0};
@@ -263,15 +264,17 @@ inline constexpr var minus_one_partial{nullptr, -4};
 class cell_scope {
  public:
   template <class Cell>
-  constexpr cell_scope(var x, const Cell& cell)
-      : b_(operand(x).owner()), outer_(b_->current_cell()) {
-    b_->current_cell(b_->cells.path_of(&cell, &type_tag<Cell>, outer_));
-  }
+  constexpr cell_scope(var x, const Cell& cell) : cell_scope(x, &cell, &type_tag<Cell>) {}
   cell_scope(const cell_scope&) = delete;
   cell_scope& operator=(const cell_scope&) = delete;
   constexpr ~cell_scope() { b_->current_cell(outer_); }
 
  private:
+  CELLA_ONCE constexpr cell_scope(var x, const void* cell, const void* tag)
+      : b_(operand(x).owner()), outer_(b_->current_cell()) {
+    b_->current_cell(b_->cells.path_of(cell, tag, outer_));
+  }
+
   builder* b_;
   name_ref outer_;
 };

@@ -67,9 +67,14 @@ CELLA_ONCE constexpr var literal(std::string_view op, var v, const operand& x,
   return constant(*v.b, number, v.type());
 }
 
+/// Appends an operation on one operand.
+CELLA_ONCE constexpr var apply_to(const op_info& op, operand x, const attributes& options) {
+  builder& b = *x.owner();
+  return {&b, b.emit(op, {x.in(b).id}, options, x.at())};
+}
 template <class Op>
 constexpr var unary(operand x, const attributes& options = {}) {
-  return emit<Op>(options, x.at(), x.in(*x.owner()));
+  return apply_to(bound<Op>(), x, options);
 }
 
 /// Appends an operation on two operands, broadcast to one shape; numbers take the other's type.

@@ -212,7 +212,7 @@ CELLA_ONCE constexpr var reshape(operand x, shape target) {
 }
 
 /// [N, ...] -> [N, product of the rest]
-constexpr var flatten(operand x) {
+CELLA_ONCE constexpr var flatten(operand x) {
   const var v = x.in(*x.owner());
   const shape s = v.shape();
   if (s.rank == 0) return reshape(x, {1, 1});

@@ -28,7 +28,7 @@ constexpr var attention_scores(operand query, operand key) {
 }
 
 /// Scores of keys that a query does not see become minus infinity.
-constexpr var causal_scores(std::string_view op, var scores) {
+CELLA_ONCE constexpr var causal_scores(std::string_view op, var scores) {
   return select(column_less_row(op, scores) <= 0, scores, -std::numeric_limits<double>::infinity());
 }
 
@@ -53,7 +53,7 @@ CELLA_ONCE constexpr var scaled_dot_product_attention(operand query, operand key
 }
 /// The same where `mask` (bool, broadcasts to [...,T,S]) tells which keys each query sees. A query
 /// that sees none yields NaN.
-constexpr var masked_attention(operand query, operand key, operand value, operand mask) {
+CELLA_ONCE constexpr var masked_attention(operand query, operand key, operand value, operand mask) {
   const var scores = detail::attention_scores(query, key);
   const var seen = select(mask.in(*query.owner()), {scores, query.at()},
                           -std::numeric_limits<double>::infinity());
@@ -63,8 +63,8 @@ constexpr var masked_attention(operand query, operand key, operand value, operan
 /// Attention of `heads` heads that lie side by side in the last axis: queries [...,T,H*D], keys
 /// [...,S,H*D], values [...,S,H*E] -> [...,T,H*E]. Nothing is transposed in memory: the products
 /// walk the heads where they lie. Vaswani et al. 2017, section 3.2.2
-constexpr var multi_head_attention(operand query, operand key, operand value, int heads,
-                                   bool causal = false) {
+CELLA_ONCE constexpr var multi_head_attention(operand query, operand key, operand value, int heads,
+                                              bool causal = false) {
   builder& b = owner_of(query, key);
   const var q = query.in(b);
   const var k = key.in(b);

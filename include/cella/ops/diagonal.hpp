@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/graph/once.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
 
@@ -11,7 +12,7 @@ namespace detail {
 
 /// Column number less row number at each element of the last two axes of x, as i32; a fault and x
 /// itself if it has no two axes.
-constexpr var column_less_row(std::string_view op, operand x) {
+CELLA_ONCE constexpr var column_less_row(std::string_view op, operand x) {
   const var v = x.in(*x.owner());
   if (v.rank() < 2) {
     v.b->fail(text() << x.at() << ": " << op << ": needs a matrix: " << v.b->describe(v.id)

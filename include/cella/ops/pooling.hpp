@@ -213,7 +213,7 @@ constexpr pooling_options square_window(int size, int stride, int padding) {
 }  // namespace detail
 
 /// Largest element of each `size` x `size` window of images [N,C,H,W]; `stride` 0 means `size`.
-constexpr var max_pool(operand image, int size, int stride = 0, int padding = 0) {
+CELLA_ONCE constexpr var max_pool(operand image, int size, int stride = 0, int padding = 0) {
   builder& b = *image.owner();
   const var x = image.in(b);
   const auto o = detail::square_window(size, stride, padding);
@@ -231,7 +231,7 @@ constexpr var average_pool(operand image, int size, int stride = 0, int padding 
   return emit<average_pool_op>(o, image.at(), x);
 }
 /// [N,C,H,W] -> [N,C]
-constexpr var global_average_pool(operand image) {
+CELLA_ONCE constexpr var global_average_pool(operand image) {
   builder& b = *image.owner();
   const var x = image.in(b);
   if (x.rank() == 4) return mean(image, {2, 3});

@@ -2,6 +2,7 @@
 // so that the same seed gives the same numbers whatever the device and the number of threads.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/graph/random.hpp>
 #include <cella/ops/elementwise.hpp>
 
@@ -138,7 +139,7 @@ constexpr var random_uniform(operand like) {
 
 /// Zeroes each element with probability `rate` while training and scales the rest by 1 / (1 -
 /// rate); passes x through otherwise.  Srivastava et al. 2014
-constexpr var dropout(operand x, double rate) {
+CELLA_ONCE constexpr var dropout(operand x, double rate) {
   builder& b = *x.owner();
   const var v = x.in(b);
   if (!(rate >= 0 && rate < 1)) {

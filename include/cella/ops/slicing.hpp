@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/graph/list.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/ops/batching.hpp>
 #include <initializer_list>
 #include <utility>
@@ -158,8 +159,8 @@ constexpr std::string_view set_range(slice_op::options& o, int axis, int n, int 
 }
 
 /// Reports a range with which something is wrong.
-constexpr var refuse_range(std::string_view op, std::string_view why, var x, int axis, int start,
-                           int stop, int step, std::source_location at) {
+CELLA_ONCE constexpr var refuse_range(std::string_view op, std::string_view why, var x, int axis,
+                                      int start, int stop, int step, std::source_location at) {
   x.b->fail(text() << at << ": " << op << ": [" << start << ", " << stop << ") by " << step << " "
                    << why << " axis " << axis << " of " << x.b->describe(x.id) << " " << x.shape());
   return x;
@@ -169,7 +170,7 @@ constexpr var refuse_range(std::string_view op, std::string_view why, var x, int
 
 /// Elements [start, stop) with a step along one axis; negative bounds count from the end, and a
 /// negative step reads backwards (then `stop` is exclusive below, and -1 lies before the first).
-constexpr var slice(operand x, int axis, int start, int stop, int step = 1) {
+CELLA_ONCE constexpr var slice(operand x, int axis, int start, int stop, int step = 1) {
   const var v = x.in(*x.owner());
   const int a = axis < 0 ? axis + v.rank() : axis;
   auto o = detail::whole(v.shape());
@@ -241,8 +242,8 @@ struct not_in_braces {
 }  // namespace detail
 
 /// Tensors one after the other along `axis`; all other extents agree. At least one.
-constexpr var concat(span<const var> parts, int axis,
-                     std::source_location at = std::source_location::current()) {
+CELLA_ONCE constexpr var concat(span<const var> parts, int axis,
+                                std::source_location at = std::source_location::current()) {
   if (parts.empty())
     const no_place stop = detail::nothing_is_concatenated_or_stacked_it_takes_at_least_one_var(at);
   builder& b = *parts[0].b;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/host/threads.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/runtime/program_names.hpp>
 #include <cella/train/columns.hpp>
 #include <cella/train/kept_tensors.hpp>
@@ -27,6 +28,15 @@
 #endif
 
 namespace cella {
+
+namespace detail {
+/// A cell with its members' values. Of a large net these are thousands of stores in a row, on which
+/// an optimizer would spend a tenth of its time.
+template <class Cell>
+CELLA_UNOPTIMIZED Cell made() {
+  return Cell{};
+}
+}  // namespace detail
 
 template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
 class engine {
@@ -166,7 +176,7 @@ class engine {
   explicit engine(const run_options& o)
       : mode(o.mode ? *o.mode : detail::mode_of_environment(Options.compiled, o.on_mesh())),
         store_(net(), o.seed, precision) {
-    check_mode(mode, o.on_mesh());
+    detail::check_mode(mode, Options.compiled, o.on_mesh());
     const int count = thread_count(o.threads, 1);
     if (count > 1 && (Options.compiled || has_compiled_kernels))
       threads_ = std::make_unique<thread_pool>(count);
@@ -180,21 +190,6 @@ class engine {
   }
 
   execution mode;
-  /// Throws unless the model can run so.
-  static void check_mode(execution mode, bool on_mesh) {
-    if (on_mesh && mode != execution::runtime)
-      throw error(
-          "a model on a mesh plans its steps when it runs; leave run_options::mode and "
-          "CELLA_EXECUTION unset, or say runtime");
-    if (mode == execution::graph && !Options.compiled)
-      throw error(
-          "this model has nothing compiled (model_options::compiled is false); run it with "
-          "execution::eager or execution::runtime");
-    if (mode == execution::runtime && !has_compiled_kernels)
-      throw error(
-          "execution::runtime needs the kernels that are compiled once; link cella::kernels, or "
-          "run the model with execution::graph or execution::eager");
-  }
 
   Net& net() {
     if constexpr (std::is_same_v<net_cell, Net>)
@@ -347,7 +342,7 @@ class engine {
     return *slots_;
   }
 
-  step_cell step_{};
+  step_cell step_ = detail::made<step_cell>();
   detail::loss_cell<fixed<Loss>, typename step_cell::outputs, given> loss_{};
   parameter_store store_;
   std::array<tensor_type, output_count> output_types_ = traced_outputs;

@@ -90,7 +90,7 @@ class model {
   /// Goes on in the other mode, on the same parameters and optimizer state.
   void mode(execution m) {
     const auto turn = own_turn();
-    engine_type::check_mode(m, engine_.mesh());
+    detail::check_mode(m, Options.compiled, engine_.mesh() != nullptr);
     engine_.mode = m;
   }
   /// Which of the ranks of a mesh this is; 0 without one.

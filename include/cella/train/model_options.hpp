@@ -59,7 +59,7 @@ struct run_options {
 
 namespace detail {
 /// Of a model with or without programs: see `run_options::mode`.
-inline execution mode_of_environment(bool compiled, bool on_mesh) {
+CELLA_ONCE execution mode_of_environment(bool compiled, bool on_mesh) {
   const char* name = std::getenv("CELLA_EXECUTION");
   if (!name || !*name) {
     return on_mesh                ? execution::runtime
@@ -73,6 +73,21 @@ inline execution mode_of_environment(bool compiled, bool on_mesh) {
   if (value == "runtime") return execution::runtime;
   throw error("CELLA_EXECUTION is " + interop::in_quotes(value) +
               "; set it to graph, eager or runtime");
+}
+/// Throws unless a model, which is compiled or not, on a mesh or not, can run so.
+CELLA_ONCE void check_mode(execution mode, bool compiled, bool on_mesh) {
+  if (on_mesh && mode != execution::runtime)
+    throw error(
+        "a model on a mesh plans its steps when it runs; leave run_options::mode and "
+        "CELLA_EXECUTION unset, or say runtime");
+  if (mode == execution::graph && !compiled)
+    throw error(
+        "this model has nothing compiled (model_options::compiled is false); run it with "
+        "execution::eager or execution::runtime");
+  if (mode == execution::runtime && !has_compiled_kernels)
+    throw error(
+        "execution::runtime needs the kernels that are compiled once; link cella::kernels, or "
+        "run the model with execution::graph or execution::eager");
 }
 }  // namespace detail
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cella/graph/error.hpp>
+#include <cella/graph/once.hpp>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +38,7 @@ inline int usable_cores(const char* quota_file = "/sys/fs/cgroup/cpu.max") {
 /// The number of threads that the program asks for, or else the environment variable CELLA_THREADS,
 /// or else `otherwise`; 0 among these means `usable_cores()`. Throws `error` if the program's
 /// number or the variable is not one from 0 to `most_threads`.
-inline int thread_count(std::optional<int> wanted, int otherwise) {
+CELLA_ONCE int thread_count(std::optional<int> wanted, int otherwise) {
   const char* const variable = std::getenv("CELLA_THREADS");
   if (wanted) {
     if (*wanted < 0 || *wanted > most_threads) {

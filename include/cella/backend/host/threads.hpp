@@ -23,6 +23,7 @@
 #include <cella/backend/host/process_generation.hpp>
 #include <cella/backend/host/thread_count.hpp>
 #include <cella/backend/host/work_range.hpp>
+#include <cella/graph/once.hpp>
 
 namespace cella {
 
@@ -72,8 +73,9 @@ class thread_pool {
   /// `guests` seats for threads of the host. A thread without work spins for `patience`, then
   /// sleeps: waking it costs the next region some 30 to 80 microseconds. Throws `error` if one of
   /// the numbers is negative or above `most_threads`, or if the system starts fewer threads.
-  explicit thread_pool(std::optional<int> threads = {}, int guests = 0,
-                       std::chrono::nanoseconds patience = std::chrono::microseconds(100))
+  CELLA_ONCE explicit thread_pool(
+      std::optional<int> threads = {}, int guests = 0,
+      std::chrono::nanoseconds patience = std::chrono::microseconds(100))
       : thread_pool(seats_for{thread_count(threads, 0) - 1, guests}, patience) {
     // The object counts as built from here on: its destructor follows what is thrown.
     for (std::size_t i = 0; i < threads_.size(); ++i) {
@@ -100,7 +102,7 @@ class thread_pool {
   }
 
   /// Sends every thread away and waits until it has gone. No region may be running.
-  ~thread_pool() {
+  CELLA_ONCE ~thread_pool() {
     if (!has_threads()) {
       // They can neither be joined nor detached: there is nothing behind the handles.
       for (std::thread& gone : threads_) std::construct_at(&gone);
@@ -241,7 +243,7 @@ class thread_pool {
   struct seats_for {
     int own, guests;
   };
-  thread_pool(seats_for s, std::chrono::nanoseconds patience)
+  CELLA_ONCE thread_pool(seats_for s, std::chrono::nanoseconds patience)
       : patience_(patience), generation_(process_generation::watched()) {
     if (s.guests < 0 || s.guests > most_threads) {
       throw error(text() << "a pool for " << s.guests << " guests was asked for; give 0 to "
