@@ -78,7 +78,10 @@ void measure(const operation_row& row, bool large, double seconds, bool steps) {
   std::vector<aligned_buffer> memory;
   for (const operand_form& f : row.operands)
     memory.push_back(filled(f, std::uint32_t(memory.size())));
-  loaded_program run(traced(row), dtype::f32);
+  const graph g = traced(row);
+  // The key of operations that draw random numbers.
+  if (g.inputs.size() > memory.size()) memory.emplace_back(2 * sizeof(std::uint64_t));
+  loaded_program run(g, dtype::f32);
   for (std::size_t k = 0; k < memory.size(); ++k) run.bind(int(k), memory[k].data());
   if (steps) {
     std::cout << "==== " << row.name << "\n";

@@ -69,6 +69,9 @@ def torch_calls():
     def zeros_like_rows(x):
         return torch.zeros_like(x)
 
+    def regular(x):
+        return x + torch.eye(x.shape[0])
+
     t = torch
     own = {
         "neg": t.neg, "log1p": t.log1p, "erfinv": t.erfinv, "i0e": t.special.i0e, "i1e": t.special.i1e,
@@ -152,6 +155,26 @@ def torch_calls():
         "average_pool1d": lambda x: F.avg_pool1d(x, 2), "max_pool3d": lambda x: F.max_pool3d(x, 2),
         "average_pool3d": lambda x: F.avg_pool3d(x, 2),
     }
+    own |= {
+        "cholesky": lambda x: t.linalg.cholesky(regular(x)), "inv": lambda x: t.linalg.inv(regular(x)),
+        "det": lambda x: t.linalg.det(regular(x)), "qr": lambda x: t.linalg.qr(regular(x))[1],
+        "eigvalsh": lambda x: t.linalg.eigh(regular(x))[0], "svd": lambda x: t.linalg.svd(regular(x))[1],
+        "solve": lambda x, y: t.linalg.solve(regular(x), y),
+        "solve_triangular": lambda x, y: t.linalg.solve_triangular(regular(x), y, upper=False),
+        "irfft of rfft, axis 0": lambda x: t.fft.irfft(t.fft.rfft(x, dim=0), x.shape[0], 0),
+        "random_uniform": t.rand_like, "random_normal": t.randn_like,
+        "random_truncated_normal": lambda x: t.nn.init.trunc_normal_(t.empty_like(x)),
+        "random_exponential": lambda x: t.empty_like(x).exponential_(),
+        "random_bernoulli": t.bernoulli, "random_gamma": t._standard_gamma,
+        "random_categorical": lambda x: t.multinomial(t.softmax(x, 1), 1),
+        "random_beta": lambda x, y: t._sample_dirichlet(t.stack((x, y), 1))[:, 0],
+        "random_poisson": t.poisson, "random_permutation": lambda x: t.randperm(x.shape[0]),
+    }
+    for name in ("irfft of rfft, 4096", "irfft of rfft, 3000"):
+        own[name] = lambda x: t.fft.irfft(t.fft.rfft(x), x.shape[1])
+    for name in ("csr matrix times 1 column", "csr matrix times 64 columns"):
+        own[name] = lambda x, j, y: t.sparse_csr_tensor(
+            t.arange(0, len(x) + 1, 10, dtype=j.dtype), j, x, (len(x) // 10,) * 2) @ y
     own["broadcast_to"] = lambda x: x.expand(broadcast_rows[0], -1).contiguous()
     own["segment_max"] = lambda x, i: t.full_like(x, -math.inf).index_reduce_(0, i, x, "amax")
     return own, t
@@ -162,9 +185,13 @@ one_hot_depth, broadcast_rows = [0], [0]  # of the size at hand
 
 def jax_calls():
     import jax
+    import jax.experimental.sparse
     import jax.numpy as jnp
     import jax.scipy.special as sp
     from jax import lax, nn
+
+    def regular(x):
+        return x + n.eye(x.shape[0])
 
     def norm(x, axes, shape):
         mean = x.mean(axes, keepdims=True)
@@ -295,6 +322,37 @@ def jax_calls():
         "adaptive_max_pool": parts_of(n.max), "max_pool1d": largest(2, 2), "average_pool1d": means(2, 2),
         "max_pool3d": largest(2, 2), "average_pool3d": means(2, 2),
     }
+    draw = jax.random
+
+    def sparse_product(x, j, y):
+        rows = n.arange(len(x), dtype=j.dtype) // 10
+        entries = jax.experimental.sparse.BCOO((x, n.stack((rows, j), 1)), shape=(len(x) // 10,) * 2,
+                                               indices_sorted=True)
+        return entries @ y
+
+    def drawn(f):
+        return lambda key, *x: f(draw.wrap_key_data(key), *x)
+
+    calls |= {
+        "cholesky": lambda x: lax.linalg.cholesky(regular(x), symmetrize_input=False),
+        "inv": lambda x: n.linalg.inv(regular(x)), "det": lambda x: n.linalg.det(regular(x)),
+        "qr": lambda x: n.linalg.qr(regular(x))[1],
+        "eigvalsh": lambda x: lax.linalg.eigh(regular(x), symmetrize_input=False)[1],
+        "svd": lambda x: n.linalg.svd(regular(x), full_matrices=False)[1],
+        "solve": lambda x, y: n.linalg.solve(regular(x), y),
+        "solve_triangular": lambda x, y: jax.scipy.linalg.solve_triangular(regular(x), y, lower=True),
+        "irfft of rfft, axis 0": lambda x: n.fft.irfft(n.fft.rfft(x, axis=0), x.shape[0], 0),
+        "csr matrix times 1 column": sparse_product, "csr matrix times 64 columns": sparse_product,
+        "random_uniform": drawn(lambda k, x: draw.uniform(k, x.shape)),
+        "random_normal": drawn(lambda k, x: draw.normal(k, x.shape)),
+        "random_truncated_normal": drawn(lambda k, x: draw.truncated_normal(k, -2, 2, x.shape)),
+        "random_exponential": drawn(lambda k, x: draw.exponential(k, x.shape)),
+        "random_bernoulli": drawn(draw.bernoulli), "random_categorical": drawn(draw.categorical),
+        "random_gamma": drawn(draw.gamma), "random_beta": drawn(draw.beta), "random_poisson": drawn(draw.poisson),
+        "random_permutation": drawn(lambda k, x: draw.permutation(k, x.shape[0])),
+    }
+    for name in ("irfft of rfft, 4096", "irfft of rfft, 3000"):
+        calls[name] = lambda x: n.fft.irfft(n.fft.rfft(x), x.shape[1])
     calls["broadcast_to"] = lambda x: n.broadcast_to(x, (broadcast_rows[0], x.shape[0]))
     return calls, jax
 
@@ -351,6 +409,8 @@ def run_peer(peer, seconds):
             y = result.double().numpy()
         else:
             x = [library.numpy.asarray(i) for i in inputs]
+            if row["family"] == "random numbers":
+                x.insert(0, library.random.key_data(library.random.key(0)))
             compiled = library.jit(f)
             result = compiled(*x).block_until_ready()
             us = least_time(lambda: compiled(*x).block_until_ready(), seconds)

@@ -4,15 +4,19 @@
 #include <cella/ops/arranging.hpp>
 #include <cella/ops/bitwise.hpp>
 #include <cella/ops/diagonal.hpp>
+#include <cella/ops/fourier.hpp>
 #include <cella/ops/image.hpp>
+#include <cella/ops/linear_algebra.hpp>
 #include <cella/ops/normalization.hpp>
 #include <cella/ops/numeric.hpp>
 #include <cella/ops/pooling_nd.hpp>
 #include <cella/ops/prod.hpp>
 #include <cella/ops/put_rows.hpp>
+#include <cella/ops/random_distributions.hpp>
 #include <cella/ops/regions.hpp>
 #include <cella/ops/resampling.hpp>
 #include <cella/ops/segments.hpp>
+#include <cella/ops/sparse.hpp>
 #include <cella/ops/special.hpp>
 #include <cella/ops/statistics.hpp>
 
@@ -27,7 +31,8 @@ class table {
   explicit table(bool large)
       : vector(large ? shape{1000000} : shape{1000}),
         matrix(large ? shape{1000, 1000} : shape{25, 40}),
-        image(large ? shape{4, 10, 160, 160} : shape{1, 10, 10, 10}) {}
+        image(large ? shape{4, 10, 160, 160} : shape{1, 10, 10, 10}),
+        side(large ? 256 : 32) {}
 
   void elementwise();
   void comparisons();
@@ -38,6 +43,10 @@ class table {
   void indexing();
   void normalization();
   void pooling();
+  void linear_algebra();
+  void fourier();
+  void random_numbers();
+  void sparse();
   std::vector<operation_row> rows;
 
  private:
@@ -72,6 +81,7 @@ class table {
   }
 
   shape vector, matrix, image;
+  int side;  ///< of square matrices
   std::string family_;
 };
 
@@ -371,6 +381,74 @@ void table::pooling() {
   add("average_pool3d", {reals(volume)}, [](v x) { return average_pool3d(x[0], 2); });
 }
 
+void table::linear_algebra() {
+  family_ = "linear algebra";
+  // Whose eigenvalues lie about 1.
+  const operand_form square = reals({side, side}, 0, 1.0 / side);
+  const auto regular = [](var x) { return x + detail::eye_like(x); };
+  const auto of_square = [&](std::string name, auto f) {
+    add(std::move(name), {square}, [f, regular](v x) { return f(regular(x[0])); });
+  };
+  of_square("cholesky", [](var x) { return cholesky(x); });
+  of_square("inv", [](var x) { return inv(x); });
+  of_square("det", [](var x) { return det(x); });
+  of_square("qr", [](var x) { return qr(x).r; });
+  of_square("eigvalsh", [](var x) { return eigvalsh(x); });
+  of_square("svd", [](var x) { return svd(x).s; });
+  add("solve", {square, reals({side, 16})}, [regular](v x) { return solve(regular(x[0]), x[1]); });
+  add("solve_triangular", {square, reals({side, side})},
+      [regular](v x) { return solve_triangular(regular(x[0]), x[1]); });
+}
+
+void table::fourier() {
+  family_ = "Fourier transform";
+  const int count = vector[0] > 1000 ? 256 : 1;
+  const auto lines = [&](std::string name, int length) {
+    add(std::move(name), {reals({count, length})},
+        [length](v x) { return irfft(rfft(x[0]), length); });
+  };
+  lines("irfft of rfft, 4096", 4096 / (vector[0] > 1000 ? 1 : 4));
+  lines("irfft of rfft, 3000", 3000 / (vector[0] > 1000 ? 1 : 3));
+  add("irfft of rfft, axis 0",
+      {reals({vector[0] > 1000 ? 1024 : 32, vector[0] > 1000 ? 1024 : 32})},
+      [](v x) { return irfft(rfft(x[0], 0), x[0].extent(0), 0); });
+}
+
+void table::random_numbers() {
+  family_ = "random numbers";
+  unary("random_uniform", [](var x) { return random_uniform(x); });
+  unary("random_normal", [](var x) { return random_normal(x); });
+  unary("random_truncated_normal", [](var x) { return random_truncated_normal(x); });
+  unary("random_exponential", [](var x) { return random_exponential(x); });
+  unary(
+      "random_bernoulli", [](var x) { return random_bernoulli(x); }, 0, 1);
+  of_matrix("random_categorical", [](var x) { return random_categorical(x); });
+  unary(
+      "random_gamma", [](var x) { return random_gamma(x); }, 0.5, 3);
+  binary(
+      "random_beta", [](var x, var y) { return random_beta(x, y); }, 0.5, 3);
+  unary(
+      "random_poisson", [](var x) { return random_poisson(x); }, 0, 20);
+  add("random_permutation", {reals(vector)},
+      [n = vector[0]](v x) { return random_permutation(x[0], n); });
+}
+
+void table::sparse() {
+  family_ = "sparse product";
+  // Ten entries in each row.
+  const int count = vector[0] / 10, height = count / 10;
+  std::vector<std::int64_t> splits;
+  for (int k = 0; k <= count; k += 10) splits.push_back(k);
+  for (int columns : {1, 64}) {
+    add("csr matrix times " + std::to_string(columns) + (columns == 1 ? " column" : " columns"),
+        {reals({count}), indices({count}, height), reals({height, columns})},
+        [height, splits](v x) {
+          const var starts = constant(x[0], splits, {std::int32_t(splits.size())});
+          return matmul(csr(x[0], x[1], starts, {height, height}), x[2]);
+        });
+  }
+}
+
 }  // namespace
 
 std::vector<operation_row> operation_rows(bool large) {
@@ -384,6 +462,10 @@ std::vector<operation_row> operation_rows(bool large) {
   t.indexing();
   t.normalization();
   t.pooling();
+  t.linear_algebra();
+  t.fourier();
+  t.random_numbers();
+  t.sparse();
   return std::move(t.rows);
 }
 

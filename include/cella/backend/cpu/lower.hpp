@@ -10,6 +10,7 @@
 #include <cella/backend/cpu/lower/lanes.hpp>
 #include <cella/backend/cpu/lower/lines.hpp>
 #include <cella/backend/cpu/lower/loops.hpp>
+#include <cella/backend/cpu/lower/matrices.hpp>
 #include <cella/backend/cpu/lower/movement.hpp>
 #include <cella/backend/cpu/lower/norms.hpp>
 #include <cella/backend/cpu/lower/pooling.hpp>
@@ -23,7 +24,8 @@ namespace cella::cpu {
 using kernel_records =
     join_records<loop_records, product_records, convolution_records, lanes_records, block_records,
                  norm_records, pooling_records, row_records, movement_records, element_records,
-                 line_records, integer_records, special_records, records_of_operations>::type;
+                 line_records, integer_records, special_records, matrix_records,
+                 records_of_operations>::type;
 
 /// One call of a kernel, for step `step` of the plan: `units` independent units of work, `scratch`
 /// bytes for each thread.

@@ -33,6 +33,9 @@ using running_operations = operation_list<cumsum_op, linear_recurrence_op, runni
 /// What `bitwise_record` runs.
 using bitwise_operations = operation_list<bitwise_and_op, bitwise_or_op, bitwise_xor_op,
                                           bitwise_not_op, left_shift_op, right_shift_op>;
+/// What `decomposition_record` runs.
+using decomposition_operations =
+    operation_list<cholesky_op, triangular_solve_op, solve_op, slogdet_op, lu_op>;
 
 /// For digits, products and convolutions of integers, in programs of any element type; `generic`
 /// for all else.
@@ -113,6 +116,8 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   if (of_types != step_kind::generic) return of_types;
   const bool own_type = x.type.element == element;
   if (special_operations::contains(*x.op) && own_type) return step_kind::special;
+  if (decomposition_operations::contains(*x.op) && g.type(g.operand(n, 0)).element == element)
+    return step_kind::decomposition;
   if ((is<softmax_op>(x) || is<log_softmax_op>(x)) && own_type) return step_kind::softmax;
   // With one key, not one for each index of leading axes.
   if (is<random_uniform_op>(x) && own_type && g.type(g.operand(n, 0)).size() == 2)

@@ -58,7 +58,8 @@ struct planning : plain_planning {
                                                    step_kind::fold,
                                                    step_kind::typed,
                                                    step_kind::special,
-                                                   step_kind::bitwise},
+                                                   step_kind::bitwise,
+                                                   step_kind::decomposition},
                                        .kernel_alone = default_kernel};
 
   static constexpr graph prepared(graph g, dtype element) {

@@ -7,6 +7,7 @@
 #include <cella/backend/cpu/lower/elements.hpp>
 #include <cella/backend/cpu/lower/integers.hpp>
 #include <cella/backend/cpu/lower/lines.hpp>
+#include <cella/backend/cpu/lower/matrices.hpp>
 #include <cella/backend/cpu/lower/movement.hpp>
 #include <cella/backend/cpu/lower/pooling.hpp>
 #include <cella/backend/cpu/lower/products.hpp>
@@ -29,7 +30,7 @@ using common_single_records =
 using single_records = std::conditional_t<
     has_compiled_kernels,
     join_records<common_single_records, record_list<fold_record>, element_records, line_records,
-                 integer_records, special_records>::type,
+                 integer_records, special_records, matrix_records>::type,
     common_single_records>;
 
 namespace detail {
