@@ -5,7 +5,10 @@
 // hand on dy such that Re(conj(dy) * change of the result) is the change of the loss.
 #pragma once
 
+#include <array>
 #include <cella/ops/array.hpp>
+#include <concepts>
+#include <tuple>
 
 namespace cella {
 
@@ -22,11 +25,28 @@ struct of_parts : linear<Op>, element_by_element, takes_complex {
   static constexpr tensor_type part(const tensor_type& t) { return {real_of(t.element), t.shape}; }
 };
 
+/// y[i] = f(x[i]...) for numbers of types `In`, a block at a time.
+template <class... In, class F>
+void in_blocks(const tensor_ref& y, F f, std::same_as<tensor_ref> auto... x) {
+  constexpr std::int64_t block = 256;
+  using result = decltype(f(In{}...));
+  std::tuple<std::array<In, std::size_t(block)>...> in;
+  std::array<result, std::size_t(block)> out;
+  for (std::int64_t i = 0; i < y.type.size(); i += block) {
+    const std::int64_t count = std::min(block, y.type.size() - i);
+    std::apply([&](auto&... to) { (read_numbers(x, i, count, to.data()), ...); }, in);
+    std::apply(
+        [&](const auto&... from) {
+          for (std::size_t k = 0; k < std::size_t(count); ++k) out[k] = f(from[k]...);
+        },
+        in);
+    write_numbers(y, i, count, out.data());
+  }
+}
 /// y[i] = f(x[i]) for complex numbers x.
 template <class F>
 void from_complex(const tensor_ref& x, const tensor_ref& y, F f) {
-  for (std::int64_t i = 0; i < y.type.size(); ++i)
-    write_number(y, i, f(read_number<std::complex<double>>(x, i)));
+  in_blocks<std::complex<double>>(y, f, x);
 }
 
 /// Rules without the checks of the public functions.
@@ -52,8 +72,8 @@ struct complex_op : detail::of_parts<complex_op> {
   }
   static constexpr var transpose(node_ref, int i, var dy);
   static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
-    for (std::int64_t i = 0; i < out[0].type.size(); ++i)
-      write_number(out[0], i, std::complex(read_element(in[0], i), read_element(in[1], i)));
+    detail::in_blocks<double, double>(
+        out[0], [](double re, double im) { return std::complex(re, im); }, in[0], in[1]);
   }
 };
 

@@ -42,14 +42,14 @@ struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps
     const shape& s = in[0].type.shape;
     const std::int64_t n = s[a.axis], inner = s.size(a.axis + 1, s.rank);
     const detail::fourier_transform transform(n, a.inverse ? 1 : -1);
-    detail::complex_line line(std::size_t(n), {});
+    detail::complex_line line(std::size_t(n), {}), result = line;
     for (std::int64_t row = 0; n > 0 && row < s.size() / n; ++row) {
       const std::int64_t first = row / inner * inner * n + row % inner;
       for (std::int64_t k = 0; k < n; ++k)
         line[std::size_t(k)] = read_number<std::complex<double>>(in[0], first + k * inner);
-      transform(line);
+      transform(line.data(), result.data());
       for (std::int64_t k = 0; k < n; ++k)
-        write_number(out[0], first + k * inner, line[std::size_t(k)]);
+        write_number(out[0], first + k * inner, result[std::size_t(k)]);
     }
   }
 };

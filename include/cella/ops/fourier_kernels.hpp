@@ -14,6 +14,15 @@ namespace cella::detail {
 
 using complex_line = list<std::complex<double>>;
 
+/// Without the cases of infinities, which the operator of std::complex looks after.
+inline std::complex<double> turned(std::complex<double> a, std::complex<double> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+/// a i quarter
+inline std::complex<double> quarter_turn(std::complex<double> a, double quarter) {
+  return {-quarter * a.imag(), quarter * a.real()};
+}
+
 /// y[k] = sum of x[j] exp(sign 2 pi i j k / n): by mixed radices, where n has large prime factors
 /// by a convolution of a longer length that has none (Bluestein 1970).
 class fourier_transform {
@@ -32,18 +41,23 @@ class fourier_transform {
         const auto c = std::conj(chirp_[std::size_t(j)]);
         spectrum_[std::size_t(j)] = spectrum_[std::size_t((m - j) % m)] = c;
       }
-      fourier_transform(m, -1)(spectrum_);
+      const complex_line from = spectrum_;
+      fourier_transform(m, -1)(from.data(), spectrum_.data());
       return;
     }
     for (std::int64_t j = 0; j < n; ++j) roots_.push_back(turn(j, n, sign));
   }
 
-  /// Transforms n numbers in their place.
-  void operator()(complex_line& x) const {
-    if (n_ < 2) return;
-    if (!chirp_.empty()) return by_convolution(x);
-    const complex_line from = x;
-    by_factors(from.data(), 1, x.data(), n_, 0);
+  /// y = the transform of the n numbers at x, which lie elsewhere. C is std::complex<double>, or
+  /// several of them side by side, with their own `turned` and `quarter_turn`.
+  template <class C>
+  void operator()(const C* x, C* y) const {
+    if (!chirp_.empty())
+      by_convolution(x, y);
+    else if (n_ < 2)
+      std::copy_n(x, n_, y);
+    else
+      by_factors(x, 1, y, n_, 0);
   }
 
  private:
@@ -76,54 +90,72 @@ class fourier_transform {
 
   /// y[0..n) = the transform of n numbers that lie `step` apart: of each residue by the next
   /// factor p, joined by p-point transforms.
-  void by_factors(const std::complex<double>* x, std::int64_t step, std::complex<double>* y,
-                  std::int64_t n, std::size_t level) const {
-    if (n == 1) {
-      y[0] = x[0];
-      return;
-    }
-    const std::int64_t p = factors_[level], m = n / p, by = n_ / n;
-    for (std::int64_t r = 0; r < p; ++r)
-      by_factors(x + r * step, step * p, y + r * m, m, level + 1);
-    const std::complex<double>* const roots = roots_.data();
-    // i, or -i, for the sign of the transform.
-    const double quarter = p == 4 ? roots[n_ / 4].imag() : 0;
-    std::complex<double> part[most_factor];
+  template <class C>
+  void by_factors(const C* x, std::int64_t step, C* y, std::int64_t n, std::size_t level) const {
+    const std::int64_t p = factors_[level], m = n / p;
+    if (m > 1)
+      for (std::int64_t r = 0; r < p; ++r)
+        by_factors(x + r * step, step * p, y + r * m, m, level + 1);
+    if (p == 4)
+      join_four(x, step, y, m);
+    else if (p == 2)
+      join_two(x, step, y, m);
+    else
+      join(p, x, step, y, m);
+  }
+  /// Number k of residue r, turned: of residues of one number each that number of x.
+  template <class C>
+  C part(const C* x, std::int64_t step, const C* y, std::int64_t m, std::int64_t r, std::int64_t k,
+         std::int64_t by) const {
+    if (m == 1) return x[r * step];
+    return r == 0 ? y[k] : turned(y[r * m + k], roots_[std::size_t(by * r * k)]);
+  }
+  template <class C>
+  void join_two(const C* x, std::int64_t step, C* y, std::int64_t m) const {
+    const std::int64_t by = n_ / (2 * m);
     for (std::int64_t k = 0; k < m; ++k) {
-      part[0] = y[k];
-      for (std::int64_t r = 1; r < p; ++r) part[r] = product(y[r * m + k], roots[by * r * k]);
-      if (p == 2) {
-        y[k] = part[0] + part[1];
-        y[m + k] = part[0] - part[1];
-      } else if (p == 4) {
-        const auto even = part[0] + part[2], odd = part[1] + part[3], turned = part[0] - part[2];
-        const auto apart = part[1] - part[3];
-        const std::complex<double> side(-quarter * apart.imag(), quarter * apart.real());
-        y[k] = even + odd;
-        y[m + k] = turned + side;
-        y[2 * m + k] = even - odd;
-        y[3 * m + k] = turned - side;
-      } else {
-        for (std::int64_t q = 0; q < p; ++q) {
-          std::complex<double> sum = part[0];
-          for (std::int64_t r = 1; r < p; ++r) sum += product(part[r], roots[n_ / p * (r * q % p)]);
-          y[q * m + k] = sum;
-        }
+      const C a = part(x, step, y, m, 0, k, by), b = part(x, step, y, m, 1, k, by);
+      y[k] = a + b;
+      y[m + k] = a - b;
+    }
+  }
+  template <class C>
+  void join_four(const C* x, std::int64_t step, C* y, std::int64_t m) const {
+    const std::int64_t by = n_ / (4 * m);
+    const double quarter = roots_[std::size_t(n_ / 4)].imag();  // i or -i, as the sign is
+    for (std::int64_t k = 0; k < m; ++k) {
+      const C a = part(x, step, y, m, 0, k, by), b = part(x, step, y, m, 1, k, by);
+      const C c = part(x, step, y, m, 2, k, by), d = part(x, step, y, m, 3, k, by);
+      const C even = a + c, odd = b + d, apart = a - c, side = quarter_turn(b - d, quarter);
+      y[k] = even + odd;
+      y[m + k] = apart + side;
+      y[2 * m + k] = even - odd;
+      y[3 * m + k] = apart - side;
+    }
+  }
+  template <class C>
+  void join(std::int64_t p, const C* x, std::int64_t step, C* y, std::int64_t m) const {
+    const std::int64_t by = n_ / (p * m);
+    C parts[most_factor];
+    for (std::int64_t k = 0; k < m; ++k) {
+      for (std::int64_t r = 0; r < p; ++r) parts[r] = part(x, step, y, m, r, k, by);
+      for (std::int64_t q = 0; q < p; ++q) {
+        C sum = parts[0];
+        for (std::int64_t r = 1; r < p; ++r)
+          sum = sum + turned(parts[r], roots_[std::size_t(n_ / p * (r * q % p))]);
+        y[q * m + k] = sum;
       }
     }
   }
-  /// Without the cases of infinities, which the operator of std::complex looks after.
-  static std::complex<double> product(std::complex<double> a, std::complex<double> b) {
-    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
-  }
-  void by_convolution(complex_line& x) const {
+  template <class C>
+  void by_convolution(const C* x, C* y) const {
     const auto n = std::size_t(n_), m = spectrum_.size();
-    complex_line work(m, 0.0);
-    for (std::size_t j = 0; j < n; ++j) work[j] = product(x[j], chirp_[j]);
-    fourier_transform(std::int64_t(m), -1)(work);
-    for (std::size_t j = 0; j < m; ++j) work[j] = product(work[j], spectrum_[j]);
-    fourier_transform(std::int64_t(m), 1)(work);
-    for (std::size_t j = 0; j < n; ++j) x[j] = product(work[j], chirp_[j]) / double(m);
+    list<C> work(m, C{}), other(m, C{});
+    for (std::size_t j = 0; j < n; ++j) work[j] = turned(x[j], chirp_[j]);
+    fourier_transform(std::int64_t(m), -1)(work.data(), other.data());
+    for (std::size_t j = 0; j < m; ++j) other[j] = turned(other[j], spectrum_[j]);
+    fourier_transform(std::int64_t(m), 1)(other.data(), work.data());
+    for (std::size_t j = 0; j < n; ++j) y[j] = turned(work[j], chirp_[j] / double(m));
   }
 
   std::int64_t n_;

@@ -60,6 +60,7 @@ enum class step_kind : std::uint8_t {
   typed,                ///< an elementwise operation on other types than the program computes in
   special,              ///< a special function of the elements of its operands
   bitwise,              ///< digits of integers
+  fourier,              ///< Fourier transforms along an axis
   decomposition,        ///< factors of matrices, systems of equations, determinants
   generic               ///< the operation's own computation on plain tensors
 };
@@ -129,6 +130,7 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"typed", alone},
       step_kind_traits{"special", alone},
       step_kind_traits{"bitwise", alone},
+      step_kind_traits{"fourier", alone},
       step_kind_traits{"decomposition", alone},
       step_kind_traits{"generic", alone},
   };

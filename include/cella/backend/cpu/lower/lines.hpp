@@ -1,9 +1,10 @@
 // Lines along an axis whose results need each other: running sums and recurrences, the order of
-// elements.
+// elements; Fourier transforms.
 #pragma once
 
 #include <cella/backend/cpu/lower/rows.hpp>
 #include <cella/backend/cpu/plan/default_kernel.hpp>
+#include <cella/backend/cpu/rows/fourier.hpp>
 #include <cella/backend/cpu/rows/order.hpp>
 #include <cella/backend/cpu/rows/running.hpp>
 
@@ -67,6 +68,20 @@ struct order_record : record_for<step_kind::order> {
   }
 };
 
-using line_records = record_list<running_record, order_record>;
+struct fourier_record : record_for<step_kind::fourier> {
+  static constexpr search_extents extents(auto step) {
+    return lines_along(step, options_of<fft_op>(step).axis);
+  }
+  static constexpr int units(auto step, int) { return fourier_units(extents(step)); }
+  static constexpr std::int64_t scratch_bytes(auto step) { return fourier_scratch(extents(step)); }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    using number = std::complex<typename S::T>;
+    fourier_lines(units, extents(step), options_of<fft_op>(step).inverse ? 1 : -1,
+                  step.template in<const number>(m, 0), step.template out<number>(m, 0), scratch);
+  }
+};
+
+using line_records = record_list<running_record, order_record, fourier_record>;
 
 }  // namespace cella::cpu

@@ -59,6 +59,7 @@ struct planning : plain_planning {
                                                    step_kind::typed,
                                                    step_kind::special,
                                                    step_kind::bitwise,
+                                                   step_kind::fourier,
                                                    step_kind::decomposition},
                                        .kernel_alone = default_kernel};
 
