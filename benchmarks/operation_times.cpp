@@ -48,6 +48,8 @@ graph traced(const operation_row& row) {
   const node_id y = row.call(x).id;
   b.g.outputs.push_back({});
   b.end(ids(1, y));
+  // The key of operations that draw random numbers: with the same one, nothing need be drawn again.
+  for (input_info& in : b.g.inputs) in.role = input_role::argument;
   return compiled_once::optimize(std::move(b.g));
 }
 /// The mean of what is finite, by which results are compared.
@@ -79,7 +81,6 @@ void measure(const operation_row& row, bool large, double seconds, bool steps) {
   for (const operand_form& f : row.operands)
     memory.push_back(filled(f, std::uint32_t(memory.size())));
   const graph g = traced(row);
-  // The key of operations that draw random numbers.
   if (g.inputs.size() > memory.size()) memory.emplace_back(2 * sizeof(std::uint64_t));
   loaded_program run(g, dtype::f32);
   for (std::size_t k = 0; k < memory.size(); ++k) run.bind(int(k), memory[k].data());

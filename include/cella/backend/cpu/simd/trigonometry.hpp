@@ -36,8 +36,8 @@ namespace detail {
 /// Up to which size angles are reduced here: multiples of pi / 2 must have few digits.
 inline constexpr double largest_angle = 1e6;
 
-/// x = quarters * pi / 2 + rest + low, |rest| <= pi / 4; in double precision `low` is what the
-/// rounding of `rest` has lost.
+/// x = quarters * pi / 2 + rest + low, |rest| <= pi / 4; `low` is what the rounding of `rest` has
+/// lost.
 template <class T>
 struct reduced_angle {
   vec<T> quarters, rest, low;
@@ -56,9 +56,20 @@ template <std::same_as<double> T>
   const vec<double> last = small - lost, rest = r - last;
   return {n, rest, (r - rest) - last};
 }
-/// In doubles: a float may be as near to a multiple of pi / 2 as it has digits.
+/// A float may be as near to a multiple of pi / 2 as it has digits. Without fused operations it
+/// takes doubles.
 template <std::same_as<float> T>
 [[gnu::always_inline]] inline reduced_angle<T> reduce_angle(vec<T> x) {
+  if constexpr (has_fused_multiply_add) {
+    // pi / 2 in three parts. What the first leaves ends, as x or the multiple does, with the digit
+    // 2^-23 and is less than 1, so that nothing is rounded; the second's multiple, which has digits
+    // behind that one only, is added as Dekker (1971) adds the smaller of two numbers.
+    const vec<float> n = nearest(x * vec<float>(0.636619747f)), second(4.37113883e-8f);
+    const vec<float> start = multiply_add(n, vec<float>(-1.57079637f), x);
+    const vec<float> more = rounded<float>(n * second), rest = start + more;
+    const vec<float> lost = (more - (rest - start)) + product_error<float>(n, second, more);
+    return {n, rest, multiply_add(n, vec<float>(1.71512451e-15f), lost)};
+  }
   const wide_lanes wide = widen(x);
   const auto low = reduce_angle(wide.low), high = reduce_angle(wide.high);
   return {narrow({low.quarters, high.quarters}), narrow({low.rest, high.rest}), vec<float>(0.0f)};
@@ -79,27 +90,32 @@ inline constexpr double cosine_fit<double>[] = {
     4.16666666666666019037e-02,  -1.38888888888741095749e-03, 2.48015872894767294178e-05,
     -2.75573143513906633035e-07, 2.08757232129817482790e-09,  -1.13596475577881948265e-11};
 
-/// Sine and cosine for |r| <= pi / 4.
+/// Sine and cosine for |rest| <= pi / 4. Doubles do without `low`.
 template <class T>
-[[gnu::always_inline]] inline vec<T> short_sine(vec<T> r) {
-  const vec<T> z = r * r;
-  return multiply_add(polynomial(sine_fit<T>, z) * z, r, r);
+[[gnu::always_inline]] inline vec<T> short_sine(const reduced_angle<T>& a) {
+  const vec<T> r = a.rest, z = r * r, curve = polynomial(sine_fit<T>, z) * z;
+  if constexpr (std::is_same_v<T, float>)
+    return r + multiply_add(curve, r, a.low);
+  else
+    return multiply_add(curve, r, r);
 }
 template <class T>
-[[gnu::always_inline]] inline vec<T> short_cosine(vec<T> r) {
-  const vec<T> z = r * r, half = z * vec<T>(T(0.5)), one(T(1));
+[[gnu::always_inline]] inline vec<T> short_cosine(const reduced_angle<T>& a) {
+  const vec<T> z = a.rest * a.rest, half = z * vec<T>(T(0.5)), one(T(1));
   // 1 - z / 2 has lost what is added again.
-  const vec<T> start = one - half, lost = (one - start) - half;
+  const vec<T> start = one - half;
+  vec<T> lost = (one - start) - half;
+  if constexpr (std::is_same_v<T, float>) lost = multiply_add(-a.rest, a.low, lost);
   return start + multiply_add(polynomial(cosine_fit<T>, z) * z, z, lost);
 }
 
-/// sin(rest + quarters pi / 2).
+/// sin(rest + low + quarters pi / 2).
 template <class T>
-[[gnu::always_inline]] inline vec<T> sine_of(vec<T> quarters, vec<T> rest) {
+[[gnu::always_inline]] inline vec<T> sine_of(vec<T> quarters, const reduced_angle<T>& a) {
   // -2 to 2; 2 and -2 are the same.
   const vec<T> turn = multiply_add(nearest(quarters * vec<T>(T(0.25))), vec<T>(T(-4)), quarters);
   const vec<T> size = xsimd::abs(turn);
-  const vec<T> y = xsimd::select(size == vec<T>(T(1)), short_cosine<T>(rest), short_sine<T>(rest));
+  const vec<T> y = xsimd::select(size == vec<T>(T(1)), short_cosine<T>(a), short_sine<T>(a));
   const auto negative = (size == vec<T>(T(2))) || (turn == vec<T>(T(-1)));
   return xsimd::select(negative, -y, y);
 }
@@ -124,7 +140,7 @@ template <class T>
     return detail::lane_by_lane<T>(x, [](T v) { return std::sin(v); });
   const auto r = detail::reduce_angle(x);
   // The sine of -0 is -0, which the reduction would lose.
-  return xsimd::select(x == vec<T>(T(0)), x, detail::sine_of<T>(r.quarters, r.rest));
+  return xsimd::select(x == vec<T>(T(0)), x, detail::sine_of<T>(r.quarters, r));
 }
 
 template <class T>
@@ -132,7 +148,7 @@ template <class T>
   if (detail::has_large_angle(x))
     return detail::lane_by_lane<T>(x, [](T v) { return std::cos(v); });
   const auto r = detail::reduce_angle(x);
-  return detail::sine_of<T>(r.quarters + vec<T>(T(1)), r.rest);
+  return detail::sine_of<T>(r.quarters + vec<T>(T(1)), r);
 }
 
 namespace detail {
