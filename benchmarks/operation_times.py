@@ -23,6 +23,8 @@ import time
 import report
 
 PEERS = ("torch", "jax")
+# Families that stand in the tables, and are not counted among all.
+WITHOUT_AIM = ("linear algebra", "Fourier transform", "random numbers", "sparse product")
 
 
 def arguments():
@@ -35,6 +37,7 @@ def arguments():
     p.add_argument("--from", dest="old", nargs="+", metavar="FILE",
                    help="measure nothing: take the lines of these files, of which the last counts")
     p.add_argument("--report", metavar="FILE", help="put the table into this Markdown file")
+    p.add_argument("--kind", default="", help="of machine, for which the report has a table of its own")
     p.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
     return p.parse_args()
 
@@ -494,7 +497,8 @@ def summary(all_lines):
         for family, _, ratio in rows_of(all_lines, elements):
             if ratio is not None:
                 families[family].append(ratio)
-                families["all"].append(ratio)
+                if family not in WITHOUT_AIM:
+                    families["all"].append(ratio)
         for family in [f for f in families if f != "all"] + ["all"] * ("all" in families):
             ratios = families[family]
             lines.append([elements, family, len(ratios), sum(r < 1 for r in ratios),
@@ -502,7 +506,7 @@ def summary(all_lines):
     return report.table(header, lines)
 
 
-def write_report(path, all_lines):
+def write_report(path, all_lines, kind):
     versions = {line["framework"]: line["version"] for lines in all_lines.values() for line in lines.values()
                 if "version" in line}
     text = report.machine(("g++",))
@@ -516,7 +520,7 @@ def write_report(path, all_lines):
         for family, rows in families.items():
             text += ["", f"**{family}**, microseconds", ""]
             text += report.table(["operation", "Cella", "PyTorch", "JAX", "times as fast as the faster peer"], rows)
-    report.replace_section(path, "operations", text)
+    report.replace_section(path, f"operations {kind}".strip(), text)
 
 
 def main():
@@ -535,7 +539,7 @@ def main():
             for lines in all_lines.values():
                 file.writelines(json.dumps(line) + "\n" for line in lines.values())
     if options.report:
-        write_report(options.report, all_lines)
+        write_report(options.report, all_lines, options.kind)
     print("\n".join(summary(all_lines)))
 
 

@@ -25,7 +25,7 @@ using loaded_records = join_records<
                 cross_entropy_record, best_position_record, fold_record, max_pool_plain_record,
                 unpool_record, pool_gather_record, average_pool_record, average_spread_record>,
     movement_records, lanes_records, block_records, element_records, line_records, integer_records,
-    special_records, records_of_operations>::type;
+    special_records, matrix_records, records_of_operations>::type;
 
 /// A planned graph of element type T. Runs change nothing in it, so that a function may call
 /// itself.
