@@ -24,8 +24,8 @@ struct complex_lanes {
     return {a.re - b.re, a.im - b.im};
   }
   friend complex_lanes turned(const complex_lanes& a, std::complex<double> b) {
-    const vec<double> re(b.real()), im(b.imag());
-    return {multiply_add(a.re, re, -(a.im * im)), multiply_add(a.re, im, a.im * re)};
+    const vec<double> x(b.real()), y(b.imag());
+    return {multiply_add(a.re, x, -(a.im * y)), multiply_add(a.re, y, a.im * x)};
   }
   friend complex_lanes quarter_turn(const complex_lanes& a, double quarter) {
     return {a.im * vec<double>(-quarter), a.re * vec<double>(quarter)};
