@@ -25,6 +25,20 @@ constexpr double seconds_of_node(const graph& g, node_id n, const device& d) {
   return std::max(work, double(b.read + b.written) / d.memory_bytes_per_second);
 }
 
+/// The bytes of what attention makes for each pair of places, once and for its gradient once more,
+/// and of blocks of keys and values (with their gradients): in a ring two of each at a time.
+constexpr double memory_within_attention(const graph& g, node_id n, const node_choice& c,
+                                         const device_mesh& m) {
+  const node& x = g.nodes[std::size_t(n)];
+  const auto o = x.attributes.as<attention_options>();
+  const tensor_type part = part_of(g.type(g.operand(n, 0)), c.results[0], m);
+  const double rows = double(part.bytes()) / part[part.rank() - 1];
+  const bool is_gradient = is<attention_gradient_op>(x);
+  // Whole: the scores and the weights, which the gradient reads again, and their slopes.
+  if (ring_axis(g, n, c.cut, m) < 0) return rows * o.places * (is_gradient ? 1 : 2);
+  return rows * part[o.place] * (is_gradient ? 2 : 1) +
+         double(part.bytes()) * (is_gradient ? 8 : 4);
+}
 /// What a node's results, or an input, take in the memory of a rank: what is stored.
 constexpr double memory_of_node(const graph& g, node_id n, const node_choice& c,
                                 const device_mesh& m) {
@@ -33,6 +47,7 @@ constexpr double memory_of_node(const graph& g, node_id n, const node_choice& c,
   double bytes = 0;
   for (int k = 0; k < detail::result_count(x); ++k)
     bytes += double(part_of(detail::result_type(g, n, k), c.results[std::size_t(k)], m).bytes());
+  if (is_attention(x)) bytes += memory_within_attention(g, n, c, m);
   return bytes;
 }
 
@@ -49,6 +64,19 @@ constexpr double share_of(const graph& g, node_id n, const loop_cut& c, const de
     extent = part;
   }
   return share;
+}
+
+/// The time of the messages of a rank in a ring of attention; of the gradient, that of blocks and
+/// of their gradients, which go home besides. They are under way while it computes.
+constexpr move_cost cost_of_ring(const graph& g, node_id n, const node_choice& c,
+                                 const device_mesh& m) {
+  const int axis = ring_axis(g, n, c.cut, m);
+  if (axis < 0) return {};
+  const mesh_axis& a = m[axis];
+  const double bytes = double(part_of(g.type(g.operand(n, 0)), c.results[0], m).bytes());
+  const bool is_gradient = is<attention_gradient_op>(g.nodes[std::size_t(n)]);
+  const double messages = 2 * (a.size - 1) + (is_gradient ? 2 * a.size : 0);
+  return {messages * (a.latency + bytes / a.bytes_per_second), messages * bytes};
 }
 
 }  // namespace cella::parallel

@@ -4,8 +4,10 @@
 #include <cella/graph/copy.hpp>
 #include <cella/graph/freeze.hpp>
 #include <cella/parallel/collective.hpp>
+#include <cella/parallel/divided_attention.hpp>
 #include <cella/parallel/redistribution.hpp>
 #include <cella/parallel/sharding.hpp>
+#include <cella/passes/simplify/dce.hpp>
 
 namespace cella::parallel {
 
@@ -62,6 +64,7 @@ class partitioner {
         rank_(rank),
         gathers_again_(gathers_again),
         importer_(b_, g),
+        attention_(b_, g, m, rank),
         values_(g.nodes.size()) {}
 
   constexpr partitioned run() {
@@ -97,7 +100,7 @@ class partitioner {
     }
     b_.end(outputs);
     p.fault = b_.fault();
-    p.graph = std::move(b_.g);
+    p.graph = has_attention_ ? dce(std::move(b_.g)) : std::move(b_.g);
     return p;
   }
 
@@ -120,7 +123,11 @@ class partitioner {
     for (std::size_t k = 0; k < in.size(); ++k) operands.push_back(value(in[k], part.operands[k]));
     enter_cell(x);
     node_id made = no_node;
-    if (c.cut.is_whole()) {
+    ids results;
+    if (is_attention(x)) {
+      results = attention_.add(n, c.cut, operands);
+      has_attention_ = true;
+    } else if (c.cut.is_whole()) {
       made = importer_.copy(n, operands);
     } else {
       node local = x;
@@ -128,7 +135,9 @@ class partitioner {
       made = cella::detail::emit_copy(b_, g_, local, operands, cell_here_, x.regions);
     }
     for (int k = 0; k < result_count(x); ++k) {
-      const node_id result = x.result_count > 0 ? b_.get(made, k) : made;
+      const node_id result = !results.empty()     ? results[std::size_t(k)]
+                             : x.result_count > 0 ? b_.get(made, k)
+                                                  : made;
       const layout wanted = c.results[std::size_t(k)];
       const tensor_type whole = result_type(g_, n, k);
       if (!can_lie(whole.shape, wanted, m_) || wanted.is_partial()) return refuse(n, c);
@@ -258,9 +267,11 @@ class partitioner {
   const bool gathers_again_;
   builder b_;
   graph_importer importer_;
-  list<list<placed>> values_;  ///< what is there of each old node
-  list<several> more_;         ///< of results of nodes that have several
-  list<gathered> gathered_;    ///< inputs that there are in other layouts than their own
+  attention_divider attention_;
+  bool has_attention_ = false;  ///< of which not all results are read
+  list<list<placed>> values_;   ///< what is there of each old node
+  list<several> more_;          ///< of results of nodes that have several
+  list<gathered> gathered_;     ///< inputs that there are in other layouts than their own
   name_ref reader_{-1, 0};
   name_ref cell_{-1, 0};
   name_ref cell_here_{};

@@ -23,7 +23,7 @@ struct parallel_plan {
   parallel::mode mode{};
   assignment choices;           ///< for the nodes of the whole graph
   std::int64_t bucket_bytes{};  ///< of gradients that are summed up together: see bucket_gradients
-  partitioned rank;             ///< what rank 0 runs
+  partitioned rank;             ///< what rank 0 runs; with a ring, the rank of `shown_rank`
   int forced{};                 ///< choices of the search that did not look ahead
   bool fits = true;             ///< within the memory of a device, by the model
   double bytes_on_device{};     ///< by the model: inputs and stored results of a rank
@@ -35,6 +35,18 @@ struct parallel_plan {
   /// The rows of the printed plan, in the order in which cells come.
   constexpr list<cell_cost> costs() const;
 };
+
+/// Whether attention `n` is a ring in the plan of `g`, and along which mesh axis; -1: it is not.
+constexpr int ring_axis(const parallel_plan& p, const graph& g, node_id n) {
+  return ring_axis(g, n, p.choices[std::size_t(n)].cut, p.mesh);
+}
+/// The rank whose graph stands for all in the plan: the first, which has the largest part. Where
+/// attention is a ring, the last, whose queries see most blocks if it is causal.
+constexpr int shown_rank(const parallel_plan& p, const graph& g) {
+  for (node_id n : g.regions[0].nodes)
+    if (ring_axis(p, g, n) >= 0) return p.mesh.ranks() - 1;
+  return 0;
+}
 
 /// What a rank runs of the graph that the plan was made for.
 constexpr partitioned rank_of(const parallel_plan& p, const graph& g, int rank) {
@@ -65,7 +77,7 @@ constexpr parallel_plan make_parallel_plan(const graph& g, const device_mesh& m,
                      << std::int64_t(limit) << "; take more ranks, a smaller batch, or mode zero3";
     return p;
   }
-  p.rank = rank_of(p, g, 0);
+  p.rank = rank_of(p, g, shown_rank(p, g));
   p.fault = p.rank.fault;
   return p;
 }

@@ -60,6 +60,13 @@ inline plan_json choices_to_json(const graph& g, const assignment& choices, int 
   }
   return j;
 }
+/// Whether the graph has the nodes of which the plan tells the choices.
+inline bool is_plan_of(const graph& g, const plan_json& nodes) {
+  bool same = nodes.size() == g.nodes.size();
+  for (std::size_t n = 0; same && n < nodes.size(); ++n)
+    same = nodes[n].at("op").get<std::string>() == g.nodes[n].op->name;
+  return same;
+}
 inline assignment choices_from_json(const graph& g, const plan_json& nodes) {
   if (nodes.size() != g.nodes.size())
     throw file_error(text() << "this plan is of another graph: it has " << nodes.size()
@@ -121,7 +128,7 @@ inline parallel_plan read_plan(const graph& g, const plan_json& j) {
   p.bucket_bytes = j.at("bucket_bytes").get<std::int64_t>();
   p.bytes_on_device = j.at("bytes_on_device").get<double>();
   p.choices = choices_from_json(g, j.at("nodes"));
-  p.rank = rank_of(p, g, 0);
+  p.rank = rank_of(p, g, shown_rank(p, g));
   p.fault = p.rank.fault;
   if (!p.fault.empty()) throw model_error(p.fault);
   return p;
@@ -143,9 +150,11 @@ inline divided_graph divided_from_json(const graph& g, const device_mesh& m, con
                               << mesh_text(m));
     if (const auto how = j.at("mode").get<std::string>(); how != mode_name(s.mode))
       throw file_error(text() << "this is a plan of mode " << how << ", not " << mode_name(s.mode));
-    divided_graph d{divisible(g, s), {}};
-    if (s.mode == mode::automatic && d.graph.nodes.size() != j.at("nodes").size())
-      d = {divisible(g, s, true), {}, true};
+    divided_graph d;
+    for (const divided_form& form : forms_for(s)) {
+      d = {divisible(g, s, form), {}, form};
+      if (detail::is_plan_of(d.graph, j.at("nodes"))) break;
+    }
     d.plan = detail::read_plan(d.graph, j);
     return d;
   });

@@ -18,7 +18,8 @@ inline std::string milliseconds_text(double seconds) {
   std::snprintf(s, sizeof s, "%.3f ms", seconds * 1e3);
   return s;
 }
-/// How the parameters of a cell lie, and its result: that of the last node of its forward pass.
+/// How the parameters of a cell lie, and its result: that of the last node of its forward pass; and
+/// along which axis its attention is a ring.
 inline std::string cell_layout(const graph& g, const parallel_plan& p, std::string_view cell) {
   std::string s;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
@@ -45,6 +46,11 @@ inline std::string cell_layout(const graph& g, const parallel_plan& p, std::stri
     s += "-> " + std::string(layout_text(result_type(g, last, 0).shape,
                                          p.choices[std::size_t(last)].results[0], p.mesh)
                                  .view());
+  for (node_id n : g.regions[0].nodes) {
+    if (g.view(g.nodes[std::size_t(n)].cell) != cell || ring_axis(p, g, n) < 0) continue;
+    s += "  ring/" + std::string(p.mesh[ring_axis(p, g, n)].name.view());
+    break;
+  }
   return s;
 }
 

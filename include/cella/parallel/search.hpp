@@ -175,7 +175,8 @@ class assignment_search {
     const node& x = g_.nodes[std::size_t(n)];
     for (const node_choice& c : all) {
       const node_part part = cut_node(g_, n, c.cut, m_);
-      double seconds = whole * share_of(g_, n, c.cut, m_);
+      double seconds =
+          std::max(whole * share_of(g_, n, c.cut, m_), cost_of_ring(g_, n, c, m_).seconds);
       for (int k = 0; k < detail::result_count(x) && x.op != &input_info_of; ++k)
         seconds += redistribution_cost(detail::result_type(g_, n, k), part.results[std::size_t(k)],
                                        c.results[std::size_t(k)], m_)

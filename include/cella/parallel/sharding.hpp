@@ -6,6 +6,7 @@
 #include <cella/graph/graph.hpp>
 #include <cella/graph/options.hpp>
 #include <cella/ops/constant.hpp>
+#include <cella/parallel/attention_operations.hpp>
 #include <cella/parallel/layout.hpp>
 
 namespace cella::parallel {
@@ -172,6 +173,13 @@ constexpr node_part cut_node(const graph& g, node_id n, const loop_cut& cut, con
     return part;
   }
   if (!detail::has_parts(x)) return part;
+  if (is_attention(x)) {
+    // Messages go round the ranks of one mesh axis.
+    int rings = 0;
+    for (int a = 0; a < m.axis_count; ++a)
+      rings += m[a].size > 1 && cut[a] == place_loop(g.type(in[0]));
+    if (rings > 1) return part;
+  }
   iteration_space space = loops_of(g, n);
   list<int> parts(space.factors.size(), 1);
   list<tensor_type> types;

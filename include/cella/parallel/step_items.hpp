@@ -1,6 +1,7 @@
 // What a rank does in a step, one after the other, with the time of each by the model of costs.
 #pragma once
 
+#include <cella/parallel/exchange_operations.hpp>
 #include <cella/parallel/node_costs.hpp>
 #include <cella/parallel/started.hpp>
 
@@ -9,7 +10,7 @@ namespace cella::parallel {
 enum class item_kind : std::uint8_t {
   compute,
   move,    ///< a collective operation, which ranks begin when all have come
-  start,   ///< of a sum that goes on while the rank computes
+  start,   ///< of a sum or a message that goes on while the rank computes
   finish,  ///< waits for it
   wait     ///< for another stage; only of timelines
 };
@@ -70,6 +71,23 @@ constexpr step_item item_of(const graph& g, node_id n, const device_mesh& m) {
     }
     return s;
   }
+  if (is<start_exchange_op>(x) || is<finish_exchange_op>(x)) {
+    const auto e = x.attributes.as<exchange_options>();
+    const bool starts = is<start_exchange_op>(x);
+    if (starts || e.from >= 0) {
+      const mesh_axis& a = m[e.mesh_axis];
+      const double bytes = double(g.type(g.operand(n, 0)).bytes());
+      s.kind = starts ? item_kind::start : item_kind::finish;
+      s.label = "ring";
+      s.mesh_axis = e.mesh_axis;
+      s.ticket = -2 - e.tag;  // those of sums are nodes
+      s.overlap = a.overlap;
+      // What is expected meanwhile takes as long as what is sent.
+      if (starts) s.seconds = a.latency + bytes / a.bytes_per_second;
+      if (starts && e.to >= 0) s.bytes = bytes;
+      return s;
+    }
+  }
   s.seconds = seconds_of_node(g, n, m.each);
   s.label = s.cell.empty() ? std::string_view("(step)") : s.cell;
   return s;
@@ -87,8 +105,8 @@ constexpr list<step_item> items_of(const graph& g, const device_mesh& m) {
   return all;
 }
 
-/// When sums that are under way have arrived: messages of one axis follow each other. A rank waits
-/// for what is left then, and makes itself what does not go on by itself.
+/// When sums and messages that are under way have arrived: messages of one axis follow each other.
+/// A rank waits for what is left then, and makes itself what does not go on by itself.
 class sums_under_way {
  public:
   constexpr void start(const step_item& s, double now) {

@@ -55,12 +55,20 @@ struct operation_cut {
   list<shape> parts;
 };
 
+/// How attention is computed whose queries, keys and values are cut along the places of a sequence.
+enum class attention_kind : std::uint8_t {
+  cheapest,  ///< by the model of costs, within the memory of a device
+  gathered,  ///< a rank gathers the keys and values of all
+  ring       ///< they go round the ranks, where `join_attention` finds attention
+};
+
 struct strategy {
   parallel::mode mode = mode::automatic;
   list<tensor_cut> tensors{};
   list<operation_cut> operations{};
   std::string_view data_axis = "data";
   std::int64_t bucket_bytes = 1 << 20;  ///< see bucket_gradients; 0: each gradient by itself
+  attention_kind attention = attention_kind::cheapest;
 };
 
 /// What is left to choose; the fault says what of the strategy is impossible.

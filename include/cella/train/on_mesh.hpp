@@ -169,7 +169,7 @@ class divided_trainer final : public mesh_trainer {
     }
     if (rows == model_.batch) return *whole_;
     return *rests_.get(rows, [&] {
-      const graph g = parallel::divisible(traced(rows), strategy_, plan_.all_unstacked);
+      const graph g = parallel::divisible(traced(rows), strategy_, plan_.form);
       const auto p = parallel::plan_for(g, mesh_, strategy_for_rest(strategy_, g, plan_.plan));
       auto rest = std::make_unique<divided_step>(g, p, rank_, ranks_, model_);
       for (const auto& in : whole_->run.inputs()) {

@@ -1,0 +1,102 @@
+// What a rank runs in the place of attention_op and attention_gradient_op: a ring where the places
+// of the sequence are divided, and elsewhere the operations of one device, which back ends know as
+// attention.
+#pragma once
+
+#include <cella/parallel/ring_attention.hpp>
+#include <cella/parallel/sharding.hpp>
+
+namespace cella::parallel {
+
+/// The mesh axis along which attention `n` is a ring if its loops are cut like that; -1: none.
+constexpr int ring_axis(const graph& g, node_id n, const loop_cut& cut, const device_mesh& m) {
+  const node& x = g.nodes[std::size_t(n)];
+  if (!is_attention(x)) return -1;
+  for (int a = 0; a < m.axis_count; ++a)
+    if (cut[a] == place_loop(g.type(g.operand(n, 0))) && m[a].size > 1) return a;
+  return -1;
+}
+
+namespace detail {
+
+/// Appends them to the graph of a rank, one after the other.
+class attention_divider {
+ public:
+  constexpr attention_divider(builder& b, const graph& g, const device_mesh& m, int rank)
+      : b_(b), g_(g), m_(m), rank_(rank) {}
+
+  /// The results of attention `n` on these operands, which are parts as the cut says.
+  constexpr ids add(node_id n, const loop_cut& cut, const ids& operands) {
+    const node& x = g_.nodes[std::size_t(n)];
+    const auto o = x.attributes.as<attention_options>();
+    const int rank = g_.type(g_.operand(n, 0)).rank();
+    list<var> in;
+    for (node_id i : operands) in.push_back({&b_, i});
+    list<var> out;
+    if (const int a = ring_axis(g_, n, cut, m_); a >= 0) {
+      const attention_ring ring{a, m_[a].size, m_.coordinate(rank_, a), tags_};
+      tags_ += tags_of_ring(ring.count);
+      ring_attention made(b_, o, rank, ring);
+      if (is<attention_op>(x))
+        out = made.forward(in[0], in[1], in[2]);
+      else
+        out = made.backward(in[0], in[1], in[2], in[3], in[4], in[5]);
+    } else {
+      const block_attention block(b_, o, rank);
+      if (is<attention_op>(x))
+        out = forward(block, n, in, o.causal);
+      else
+        out = backward(block, n, in, o.causal);
+    }
+    ids made;
+    for (const var& v : out) made.push_back(v.id);
+    return made;
+  }
+
+ private:
+  /// As `multi_head_attention` writes it, and differentiation its gradient.
+  constexpr list<var> forward(const block_attention& block, node_id n, const list<var>& in,
+                              bool causal) {
+    const var scores = block.scores(in[0], in[1], causal);
+    const var weights = softmax(scores);
+    weights_.push_back({n, in[0].id, in[1].id, weights});
+    const var top = block.largest(scores);
+    const var sums = block.sum_of(exp(scores - block.for_keys(top, scores)));
+    return {block.sum_over_keys(weights, in[2]), top + log(sums)};
+  }
+  constexpr list<var> backward(const block_attention& block, node_id n, const list<var>& in,
+                               bool causal) const {
+    const var weights = weights_of(block, n, in, causal);
+    const var inner = block.by_pairs(in[5], in[2]);
+    var slopes = weights * (inner - sum(inner * weights, {-1}, true));
+    if (causal) slopes = block.seen(slopes);
+    slopes = slopes * block.scale();
+    return {block.sum_over_keys(slopes, in[1]), block.sum_over_queries(slopes, in[0]),
+            block.sum_over_queries(weights, in[5])};
+  }
+  /// Those of the forward pass, if it was computed on the same parts.
+  constexpr var weights_of(const block_attention& block, node_id n, const list<var>& in,
+                           bool causal) const {
+    const node_id forward = g_.operand(g_.operand(n, 3), 0);
+    for (const kept_weights& w : weights_)
+      if (w.n == forward && w.query == in[0].id && w.key == in[1].id) return w.weights;
+    const var scores = block.scores(in[0], in[1], causal);
+    return exp(scores - block.for_keys(in[4], scores));
+  }
+
+  struct kept_weights {
+    node_id n{};             ///< the attention
+    node_id query{}, key{};  ///< in the graph of the rank
+    var weights;
+  };
+
+  builder& b_;
+  const graph& g_;
+  const device_mesh& m_;
+  const int rank_;
+  int tags_{};  ///< of messages so far
+  list<kept_weights> weights_;
+};
+
+}  // namespace detail
+}  // namespace cella::parallel
