@@ -88,10 +88,11 @@ struct text_task {
   static constexpr double learning_rate = 0.002;
   static constexpr auto optimizer = optim::adam{};
   /// Each rank has some of the places of each text, along the axis `sequence`, or along that of the
-  /// samples; it gathers the keys and values of all.
-  static strategy sequence(const device_mesh& m) {
+  /// samples; keys and values go round a ring, or are gathered.
+  static strategy sequence(const device_mesh& m, attention_kind attention) {
     const bool is_own = m.find("sequence") >= 0;
     strategy s{mode::semi_automatic, {{"x", is_own ? "sequence" : "data", 1}}};
+    s.attention = attention;
     if (is_own && m.find("data") >= 0) s.tensors.push_back({"x", "data", 0});
     return s;
   }
@@ -163,7 +164,8 @@ struct moe_task : text_task<8, 32> {
 
 struct settings {
   std::string net = "lenet", mesh = "data=2", mode = "data", json, plan, save, load, topology,
-              drawing, timeline, trace, given_plan, schedule = "1f1b", precision = "f32";
+              drawing, timeline, trace, given_plan, schedule = "1f1b", precision = "f32",
+              attention = "cheapest";
   int steps = 20, done = 0, microbatches = 0, chunks = 1, calibrate = 0, save_every = 0;
   unsigned seed = 1;
   bool threads = false;
@@ -283,8 +285,15 @@ outcome train(const graph& g, const Plan& p, const settings& s, int rank, const 
   return o;
 }
 
+attention_kind attention_called(const std::string& name) {
+  return name == "ring"       ? attention_kind::ring
+         : name == "gathered" ? attention_kind::gathered
+                              : attention_kind::cheapest;
+}
+
 template <class Task>
-strategy strategy_of(const std::string& name, const device_mesh& m) {
+strategy strategy_of(const settings& s, const device_mesh& m) {
+  const std::string& name = s.mode;
   if (name == "tensor") return Task::tensor();
   if (name == "expert") {
     if constexpr (requires { Task::expert(m); })
@@ -293,8 +302,8 @@ strategy strategy_of(const std::string& name, const device_mesh& m) {
       throw error("mode expert: this net has no experts; take --net moe");
   }
   if (name == "sequence") {
-    if constexpr (requires { Task::sequence(m); })
-      return Task::sequence(m);
+    if constexpr (requires { Task::sequence(m, attention_kind::ring); })
+      return Task::sequence(m, attention_called(s.attention));
     else
       throw error("mode sequence: the samples of this net are no sequences; take --net gpt or moe");
   }
@@ -384,7 +393,7 @@ void run_given(const graph& g, const device_mesh& m, const settings& s) {
     throw error("mode pipeline finds its stages at once; --given-plan is for the others");
   const std::vector<std::byte> file = interop::read_file(s.given_plan, 1 << 30);
   const std::string_view json(reinterpret_cast<const char*>(file.data()), file.size());
-  const divided_graph d = divided_from_json(g, m, strategy_of<Task>(s.mode, m), json);
+  const divided_graph d = divided_from_json(g, m, strategy_of<Task>(s, m), json);
   train_on_ranks<Task>(d.graph, d.plan, s);
 }
 
@@ -400,7 +409,7 @@ void run(const settings& s) {
       compiled_once::optimize(trace(step, types, {.training = true, .precision = s.element()}));
   if (!s.given_plan.empty()) return run_given<Task>(g, m, s);
   if (s.mode == "pipeline") return run_pipeline<Task>(g, m, s);
-  const divided_graph d = divide(g, m, strategy_of<Task>(s.mode, m));
+  const divided_graph d = divide(g, m, strategy_of<Task>(s, m));
   train_on_ranks<Task>(d.graph, d.plan, s);
 }
 
@@ -414,6 +423,10 @@ int main(int argc, char** argv) {
   app.add_option(
          "--mode", s.mode,
          "serial, data, zero1, zero2, zero3, tensor, sequence, expert, pipeline or automatic")
+      ->capture_default_str();
+  app.add_option("--attention", s.attention,
+                 "in mode sequence: ring, gathered (keys and values), or cheapest by the model")
+      ->check(CLI::IsMember({"cheapest", "gathered", "ring"}))
       ->capture_default_str();
   app.add_option("--steps", s.steps)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", s.seed)->capture_default_str();

@@ -1,6 +1,7 @@
 // Attention whose sequence is divided among ranks: a ring computes what one device does.
 #include <doctest/doctest.h>
 
+#include <cella/nn/masks.hpp>
 #include <cella/ops/attention.hpp>
 #include <cella/parallel/divide.hpp>
 #include <cella/parallel/plan_json.hpp>
@@ -9,7 +10,7 @@
 #include <sstream>
 
 #include "on_ranks.hpp"
-#include "trained_net.hpp"
+#include "trained_on_ranks.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -123,5 +124,113 @@ TEST_CASE("a ring yields the attention of one device, and its gradients") {
           check_close(found, expected);
       }
     }
+  }
+}
+
+TEST_CASE("a GPT whose texts are divided has the losses of one device") {
+  const trained_net t = gpt();
+  const auto expected = losses_on_one_device(t, 4);
+  for (const char* line :
+       {"sequence=2", "sequence=3", "sequence=4", "sequence=8", "data=2,sequence=2"}) {
+    for (attention_kind kind : {attention_kind::ring, attention_kind::gathered}) {
+      INFO(line << " " << int(kind));
+      strategy s{.mode = mode::semi_automatic, .tensors = {{"x", "sequence", 1}}};
+      s.attention = kind;
+      const device_mesh m = parse_mesh(line);
+      if (m.find("data") >= 0) s.tensors.push_back({"x", "data", 0});
+      const divided_graph d = divide(t.step, m, s);
+      CHECK((count(d.plan.rank.graph, "start_exchange") > 0) == (kind == attention_kind::ring));
+      const auto found = losses_on_ranks(t, d, 4);
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("no rank of a ring has the keys of others, and messages are blocks") {
+  for (bool causal : {false, true}) {
+    const graph g = heads_graph(64, causal);
+    const divided_graph d =
+        divide(g, parse_mesh("sequence=4"), along_sequence(g, attention_kind::ring));
+    for (int r = 0; r < 4; ++r) {
+      const partitioned part = rank_of(d.plan, d.graph, r);
+      int most = 0;
+      for (node_id n : part.graph.regions[0].nodes) {
+        const node& x = part.graph.nodes[std::size_t(n)];
+        if (x.op == &info_of<all_gather_op>) continue;  // the results
+        for (int e : x.type.shape) most = std::max(most, e);
+      }
+      CHECK(most == 16);
+      // A block goes past the ranks that see it: causal, to those behind its own.
+      const int blocks = causal ? r + 1 : 4, sent = causal ? (r < 3 ? blocks : 0) : 3;
+      CHECK(count(part.graph, "max") == blocks);
+      int keys = 0, gradients = 0;
+      for (node_id n : part.graph.regions[0].nodes) {
+        const node& x = part.graph.nodes[std::size_t(n)];
+        if (x.op != &info_of<start_exchange_op>) continue;
+        const auto e = x.attributes.as<exchange_options>();
+        const bool is_gradient = e.tag >= parallel::detail::tags_of_ring(4) + 2 * 5;
+        if (e.to >= 0) ++(is_gradient ? gradients : keys);
+      }
+      CHECK(keys == 4 * sent);  // keys and values, forward and backward
+      CHECK(gradients == 2 * (causal && r == 3 ? 3 : blocks));  // of the last, home
+    }
+    double moved = 0;
+    for (const cell_cost& c : d.plan.costs()) moved += c.moved_bytes;
+    const double part = 2 * 16 * 12 * 8, results = 4 * 3 * part;
+    CHECK(moved == results + part * (causal ? 2 * 3 : 4 * 3 + 2 * 4));
+  }
+}
+
+TEST_CASE("a ring is taken where it is cheaper, or where memory is short") {
+  const graph g = heads_graph(256, false);
+  const auto divided = [&](const device_mesh& m, attention_kind kind, double memory = 0) {
+    return divide(g, m, along_sequence(g, kind), {.memory_bytes = memory});
+  };
+  const device_mesh near = parse_mesh("sequence=4");
+  device_mesh far = near;
+  far.axes[0].latency = 1e-3;
+  const divided_graph ring = divided(near, attention_kind::ring);
+  const divided_graph gathered = divided(near, attention_kind::gathered);
+  CHECK(ring.plan.bytes_on_device < 0.5 * gathered.plan.bytes_on_device);
+  CHECK(divided(near, attention_kind::cheapest).form.rings);
+  // More messages than those of gathering cost more than they save.
+  CHECK_FALSE(divided(far, attention_kind::cheapest).form.rings);
+  const double little = (ring.plan.bytes_on_device + gathered.plan.bytes_on_device) / 2;
+  CHECK(divided(far, attention_kind::cheapest, little).form.rings);
+  CHECK_THROWS_AS(divided(near, attention_kind::gathered, little), model_error);
+
+  std::ostringstream out;
+  print_plan(out, ring.graph, ring.plan);
+  CHECK(out.str().find("  ring/sequence") != std::string::npos);
+  const strategy s = along_sequence(g, attention_kind::cheapest);
+  const divided_graph again = divided_from_json(g, near, s, plan_to_json(ring.graph, ring.plan));
+  CHECK(again.form.rings);
+  CHECK(again.plan.choices == ring.plan.choices);
+  CHECK(again.plan.seconds() == doctest::Approx(ring.plan.seconds()));
+}
+
+TEST_CASE("attention of another mask gathers keys and values") {
+  const graph g = attention_graph(8, [](var q, var k, var v) {
+    return masked_attention(q, k, v, sliding_window_mask(q, 8, 8, 3));
+  });
+  const device_mesh m = parse_mesh("sequence=2");
+  const divided_graph d = divide(g, m, along_sequence(g, attention_kind::ring));
+  CHECK(count(d.graph, "attention") == 0);
+  CHECK(count(d.plan.rank.graph, "start_exchange") == 0);
+  const auto in = random_inputs(g);
+  for (const auto& found : run_on_ranks(d.graph, m, d.plan.choices, in))
+    check_close(found, run_graph(g, in));
+}
+
+TEST_CASE("a ring goes along one axis of the mesh") {
+  const graph g = join_attention(heads_graph(8, true));
+  const device_mesh m = parse_mesh("a=2,b=2");
+  for (node_id n : g.regions[0].nodes) {
+    if (!is_attention(g.nodes[std::size_t(n)])) continue;
+    const std::int8_t place = std::int8_t(place_loop(g.type(g.operand(n, 0))));
+    CHECK(cut_node(g, n, {{place, -1, -1}}, m).possible);
+    CHECK(cut_node(g, n, {{0, place, -1}}, m).possible);
+    CHECK_FALSE(cut_node(g, n, {{place, place, -1}}, m).possible);
   }
 }

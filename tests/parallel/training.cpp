@@ -8,7 +8,7 @@
 #include <cella/parallel/thread_ranks.hpp>
 #include <sstream>
 
-#include "trained_net.hpp"
+#include "trained_on_ranks.hpp"
 
 using namespace cella;
 using namespace cella::test;
@@ -16,21 +16,6 @@ using namespace cella::test;
 using namespace cella::parallel;
 
 namespace {
-
-std::vector<double> losses_on_ranks(const trained_net& t, const parallel_plan& p, int steps) {
-  thread_ranks ranks(p.mesh);
-  std::vector<std::vector<double>> losses(std::size_t(p.mesh.ranks()));
-  ranks.run([&](int r, const communicator& c) {
-    rank_program run(t.step, p, r, c);
-    for (std::size_t i = 0; i < t.first.values.size(); ++i) run.set(int(i), t.first.values[i]);
-    for (int s = 0; s < steps; ++s) {
-      run();
-      losses[std::size_t(r)].push_back(read_element(run.result(0), 0));
-    }
-  });
-  for (const auto& l : losses) CHECK(l == losses[0]);
-  return losses[0];
-}
 
 /// Dense layers as Megatron-LM cuts them: columns of the first, rows of the second.
 const strategy lenet_tensor{
@@ -46,18 +31,6 @@ const strategy gpt_heads{mode::semi_automatic,
                           {"*.attention.out.weight", "model", 1},
                           {"*.up.*", "model", 0},
                           {"*.down.weight", "model", 1}}};
-
-/// The same of a step whose parameters may have been taken apart.
-std::vector<double> losses_on_ranks(const trained_net& t, const divided_graph& d, int steps) {
-  trained_net apart{d.graph, {}};
-  for (std::size_t i = 0; i < d.graph.inputs.size(); ++i) {
-    const row_block block = block_of(d.graph.view(d.graph.inputs[i].name));
-    for (std::size_t k = 0; k < t.step.inputs.size(); ++k)
-      if (t.step.view(t.step.inputs[k].name) == block.whole)
-        apart.first.values.push_back(block_in(t.first.values[k], block));
-  }
-  return losses_on_ranks(apart, d.plan, steps);
-}
 
 void check_losses(const trained_net& t, const strategy& tensor) {
   const auto expected = losses_on_one_device(t, 4);

@@ -14,7 +14,7 @@ namespace cella {
 
 /// Queries, keys, values and results are [lead..., width] with the places of the sequence inserted
 /// at axis `place`; what is one number for each place is [lead..., places].
-struct attention_options {
+struct attention_op_options {
   double scale = 1;         ///< of the products
   std::int32_t places{};    ///< how many keys there are
   std::int32_t place{};     ///< their axis
@@ -25,13 +25,13 @@ struct attention_options {
 namespace detail {
 
 /// The axis of queries and their like for leading axis `d`, of which the places make room.
-constexpr int axis_beside_place(const attention_options& o, int d) { return d + (d >= o.place); }
+constexpr int axis_beside_place(const attention_op_options& o, int d) { return d + (d >= o.place); }
 
 /// Loops: the leading axes, the places, the width, and the keys that each place sees. `rows` is a
 /// bit for each tensor that has a number for each place only.
 constexpr iteration_space attention_space(span<const tensor_type> in, const attributes& attributes,
                                           int results, unsigned rows) {
-  const auto o = attributes.as<attention_options>();
+  const auto o = attributes.as<attention_op_options>();
   const int leads = in[0].rank() - 2;
   iteration_space s(in.size());
   for (int d = 0; d < leads; ++d) s.add(in[0][axis_beside_place(o, d)]);
@@ -52,14 +52,14 @@ struct sequence_walk {
 };
 /// Calls f(walk of queries and their like, the first of the numbers of each place).
 template <class F>
-void for_each_sequence(const shape& s, const attention_options& o, F f) {
+void for_each_sequence(const shape& s, const attention_op_options& o, F f) {
   const std::int64_t inner = s.size(o.place + 1, s.rank - 1), width = s[s.rank - 1];
   const std::int64_t outer = s.size(0, o.place), places = s[o.place];
   for (std::int64_t i = 0; i < outer * inner; ++i)
     f(sequence_walk{(i / inner * places * inner + i % inner) * width, inner * width}, i * places);
 }
 /// How many keys a place sees.
-inline int keys_seen(const attention_options& o, int place) {
+inline int keys_seen(const attention_op_options& o, int place) {
   return o.causal ? place + 1 : o.places;
 }
 inline double inner_product(const tensor_ref& x, std::int64_t i, const tensor_ref& y,
@@ -77,7 +77,7 @@ struct attention_op : opaque<attention_op>, not_differentiable {
   static constexpr std::string_view name = "attention";
   static constexpr std::string_view formula = "y = softmax(scale q k^T) v, and log sum e^(scores)";
   static constexpr int operations_per_point = 4;
-  using options = attention_options;
+  using options = attention_op_options;
   static constexpr int operands = 3;
   static constexpr int results(span<const tensor_type> in, const attributes& attributes,
                                span<tensor_type> out) {
@@ -101,7 +101,7 @@ struct attention_gradient_op : opaque<attention_gradient_op>, not_differentiable
   static constexpr std::string_view name = "attention_gradient";
   static constexpr std::string_view formula = "dq, dk, dv of attention";
   static constexpr int operations_per_point = 10;
-  using options = attention_options;
+  using options = attention_op_options;
   static constexpr int operands = 6;
   static constexpr int results(span<const tensor_type> in, const attributes&,
                                span<tensor_type> out) {

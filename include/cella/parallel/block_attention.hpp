@@ -9,10 +9,10 @@
 namespace cella::parallel::detail {
 
 /// Appends attention, and what it is made of, to a graph. Shapes: queries, keys and their like as
-/// attention_options says, weights [lead..., queries, keys], rows [lead..., queries].
+/// attention_op_options says, weights [lead..., queries, keys], rows [lead..., queries].
 class block_attention {
  public:
-  constexpr block_attention(builder& b, const attention_options& o, int rank)
+  constexpr block_attention(builder& b, const attention_op_options& o, int rank)
       : b_(b), o_(o), rank_(rank), leads_(rank - 2) {
     const auto factor = [](int f) { return std::int8_t(f); };
     for (int d = 0; d < leads_; ++d) {
@@ -87,7 +87,7 @@ class block_attention {
   }
 
   builder& b_;
-  const attention_options o_;
+  const attention_op_options o_;
   const int rank_, leads_;
   iteration_space::axes by_query_ = iteration_space::no_axes, by_key_ = iteration_space::no_axes,
                         pairs_ = iteration_space::no_axes;

@@ -28,7 +28,7 @@ class attention_divider {
   /// The results of attention `n` on these operands, which are parts as the cut says.
   constexpr ids add(node_id n, const loop_cut& cut, const ids& operands) {
     const node& x = g_.nodes[std::size_t(n)];
-    const auto o = x.attributes.as<attention_options>();
+    const auto o = x.attributes.as<attention_op_options>();
     const int rank = g_.type(g_.operand(n, 0)).rank();
     list<var> in;
     for (node_id i : operands) in.push_back({&b_, i});

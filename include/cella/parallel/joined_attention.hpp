@@ -12,7 +12,8 @@ namespace cella::parallel {
 
 /// The same graph with attention_op and attention_gradient_op in place of what `attention_finder`
 /// recognizes: attention of a sequence to itself, whole or causal, whose queries, keys, values and
-/// results lie alike and are as wide. Attention with another mask or a bias stays as it is.
+/// results lie alike and are as wide, in single or double precision. Attention with another mask or
+/// a bias stays as it is.
 constexpr graph join_attention(const graph& g);
 
 // ------------------------------------------------------------------------------------------------
@@ -43,7 +44,7 @@ class attention_joiner {
  private:
   /// The products of an attention, and what they are taken of.
   struct attention {
-    attention_options options;
+    attention_op_options options;
     node_id query = no_node, key = no_node, value = no_node, cotangent = no_node;
     node_id result = no_node;
     std::array<node_id, 3> gradients{no_node, no_node, no_node};
@@ -85,8 +86,8 @@ class attention_joiner {
     const node_id weights = p.members[p.members.size() - 2];
     const tensor_type t = g_.type(weights);
     const int rank = t.rank();
-    if (p.queries != p.keys || p.width != p.value_width || t.element != g_.type(scores).element)
-      return;
+    if (p.queries != p.keys || p.width != p.value_width) return;
+    if (t.element != dtype::f32 && t.element != dtype::f64) return;
     const auto o = at(scores).attributes.as<matmul_op::options>();
     const int row = o.result[std::size_t(rank) - 2];
     int query_side = 1;
@@ -120,6 +121,7 @@ class attention_joiner {
               place == place_of(dv, 1 - cotangent, 2, false) &&
               place == place_of(dq, 1 - key, 2, true) && place == place_of(dk, 1 - query, 2, false);
     }
+    for (node_id n : {a.query, a.key, a.value, a.result}) alike &= g_.type(n).element == t.element;
     double scale = 0;
     const node_id factor = g_.operand(p.scale, 1);
     if (is<constant_op>(at(factor))) scale = at(factor).attributes.as<constant_op::options>().value;

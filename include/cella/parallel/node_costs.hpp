@@ -25,19 +25,22 @@ constexpr double seconds_of_node(const graph& g, node_id n, const device& d) {
   return std::max(work, double(b.read + b.written) / d.memory_bytes_per_second);
 }
 
-/// The bytes of what attention makes for each pair of places, once and for its gradient once more,
-/// and of blocks of keys and values (with their gradients): in a ring two of each at a time.
+/// The bytes of what attention makes for each pair of places, and its gradient once more. In a ring
+/// that is of a block, and blocks of keys and values are received, for the gradient with theirs:
+/// the next one while one is read.
 constexpr double memory_within_attention(const graph& g, node_id n, const node_choice& c,
                                          const device_mesh& m) {
   const node& x = g.nodes[std::size_t(n)];
-  const auto o = x.attributes.as<attention_options>();
+  const auto o = x.attributes.as<attention_op_options>();
   const tensor_type part = part_of(g.type(g.operand(n, 0)), c.results[0], m);
   const double rows = double(part.bytes()) / part[part.rank() - 1];
   const bool is_gradient = is<attention_gradient_op>(x);
+  const int axis = ring_axis(g, n, c.cut, m);
   // Whole: the scores and the weights, which the gradient reads again, and their slopes.
-  if (ring_axis(g, n, c.cut, m) < 0) return rows * o.places * (is_gradient ? 1 : 2);
+  if (axis < 0) return rows * o.places * (is_gradient ? 1 : 2);
+  const int blocks = std::min(m[axis].size - 1, 2);
   return rows * part[o.place] * (is_gradient ? 2 : 1) +
-         double(part.bytes()) * (is_gradient ? 8 : 4);
+         double(part.bytes()) * blocks * (is_gradient ? 4 : 2);
 }
 /// What a node's results, or an input, take in the memory of a rank: what is stored.
 constexpr double memory_of_node(const graph& g, node_id n, const node_choice& c,

@@ -35,7 +35,7 @@ class ring_messages_of {
  public:
   enum message { keys, values, key_gradients, value_gradients };
 
-  constexpr ring_messages_of(builder& b, const attention_options& o, const attention_ring& ring)
+  constexpr ring_messages_of(builder& b, const attention_op_options& o, const attention_ring& ring)
       : b_(b), o_(o), ring_(ring) {}
 
   /// Sends x to rank `to`, while a message of the same kind and hop is expected from rank `from`.
@@ -71,7 +71,7 @@ class ring_messages_of {
   }
 
   builder& b_;
-  const attention_options o_;
+  const attention_op_options o_;
   const attention_ring ring_;
   ids tickets_;
 };
@@ -81,7 +81,7 @@ class ring_attention {
   using message = ring_messages_of::message;
 
  public:
-  constexpr ring_attention(builder& b, const attention_options& o, int rank,
+  constexpr ring_attention(builder& b, const attention_op_options& o, int rank,
                            const attention_ring& ring)
       : o_(o), ring_(ring), block_(b, o, rank), messages_(b, o, ring) {}
 
@@ -182,7 +182,7 @@ class ring_attention {
     messages_.start(message::value_gradients, ring_.count, dv, block(hop), -1);
   }
 
-  const attention_options o_;
+  const attention_op_options o_;
   const attention_ring ring_;
   block_attention block_;
   ring_messages_of messages_;
