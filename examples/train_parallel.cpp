@@ -96,14 +96,15 @@ struct text_task {
     if (is_own && m.find("data") >= 0) s.tensors.push_back({"x", "data", 0});
     return s;
   }
-  /// Stretches of the text, and what follows each letter.
+  /// Stretches of the text, which is repeated for long ones, and what follows each letter.
   static void batch(std::mt19937& random, std::int32_t* word, std::int32_t* next) {
+    constexpr std::size_t letters = text_to_learn.size(), read = places + 1;
     const auto code = [](std::size_t i) {
-      const char c = text_to_learn[i];
+      const char c = text_to_learn[i % letters];
       return c >= 'a' && c <= 'z' ? c - 'a' : c == ' ' ? 26 : c == '.' ? 27 : c == ',' ? 28 : 29;
     };
     for (int i = 0; i < samples; ++i) {
-      const std::size_t first = random() % (text_to_learn.size() - places - 1);
+      const std::size_t first = random() % (letters > read ? letters - read : letters);
       for (int k = 0; k < places; ++k) {
         word[places * i + k] = code(first + std::size_t(k));
         next[places * i + k] = code(first + std::size_t(k) + 1);
@@ -112,11 +113,12 @@ struct text_task {
   }
 };
 
-struct gpt_task : text_task<8, 32> {
+template <int Samples, int Places>
+struct gpt_of_texts : text_task<Samples, Places> {
   using loss = cross_entropy_loss;
   /// The logits of all places, one behind the other, as the loss takes them.
   struct net {
-    models::gpt<32, 64, 4, 2, places> gpt{};
+    models::gpt<32, 64, 4, 2, Places> gpt{};
     constexpr var operator()(var words) const { return reshape(gpt(words), {-1, 32}); }
   };
   /// As Megatron-LM cuts them: the heads of attention, columns of the first dense layer, and rows
@@ -129,6 +131,8 @@ struct gpt_task : text_task<8, 32> {
              {"*.down.weight", "model", 1}}};
   }
 };
+using gpt_task = gpt_of_texts<8, 32>;
+using long_gpt_task = gpt_of_texts<1, 512>;
 struct moe_task : text_task<8, 32> {
   struct net {
     models::switch_gpt<32, 32, 4, 2, places, 4> gpt{};
@@ -305,7 +309,9 @@ strategy strategy_of(const settings& s, const device_mesh& m) {
     if constexpr (requires { Task::sequence(m, attention_kind::ring); })
       return Task::sequence(m, attention_called(s.attention));
     else
-      throw error("mode sequence: the samples of this net are no sequences; take --net gpt or moe");
+      throw error(
+          "mode sequence: the samples of this net are no sequences; take --net gpt, long_gpt or "
+          "moe");
   }
   for (mode one :
        {mode::serial, mode::data, mode::zero1, mode::zero2, mode::zero3, mode::automatic})
@@ -418,7 +424,7 @@ void run(const settings& s) {
 int main(int argc, char** argv) {
   settings s;
   CLI::App app("Trains a net on the ranks of a mesh.");
-  app.add_option("--net", s.net, "lenet, resnet20, gpt or moe")->capture_default_str();
+  app.add_option("--net", s.net, "lenet, resnet20, gpt, long_gpt or moe")->capture_default_str();
   app.add_option("--mesh", s.mesh, "axes and sizes, such as data=2,model=2")->capture_default_str();
   app.add_option(
          "--mode", s.mode,
@@ -470,12 +476,14 @@ int main(int argc, char** argv) {
       run<lenet_task>(s);
     else if (s.net == "gpt")
       run<gpt_task>(s);
+    else if (s.net == "long_gpt")
+      run<long_gpt_task>(s);
     else if (s.net == "resnet20")
       run<resnet_task>(s);
     else if (s.net == "moe")
       run<moe_task>(s);
     else
-      throw error("net " + s.net + ": there are lenet, resnet20, gpt and moe");
+      throw error("net " + s.net + ": there are lenet, resnet20, gpt, long_gpt and moe");
   } catch (const std::exception& e) {
     std::cerr << "train_parallel: " << e.what() << "\n";
     return 1;

@@ -6,6 +6,7 @@
 #include <cella/parallel/divide.hpp>
 #include <cella/parallel/plan_json.hpp>
 #include <cella/parallel/plan_text.hpp>
+#include <cella/parallel/simulation.hpp>
 #include <cella/transform/gradient.hpp>
 #include <sstream>
 
@@ -233,4 +234,61 @@ TEST_CASE("a ring goes along one axis of the mesh") {
     CHECK(cut_node(g, n, {{0, place, -1}}, m).possible);
     CHECK_FALSE(cut_node(g, n, {{place, place, -1}}, m).possible);
   }
+}
+
+TEST_CASE("any assignment of attention computes the same") {
+  trained_net t = gpt();
+  const auto expected = losses_on_one_device(t, 2);
+  t.step = join_attention(t.step);
+  std::mt19937 random(23);
+  const device_mesh m = parse_mesh("a=2,b=2");
+  for (int i = 0; i < 6; ++i) {
+    parallel_plan p{m, {}, replicate(t.step), 1000, {}};
+    for (node_id n : t.step.regions[0].nodes) {
+      const node& x = t.step.nodes[std::size_t(n)];
+      if (x.op == &info_of<constant_op>) continue;
+      const auto all = choices_of(t.step, n, m, ~0u);
+      p.choices[std::size_t(n)] = all[random() % all.size()];
+    }
+    p.rank = rank_of(p, t.step, 0);
+    REQUIRE(p.rank.fault.empty());
+    const auto found = losses_on_ranks(t, p, 2);
+    for (std::size_t k = 0; k < expected.size(); ++k)
+      CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("heads and places are cut along different axes of the mesh") {
+  const trained_net t = gpt();
+  const auto expected = losses_on_one_device(t, 3);
+  const strategy s{.mode = mode::semi_automatic,
+                   .tensors = {{"x", "sequence", 1},
+                               {"*.qkv.*", "model", 0},
+                               {"*.attention.out.weight", "model", 1}},
+                   .attention = attention_kind::ring};
+  const divided_graph d = divide(t.step, parse_mesh("model=2,sequence=2"), s);
+  for (node_id n : d.graph.regions[0].nodes) {
+    if (!is_attention(d.graph.nodes[std::size_t(n)])) continue;
+    CHECK(ring_axis(d.plan, d.graph, n) == 1);
+    CHECK(d.plan.choices[std::size_t(n)].cut[0] == 1);  // heads, behind samples
+  }
+  const auto found = losses_on_ranks(t, d, 3);
+  for (std::size_t k = 0; k < expected.size(); ++k)
+    CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-5));
+}
+
+TEST_CASE("messages of a ring are predicted to go on while ranks compute") {
+  const graph g = heads_graph(256, false);
+  device_mesh m = parse_mesh("sequence=4");
+  const strategy s = along_sequence(g, attention_kind::ring);
+  const auto predicted = [&](double bytes_per_second) {
+    m.axes[0].bytes_per_second = bytes_per_second;
+    return simulate(divide(g, m, s).plan);
+  };
+  const double computing = computing_seconds(step_of(divide(g, m, s).plan), 0);
+  const simulation fast = predicted(1e12), slow = predicted(1e8);
+  CHECK(fast.seconds < 1.1 * computing);
+  // 20 messages of 64 places of two samples, and three for each of four results.
+  CHECK(slow.seconds > 32 * 2 * 64 * 12 * 8 / 1e8);
+  CHECK(slow.exposed_seconds > fast.exposed_seconds);
 }

@@ -151,7 +151,7 @@ with tempfile.TemporaryDirectory() as folder:
         (["--given-plan", paths["data plan"], "--mode", "pipeline"], "--given-plan is for the others"),
         (["--mode", "hexagonal"], "mode hexagonal: there are serial, data, zero1, zero2, zero3, tensor, "
                                   "sequence, expert, pipeline and automatic"),
-        (["--mode", "sequence"], "mode sequence: the samples of this net are no sequences; take --net gpt or moe"),
+        (["--mode", "sequence"], "mode sequence: the samples of this net are no sequences; take --net gpt, long_gpt or moe"),
         (["--mode", "pipeline", "--microbatches", "5"],
          "mode pipeline: the argument x f32[32,1,28,28] is not divided evenly by 5 microbatches"),
         (["--mode", "pipeline", "--mesh", "pipe=2", "--microbatches", "1", "--chunks", "2"],
@@ -161,7 +161,7 @@ with tempfile.TemporaryDirectory() as folder:
         (["--net", "resnet20", "--mode", "pipeline", "--microbatches", "2"],
          "needs all samples at once, so that the batch is not divided into microbatches"),
         (["--mode", "pipeline", "--mesh", "pipe=2,expert=2"], "nothing is along expert"),
-        (["--net", "vgg"], "net vgg: there are lenet, resnet20, gpt and moe"),
+        (["--net", "vgg"], "net vgg: there are lenet, resnet20, gpt, long_gpt and moe"),
         (["--mesh", "data=33"], "less than a sample for each of the 33 ranks of the axis data"),
     ):
         done = subprocess.run([program, "--threads-as-ranks", *options], capture_output=True,
