@@ -41,11 +41,14 @@ class block_attention {
 
   // ---- weights
 
-  /// scale q k^T; `masked`: minus infinity for keys behind the query, where both count from the
-  /// same place.
-  constexpr var scores(var q, var k, bool masked) const {
-    const var s = by_pairs(q, k) * o_.scale;
-    return masked ? cella::detail::causal_scores("attention", s) : s;
+  /// scale q k^T
+  constexpr var scores(var q, var k) const { return by_pairs(q, k) * o_.scale; }
+  /// Minus infinity for keys behind the query, where both count from the same place. Loops that
+  /// read the scores compare the places.
+  constexpr var before_query(var scores) const {
+    const auto [column, row] = cella::detail::places_in_matrix("attention", scores);
+    return select(broadcast_to(column <= row, scores.shape()), scores,
+                  -std::numeric_limits<double>::infinity());
   }
   /// Zeros for keys behind the query.
   constexpr var seen(var slopes) const {

@@ -52,10 +52,11 @@ inline list<divided_form> forms_for(const strategy& s) {
 }
 
 /// Whether a plan is to be taken rather than the best so far: because it is faster by the model,
-/// or, with rings, because it takes less memory and no more than 2 % longer.
+/// or, if it has rings, because it takes less memory and no more than 2 % longer.
 constexpr bool is_better(const divided_graph& d, const divided_graph& best) {
   if (!d.plan.fault.empty()) return false;
   if (!best.plan.fault.empty()) return true;
+  if (d.form.rings && !has_rings(d.plan, d.graph)) return false;
   const double seconds = d.plan.seconds(), least = best.plan.seconds();
   return seconds < least || (d.form.rings && seconds < 1.02 * least &&
                              d.plan.bytes_on_device < best.plan.bytes_on_device);

@@ -54,10 +54,14 @@ class attention_divider {
   }
 
  private:
+  static constexpr var scores_of(const block_attention& block, const list<var>& in, bool causal) {
+    const var s = block.scores(in[0], in[1]);
+    return causal ? cella::detail::causal_scores("attention", s) : s;
+  }
   /// As `multi_head_attention` writes it, and differentiation its gradient.
   constexpr list<var> forward(const block_attention& block, node_id n, const list<var>& in,
                               bool causal) {
-    const var scores = block.scores(in[0], in[1], causal);
+    const var scores = scores_of(block, in, causal);
     const var weights = softmax(scores);
     weights_.push_back({n, in[0].id, in[1].id, weights});
     const var top = block.largest(scores);
@@ -80,7 +84,7 @@ class attention_divider {
     const node_id forward = g_.operand(g_.operand(n, 3), 0);
     for (const kept_weights& w : weights_)
       if (w.n == forward && w.query == in[0].id && w.key == in[1].id) return w.weights;
-    const var scores = block.scores(in[0], in[1], causal);
+    const var scores = scores_of(block, in, causal);
     return exp(scores - block.for_keys(in[4], scores));
   }
 

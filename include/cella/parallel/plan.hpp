@@ -40,12 +40,15 @@ struct parallel_plan {
 constexpr int ring_axis(const parallel_plan& p, const graph& g, node_id n) {
   return ring_axis(g, n, p.choices[std::size_t(n)].cut, p.mesh);
 }
+constexpr bool has_rings(const parallel_plan& p, const graph& g) {
+  for (node_id n : g.regions[0].nodes)
+    if (ring_axis(p, g, n) >= 0) return true;
+  return false;
+}
 /// The rank whose graph stands for all in the plan: the first, which has the largest part. Where
 /// attention is a ring, the last, whose queries see most blocks if it is causal.
 constexpr int shown_rank(const parallel_plan& p, const graph& g) {
-  for (node_id n : g.regions[0].nodes)
-    if (ring_axis(p, g, n) >= 0) return p.mesh.ranks() - 1;
-  return 0;
+  return has_rings(p, g) ? p.mesh.ranks() - 1 : 0;
 }
 
 /// What a rank runs of the graph that the plan was made for.

@@ -31,11 +31,11 @@ constexpr int tags_of_ring(int count) { return 4 * (count + 1); }
 
 /// Appends messages between the ranks of a ring to a graph. All ranks append them in the same
 /// order, and each is sent before the next one is awaited, so that none waits for ever.
-class ring_messages_of {
+class ring_exchanges {
  public:
   enum message { keys, values, key_gradients, value_gradients };
 
-  constexpr ring_messages_of(builder& b, const attention_op_options& o, const attention_ring& ring)
+  constexpr ring_exchanges(builder& b, const attention_op_options& o, const attention_ring& ring)
       : b_(b), o_(o), ring_(ring) {}
 
   /// Sends x to rank `to`, while a message of the same kind and hop is expected from rank `from`.
@@ -78,7 +78,7 @@ class ring_messages_of {
 
 /// Appends what a rank of a ring runs in the place of attention and of its gradient.
 class ring_attention {
-  using message = ring_messages_of::message;
+  using message = ring_exchanges::message;
 
  public:
   constexpr ring_attention(builder& b, const attention_op_options& o, int rank,
@@ -90,7 +90,7 @@ class ring_attention {
     var most, sums, y;
     for (int hop = 0; hop < hops(); ++hop) {
       pass_on(hop, k, v);
-      const var scores = block_.scores(q, k, o_.causal && hop == 0);
+      const var scores = scores_of(hop, q, k);
       const var top = block_.largest(scores);
       const var powers = exp(scores - block_.for_keys(top, scores));
       const var sum = block_.sum_of(powers), part = block_.sum_over_keys(powers, v);
@@ -118,7 +118,7 @@ class ring_attention {
     var dq, dk, dv, own_dk, own_dv;
     for (int hop = 0; hop < hops(); ++hop) {
       pass_on(hop, k, v);
-      const var scores = block_.scores(q, k, o_.causal && hop == 0);
+      const var scores = scores_of(hop, q, k);
       const var weights = exp(scores - block_.for_keys(log_sums, scores));
       const var slopes =
           weights * (block_.by_pairs(dy, v) - block_.for_keys(means, weights)) * block_.scale();
@@ -158,6 +158,11 @@ class ring_attention {
   constexpr bool sends(int hop) const { return o_.causal ? !is_last() : hop + 1 < ring_.count; }
   constexpr bool receives(int hop) const { return hop + 1 < hops(); }
 
+  /// Of keys of its own block a causal query sees those before it.
+  constexpr var scores_of(int hop, var q, var k) const {
+    const var s = block_.scores(q, k);
+    return o_.causal && hop == 0 ? block_.before_query(s) : s;
+  }
   constexpr void pass_on(int hop, var k, var v) {
     if (!sends(hop) && !receives(hop)) return;
     const int to = sends(hop) ? ring_.next() : -1, from = receives(hop) ? ring_.previous() : -1;
@@ -185,7 +190,7 @@ class ring_attention {
   const attention_op_options o_;
   const attention_ring ring_;
   block_attention block_;
-  ring_messages_of messages_;
+  ring_exchanges messages_;
 };
 
 }  // namespace cella::parallel::detail
