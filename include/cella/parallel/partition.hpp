@@ -100,7 +100,10 @@ class partitioner {
     }
     b_.end(outputs);
     p.fault = b_.fault();
-    p.graph = has_attention_ ? dce(std::move(b_.g)) : std::move(b_.g);
+    if (has_attention_)
+      p.graph = dce(std::move(b_.g));
+    else
+      p.graph = std::move(b_.g);
     return p;
   }
 
