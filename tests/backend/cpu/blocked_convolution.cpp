@@ -425,6 +425,35 @@ TEST_CASE_TEMPLATE("Winograd's kernels follow double precision, all three passes
   }
 }
 
+TEST_CASE("Winograd's kernels have work for several threads where one image is small") {
+  using T = float;
+  std::mt19937 random(6);
+  // ResNet-20's layers with vectors of 16: many tiles of few channels, and few of many.
+  for (const auto& e : {square(1, 1, 32, 1, 3, 1, 1), square(1, 2, 16, 2, 3, 1, 1),
+                        square(1, 4, 8, 4, 3, 1, 1), square(1, 9, 14, 7, 3, 1, 1)}) {
+    CAPTURE(e.height);
+    const auto tiles = cpu::winograd::forward_tiles(e);
+    const int units = cpu::winograd::units<T>(tiles, e.in_blocks, e.out_blocks);
+    CHECK(units >= 2);
+    const reference<T> r(e, e.in_blocks * lanes<T>, random);
+    const auto x = r.blocks(r.x, r.in, e.in_plane());
+    aligned<T> filters(cella::winograd::filter_size(e.in_blocks, e.out_blocks, lanes<T>));
+    aligned<T> scratch(cpu::winograd::scratch<T>(tiles, e.in_blocks, e.out_blocks) / 4);
+    cpu::winograd::transform_filters<T, false>({0, e.out_blocks}, e.in_blocks, e.out_blocks,
+                                               r.w.data(), filters.data());
+    const auto result = [&](int parts) {
+      aligned<T> y(r.dy.size);
+      for (int k = 0; k < parts; ++k)
+        winograd_convolution<T>(part_of(units, parts, k), e, x.data(), filters.data(),
+                                store_blocks<T>{y.data()},
+                                reinterpret_cast<std::byte*>(scratch.data()));
+      return y;
+    };
+    const auto y = result(1);
+    for (int parts = 2; parts <= units; ++parts) CHECK(same_bits(y, result(parts)));
+  }
+}
+
 TEST_CASE_TEMPLATE("convolutions of images of few channels follow double precision", T, float,
                    double) {
   std::mt19937 random(3);

@@ -38,14 +38,34 @@ constexpr std::int64_t plane(std::int64_t vectors) {
   return cella::winograd::plane(vectors, lanes<T>);
 }
 
-/// Tiles that are worked on at once: a quarter of the second cache, so that filters and images stay
-/// beside them; but so many that reading the filters counts little.
+/// How the tiles and the blocks of results are shared out: chunks of tiles that differ by at most
+/// one, and of each, where those are few, parts of the results, for which tiles are transformed
+/// once by each thread.
+struct shared_tiles {
+  int tiles, groups;  ///< of two blocks of results
+  int chunks = 1, parts = 1;
+
+  constexpr int units() const { return chunks * parts; }
+  /// Tiles of the largest chunk.
+  constexpr int most() const { return (tiles + chunks - 1) / chunks; }
+};
+/// A chunk takes a quarter of the second cache, so that filters and images stay beside it; but has
+/// so many tiles that reading the filters counts little. Where filters are near, there are at
+/// least two chunks, and an even number of them.
 template <class T>
-constexpr int chunk(const tiling& t, int source_blocks, int result_blocks) {
-  const std::int64_t each =
-      products * std::int64_t{source_blocks + result_blocks} * lanes<T> * std::int64_t{sizeof(T)};
-  const int fit = int((256 << 10) / each / 14 * 14);
-  return std::min(t.count(), std::max(fit, source_blocks * result_blocks > 64 ? 64 : 28));
+constexpr shared_tiles share_tiles(const tiling& t, int source_blocks, int result_blocks) {
+  constexpr int enough = 16;
+  constexpr std::int64_t block = products * lanes<T> * std::int64_t{sizeof(T)};
+  const int filters = source_blocks * result_blocks;
+  const int fit = int((256 << 10) / (block * (source_blocks + result_blocks)) / 14 * 14);
+  const int most = std::max(fit, filters > 64 ? 64 : 28);
+  shared_tiles work{t.count(), (result_blocks + 1) / 2};
+  work.chunks = (work.tiles + most - 1) / most;
+  if (filters * lanes<T> * block <= (256 << 10))
+    work.chunks =
+        std::max(work.chunks, 2 * std::clamp(work.tiles / 56, work.tiles >= 16 ? 1 : 0, 8));
+  work.parts = std::clamp(enough / std::max(work.chunks, 1), 1, work.groups);
+  return work;
 }
 
 /// One block of filters as [9][L source channels][L result channels]: as they are, or for the
@@ -231,37 +251,44 @@ template <class T>
 /// Bytes of scratch for each thread.
 template <class T>
 constexpr std::int64_t scratch(const tiling& t, int sources, int results) {
-  const int n = chunk<T>(t, sources, results);
+  const int n = share_tiles<T>(t, sources, results).most();
   return products * (plane<T>(std::int64_t{sources} * n) + plane<T>(std::int64_t{results} * n)) *
          std::int64_t{sizeof(T)};
 }
 template <class T>
 constexpr int units(const tiling& t, int sources, int results) {
-  const int n = chunk<T>(t, sources, results);
-  return (t.count() + n - 1) / n;
+  return share_tiles<T>(t, sources, results).units();
 }
 
-/// Units [first, last) of chunks of tiles. x has `sources` blocks, the result `results`.
+/// Units [first, last) of chunks and parts. x has `sources` blocks, the result `results`.
 template <class T>
-void convolve(work_range part, const tiling& t, int sources, int results, const T* x, const T* u,
+void convolve(work_range units, const tiling& t, int sources, int results, const T* x, const T* u,
               const cpu::detail::any_blocked_sink<T>& sink, T* scratch) {
   constexpr int L = lanes<T>;
-  const int each = chunk<T>(t, sources, results);
+  const shared_tiles work = share_tiles<T>(t, sources, results);
   const std::int64_t image = std::int64_t{t.height} * t.width * L;
   const std::int64_t filters = plane<T>(std::int64_t{sources} * results * L);
-  for (int c = part.first; c < part.last; ++c) {
-    const int first = c * each, count = std::min(each, t.count() - first);
-    const std::int64_t v_step = plane<T>(std::int64_t{sources} * count);
-    const std::int64_t m_step = plane<T>(std::int64_t{results} * count);
+  for (int unit = units.first, next = 0; unit < units.last; unit = next) {
+    const int c = unit / work.parts;
+    next = std::min(units.last, (c + 1) * work.parts);
+    const work_range tiles = part_of(work.tiles, work.chunks, c);
+    const int first = 2 * part_of(work.groups, work.parts, unit % work.parts).first;
+    const int last =
+        std::min(results, 2 * part_of(work.groups, work.parts, (next - 1) % work.parts).last);
+    const std::int64_t v_step = plane<T>(std::int64_t{sources} * tiles.size());
+    const std::int64_t m_step = plane<T>(std::int64_t{results} * tiles.size());
     T* const v = scratch;
     T* const m = scratch + products * v_step;
     for (int s = 0; s < sources; ++s)
-      transform_tiles<kind::image, T>(t, x + s * image, sources * image, first, count,
-                                      v + std::int64_t{s} * count * L, v_step);
+      transform_tiles<kind::image, T>(t, x + s * image, sources * image, tiles.first, tiles.size(),
+                                      v + std::int64_t{s} * tiles.size() * L, v_step);
+    const T* const own = u + std::int64_t{first} * sources * L * L;
     for (int p = 0; p < products; ++p)
-      multiply_pixels<T>(count, sources, results, v + p * v_step, u + p * filters, m + p * m_step);
-    for (int r = 0; r < results; ++r)
-      finish_tiles<T>(t, m + std::int64_t{r} * count * L, m_step, first, count, results, r, sink);
+      multiply_pixels<T>(tiles.size(), sources, last - first, v + p * v_step, own + p * filters,
+                         m + p * m_step);
+    for (int r = first; r < last; ++r)
+      finish_tiles<T>(t, m + std::int64_t{r - first} * tiles.size() * L, m_step, tiles.first,
+                      tiles.size(), results, r, sink);
   }
 }
 
