@@ -65,6 +65,9 @@ void multiply_tile(const tile_task<T>& task, Side& side) {
   constexpr bool packed = reads_panels(Form), indirect = Form == tile_form::indirect;
   constexpr bool contiguous_a = packed || Form == tile_form::by_columns;
   constexpr bool asks_for_b = !packed && !indirect;
+  // The rows of a shifted image lie far apart: of each, what the next strip reads. With few
+  // registers tiles are low, and ask too often.
+  constexpr bool asks_for_next = indirect && !few_vector_registers;
   const int last = Whole ? L : task.last;
   const std::int64_t row = contiguous_a ? 1 : task.a_row;
   const std::int64_t a_step = packed ? panel_rows : task.a_column;
@@ -99,6 +102,7 @@ void multiply_tile(const tile_task<T>& task, Side& side) {
       y[j] = whole ? load_unaligned(b + j * L) : load_first(b + j * L, last);
       if constexpr (few_vector_registers) y[j] = in_register<T>(y[j]);
       if constexpr (asks_for_b) __builtin_prefetch(b_ahead + j * L);
+      if constexpr (asks_for_next) __builtin_prefetch(b + (Vectors + j) * L);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
