@@ -240,17 +240,10 @@ constexpr void for_each_member(T& x, F f) {
   }
 }
 
-/// Is told of a cell's parts, depth first, a cell's own path before those of its members. Elements
-/// of arrays, vectors and tuples are numbered: `layers.0.weight`. `Parameter` is parameter_base,
-/// const or not.
-template <class Parameter>
-class cell_visitor {
+/// Where a walk over a cell has come to. Elements of arrays, vectors and tuples are numbered:
+/// `layers.0.weight`.
+class cell_path {
  public:
-  constexpr virtual void on_parameter(std::string_view path, Parameter& p) = 0;
-  /// A cell has an address, which its first member may share, and a type.
-  constexpr virtual void on_cell(std::string_view /*path*/, const void* /*address*/,
-                                 const void* /*type tag*/) {}
-
   constexpr std::string_view path() const { return {path_.data(), path_.size()}; }
   /// Goes on to a member; returns what to hand to `leave`.
   CELLA_ONCE constexpr std::size_t enter(std::string_view name) {
@@ -265,10 +258,24 @@ class cell_visitor {
   }
 
  protected:
-  constexpr ~cell_visitor() = default;
+  constexpr ~cell_path() = default;
 
  private:
   list<char> path_;
+};
+
+/// Is told of a cell's parts, depth first, a cell's own path before those of its members.
+/// `Parameter` is parameter_base, const or not.
+template <class Parameter>
+class cell_visitor : public cell_path {
+ public:
+  constexpr virtual void on_parameter(std::string_view path, Parameter& p) = 0;
+  /// A cell has an address, which its first member may share, and a type.
+  constexpr virtual void on_cell(std::string_view /*path*/, const void* /*address*/,
+                                 const void* /*type tag*/) {}
+
+ protected:
+  constexpr ~cell_visitor() = default;
 };
 
 template <class T, class Parameter>

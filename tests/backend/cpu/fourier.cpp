@@ -52,7 +52,8 @@ double difference_from_sums(const search_extents& e, int sign, const complex_num
 TEST_CASE_TEMPLATE("lines of any length and number are transformed as sums say", T, float, double) {
   const double rounding = std::is_same_v<T, float> ? 1e-6 : 1e-15;
   for (const std::int64_t n : {1, 2, 3, 4, 5, 8, 12, 30, 31, 37, 62, 64, 96, 101, 128, 222}) {
-    for (const auto& [outer, inner] : {std::pair{1, 1}, {3, 1}, {4, 1}, {9, 1}, {21, 1}, {2, 5}, {1, 17}}) {
+    for (const auto& [outer, inner] :
+         {std::pair{1, 1}, {3, 1}, {4, 1}, {9, 1}, {21, 1}, {2, 5}, {1, 17}}) {
       CAPTURE(n);
       CAPTURE(outer);
       CAPTURE(inner);
