@@ -3,10 +3,13 @@
 
 #include <cella/data/loader.hpp>
 #include <cella/data/sample.hpp>
+#include <cella/graph/random.hpp>
+#include <cella/graph/words.hpp>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace cella::data {
@@ -27,6 +30,20 @@ class sliced;
 template <class... Ts>
 class tensor_dataset;
 
+namespace detail {
+/// What `map` calls: in several threads, so that it is const.
+template <class F, class... Arguments>
+concept transform = std::is_invocable_v<const F&, const Arguments&..., generator&> ||
+    std::is_invocable_v<const F&, const Arguments&...>;
+template <class F, class Sample, std::size_t I>
+concept column_transform =
+    transform<F, std::remove_cvref_t<decltype(std::declval<const Sample&>().template column<I>())>>;
+inline constexpr text map_form(
+    "map: the function takes the sample (or, with map<I>, the column), which it changes in place, "
+    "and perhaps a generator&; it is called in several threads, so its call operator is const");
+using map_fault = cella::detail::sentence_of<map_form>;
+}  // namespace detail
+
 /// Base of every data set: derive `Self` from `composable<Self>` to have the views. A view holds a
 /// copy of its source, so that nothing dangles; sources share their data.
 template <class Self>
@@ -40,12 +57,23 @@ class composable {
   /// Changes samples in place: `f(sample)`, or `f(sample, generator&)` for random changes, which
   /// depend on `seed`, epoch, index and the place in the chain of views, never on threads.
   template <class F>
+  requires detail::transform<F, typename Self::sample>
   auto map(F f, std::uint64_t seed = 0) const {
     return mapped<Self, F>(self(), std::move(f), seed);
   }
   /// The same for one column: `f(tensor_view)` or `f(tensor_view, generator&)`.
   template <std::size_t I, class F>
+  requires detail::column_transform<F, typename Self::sample, I>
   auto map(F f, std::uint64_t seed = 0) const;
+  /// Other functions are refused here.
+  template <class F, class Why = detail::map_fault>
+  requires(!detail::transform<F, typename Self::sample>)  //
+      Self map(F, std::uint64_t = 0)
+  const = delete;
+  template <std::size_t I, class F, class Why = detail::map_fault>
+  requires(!detail::column_transform<F, typename Self::sample, I>)  //
+      Self map(F, std::uint64_t = 0)
+  const = delete;
   /// New columns of types `Ts` and these extents: `f(from, to)` or `f(from, to, generator&)`, with
   /// two samples; `f` writes every element of `to`.
   template <class... Ts, class F>

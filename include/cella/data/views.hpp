@@ -195,6 +195,7 @@ class sliced : public detail::view<sliced<D>, D> {
 
 template <class Self>
 template <std::size_t I, class F>
+requires detail::column_transform<F, typename Self::sample, I>
 auto composable<Self>::map(F f, std::uint64_t seed) const {
   return map(detail::on_column<I, F>{std::move(f)}, seed);
 }

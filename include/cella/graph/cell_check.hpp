@@ -232,7 +232,9 @@ constexpr text call_fault() {
                       "operator()(var x) const";
   } else {
     using result = typename calls_with<T, Count>::template result<T>;
-    if constexpr (!returns_vars<std::remove_cvref_t<result>>())
+    if constexpr (std::is_reference_v<result>)
+      return fault << "returns a reference, to what may be gone when it is read; leave the & out";
+    else if constexpr (!returns_vars<std::remove_cvref_t<result>>())
       return fault << "returns " << type_name<result>()
                    << "; a cell returns a var, or an array, tuple or struct of vars";
     return {};

@@ -3,12 +3,24 @@
 
 #include <array>
 #include <cella/graph/dtype.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <stdexcept>
 
 namespace cella {
 
 inline constexpr int max_rank = 8;
+
+/// What functions return that return nothing. g++ knows no place of calls that yield such objects,
+/// so that it names the line that asked for the program instead of one of the library.
+struct no_place {
+  constexpr ~no_place() {}
+};
+/// Not constexpr on purpose: where a shape is written for the compiler, that prints this call.
+inline no_place a_tensor_has_at_most_8_axes() {
+  throw std::length_error("a tensor has at most 8 axes");
+}
 
 /// Up to eight extents, outermost first. A scalar has rank 0. Extents beyond the rank are zero, so
 /// that two equal shapes compare equal member by member.
@@ -18,6 +30,7 @@ struct shape {
 
   constexpr shape() = default;
   constexpr shape(std::initializer_list<std::int64_t> all) {
+    if (all.size() > std::size_t(max_rank)) const no_place stop = a_tensor_has_at_most_8_axes();
     for (auto e : all) push_back(static_cast<int>(e));
   }
 

@@ -136,11 +136,6 @@ struct no_element : var {
 }  // namespace detail
 constexpr detail::no_element var::operator[](std::int64_t) const { return {*this}; }
 
-/// What functions return that return nothing. g++ knows no place of calls that yield such objects,
-/// so that it names the line that asked for the program instead of one of this file.
-struct no_place {
-  constexpr ~no_place() {}
-};
 /// Not constexpr on purpose: where there is no trace that could keep a sentence, the compiler
 /// prints this call.
 inline no_place a_parameter_is_used_outside_its_cell(std::source_location at) {
@@ -169,6 +164,31 @@ constexpr bool is_exact_as_double(S number) {
 }
 }  // namespace detail
 
+/// The same for an operation on numbers alone.
+inline no_place an_operation_has_no_var_among_its_operands(std::source_location at) {
+  throw model_error(text() << at << ": an operation has no var among its operands; of numbers the "
+                           << "standard library has functions");
+}
+
+namespace detail {
+/// A struct that is called with a var, as a layer is.
+template <class T>
+concept layer_like =
+    std::is_class_v<T> && std::is_aggregate_v<T> && std::is_invocable_v<const T&, var>;
+template <class Layer>
+constexpr const parameter_base* weight_of(const Layer& layer) {
+  if constexpr (requires { static_cast<const parameter_base&>(layer.weight); })
+    return &layer.weight;
+  else
+    return nullptr;
+}
+template <class T>
+concept array_of_numbers = requires(const T& values) {
+  values.size();
+  requires std::is_arithmetic_v<std::remove_cvref_t<decltype(*values.data())>>;
+};
+}  // namespace detail
+
 /// An operand as it was written: a var, a number, or a cell's parameter, with the place in the
 /// user's source. Taken by value by every public operation, so that a message can name that place.
 class operand {
@@ -185,16 +205,34 @@ class operand {
   constexpr operand(const parameter_base& p,
                     std::source_location at = std::source_location::current())
       : parameter_(&p), at_(at) {}
+  // What is taken for an operand by habit. It stands for a number, and a layer alone for its
+  // weight, so that nothing follows.
+  template <detail::layer_like Layer>
+  __attribute__((unavailable("a layer is called with what it is to compute on: relu(fc(x))")))  //
+  constexpr operand(const Layer& layer, std::source_location at = std::source_location::current())
+      : parameter_(detail::weight_of(layer)), is_number_(true), at_(at) {}
+  template <detail::array_of_numbers Values>
+  __attribute__((unavailable("an array becomes a var by constant(x, values)")))  //
+  constexpr operand(const Values&, std::source_location at = std::source_location::current())
+      : operand(0, at) {}
+  __attribute__((unavailable("a text is no var; write a number, or constant(x, {1, 2})")))  //
+  constexpr operand(const char*, std::source_location at = std::source_location::current())
+      : operand(0, at) {}
 
-  /// The builder that the operation belongs to; none for a number.
+  /// The builder that the operation belongs to. A number has none.
   CELLA_ONCE constexpr builder* owner() const {
     if (is_unassigned()) const no_place stop = a_var_is_used_before_it_has_a_value(at_);
-    if (!parameter_) return value_.b;
-    if (!parameter_->traced_by) const no_place stop = a_parameter_is_used_outside_its_cell(at_);
-    return parameter_->traced_by;
+    if (parameter_) {
+      if (!parameter_->traced_by) const no_place stop = a_parameter_is_used_outside_its_cell(at_);
+      return parameter_->traced_by;
+    }
+    if (is_number_) const no_place stop = an_operation_has_no_var_among_its_operands(at_);
+    return value_.b;
   }
   constexpr bool is_var() const { return value_.b != nullptr; }
-  constexpr bool is_number() const { return !value_.b && !parameter_ && !is_unassigned(); }
+  constexpr bool is_number() const {
+    return is_number_ || (!value_.b && !parameter_ && !is_unassigned());
+  }
   constexpr double number() const { return number_; }
   /// Whether `number` is what was written, to the last digit.
   constexpr bool is_exact() const { return exact_; }

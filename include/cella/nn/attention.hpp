@@ -11,14 +11,13 @@ namespace cella::nn {
 /// later one.  Vaswani et al. 2017
 template <int Width, int Heads>
 struct self_attention {
-  static_assert(Heads > 0 && Width % Heads == 0,
-                "self_attention: the number of heads must divide the width");
   dense<Width, 3 * Width> qkv{};
   dense<Width, Width> out{};
   bool causal = false;
 
   constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
     const cell_scope scope(x, *this);
+    if (!detail::divides("self_attention", "heads", Heads, "features", Width, x, at)) return x;
     if (x.rank() < 2 || x.extent(-1) != Width) {
       x.b->fail(text() << at << ": self_attention: needs a sequence [...,T," << Width
                        << "]: " << x.b->describe(x.id) << " is " << x.shape());

@@ -129,10 +129,7 @@ namespace nn {
 /// are rotated by their places (0: they are not).
 template <int Width, int Heads, int KeyValueHeads = Heads, int Memory = Width>
 struct attention {
-  static_assert(
-      Heads > 0 && Width % Heads == 0 && KeyValueHeads > 0 && Heads % KeyValueHeads == 0,
-      "attention: the heads must divide the width, those of the keys those of the queries");
-  static constexpr int key_width = Width / Heads * KeyValueHeads;
+  static constexpr int key_width = detail::channels_of_group(Width, Heads) * KeyValueHeads;
   dense<Width, Width> query{};
   dense<Memory, key_width> key{};
   dense<Memory, key_width> value{};
@@ -153,7 +150,7 @@ struct attention {
   constexpr var operator()(var x, var memory, var mask,
                            std::source_location at = std::source_location::current()) const {
     const cell_scope scope(x, *this);
-    if (!fits(x, Width, at) || !fits(memory, Memory, at)) return x;
+    if (!divided(x, at) || !fits(x, Width, at) || !fits(memory, Memory, at)) return x;
     const var q = turned(query(x, at), Heads, 0), k = turned(key(memory, at), KeyValueHeads, 0);
     return finish(q, k, value(memory, at), mask, 0, at);
   }
@@ -169,7 +166,7 @@ struct attention {
   constexpr written step(var x, key_value_cache cache, operand first,
                          std::source_location at = std::source_location::current()) const {
     const cell_scope scope(x, *this);
-    if (!fits(x, Width, at)) return {x, cache};
+    if (!divided(x, at) || !fits(x, Width, at)) return {x, cache};
     const var q = turned(query(x, at), Heads, first), k = turned(key(x, at), KeyValueHeads, first);
     cache.keys = cache_rows({cache.keys, at}, k, first);
     cache.values = cache_rows({cache.values, at}, value(x, at), first);
@@ -177,6 +174,10 @@ struct attention {
   }
 
  private:
+  static constexpr bool divided(var x, std::source_location at) {
+    return detail::divides("attention", "heads", Heads, "features", Width, x, at) &&
+           detail::divides("attention", "heads of keys", KeyValueHeads, "heads", Heads, x, at);
+  }
   static constexpr bool fits(var x, int width, std::source_location at) {
     if (x.rank() == 3 && x.extent(2) == width) return true;
     x.b->fail(text() << at << ": attention: needs sequences [N,T," << width

@@ -14,6 +14,19 @@
 
 namespace cella::detail {
 
+/// A fault unless so many groups, heads ... of a layer divide what they share.
+CELLA_ONCE constexpr bool divides(std::string_view layer, std::string_view parts, int count,
+                                  std::string_view shared, int of, var x, std::source_location at) {
+  if (count > 0 && of % count == 0) return true;
+  x.b->fail(text() << at << ": " << layer << ": " << count << " " << parts << " do not divide "
+                   << of << " " << shared);
+  return false;
+}
+/// Channels of each group of a convolution; what is no number of groups it refuses itself.
+constexpr int channels_of_group(int channels, int groups) {
+  return groups > 0 ? channels / groups : channels;
+}
+
 /// What batch_norm computes, whatever its number of channels.
 struct batch_norm_parts {
   const parameter_base &weight, &bias, &running_mean, &running_var;
@@ -81,8 +94,9 @@ struct dense<In, Out, false> {
 /// dilation (Kernel - 1) - 1) / stride + 1.
 template <int In, int Out, int Kernel, bool Bias = true, int Groups = 1>
 struct conv2d {
-  parameter<Out, In / Groups, Kernel, Kernel> weight{};
-  parameter<Out> bias{initializer::fan_in_uniform(std::int64_t{In} / Groups * Kernel * Kernel)};
+  parameter<Out, detail::channels_of_group(In, Groups), Kernel, Kernel> weight{};
+  parameter<Out> bias{initializer::fan_in_uniform(
+      std::int64_t{detail::channels_of_group(In, Groups)} * Kernel * Kernel)};
   int stride = 1;
   int padding = 0;
   int dilation = 1;
@@ -98,7 +112,7 @@ struct conv2d {
 };
 template <int In, int Out, int Kernel, int Groups>
 struct conv2d<In, Out, Kernel, false, Groups> {
-  parameter<Out, In / Groups, Kernel, Kernel> weight{};
+  parameter<Out, detail::channels_of_group(In, Groups), Kernel, Kernel> weight{};
   int stride = 1;
   int padding = 0;
   int dilation = 1;

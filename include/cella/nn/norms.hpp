@@ -80,14 +80,13 @@ struct rms_norm {
 /// Normalizes groups of channels of each sample: [N,Channels,...].  Wu and He 2018
 template <int Channels, int Groups>
 struct group_norm {
-  static_assert(Groups > 0 && Channels % Groups == 0,
-                "group_norm: the number of groups must divide the channels");
   parameter<Channels> weight{initializer::ones()};
   parameter<Channels> bias{initializer::zeros()};
   double epsilon = 1e-5;
 
   constexpr var operator()(var x, std::source_location at = std::source_location::current()) const {
     const cell_scope scope(x, *this);
+    if (!detail::divides("group_norm", "groups", Groups, "channels", Channels, x, at)) return x;
     return cella::group_norm({x, at}, {weight, at}, {bias, at}, Groups, epsilon);
   }
 };

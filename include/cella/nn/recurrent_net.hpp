@@ -151,9 +151,6 @@ namespace nn {
 /// packed sequences.
 template <class Kind, int In, int Hidden, recurrent_form Form>
 struct recurrent_net {
-  static_assert(Form.layers > 0, "a recurrent net has at least one layer");
-  static_assert((Form.projection == 0 && !Form.peepholes) || Kind::gates == 4,
-                "projections and peepholes belong to LSTMs");
   static constexpr auto directions = std::size_t(Form.directions());
   template <int Inputs>
   using layer =
@@ -178,6 +175,12 @@ struct recurrent_net {
       std::source_location at = std::source_location::current()) const {
     const cell_scope scope(x, *this);
     builder& b = *x.b;
+    if (Form.layers < 1 || ((Form.projection != 0 || Form.peepholes) && Kind::gates != 4)) {
+      b.fail(text() << at << ": recurrent_net: "
+                    << (Form.layers < 1 ? "a net has at least one layer"
+                                        : "projections and peepholes belong to LSTMs"));
+      return {x, {x, x}};
+    }
     if (x.rank() != 3 || x.extent(2) != In) {
       b.fail(text() << at << ": recurrent_net: needs sequences [samples, steps, " << In
                     << "]: " << b.describe(x.id) << " is " << x.shape());

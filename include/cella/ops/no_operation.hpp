@@ -72,6 +72,15 @@ struct no_increment {
       : x(&v) {}
   var* x;
 };
+/// A layer or an array beside a var, on the left of it: see `operand`.
+struct no_left_operand {
+  template <layer_like Layer>
+  __attribute__((unavailable("a layer is called with what it is to compute on: fc(x)")))  //
+  constexpr no_left_operand(const Layer&) {}
+  template <array_of_numbers Values>
+  __attribute__((unavailable("an array becomes a var by constant(x, values)")))  //
+  constexpr no_left_operand(const Values&) {}
+};
 /// What a comparison for equality yields: in a native `if` it is a choice.
 struct no_comparison : var {
   constexpr explicit operator bool() const { return false; }
@@ -108,6 +117,10 @@ template <literal_operand S>
 constexpr detail::no_comparison operator!=(const S&, detail::no_inequality b) {
   return {b.x};
 }
+constexpr var operator+(detail::no_left_operand, var y) { return y; }
+constexpr var operator-(detail::no_left_operand, var y) { return y; }
+constexpr var operator*(detail::no_left_operand, var y) { return y; }
+constexpr var operator/(detail::no_left_operand, var y) { return y; }
 constexpr var operator&(detail::no_bitwise_and a, operand b) { return logical_and(a.x, b); }
 constexpr var operator|(detail::no_bitwise_or a, operand b) { return logical_or(a.x, b); }
 constexpr var operator^(detail::no_bitwise_xor a, operand) { return a.x; }

@@ -5,7 +5,9 @@
 // compiles calls them.
 #pragma once
 
-#include <cella/graph/var.hpp>
+#include <algorithm>
+#include <cella/ops/comparison.hpp>
+#include <initializer_list>
 #include <type_traits>
 
 namespace cella::detail {
@@ -16,6 +18,11 @@ struct no_standard_function {
   constexpr no_standard_function(const var& v)
       : x(v) {}
   var x;
+};
+/// Of an algorithm that adds vars to a number.
+template <class T, class Iterator>
+concept first_sum_is_a_number = std::is_arithmetic_v<T> && requires(Iterator i) {
+  requires std::is_same_v<std::remove_cvref_t<decltype(*i)>, var>;
 };
 struct no_standard_choice {
   __attribute__((unavailable("write maximum(x, y), minimum(x, y), mod(x, y) or abs(x)")))  //
@@ -96,6 +103,25 @@ constexpr ::cella::var fmin(::cella::detail::no_standard_choice a, ::cella::deta
 template <int = 0>
 constexpr ::cella::var fmod(::cella::detail::no_standard_choice a, ::cella::detail::anything) {
   return a.x;
+}
+
+// What these ask of two vars is a fault of the trace, which has a sentence for it.
+constexpr ::cella::var max(std::initializer_list<::cella::var> all) {
+  return std::max(*all.begin(), *(all.end() - 1));
+}
+constexpr ::cella::var min(std::initializer_list<::cella::var> all) {
+  return std::min(*all.begin(), *(all.end() - 1));
+}
+/// A sum of vars that begins with a number would be one.
+template <class Iterator, class T>
+requires ::cella::detail::first_sum_is_a_number<T, Iterator>
+constexpr ::cella::var accumulate(Iterator first, Iterator last, T) {
+  if (first == last) return {};
+  const ::cella::var x = *first;
+  x.b->fail(
+      ::cella::text("std::accumulate: a sum of vars begins with a number; let it begin with "
+                    "one of them: std::accumulate(x.begin() + 1, x.end(), x[0])"));
+  return x;
 }
 
 }  // namespace std

@@ -147,13 +147,18 @@ struct argmin_op : detail::search<argmin_op>, computed_in_single {
 
 namespace detail {
 
-/// Axes as a mask; none given means all. A fault names the axis that does not exist.
+/// Axes as a mask; none given means all. A fault names the axis that does not exist, or is there
+/// twice.
 constexpr unsigned axis_mask(std::string_view op, var x, const axis_list& axes,
                              std::source_location at) {
   unsigned m = axes.size() ? 0 : (1u << x.rank()) - 1;
   for (int a : axes) {
     const int axis = find_axis(op, x, a, at);
     if (axis < 0) return 0;
+    if (m >> axis & 1) {
+      x.b->fail(text() << at << ": " << op << ": axis " << axis << " is named twice");
+      return 0;
+    }
     m |= 1u << axis;
   }
   return m;

@@ -9,8 +9,13 @@ namespace cella::optim {
 /// What `accumulate` makes.
 template <int Batches, optimizer Rule>
 struct accumulated : wrapped<Rule> {
-  static_assert(Batches > 0, "optim::accumulate: an update needs at least one batch");
-
+  constexpr void check(builder& b) const {
+    if (Batches < 1) {
+      b.fail(text() << "optim::accumulate: an update is to be made of " << Batches
+                    << " batches; it needs at least one");
+    }
+    wrapped<Rule>::check(b);
+  }
   constexpr void update(gradient_list g) const {
     if (Batches == 1 || g.all.empty()) return optim::update(this->rule, g);
     builder& b = *g.b;

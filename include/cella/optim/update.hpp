@@ -50,9 +50,9 @@ concept optimizer = rule<O> || wrapper<O>;
 /// Updates the parameters of a list by an optimizer: what a wrapper calls with the rule in it.
 template <optimizer O>
 constexpr void update(const O& o, const gradient_list& g) {
-  static_assert(!detail::sees_loss<O>,
-                "optim::loss_scale: has to see the loss; let it wrap all other wrappers");
-  if constexpr (wrapper<O>) {
+  if constexpr (detail::sees_loss<O>) {
+    g.b->fail(text("optim::loss_scale: has to see the loss; let it wrap all other wrappers"));
+  } else if constexpr (wrapper<O>) {
     o.update(g);
   } else {
     for (const parameter_gradient& p : g.all) {

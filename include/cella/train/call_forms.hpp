@@ -82,6 +82,11 @@ struct last_of_loss<Loss> : decltype(last_parameter(&Loss::operator())) {};
 template <class Loss>
 requires requires(Loss loss) { last_parameter(loss); }
 struct last_of_loss<Loss> : decltype(last_parameter(std::declval<Loss>())) {};
+/// What is called where this loss is.
+template <class Loss>
+struct called_loss {
+  using type = Loss;
+};
 /// A struct of vars that stands for labels; else they are one var.
 template <class T>
 constexpr auto find_labels() {
@@ -114,6 +119,17 @@ struct loss_call {
   static constexpr std::size_t targets =
       plain || full || !unsupervised ? std::size_t(var_count<labels>()) : 0;
 
+  /// What keeps the compiler from tracing the loss.
+  static constexpr text constexpr_fault() {
+    if constexpr (plain)
+      return detail::constexpr_fault<const typename called_loss<Loss>::type, const Outputs,
+                                     const labels>();
+    else if constexpr (full)
+      return detail::constexpr_fault<const typename called_loss<Loss>::type, const Outputs,
+                                     const Inputs, const labels>();
+    else
+      return {};
+  }
   static constexpr auto call(const Loss& loss, const Outputs& outputs, const Inputs& inputs,
                              [[maybe_unused]] const labels& target) {
     if constexpr (plain)

@@ -20,10 +20,9 @@ namespace detail {
 
 /// Calls f(answer, label) for each label, where the answer is the class of the largest score along
 /// `axis` of the prediction, whose other extents are those of the labels.
-template <class P, class T, class F>
+template <class P, class_label T, class F>
 void for_each_answer(data::tensor_view<const P> prediction, data::tensor_view<const T> labels,
                      int axis, F f) {
-  static_assert(std::is_integral_v<T>, "this metric compares classes: targets must be integers");
   const shape& e = prediction.extents();
   const int a = axis < 0 ? axis + e.rank : axis;
   const std::int64_t classes = a >= 0 && a < e.rank ? e[a] : 0;
@@ -108,7 +107,7 @@ struct class_metric {
 
   static std::string name() { return std::string(Score::name); }
   void reset() { counts_ = {}; }
-  template <class P, class T>
+  template <class P, class_label T>
   void update(data::tensor_view<const P> prediction, data::tensor_view<const T> labels) {
     counts_.add(prediction, labels, class_axis);
   }
@@ -174,7 +173,7 @@ struct matthews_correlation {
 
   static std::string name() { return "matthews"; }
   void reset() { counts_ = {}; }
-  template <class P, class T>
+  template <class P, class_label T>
   void update(data::tensor_view<const P> prediction, data::tensor_view<const T> labels) {
     counts_.add(prediction, labels, class_axis);
   }

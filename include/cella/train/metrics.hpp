@@ -35,6 +35,10 @@ concept loss_metric = metric<M> && requires(M& m) {
   m.update(double{}, std::int64_t{});
 };
 
+/// What a metric compares classes with; of other targets it is refused where the model is asked.
+template <class T>
+concept class_label = std::is_integral_v<T>;
+
 namespace detail {
 
 /// A mean, exactly weighted.
@@ -49,9 +53,8 @@ struct mean_of {
 };
 
 /// Calls f(scores, label) for each label: scores of all classes along the last axis.
-template <class P, class T, class F>
+template <class P, class_label T, class F>
 void for_each_label(data::tensor_view<const P> prediction, data::tensor_view<const T> labels, F f) {
-  static_assert(std::is_integral_v<T>, "this metric compares classes: targets must be integers");
   const shape& e = prediction.extents();
   const std::int64_t classes = e.rank ? e[e.rank - 1] : 1;
   if (std::int64_t(prediction.size()) != std::int64_t(labels.size()) * classes) {
@@ -91,7 +94,7 @@ struct loss {
 struct accuracy {
   static std::string name() { return "accuracy"; }
   void reset() { mean_ = {}; }
-  template <class P, class T>
+  template <class P, class_label T>
   void update(data::tensor_view<const P> prediction, data::tensor_view<const T> labels) {
     detail::for_each_label(prediction, labels, [&](std::span<const P> scores, std::int64_t label) {
       mean_.sum += argmax(scores) == label;
@@ -111,7 +114,7 @@ struct top_k {
   static_assert(K > 0);
   static std::string name() { return "top" + std::to_string(K); }
   void reset() { mean_ = {}; }
-  template <class P, class T>
+  template <class P, class_label T>
   void update(data::tensor_view<const P> prediction, data::tensor_view<const T> labels) {
     detail::for_each_label(prediction, labels, [&](std::span<const P> scores, std::int64_t label) {
       ++mean_.count;
@@ -137,7 +140,7 @@ template <int Classes>
 struct confusion_matrix {
   static std::string name() { return "confusion"; }
   void reset() { *this = {}; }
-  template <class P, class T>
+  template <class P, class_label T>
   void update(data::tensor_view<const P> prediction, data::tensor_view<const T> labels) {
     detail::for_each_label(prediction, labels, [&](std::span<const P> scores, std::int64_t label) {
       ++total;

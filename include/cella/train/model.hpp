@@ -33,9 +33,9 @@ namespace cella {
 /// object or a lambda. `Input` is one sample, or a struct of several: see docs/training.md. Runs on
 /// the CPU; it stays where it is built, because programs point into it.
 ///
-/// It serves one thread at a time: what is called while another thread trains, measures, asks,
-/// saves or loads it throws `concurrency_error` and changes nothing. Callbacks of `fit` may call
-/// it. To ask one model in several threads make a `predictor()` for each.
+/// It serves one thread at a time: what is called while another thread uses it throws
+/// `concurrency_error` and changes nothing. Callbacks of `fit` may call it. To ask one model in
+/// several threads make a `predictor()` for each.
 template <class Net, model_inputs Input, auto Loss = cross_entropy_loss{},
           auto Optimizer = optim::sgd{}, model_options Options = model_options{}>
 class model {
@@ -55,7 +55,7 @@ class model {
   using output_element = typename engine_type::output_columns::first;
   static constexpr std::int64_t batch_size = engine_type::batch;
   static constexpr bool is_compiled = Options.compiled;
-  /// False after a fault of the net, the loss or the optimizer: to make a model is then the error.
+  /// False after a fault of net, loss or optimizer: to make a model is then the error.
   static constexpr bool accepted = type_fault.empty() && engine_type::trace_result::accepted;
   using refusal = std::conditional_t<type_fault.empty(), typename engine_type::trace_result::fault,
                                      detail::fault_of<type_fault>>;
@@ -66,8 +66,7 @@ class model {
   requires has_words<Why>
   explicit model(const run_options& = {}) = delete;
   /// Where the compiler could not run the net, it says why here: g++ evaluates a default argument,
-  /// and clang a consteval constructor, in the line of the call: its options must be of a literal
-  /// type.
+  /// clang a consteval constructor, in the line of the call: options are of a literal type.
   template <class Why = refusal>
   requires(!accepted && !has_words<Why>)
 #if defined(__clang__)
@@ -80,7 +79,7 @@ class model {
   model& operator=(const model&) = delete;
 
   /// The cell, whose parameters show their values: `m.net().fc3.weight.values()`. Call
-  /// `parameters().touch()` after changing any; `parameters().mutable_values` does it by itself.
+  /// `parameters().touch()` after changing any; `parameters().mutable_values` does so.
   auto& net() {
     engine_.gather();
     return engine_.net();
@@ -116,13 +115,12 @@ class model {
   }
 
   // ---- training
-
   /// One training step on at most `batch_size` samples; returns their mean loss before it.
   /// `x` and `y` are row-major: rows of samples, and of labels or targets (null if the loss takes
   /// none; of a struct of labels one for each member). A loss that is NaN or infinite is returned
   /// like any other. Throws `error` for a negative learning rate, or NaN.
   template <class Model = model, class Why = detail::training_fault<Model>>
-  requires(accepted && !has_words<Why>)  //
+  requires(accepted && !has_words<Why> && !detail::stops_in_training<Model>)  //
       double train_step(const input_pointers& x, const target_pointers& y, std::int64_t rows,
                         double learning_rate) {
     const auto turn = own_turn();
@@ -145,26 +143,36 @@ class model {
   }
 
   /// Trains for `options.epochs` epochs on a loader, or on a data set in its own order (shuffle
-  /// it!), and returns a record per epoch. `extras` are metrics, measured on the training
-  /// predictions, and callbacks, called in their order. A loader makes batches of `batch_size`.
-  /// Goes on in the middle of an epoch if training stopped there: see `fit_options::epochs`; the
-  /// epoch's record then tells of all of it. Throws `train::diverged` when the loss or a parameter
-  /// is no finite number, and `error` for data without a batch.
+  /// it!), and returns a record per epoch. `extras` are metrics, measured on training predictions,
+  /// and callbacks, called in their order. A loader makes batches of `batch_size`. Goes on in the
+  /// middle of an epoch if training stopped there, whose record tells of all of it. Throws
+  /// `train::diverged` for a loss or weight that is not finite, `error` for data without a batch.
   template <class Data, class... Extras>
-  requires(!has_words<detail::fit_fault<model, Data, Extras...>>)  //
+  requires(!has_words<detail::fit_fault<model, Data, Extras...>> &&
+           !detail::stops_in_training<model>)  //
       train::history fit(const Data& data, const train::fit_options& options, Extras&&... extras) {
     if constexpr (detail::has_training_step<model>())
       return train_on(data, options, std::forward<Extras>(extras)...);
     else
       return {};
   }
-  /// So are data, metrics and callbacks that are none of this model.
+  /// So are data, metrics and callbacks that are none of this model, and what is no options.
   template <class Data, class... Extras, class Why = detail::fit_fault<model, Data, Extras...>>
   requires has_words<Why>  //
       train::history fit(const Data&, const train::fit_options&, Extras&&...)
   = delete;
 
-  /// So is what is no options.
+  /// Where the compiler could not run the training step, clang says why here, and g++ where it
+  /// stops.
+  train::history fit(detail::stopped_training<model>, const train::fit_options&,
+                     const auto&...) requires detail::stops_in_training<model> {
+    return {};
+  }
+  double train_step(detail::stopped_training<model>,
+                    const auto&...) requires detail::stops_in_training<model> {
+    return 0;
+  }
+
   template <class Data, class T, class... Extras, class Why = detail::fit_options_fault<Data, T>>
   requires(!std::is_convertible_v<T, train::fit_options> && has_words<Why>)  //
       train::history fit(const Data&, const T&, Extras&&...)
@@ -175,7 +183,6 @@ class model {
   = delete;
 
   // ---- measuring and asking
-
   /// Scores of all samples of a loader (any batch size) or a data set; without metrics, the loss.
   /// A metric that is passed as a variable keeps what it gathered. Throws `error` for data without
   /// a batch and for labels that are none of the model's classes.
@@ -231,7 +238,6 @@ class model {
   }
 
   // ---- files
-
   /// Writes parameters and states under their paths (`conv1.weight`), with `.optimizer` also
   /// slots (`momentum.conv1.weight`), `cella.progress` (steps, epochs, batches in the epoch),
   /// `cella.random`, and what callbacks and metrics remember (`cella.fit.early_stop.best`).

@@ -56,14 +56,17 @@ constexpr model_options possible(model_options o) {
 }
 
 /// Why there is no training step. To ask this makes the compiler trace one; where it cannot run
-/// that, it says so here.
+/// that, g++ says so here, in the line that stops it, and clang where it is asked for: see
+/// `stopped_training`.
 template <class Model>
 constexpr auto find_training_fault() {
   if constexpr (Model::accepted && Model::is_compiled) {
     using training = typename Model::engine_type::training;
+#if !defined(__clang__)
     if constexpr (!training::runs) {
       [[maybe_unused]] constexpr int stop = say_where_it_stops<typename training::make>();
     }
+#endif
     return typename training::fault{};
   } else {
     return wrong_model<>{};
@@ -78,6 +81,25 @@ constexpr bool has_training_step() {
 }
 template <class Model>
 using training_fault = decltype(find_training_fault<Model>());
+/// Whether clang could not run the training step. With g++ that is an error already.
+template <class Model>
+constexpr bool find_stop() {
+#if defined(__clang__)
+  if constexpr (Model::accepted && Model::is_compiled) return !Model::engine_type::training::runs;
+#endif
+  return false;
+}
+template <class Model>
+concept stops_in_training = find_stop<Model>();
+/// What takes the first argument of a call that wants such a step: clang names the line of the
+/// call.
+template <class Model>
+struct stopped_training {
+  template <class First>
+  consteval stopped_training(const First&) {
+    say_where_it_stops<typename Model::engine_type::training::make>();
+  }
+};
 
 template <class Data>
 struct batches_of {
@@ -100,6 +122,39 @@ template <class T>
 constexpr void refuse_argument(text& fault, bool accepted, std::string_view wanted) {
   if (fault.empty() && !accepted) fault << type_name<std::remove_cvref_t<T>>() << ": " << wanted;
 }
+/// Whether a metric is given what comes out of an engine, and what it is compared with.
+template <class M, class Engine>
+concept measures =
+    metrics::loss_metric<M> ||
+    (Engine::target_count > 0 &&
+     (
+         requires(M & m, const typename Engine::output_columns::views& y,
+                  const typename Engine::target_columns::views& t) { m.update(y, t); } ||
+         requires(M & m, const typename Engine::output_columns::views& y,
+                  const typename Engine::input_columns::views& x,
+                  const typename Engine::target_columns::views& t) { m.update(y, x, t); })) ||
+    (Engine::target_count == 0 &&
+     requires(M & m, const typename Engine::output_columns::views& y,
+              const typename Engine::input_columns::views& x) { m.update(y, x); });
+/// Says in `fault`, unless that says something, why a metric, or a callback, cannot be used.
+template <class Model, class T>
+constexpr void refuse_use(text& fault) {
+  using engine = typename Model::engine_type;
+  using own = std::remove_cvref_t<T>;
+  if (!fault.empty()) return;
+  if constexpr (std::is_const_v<std::remove_reference_t<T>> &&
+                (metrics::metric<T> || !train::callback<std::remove_reference_t<T>, Model>)) {
+    fault << type_name<own>() << ": it is const, but remembers what it is told; leave const out";
+  } else if constexpr (metrics::metric<T>) {
+    if constexpr (!measures<own, engine>) {
+      fault << type_name<own>() << ": has no update for predictions "
+            << type_name<typename engine::output_columns::views>();
+      if constexpr (engine::target_count > 0)
+        fault << " and targets " << type_name<typename engine::target_columns::views>()
+              << "; metrics of classes take integers";
+    }
+  }
+}
 template <class Model, class Data, class... Extras>
 inline constexpr text fit_arguments_fault = [] {
   text fault = find_data_fault<Model, Data>();
@@ -108,6 +163,7 @@ inline constexpr text fit_arguments_fault = [] {
        "fit takes metrics and callbacks; a callback has a member on_train_begin, on_epoch_begin, "
        "on_batch_end, on_epoch_end or on_train_end"),
    ...);
+  (refuse_use<Model, Extras>(fault), ...);
   return fault;
 }();
 template <class Model, class Data, class... Metrics>
@@ -116,6 +172,7 @@ inline constexpr text evaluate_arguments_fault = [] {
   (refuse_argument<Metrics>(fault, metrics::metric<Metrics>,
                             "evaluate takes metrics; see train/metrics.hpp"),
    ...);
+  (refuse_use<Model, Metrics>(fault), ...);
   return fault;
 }();
 

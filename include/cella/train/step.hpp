@@ -64,6 +64,10 @@ struct fixed {
 namespace detail {
 template <auto Function>
 struct last_of_loss<fixed<Function>> : last_of_loss<std::remove_cvref_t<decltype(Function)>> {};
+template <auto Function>
+struct called_loss<fixed<Function>> {
+  using type = std::remove_cvref_t<decltype(Function)>;
+};
 }  // namespace detail
 
 /// (x, target) -> {loss, prediction}; updates the parameters of `net` by `optimizer`:
@@ -119,8 +123,12 @@ struct training_step {
     }
   }
 
-  /// What keeps the compiler from tracing the net.
-  static constexpr text constexpr_fault() { return compiled_cell_fault<Net, inputs>; }
+  /// What keeps the compiler from tracing the net, or the loss.
+  static constexpr text constexpr_fault() {
+    const text& fault = compiled_cell_fault<Net, inputs>;
+    if (!fault.empty()) return fault;
+    return loss_call::constexpr_fault();
+  }
 
   /// The inputs, then the targets if the loss takes any.
   constexpr result operator()(std::same_as<var> auto... columns) requires(sizeof...(columns) ==

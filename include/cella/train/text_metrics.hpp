@@ -38,9 +38,8 @@ struct bleu {
     runs_ = {};
     words_ = {};
   }
-  template <class P, class T>
+  template <class P, class_label T>
   void update(data::tensor_view<const P> prediction, data::tensor_view<const T> target) {
-    static_assert(std::is_integral_v<T>, "bleu compares words: targets must be integers");
     const shape& e = target.extents();
     const std::size_t each = target.size() ? prediction.size() / target.size() : 1;
     if (e.rank != 2 || prediction.size() != target.size() * each || each < 1) {

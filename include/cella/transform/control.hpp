@@ -6,6 +6,7 @@
 
 #include <cella/ops/slicing.hpp>
 #include <cella/transform/body.hpp>
+#include <cella/transform/control_forms.hpp>
 #include <utility>
 
 namespace cella {
@@ -58,6 +59,7 @@ constexpr T slice_value(const T& xs, int i) {
 /// f(operands...) if the predicate (one bool) holds, else g(operands...). Both return values of the
 /// same types.
 template <class F, class G, class... X>
+requires detail::branches<F, G, X...>
 constexpr auto cond(detail::located predicate, F then, G otherwise, X... operands) {
   using result = std::decay_t<decltype(then(operands...))>;
   const std::source_location at = predicate.at;
@@ -101,6 +103,7 @@ struct while_settings {
 /// data, in reverse mode, too: then each step keeps what its backward pass reads, in a list that
 /// grows, or, given `max_steps`, in memory of a known size.
 template <class P, class F, class State>
+requires detail::loop_functions<P, F, State>
 constexpr State while_loop(P condition, F body, State state, while_settings settings = {},
                            std::source_location at = std::source_location::current()) {
   builder& b = *builder_of(state);
@@ -228,6 +231,7 @@ constexpr auto eager_scan(F& body, State state, const X& xs, int length, bool re
 /// last state, the ys along a new leading axis}. The graph does not grow with the length, and the
 /// body is compiled once.
 template <class F, class State, class X>
+requires detail::scan_function<F, State, X>
 constexpr auto scan(F body, State init, X xs, scan_settings settings = {},
                     std::source_location at = std::source_location::current()) {
   using result = std::decay_t<decltype(body(init, xs))>;
@@ -279,6 +283,7 @@ constexpr auto scan(F body, State init, X xs, scan_settings settings = {},
 
 /// state = body(i, state) for i = 0 ... n - 1, where i is an i64 scalar.
 template <class F, class State>
+requires std::is_invocable_r_v<State, F&, var&, State&>
 constexpr State for_i(int n, F body, State state, scan_settings settings = {},
                       std::source_location at = std::source_location::current()) {
   builder& b = *builder_of(state);
@@ -295,6 +300,7 @@ constexpr State for_i(int n, F body, State state, scan_settings settings = {},
 /// f of each slice of `xs` along its leading axis, the results along a new leading axis. One after
 /// the other: `vmap` is what does them together.
 template <class F, class X>
+requires std::is_invocable_v<F&, X&>
 constexpr auto map(F f, X xs, std::source_location at = std::source_location::current()) {
   auto step = [&](std::tuple<>, X x) {
     return std::pair<std::tuple<>, std::decay_t<decltype(f(x))>>(std::tuple<>(), f(x));
@@ -332,3 +338,5 @@ constexpr auto checkpoint(F f, std::source_location at = std::source_location::c
 }
 
 }  // namespace cella
+
+#include <cella/transform/no_control.hpp>

@@ -1,0 +1,79 @@
+// What is written with control flow by habit and is none: a var in place of a function, functions
+// behind what they are called with, functions that take or return something else. It is declared
+// all the same, so that one sentence says what to write instead. Each yields what was handed over,
+// so that nothing follows. Included by control.hpp.
+#pragma once
+
+#include <cella/transform/control.hpp>
+
+namespace cella {
+
+namespace detail {
+
+/// The first of the arguments that has vars.
+template <class First, class... Others>
+constexpr auto first_value(const First& x, const Others&... others) {
+  if constexpr (has_vars<First>)
+    return x;
+  else if constexpr (sizeof...(Others) > 0)
+    return first_value(others...);
+  else
+    return var{};
+}
+/// The fault of an operation that is told what it does not take, in the trace of `value`.
+template <class Value>
+constexpr Value refuse_form(std::string_view op, std::string_view form, std::source_location at,
+                            const Value& value) {
+  if (builder* b = builder_of(value)) b->fail(text() << at << ": " << op << ": " << form);
+  return value;
+}
+
+}  // namespace detail
+
+template <class F, class G, class... X>
+constexpr var cond(detail::located predicate, F, G, X...) {
+  return detail::refuse_form(
+      "cond",
+      "takes a bool, two functions, and what both are called with; they return a var, or "
+      "the same struct: cond(p, [&] { return x; }, [&] { return -x; })",
+      predicate.at, predicate.value);
+}
+template <class P, class F, class State>
+constexpr auto while_loop(P condition, F body, State state, while_settings = {},
+                          std::source_location at = std::source_location::current()) {
+  return detail::refuse_form(
+      "while_loop",
+      "takes two functions of the state, then the state; one returns a bool, the "
+      "other one a state: "
+      "while_loop([](var s) { return s > 0; }, [](var s) { return s - 1; }, x)",
+      at, detail::first_value(state, condition, body));
+}
+template <class F, class State, class X>
+constexpr auto scan(F body, State init, X xs, scan_settings = {},
+                    std::source_location at = std::source_location::current()) {
+  const auto value = detail::refuse_form(
+      "scan",
+      "takes a function of the state and a slice, then the first state, then what "
+      "it goes along: scan([](var s, var x) { return std::pair{s + x, s}; }, s, xs)",
+      at, detail::first_value(init, xs, body));
+  return std::pair{value, value};
+}
+template <class F, class State>
+constexpr auto for_i(int, F body, State state, scan_settings = {},
+                     std::source_location at = std::source_location::current()) {
+  return detail::refuse_form(
+      "for_i",
+      "takes a count, a function of the place and the state that returns a state, "
+      "then the first state: for_i(3, [](var i, var s) { return s + 1; }, x)",
+      at, detail::first_value(state, body));
+}
+template <class F, class X>
+constexpr auto map(F f, X xs, std::source_location at = std::source_location::current()) {
+  return detail::refuse_form(
+      "map",
+      "takes a function of a slice, then what it goes along: map([](var x) { "
+      "return -x; }, xs)",
+      at, detail::first_value(xs, f));
+}
+
+}  // namespace cella

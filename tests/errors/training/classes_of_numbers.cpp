@@ -1,0 +1,24 @@
+// expect: cella::metrics::accuracy: has no update for predictions
+// expect-lines: 35
+// A metric of classes is given numbers.
+#include <cella/data/dataset.hpp>
+#include <cella/nn.hpp>
+#include <cella/optim/optimizers.hpp>
+#include <cella/train/model.hpp>
+
+using namespace cella;
+
+struct Net {
+  nn::dense<10, 10> fc;
+
+  constexpr var operator()(var x) const { return fc(x); }
+};
+
+using Classifier = model<Net, features<10>, squared_error_loss{}>;
+
+int main() {
+  Classifier m({.seed = 1});
+  m.fit(data::tensor_dataset<float, float>(data::column<float>({10, 10}, {}),
+                                           data::column<float>({10, 10}, {})),
+        {.epochs = 1}, metrics::accuracy{});
+}

@@ -1,0 +1,30 @@
+// expect-gcc: const own_loss: its call operator is not constexpr, so that the compiler cannot
+// expect-gcc: trace it; write constexpr in front of it
+// expect-clang: note: non-constexpr function 'operator()' cannot be used in a constant expression
+// expect-lines: 75
+// A loss is not constexpr.
+#include <cella/data/dataset.hpp>
+#include <cella/nn.hpp>
+#include <cella/optim/optimizers.hpp>
+#include <cella/train/model.hpp>
+
+using namespace cella;
+
+struct Net {
+  nn::dense<10, 10> fc;
+
+  constexpr var operator()(var x) const { return fc(x); }
+};
+
+struct own_loss {
+  var operator()(var predicted, var truth) const { return mean(square(predicted - truth)); }
+};
+
+using Classifier = model<Net, features<10>, own_loss{}>;
+
+int main() {
+  Classifier m({.seed = 1});
+  m.fit(data::tensor_dataset<float, float>(data::column<float>({10, 10}, {}),
+                                           data::column<float>({10, 10}, {})),
+        {.epochs = 1});
+}

@@ -1,0 +1,29 @@
+// expect-gcc: loss_throws.cpp:20:26: error: expression '<throw-expression>' is not a constant
+// expect-gcc: expression
+// expect-clang: loss_throws.cpp:20:26: note: subexpression not valid in a constant expression
+// expect-lines: 75
+// A loss throws.
+#include <cella/data/dataset.hpp>
+#include <cella/nn.hpp>
+#include <cella/optim/optimizers.hpp>
+#include <cella/train/model.hpp>
+
+using namespace cella;
+
+struct Net {
+  nn::dense<10, 10> fc;
+
+  constexpr var operator()(var x) const { return fc(x); }
+};
+
+using Classifier = model<Net, features<10>, [](var p, var t) {
+  if (p.extent(1) == 10) throw 1;
+  return mean(square(p - t));
+}>;
+
+int main() {
+  Classifier m({.seed = 1});
+  m.fit(data::tensor_dataset<float, float>(data::column<float>({10, 10}, {}),
+                                           data::column<float>({10, 10}, {})),
+        {.epochs = 1});
+}
