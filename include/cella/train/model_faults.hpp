@@ -91,14 +91,21 @@ constexpr bool find_stop() {
 }
 template <class Model>
 concept stops_in_training = find_stop<Model>();
+inline constexpr text stop_without_place(
+    "the compiler cannot run the loss or the optimizer, which throws or calls what is not "
+    "constexpr; for the place hand over data that are a variable");
 /// What takes the first argument of a call that wants such a step: clang names the line of the
-/// call.
+/// call. It would blame a temporary object itself.
 template <class Model>
 struct stopped_training {
   template <class First>
   consteval stopped_training(const First&) {
     say_where_it_stops<typename Model::engine_type::training::make>();
   }
+  template <class First, class Why = sentence_of<stop_without_place>>
+  requires(!std::is_lvalue_reference_v<First>)  //
+      stopped_training(First&&)
+  = delete;
 };
 
 template <class Data>

@@ -23,7 +23,7 @@ using Classifier = model<Net, features<10>, [](var p, var t) {
 
 int main() {
   Classifier m({.seed = 1});
-  m.fit(data::tensor_dataset<float, float>(data::column<float>({10, 10}, {}),
-                                           data::column<float>({10, 10}, {})),
-        {.epochs = 1});
+  const data::tensor_dataset<float, float> samples(data::column<float>({10, 10}, {}),
+                                                   data::column<float>({10, 10}, {}));
+  m.fit(samples, {.epochs = 1});
 }
