@@ -1,6 +1,6 @@
 // expect: layer_in_a_model.hpp:22: matmul: inner dimensions differ: reshape result is [32,128],
 // expect: out.weight is [10,512] transposed
-// expect-lines: 24
+// expect-lines: 33
 #include "cells/layer_in_a_model.hpp"
 
 #include <cella/data/dataset.hpp>

@@ -1,7 +1,7 @@
 // expect: choice_in_a_model.cpp:16: if: the condition greater result is bool[32,10]; it must be one
 // expect: bool (compare with >, equal, ...; any() or all() make one of many; select() and
 // expect: logical_and() go element by element)
-// expect-lines: 12
+// expect-lines: 21
 // A model's net branches on many elements.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

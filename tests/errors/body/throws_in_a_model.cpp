@@ -1,7 +1,7 @@
 // expect-gcc: throws_in_a_model.cpp:17:28: error: expression '<throw-expression>' is not a constant
 // expect-gcc: expression
 // expect-clang: throws_in_a_model.cpp:17:28: note: subexpression not valid in a constant expression
-// expect-lines: 80
+// expect-lines: 89
 // A model's net throws.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: Net: returns double; a cell returns a var, or an array, tuple or struct of vars
-// expect-lines: 12
+// expect-lines: 21
 // A model's net returns a number.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,7 +1,7 @@
 // expect: Net: its members cannot be found: they are private, or there is a constructor or a
 // expect: virtual base; write a struct without these, whose members have their values where they
 // expect: are declared
-// expect-lines: 12
+// expect-lines: 21
 // A model's net has private members.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

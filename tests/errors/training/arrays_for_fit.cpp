@@ -1,6 +1,6 @@
 // expect: fit takes samples and labels as one data set,
 // expect: data::tensor_dataset(data::column<float>({n, 10}, x), data::column(y))
-// expect-lines: 29
+// expect-lines: 38
 // fit is given vectors and no data set.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: cella::metrics::accuracy: has no update for predictions
-// expect-lines: 35
+// expect-lines: 44
 // A metric of classes is given numbers.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: cella::train::early_stop: it is const, but remembers what it is told; leave const out
-// expect-lines: 35
+// expect-lines: 44
 // A callback is const.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -3,7 +3,7 @@
 // expect-gcc: cella::model_options Options>  requires  model_inputs<Input> class
 // expect-clang: input_as_a_tensor.cpp:22:20: error: constraints not satisfied for class
 // expect-clang: template 'model'
-// expect-lines: 31
+// expect-lines: 40
 // expect-errors: 4
 // The input of a model is a whole batch.
 #include <cella/data/dataset.hpp>

@@ -1,6 +1,6 @@
 // expect: model_options::precision is i32; a model's parameters are floating-point numbers, f32 or
 // expect: f64
-// expect-lines: 12
+// expect-lines: 21
 // The parameters of a model are to be integers.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: an optimizer is a rule (optim::context&, var gradient), such as optim::adam{}
-// expect-lines: 12
+// expect-lines: 21
 // A number stands for an optimizer.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: name what stands behind the first rate: {.first = 0.1, .length = optim::epochs(10)}
-// expect-lines: 14
+// expect-lines: 23
 // Where a schedule ends is given by position.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: a loss returns a var, the mean over the samples, but this one returns double
-// expect-lines: 12
+// expect-lines: 21
 // A loss returns a number.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,7 +1,7 @@
 // expect-gcc: const own_loss: its call operator is not constexpr, so that the compiler cannot
 // expect-gcc: trace it; write constexpr in front of it
 // expect-clang: note: non-constexpr function 'operator()' cannot be used in a constant expression
-// expect-lines: 75
+// expect-lines: 84
 // A loss is not constexpr.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

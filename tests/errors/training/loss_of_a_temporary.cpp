@@ -2,7 +2,7 @@
 // expect-gcc: expression
 // expect-clang: the compiler cannot run the loss or the optimizer, which throws or calls what is
 // expect-clang: not constexpr; for the place hand over data that are a variable
-// expect-lines: 75
+// expect-lines: 84
 // A loss throws, and the data are a view.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

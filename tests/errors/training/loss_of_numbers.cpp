@@ -1,5 +1,5 @@
 // expect: a loss is a function of (var prediction, var target)
-// expect-lines: 15
+// expect-lines: 24
 // A loss takes numbers and not vars.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: a loss is a function of (var prediction, var target)
-// expect-lines: 12
+// expect-lines: 21
 // A loss takes predictions only.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

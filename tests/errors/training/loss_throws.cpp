@@ -1,7 +1,7 @@
 // expect-gcc: loss_throws.cpp:20:26: error: expression '<throw-expression>' is not a constant
 // expect-gcc: expression
 // expect-clang: loss_throws.cpp:20:26: note: subexpression not valid in a constant expression
-// expect-lines: 75
+// expect-lines: 84
 // A loss throws.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

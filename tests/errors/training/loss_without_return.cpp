@@ -1,5 +1,5 @@
 // expect: a loss returns a var, the mean over the samples, but this one returns void
-// expect-lines: 15
+// expect-lines: 24
 // A loss returns nothing.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: optim::accumulate: an update is to be made of 0 batches; it needs at least one
-// expect-lines: 35
+// expect-lines: 44
 // An update is made of no batch.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

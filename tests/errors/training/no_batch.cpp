@@ -1,5 +1,5 @@
 // expect: model_options::batch is 0; give at least 1
-// expect-lines: 12
+// expect-lines: 21
 // The batch of a model is 0.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: int: behind the data fit takes options in braces, m.fit(data, {.epochs = 10})
-// expect-lines: 18
+// expect-lines: 27
 // The number of epochs is no option.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -3,7 +3,7 @@
 // expect-gcc: Optimizer, cella::model_options Options>
 // expect-clang: optimizer_as_type.cpp:22:67: error: template argument for non-type template
 // expect-clang: parameter must be an expression
-// expect-lines: 21
+// expect-lines: 30
 // expect-errors: 4
 // An optimizer is a type and not a value.
 #include <cella/data/dataset.hpp>

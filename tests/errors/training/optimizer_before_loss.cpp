@@ -1,5 +1,5 @@
 // expect: a loss is a function of (var prediction, var target)
-// expect-lines: 14
+// expect-lines: 23
 // Optimizer and loss are swapped.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

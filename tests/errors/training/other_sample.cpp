@@ -1,6 +1,6 @@
 // expect: other_sample.cpp:14: matmul: inner dimensions differ: x is [32,10], fc.weight is [10,11]
 // expect: transposed
-// expect-lines: 12
+// expect-lines: 21
 // A net takes other samples than its model.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,6 +1,6 @@
 // expect: name the options of a rule, such as {.weight_decay = 0.01}; the learning rate is none of
 // expect: them, tell it to fit
-// expect-lines: 10
+// expect-lines: 19
 // Adam is told its learning rate by position.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: name the options of a rule
-// expect-lines: 10
+// expect-lines: 19
 // AdamW is told its learning rate by position.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -2,7 +2,7 @@
 // expect-gcc: data member named 'lr'
 // expect-clang: rate_of_an_optimizer.cpp:21:79: error: field designator 'lr' does not refer to
 // expect-clang: any field in type 'optim::sgd'
-// expect-lines: 23
+// expect-lines: 32
 // expect-errors: 5
 // The learning rate is told to the optimizer.
 #include <cella/data/dataset.hpp>

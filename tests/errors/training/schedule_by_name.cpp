@@ -1,5 +1,5 @@
 // expect: a schedule is an object, such as optim::cosine{.first = 0.1}
-// expect-lines: 14
+// expect-lines: 23
 // A schedule is given by its name.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

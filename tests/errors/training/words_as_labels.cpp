@@ -2,7 +2,7 @@
 // expect-gcc: 'template<class T>  requires  column_element<T> class cella::data::column'
 // expect-clang: words_as_labels.cpp:27:36: error: constraints not satisfied for class template
 // expect-clang: 'column'
-// expect-lines: 23
+// expect-lines: 32
 // Labels are words.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>
