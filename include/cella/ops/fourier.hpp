@@ -41,7 +41,7 @@ struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps
     const auto a = o.as<options>();
     const shape& s = in[0].type.shape;
     const std::int64_t n = s[a.axis], inner = s.size(a.axis + 1, s.rank);
-    const detail::fourier_transform transform(n, a.inverse ? 1 : -1);
+    const detail::fourier_transform<double> transform(n, a.inverse ? 1 : -1);
     detail::complex_line line(std::size_t(n), {}), result = line;
     for (std::int64_t row = 0; n > 0 && row < s.size() / n; ++row) {
       const std::int64_t first = row / inner * inner * n + row % inner;

@@ -6,6 +6,7 @@
 #include <cella/graph/list.hpp>
 #include <cmath>
 #include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <numbers>
@@ -24,7 +25,9 @@ inline std::complex<double> quarter_turn(std::complex<double> a, double quarter)
 }
 
 /// y[k] = sum of x[j] exp(sign 2 pi i j k / n): by mixed radices, where n has large prime factors
-/// by a convolution of a longer length that has none (Bluestein 1970).
+/// by a convolution of a longer length that has none (Bluestein 1970). A template, so that programs
+/// without transforms do not compile it.
+template <std::same_as<double> R>
 class fourier_transform {
  public:
   fourier_transform(std::int64_t n, int sign) : n_(n) {

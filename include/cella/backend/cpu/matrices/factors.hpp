@@ -3,6 +3,7 @@
 
 #include <cella/backend/cpu/matrices/triangular_solve.hpp>
 #include <cmath>
+#include <concepts>
 #include <utility>
 
 namespace cella::cpu {
@@ -20,7 +21,8 @@ constexpr int half_of_columns(int n) {
 
 /// The upper triangle U of A = U^T U in the place of A's upper triangle. Returns false where A is
 /// not positive definite.
-inline bool cholesky_in_place(int n, written_part a) {
+template <std::same_as<double> T = double>
+bool cholesky_in_place(int n, written_part a) {
   if (n <= detail::few_columns) {
     for (int k = 0; k < n; ++k) {
       if (!(a(k, k) > 0)) return false;
@@ -45,7 +47,8 @@ inline bool cholesky_in_place(int n, written_part a) {
 }
 
 /// Swaps rows k and order[k] of some columns, one pair after the other.
-inline void swap_rows(int count, const int* order, int columns, written_part a) {
+template <std::same_as<double> T = double>
+void swap_rows(int count, const int* order, int columns, written_part a) {
   for (int k = 0; k < count; ++k)
     if (order[k] != k) std::swap_ranges(&a(k, 0), &a(k, 0) + columns, &a(order[k], 0));
 }
@@ -53,7 +56,8 @@ inline void swap_rows(int count, const int* order, int columns, written_part a) 
 /// P A = L U in the place of A [rows,columns], rows >= columns, L without its diagonal of ones; row
 /// k was swapped with row swaps[k] before column k was eliminated.  Source: Toledo, "Locality of
 /// reference in LU decomposition with partial pivoting", 1997
-inline void eliminate(int rows, int columns, written_part a, int* swaps) {
+template <std::same_as<double> T = double>
+void eliminate(int rows, int columns, written_part a, int* swaps) {
   if (columns <= detail::few_columns) {
     for (int k = 0; k < columns; ++k) {
       int best = k;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/gemm/tile.hpp>
+#include <concepts>
 #include <cstdint>
 
 namespace cella::cpu {
@@ -21,12 +22,14 @@ struct matrix_part {
 using known_part = matrix_part<const double>;
 using written_part = matrix_part<double>;  ///< whose `column` is 1
 
-/// C [rows,columns] -= A [rows,depth] B [depth,columns].
-inline void subtract_product(int rows, int columns, int depth, known_part a, written_part b,
-                             written_part c) {
-  constexpr int height = register_tile<double>::rows, width = register_tile<double>::columns;
-  constexpr int L = lanes<double>, deepest = 128;
-  alignas(64) double negative[deepest * width];  // a strip of -B
+/// C [rows,columns] -= A [rows,depth] B [depth,columns]. This and what is made of it are templates,
+/// so that programs without decompositions do not compile them.
+template <std::same_as<double> T = double>
+void subtract_product(int rows, int columns, int depth, known_part a, written_part b,
+                      written_part c) {
+  constexpr int height = register_tile<T>::rows, width = register_tile<T>::columns;
+  constexpr int L = lanes<T>, deepest = 128;
+  alignas(64) T negative[deepest * width];  // a strip of -B
   for (int k = 0; k < depth; k += deepest) {
     const int part = std::min(deepest, depth - k);
     for (int j = 0; j < columns; j += width) {
@@ -36,7 +39,7 @@ inline void subtract_product(int rows, int columns, int depth, known_part a, wri
           store(negative + p * width + v * L,
                 -load_first(&b(k + p, j + v * L), std::min(L, here - v * L)));
       for (int i = 0; i < rows; i += height)
-        multiply_tile<tile_form::strided, double>(
+        multiply_tile<tile_form::strided, T>(
             std::min(height, rows - i), vectors,
             {part, &a(i, k), a.row, a.column, negative, width, nullptr, &c(i, j), c.row,
              here - (vectors - 1) * L, true});

@@ -53,7 +53,8 @@ void solve_few(int n, triangle t, int columns, written_part x) {
 
 /// Solves T X = B [n,columns] in the place of B: a half of the equations, what these take from the
 /// others, and the others.
-inline void solve_triangle(int n, triangle t, int columns, written_part x) {
+template <std::same_as<double> T = double>
+void solve_triangle(int n, triangle t, int columns, written_part x) {
   if (n <= detail::few_equations) {
     if (t.upper)
       detail::solve_few<true>(n, t, columns, x);

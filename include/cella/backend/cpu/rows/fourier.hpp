@@ -8,6 +8,7 @@
 #include <cella/backend/host/work_range.hpp>
 #include <cella/ops/fourier_kernels.hpp>
 #include <complex>
+#include <concepts>
 #include <cstddef>
 #include <optional>
 
@@ -47,11 +48,12 @@ constexpr int fourier_lanes(const search_extents& e) {
   return e.outer * e.inner >= most / 2 && e.extent <= 1 << 16 ? most : 1;
 }
 /// The tables of a length, which this thread has kept from the last calls.
-inline const cella::detail::fourier_transform& transform_of(std::int64_t n, int sign) {
+template <std::same_as<double> R>
+const cella::detail::fourier_transform<R>& transform_of(std::int64_t n, int sign) {
   struct tables {
     std::int64_t n{};
     int sign{};
-    std::optional<cella::detail::fourier_transform> of{};
+    std::optional<cella::detail::fourier_transform<R>> of{};
   };
   static thread_local std::array<tables, 4> kept;
   static thread_local std::size_t next = 0;
@@ -134,7 +136,7 @@ void take_lines(const std::complex<double>* line, int, const std::int64_t* first
 template <int Lanes, class C, class T>
 void transform_lines(work_range units, const search_extents& e, int sign, const std::complex<T>* x,
                      std::complex<T>* y, std::byte* scratch) {
-  const auto& transform = transform_of(e.extent, sign);
+  const auto& transform = transform_of<double>(e.extent, sign);
   C* const line = reinterpret_cast<C*>(scratch);
   C* const result = line + e.extent;
   const std::int64_t count = e.outer * e.inner;
