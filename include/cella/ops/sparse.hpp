@@ -9,6 +9,7 @@
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/segments.hpp>
 #include <cella/ops/sorting.hpp>
+#include <concepts>
 
 namespace cella {
 
@@ -57,6 +58,10 @@ constexpr var known_places(std::string_view op, std::string_view what, var value
                     << places[k] << " of " << extent);
   return b.failed() ? values : constant(values, places, {std::int32_t(places.size())});
 }
+/// An array of the host, as opposed to a var.
+template <class T>
+concept list_of_places = std::convertible_to<const T&, span<const std::int64_t>>;
+
 }  // namespace detail
 
 /// A matrix of these entries, whose places are vars: they are not looked at.
@@ -69,8 +74,9 @@ constexpr coo_matrix coo(operand values, operand rows, operand columns, const sh
 }
 /// The same of places that are known, from a file or a program: an entry outside of the matrix is a
 /// fault that names it.
-constexpr coo_matrix coo(operand values, span<const std::int64_t> rows,
-                         span<const std::int64_t> columns, const shape& extents) {
+template <detail::list_of_places Rows, detail::list_of_places Columns>
+constexpr coo_matrix coo(operand values, const Rows& rows, const Columns& columns,
+                         const shape& extents) {
   builder& b = *values.owner();
   const var v = values.in(b);
   const int m = extents.rank == 2 ? extents[0] : 0, n = extents.rank == 2 ? extents[1] : 0;
@@ -93,8 +99,10 @@ constexpr csr_matrix csr(operand values, operand columns, operand row_splits,
 }
 /// The same of places that are known: a column outside, and splits that do not ascend from 0 to at
 /// most the number of entries, are faults.
-constexpr csr_matrix csr(operand values, span<const std::int64_t> columns,
-                         span<const std::int64_t> row_splits, const shape& extents) {
+template <detail::list_of_places Columns, detail::list_of_places Splits>
+constexpr csr_matrix csr(operand values, const Columns& columns, const Splits& splits_of_rows,
+                         const shape& extents) {
+  const span<const std::int64_t> row_splits = splits_of_rows;
   builder& b = *values.owner();
   const var v = values.in(b);
   const int n = extents.rank == 2 ? extents[1] : 0;
