@@ -83,6 +83,15 @@ class graph_importer {
     }
     b_.end(outputs);
   }
+  /// The whole graph, with `add(node)` in place of copying each operation of its main region: it
+  /// enters into `here` what the node has become.
+  template <class Add>
+  constexpr void rewrite(ids& here, Add add) {
+    copy_inputs([&](node_id n, node_id made) { here[std::size_t(n)] = made; });
+    for (node_id n : from_.regions[0].nodes)
+      if (from_.nodes[std::size_t(n)].op != &input_info_of) add(n);
+    copy_outputs([&](node_id n) { return here[std::size_t(n)]; });
+  }
 
  private:
   /// Copies a region. Its index is known before it is filled: it may call itself.

@@ -34,10 +34,7 @@ class attention_joiner {
 
   constexpr graph run() {
     if (all_.empty()) return g_;
-    importer_.copy_inputs([&](node_id n, node_id here) { here_[std::size_t(n)] = here; });
-    for (node_id n : g_.regions[0].nodes)
-      if (g_.nodes[std::size_t(n)].op != &input_info_of) add(n);
-    importer_.copy_outputs([&](node_id n) { return here_[std::size_t(n)]; });
+    importer_.rewrite(here_, [&](node_id n) { add(n); });
     return dce(std::move(b_.g));
   }
 

@@ -8,22 +8,11 @@
 
 namespace cella::cpu {
 
-namespace detail {
-
-/// Columns that are eliminated one by one.
-inline constexpr int few_columns = 8;
-/// A multiple of it that is about half of n, and less than n.
-constexpr int half_of_columns(int n) {
-  return (n / 2 + few_columns - 1) / few_columns * few_columns;
-}
-
-}  // namespace detail
-
 /// The upper triangle U of A = U^T U in the place of A's upper triangle. Returns false where A is
 /// not positive definite.
 template <std::same_as<double> T = double>
 bool cholesky_in_place(int n, written_part a) {
-  if (n <= detail::few_columns) {
+  if (n <= detail::few_equations) {
     for (int k = 0; k < n; ++k) {
       if (!(a(k, k) > 0)) return false;
       const double root = a(k, k) = std::sqrt(a(k, k));
@@ -33,7 +22,7 @@ bool cholesky_in_place(int n, written_part a) {
     }
     return true;
   }
-  const int half = detail::half_of_columns(n), rest = n - half;
+  const int half = detail::half_of(n), rest = n - half;
   if (!cholesky_in_place(half, a)) return false;
   const written_part beside = a.from(0, half);
   solve_triangle(half, triangle{a, true}.transposed(), rest, beside);
@@ -58,7 +47,7 @@ void swap_rows(int count, const int* order, int columns, written_part a) {
 /// reference in LU decomposition with partial pivoting", 1997
 template <std::same_as<double> T = double>
 void eliminate(int rows, int columns, written_part a, int* swaps) {
-  if (columns <= detail::few_columns) {
+  if (columns <= detail::few_equations) {
     for (int k = 0; k < columns; ++k) {
       int best = k;
       for (int i = k + 1; i < rows; ++i)
@@ -73,7 +62,7 @@ void eliminate(int rows, int columns, written_part a, int* swaps) {
     }
     return;
   }
-  const int half = detail::half_of_columns(columns), rest = columns - half;
+  const int half = detail::half_of(columns), rest = columns - half;
   eliminate(rows, half, a, swaps);
   const written_part beside = a.from(0, half), below = a.from(half, half);
   swap_rows(half, swaps, rest, beside);

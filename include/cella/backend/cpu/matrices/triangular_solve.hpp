@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/backend/cpu/matrices/subtracted_product.hpp>
+#include <cella/backend/host/work_range.hpp>
 
 namespace cella::cpu {
 
@@ -18,8 +19,10 @@ struct triangle {
 
 namespace detail {
 
-/// Equations that are solved in registers.
+/// Equations that are solved in registers, and columns that are eliminated one by one.
 inline constexpr int few_equations = 8;
+/// A multiple of it that is about half of n, and less than n.
+constexpr int half_of(int n) { return ceil_divide(n / 2, few_equations) * few_equations; }
 
 /// Solves T X = B in the place of B for n <= few_equations.
 template <bool Upper>
@@ -62,9 +65,7 @@ void solve_triangle(int n, triangle t, int columns, written_part x) {
       detail::solve_few<false>(n, t, columns, x);
     return;
   }
-  const int half =
-      (n / 2 + detail::few_equations - 1) / detail::few_equations * detail::few_equations;
-  const int rest = n - half;
+  const int half = detail::half_of(n), rest = n - half;
   if (t.upper) {
     solve_triangle(rest, t.from(half), columns, x.from(half, 0));
     subtract_product(half, columns, rest, t.of.from(0, half), x.from(half, 0), x);
