@@ -84,6 +84,23 @@ TEST_CASE("Winograd's filtering is chosen where tiles are many, and not where fi
   }
 }
 
+TEST_CASE("filters that are kept from call to call cost Winograd's filtering less") {
+  const auto chosen = [](convolution_shape s, bool keeps_filters) {
+    s.keeps_filters = keeps_filters;
+    return choose_in_blocks(s, convolution_pass::forward, modelled);
+  };
+  const convolution_shape late = square(1, 256, 14, 256, 3), last = square(1, 512, 7, 512, 3);
+  CHECK(chosen(late, false) == direct);
+  CHECK(chosen(late, true) == minimal);
+  // Four tiles are not worth 37 MB of transformed filters.
+  CHECK(chosen(last, true) == direct);
+  convolution_shape kept = late;
+  kept.keeps_filters = true;
+  for (const auto a : {plain, direct})
+    CHECK(convolution_cost(a, kept, convolution_pass::forward) ==
+          convolution_cost(a, late, convolution_pass::forward));
+}
+
 TEST_CASE("the matrix unit's products of bf16 are chosen before Winograd's filtering in f32") {
   for (int p = 0; p < convolution_passes; ++p) {
     for (const auto& [channels, size] : {std::array{64, 56}, {128, 28}, {256, 14}, {512, 7}}) {

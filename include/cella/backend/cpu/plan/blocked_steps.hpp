@@ -21,11 +21,11 @@ struct blocked_convolution_rule : own_operands {
     convolution_step e = extents_of_convolution(p.c, s);
     const bool weights = s.kind == step_kind::convolution_weight_gradient;
     const bool backward = s.kind == step_kind::convolution_input_gradient;
+    e.keeps_filters = !weights && p.keeps_its_value(p.c.source(s.operands[1]));
     e.form = form_of(p, s, e);
     const bool stem = e.form == convolution_form::stem;
     t.in[0] = p.locate(s.operands[0], stem && !backward ? layout::plain : layout::blocked);
     t.in[1] = p.locate(s.operands[1], weights ? layout::blocked : layout::plain);
-    e.keeps_filters = !weights && p.keeps_its_value(p.c.source(s.operands[1]));
     if (e.keeps_filters) t.prepared_operand = 1;
     e.filter = {std::int32_t(p.g.type(s.operands[1]).element)};
     t.shape = e;
@@ -73,7 +73,8 @@ struct blocked_convolution_rule : own_operands {
     if (p.c.as_stored(s.anchor)) return convolution_form::pairs;
     const int L = p.c.machine.lanes(p.c.element);
     if (e.channels % L != 0) return convolution_form::stem;
-    const convolution_shape shape = shape_of_convolution(p.g, s.anchor, p.c.element, L);
+    convolution_shape shape = shape_of_convolution(p.g, s.anchor, p.c.element, L);
+    shape.keeps_filters = e.keeps_filters != 0;
     const auto chosen = choose_in_blocks(shape, pass_of(p.c.at(s.anchor)), algorithm_of(p.options));
     return chosen == convolution_algorithm::minimal ? convolution_form::winograd
            : shape.depthwise()                      ? convolution_form::depthwise

@@ -47,6 +47,8 @@ struct convolution_shape {
   int lanes = lanes_of<dtype::f32>();
   int summands = 1;      ///< of a word of the direct kernel: 2 where bf16 is multiplied in pairs
   bool by_unit = false;  ///< those pairs by the matrix unit
+  /// The filters are packed or transformed when the program is prepared, not in each call.
+  bool keeps_filters = false;
 
   friend constexpr bool operator==(const convolution_shape&, const convolution_shape&) = default;
   constexpr int out_height() const { return walk.positions(height, kernel[0], 0); }
@@ -199,8 +201,10 @@ class convolution_model {
         steps = products();
     }
     const double share = m_.share[std::size_t(a)][std::size_t(pass_)];
-    const double moved = a == convolution_algorithm::minimal ? transforms() : 0;
-    return steps / (m_.rate * share) + moved + memory();
+    const bool minimal = a == convolution_algorithm::minimal;
+    // Kept filters are read as they were transformed.
+    const double filters = minimal && s_.keeps_filters ? 0 : s_.filter_size();
+    return steps / (m_.rate * share) + (minimal ? transforms() : 0) + memory(filters);
   }
 
  private:
@@ -296,20 +300,24 @@ class convolution_model {
   }
   /// Nanoseconds of Winograd's transforms: of tiles, of both operands or of operand and result, and
   /// of filters. Those are four times as large as the filters; what does not fit a cache is
-  /// fetched, written and read. A filter gradient keeps the tiles of both operands in memory.
+  /// fetched, written and read, or read alone if they are kept from call to call. A filter gradient
+  /// keeps the tiles of both operands in memory.
   constexpr double transforms() const {
     const double L = s_.lanes, size = double(size_of(s_.element));
     const double filters = winograd::products * double(s_.channels) * s_.filters;
     const double filter_bytes = filters * size;
     const double both = winograd::products * tiles() * (s_.channels + s_.filters);
     const double stored = pass_ == convolution_pass::filter_gradient ? both * size : 0;
-    return both / L / m_.transforms + (stored > m_.cache ? stored / m_.copies : 0) +
-           (filter_bytes > m_.cache ? 3 * filter_bytes / m_.copies : filters / L / m_.transforms);
+    const double of_filters = filter_bytes > m_.cache
+                                  ? (s_.keeps_filters ? 1 : 3) * filter_bytes / m_.copies
+                              : s_.keeps_filters ? 0
+                                                 : filters / L / m_.transforms;
+    return both / L / m_.transforms + (stored > m_.cache ? stored / m_.copies : 0) + of_filters;
   }
-  /// What does not fit a cache comes from memory once.
-  constexpr double memory() const {
+  /// What does not fit a cache comes from memory once: image, result and so many numbers more.
+  constexpr double memory(double filters) const {
     const double bytes =
-        (s_.image_size() + s_.result_size() + s_.filter_size()) * double(size_of(s_.element));
+        (s_.image_size() + s_.result_size() + filters) * double(size_of(s_.element));
     return bytes > m_.cache ? bytes / m_.copies : 0;
   }
 
@@ -327,14 +335,18 @@ constexpr double modelled_nanoseconds(convolution_algorithm a, const convolution
                                       const convolution_machine& m = tuning::machine) {
   return detail::convolution_model(s, p, m).nanoseconds(a);
 }
-/// What one algorithm costs: as it was measured here, or else as the model says.
+/// What one algorithm costs: as it was measured here, or else as the model says. Each call that was
+/// measured transformed its filters; the model says what is saved where they are kept.
 constexpr double convolution_cost(convolution_algorithm a, const convolution_shape& s,
                                   convolution_pass p) {
+  const double modelled = modelled_nanoseconds(a, s, p);
+  convolution_shape as_measured = s;
+  as_measured.keeps_filters = false;
   for (const measured_convolution& m : tuning::measured) {
-    if (m.pass == p && m.shape == s && m.nanoseconds[std::size_t(a)] > 0)
-      return m.nanoseconds[std::size_t(a)];
+    if (m.pass == p && m.shape == as_measured && m.nanoseconds[std::size_t(a)] > 0)
+      return m.nanoseconds[std::size_t(a)] * modelled / modelled_nanoseconds(a, as_measured, p);
   }
-  return modelled_nanoseconds(a, s, p);
+  return modelled;
 }
 
 /// Winograd's filtering or the direct sum, of an image in blocks. `forced` is taken where it has a
