@@ -64,11 +64,11 @@ INNER_HEADERS = set("""
     train/batch_columns train/call_forms train/checkpoint train/checkpoint_body train/columns train/development train/engine
     train/engine_checks train/fit_extras train/kept_tensors train/lazy train/mesh_trainer train/model_faults train/model_loops
     train/optimizer_graph train/position train/shared_reading
-    train/runtime_path train/runtime_path_body train/state_body train/traced_net train/traced_steps train/traced_steps_body
+    train/parameter_users train/parameter_users_body train/runtime_path train/runtime_path_body train/state_body train/traced_net train/traced_steps train/traced_steps_body
     runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter
-    runtime/parameters_body runtime/profile runtime/program_arguments runtime/program_memory runtime/program_names runtime/recently_used runtime/step_formulas runtime/struct_arguments""".split())
+    runtime/interpreter_body runtime/parameters_body runtime/profile runtime/program_arguments runtime/program_memory runtime/program_names runtime/recently_used runtime/step_formulas runtime/struct_arguments""".split())
 # Public names that only Cella's own headers use.
-INNER = {"data::batch_range", "optim::named_ends", "optim::named_options", "make_stand_in", "parameter_signature", "parameter_users", "data::typed_buffer"}
+INNER = {"data::batch_range", "optim::named_ends", "optim::named_options", "make_stand_in", "parameter_signature", "data::typed_buffer"}
 # Compiled files that examples are taken from, of the first of these that has one; {room} is the header's folder.
 EXAMPLES = ["tests/docs/*.cpp examples/*.cpp tests/docs/tutorial/*", "tests/{room}/*.?pp",
             "tests/data/*.?pp tests/loaded/*.cpp tests/optim/*.?pp tests/runtime/*.?pp tests/train/*.?pp "

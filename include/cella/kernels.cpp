@@ -5,6 +5,7 @@
 #include <cella/backend/cpu/run/loaded_runner.hpp>
 #include <cella/backend/cpu/run/peak.hpp>
 #include <cella/backend/default_kernels.hpp>
+#include <cella/backend/host/threads_body.hpp>
 #include <cella/nn/layers.hpp>
 #include <cella/ops/attention.hpp>
 #include <cella/ops/list.hpp>
@@ -13,10 +14,12 @@
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/compiled_once.hpp>
 #include <cella/runtime/explain.hpp>
+#include <cella/runtime/interpreter_body.hpp>
 #include <cella/runtime/parameters_body.hpp>
 #include <cella/runtime/profile.hpp>
 #include <cella/train/checkpoint_body.hpp>
 #include <cella/train/model_options.hpp>
+#include <cella/train/parameter_users_body.hpp>
 #include <cella/train/runtime_path_body.hpp>
 #include <cella/train/slots.hpp>
 #include <cella/train/state_body.hpp>

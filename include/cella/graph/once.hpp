@@ -29,17 +29,22 @@ inline constexpr bool in_development = false;
 // kernels.cpp gets a copy. (Not for virtual functions and constructors, which tables and derived
 // classes ask for in their own ways.)
 //
-// The bodies of others stand in headers `*_body.hpp`, with CELLA_BODY before each; programs that
-// are linked with the kernels, where CELLA_HAS_BODIES is 0, do not even parse them.
+// The bodies of others stand in headers `*_body.hpp`, with CELLA_BODY before each, and those of
+// operations behind their structs; programs that are linked with the kernels, where
+// CELLA_HAS_BODIES is 0, do not even parse them. (What is parsed costs more than that: g++
+// instantiates all templates that it calls, at the end of each file, called itself or not.)
 //
-// Programs that compile both themselves optimize them for size: that takes less time.
+// Programs that compile both themselves optimize them for size, which takes less time, but for
+// those with CELLA_HOT_BODY.
 #if defined(CELLA_COMPILES_KERNELS)
 #define CELLA_ONCE [[gnu::used]] inline
 #define CELLA_BODY
+#define CELLA_HOT_BODY
 #define CELLA_HAS_BODIES 1
 #elif !defined(CELLA_KERNELS)
 #define CELLA_ONCE [[gnu::cold]] inline
 #define CELLA_BODY [[gnu::cold]] inline
+#define CELLA_HOT_BODY inline
 #define CELLA_HAS_BODIES 1
 #else
 // With gnu_inline a body is there to be inlined at most, and both compilers would do so, whatever

@@ -1,6 +1,7 @@
 // Conversion of element types.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/graph/onnx_attributes.hpp>
 #include <cella/ops/complex.hpp>
 #include <cmath>
@@ -63,7 +64,9 @@ constexpr var cast_op::transpose(node_ref n, int, var dy) {
   return is_floating(from) ? cast(real(dy), from) : zero_partial;
 }
 
-// ---- computation at run time
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
 
 inline void cast_op::compute(const attributes&, span<const tensor_ref> in,
                              span<const tensor_ref> out) {
@@ -72,5 +75,7 @@ inline void cast_op::compute(const attributes&, span<const tensor_ref> in,
       write_number(out[0], i, read_number<N>(in[0], i));
   });
 }
+
+#endif
 
 }  // namespace cella

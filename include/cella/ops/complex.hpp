@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/once.hpp>
 #include <cella/ops/array.hpp>
 #include <concepts>
 #include <tuple>
@@ -71,10 +72,7 @@ struct complex_op : detail::of_parts<complex_op> {
     return {complex_of(in[0].element), in[0].shape};
   }
   static constexpr var transpose(node_ref, int i, var dy);
-  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::in_blocks<double, double>(
-        out[0], [](double re, double im) { return std::complex(re, im); }, in[0], in[1]);
-  }
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 struct real_op : detail::of_parts<real_op> {
@@ -88,9 +86,7 @@ struct real_op : detail::of_parts<real_op> {
   static constexpr var transpose(node_ref, int, var dy) {
     return emit<complex_op>({}, std::source_location::current(), dy, zeros_like(dy));
   }
-  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::from_complex(in[0], out[0], [](auto z) { return z.real(); });
-  }
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 struct imag_op : detail::of_parts<imag_op> {
@@ -104,9 +100,7 @@ struct imag_op : detail::of_parts<imag_op> {
   static constexpr var transpose(node_ref, int, var dy) {
     return emit<complex_op>({}, std::source_location::current(), zeros_like(dy), dy);
   }
-  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::from_complex(in[0], out[0], [](auto z) { return z.imag(); });
-  }
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 struct conj_op : detail::of_parts<conj_op> {
@@ -118,9 +112,7 @@ struct conj_op : detail::of_parts<conj_op> {
     return in[0];
   }
   static constexpr var transpose(node_ref, int, var dy) { return detail::apply_part<conj_op>(dy); }
-  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::from_complex(in[0], out[0], [](auto z) { return std::conj(z); });
-  }
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 // ---- public functions
@@ -161,5 +153,29 @@ constexpr var complex(operand re, operand im) {
 constexpr var complex_op::transpose(node_ref, int i, var dy) {
   return i == 0 ? detail::apply_part<real_op>(dy) : detail::apply_part<imag_op>(dy);
 }
+
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
+
+inline void complex_op::compute(const attributes&, span<const tensor_ref> in,
+                                span<const tensor_ref> out) {
+  detail::in_blocks<double, double>(
+      out[0], [](double re, double im) { return std::complex(re, im); }, in[0], in[1]);
+}
+inline void real_op::compute(const attributes&, span<const tensor_ref> in,
+                             span<const tensor_ref> out) {
+  detail::from_complex(in[0], out[0], [](auto z) { return z.real(); });
+}
+inline void imag_op::compute(const attributes&, span<const tensor_ref> in,
+                             span<const tensor_ref> out) {
+  detail::from_complex(in[0], out[0], [](auto z) { return z.imag(); });
+}
+inline void conj_op::compute(const attributes&, span<const tensor_ref> in,
+                             span<const tensor_ref> out) {
+  detail::from_complex(in[0], out[0], [](auto z) { return std::conj(z); });
+}
+
+#endif
 
 }  // namespace cella

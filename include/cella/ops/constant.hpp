@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cella/graph/once.hpp>
 #include <cella/ops/op.hpp>
 #include <cella/ops/strided.hpp>
 #include <concepts>
@@ -282,10 +283,15 @@ constexpr var constant(operand x, const T (&values)[N], const shape& s,
   return constant<T[N]>(x, values, s, element);
 }
 
-// ---- computation at run time
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
 
 inline void constant_op::compute(const attributes& o, span<const tensor_ref>,
                                  span<const tensor_ref> out) {
   fill(out[0], o.as<options>().value);
 }
+
+#endif
+
 }  // namespace cella

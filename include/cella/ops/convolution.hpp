@@ -323,7 +323,9 @@ constexpr void convolution_weight_gradient_op::batch(node_ref n, span<const var>
       emit<convolution_weight_gradient_op>(o, std::source_location::current(), image, dy), size);
 }
 
-// ---- computation at run time
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
 
 template <class F>
 void detail::for_each_product(const shape& x, const shape& w, const shape& y, const window& o,
@@ -362,7 +364,6 @@ void detail::sum_products(const shape& x, const shape& w, const shape& y, const 
     for (std::size_t i = 0; i < sums.size(); ++i) write_number(out, std::int64_t(i), sums[i]);
   });
 }
-
 inline void convolution_op::compute(const attributes& o, span<const tensor_ref> in,
                                     span<const tensor_ref> out) {
   detail::sum_products(in[0].type.shape, in[1].type.shape, out[0].type.shape,
@@ -384,5 +385,7 @@ inline void convolution_weight_gradient_op::compute(const attributes& o, span<co
                          return std::array{x, y, w};
                        });
 }
+
+#endif
 
 }  // namespace cella

@@ -333,7 +333,9 @@ constexpr var scatter_elements_op::transpose(node_ref n, int, var dy) {
                                   std::source_location::current(), dy, n.operand(1));
 }
 
-// ---- computation at run time
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
 
 inline void gather_op::compute(const attributes& o, span<const tensor_ref> in,
                                span<const tensor_ref> out) {
@@ -359,5 +361,7 @@ inline void scatter_elements_op::compute(const attributes& o, span<const tensor_
     detail::for_each_gathered_element(in[1], out[0].type.shape, o.as<options>().axis, add);
   });
 }
+
+#endif
 
 }  // namespace cella

@@ -269,7 +269,17 @@ constexpr var average_spread_op::transpose(node_ref n, int, var dy) {
   return emit<average_pool_op>(n.as<options>(), std::source_location::current(), dy);
 }
 
-// ---- computation at run time
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
+
+namespace detail {
+inline double window_count(const shape& image, const pooling_options& o, const multi_index& i) {
+  int n = 0;
+  for_each_tap(image, o, i, [&](std::int64_t, int) { ++n; });
+  return o.count_padding ? double(o.kernel[0]) * o.kernel[1] : double(n);
+}
+}  // namespace detail
 
 inline void max_pool_op::compute(const attributes& o, span<const tensor_ref> in,
                                  span<const tensor_ref> out) {
@@ -312,13 +322,6 @@ inline void pool_gather_op::compute(const attributes& o, span<const tensor_ref> 
     });
   });
 }
-namespace detail {
-inline double window_count(const shape& image, const pooling_options& o, const multi_index& i) {
-  int n = 0;
-  for_each_tap(image, o, i, [&](std::int64_t, int) { ++n; });
-  return o.count_padding ? double(o.kernel[0]) * o.kernel[1] : double(n);
-}
-}  // namespace detail
 inline void average_pool_op::compute(const attributes& o, span<const tensor_ref> in,
                                      span<const tensor_ref> out) {
   const auto a = o.as<options>();
@@ -340,5 +343,7 @@ inline void average_spread_op::compute(const attributes& o, span<const tensor_re
     });
   });
 }
+
+#endif
 
 }  // namespace cella

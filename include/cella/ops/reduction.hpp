@@ -91,10 +91,7 @@ struct max_op : detail::folding<max_op> {
   static constexpr combination over = combination::maximum;
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy);
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::reduce_to(in[0], o.as<options>().axes, -std::numeric_limits<double>::infinity(), out[0],
-                      [](auto a, auto v) { return v > a || v != v ? v : a; });
-  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Smallest element over axes, NaN if one is; ties share the derivative evenly.
@@ -108,10 +105,7 @@ struct min_op : detail::folding<min_op> {
   static constexpr combination over = combination::minimum;
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx);
   static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy);
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::reduce_to(in[0], o.as<options>().axes, std::numeric_limits<double>::infinity(), out[0],
-                      [](auto a, auto v) { return v < a || v != v ? v : a; });
-  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Position of the first largest element (or NaN) along one axis, as i64.
@@ -123,10 +117,7 @@ struct argmax_op : detail::search<argmax_op>, computed_in_single {
       "y = where the first of the largest x is along an axis";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr onnx_operator onnx{"ArgMax", 1};
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::best_positions(in[0], o.as<options>().axis, out[0],
-                           [](auto v, auto a) { return v > a; });
-  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// Position of the first smallest element (or NaN) along one axis, as i64.
@@ -137,10 +128,7 @@ struct argmin_op : detail::search<argmin_op>, computed_in_single {
   static constexpr std::string_view formula = "y = where the first of the least x is along an axis";
   static constexpr compute_class computes = compute_class::reduction;
   static constexpr onnx_operator onnx{"ArgMin", 1};
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::best_positions(in[0], o.as<options>().axis, out[0],
-                           [](auto v, auto a) { return v < a; });
-  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 // ---- public functions
@@ -313,5 +301,30 @@ constexpr void min_op::vjp(node_ref n, span<const var> dy, span<const char>, spa
 constexpr void min_op::jvp(node_ref n, span<const var> dx, span<var> dy) {
   dy[0] = detail::mean_of_equals(n, dx[0]);
 }
+
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
+
+inline void max_op::compute(const attributes& o, span<const tensor_ref> in,
+                            span<const tensor_ref> out) {
+  detail::reduce_to(in[0], o.as<options>().axes, -std::numeric_limits<double>::infinity(), out[0],
+                    [](auto a, auto v) { return v > a || v != v ? v : a; });
+}
+inline void min_op::compute(const attributes& o, span<const tensor_ref> in,
+                            span<const tensor_ref> out) {
+  detail::reduce_to(in[0], o.as<options>().axes, std::numeric_limits<double>::infinity(), out[0],
+                    [](auto a, auto v) { return v < a || v != v ? v : a; });
+}
+inline void argmax_op::compute(const attributes& o, span<const tensor_ref> in,
+                               span<const tensor_ref> out) {
+  detail::best_positions(in[0], o.as<options>().axis, out[0], [](auto v, auto a) { return v > a; });
+}
+inline void argmin_op::compute(const attributes& o, span<const tensor_ref> in,
+                               span<const tensor_ref> out) {
+  detail::best_positions(in[0], o.as<options>().axis, out[0], [](auto v, auto a) { return v < a; });
+}
+
+#endif
 
 }  // namespace cella

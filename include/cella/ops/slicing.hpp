@@ -341,8 +341,24 @@ constexpr var concat_op::transpose(node_ref n, int operand, var dy) {
   for (int k = 0; k < operand; ++k) start += n.operand(k).extent(axis);
   return slice(dy, axis, start, start + n.operand(operand).extent(axis));
 }
-// ---- computation at run time
 
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
+
+inline bool concat_op::fits(const op_application& a) {
+  const int axis = a.as<options>().axis;
+  bool fits = !a.in.empty() && is_axis(axis, a.rank());
+  std::int64_t sum = 0;
+  for (std::size_t k = 0; fits && k < a.in.size(); ++k) {
+    shape s = a.of(int(k));
+    fits = a.in[k].element == a.in[0].element && s.rank == a.rank();
+    sum += s[axis];
+    s[axis] = a.of(0)[axis];
+    fits = fits && s == a.of(0);
+  }
+  return fits && sum == a.n.type.shape[axis];
+}
 inline void slice_op::compute(const attributes& o, span<const tensor_ref> in,
                               span<const tensor_ref> out) {
   const auto a = o.as<options>();
@@ -368,19 +384,6 @@ inline void scatter_slice_op::compute(const attributes& o, span<const tensor_ref
   }
   scatter_strided(in[0], out[0], origin, step);
 }
-inline bool concat_op::fits(const op_application& a) {
-  const int axis = a.as<options>().axis;
-  bool fits = !a.in.empty() && is_axis(axis, a.rank());
-  std::int64_t sum = 0;
-  for (std::size_t k = 0; fits && k < a.in.size(); ++k) {
-    shape s = a.of(int(k));
-    fits = a.in[k].element == a.in[0].element && s.rank == a.rank();
-    sum += s[axis];
-    s[axis] = a.of(0)[axis];
-    fits = fits && s == a.of(0);
-  }
-  return fits && sum == a.n.type.shape[axis];
-}
 inline void concat_op::compute(const attributes& o, span<const tensor_ref> in,
                                span<const tensor_ref> out) {
   const int axis = o.as<options>().axis;
@@ -391,4 +394,7 @@ inline void concat_op::compute(const attributes& o, span<const tensor_ref> in,
     origin += x.type[axis] * to[std::size_t(axis)];
   }
 }
+
+#endif
+
 }  // namespace cella

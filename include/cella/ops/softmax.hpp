@@ -17,18 +17,6 @@ void for_each_line(const shape& s, int axis, F f) {
     f(r / inner * s[axis] * inner + r % inner, inner, s[axis]);
 }
 
-/// Writes softmax (or its logarithm) of a line.
-inline void softmax_line(const tensor_ref& x, const tensor_ref& y, std::int64_t base,
-                         std::int64_t step, int n, bool logarithm) {
-  double top = -std::numeric_limits<double>::infinity();
-  for (int i = 0; i < n; ++i) top = std::max(top, read_element(x, base + i * step));
-  double sum = 0;
-  for (int i = 0; i < n; ++i) sum += std::exp(read_element(x, base + i * step) - top);
-  for (int i = 0; i < n; ++i) {
-    const double v = read_element(x, base + i * step) - top;
-    write_element(y, base + i * step, logarithm ? v - std::log(sum) : std::exp(v) / sum);
-  }
-}
 /// The sum of e^(x_j - x_i) over all other j of n, each larger by `spread`.
 inline double sum_of_others(int n, double spread) { return n > 1 ? (n - 1) * std::exp(spread) : 0; }
 }  // namespace detail
@@ -73,12 +61,7 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed
   }
   /// Its Jacobian is symmetric.
   static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy) { vjp(n, dx, {}, dy); }
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::for_each_line(in[0].type.shape, o.as<options>().axis,
-                          [&](std::int64_t base, std::int64_t step, int n) {
-                            detail::softmax_line(in[0], out[0], base, step, n, false);
-                          });
-  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// log(softmax(x)) without overflow.
@@ -126,12 +109,7 @@ struct log_softmax_op : opaque<log_softmax_op>,
     const int axis = n.as<options>().axis;
     dy[0] = dx[0] - sum(exp(n.output()) * dx[0], {axis}, true);
   }
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    detail::for_each_line(in[0].type.shape, o.as<options>().axis,
-                          [&](std::int64_t base, std::int64_t step, int n) {
-                            detail::softmax_line(in[0], out[0], base, step, n, true);
-                          });
-  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 /// logits [N,C], labels (integers) [N] -> -log softmax(logits)[label], per sample [N].
@@ -185,20 +163,7 @@ struct cross_entropy_op : opaque<cross_entropy_op>,
     const var hot = one_hot(n.operand(1), z.extent(1), z.element());
     dx[0] = (p - hot) * expand_dims(dy[0], 1);
   }
-  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out) {
-    const int classes = in[0].type[1];
-    for (std::int64_t r = 0; r < in[0].type[0]; ++r) {
-      double top = -std::numeric_limits<double>::infinity();
-      for (int c = 0; c < classes; ++c) top = std::max(top, read_element(in[0], r * classes + c));
-      double sum = 0;
-      for (int c = 0; c < classes; ++c) sum += std::exp(read_element(in[0], r * classes + c) - top);
-      const std::int64_t label = read_position(in[1], r);
-      // A label outside the classes makes the loss NaN rather than reading foreign memory.
-      const double z = label >= 0 && label < classes ? read_element(in[0], r * classes + label)
-                                                     : std::numeric_limits<double>::quiet_NaN();
-      write_element(out[0], r, std::log(sum) + top - z);
-    }
-  }
+  static void compute(const attributes&, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
 namespace detail {
@@ -241,5 +206,56 @@ constexpr var softmax_cross_entropy(operand logits, operand labels) {
 constexpr var mean_squared_error(operand prediction, operand target) {
   return mean({squared_difference(prediction, target), prediction.at()});
 }
+
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
+
+namespace detail {
+/// Writes softmax (or its logarithm) of a line.
+inline void softmax_line(const tensor_ref& x, const tensor_ref& y, std::int64_t base,
+                         std::int64_t step, int n, bool logarithm) {
+  double top = -std::numeric_limits<double>::infinity();
+  for (int i = 0; i < n; ++i) top = std::max(top, read_element(x, base + i * step));
+  double sum = 0;
+  for (int i = 0; i < n; ++i) sum += std::exp(read_element(x, base + i * step) - top);
+  for (int i = 0; i < n; ++i) {
+    const double v = read_element(x, base + i * step) - top;
+    write_element(y, base + i * step, logarithm ? v - std::log(sum) : std::exp(v) / sum);
+  }
+}
+}  // namespace detail
+
+inline void softmax_op::compute(const attributes& o, span<const tensor_ref> in,
+                                span<const tensor_ref> out) {
+  detail::for_each_line(in[0].type.shape, o.as<options>().axis,
+                        [&](std::int64_t base, std::int64_t step, int n) {
+                          detail::softmax_line(in[0], out[0], base, step, n, false);
+                        });
+}
+inline void log_softmax_op::compute(const attributes& o, span<const tensor_ref> in,
+                                    span<const tensor_ref> out) {
+  detail::for_each_line(in[0].type.shape, o.as<options>().axis,
+                        [&](std::int64_t base, std::int64_t step, int n) {
+                          detail::softmax_line(in[0], out[0], base, step, n, true);
+                        });
+}
+inline void cross_entropy_op::compute(const attributes&, span<const tensor_ref> in,
+                                      span<const tensor_ref> out) {
+  const int classes = in[0].type[1];
+  for (std::int64_t r = 0; r < in[0].type[0]; ++r) {
+    double top = -std::numeric_limits<double>::infinity();
+    for (int c = 0; c < classes; ++c) top = std::max(top, read_element(in[0], r * classes + c));
+    double sum = 0;
+    for (int c = 0; c < classes; ++c) sum += std::exp(read_element(in[0], r * classes + c) - top);
+    const std::int64_t label = read_position(in[1], r);
+    // A label outside the classes makes the loss NaN rather than reading foreign memory.
+    const double z = label >= 0 && label < classes ? read_element(in[0], r * classes + label)
+                                                   : std::numeric_limits<double>::quiet_NaN();
+    write_element(out[0], r, std::log(sum) + top - z);
+  }
+}
+
+#endif
 
 }  // namespace cella

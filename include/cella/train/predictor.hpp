@@ -1,67 +1,16 @@
 // Predictions of one model in several threads at the same time.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <cella/backend/host/single_caller.hpp>
 #include <cella/train/engine.hpp>
 #include <cella/train/model_faults.hpp>
+#include <cella/train/parameter_users.hpp>
 #include <cella/train/predictions.hpp>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 namespace cella {
-
-/// Keeps changes of a model's parameters apart from the predictors that read them. Who changes says
-/// so and then looks for readers; who reads says so and then looks for a change: of two at once at
-/// least one sees the other.
-class parameter_users {
- public:
-  /// Each in a cache line of its own, so that predictors do not slow each other down.
-  struct alignas(128) reader {
-    single_caller caller;
-  };
-
-  /// For those who make predictors: one after the other, and in the model's turn.
-  std::mutex& making() { return making_; }
-  std::shared_ptr<reader> add_reader() {
-    std::erase_if(readers_, [](const auto& r) { return r.use_count() == 1; });  // predictor is gone
-    return readers_.emplace_back(std::make_shared<reader>());
-  }
-  /// For a reader whose turn has begun. Throws `concurrency_error` during a change.
-  void check_unchanged() const {
-    if (changing_.load()) [[unlikely]]
-      single_caller::refuse(
-          "another thread trains or loads the model of this predictor; predict before or after");
-  }
-
-  /// A change, from here to the end of the scope. Throws `concurrency_error` if somebody reads.
-  class [[nodiscard]] change {
-   public:
-    explicit change(parameter_users& users) : users_(users) {
-      users_.changing_.store(true);
-      if (std::ranges::none_of(users_.readers_, [](const auto& r) { return r->caller.busy(); }))
-        return;
-      users_.changing_.store(false);
-      single_caller::refuse(
-          "a predictor of this model is in use by another thread; train or load before or after "
-          "that");
-    }
-    ~change() { users_.changing_.store(false, std::memory_order_release); }
-    change(const change&) = delete;
-    change& operator=(const change&) = delete;
-
-   private:
-    parameter_users& users_;
-  };
-
- private:
-  std::mutex making_;
-  std::atomic<bool> changing_{};
-  std::vector<std::shared_ptr<reader>> readers_;
-};
 
 /// Asks a model in a thread of its own: it shares the model's parameters, has its own arena and
 /// starts no threads. Any number of predictors answer at the same time, each as the model would,
