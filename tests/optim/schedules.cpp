@@ -67,3 +67,20 @@ TEST_CASE("a rate that is negative or no number is refused with its step") {
   CHECK_THROWS_AS(at(s, 0), error);
   CHECK_THROWS_AS(at(std::numeric_limits<double>::infinity(), 0), error);
 }
+
+TEST_CASE("a length that is negative or no number is refused, and so is repeating one of zero") {
+  const auto refused = [](const schedule& s, const char* sentence) {
+    CHECK_THROWS_WITH_AS(at(s, 3), doctest::Contains(sentence), error);
+  };
+  const double no_number = std::nan("");
+  refused(
+      cosine{.first = 1, .length = steps(-5)},
+      "learning rate: the schedule has a length of -5.000000 steps; it has to be 0 or more, and "
+      "finite");
+  refused(polynomial{.first = 1, .length = epochs(no_number)}, "a length of nan epochs");
+  refused(warmup(steps(-3), 0.1), "a length of -3.000000 steps");
+  refused(warmup(epochs(std::numeric_limits<double>::infinity()), 0.1), "a length of inf epochs");
+  refused(step_decay{.first = 1, .every = epochs(0)}, "what is repeated has to be longer than 0");
+  refused(exponential{.first = 1, .every = steps(-1)}, "a length of -1.000000 steps");
+  CHECK(at(cosine{.first = 1, .last = 0.5, .length = steps(0)}, 0) == 0.5);
+}

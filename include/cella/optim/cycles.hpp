@@ -38,7 +38,11 @@ struct cosine_restarts {
 
   double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
     double one = length.steps(steps_per_epoch), at = double(step);
-    if (!(one > 0) || !(growth >= 1)) return last;
+    if (!(one > 0)) detail::refuse_period(one, false, "what is repeated has to be longer than 0");
+    if (!(growth >= 1)) {
+      throw error("learning rate: cosine_restarts has a growth of " + std::to_string(growth) +
+                  "; it has to be at least 1");
+    }
     if (growth == 1) {
       at = std::fmod(at, one);
     } else {
@@ -59,7 +63,8 @@ struct triangular {
 
   double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
     const double rise = up.steps(steps_per_epoch), fall = down.steps(steps_per_epoch);
-    if (!(rise + fall > 0)) return least;
+    if (!(rise + fall > 0))
+      detail::refuse_period(rise + fall, false, "what is repeated has to be longer than 0");
     const double cycle = std::floor(double(step) / (rise + fall));
     const double at = double(step) - cycle * (rise + fall);
     const double height = at < rise ? at / rise : 1 - (at - rise) / fall;

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <numbers>
 #include <string>
 #include <type_traits>
@@ -27,11 +28,32 @@ struct named_ends {
   bool operator==(const named_ends&) const = default;
 };
 
-/// A length of training, in steps or in epochs.
+namespace detail {
+template <std::same_as<double> Amount>
+[[noreturn]] void refuse_period(Amount amount, bool in_epochs, const char* wanted) {
+  throw error("learning rate: the schedule has a length of " + std::to_string(amount) +
+              (in_epochs ? " epochs" : " steps") + "; " + wanted);
+}
+}  // namespace detail
+
+/// A length of training, in steps or in epochs: what `steps` and `epochs` make.
 struct period {
   double amount{};
   bool in_epochs{};
+
+  constexpr period() = default;
+  constexpr period(double n, bool whole_epochs) : amount(n), in_epochs(whole_epochs) {}
+  // Of 10 nobody could say what it counts.
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  __attribute__((unavailable("say what it counts: optim::steps(500) or optim::epochs(10)")))  //
+  constexpr period(T n)
+      : amount(double(n)) {}
+
+  /// Throws `error` unless the length is 0 or more, and finite.
   constexpr double steps(std::int64_t steps_per_epoch) const {
+    if (!(amount >= 0 && amount <= std::numeric_limits<double>::max()))
+      detail::refuse_period(amount, in_epochs, "it has to be 0 or more, and finite");
     return in_epochs ? amount * double(steps_per_epoch) : amount;
   }
 };
@@ -54,7 +76,8 @@ inline double passed(std::int64_t step, period length, std::int64_t steps_per_ep
 }
 inline double periods(std::int64_t step, period every, std::int64_t steps_per_epoch) {
   const double one = every.steps(steps_per_epoch);
-  return one > 0 ? double(step) / one : 0;
+  if (one > 0) return double(step) / one;
+  refuse_period(every.amount, every.in_epochs, "what is repeated has to be longer than 0");
 }
 }  // namespace detail
 
