@@ -63,6 +63,8 @@ TEST_CASE("columns of different lengths are refused with both figures") {
 TEST_CASE("a column whose extents do not match its values is refused") {
   CHECK_THROWS_AS(column<float>({3, 2}, std::vector<float>(5)), error);
   CHECK_THROWS_AS(column<float>(shape{}, std::vector<float>(1)), error);
+  CHECK_THROWS_WITH_AS(column<float>({-3, 2}, std::vector<float>(6)),
+                       "column: the extents [-3,2] are not all 0 or more.", error);
 }
 
 TEST_CASE("samples of all columns stay together in any order") {

@@ -35,6 +35,14 @@ class tensor_dataset : public composable<tensor_dataset<Ts...>> {
     });
   }
 
+  // A vector does not tell which of its values are one sample.
+  template <class... Nothing>
+  __attribute__((
+      unavailable("a data set is made of columns: data::tensor_dataset("
+                  "data::column<float>({n, 10}, x), data::column(y))")))  //
+  explicit tensor_dataset(const std::vector<Ts>&... values)
+      : tensor_dataset(data::column<Ts>(values)...) {}
+
   std::int64_t size() const { return (*columns_)[hana::size_c<0>].size(); }
   sample_shapes<sizeof...(Ts)> shapes() const {
     return hana::unpack(*columns_, [](const auto&... c) {

@@ -64,12 +64,21 @@ class column {
   column(const shape& extents, std::vector<T> values)
       : extents_(extents), values_(std::move(values)) {
     if (extents_.rank == 0) throw error("column: a scalar has no samples; give extents [N, ...].");
+    for (const std::int64_t e : extents_) {
+      if (e < 0) throw error(text("column: the extents ") << extents_ << " are not all 0 or more.");
+    }
     if (static_cast<std::uint64_t>(extents_.size()) != values_.size()) {
       throw error(text("column: the extents ")
                   << extents_ << " need " << extents_.size() << " values, but " << values_.size()
                   << " are given; mend one of them.");
     }
   }
+  template <class U>
+  requires(!std::is_same_v<U, T>)  //
+      __attribute__((unavailable("the values are a std::vector of the column's type; convert them: "
+                                 "std::vector<float>(x.begin(), x.end())")))  //
+      column(const shape& extents, const std::vector<U>&)
+      : extents_(extents) {}
   /// A column of scalars: extents [N].
   explicit column(std::vector<T> values)
       : extents_{static_cast<std::int64_t>(values.size())}, values_(std::move(values)) {}
