@@ -259,6 +259,12 @@ TEST_CASE("a header length that cannot be true is refused before memory is taken
   refused(with_length(0, ""), {"not JSON"});
 }
 
+TEST_CASE("files of PyTorch, NumPy and Keras are called what they are") {
+  using namespace std::string_literals;
+  refused("PK\3\4\0\0\10\10\0\0\0\0"s, {"is a zip archive, as torch.save", "save_file"});
+  refused("\x89HDF\r\n\x1a\n\0\0\0\0"s, {"is an HDF5 file, as Keras", "save_file"});
+}
+
 TEST_CASE(
     "a header longer than the limit is refused before it is read, unless the limit is raised") {
   const scratch_directory folder("safetensors");

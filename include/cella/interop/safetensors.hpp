@@ -115,6 +115,12 @@ safetensors_file safetensors_file::load(const std::string& label, std::uint64_t 
   }
   std::memcpy(&length, read(sizeof length).data(), sizeof length);
   if (length > size - sizeof length) {
+    constexpr std::uint64_t zip = 0x04034b50, hdf5 = 0x0a1a0a0d46444889;  // PK..., .HDF...
+    if ((length & 0xffffffff) == zip || length == hdf5) {
+      refuse(length == hdf5 ? "is an HDF5 file, as Keras writes them"
+                            : "is a zip archive, as torch.save and np.savez write them",
+             "write the weights by save_file of Python's package safetensors");
+    }
     refuse("claims a header of " + std::to_string(length) + " bytes, but only " +
            std::to_string(size - sizeof length) + " follow");
   }
