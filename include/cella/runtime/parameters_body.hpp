@@ -47,7 +47,8 @@ CELLA_BODY const named_parameter& parameter_store::known(std::string_view name, 
   if (const named_parameter* p = find(name)) {
     if (p->type.element == asked) return *p;
     throw error(text() << "parameter_store: \"" << name << "\" is " << p->type
-                       << ", but was asked for as " << cella::name(asked));
+                       << ", but was asked for as " << cella::name(asked)
+                       << "; ask for its own type");
   }
   std::array<const named_parameter*, 3> nearest{};
   std::array<std::size_t, 3> alike{};
@@ -73,12 +74,14 @@ CELLA_BODY void parameter_store::check_alike(const char* who, const parameter_st
     const named_parameter &own = entries_[i], &its = other.entries_[i];
     if (own.name == its.name && own.type == its.type) continue;
     throw error(text() << who << ": the stores differ: \"" << own.name << "\" " << own.type
-                       << " here, \"" << its.name << "\" " << its.type << " there");
+                       << " here, \"" << its.name << "\" " << its.type
+                       << " there; stores of one net are alike, and copy_part takes a part");
   }
   if (entries_.size() == other.entries_.size()) return;
   const bool here = entries_.size() > shared;
   throw error(text() << who << ": the stores differ: only the " << (here ? "first" : "second")
-                     << " has \"" << (here ? entries_ : other.entries_)[shared].name << "\"");
+                     << " has \"" << (here ? entries_ : other.entries_)[shared].name
+                     << "\"; stores of one net are alike, and copy_part takes a part");
 }
 
 CELLA_BODY void parameter_store::copy_from(const parameter_store& other) {
