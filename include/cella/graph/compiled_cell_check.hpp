@@ -14,6 +14,8 @@ namespace detail {
 /// clang says itself, in the line of the model, that a call operator is not constexpr.
 template <class F, class... A>
 inline constexpr bool is_constexpr_call = true;
+template <auto F, class... A>
+inline constexpr bool is_constexpr_function = true;
 #else
 /// Whether F is declared constexpr where it takes these. g++ asks that of one branch of an `if`, or
 /// else the lambda is not constexpr; a label never is, but it may be run.
@@ -27,6 +29,19 @@ inline constexpr bool is_constexpr_call = requires {
           [[maybe_unused]] never:;
         }
       }(false, static_cast<F*>(nullptr), static_cast<A*>(nullptr)...),
+      true)>;
+};
+/// The same of a pointer to a function: through an argument it does not tell.
+template <auto F, class... A>
+inline constexpr bool is_constexpr_function = requires {
+  typename std::bool_constant<(
+      [](bool really, auto*... a) {
+        if (really) {
+          static_cast<void>((*F)(*a...));
+        } else {
+          [[maybe_unused]] never:;
+        }
+      }(false, static_cast<A*>(nullptr)...),
       true)>;
 };
 #endif

@@ -82,10 +82,13 @@ struct last_of_loss<Loss> : decltype(last_parameter(&Loss::operator())) {};
 template <class Loss>
 requires requires(Loss loss) { last_parameter(loss); }
 struct last_of_loss<Loss> : decltype(last_parameter(std::declval<Loss>())) {};
-/// What is called where this loss is.
+/// What is called where this loss is, and what keeps the compiler from doing so.
 template <class Loss>
 struct called_loss {
-  using type = Loss;
+  template <class... A>
+  static constexpr text constexpr_fault() {
+    return detail::constexpr_fault<const Loss, A...>();
+  }
 };
 /// A struct of vars that stands for labels; else they are one var.
 template <class T>
@@ -122,11 +125,10 @@ struct loss_call {
   /// What keeps the compiler from tracing the loss.
   static constexpr text constexpr_fault() {
     if constexpr (plain)
-      return detail::constexpr_fault<const typename called_loss<Loss>::type, const Outputs,
-                                     const labels>();
+      return called_loss<Loss>::template constexpr_fault<const Outputs, const labels>();
     else if constexpr (full)
-      return detail::constexpr_fault<const typename called_loss<Loss>::type, const Outputs,
-                                     const Inputs, const labels>();
+      return called_loss<Loss>::template constexpr_fault<const Outputs, const Inputs,
+                                                         const labels>();
     else
       return {};
   }

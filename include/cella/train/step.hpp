@@ -65,8 +65,19 @@ namespace detail {
 template <auto Function>
 struct last_of_loss<fixed<Function>> : last_of_loss<std::remove_cvref_t<decltype(Function)>> {};
 template <auto Function>
+struct called_loss<fixed<Function>> : called_loss<std::remove_cvref_t<decltype(Function)>> {};
+template <auto Function>
+requires std::is_pointer_v<decltype(Function)>
 struct called_loss<fixed<Function>> {
-  using type = std::remove_cvref_t<decltype(Function)>;
+  template <class... A>
+  static constexpr text constexpr_fault() {
+    text fault;
+    if (!is_constexpr_function<Function, A...>)
+      fault << type_name<fixed<Function>>()
+            << ": the function is not constexpr, so that the compiler cannot trace it; write "
+               "constexpr in front of it";
+    return fault;
+  }
 };
 }  // namespace detail
 
