@@ -62,7 +62,7 @@ INNER_HEADERS = set("""
     transform/pullback transform/region transform/reverse_control transform/reverse_loops transform/split
     transform/trace transform/values transform/control_forms transform/no_control
     train/batch_columns train/call_forms train/checkpoint train/checkpoint_body train/columns train/development train/engine
-    train/engine_checks train/fit_extras train/kept_tensors train/lazy train/mesh_trainer train/model_faults train/model_loops
+    train/engine_checks train/fit_extras train/kept_tensors train/lazy train/mesh_trainer train/model_faults train/model_loops train/no_fit_option
     train/optimizer_graph train/position train/shared_reading
     train/parameter_users train/parameter_users_body train/runtime_path train/runtime_path_body train/state_body train/traced_net train/traced_steps train/traced_steps_body
     runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter
@@ -299,6 +299,8 @@ def members_of(item, key):
             continue
         kind, name = kind_and_name(m.head)
         if not kind or name.endswith("_") or name.startswith("~") or name in ("operator=", "by_name"):
+            continue
+        if "no_unique_address" in m.head:  # a name from elsewhere, which is refused
             continue
         head = m.head
         if kind in ("value", "type"):  # with its default, or with the braces of its arguments

@@ -103,7 +103,9 @@ TEST_CASE(
   CHECK(stop.best_epoch == 1);
   CHECK(m.net().last.bias.values()[0] == 3);
   CHECK_THROWS_WITH_AS(m.fit(three_classes(8), {}, train::early_stop{}),
-                       doctest::Contains("there is no score \"val_loss\" among [loss]"), error);
+                       doctest::Contains("there is no score \"val_loss\" among [loss]; put "
+                                         "train::validation(data, metrics...) before"),
+                       error);
 }
 
 TEST_CASE("checkpoints are written every n epochs and old ones go") {

@@ -78,6 +78,19 @@ TEST_CASE("a loss that is not finite ends training and names step, loss and lear
   }
 }
 
+TEST_CASE("where the data are not finite, the sentence says in which column and where") {
+  std::vector<float> x(16 * 6, 0.5f);
+  x[9 * 6 + 2] = infinity;
+  const data::tensor_dataset samples(data::column<float>({16, 6}, x),
+                                     data::column(std::vector<std::int32_t>(16)));
+  plain m({.seed = 1});
+  CHECK_THROWS_WITH_AS(m.fit(samples, {.learning_rate = 0.25}),
+                       doctest::Contains("training diverges: the loss is not finite (of the "
+                                         "batch's data tensor \"inputs\" holds inf, at [1,2] of "
+                                         "f32[8,6]) in step 2 (loss "),
+                       train::diverged);
+}
+
 TEST_CASE("a rate that is too large ends training; check_finite = false lets it run") {
   auto data = three_classes(32);
   plain m({.seed = 1});

@@ -44,6 +44,25 @@ void rewrite(const std::filesystem::path& from, const std::filesystem::path& to,
 
 }  // namespace
 
+TEST_CASE("samples that are nowhere, and labels of other extents, are refused") {
+  trained m({.seed = 1});
+  const std::array<float, 48> x{};
+  const std::array<std::int32_t, 8> y{};
+  const float* const none = nullptr;
+  const auto nowhere = doctest::Contains("the address of a column is null");
+  CHECK_THROWS_WITH_AS(m.train_step(none, y.data(), 8, 0.1), nowhere, error);
+  CHECK_THROWS_WITH_AS(m.train_step(x.data(), nullptr, 8, 0.1), nowhere, error);
+  CHECK_THROWS_WITH_AS(m.predict(none, 2), nowhere, error);
+  CHECK_THROWS_WITH_AS(m.predictor().predict(none, 2), nowhere, error);
+  CHECK(m.predict(none, 0).size() == 0);
+  const data::tensor_dataset one_hot(data::column<float>({8, 6}, {x.begin(), x.end()}),
+                                     data::column<std::int32_t>({8, 3}, std::vector<int>(24)));
+  CHECK_THROWS_WITH_AS(m.fit(one_hot, {}),
+                       doctest::Contains("the data's targets are [3] per sample, but the model's "
+                                         "[], one number each; make the column's extents {n}"),
+                       error);
+}
+
 TEST_CASE("data without a batch are refused by fit and evaluate") {
   for (const execution how : both) {
     trained m({.seed = 1, .mode = how});

@@ -25,8 +25,12 @@ const T* column_of(const Batch& b, const shape& sample, const text& what, std::v
   shape row = column.extents();
   row.erase(0);
   if (row != sample) {
+    const char* const remedy =
+        sample.rank > 0 ? "; reshape the data, or change the model's input or loss"
+                        : ", one number each; make the column's extents {n} (of one-hot rows take "
+                          "the class), or change the model's loss";
     throw error(text() << "the data's " << what << " are " << row << " per sample, but the model's "
-                       << sample << "; reshape the data, or change the model's input or loss");
+                       << sample << remedy);
   }
   if constexpr (std::is_same_v<T, U>) {
     return column.data();
@@ -134,6 +138,23 @@ struct batch_columns {
     if (!std::exchange(lacks_targets_, false)) return;
     for (std::size_t k = 0; k < Engine::target_count; ++k)
       complete(Engine::input_count + k, targets[k], target_types_[k], whole_targets_[k]);
+  }
+
+  /// Its columns of numbers, with what messages call them.
+  std::vector<std::pair<text, tensor_ref>> numbers() const {
+    std::vector<std::pair<text, tensor_ref>> all;
+    const auto add = [&](const text& name, std::byte* at, const tensor_type& type) {
+      if (is_floating(type.element)) all.emplace_back(name, tensor_ref{at, type});
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (add(column_name<Engine, I>, inputs[I], input_types_[I]), ...);
+    }
+    (std::make_index_sequence<Engine::input_count>{});
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (add(column_name<Engine, Engine::input_count + I>, targets[I], target_types_[I]), ...);
+    }
+    (std::make_index_sequence<Engine::target_count>{});
+    return all;
   }
 
   /// Hands predictions for the whole batch to a metric.

@@ -8,6 +8,7 @@
 #include <cella/interop/file.hpp>
 #include <cella/train/fit.hpp>
 #include <cella/train/interrupt.hpp>
+#include <cella/train/model_faults.hpp>
 #include <cella/train/monitors.hpp>
 #include <cmath>
 #include <deque>
@@ -28,6 +29,11 @@ class validation {
   explicit validation(Data data, Metrics... measures)
       : data_(std::move(data)), metrics_(std::move(measures)...) {}
 
+  /// Why a model of this type cannot be measured on the data.
+  template <class Model>
+  static constexpr text fault() {
+    return cella::detail::evaluate_arguments_fault<Model, Data, Metrics...>;
+  }
   void on_epoch_end(auto& context) {
     const scores found =
         std::apply([&](auto&... m) { return context.model.evaluate(data_, m...); }, metrics_);

@@ -3,6 +3,7 @@
 
 #include <cella/graph/error.hpp>
 #include <cella/optim/schedules.hpp>
+#include <cella/train/no_fit_option.hpp>
 #include <cella/train/state.hpp>
 #include <cstdint>
 #include <cstdio>
@@ -37,7 +38,9 @@ class scores {
       known += (known.empty() ? "" : ", ") + key;
     }
     throw error("there is no score \"" + std::string(name) + "\" among [" + known +
-                "]; hand the metric over, or name one of these");
+                (name.starts_with("val_") ? "]; put train::validation(data, metrics...) before "
+                                            "what reads it, or name one of these"
+                                          : "]; hand the metric over, or name one of these"));
   }
   const std::vector<std::pair<std::string, double>>& values() const { return values_; }
 
@@ -92,6 +95,13 @@ struct fit_options {
   /// A loss, or at the end of an epoch a parameter, that is NaN or infinite ends training with
   /// `train::diverged`. False: training goes on.
   bool check_finite = true;
+
+  // No options of fit: see no_fit_option.hpp.
+  [[no_unique_address]] detail::no_batch_size batch_size{};
+  [[no_unique_address]] detail::no_rate lr{};
+  [[no_unique_address]] detail::no_shuffle shuffle{};
+  [[no_unique_address]] detail::no_extras metrics{}, callbacks{};
+  [[no_unique_address]] detail::no_validation validation_data{}, validation_split{};
 };
 
 /// What callbacks may read. `record` is complete in on_epoch_end, and they may add to it there.

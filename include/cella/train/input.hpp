@@ -150,6 +150,13 @@ inline void check_rows(std::int64_t rows) {
                      << "; give 0 or more, and less than 2^31");
 }
 
+/// Throws `error` if one of the columns is nowhere.
+template <std::size_t N>
+void check_addresses(const char* who, const std::array<std::byte*, N>& columns) {
+  if (std::find(columns.begin(), columns.end(), nullptr) == columns.end()) return;
+  throw error(text() << who << ": the address of a column is null; hand over the samples' memory");
+}
+
 /// The first element of samples for an input of elements `Element`, and their number.
 template <class Element, array_like A>
 std::pair<const Element*, std::int64_t> samples_of(const A& a, const shape& sample,

@@ -25,6 +25,8 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
+#include <span>
 #include <string>
 
 namespace cella {
@@ -36,16 +38,17 @@ namespace cella {
 /// It serves one thread at a time: what is called while another thread uses it throws
 /// `concurrency_error` and changes nothing. Callbacks of `fit` may call it. To ask one model in
 /// several threads make a `predictor()` for each.
-template <class Net, model_inputs Input, auto Loss = cross_entropy_loss{},
-          auto Optimizer = optim::sgd{}, model_options Options = model_options{}>
+template <class Net, class Input, auto Loss = cross_entropy_loss{}, auto Optimizer = optim::sgd{},
+          model_options Options = model_options{}>
 class model {
   static constexpr text type_fault = detail::model_fault<Net, Input, Loss, Optimizer, Options>;
 
  public:
   using engine_type =
-      std::conditional_t<type_fault.empty(), engine<Net, Input, Loss, Optimizer, Options>,
-                         engine<detail::refused_net<>, Input, squared_error_loss{}, optim::sgd{},
-                                detail::possible(Options)>>;
+      std::conditional_t<type_fault.empty(),
+                         engine<Net, detail::possible_input<Input>, Loss, Optimizer, Options>,
+                         engine<detail::refused_net<>, detail::possible_input<Input>,
+                                squared_error_loss{}, optim::sgd{}, detail::possible(Options)>>;
   using input_pointers = typename engine_type::input_pointers;  ///< of several inputs a tuple
   using target_pointers =
       typename engine_type::target_columns::pointers;         ///< of several labels, too
@@ -75,6 +78,9 @@ class model {
       explicit model(const run_options& = {}, int = engine_type::trace_result::say_where_it_stops())
       : engine_({}) {
   }
+  template <class T, class Why = detail::made_of_fault<T>>
+  requires(!std::is_convertible_v<T, run_options>)  //
+      explicit model(const T&) = delete;
   model(const model&) = delete;
   model& operator=(const model&) = delete;
 
@@ -124,12 +130,15 @@ class model {
       double train_step(const input_pointers& x, const target_pointers& y, std::int64_t rows,
                         double learning_rate) {
     const auto turn = own_turn();
-    if constexpr (detail::has_training_step<model>())
-      return advance(detail::addresses_of(x), engine_type::targets_at(y), rows, {0, rows},
-                     learning_rate)
-          .loss;
-    else
+    if constexpr (detail::has_training_step<model>()) {
+      const auto inputs = detail::addresses_of(x);
+      const auto targets = engine_type::targets_at(y);
+      detail::check_addresses("train_step", inputs);
+      detail::check_addresses("train_step", targets);
+      return advance(inputs, targets, rows, {0, rows}, learning_rate).loss;
+    } else {
       return 0;
+    }
   }
   /// A training step that the compiler refuses is refused here, and where `fit` is called.
   template <class Model = model, class Why = detail::training_fault<Model>>
@@ -173,6 +182,8 @@ class model {
     return 0;
   }
 
+  template <class Data, class Why = detail::no_options_fault<Data>>
+  train::history fit(const Data&) = delete;
   template <class Data, class T, class... Extras, class Why = detail::fit_options_fault<Data, T>>
   requires(!std::is_convertible_v<T, train::fit_options> && has_words<Why>)  //
       train::history fit(const Data&, const T&, Extras&&...)
@@ -209,10 +220,15 @@ class model {
     const auto [first, rows] = engine_type::samples_of(samples...);
     return predict(first, rows);
   }
-  template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
+  template <class... A, class Why = detail::samples_fault<engine_type, A...>>
   requires has_words<Why>  //
       answer predict(const A&...)
   = delete;
+  /// Of one sample: `m.predict({3, 90, 10})`.
+  answer predict(std::initializer_list<input_element> sample) requires(engine_type::input_count ==
+                                                                       1) {
+    return predict(std::span(sample.begin(), sample.size()));
+  }
   /// The same for `rows` samples in memory, row-major. Throws `error` unless 0 <= rows < 2^31.
   answer predict(const input_pointers& samples, std::int64_t rows) {
     detail::check_rows(rows);
@@ -222,6 +238,7 @@ class model {
   void predict(const input_pointers& samples, std::int64_t rows, const output_places& outputs) {
     const auto turn = own_turn();
     detail::check_rows(rows);
+    if (rows > 0) detail::check_addresses("predict", detail::addresses_of(samples));
     engine_.infer(detail::addresses_of(samples), rows, detail::addresses_of(outputs));
   }
   /// What asks this model in another thread, or in many, each with its own: see predictor.hpp.
@@ -242,26 +259,7 @@ class model {
   /// slots (`momentum.conv1.weight`), `cella.progress` (steps, epochs, batches in the epoch),
   /// `cella.random`, and what callbacks and metrics remember (`cella.fit.early_stop.best`).
   /// Replaces the file at once or not at all. Throws `file_error`.
-  void save(const std::filesystem::path& path, const save_options& options = {}) {
-    const auto turn = own_turn();
-    auto all = parameter_tensors();
-    if (options.optimizer) {
-      for (auto& t : training_tensors()) all.push_back(std::move(t));
-    }
-    const std::string fault = options.non_finite ? "" : train::find_not_finite(all);
-    if (!fault.empty()) {
-      throw file_error("save: " + fault + "; " + interop::in_quotes(path.native(), 4096) +
-                       " is left as it is: load weights from before training diverged, or save "
-                       "these with the option .non_finite = true");
-    }
-    auto states = options.optimizer ? fit_.write() : train::state_map{};
-    for (auto& [name, t] : states)
-      all.push_back({std::string(train::state_prefix) + name, {t.bytes.data(), t.type}});
-    if (train::mesh_trainer* const ranks = engine_.mesh())
-      ranks->once([&] { train::write_checkpoint(path, all); });
-    else
-      train::write_checkpoint(path, all);
-  }
+  void save(const std::filesystem::path& path, const save_options& options = {});
   /// Reads what `save` wrote with the same options. A file with missing, foreign, ill-shaped or
   /// damaged tensors is refused by a `file_error` that names one, and nothing is changed.
   void load(const std::filesystem::path& path, const save_options& options = {}) {

@@ -24,6 +24,20 @@ constexpr text labels_fault() {
     return text(type_name<Labels>())
            << ": a model's labels are a var, or a struct of features<...> and integers<...>";
 }
+/// What stands in the place of a model's input, unless it is one.
+template <class Net, class Input>
+constexpr text input_fault() {
+  if constexpr (model_inputs<Input>)
+    return {};
+  else if constexpr (model_inputs<Net>)
+    return text() << "model<" << type_name<Net>() << ", " << type_name<Input>()
+                  << ">: the net comes first, then what it takes";
+  else
+    return text(type_name<Input>()) << ": a model's input is features<10>, image<1, 28, 28>, "
+                                       "tokens<32>, or a struct of such";
+}
+template <class Input>
+using possible_input = std::conditional_t<model_inputs<Input>, Input, features<1>>;
 /// Whether a model with parameters of type `precision` may compute in `compute`.
 constexpr bool is_computed_in(dtype compute, dtype precision) {
   return compute == dtype::f32 || (is_storage_only(compute) && precision == dtype::f32);
@@ -31,7 +45,9 @@ constexpr bool is_computed_in(dtype compute, dtype precision) {
 /// Why the parts are no model, as far as their types say.
 template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
 constexpr text find_model_fault() {
-  if constexpr (Options.batch < 1)
+  if constexpr (!input_fault<Net, Input>().empty())
+    return input_fault<Net, Input>();
+  else if constexpr (Options.batch < 1)
     return text() << "model_options::batch is " << Options.batch << "; give at least 1";
   else if constexpr (!is_floating(Options.precision))
     return text() << "model_options::precision is " << Options.precision
@@ -160,6 +176,8 @@ constexpr void refuse_use(text& fault) {
         fault << " and targets " << type_name<typename engine::target_columns::views>()
               << "; metrics of classes take integers";
     }
+  } else if constexpr (requires { own::template fault<Model>(); }) {
+    fault = own::template fault<Model>();
   }
 }
 template <class Model, class Data, class... Extras>
@@ -204,7 +222,13 @@ template <class Engine, class... A>
 constexpr text find_samples_fault() {
   constexpr std::size_t needed = Engine::input_count;
   text fault;
-  if constexpr (!(array_like<A> && ...)) {
+  if constexpr (sizeof...(A) == 1 && (data::sample_source<A> && ...) && !(array_like<A> && ...)) {
+    fault << "predict takes arrays; of a data set predict batch by batch: for (auto& b : "
+             "data.batch(32).epoch(0)) m.predict(b.column<0>())";
+  } else if constexpr (sizeof...(A) == 1 && !(array_like<A> && ...)) {
+    (fault << ... << type_name<A>())
+        << ": predict takes an array of samples, such as a std::vector or a std::span";
+  } else if constexpr (!(array_like<A> && ...)) {
     return fault;  // another overload
   } else if constexpr (sizeof...(A) != needed) {
     fault << "predict: hand over one array for each input, " << needed << " instead of "
@@ -230,6 +254,18 @@ inline constexpr text samples_text = find_samples_fault<Engine, A...>();
 template <class Engine, class... A>
 using samples_fault = fault_of<samples_text<Engine, A...>>;
 
+/// Why fit does not take data alone.
+template <class Data>
+inline constexpr text no_options_text(
+    "fit is told how long to train: m.fit(data, {.epochs = 10, .learning_rate = 0.01})");
+template <class Data>
+using no_options_fault = fault_of<no_options_text<Data>>;
+/// Why a model is not made of a T.
+template <class T>
+inline constexpr text made_of_text = text(type_name<T>())
+                                     << ": a model is told in braces how it runs: {.seed = 1}";
+template <class T>
+using made_of_fault = fault_of<made_of_text<T>>;
 /// Why a T stands in no place of the options of `fit`, behind a Data.
 template <class Data, class T>
 constexpr text find_fit_options_fault() {

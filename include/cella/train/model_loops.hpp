@@ -1,4 +1,4 @@
-// The loops of a model over data: fit and evaluate. Included by model.hpp.
+// The loops of a model over data, fit and evaluate, and what it saves. Included by model.hpp.
 #pragma once
 
 #include <array>
@@ -38,9 +38,18 @@ void check_batches(const char* who, const Loader& loader) {
   throw error(what << "; hand over a batch at least, or keep the remainder");
 }
 
+/// Which of these columns of a batch holds a number that is not finite, if one does.
+template <class Columns>
+std::string spoiled(const Columns& columns) {
+  std::vector<train::checkpoint_tensor> all;
+  for (const auto& [name, values] : columns) all.push_back({std::string(name.view()), values});
+  const std::string found = train::find_not_finite(all);
+  return found.empty() ? found : " (of the batch's data " + found + ")";
+}
+
 }  // namespace detail
 
-template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
+template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
 template <class Data, class... Extras>
 train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
     const Data& data, const train::fit_options& options, Extras&&... extras) {
@@ -163,8 +172,10 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
         c.step = steps();
         c.loss = r.loss;
         all.announce(event::batch_end);
-        if (options.check_finite && !std::isfinite(r.loss))
-          throw train::divergence("the loss is not finite", c.step, c.loss, c.learning_rate);
+        if (options.check_finite && !std::isfinite(r.loss)) {
+          throw train::divergence("the loss is not finite" + detail::spoiled(columns.numbers()),
+                                  c.step, c.loss, c.learning_rate);
+        }
         at.mean.update(r.loss, rows);
         all.metrics([&](auto& m) {
           if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>)
@@ -214,8 +225,31 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
   return past;
 }
 
+template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
+void model<Net, Input, Loss, Optimizer, Options>::save(const std::filesystem::path& path,
+                                                       const save_options& options) {
+  const auto turn = own_turn();
+  auto all = parameter_tensors();
+  if (options.optimizer) {
+    for (auto& t : training_tensors()) all.push_back(std::move(t));
+  }
+  const std::string fault = options.non_finite ? "" : train::find_not_finite(all);
+  if (!fault.empty()) {
+    throw file_error("save: " + fault + "; " + interop::in_quotes(path.native(), 4096) +
+                     " is left as it is: load weights from before training diverged, or save "
+                     "these with the option .non_finite = true");
+  }
+  auto states = options.optimizer ? fit_.write() : train::state_map{};
+  for (auto& [name, t] : states)
+    all.push_back({std::string(train::state_prefix) + name, {t.bytes.data(), t.type}});
+  if (train::mesh_trainer* const ranks = engine_.mesh())
+    ranks->once([&] { train::write_checkpoint(path, all); });
+  else
+    train::write_checkpoint(path, all);
+}
+
 /// Parameters and states that match one of the patterns, each of which has to match something.
-template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
+template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
 typename model<Net, Input, Loss, Optimizer, Options>::tensors
 model<Net, Input, Loss, Optimizer, Options>::matching(std::string_view who,
                                                       const std::vector<std::string>& patterns) {
@@ -233,7 +267,7 @@ model<Net, Input, Loss, Optimizer, Options>::matching(std::string_view who,
 }
 
 /// The tensors that `freeze` patterns describe, with the optimizer's state for them.
-template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
+template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
 std::vector<tensor_ref> model<Net, Input, Loss, Optimizer, Options>::frozen_tensors(
     const std::vector<std::string>& patterns) {
   std::vector<tensor_ref> all;
@@ -248,7 +282,7 @@ std::vector<tensor_ref> model<Net, Input, Loss, Optimizer, Options>::frozen_tens
 }
 
 /// Predictions for `rows` samples, of which this rank of a mesh has `own`.
-template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
+template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
 void model<Net, Input, Loss, Optimizer, Options>::infer_share(
     const typename engine_type::inputs& x, std::int64_t own, std::int64_t rows,
     const typename engine_type::outputs& out) {
@@ -266,7 +300,7 @@ void model<Net, Input, Loss, Optimizer, Options>::infer_share(
     engine_.mesh()->join({at[k], own_types[k]}, {out[k], types[k]}, rows);
 }
 
-template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
+template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
 template <class Data, class... Metrics>
 train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data& data,
                                                                       Metrics&&... measures) {

@@ -45,7 +45,7 @@ class predictor {
     const auto [first, rows] = engine_type::samples_of(samples...);
     return predict(first, rows);
   }
-  template <array_like... A, class Why = detail::samples_fault<engine_type, A...>>
+  template <class... A, class Why = detail::samples_fault<engine_type, A...>>
   requires has_words<Why>  //
       answer predict(const A&...)
   = delete;
@@ -60,6 +60,7 @@ class predictor {
                                    "this predictor is in use by another thread; make one for each "
                                    "thread");
     users_->check_unchanged();
+    if (rows > 0) detail::check_addresses("predict", detail::addresses_of(samples));
     inference_.run({mode_, *net_, engine_->parameters(), engine_->output_types(), nullptr, true},
                    detail::addresses_of(samples), rows, detail::addresses_of(outputs));
   }

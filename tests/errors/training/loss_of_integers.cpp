@@ -1,5 +1,5 @@
 // expect: the data's targets are integers, but the model's are numbers
-// expect-lines: 28
+// expect-lines: 32
 // A loss of numbers is given classes.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

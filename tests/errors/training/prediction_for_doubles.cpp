@@ -1,5 +1,5 @@
 // expect: predict: the elements of the array are double, but the model takes float; convert them
-// expect-lines: 20
+// expect-lines: 23
 // predict is given numbers of another type.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>
