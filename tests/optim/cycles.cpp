@@ -83,10 +83,10 @@ TEST_CASE("rates by stretches, and schedules one after another") {
 }
 
 TEST_CASE("cycles of no length, and waves that shrink, are refused") {
-  const schedule none = cosine_restarts{.first = 1, .length = epochs(0)};
-  CHECK_THROWS_WITH_AS(none(0, 10), doctest::Contains("has to be longer than 0"), error);
-  const schedule shrinking = cosine_restarts{.first = 1, .growth = 0.5};
-  CHECK_THROWS_WITH_AS(shrinking(0, 10), doctest::Contains("a growth of 0.5"), error);
-  const schedule flat = triangular{.least = 0, .most = 1, .up = steps(0), .down = steps(0)};
-  CHECK_THROWS_WITH_AS(flat(0, 10), doctest::Contains("has to be longer than 0"), error);
+  CHECK_THROWS_WITH_AS(at(cosine_restarts{.first = 1, .length = epochs(0)}, 0),
+                       doctest::Contains("has to be longer than 0"), error);
+  CHECK_THROWS_WITH_AS(at(cosine_restarts{.first = 1, .growth = 0.5}, 0),
+                       doctest::Contains("a growth of 0.5"), error);
+  CHECK_THROWS_WITH_AS(at(triangular{.least = 0, .most = 1, .up = steps(0), .down = steps(0)}, 0),
+                       doctest::Contains("has to be longer than 0"), error);
 }
