@@ -63,6 +63,17 @@ TEST_CASE("samples that are nowhere, and labels of other extents, are refused") 
                        error);
 }
 
+TEST_CASE("one sample may stand in braces") {
+  trained m({.seed = 1});
+  auto other = m.predictor();
+  const std::array<float, 6> x{0, 1, 2, 3, 4, 5};
+  const auto expected = m.predict(x);
+  CHECK(expected.size() == 3);
+  CHECK(std::ranges::equal(m.predict({0, 1, 2, 3, 4, 5}), expected));
+  CHECK(std::ranges::equal(other.predict({0, 1, 2, 3, 4, 5}), expected));
+  CHECK_THROWS_WITH_AS(m.predict({0, 1}), doctest::Contains("the array has 2 elements"), error);
+}
+
 TEST_CASE("data without a batch are refused by fit and evaluate") {
   for (const execution how : both) {
     trained m({.seed = 1, .mode = how});

@@ -136,6 +136,9 @@ struct fit_context : fit_state {
 /// that remembers something between them (see state.hpp) is given it back after on_train_begin when
 /// fit goes on from a checkpoint with the optimizer's state, or in the middle of an epoch; to the
 /// others such a call sends on_epoch_begin again, with `batch` above 0.
+///
+/// What not every model can use says why not, in `template <class Model> static constexpr text
+/// fault()`: `validation` does so.
 template <class C, class Model>
 concept callback = requires(C& c, fit_context<Model>& x) {
   c.on_train_begin(x);

@@ -7,8 +7,10 @@
 #include <cella/train/parameter_users.hpp>
 #include <cella/train/predictions.hpp>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <span>
 
 namespace cella {
 
@@ -49,6 +51,10 @@ class predictor {
   requires has_words<Why>  //
       answer predict(const A&...)
   = delete;
+  answer predict(std::initializer_list<typename Model::input_element> sample) requires(
+      engine_type::input_count == 1) {
+    return predict(std::span(sample.begin(), sample.size()));
+  }
   answer predict(const input_pointers& samples, std::int64_t rows) {
     detail::check_rows(rows);
     return engine_->make_answer(

@@ -1,7 +1,5 @@
 #include "price.hpp"
 
-#include <array>
-
 #include "house.hpp"
 
 struct PriceModel::Inside {
@@ -14,5 +12,5 @@ PriceModel::PriceModel(const std::filesystem::path& weights) : inside_(new Insid
 PriceModel::~PriceModel() = default;
 
 float PriceModel::operator()(float rooms, float area, float age) {
-  return inside_->model.predict(std::array{rooms, area, age})[0];
+  return inside_->model.predict({rooms, area, age})[0];
 }
