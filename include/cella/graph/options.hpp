@@ -104,7 +104,7 @@ constexpr void find_options(found_options& found, std::string_view name) {
     static_assert(std::is_aggregate_v<T>,
                   "cella: options are made of double, int32_t, uint32_t (a set of axes), shape, "
                   "stored_dtype, and arrays of int32_t, int8_t[8] (axes) or char");
-    find_options_in<T>(found, members_of<T>);
+    find_options_in<T>(found, members_of<T>());
   }
 }
 template <class Options>

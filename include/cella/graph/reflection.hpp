@@ -167,12 +167,15 @@ struct address_taker {
     return {{{&m}}...};
   }
 };
+/// No variable: without optimization g++ keeps those of types that are local to a file, and the
+/// linker would look for the object.
 template <class T>
-inline constexpr auto members_of = with_members<member_count<T>()>(imaginary<T>.value,
-                                                                   address_taker{});
+consteval auto members_of() {
+  return with_members<member_count<T>()>(imaginary<T>.value, address_taker{});
+}
 template <class T, std::size_t I>
 consteval std::string_view member_name() {
-  return print_address<address_at<I>(members_of<T>)>();
+  return print_address<address_at<I>(members_of<T>())>();
 }
 template <class T>
 concept has_bit_fields = has_bit_field < count_members<T>()
