@@ -23,6 +23,10 @@ struct native_lanes<float, 64> : portable_lanes<float> {
   static unsigned greater(v a, v b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
   static unsigned unordered(v a, v b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q); }
   static v select(unsigned bits, v a, v b) { return _mm512_mask_mov_ps(b, mask(bits), a); }
+  static v select_negative(v by, v a, v b) {
+    const auto signs = _mm512_cmplt_epi32_mask(_mm512_castps_si512(by), _mm512_setzero_si512());
+    return _mm512_mask_mov_ps(b, signs, a);
+  }
   static v keep(unsigned bits, v a) { return _mm512_maskz_mov_ps(mask(bits), a); }
   static unsigned equal_first(const std::int32_t* p, int n, std::int32_t value) {
     const auto first = mask(first_bits(n));
@@ -117,6 +121,10 @@ struct native_lanes<double, 64> : portable_lanes<double> {
   static unsigned greater(v a, v b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
   static unsigned unordered(v a, v b) { return _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q); }
   static v select(unsigned bits, v a, v b) { return _mm512_mask_mov_pd(b, mask(bits), a); }
+  static v select_negative(v by, v a, v b) {
+    const auto signs = _mm512_cmplt_epi64_mask(_mm512_castpd_si512(by), _mm512_setzero_si512());
+    return _mm512_mask_mov_pd(b, signs, a);
+  }
   static v keep(unsigned bits, v a) { return _mm512_maskz_mov_pd(mask(bits), a); }
   template <int Blocks>
   static v pick(v a, v b) {

@@ -48,7 +48,10 @@ struct portable_lanes {
     for (int i = 0; i < n_lanes; ++i) x[i] = bits >> i & 1u ? x[i] : y[i];
     return v::load_aligned(x);
   }
-  static v select_negative(v by, v a, v b) { return xsimd::select(by < v(T{0}), a, b); }
+  static v select_negative(v by, v a, v b) {
+    // -0 has a sign, too.
+    return xsimd::select(xsimd::copysign(v(T{1}), by) < v(T{0}), a, b);
+  }
   static v keep(unsigned bits, v a) { return select(bits, a, v(T{0})); }
   static unsigned equal_first(const std::int32_t* p, int n, std::int32_t value) {
     unsigned bits = 0;

@@ -27,11 +27,18 @@ template <class T>
   return bits;
 }
 
+/// -x, which g++ makes a part of the operation that takes it (the SIMD library's is 0 - x).
+template <class T>
+[[gnu::always_inline]] inline vec<T> negated(vec<T> x) {
+  const typename vec<T>::register_type bits = x;
+  return vec<T>(-bits);
+}
+
 /// a b - product, where `product` is a b, rounded.
 template <class T>
 [[gnu::always_inline]] inline vec<T> product_error(vec<T> a, vec<T> b, vec<T> product) {
   if constexpr (has_fused_multiply_add) {
-    return multiply_add(a, b, -product);
+    return multiply_add(a, b, negated<T>(product));
   } else {
     // Halves of the digits, whose products are exact.
     using integer = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;

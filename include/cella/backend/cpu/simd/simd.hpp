@@ -99,7 +99,7 @@ template <class T>
   return detail::native_lanes<T>::select(bits, a, b);
 }
 
-/// Lane i of a where that of `by` has a sign, else of b; one of them where it is 0 or NaN.
+/// Lane i of a where that of `by` has a sign, else of b; one of them where it is NaN.
 template <class T>
 [[gnu::always_inline]] inline vec<T> select_negative(vec<T> by, std::type_identity_t<vec<T>> a,
                                                      std::type_identity_t<vec<T>> b) {

@@ -36,16 +36,22 @@ namespace detail {
 /// Up to which size angles are reduced here: multiples of pi / 2 must have few digits.
 inline constexpr double largest_angle = 1e6;
 
-/// x = quarters * pi / 2 + rest + low, |rest| <= pi / 4; `low` is what the rounding of `rest` has
-/// lost.
+/// x = quarters * pi / 2 + rest + low, |rest| <= pi / 4 or somewhat more; `low` is what the
+/// rounding of `rest` has lost. The lowest bits of `sum` are quarters.
 template <class T>
 struct reduced_angle {
-  vec<T> quarters, rest, low;
+  vec<T> sum, rest, low;
 };
+/// A number without a fraction: of an integer that is added to it the lowest bits are its own.
+template <class T>
+inline constexpr T no_fraction = T(1.5) * T(typename format<T>::integer{1} << format<T>::digits);
+
 template <std::same_as<double> T>
 [[gnu::always_inline]] inline reduced_angle<T> reduce_angle(vec<T> x) {
   // pi / 2 in parts of 33 digits (fdlibm's e_rem_pio2.c), whose multiples are exact.
-  const vec<double> n = nearest(x * vec<double>(6.36619772367581382433e-01));
+  const vec<double> large(no_fraction<double>);
+  const vec<double> sum = multiply_add(x, vec<double>(6.36619772367581382433e-01), large);
+  const vec<double> n = sum - large;
   const vec<double> start = multiply_add(n, vec<double>(-1.57079632673412561417e+00), x);
   const vec<double> step = n * vec<double>(6.07710050630396597660e-11);
   const vec<double> r = start - step;
@@ -54,25 +60,31 @@ template <std::same_as<double> T>
   const vec<double> small = multiply_add(n, vec<double>(8.47842766036889956997e-32),
                                          n * vec<double>(2.02226624871116645580e-21));
   const vec<double> last = small - lost, rest = r - last;
-  return {n, rest, (r - rest) - last};
+  return {sum, rest, (r - rest) - last};
 }
 /// A float may be as near to a multiple of pi / 2 as it has digits. Without fused operations it
 /// takes doubles.
 template <std::same_as<float> T>
 [[gnu::always_inline]] inline reduced_angle<T> reduce_angle(vec<T> x) {
+  const vec<float> large(no_fraction<float>);
   if constexpr (has_fused_multiply_add) {
     // pi / 2 in three parts. What the first leaves ends, as x or the multiple does, with the digit
     // 2^-23 and is less than 1, so that nothing is rounded; the second's multiple, which has digits
     // behind that one only, is added as Dekker (1971) adds the smaller of two numbers.
-    const vec<float> n = nearest(x * vec<float>(0.636619747f)), second(4.37113883e-8f);
-    const vec<float> start = multiply_add(n, vec<float>(-1.57079637f), x);
+    const vec<float> sum = multiply_add(x, vec<float>(0.636619747f), large), n = sum - large;
+    const vec<float> start = multiply_add(n, vec<float>(-1.57079637f), x), second(4.37113883e-8f);
     const vec<float> more = rounded<float>(n * second), rest = start + more;
-    const vec<float> lost = (more - (rest - start)) + product_error<float>(n, second, more);
-    return {n, rest, multiply_add(n, vec<float>(1.71512451e-15f), lost)};
+    const vec<float> small =
+        multiply_add(n, vec<float>(1.71512451e-15f), product_error<float>(n, second, more));
+    return {sum, rest, (more - (rest - start)) + small};
   }
   const wide_lanes wide = widen(x);
   const auto low = reduce_angle(wide.low), high = reduce_angle(wide.high);
-  return {narrow({low.quarters, high.quarters}), narrow({low.rest, high.rest}), vec<float>(0.0f)};
+  const vec<double> large_double(no_fraction<double>);
+  const vec<float> rest = narrow({low.rest, high.rest});
+  const wide_lanes again = widen(rest);
+  return {narrow({low.sum - large_double, high.sum - large_double}) + large, rest,
+          narrow({low.rest - again.low, high.rest - again.high})};
 }
 
 /// (sin(r) - r) / r^3 as a polynomial of r^2, and (cos(r) - 1 + r^2 / 2) / r^4: minimax fits to
@@ -101,23 +113,31 @@ template <class T>
 }
 template <class T>
 [[gnu::always_inline]] inline vec<T> short_cosine(const reduced_angle<T>& a) {
-  const vec<T> z = a.rest * a.rest, half = z * vec<T>(T(0.5)), one(T(1));
   // 1 - z / 2 has lost what is added again.
-  const vec<T> start = one - half;
-  vec<T> lost = (one - start) - half;
-  if constexpr (std::is_same_v<T, float>) lost = multiply_add(-a.rest, a.low, lost);
+  const vec<T> z = a.rest * a.rest, half(T(0.5)), one(T(1)), start = one - z * half;
+  vec<T> lost = (one - start) - z * half;
+  if constexpr (std::is_same_v<T, float>) lost = multiply_add(negated<T>(a.rest), a.low, lost);
   return start + multiply_add(polynomial(cosine_fit<T>, z) * z, z, lost);
 }
 
-/// sin(rest + low + quarters pi / 2).
+/// The bits that say how often an angle was turned: the lowest, and the one before it, as signs.
 template <class T>
-[[gnu::always_inline]] inline vec<T> sine_of(vec<T> quarters, const reduced_angle<T>& a) {
-  // -2 to 2; 2 and -2 are the same.
-  const vec<T> turn = multiply_add(nearest(quarters * vec<T>(T(0.25))), vec<T>(T(-4)), quarters);
-  const vec<T> size = xsimd::abs(turn);
-  const vec<T> y = xsimd::select(size == vec<T>(T(1)), short_cosine<T>(a), short_sine<T>(a));
-  const auto negative = (size == vec<T>(T(2))) || (turn == vec<T>(T(-1)));
-  return xsimd::select(negative, -y, y);
+struct quarter_turns {
+  vec<T> odd, half;
+};
+/// Of the quarters and so many more.
+template <class T>
+[[gnu::always_inline]] inline quarter_turns<T> turns_of(vec<T> sum, int more = 0) {
+  using integer = typename format<T>::integer;
+  constexpr int top = int(sizeof(T)) * 8 - 1;
+  vec<integer> n = xsimd::bitwise_cast<vec<integer> >(sum);
+  if (more) n = n + vec<integer>(integer(more));
+  return {xsimd::bitwise_cast<vec<T> >(n << top), xsimd::bitwise_cast<vec<T> >(n << (top - 1))};
+}
+/// y, with the sign changed by those of `signs`.
+template <class T>
+[[gnu::always_inline]] inline vec<T> turned(vec<T> y, vec<T> signs) {
+  return y ^ (signs & vec<T>(-T(0)));
 }
 
 template <class T>
@@ -128,35 +148,42 @@ template <class T>
   return load(y);
 }
 template <class T>
-[[gnu::always_inline]] inline bool has_large_angle(vec<T> x) {
-  return greater(xsimd::abs(x), vec<T>(T(largest_angle))) != 0;
+[[gnu::always_inline]] inline bool is_large_angle(vec<T> size) {
+  return greater(size, vec<T>(T(largest_angle))) != 0;
 }
 
 }  // namespace detail
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> sine(vec<T> x) {
-  if (detail::has_large_angle(x))
+  // Of |x|, with the sign of x: that of -0 would be lost.
+  const vec<T> size = xsimd::abs(x);
+  if (detail::is_large_angle<T>(size))
     return detail::lane_by_lane<T>(x, [](T v) { return std::sin(v); });
-  const auto r = detail::reduce_angle(x);
-  // The sine of -0 is -0, which the reduction would lose.
-  return xsimd::select(x == vec<T>(T(0)), x, detail::sine_of<T>(r.quarters, r));
+  const auto a = detail::reduce_angle(size);
+  const auto turns = detail::turns_of<T>(a.sum);
+  const vec<T> y = select_negative(turns.odd, detail::short_cosine<T>(a), detail::short_sine<T>(a));
+  return detail::turned<T>(y, turns.half ^ x);
 }
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> cosine(vec<T> x) {
-  if (detail::has_large_angle(x))
+  const vec<T> size = xsimd::abs(x);
+  if (detail::is_large_angle<T>(size))
     return detail::lane_by_lane<T>(x, [](T v) { return std::cos(v); });
-  const auto r = detail::reduce_angle(x);
-  return detail::sine_of<T>(r.quarters + vec<T>(T(1)), r);
+  // A sine, a quarter further on.
+  const auto a = detail::reduce_angle(size);
+  const auto turns = detail::turns_of<T>(a.sum, 1);
+  const vec<T> y = select_negative(turns.odd, detail::short_cosine<T>(a), detail::short_sine<T>(a));
+  return detail::turned<T>(y, turns.half);
 }
 
 namespace detail {
 
-/// The tangent of an angle in double precision: a quotient of sine and cosine, each with what its
-/// rounding has lost.
+/// The tangent of rest + low, or the cotangent where `odd` has a sign: in double precision a
+/// quotient of sine and cosine, each with what its rounding has lost.
 template <std::same_as<double> T>
-[[gnu::always_inline]] inline vec<T> tangent_of(const reduced_angle<T>& a) {
+[[gnu::always_inline]] inline vec<T> tangent_of(const reduced_angle<T>& a, vec<T> odd) {
   using v = vec<double>;
   const v z = a.rest * a.rest, one(1.0), half = z * v(0.5);
   const v sine_rest = multiply_add(polynomial(sine_fit<double>, z) * z, a.rest, a.low);
@@ -165,47 +192,40 @@ template <std::same_as<double> T>
   const v cosine_rest =
       multiply_add(polynomial(cosine_fit<double>, z) * z, z, (one - start) - half - a.rest * a.low);
   const v cosine = start + cosine_rest, cosine_lost = (start - cosine) + cosine_rest;
-  // tan(r + pi / 2) = -cos r / sin r.
-  const auto odd = xsimd::abs(a.quarters - v(2.0) * nearest(a.quarters * v(0.5))) == one;
-  const v top = xsimd::select(odd, cosine, sine), bottom = xsimd::select(odd, sine, cosine);
-  const v top_lost = xsimd::select(odd, cosine_lost, sine_lost);
-  const v bottom_lost = xsimd::select(odd, sine_lost, cosine_lost);
+  const v top = select_negative(odd, cosine, sine), bottom = select_negative(odd, sine, cosine);
+  const v top_lost = select_negative(odd, cosine_lost, sine_lost);
+  const v bottom_lost = select_negative(odd, sine_lost, cosine_lost);
   const v quotient = top / bottom, back = rounded<double>(quotient * bottom);
   const v missing =
       (top - back) - product_error(quotient, bottom, back) + (top_lost - quotient * bottom_lost);
-  const v y = quotient + missing / bottom;
-  return xsimd::select(odd, -y, y);
+  return quotient + missing / bottom;
 }
-
-/// The same without what roundings lose: for single precision.
-template <std::same_as<double> T>
-[[gnu::always_inline]] inline vec<T> short_tangent_of(vec<T> x) {
-  using v = vec<double>;
-  const v n = nearest(x * v(6.36619772367581382433e-01)), one(1.0);
-  const v r = multiply_add(n, v(-6.07710050650619224932e-11),
-                           multiply_add(n, v(-1.57079632673412561417e+00), x));
-  const v z = r * r;
-  const v sine = multiply_add(polynomial(sine_fit<double>, z) * z, r, r);
-  const v cosine =
-      multiply_add(multiply_add(polynomial(cosine_fit<double>, z), z, v(-0.5)), z, one);
-  // tan(r + pi / 2) = -cos r / sin r.
-  const auto odd = xsimd::abs(n - v(2.0) * nearest(n * v(0.5))) == one;
-  return xsimd::select(odd, -cosine, sine) / xsimd::select(odd, sine, cosine);
+/// In single precision a minimax fit of (tan(r) - r) / r^3 up to 0.826, to 2^-28 of the tangent, or
+/// its reciprocal with what that and the tangent have lost.
+template <std::same_as<float> T>
+[[gnu::always_inline]] inline vec<T> tangent_of(const reduced_angle<T>& a, vec<T> odd) {
+  static constexpr float c[] = {0.333333701f,  0.133319601f,    0.0541389212f, 0.0208802484f,
+                                0.0118585089f, -0.00117994903f, 0.00498839002f};
+  const vec<T> z = a.rest * a.rest, one(T(1));
+  // The derivative, by which `low` counts, is about 1 + z.
+  const vec<T> low = multiply_add(a.low, z, a.low);
+  const vec<T> more = multiply_add(polynomial(c, z) * z, a.rest, low);
+  const vec<T> y = a.rest + more, lost = more - (y - a.rest), reciprocal = one / y;
+  const vec<T> excess = multiply_add(reciprocal, lost, product_error<T>(reciprocal, y, one));
+  return select_negative(odd, multiply_add(negated<T>(reciprocal), excess, reciprocal), y);
 }
 
 }  // namespace detail
 
 template <class T>
 [[gnu::always_inline]] inline vec<T> tangent(vec<T> x) {
-  if (detail::has_large_angle(x))
+  const vec<T> size = xsimd::abs(x);
+  if (detail::is_large_angle<T>(size))
     return detail::lane_by_lane<T>(x, [](T v) { return std::tan(v); });
-  if constexpr (std::is_same_v<T, float>) {
-    const vec<T> y = detail::in_doubles(x, detail::short_tangent_of<double>);
-    return xsimd::select(x == vec<T>(0.0f), x, y);
-  } else {
-    // The tangent of -0 is -0, which the reduction would lose.
-    return xsimd::select(x == vec<T>(T(0)), x, detail::tangent_of(detail::reduce_angle(x)));
-  }
+  // tan(r + pi / 2) = -cot r.
+  const auto a = detail::reduce_angle(size);
+  const vec<T> odd = detail::turns_of<T>(a.sum).odd;
+  return detail::turned<T>(detail::tangent_of<T>(a, odd), odd ^ x);
 }
 
 template <class T>
