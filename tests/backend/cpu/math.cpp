@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 using namespace cella;
@@ -143,6 +144,19 @@ TEST_CASE_TEMPLATE(
   CHECK(worst_error(
             evenly<T>(0.9e6, 1e6, 1 << 16), [](vec<T> x) { return sine<T>(x); },
             [](long double x) { return std::sin(x); }) <= 2);
+}
+
+TEST_CASE_TEMPLATE("tangents are right to 2 units in the last place, beside their poles, too", T,
+                   float, double) {
+  const auto f = [](vec<T> x) { return tangent<T>(x); };
+  const auto exact = [](long double x) { return std::tan(x); };
+  check<T>(f, exact, 2, -30, 30);
+  CHECK(worst_error(evenly<T>(0.9e6, 1e6, 1 << 16), f, exact) <= 2);
+  // The numbers next to multiples of pi / 2.
+  std::vector<T> x;
+  for (int k = 1; k <= 4096; ++k)
+    x.push_back(static_cast<T>(k * (std::numbers::pi_v<long double> / 2)));
+  CHECK(worst_error(x, f, exact) <= 2);
 }
 
 TEST_CASE("error functions and reciprocal roots are right to 2 units in the last place") {

@@ -106,6 +106,13 @@ struct two_factors_form {
     return f(as_op<mul_op>, f(as_op<mul_op>, x, y), z);
   }
 };
+/// Logarithms to any base.
+struct scaled_logarithm_form {
+  static constexpr int operands = 1, numbers = 1;
+  [[gnu::always_inline]] static auto of(auto f, auto x, auto factor) {
+    return f(as_op<mul_op>, f(as_op<log_op>, x), factor);
+  }
+};
 struct logaddexp_rest_form {
   static constexpr int operands = 2, numbers = 1;
   [[gnu::always_inline]] static auto of(auto f, auto low, auto top, auto zero) {
@@ -137,10 +144,11 @@ struct exp2_form {
 };
 
 /// Larger ones stand before those that are parts of them.
-using all_forms = std::tuple<hypot_form, selu_form, elu_form, hard_swish_form, hard_sigmoid_form,
-                             relu6_form, leaky_relu_form, nan_to_num_form, logaddexp_rest_form,
-                             scaled_difference_form, two_factors_form, triangle_form<less_equal_op>,
-                             triangle_form<greater_equal_op>, exp2_form>;
+using all_forms =
+    std::tuple<hypot_form, selu_form, elu_form, hard_swish_form, hard_sigmoid_form, relu6_form,
+               leaky_relu_form, nan_to_num_form, scaled_logarithm_form, logaddexp_rest_form,
+               scaled_difference_form, two_factors_form, triangle_form<less_equal_op>,
+               triangle_form<greater_equal_op>, exp2_form>;
 
 /// An operation on places in a tree, or an operand or number of the form: it has no opcode.
 template <class T>
