@@ -92,7 +92,8 @@ constexpr var resize_bilinear(operand image, int height, int width, bool align_c
     return one * constant(image, rest, s, v.element()) +
            other * constant(image, part, s, v.element());
   };
-  return along(along(x, 2, height), 3, width);
+  // Along rows first: there are fewer of them then, and other rows are taken as a whole.
+  return along(along(x, 3, width), 2, height);
 }
 
 /// The windows of a convolution as columns: [N,C,H,W] -> [N, C K K, positions], for square windows.
