@@ -149,6 +149,31 @@ TEST_CASE(
   CHECK(of([](var v, var i) { return segment_prod(v * 0, i, 3); }, dtype::f64) == reals{0, 1, 0});
 }
 
+TEST_CASE("a histogram counts each number by the edges that it lies between") {
+  constexpr int bins = 7;
+  constexpr double low = -0.7, high = 2.1;
+  std::vector<double> edges;
+  for (int k = 0; k <= bins; ++k) edges.push_back(low + k * ((high - low) / bins));
+  edges.back() = high;
+  // Edges, the numbers beside them, what is outside, and no number.
+  reals x{infinity, -infinity, std::nan(""), 5, -5, 0};
+  for (const double e : edges) {
+    for (const double v : {e, std::nextafter(e, -9), std::nextafter(e, 9), e + 0.1}) x.push_back(v);
+  }
+  reals counted(bins);
+  for (const double v : x) {
+    for (int k = 0; k < bins; ++k) {
+      const auto i = std::size_t(k);
+      const bool is_last = k == bins - 1;
+      counted[i] += v >= edges[i] && (v < edges[i + 1] || (is_last && v == high));
+    }
+  }
+  const auto of = [&](var v) { return histogram(v, bins, low, high); };
+  CHECK(eval(of, f64({int(x.size())}, x)).values == counted);
+  CHECK(eval([](var v) { return histogram(v, 1, 0, 2); }, f64({4}, {0, 2, 1, 3})).values ==
+        reals{3});
+}
+
 TEST_CASE("the product's derivative by an element that is 0 is the product of the others") {
   const auto x = f64({4}, {0, 3, 0, 0});
   const auto slope = eval(

@@ -154,15 +154,19 @@ constexpr var histogram(operand x, int bins, double low, double high) {
   for (int k = 0; k <= bins; ++k) edges.push_back(k * width);
   for (double& e : edges) e += low;
   edges.back() = high;
-  const var edge = constant(x, edges, {bins + 1}, v.element());
-  // The quotient may be rounded over an edge: the edges themselves decide.
-  const var guess = clamp(floor((flat - low) / width), 0, bins - 1);
-  var i = cast(select(equal(flat, flat), guess, zeros_like(guess)), dtype::i32);
-  i = maximum(i - cast(flat < gather(edge, i), dtype::i32), 0);
-  const var next = flat >= gather(edge, i + 1);
-  i = minimum(i + cast(next, dtype::i32), bins - 1);
+  // A quarter less than the quotient, which rounding does not move over an edge: it is in this part
+  // or in the one before, which the edge between them decides. What is outside goes behind the
+  // last.
   const var inside = logical_and(flat >= low, flat <= high);
-  return bincount({select(inside, i, -1), x.at()}, bins);
+  var number = flat;
+  if (size_of(v.element()) < size_of(dtype::f32)) number = cast(flat, dtype::f32);
+  const var before = clamp(floor((number - low) / width - 0.25), 0, bins - 1);
+  const var i = cast(select(inside, before, constant(b, bins, before.type())), dtype::i32);
+  list<double> upper(edges.begin() + 1, edges.end());
+  upper.back() = std::numeric_limits<double>::infinity();
+  upper.push_back(upper.back());
+  const var edge = gather(constant(x, upper, {bins + 1}, v.element()), i);
+  return bincount({i + cast(flat >= edge, dtype::i32), x.at()}, bins);
 }
 
 }  // namespace cella
