@@ -146,3 +146,11 @@ TEST_CASE("denormals are flushed only while the guard lives") {
   MESSAGE("this target has no guard against denormals");
 #endif
 }
+
+TEST_CASE_TEMPLATE("signs select, that of -0, too", T, float, double) {
+  const vec<T> a(T(1)), b(T(2));
+  for (const T by : {T(-3), T(-0.0), -std::numeric_limits<T>::infinity()})
+    CHECK(largest(select_negative(vec<T>(by), a, b)) == 1);
+  for (const T by : {T(3), T(0), std::numeric_limits<T>::infinity()})
+    CHECK(-largest(-select_negative(vec<T>(by), a, b)) == 2);
+}
