@@ -106,10 +106,21 @@ inline double lu_of(matrix& a, list<int>& order) {
   return sign;
 }
 
+/// Whether all elements are finite: other matrices have no orthogonal factors, but NaN.
+inline bool is_finite(const matrix& a) {
+  return std::all_of(a.elements.begin(), a.elements.end(),
+                     [](double x) { return std::isfinite(x); });
+}
+
 /// A = Q R with the columns of Q [m,n] orthonormal and R [n,n] upper, m >= n, by Householder's
-/// reflections, with the signs that LAPACK has.  Source: Golub and Van Loan, "Matrix Computations"
+/// reflections, with the signs that LAPACK has; NaN where A is not finite.  Source: Golub and Van
+/// Loan, "Matrix Computations"
 inline void qr_of(const matrix& from, matrix& q, matrix& r) {
   const int m = from.rows, n = from.columns;
+  if (!is_finite(from)) {
+    q.fill(std::numeric_limits<double>::quiet_NaN());
+    return r.fill(std::numeric_limits<double>::quiet_NaN());
+  }
   // Columns as rows, so that they lie side by side in memory; vectors of reflections below R.
   matrix a = from.transposed(), columns(n, m);
   list<double> scale(std::size_t(n), 0.0);

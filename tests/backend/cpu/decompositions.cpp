@@ -2,6 +2,7 @@
 // operations, and multiplied back.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cella/backend/cpu/matrices/decompositions.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/linear_algebra.hpp>
@@ -28,38 +29,42 @@ numbers<T> random_matrix(int rows, int columns, double more = 0) {
   return x;
 }
 
-struct results {
-  numbers<double> first, second;
-};
+using results = std::array<numbers<double>, 3>;
 
-/// What Op makes of a square A, and of B if `columns` is not 0: by the kernel or by its own
+/// What Op makes of A [rows,n], and of B if `columns` is not 0: by the kernel or by its own
 /// computation.
 template <class Op, class T>
-results results_of(bool kernel, const attributes& o, int n, int columns, numbers<T> a,
+results results_of(bool kernel, const attributes& o, const decomposition_extents& e, numbers<T> a,
                    numbers<T> b = {}) {
-  list<tensor_type> in{{dtype_of<T>, {n, n}}}, types(2, {});
-  if (columns) in.push_back({dtype_of<T>, {n, columns}});
-  types[0] = columns ? in[1] : in[0];
+  list<tensor_type> in{{dtype_of<T>, {e.rows, e.n}}}, types(3, {});
+  if (e.columns) in.push_back({dtype_of<T>, {e.n, e.columns}});
+  types[0] = e.columns ? in[1] : in[0];
   int count = 1;
   if constexpr (requires { Op::results(in, o, types); }) count = Op::results(in, o, types);
-  numbers<T> first(std::size_t(types[0].size()), T(77));
-  std::vector<std::byte> second(std::size_t(types[1].bytes()));
+  std::array<std::vector<std::byte>, 3> memory;
+  list<tensor_ref> y;
+  for (std::size_t k = 0; k < std::size_t(count); ++k) {
+    memory[k].resize(std::size_t(types[k].bytes()), std::byte{77});
+    y.push_back({memory[k].data(), types[k]});
+  }
   if (kernel) {
-    const decomposition_extents e{n, columns};
-    std::vector<double> scratch(std::size_t(e.scratch_bytes() / 8 + 1));
-    decomposition_of<Op, T>()(
-        o, {e, a.data(), columns ? b.data() : nullptr, first.data(), second.data()},
-        reinterpret_cast<std::byte*>(scratch.data()));
+    const auto f = decomposition_of<Op, T>(e);
+    std::vector<double> scratch(std::size_t(decomposition_scratch<Op>(e) / 8 + 8), 1e300);
+    decomposition_task<T> t{e, a.data(), e.columns ? b.data() : nullptr, {}};
+    for (std::size_t k = 0; k < y.size(); ++k) {
+      t.results[k] = y[k].data;
+      CHECK(f.bytes[k] == types[k].bytes());
+    }
+    f.run(o, t,
+          part_room(reinterpret_cast<std::byte*>((std::uintptr_t(scratch.data()) + 63) / 64 * 64)));
   } else {
-    list<tensor_ref> x{{reinterpret_cast<std::byte*>(a.data()), in[0]}}, y;
-    if (columns) x.push_back({reinterpret_cast<std::byte*>(b.data()), in[1]});
-    y.push_back({reinterpret_cast<std::byte*>(first.data()), types[0]});
-    if (count > 1) y.push_back({second.data(), types[1]});
+    list<tensor_ref> x{{reinterpret_cast<std::byte*>(a.data()), in[0]}};
+    if (e.columns) x.push_back({reinterpret_cast<std::byte*>(b.data()), in[1]});
     cella::compute(info_of<Op>, o, x, y);
   }
-  results r{{first.begin(), first.end()}, {}};
-  for (std::int64_t i = 0; count > 1 && i < types[1].size(); ++i)
-    r.second.push_back(read_element({second.data(), types[1]}, i));
+  results r;
+  for (std::size_t k = 0; k < y.size(); ++k)
+    for (std::int64_t i = 0; i < y[k].type.size(); ++i) r[k].push_back(read_element(y[k], i));
   return r;
 }
 
@@ -77,9 +82,9 @@ double difference(const numbers<double>& a, const numbers<double>& b) {
 template <class Op, class T>
 double difference_from_reference(int n, int columns, const numbers<T>& a, const numbers<T>& b = {},
                                  const attributes& o = {}) {
-  const results x = results_of<Op>(true, o, n, columns, a, b);
-  const results y = results_of<Op>(false, o, n, columns, a, b);
-  return std::max(difference(x.first, y.first), difference(x.second, y.second));
+  const results x = results_of<Op>(true, o, {n, n, columns}, a, b);
+  const results y = results_of<Op>(false, o, {n, n, columns}, a, b);
+  return std::max(difference(x[0], y[0]), difference(x[1], y[1]));
 }
 
 template <class T>
@@ -119,21 +124,21 @@ TEST_CASE("solutions and factors multiply back to the matrix") {
   const auto at = [](const numbers<double>& x, int i, int j, int width) {
     return x[std::size_t(i * width + j)];
   };
-  const results x = results_of<solve_op>(true, {}, n, columns, a, b);
-  const results f = results_of<lu_op>(true, {}, n, 0, a);
+  const results x = results_of<solve_op>(true, {}, {n, n, columns}, a, b);
+  const results f = results_of<lu_op>(true, {}, {n, n, 0}, a);
   double apart = 0, apart_from_rows = 0;
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < columns; ++j) {
       double sum = 0;
-      for (int k = 0; k < n; ++k) sum += at(a, i, k, n) * at(x.first, k, j, columns);
+      for (int k = 0; k < n; ++k) sum += at(a, i, k, n) * at(x[0], k, j, columns);
       apart = std::max(apart, std::abs(sum - at(b, i, j, columns)));
     }
     for (int j = 0; j < n; ++j) {
       double sum = 0;
       for (int k = 0; k <= std::min(i, j); ++k)
-        sum += (k == i ? 1 : at(f.first, i, k, n)) * at(f.first, k, j, n);
+        sum += (k == i ? 1 : at(f[0], i, k, n)) * at(f[0], k, j, n);
       apart_from_rows =
-          std::max(apart_from_rows, std::abs(sum - at(a, int(f.second[std::size_t(i)]), j, n)));
+          std::max(apart_from_rows, std::abs(sum - at(a, int(f[1][std::size_t(i)]), j, n)));
     }
   }
   CHECK(apart < 1e-12);
@@ -144,10 +149,126 @@ TEST_CASE("determinants and factors of matrices with a row or a column of zeros"
   const int n = 20;
   auto a = random_matrix<double>(n, n);
   for (int i = 0; i < n; ++i) a[std::size_t(i * n + 12)] = 0;
-  const results d = results_of<slogdet_op>(true, {}, n, 0, a);
-  CHECK(d.first[0] == 0);
-  CHECK(d.second[0] == -INFINITY);
+  const results d = results_of<slogdet_op>(true, {}, {n, n, 0}, a);
+  CHECK(d[0][0] == 0);
+  CHECK(d[1][0] == -INFINITY);
   auto b = random_matrix<double>(n, n, n);
   for (int j = 0; j < n; ++j) b[std::size_t(12 * n + j)] = 0;
-  CHECK(std::isnan(results_of<cholesky_op>(true, {}, n, 0, b).first[0]));
+  CHECK(std::isnan(results_of<cholesky_op>(true, {}, {n, n, 0}, b)[0][0]));
+}
+
+// ---- orthogonal factors
+
+namespace {
+
+/// Element (i, j) of rows of `width`.
+double at(const numbers<double>& x, int i, int j, int width) {
+  return x[std::size_t(i) * std::size_t(width) + std::size_t(j)];
+}
+/// How far A [rows,n] is from X diag(w) Y^T, whose columns count n; w or Y may be empty.
+double apart_from_product(const numbers<double>& a, int rows, const numbers<double>& x, int n,
+                          const numbers<double>& w, const numbers<double>& y, int columns) {
+  double most = 0;
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j) {
+      double sum = 0;
+      for (int k = 0; k < n; ++k)
+        sum += at(x, i, k, n) * (w.empty() ? 1 : w[std::size_t(k)]) * at(y, j, k, n);
+      const double d = std::abs(sum - at(a, i, j, columns));
+      most = std::isnan(d) ? INFINITY : std::max(most, d);
+    }
+  return most;
+}
+numbers<double> transpose(const numbers<double>& x, int rows, int columns) {
+  numbers<double> y;
+  for (int j = 0; j < columns; ++j)
+    for (int i = 0; i < rows; ++i) y.push_back(at(x, i, j, columns));
+  return y;
+}
+/// How far X^T X, of columns of X [rows,n], is from the identity.
+double apart_from_orthonormal(const numbers<double>& x, int rows, int n) {
+  numbers<double> one(std::size_t(n * n), 0.0);
+  for (int i = 0; i < n; ++i) one[std::size_t(i * (n + 1))] = 1;
+  const auto t = transpose(x, rows, n);
+  return apart_from_product(one, n, t, rows, {}, t, n);
+}
+template <class T>
+numbers<double> as_double(const numbers<T>& x) {
+  return {x.begin(), x.end()};
+}
+double largest(const numbers<double>& x) {
+  double most = 0;
+  for (double v : x) most = std::max(most, std::abs(v));
+  return most;
+}
+
+/// Matrices of many kinds: of full rank, of rank 1, zeros, ones, diagonal, with equal columns, with
+/// elements far apart, upper triangles.
+template <class T>
+std::vector<numbers<T>> matrices_of_all_kinds(int rows, int n) {
+  std::vector<numbers<T>> all{random_matrix<T>(rows, n)};
+  const auto add = [&](auto f) {
+    numbers<T> x;
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < n; ++j) x.push_back(T(f(i, j)));
+    all.push_back(x);
+  };
+  const auto any = as_double(all[0]);
+  add([](int, int) { return 0.0; });
+  add([](int, int) { return 1.0; });
+  add([](int i, int j) { return i == j ? 1.0 : 0.0; });
+  add([](int i, int j) { return i == j ? double(i % 3) - 1 : 0.0; });
+  add([](int i, int j) { return (i + 1) * 0.5 - (i + 1) * 0.25 * j; });
+  add([&](int i, int j) { return at(any, i, j / 2, n); });
+  add([&](int i, int j) { return at(any, i, j, n) * std::pow(10.0, -(j % 12)); });
+  add([&](int i, int j) { return i <= j ? at(any, i, j, n) : 0.0; });
+  add([&](int i, int j) { return at(any, i, j, n) * (std::is_same_v<T, float> ? 1e-30 : 1e-200); });
+  add([&](int i, int j) { return at(any, i, j, n) * (std::is_same_v<T, float> ? 1e30 : 1e200); });
+  return all;
+}
+
+template <class T>
+constexpr double residual = std::is_same_v<T, float> ? 1e-5 : 2e-13;
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("qr: orthonormal columns and a triangle whose product is the matrix", T, float,
+                   double) {
+  for (int n : {0, 1, 2, 7, 8, 9, 16, 32, 33, 67, 100}) {
+    for (int more : {0, 1, 70}) {
+      CAPTURE(n);
+      CAPTURE(more);
+      const int rows = n + more;
+      int kind = 0;
+      for (const auto& a : matrices_of_all_kinds<T>(rows, n)) {
+        CAPTURE(kind);
+        const auto x = results_of<qr_op>(true, {}, {rows, n}, a);
+        const double size = largest(as_double(a)) + 1e-300;
+        CHECK(apart_from_orthonormal(x[0], rows, n) < residual<T>);
+        CHECK(apart_from_product(as_double(a), rows, x[0], n, {}, transpose(x[1], n, n), n) <
+              residual<T> * size * (std::sqrt(n) + 1));
+        for (int i = 0; i < n; ++i)
+          for (int j = 0; j < i; ++j) REQUIRE(at(x[1], i, j, n) == 0);
+        if (kind++ != 0) continue;
+        const auto y = results_of<qr_op>(false, {}, {rows, n}, a);
+        CHECK(difference(x[0], y[0]) < 100 * rounding<T>);
+        CHECK(difference(x[1], y[1]) < 100 * rounding<T>);
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("what is not finite has no orthogonal factors", T, float, double) {
+  for (T what : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
+    for (int n : {1, 5, 40}) {
+      auto a = random_matrix<T>(n + 2, n);
+      a[std::size_t(n / 2)] = what;
+      const auto check = [&]<class Op>(Op, int rows) {
+        for (bool kernel : {true, false})
+          for (const auto& y : results_of<Op>(kernel, {}, {rows, n}, a))
+            for (double v : y) REQUIRE(std::isnan(v));
+      };
+      check(qr_op{}, n + 2);
+    }
+  }
 }

@@ -12,33 +12,37 @@ struct decomposition_record : record_for<step_kind::decomposition> {
     const shape s = step.operand(0).shape;
     return int(s.size(0, s.rank - 2));
   }
-  static constexpr std::int64_t scratch_bytes(auto step) { return extents(step).scratch_bytes(); }
+  static constexpr std::int64_t scratch_bytes(auto step) {
+    const decomposition_extents e = extents(step);
+    return with_operation(step, decomposition_operations{},
+                          [&]<class Op>() { return decomposition_scratch<Op>(e); });
+  }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
     using T = typename S::T;
     const decomposition_extents e = extents(step);
-    const std::int64_t square = std::int64_t{e.n} * e.n, right = std::int64_t{e.n} * e.columns;
-    constexpr auto of_determinant = [](auto s) { return is<slogdet_op>(s.anchor()); };
-    const bool determinant = constant_of(step, of_determinant);
-    const std::int64_t first = determinant ? 1 : e.columns ? right : square;
-    const std::int64_t second = determinant ? std::int64_t{sizeof(T)} : std::int64_t{8} * e.n;
-    const auto f = with_operation(step, decomposition_operations{},
-                                  [&]<class Op>() { return decomposition_of<Op, T>(); });
+    const decomposition_kernel<T> kernel = with_operation(
+        step, decomposition_operations{}, [&]<class Op>() { return decomposition_of<Op, T>(e); });
+    const std::int64_t matrix = std::int64_t{e.rows} * e.n, right = std::int64_t{e.n} * e.columns;
     const T* const right_sides = step.anchor().operand_count > 1 ? step.in(m, 1) : nullptr;
-    std::byte* const others =
-        step.anchor().result_count > 1 ? step.template out<std::byte>(m, 1) : nullptr;
-    for (std::int64_t b = units.first; b < units.last; ++b)
-      f(step.all_options(),
-        {e, step.in(m, 0) + b * square, right_sides + b * right, step.out(m, 0) + b * first,
-         others + b * second},
-        scratch);
+    decomposition_task<T> t{e, step.in(m, 0), right_sides, {}};
+    for (int k = 0; k < step.anchor().result_count; ++k)
+      t.results[std::size_t(k)] = step.template out<std::byte>(m, k);
+    for (std::int64_t b = units.first; b < units.last; ++b) {
+      decomposition_task<T> one = t;
+      one.a += b * matrix;
+      if (right_sides) one.b += b * right;
+      for (std::size_t k = 0; k < t.results.size(); ++k)
+        if (t.results[k]) one.results[k] += b * kernel.bytes[k];
+      kernel.run(step.all_options(), one, part_room(scratch));
+    }
   }
 
  private:
   static constexpr decomposition_extents extents(auto step) {
     const tensor_type a = step.operand(0);
     const bool solves = step.anchor().operand_count > 1;
-    return {a[a.rank() - 1], solves ? step.operand(1)[a.rank() - 1] : 0};
+    return {a[a.rank() - 2], a[a.rank() - 1], solves ? step.operand(1)[a.rank() - 1] : 0};
   }
 };
 

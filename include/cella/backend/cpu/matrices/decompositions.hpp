@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cella/backend/cpu/matrices/factors.hpp>
+#include <cella/backend/cpu/matrices/orthogonal.hpp>
+#include <cella/backend/cpu/matrices/task.hpp>
 #include <cella/ops/names.hpp>
 #include <cmath>
 #include <cstddef>
@@ -12,56 +14,25 @@
 
 namespace cella::cpu {
 
-/// A square matrix, and right sides of equations if the operation has any.
-struct decomposition_extents {
-  int n{};
-  int columns{};  ///< of the right sides
-
-  /// Elements from row to row: rows that lie a power of 2 apart would share few lines of a cache.
-  static constexpr std::int64_t room(int columns) { return (columns + 7) / 8 * 8 + 8; }
-  constexpr std::int64_t scratch_bytes() const {
-    return std::int64_t{8} * n * (room(n) + room(columns)) + std::int64_t{4} * n;
-  }
-};
-
-/// Operands and results of one matrix of the batch. A second result is of T, or of i64.
-template <class T>
-struct decomposition_task {
-  decomposition_extents e;
-  const T* a;
-  const T* b;  ///< null if there are no right sides
-  T* first;
-  std::byte* second;
-};
-template <class T>
-using decomposition = void (*)(const attributes&, const decomposition_task<T>&, std::byte* scratch);
-
 namespace detail {
 
-/// What is computed on, in scratch.
-template <class T>
-struct decomposition_room {
+/// What square matrices are factored in.
+struct square_room {
   int n, columns;
   written_part a, right;
   int* swaps;
 
-  decomposition_room(const decomposition_task<T>& t, std::byte* scratch)
-      : n(t.e.n),
-        columns(t.e.columns),
-        a{reinterpret_cast<double*>(scratch), t.e.room(n)},
-        right{a.at + n * a.row, t.e.room(columns)},
-        swaps(reinterpret_cast<int*>(right.at + n * right.row)) {}
+  constexpr square_room(const decomposition_extents& e, part_room& room)
+      : n(e.n),
+        columns(e.columns),
+        a(room.matrix(n, n)),
+        right(room.matrix(n, columns)),
+        swaps(room.whole_numbers(n)) {}
 
-  static void read(const T* from, int rows, int row_length, written_part to) {
-    for (int i = 0; i < rows; ++i, from += row_length) std::copy_n(from, row_length, &to(i, 0));
-  }
-  static void write(written_part from, int rows, int row_length, T* to) {
-    for (int i = 0; i < rows; ++i)
-      for (int j = 0; j < row_length; ++j) *to++ = static_cast<T>(from(i, j));
-  }
   /// P A = L U.
+  template <class T>
   void factor(const decomposition_task<T>& t) {
-    read(t.a, n, n, a);
+    read_rows(t.a, n, n, a);
     eliminate(n, n, a, swaps);
   }
 };
@@ -77,46 +48,47 @@ void for_lower_triangle(int n, F f) {
 }
 
 template <class T>
-void cholesky(const attributes&, const decomposition_task<T>& t, std::byte* scratch) {
-  const decomposition_room<T> r(t, scratch);
+void cholesky(const attributes&, const decomposition_task<T>& t, part_room room) {
+  const square_room r(t.e, room);
   const std::size_t n = std::size_t(r.n);
+  T* const first = t.result(0);
   for_lower_triangle(r.n,
                      [&](int i, int j) { r.a(j, i) = t.a[std::size_t(i) * n + std::size_t(j)]; });
   if (!cholesky_in_place(r.n, r.a)) {
-    std::fill_n(t.first, n * n, std::numeric_limits<T>::quiet_NaN());
+    std::fill_n(first, n * n, std::numeric_limits<T>::quiet_NaN());
     return;
   }
-  std::fill_n(t.first, n * n, T(0));
+  std::fill_n(first, n * n, T(0));
   for_lower_triangle(r.n, [&](int i, int j) {
-    t.first[std::size_t(i) * n + std::size_t(j)] = static_cast<T>(r.a(j, i));
+    first[std::size_t(i) * n + std::size_t(j)] = static_cast<T>(r.a(j, i));
   });
 }
 
 template <class Op, class T>
-void triangular_solve(const attributes& a, const decomposition_task<T>& t, std::byte* scratch) {
+void triangular_solve(const attributes& a, const decomposition_task<T>& t, part_room room) {
   const auto o = a.as<typename Op::options>();
-  const decomposition_room<T> r(t, scratch);
-  r.read(t.a, r.n, r.n, r.a);
-  r.read(t.b, r.n, r.columns, r.right);
+  const square_room r(t.e, room);
+  read_rows(t.a, r.n, r.n, r.a);
+  read_rows(t.b, r.n, r.columns, r.right);
   const triangle side{r.a, o.upper != 0, o.unit != 0};
   solve_triangle(r.n, o.transpose ? side.transposed() : side, r.columns, r.right);
-  r.write(r.right, r.n, r.columns, t.first);
+  write_rows(r.right, r.n, r.columns, t.result(0));
 }
 
 template <class T>
-void solve(const attributes&, const decomposition_task<T>& t, std::byte* scratch) {
-  decomposition_room<T> r(t, scratch);
+void solve(const attributes&, const decomposition_task<T>& t, part_room room) {
+  square_room r(t.e, room);
   r.factor(t);
-  r.read(t.b, r.n, r.columns, r.right);
+  read_rows(t.b, r.n, r.columns, r.right);
   swap_rows(r.n, r.swaps, r.columns, r.right);
   solve_triangle(r.n, {r.a, false, true}, r.columns, r.right);
   solve_triangle(r.n, {r.a, true}, r.columns, r.right);
-  r.write(r.right, r.n, r.columns, t.first);
+  write_rows(r.right, r.n, r.columns, t.result(0));
 }
 
 template <class T>
-void slogdet(const attributes&, const decomposition_task<T>& t, std::byte* scratch) {
-  decomposition_room<T> r(t, scratch);
+void slogdet(const attributes&, const decomposition_task<T>& t, part_room room) {
+  square_room r(t.e, room);
   r.factor(t);
   double sign = 1, size = 0;
   for (int k = 0; k < r.n; ++k) {
@@ -125,35 +97,53 @@ void slogdet(const attributes&, const decomposition_task<T>& t, std::byte* scrat
     sign *= pivot > 0 ? 1 : pivot < 0 ? -1 : pivot;
     size += std::log(std::abs(pivot));
   }
-  *t.first = static_cast<T>(sign);
-  *reinterpret_cast<T*>(t.second) = static_cast<T>(size);
+  *t.result(0) = static_cast<T>(sign);
+  *t.result(1) = static_cast<T>(size);
 }
 
 template <class T>
-void lu(const attributes&, const decomposition_task<T>& t, std::byte* scratch) {
-  decomposition_room<T> r(t, scratch);
+void lu(const attributes&, const decomposition_task<T>& t, part_room room) {
+  square_room r(t.e, room);
   r.factor(t);
-  r.write(r.a, r.n, r.n, t.first);
-  auto* const order = reinterpret_cast<std::int64_t*>(t.second);
+  write_rows(r.a, r.n, r.n, t.result(0));
+  auto* const order = t.template result<std::int64_t>(1);
   for (int k = 0; k < r.n; ++k) order[k] = k;
   for (int k = 0; k < r.n; ++k) std::swap(order[k], order[r.swaps[k]]);
 }
 
 }  // namespace detail
 
-/// That of an operation.
+/// What computes an operation, and the bytes of each of its results for a matrix.
+template <class T>
+struct decomposition_kernel {
+  decomposition<T> run;
+  std::array<std::int64_t, 3> bytes;
+};
 template <class Op, class T>
-constexpr decomposition<T> decomposition_of() {
+constexpr decomposition_kernel<T> decomposition_of(const decomposition_extents& e) {
+  const std::int64_t one = sizeof(T), n = e.n, square = one * n * n, all = one * n * e.rows;
   if constexpr (std::is_same_v<Op, cholesky_op>)
-    return &detail::cholesky<T>;
+    return {&detail::cholesky<T>, {square}};
   else if constexpr (std::is_same_v<Op, triangular_solve_op>)
-    return &detail::triangular_solve<Op, T>;
+    return {&detail::triangular_solve<Op, T>, {one * n * e.columns}};
   else if constexpr (std::is_same_v<Op, solve_op>)
-    return &detail::solve<T>;
+    return {&detail::solve<T>, {one * n * e.columns}};
   else if constexpr (std::is_same_v<Op, slogdet_op>)
-    return &detail::slogdet<T>;
+    return {&detail::slogdet<T>, {one, one}};
+  else if constexpr (std::is_same_v<Op, lu_op>)
+    return {&detail::lu<T>, {square, std::int64_t{8} * n}};
   else
-    return &detail::lu<T>;
+    return {&detail::qr<T>, {all, square}};
+}
+/// Bytes of scratch for a matrix.
+template <class Op>
+constexpr std::int64_t decomposition_scratch(const decomposition_extents& e) {
+  part_room room;
+  if constexpr (std::is_same_v<Op, qr_op>)
+    detail::qr_room(e, room);
+  else
+    detail::square_room(e, room);
+  return room.bytes();
 }
 
 }  // namespace cella::cpu
