@@ -156,12 +156,17 @@ inline void diagonalize(list<double>& diagonal, list<double>& below, matrix& row
 
 /// A = V diag(w) V^T of a symmetric A, of which the lower triangle is read, w ascending: by
 /// Householder's reflections and the implicit QL method. The largest element of each vector is
-/// positive. Source: tred2 and tql2 of EISPACK (Bowdler, Martin, Reinsch and Wilkinson 1968)
+/// positive. NaN where A is not finite. Source: tred2 and tql2 of EISPACK (Bowdler, Martin, Reinsch
+/// and Wilkinson 1968)
 inline void eigh_of(const matrix& from, list<double>& w, matrix& v) {
   const int n = from.rows;
   v = from;
   for (int i = 0; i < n; ++i)
     for (int j = i + 1; j < n; ++j) v(i, j) = v(j, i);
+  if (!is_finite(v)) {
+    w.assign(std::size_t(n), std::numeric_limits<double>::quiet_NaN());
+    return v.fill(std::numeric_limits<double>::quiet_NaN());
+  }
   list<double> below;
   tridiagonalize(v, w, below);
   matrix rows = v.transposed();

@@ -258,17 +258,45 @@ TEST_CASE_TEMPLATE("qr: orthonormal columns and a triangle whose product is the 
   }
 }
 
+TEST_CASE_TEMPLATE("eigh: orthonormal vectors, A V = V diag(w), w ascending", T, float, double) {
+  for (int n : {0, 1, 2, 3, 7, 8, 9, 16, 32, 33, 67, 100}) {
+    CAPTURE(n);
+    int kind = 0;
+    for (auto a : matrices_of_all_kinds<T>(n, n)) {
+      CAPTURE(kind);
+      auto both = as_double(a);  // of the lower triangle, which alone is read
+      for (int i = 0; i < n; ++i)
+        for (int j = 0; j < i; ++j) both[std::size_t(j * n + i)] = at(both, i, j, n);
+      const auto x = results_of<eigh_op>(true, {}, {n, n}, a);
+      const double size = largest(both) * (std::sqrt(n) + 1) + 1e-300;
+      CHECK(apart_from_orthonormal(x[1], n, n) < residual<T>);
+      CHECK(apart_from_product(both, n, x[1], n, x[0], x[1], n) < residual<T> * size);
+      CHECK(std::is_sorted(x[0].begin(), x[0].end()));
+      for (int j = 0; j < n; ++j) {
+        double most = 0;
+        for (int i = 0; i < n; ++i)
+          if (std::abs(at(x[1], i, j, n)) > std::abs(most) * (1 + 1e-6)) most = at(x[1], i, j, n);
+        REQUIRE(most > 0);
+      }
+      const auto y = results_of<eigh_op>(false, {}, {n, n}, a);
+      if (kind < 9) CHECK(difference(x[0], y[0]) < residual<T> * size);
+      if (kind++ == 0) CHECK(difference(x[1], y[1]) < 1e4 * rounding<T>);
+    }
+  }
+}
+
 TEST_CASE_TEMPLATE("what is not finite has no orthogonal factors", T, float, double) {
   for (T what : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
     for (int n : {1, 5, 40}) {
       auto a = random_matrix<T>(n + 2, n);
-      a[std::size_t(n / 2)] = what;
+      a[std::size_t(n / 2 * n)] = what;
       const auto check = [&]<class Op>(Op, int rows) {
         for (bool kernel : {true, false})
           for (const auto& y : results_of<Op>(kernel, {}, {rows, n}, a))
             for (double v : y) REQUIRE(std::isnan(v));
       };
       check(qr_op{}, n + 2);
+      check(eigh_op{}, n);
     }
   }
 }

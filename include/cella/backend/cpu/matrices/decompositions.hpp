@@ -37,16 +37,6 @@ struct square_room {
   }
 };
 
-/// f(i, j) for the lower triangle of an n x n matrix, in squares that a transpose has in a cache.
-template <class F>
-void for_lower_triangle(int n, F f) {
-  constexpr int side = 16;
-  for (int i = 0; i < n; i += side)
-    for (int j = 0; j <= i; j += side)
-      for (int k = i; k < std::min(i + side, n); ++k)
-        for (int p = j; p < std::min(j + side, k + 1); ++p) f(k, p);
-}
-
 template <class T>
 void cholesky(const attributes&, const decomposition_task<T>& t, part_room room) {
   const square_room r(t.e, room);
@@ -132,8 +122,10 @@ constexpr decomposition_kernel<T> decomposition_of(const decomposition_extents& 
     return {&detail::slogdet<T>, {one, one}};
   else if constexpr (std::is_same_v<Op, lu_op>)
     return {&detail::lu<T>, {square, std::int64_t{8} * n}};
-  else
+  else if constexpr (std::is_same_v<Op, qr_op>)
     return {&detail::qr<T>, {all, square}};
+  else
+    return {&detail::eigh<T>, {one * n, square}};
 }
 /// Bytes of scratch for a matrix.
 template <class Op>
@@ -141,6 +133,8 @@ constexpr std::int64_t decomposition_scratch(const decomposition_extents& e) {
   part_room room;
   if constexpr (std::is_same_v<Op, qr_op>)
     detail::qr_room(e, room);
+  else if constexpr (std::is_same_v<Op, eigh_op>)
+    detail::eigh_room(e, room);
   else
     detail::square_room(e, room);
   return room.bytes();
