@@ -22,6 +22,18 @@ inline void sort_columns(list<double>& key, std::initializer_list<matrix*> all) 
   }
 }
 
+/// Whether the largest element of a column is negative; of elements that differ by rounding only
+/// the first counts.
+inline bool has_negative_largest(const matrix& a, int column) {
+  int best = 0;
+  for (int i = 1; i < a.rows; ++i)
+    if (std::abs(a(i, column)) > std::abs(a(best, column)) * (1 + 1e-12)) best = i;
+  return a(best, column) < 0;
+}
+inline void negate_column(matrix& a, int column) {
+  for (int i = 0; i < a.rows; ++i) a(i, column) = -a(i, column);
+}
+
 inline constexpr int most_sweeps = 60;
 
 /// A symmetric matrix, the rows of `v`, as Q T Q^T with a tridiagonal T: its diagonal, what stands
@@ -173,13 +185,8 @@ inline void eigh_of(const matrix& from, list<double>& w, matrix& v) {
   diagonalize(w, below, rows);
   v = rows.transposed();
   sort_columns(w, {&v});
-  for (int j = 0; j < n; ++j) {
-    int best = 0;
-    for (int i = 1; i < n; ++i)
-      if (std::abs(v(i, j)) > std::abs(v(best, j)) * (1 + 1e-12)) best = i;
-    if (n > 0 && v(best, j) < 0)
-      for (int i = 0; i < n; ++i) v(i, j) = -v(i, j);
-  }
+  for (int j = 0; j < n; ++j)
+    if (has_negative_largest(v, j)) negate_column(v, j);
 }
 
 /// A column of length 1 that is orthogonal to the first `count` of Q.
@@ -202,10 +209,17 @@ inline void complete_column(matrix& q, int count) {
 }
 
 /// A = U diag(s) V^T with m >= n, s descending: by rotations that make A's columns orthogonal,
-/// after a QR decomposition, of whose R these are fewer and shorter. Sources: Hestenes 1958; Drmac
-/// and Veselic, "New fast and accurate Jacobi SVD algorithm", 2008
+/// after a QR decomposition, of whose R these are fewer and shorter. The largest element of each
+/// column of V is positive. NaN where A is not finite. Sources: Hestenes 1958; Drmac and Veselic,
+/// "New fast and accurate Jacobi SVD algorithm", 2008
 inline void svd_of(const matrix& from, matrix& u, list<double>& s, matrix& v) {
   const int m = from.rows, n = from.columns;
+  if (!is_finite(from)) {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    u.fill(nan);
+    v.fill(nan);
+    return s.assign(std::size_t(n), nan);
+  }
   matrix q(m, n), r(n, n), turns(n, n);
   qr_of(from, q, r);
   // Columns of R as rows, so that they lie side by side in memory; and those of V.
@@ -256,6 +270,11 @@ inline void svd_of(const matrix& from, matrix& u, list<double>& s, matrix& v) {
       continue;
     }
     for (int i = 0; i < n; ++i) left(i, j) /= s[std::size_t(j)];
+  }
+  for (int j = 0; j < n; ++j) {
+    if (!has_negative_largest(v, j)) continue;
+    negate_column(v, j);
+    negate_column(left, j);
   }
   u.fill(0);
   for (int i = 0; i < m; ++i)

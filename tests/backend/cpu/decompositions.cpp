@@ -221,6 +221,7 @@ std::vector<numbers<T>> matrices_of_all_kinds(int rows, int n) {
   add([](int i, int j) { return (i + 1) * 0.5 - (i + 1) * 0.25 * j; });
   add([&](int i, int j) { return at(any, i, j / 2, n); });
   add([&](int i, int j) { return at(any, i, j, n) * std::pow(10.0, -(j % 12)); });
+  add([&](int i, int j) { return at(any, i, j, n) * std::pow(10.0, i % 12 - 12.0); });
   add([&](int i, int j) { return i <= j ? at(any, i, j, n) : 0.0; });
   add([&](int i, int j) { return at(any, i, j, n) * (std::is_same_v<T, float> ? 1e-30 : 1e-200); });
   add([&](int i, int j) { return at(any, i, j, n) * (std::is_same_v<T, float> ? 1e30 : 1e200); });
@@ -279,8 +280,35 @@ TEST_CASE_TEMPLATE("eigh: orthonormal vectors, A V = V diag(w), w ascending", T,
         REQUIRE(most > 0);
       }
       const auto y = results_of<eigh_op>(false, {}, {n, n}, a);
-      if (kind < 9) CHECK(difference(x[0], y[0]) < residual<T> * size);
+      if (kind < 10) CHECK(difference(x[0], y[0]) < residual<T> * size);
       if (kind++ == 0) CHECK(difference(x[1], y[1]) < 1e4 * rounding<T>);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("svd: orthonormal vectors whose product is the matrix, s descending", T, float,
+                   double) {
+  for (int n : {0, 1, 2, 3, 7, 8, 9, 16, 32, 33, 67, 100}) {
+    for (int more : {0, 1, 70}) {
+      CAPTURE(n);
+      CAPTURE(more);
+      const int rows = n + more;
+      int kind = 0;
+      for (const auto& a : matrices_of_all_kinds<T>(rows, n)) {
+        CAPTURE(kind);
+        const auto x = results_of<svd_op>(true, {}, {rows, n}, a);
+        const double size = largest(as_double(a)) * (std::sqrt(n) + 1) + 1e-300;
+        CHECK(apart_from_orthonormal(x[0], rows, n) < residual<T>);
+        CHECK(apart_from_orthonormal(x[2], n, n) < residual<T>);
+        CHECK(apart_from_product(as_double(a), rows, x[0], n, x[1], x[2], n) < residual<T> * size);
+        CHECK(std::is_sorted(x[1].rbegin(), x[1].rend()));
+        CHECK((n == 0 || x[1].back() >= 0));
+        if (kind++ != 0 || more == 1) continue;
+        const auto y = results_of<svd_op>(false, {}, {rows, n}, a);
+        CHECK(difference(x[1], y[1]) < residual<T> * size);
+        CHECK(difference(x[0], y[0]) < 1e4 * rounding<T>);
+        CHECK(difference(x[2], y[2]) < 1e4 * rounding<T>);
+      }
     }
   }
 }
@@ -296,6 +324,7 @@ TEST_CASE_TEMPLATE("what is not finite has no orthogonal factors", T, float, dou
             for (double v : y) REQUIRE(std::isnan(v));
       };
       check(qr_op{}, n + 2);
+      check(svd_op{}, n + 2);
       check(eigh_op{}, n);
     }
   }

@@ -124,8 +124,10 @@ constexpr decomposition_kernel<T> decomposition_of(const decomposition_extents& 
     return {&detail::lu<T>, {square, std::int64_t{8} * n}};
   else if constexpr (std::is_same_v<Op, qr_op>)
     return {&detail::qr<T>, {all, square}};
-  else
+  else if constexpr (std::is_same_v<Op, eigh_op>)
     return {&detail::eigh<T>, {one * n, square}};
+  else
+    return {&detail::svd<T>, {all, one * n, square}};
 }
 /// Bytes of scratch for a matrix.
 template <class Op>
@@ -135,6 +137,8 @@ constexpr std::int64_t decomposition_scratch(const decomposition_extents& e) {
     detail::qr_room(e, room);
   else if constexpr (std::is_same_v<Op, eigh_op>)
     detail::eigh_room(e, room);
+  else if constexpr (std::is_same_v<Op, svd_op>)
+    detail::svd_room(e, room);
   else
     detail::square_room(e, room);
   return room.bytes();

@@ -1,7 +1,7 @@
 // Decompositions with orthogonal factors, of one matrix of a batch.
 #pragma once
 
-#include <cella/backend/cpu/matrices/reflections.hpp>
+#include <cella/backend/cpu/matrices/bidiagonal.hpp>
 #include <cella/backend/cpu/matrices/task.hpp>
 #include <cella/backend/cpu/matrices/tridiagonal.hpp>
 #include <cmath>
@@ -105,6 +105,32 @@ void sort_by_key(int n, const T* key, int* order) {
             [&](int i, int j) { return key[i] != key[j] ? key[i] < key[j] : i < j; });
 }
 
+/// Changes the sign of a vector whose largest element is negative; whether it did. Of elements
+/// that differ by rounding only the first counts.
+template <std::same_as<double> T = double>
+bool make_largest_positive(int n, T* v) {
+  int best = 0;
+  for (int i = 1; i < n; ++i)
+    if (std::abs(v[i]) > std::abs(v[best]) * (1 + 1e-12)) best = i;
+  if (!(v[best] < 0)) return false;
+  for (int i = 0; i < n; ++i) v[i] = -v[i];
+  return true;
+}
+
+/// Rows that are the columns of the product Q [n,n] of reflections, one a row of `v`. If they begin
+/// behind the diagonal Q is 1 and beside it their product.
+template <std::same_as<double> T = double>
+void multiply_out_transposed(int n, written_part v, written_part t, const reflection_room& room,
+                             bool behind, written_part q, written_part rows) {
+  const int first = behind ? 1 : 0, rest = n - first;
+  fill_with_zeros(n, n, q);
+  if (n > 0) q(0, 0) = 1;
+  if (rest > 0)
+    reflection_blocks{rest, rest, v.from(0, first).transposed(), t, room}.multiply_out(
+        q.from(first, first));
+  for_squares(n, [&](int i, int j) { rows(i, j) = q(j, i); });
+}
+
 template <class T>
 void eigh(const attributes&, const decomposition_task<T>& t, part_room room) {
   const int n = t.e.n;
@@ -126,30 +152,95 @@ void eigh(const attributes&, const decomposition_task<T>& t, part_room room) {
   for_lower_triangle(
       n, [&](int i, int j) { r.a(j, i) = scale * t.a[std::size_t(i) * row + std::size_t(j)]; });
   make_tridiagonal(n, r.a, r.tridiagonal);
-  // Q is 1, and beside it the product of reflections, whose vectors begin with element 1.
-  fill_with_zeros(n, n, r.q);
-  if (n > 0) r.q(0, 0) = 1;
-  if (n > 1) {
-    const written_part v = r.tridiagonal.v.from(0, 1).transposed();
-    reflection_blocks{n - 1, n - 1, v, r.tridiagonal.t, r.reflected}.multiply_out(r.q.from(1, 1));
-  }
-  for_squares(n, [&](int i, int j) { r.a(i, j) = r.q(j, i); });
+  multiply_out_transposed(n, r.tridiagonal.v, r.tridiagonal.t, r.reflected, true, r.q, r.a);
   double* const w = r.tridiagonal.diagonal;
   find_eigenvalues(n, w, r.tridiagonal.beside, r.turns, r.a);
   sort_by_key(n, w, r.order);
   for (int k = 0; k < n; ++k) {
     t.result(0)[k] = static_cast<T>(w[r.order[k]] / scale);
-    double* const v = &r.a(r.order[k], 0);
-    int best = 0;
-    for (int i = 1; i < n; ++i)
-      if (std::abs(v[i]) > std::abs(v[best]) * (1 + 1e-12)) best = i;
-    if (v[best] < 0)
-      for (int i = 0; i < n; ++i) v[i] = -v[i];
+    make_largest_positive(n, &r.a(r.order[k], 0));
   }
   T* const to = t.result(1);
   for_squares(n, [&](int i, int j) {
     to[std::size_t(i) * row + std::size_t(j)] = static_cast<T>(r.a(r.order[j], i));
   });
+}
+
+/// What singular values are found in.
+struct svd_room {
+  qr_room tall;
+  bidiagonal_room bidiagonal;
+  written_part q, left_rows, right_rows;
+  rotation_sequences left, right;
+  int* order;
+
+  constexpr svd_room(const decomposition_extents& e, part_room& room)
+      : tall(e, room),
+        bidiagonal(room_of(e.n, room)),
+        q(room.matrix(e.n, e.n)),
+        left_rows(room.matrix(e.n, e.n)),
+        right_rows(room.matrix(e.n, e.n)),
+        left(rotation_sequences::in(room, e.n)),
+        right(rotation_sequences::in(room, e.n)),
+        order(room.whole_numbers(e.n)) {}
+
+ private:
+  static constexpr side_reflections side_of(int n, part_room& room) {
+    side_reflections s{room.matrix(n, n),
+                       room.matrix(block_of_reflections, n),
+                       room.matrix(n, block_of_reflections),
+                       {}};
+    s.products = room.numbers(block_of_reflections);
+    return s;
+  }
+  static constexpr bidiagonal_room room_of(int n, part_room& room) {
+    bidiagonal_room r{side_of(n, room), side_of(n, room), {}, {}};
+    r.diagonal = room.numbers(n);
+    r.beside = room.numbers(n);
+    return r;
+  }
+};
+
+template <class T>
+void svd(const attributes&, const decomposition_task<T>& t, part_room room) {
+  const int m = t.e.rows, n = t.e.n;
+  const std::int64_t all = std::int64_t{m} * n, square = std::int64_t{n} * n;
+  const double scale = scale_of(t.a, all);
+  if (scale == 0) {
+    fill_with_nan(all, t.result(0));
+    fill_with_nan(n, t.result(1));
+    return fill_with_nan(square, t.result(2));
+  }
+  svd_room r(t.e, room);
+  const written_part a = r.tall.a;
+  const reflection_blocks& blocks = r.tall.blocks;
+  read_rows(t.a, m, n, a, scale);
+  if (m > n) blocks.factor(a);
+  make_bidiagonal(n, a, r.bidiagonal);
+  const auto &left = r.bidiagonal.left, &right = r.bidiagonal.right;
+  multiply_out_transposed(n, left.v, left.t, blocks.room, false, r.q, r.left_rows);
+  multiply_out_transposed(n, right.v, right.t, blocks.room, true, r.q, r.right_rows);
+  double* const s = r.bidiagonal.diagonal;
+  find_singular_values(n, s, r.bidiagonal.beside, r.left, r.left_rows, r.right, r.right_rows);
+  for (int k = 0; k < n; ++k) {
+    // U takes the sign of a value, and that which V loses.
+    const bool turned = make_largest_positive(n, &r.right_rows(k, 0));
+    if (turned != (s[k] < 0))
+      for (int i = 0; i < n; ++i) r.left_rows(k, i) = -r.left_rows(k, i);
+    s[k] = -std::abs(s[k]);
+  }
+  sort_by_key(n, s, r.order);
+  for (int k = 0; k < n; ++k) t.result(1)[k] = static_cast<T>(-s[r.order[k]] / scale);
+  T* const v = t.result(2);
+  for_squares(n, [&](int i, int j) {
+    v[std::int64_t{i} * n + j] = static_cast<T>(r.right_rows(r.order[j], i));
+    a(i, j) = r.left_rows(r.order[j], i);
+  });
+  if (m > n) {
+    fill_with_zeros(m - n, n, a.from(n, 0));
+    blocks.apply(n, a);
+  }
+  write_rows(a, m, n, t.result(0));
 }
 
 }  // namespace cella::cpu::detail

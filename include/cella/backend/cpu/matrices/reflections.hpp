@@ -172,14 +172,24 @@ struct reflection_blocks {
       if (next < columns) apply_reflections(h, true, columns - next, a.from(k, next), room);
     }
   }
+  /// C [rows,those] becomes their product times C.
+  template <std::same_as<double> T = double>
+  void apply(int those, written_part c) const {
+    for (int k = last_block(); k >= 0; k -= block_of_reflections)
+      apply_reflections(at(k), false, those, c.from(k, 0), room);
+  }
   /// The first columns of their product: Q.
   template <std::same_as<double> T = double>
   void multiply_out(written_part q) const {
     detail::fill_with_zeros(rows, columns, q);
     for (int i = 0; i < columns; ++i) q(i, i) = 1;
-    for (int k = (columns - 1) / block_of_reflections * block_of_reflections; k >= 0;
-         k -= block_of_reflections)
+    for (int k = last_block(); k >= 0; k -= block_of_reflections)
       apply_reflections(at(k), false, columns - k, q.from(k, k), room);
+  }
+
+ private:
+  constexpr int last_block() const {
+    return columns ? (columns - 1) / block_of_reflections * block_of_reflections : -1;
   }
 };
 

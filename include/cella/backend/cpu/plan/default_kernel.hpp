@@ -35,7 +35,7 @@ using bitwise_operations = operation_list<bitwise_and_op, bitwise_or_op, bitwise
                                           bitwise_not_op, left_shift_op, right_shift_op>;
 /// What `decomposition_record` runs.
 using decomposition_operations =
-    operation_list<cholesky_op, triangular_solve_op, solve_op, slogdet_op, lu_op, qr_op, eigh_op>;
+    operation_list<cholesky_op, triangular_solve_op, solve_op, slogdet_op, lu_op, qr_op, eigh_op, svd_op>;
 
 /// For digits, products and convolutions of integers, in programs of any element type; `generic`
 /// for all else.
