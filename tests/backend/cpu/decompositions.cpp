@@ -313,6 +313,34 @@ TEST_CASE_TEMPLATE("svd: orthonormal vectors whose product is the matrix, s desc
   }
 }
 
+TEST_CASE("results that nobody reads are not written, and the others do not change") {
+  const int rows = 37, n = 33;
+  const auto check = [&]<class Op>(Op, const numbers<double>& a, int height) {
+    const decomposition_extents e{height, n};
+    const auto f = decomposition_of<Op, double>(e);
+    const auto all = results_of<Op>(true, {}, e, a);
+    std::vector<double> scratch(std::size_t(decomposition_scratch<Op>(e) / 8 + 8));
+    auto* const room =
+        reinterpret_cast<std::byte*>((std::uintptr_t(scratch.data()) + 63) / 64 * 64);
+    for (unsigned read = 0; read < 8; ++read) {
+      results y;
+      decomposition_task<double> t{e, a.data(), nullptr, {}};
+      for (std::size_t k = 0; k < 3; ++k) {
+        y[k].resize(std::size_t(f.bytes[k] / 8));
+        if (read >> k & 1 && f.bytes[k]) t.results[k] = reinterpret_cast<std::byte*>(y[k].data());
+      }
+      f.run({}, t, part_room(room));
+      for (std::size_t k = 0; k < 3; ++k)
+        if (t.results[k] && !std::is_same_v<Op, lu_op>) CHECK(difference(y[k], all[k]) < 1e-13);
+    }
+  };
+  const auto a = random_matrix<double>(n, n), tall = random_matrix<double>(rows, n);
+  check(lu_op{}, a, n);
+  check(qr_op{}, tall, rows);
+  check(eigh_op{}, a, n);
+  check(svd_op{}, tall, rows);
+}
+
 TEST_CASE_TEMPLATE("what is not finite has no orthogonal factors", T, float, double) {
   for (T what : {std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
     for (int n : {1, 5, 40}) {

@@ -1,6 +1,7 @@
 // Square matrices as bidiagonal ones, and the singular values of these, in double precision.
 #pragma once
 
+#include <array>
 #include <cella/backend/cpu/matrices/lines.hpp>
 #include <cella/backend/cpu/matrices/reflections.hpp>
 #include <cella/backend/cpu/matrices/rotations.hpp>
@@ -122,20 +123,24 @@ struct plane_rotation {
   plane_rotation(double f, double g) : length(f) {
     if (g == 0) return;
     const double square = f * f + g * g;
-    length = square > 1e-280 ? std::sqrt(square) : std::hypot(f, g);
-    cosine = f / length;
-    sine = g / length;
+    // The division need not wait for the root.
+    const bool fits = square > 1e-280;
+    length = fits ? std::sqrt(square) : std::hypot(f, g);
+    const double inverse = fits ? length * (1 / square) : 1 / length;
+    cosine = f * inverse;
+    sine = g * inverse;
   }
 };
 }  // namespace detail
 
 /// The singular values of a bidiagonal matrix in the place of its diagonal, by the implicit QR
-/// method; their signs are free. Rows of n elements, those of U^T and V^T, are turned along.
-/// Source: Golub and Reinsch, "Singular value decomposition and least squares solutions", 1970;
-/// Demmel and Kahan, "Accurate singular values of bidiagonal matrices", 1990
+/// method; their signs are free. Rows of n elements, those of U^T and of V^T, are turned along if
+/// there are `turns` of both. Source: Golub and Reinsch, "Singular value decomposition and least
+/// squares solutions", 1970; Demmel and Kahan, "Accurate singular values of bidiagonal matrices",
+/// 1990
 template <std::same_as<double> T = double>
-void find_singular_values(int n, T* d, T* e, rotation_sequences& left, written_part left_rows,
-                          rotation_sequences& right, written_part right_rows) {
+void find_singular_values(int n, T* d, T* e, std::array<rotation_sequences*, 2> turns,
+                          std::array<written_part, 2> rows) {
   constexpr T epsilon = std::numeric_limits<T>::epsilon() / 2;
   constexpr int most_steps = 60;
   T largest = 0;
@@ -146,8 +151,8 @@ void find_singular_values(int n, T* d, T* e, rotation_sequences& left, written_p
            size <= epsilon / 64 * largest;
   };
   const auto apply = [&] {
-    left.template apply<false>(n, left_rows);
-    right.template apply<false>(n, right_rows);
+    for (std::size_t k = 0; k < turns.size(); ++k)
+      if (turns[k]) turns[k]->template apply<false>(n, rows[k]);
   };
   int last = n - 1;
   for (int step = 0; last > 0 && step < most_steps * n; ++step) {
@@ -163,7 +168,7 @@ void find_singular_values(int n, T* d, T* e, rotation_sequences& left, written_p
       least = std::min(least, std::abs(d[first]));
       most = std::max(most, std::abs(d[first]));
     }
-    if (left.is_full()) apply();
+    if (turns[0] && turns[0]->is_full()) apply();
     // The shift is the eigenvalue of the last two columns' products that is nearer to the last;
     // none where the matrix is singular: then a step splits it.
     T shift = 0;
@@ -176,8 +181,8 @@ void find_singular_values(int n, T* d, T* e, rotation_sequences& left, written_p
       shift = between == 0 ? far : far - between * between / (half + std::copysign(root, half));
     }
     T f = shift == 0 ? d[first] : (d[first] * d[first] - shift) / d[first], g = e[first];
-    left.begin(first);
-    right.begin(first);
+    for (rotation_sequences* t : turns)
+      if (t) t->begin(first);
     for (int i = first; i < last; ++i) {
       const detail::plane_rotation of_columns(f, g);
       if (i > first) e[i - 1] = of_columns.length;
@@ -195,8 +200,8 @@ void find_singular_values(int n, T* d, T* e, rotation_sequences& left, written_p
         g = s2 * e[i + 1];
         e[i + 1] *= c2;
       }
-      right.add(c, -s);
-      left.add(c2, -s2);
+      if (turns[0]) turns[0]->add(c2, -s2);
+      if (turns[1]) turns[1]->add(c, -s);
     }
     e[last - 1] = f;
   }

@@ -87,15 +87,16 @@ void slogdet(const attributes&, const decomposition_task<T>& t, part_room room) 
     sign *= pivot > 0 ? 1 : pivot < 0 ? -1 : pivot;
     size += std::log(std::abs(pivot));
   }
-  *t.result(0) = static_cast<T>(sign);
-  *t.result(1) = static_cast<T>(size);
+  if (t.results[0]) *t.result(0) = static_cast<T>(sign);
+  if (t.results[1]) *t.result(1) = static_cast<T>(size);
 }
 
 template <class T>
 void lu(const attributes&, const decomposition_task<T>& t, part_room room) {
   square_room r(t.e, room);
   r.factor(t);
-  write_rows(r.a, r.n, r.n, t.result(0));
+  if (t.results[0]) write_rows(r.a, r.n, r.n, t.result(0));
+  if (!t.results[1]) return;
   auto* const order = t.template result<std::int64_t>(1);
   for (int k = 0; k < r.n; ++k) order[k] = k;
   for (int k = 0; k < r.n; ++k) std::swap(order[k], order[r.swaps[k]]);

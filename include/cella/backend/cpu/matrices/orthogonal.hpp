@@ -1,6 +1,7 @@
 // Decompositions with orthogonal factors, of one matrix of a batch.
 #pragma once
 
+#include <array>
 #include <cella/backend/cpu/matrices/bidiagonal.hpp>
 #include <cella/backend/cpu/matrices/task.hpp>
 #include <cella/backend/cpu/matrices/tridiagonal.hpp>
@@ -28,7 +29,7 @@ double scale_of(const T* x, std::int64_t count) {
 }
 template <class T>
 void fill_with_nan(std::int64_t count, T* y) {
-  std::fill_n(y, count, std::numeric_limits<T>::quiet_NaN());
+  if (y) std::fill_n(y, count, std::numeric_limits<T>::quiet_NaN());
 }
 
 /// What matrices are reflected in.
@@ -61,7 +62,8 @@ void qr(const attributes&, const decomposition_task<T>& t, part_room room) {
   const qr_room r(t.e, room);
   read_rows(t.a, m, n, r.a, scale);
   r.blocks.factor(r.a);
-  write_rows(r.a, n, n, t.result(1), 1 / scale);
+  if (t.results[1]) write_rows(r.a, n, n, t.result(1), 1 / scale);
+  if (!t.results[0]) return;
   r.blocks.multiply_out(r.a);
   write_rows(r.a, m, n, t.result(0));
 }
@@ -152,14 +154,16 @@ void eigh(const attributes&, const decomposition_task<T>& t, part_room room) {
   for_lower_triangle(
       n, [&](int i, int j) { r.a(j, i) = scale * t.a[std::size_t(i) * row + std::size_t(j)]; });
   make_tridiagonal(n, r.a, r.tridiagonal);
-  multiply_out_transposed(n, r.tridiagonal.v, r.tridiagonal.t, r.reflected, true, r.q, r.a);
+  const bool vectors = t.results[1] != nullptr;
+  if (vectors)
+    multiply_out_transposed(n, r.tridiagonal.v, r.tridiagonal.t, r.reflected, true, r.q, r.a);
   double* const w = r.tridiagonal.diagonal;
-  find_eigenvalues(n, w, r.tridiagonal.beside, r.turns, r.a);
+  find_eigenvalues(n, w, r.tridiagonal.beside, vectors ? &r.turns : nullptr, r.a);
   sort_by_key(n, w, r.order);
-  for (int k = 0; k < n; ++k) {
+  for (int k = 0; k < n && t.results[0]; ++k)
     t.result(0)[k] = static_cast<T>(w[r.order[k]] / scale);
-    make_largest_positive(n, &r.a(r.order[k], 0));
-  }
+  if (!vectors) return;
+  for (int k = 0; k < n; ++k) make_largest_positive(n, &r.a(k, 0));
   T* const to = t.result(1);
   for_squares(n, [&](int i, int j) {
     to[std::size_t(i) * row + std::size_t(j)] = static_cast<T>(r.a(r.order[j], i));
@@ -218,24 +222,31 @@ void svd(const attributes&, const decomposition_task<T>& t, part_room room) {
   if (m > n) blocks.factor(a);
   make_bidiagonal(n, a, r.bidiagonal);
   const auto &left = r.bidiagonal.left, &right = r.bidiagonal.right;
-  multiply_out_transposed(n, left.v, left.t, blocks.room, false, r.q, r.left_rows);
-  multiply_out_transposed(n, right.v, right.t, blocks.room, true, r.q, r.right_rows);
+  const bool vectors = t.results[0] || t.results[2];
+  if (vectors) {
+    multiply_out_transposed(n, left.v, left.t, blocks.room, false, r.q, r.left_rows);
+    multiply_out_transposed(n, right.v, right.t, blocks.room, true, r.q, r.right_rows);
+  }
   double* const s = r.bidiagonal.diagonal;
-  find_singular_values(n, s, r.bidiagonal.beside, r.left, r.left_rows, r.right, r.right_rows);
+  find_singular_values(
+      n, s, r.bidiagonal.beside,
+      vectors ? std::array{&r.left, &r.right} : std::array<rotation_sequences*, 2>{},
+      {r.left_rows, r.right_rows});
   for (int k = 0; k < n; ++k) {
     // U takes the sign of a value, and that which V loses.
-    const bool turned = make_largest_positive(n, &r.right_rows(k, 0));
-    if (turned != (s[k] < 0))
+    if (vectors && make_largest_positive(n, &r.right_rows(k, 0)) != (s[k] < 0))
       for (int i = 0; i < n; ++i) r.left_rows(k, i) = -r.left_rows(k, i);
     s[k] = -std::abs(s[k]);
   }
   sort_by_key(n, s, r.order);
-  for (int k = 0; k < n; ++k) t.result(1)[k] = static_cast<T>(-s[r.order[k]] / scale);
-  T* const v = t.result(2);
-  for_squares(n, [&](int i, int j) {
-    v[std::int64_t{i} * n + j] = static_cast<T>(r.right_rows(r.order[j], i));
-    a(i, j) = r.left_rows(r.order[j], i);
-  });
+  for (int k = 0; k < n && t.results[1]; ++k)
+    t.result(1)[k] = static_cast<T>(-s[r.order[k]] / scale);
+  if (T* const v = t.result(2))
+    for_squares(n, [&](int i, int j) {
+      v[std::int64_t{i} * n + j] = static_cast<T>(r.right_rows(r.order[j], i));
+    });
+  if (!t.results[0]) return;
+  for_squares(n, [&](int i, int j) { a(i, j) = r.left_rows(r.order[j], i); });
   if (m > n) {
     fill_with_zeros(m - n, n, a.from(n, 0));
     blocks.apply(n, a);

@@ -62,27 +62,80 @@ class rotation_sequences {
   void apply_to_vectors(written_part rows, int count) const {
     constexpr int L = lanes<double>;
     constexpr std::bool_constant<Whole> whole{};
+    using line = vec<double>[Vectors];
+    const auto read = [&](const double* at, line& y) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) y[v] = detail::load_of_line(whole, at + v * L, count);
+    };
+    const auto write = [&](double* at, const line& x) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) detail::store_in_line(whole, at + v * L, count, x[v]);
+    };
+    // The row that a rotation is done with, and in `own` the one that it passes on.
+    const auto turn = [](const double* angle, line& own, const line& other, line& done)
+        __attribute__((always_inline)) {
+      const vec<double> c(angle[0]), s(Up ? angle[1] : -angle[1]);
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        const vec<double> passed = multiply_add(-s, own[v], c * other[v]);
+        done[v] = multiply_add(s, other[v], c * own[v]);
+        own[v] = passed;
+      }
+    };
+    const std::int64_t step = Up ? -rows.row : rows.row;
     const double* angle = angles_;
     for (int s = 0; s < sequences_; ++s) {
-      const int k = ends_[2 * s], length = ends_[2 * s + 1];
-      const std::int64_t step = Up ? -rows.row : rows.row;
+      const int k = ends_[2 * s];
+      int length = ends_[2 * s + 1], i = 0;
       double* at = &rows(Up ? k + 1 : k, 0);
-      vec<double> own[Vectors];
-#pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) own[v] = detail::load_of_line(whole, at + v * L, count);
-      for (int i = 0; i < length; ++i, angle += 2) {
-        const vec<double> c(angle[0]), s_up(Up ? angle[1] : -angle[1]);
-        double* const next = at + step;
-#pragma GCC unroll 4
-        for (int v = 0; v < Vectors; ++v) {
-          const vec<double> other = detail::load_of_line(whole, next + v * L, count);
-          detail::store_in_line(whole, at + v * L, count, multiply_add(s_up, other, c * own[v]));
-          own[v] = multiply_add(-s_up, own[v], c * other);
+      line own, other, done;
+      read(at, own);
+      // Two sequences with one beginning go together, the second one a row behind.
+      if (s + 1 < sequences_ && ends_[2 * s + 2] == k && length > 0 && ends_[2 * s + 3] > 0) {
+        const double* next_angle = angle + 2 * length;
+        const int next_length = ends_[2 * s + 3], both = std::min(length, next_length + 1);
+        const double* const end = next_angle + 2 * next_length;
+        line behind, between;
+        read(at + step, other);
+        turn(angle, own, other, behind);
+        angle += 2;
+        for (i = 1; i < both; ++i, angle += 2, next_angle += 2, at += step) {
+          read(at + 2 * step, other);
+          turn(angle, own, other, between);
+          turn(next_angle, behind, between, done);
+          write(at, done);
         }
-        at = next;
+        if (length > next_length) {
+          write(at, behind);
+          at += step;
+          for (; i < length; ++i, angle += 2, at += step) {
+            read(at + step, other);
+            turn(angle, own, other, done);
+            write(at, done);
+          }
+        } else {
+          turn(next_angle, behind, own, done);
+          next_angle += 2;
+          write(at, done);
+          at += step;
+          for (; i < next_length; ++i, next_angle += 2, at += step) {
+            read(at + step, other);
+            turn(next_angle, behind, other, done);
+            write(at, done);
+          }
+          std::copy_n(behind, Vectors, own);
+        }
+        write(at, own);
+        angle = end;
+        ++s;
+        continue;
       }
-#pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) detail::store_in_line(whole, at + v * L, count, own[v]);
+      for (; i < length; ++i, angle += 2, at += step) {
+        read(at + step, other);
+        turn(angle, own, other, done);
+        write(at, done);
+      }
+      write(at, own);
     }
   }
 

@@ -41,7 +41,8 @@ struct decomposition_extents {
   int columns{};  ///< of the right sides
 };
 
-/// Operands and results of one matrix of the batch. Results are of T, apart from lu's order.
+/// Operands and results of one matrix of the batch. Results are of T, apart from lu's order; those
+/// that nobody reads are null.
 template <class T>
 struct decomposition_task {
   decomposition_extents e;

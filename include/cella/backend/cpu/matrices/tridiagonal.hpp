@@ -108,11 +108,11 @@ void make_tridiagonal(int n, written_part a, const tridiagonal_room& r) {
 }
 
 /// The eigenvalues of a tridiagonal matrix in the place of its diagonal, by the implicit QL method;
-/// beside[k] stands between k and k + 1. Rows of n elements are turned along; the rotations are
-/// kept until `turns` is full.  Source: Dubrulle, Martin and Wilkinson, "The implicit QL
-/// algorithm", 1968
+/// beside[k] stands between k and k + 1. Rows of n elements are turned along if there are `turns`,
+/// which keep the rotations until they are full.  Source: Dubrulle, Martin and Wilkinson, "The
+/// implicit QL algorithm", 1968
 template <std::same_as<double> T = double>
-void find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences& turns, written_part rows) {
+void find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences* turns, written_part rows) {
   constexpr T epsilon = std::numeric_limits<T>::epsilon() / 2;
   constexpr int most_steps = 60;
   T largest = 0;
@@ -128,24 +128,26 @@ void find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences& turns, 
       int m = l;
       while (m < n - 1 && !is_nothing(m)) ++m;
       if (m == l) break;
-      if (turns.is_full()) turns.template apply<true>(n, rows);
+      if (turns && turns->is_full()) turns->template apply<true>(n, rows);
       T g = (diagonal[l + 1] - diagonal[l]) / (2 * beside[l]);
       T r = std::sqrt(g * g + 1);
       if (std::isinf(r)) r = std::abs(g);
       g = diagonal[m] - diagonal[l] + beside[l] / (g + std::copysign(r, g));
       T s = 1, c = 1, p = 0;
-      turns.begin(m - 1);
+      if (turns) turns->begin(m - 1);
       int i = m - 1;
       for (; i >= l; --i) {
         const T f = s * beside[i], b = c * beside[i], square = f * f + g * g;
-        r = square > 1e-280 ? std::sqrt(square) : std::hypot(f, g);
+        // The division need not wait for the root.
+        const bool fits = square > 1e-280;
+        r = fits ? std::sqrt(square) : std::hypot(f, g);
+        const T inverse = fits ? r * (1 / square) : 1 / r;
         beside[i + 1] = r;
         if (r == 0) {  // the matrix falls apart
           diagonal[i + 1] -= p;
           beside[m] = 0;
           break;
         }
-        const T inverse = 1 / r;
         s = f * inverse;
         c = g * inverse;
         g = diagonal[i + 1] - p;
@@ -153,7 +155,7 @@ void find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences& turns, 
         p = s * r;
         diagonal[i + 1] = g + p;
         g = c * r - b;
-        turns.add(c, s);
+        if (turns) turns->add(c, s);
       }
       if (i >= l) continue;
       diagonal[l] -= p;
@@ -161,7 +163,7 @@ void find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences& turns, 
       beside[m] = 0;
     }
   }
-  turns.template apply<true>(n, rows);
+  if (turns) turns->template apply<true>(n, rows);
 }
 
 }  // namespace cella::cpu
