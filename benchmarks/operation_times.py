@@ -75,6 +75,10 @@ def torch_calls():
     def regular(x):
         return x + torch.eye(x.shape[0])
 
+    def scaled_columns(x, factors, rows=None):
+        y = x.abs() * factors
+        return y if rows is None else y + rows.abs()
+
     t = torch
     own = {
         "neg": t.neg, "log1p": t.log1p, "erfinv": t.erfinv, "i0e": t.special.i0e, "i1e": t.special.i1e,
@@ -160,8 +164,11 @@ def torch_calls():
     }
     own |= {
         "cholesky": lambda x: t.linalg.cholesky(regular(x)), "inv": lambda x: t.linalg.inv(regular(x)),
-        "det": lambda x: t.linalg.det(regular(x)), "qr": lambda x: t.linalg.qr(regular(x))[1],
-        "eigvalsh": lambda x: t.linalg.eigh(regular(x))[0], "svd": lambda x: t.linalg.svd(regular(x))[1],
+        "det": lambda x: t.linalg.det(regular(x)), "qr": lambda x: t.mul(*t.linalg.qr(regular(x))),
+        "eigh": lambda x: scaled_columns(*t.linalg.eigh(regular(x))[::-1]),
+        "eigvalsh": lambda x: t.linalg.eigvalsh(regular(x)),
+        "svd": lambda x: scaled_columns(*t.linalg.svd(regular(x), full_matrices=False)),
+        "svd, values": lambda x: t.linalg.svdvals(regular(x)),
         "solve": lambda x, y: t.linalg.solve(regular(x), y),
         "solve_triangular": lambda x, y: t.linalg.solve_triangular(regular(x), y, upper=False),
         "irfft of rfft, axis 0": lambda x: t.fft.irfft(t.fft.rfft(x, dim=0), x.shape[0], 0),
@@ -195,6 +202,10 @@ def jax_calls():
 
     def regular(x):
         return x + n.eye(x.shape[0])
+
+    def scaled_columns(x, factors, rows=None):
+        y = n.abs(x) * factors
+        return y if rows is None else y + n.abs(rows)
 
     def norm(x, axes, shape):
         mean = x.mean(axes, keepdims=True)
@@ -339,9 +350,11 @@ def jax_calls():
     calls |= {
         "cholesky": lambda x: lax.linalg.cholesky(regular(x), symmetrize_input=False),
         "inv": lambda x: n.linalg.inv(regular(x)), "det": lambda x: n.linalg.det(regular(x)),
-        "qr": lambda x: n.linalg.qr(regular(x))[1],
-        "eigvalsh": lambda x: lax.linalg.eigh(regular(x), symmetrize_input=False)[1],
-        "svd": lambda x: n.linalg.svd(regular(x), full_matrices=False)[1],
+        "qr": lambda x: n.multiply(*n.linalg.qr(regular(x))),
+        "eigh": lambda x: scaled_columns(*lax.linalg.eigh(regular(x), symmetrize_input=False)),
+        "eigvalsh": lambda x: n.linalg.eigvalsh(regular(x), symmetrize_input=False),
+        "svd": lambda x: scaled_columns(*n.linalg.svd(regular(x), full_matrices=False)),
+        "svd, values": lambda x: n.linalg.svd(regular(x), compute_uv=False),
         "solve": lambda x, y: n.linalg.solve(regular(x), y),
         "solve_triangular": lambda x, y: jax.scipy.linalg.solve_triangular(regular(x), y, lower=True),
         "irfft of rfft, axis 0": lambda x: n.fft.irfft(n.fft.rfft(x, axis=0), x.shape[0], 0),

@@ -392,9 +392,21 @@ void table::linear_algebra() {
   of_square("cholesky", [](var x) { return cholesky(x); });
   of_square("inv", [](var x) { return inv(x); });
   of_square("det", [](var x) { return det(x); });
-  of_square("qr", [](var x) { return qr(x).r; });
+  // All factors are read, without the signs that are free.
+  of_square("qr", [](var x) {
+    const qr_result d = qr(x);
+    return d.q * d.r;
+  });
+  of_square("eigh", [](var x) {
+    const eigh_result d = eigh(x);
+    return abs(d.eigenvectors) * expand_dims(d.eigenvalues, 0);
+  });
   of_square("eigvalsh", [](var x) { return eigvalsh(x); });
-  of_square("svd", [](var x) { return svd(x).s; });
+  of_square("svd", [](var x) {
+    const svd_result d = svd(x);
+    return abs(d.u) * expand_dims(d.s, 0) + abs(d.vh);
+  });
+  of_square("svd, values", [](var x) { return svd(x).s; });
   add("solve", {square, reals({side, 16})}, [regular](v x) { return solve(regular(x[0]), x[1]); });
   add("solve_triangular", {square, reals({side, side})},
       [regular](v x) { return solve_triangular(regular(x[0]), x[1]); });

@@ -122,7 +122,8 @@ constexpr lu_result lu(operand a) {
 struct qr_result {
   var q, r;
 };
-/// A = Q R, for [...,m,n] with m >= n: Q [...,m,n] with orthonormal columns, R [...,n,n] upper.
+/// A = Q R, for [...,m,n] with m >= n: Q [...,m,n] with orthonormal columns, R [...,n,n] upper. NaN
+/// where A is not finite.
 constexpr qr_result qr(operand a) {
   builder& b = *a.owner();
   const var x = a.in(b);
@@ -140,8 +141,9 @@ struct eigh_result {
   var eigenvalues;   ///< [...,n] ascending
   var eigenvectors;  ///< [...,n,n], one a column
 };
-/// A = V diag(w) V^T, for symmetric A, of which the lower triangle is read. The derivative of the
-/// vectors is infinite where two values are equal.
+/// A = V diag(w) V^T, for symmetric A, of which the lower triangle is read. The largest element of
+/// each vector is positive. NaN where A is not finite. The derivative of the vectors is infinite
+/// where two values are equal.
 constexpr eigh_result eigh(operand a) {
   builder& b = *a.owner();
   const var x = a.in(b);
@@ -157,8 +159,9 @@ struct svd_result {
   var s;   ///< [...,k] descending
   var vh;  ///< [...,k,n]
 };
-/// A = U diag(s) V^T, for [...,m,n]. The derivative of the vectors is infinite where two values are
-/// equal or one is 0.
+/// A = U diag(s) V^T, for [...,m,n]. The largest element of each row of V^T, or of each column of U
+/// if A has fewer rows than columns, is positive. NaN where A is not finite. The derivative of the
+/// vectors is infinite where two values are equal or one is 0.
 constexpr svd_result svd(operand a) {
   builder& b = *a.owner();
   const var x = a.in(b);
