@@ -27,10 +27,8 @@ struct decomposition_record : record_for<step_kind::decomposition> {
     const T* const right_sides = step.anchor().operand_count > 1 ? step.in(m, 1) : nullptr;
     decomposition_task<T> t{e, step.in(m, 0), right_sides, {}};
     // Of several results those that nobody reads are not computed.
-    const int results = step.anchor().result_count;
-    for (int k = 0; k < results; ++k)
-      if (results == 1 || step.s.outputs[std::size_t(k)].value >= 0)
-        t.results[std::size_t(k)] = step.template out<std::byte>(m, k);
+    for (std::size_t k = 0; k < std::size_t(step.s.output_count); ++k)
+      if (step.s.outputs[k].value >= 0) t.results[k] = step.template out<std::byte>(m, int(k));
     for (std::int64_t b = units.first; b < units.last; ++b) {
       decomposition_task<T> one = t;
       one.a += b * matrix;
