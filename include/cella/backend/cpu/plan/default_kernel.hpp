@@ -34,8 +34,8 @@ using running_operations = operation_list<cumsum_op, linear_recurrence_op, runni
 using bitwise_operations = operation_list<bitwise_and_op, bitwise_or_op, bitwise_xor_op,
                                           bitwise_not_op, left_shift_op, right_shift_op>;
 /// What `decomposition_record` runs.
-using decomposition_operations =
-    operation_list<cholesky_op, triangular_solve_op, solve_op, slogdet_op, lu_op, qr_op, eigh_op, svd_op>;
+using decomposition_operations = operation_list<cholesky_op, triangular_solve_op, solve_op,
+                                                slogdet_op, lu_op, qr_op, eigh_op, svd_op>;
 
 /// For digits, products and convolutions of integers, in programs of any element type; `generic`
 /// for all else.
