@@ -2,6 +2,7 @@
 // only those rows are touched: a cache that grows, a table of which a step trains few rows.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/indexing.hpp>
 
 namespace cella {
@@ -92,6 +93,11 @@ constexpr var put_rows_op::transpose(node_ref n, int operand, var dy) {
   if (operand == 2) return emit<gather_op>(rows, here, dy, i);
   return o.adds ? dy : emit<put_rows_op>(o, here, dy, i, zeros_like(n.operand(2)));
 }
+
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
+
 inline void put_rows_op::compute(const attributes& o, span<const tensor_ref> in,
                                  span<const tensor_ref> out) {
   const auto how = o.as<options>();
@@ -107,5 +113,7 @@ inline void put_rows_op::compute(const attributes& o, span<const tensor_ref> in,
         });
   });
 }
+
+#endif
 
 }  // namespace cella

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/once.hpp>
 #include <cella/ops/exponential.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/reduction.hpp>
@@ -233,7 +234,9 @@ constexpr var roi_align(operand images, operand regions, operand image_of,
   return transpose(mean(reshape(total, split), {2, 4}), {0, 3, 1, 2});
 }
 
-// ---- computation at run time
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
 
 inline void non_max_suppression_op::compute(const attributes& o, span<const tensor_ref> in,
                                             span<const tensor_ref> out) {
@@ -276,5 +279,7 @@ inline void non_max_suppression_op::compute(const attributes& o, span<const tens
     write_number(out[0], k,
                  k < std::int64_t(chosen.size()) ? chosen[std::size_t(k)] : std::int64_t{-1});
 }
+
+#endif
 
 }  // namespace cella

@@ -2,6 +2,7 @@
 // bags of embeddings.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/reduction.hpp>
 #include <limits>
@@ -226,7 +227,9 @@ constexpr void scatter_reduce_op::vjp(node_ref n, span<const var> dy, span<const
   dx[0] = select(zeros > except, zeros_like(x), others / safe);
 }
 
-// ---- computation at run time
+// ---- computation at run time, which programs that are linked with the kernels have there
+
+#if CELLA_HAS_BODIES
 
 inline void scatter_reduce_op::compute(const attributes& o, span<const tensor_ref> in,
                                        span<const tensor_ref> out) {
@@ -264,5 +267,7 @@ inline void scatter_reduce_op::compute(const attributes& o, span<const tensor_re
     }
   });
 }
+
+#endif
 
 }  // namespace cella

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cella/graph/once.hpp>
 #include <cella/ops/cumulative.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/slicing.hpp>
@@ -144,27 +145,9 @@ constexpr var cummin(operand x, int axis, bool reverse = false) {
   return detail::running_extremum("cummin", x, axis, reverse, true);
 }
 
-// ---- computation at run time
+// ---- computation at run time, which programs that are linked with the kernels have there
 
-inline void running_argmax_op::compute(const attributes& o, span<const tensor_ref> in,
-                                       span<const tensor_ref> out) {
-  const auto [axis, reverse, least] = o.as<options>();
-  const std::int64_t inner = in[0].type.shape.size(axis + 1, in[0].type.rank());
-  with_wide_number(in[0].type.element, [&]<class N>() {
-    N best{};
-    std::int64_t at = -1;
-    detail::for_each_in_order(
-        in[0].type.shape, axis, reverse, [&] { at = -1; },
-        [&](std::int64_t i) {
-          const N x = read_number<N>(in[0], i);
-          if (at < 0 || (best == best && (x != x || (least ? x < best : x > best)))) {
-            best = x;
-            at = i / inner % in[0].type[axis];
-          }
-          write_number(out[0], i, at);
-        });
-  });
-}
+#if CELLA_HAS_BODIES
 
 inline void argsort_op::compute(const attributes& o, span<const tensor_ref> in,
                                 span<const tensor_ref> out) {
@@ -187,5 +170,26 @@ inline void argsort_op::compute(const attributes& o, span<const tensor_ref> in,
       write_number(out[0], to + i * step, order[std::size_t(i)].second);
   }
 }
+inline void running_argmax_op::compute(const attributes& o, span<const tensor_ref> in,
+                                       span<const tensor_ref> out) {
+  const auto [axis, reverse, least] = o.as<options>();
+  const std::int64_t inner = in[0].type.shape.size(axis + 1, in[0].type.rank());
+  with_wide_number(in[0].type.element, [&]<class N>() {
+    N best{};
+    std::int64_t at = -1;
+    detail::for_each_in_order(
+        in[0].type.shape, axis, reverse, [&] { at = -1; },
+        [&](std::int64_t i) {
+          const N x = read_number<N>(in[0], i);
+          if (at < 0 || (best == best && (x != x || (least ? x < best : x > best)))) {
+            best = x;
+            at = i / inner % in[0].type[axis];
+          }
+          write_number(out[0], i, at);
+        });
+  });
+}
+
+#endif
 
 }  // namespace cella
