@@ -1,5 +1,5 @@
 // expect: predict: hand over one array for each input, 1 instead of 2
-// expect-lines: 20
+// expect-lines: 24
 // predict is given more arrays than the model has inputs.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>
