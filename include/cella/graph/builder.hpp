@@ -46,10 +46,10 @@ class builder {
   function_table functions;
   early_nodes early;
 
-  CELLA_ONCE constexpr builder() { g.regions.emplace_back(); }
+  CELLA_MADE_ONCE constexpr builder() { g.regions.emplace_back(); }
   builder(const builder&) = delete;
   builder& operator=(const builder&) = delete;
-  CELLA_ONCE constexpr ~builder() {}
+  CELLA_MADE_ONCE constexpr ~builder() {}
 
   // ---- faults
 

@@ -26,8 +26,8 @@ inline constexpr bool in_development = false;
 
 // Of functions that constant evaluation needs the body stands in the class or behind it, and
 // CELLA_ONCE before it: the compiler runs it anywhere, but no other object file than that of
-// kernels.cpp gets a copy. (Not for virtual functions and constructors, which tables and derived
-// classes ask for in their own ways.)
+// kernels.cpp gets a copy. (Not for virtual functions, which tables ask for in their own way;
+// for constructors and destructors see CELLA_MADE_ONCE.)
 //
 // The bodies of others stand in headers `*_body.hpp`, with CELLA_BODY before each, and those of
 // operations behind their structs; programs that are linked with the kernels, where
@@ -56,6 +56,14 @@ inline constexpr bool in_development = false;
 #define CELLA_ONCE [[gnu::gnu_inline, gnu::optimize("O0")]] inline
 #endif
 #define CELLA_HAS_BODIES 0
+#endif
+
+/// As CELLA_ONCE, before constructors and destructors: each has two functions, of which clang puts
+/// one into the kernels' object, so that programs make their own.
+#if defined(__clang__)
+#define CELLA_MADE_ONCE inline
+#else
+#define CELLA_MADE_ONCE CELLA_ONCE
 #endif
 
 /// Before a function whose speed matters less than the compiler's time.

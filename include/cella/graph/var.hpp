@@ -308,7 +308,7 @@ class cell_scope {
   constexpr ~cell_scope() { b_->current_cell(outer_); }
 
  private:
-  CELLA_ONCE constexpr cell_scope(var x, const void* cell, const void* tag)
+  CELLA_MADE_ONCE constexpr cell_scope(var x, const void* cell, const void* tag)
       : b_(operand(x).owner()), outer_(b_->current_cell()) {
     b_->current_cell(b_->cells.path_of(cell, tag, outer_));
   }
