@@ -357,3 +357,12 @@ TEST_CASE_TEMPLATE("what is not finite has no orthogonal factors", T, float, dou
     }
   }
 }
+
+TEST_CASE("the compiler knows what memory a decomposition takes") {
+  constexpr decomposition_extents square{8, 8, 3}, tall{40, 8, 0};
+  constexpr std::int64_t element = sizeof(double);
+  static_assert(decomposition_scratch<cholesky_op>(square) > 8 * 8 * element);
+  static_assert(decomposition_scratch<qr_op>(tall) > 2 * 40 * 8 * element);
+  static_assert(decomposition_scratch<eigh_op>(square) > 2 * 8 * 8 * element);
+  static_assert(decomposition_scratch<svd_op>(tall) > decomposition_scratch<qr_op>(tall));
+}

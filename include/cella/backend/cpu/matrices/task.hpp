@@ -12,6 +12,14 @@ namespace cella::cpu {
 
 /// Memory for parts, one after the other; without memory it counts the bytes.
 class part_room {
+  // Before those that call it: clang does not run what it has not seen yet.
+  template <class N>
+  constexpr N* take(std::int64_t count) {
+    N* const p = at_ ? reinterpret_cast<N*>(at_ + bytes_) : nullptr;
+    bytes_ += count * std::int64_t{sizeof(N)};
+    return p;
+  }
+
  public:
   constexpr explicit part_room(std::byte* at = nullptr) : at_(at) {}
 
@@ -25,12 +33,6 @@ class part_room {
   constexpr std::int64_t bytes() const { return bytes_; }
 
  private:
-  template <class N>
-  constexpr N* take(std::int64_t count) {
-    N* const p = at_ ? reinterpret_cast<N*>(at_ + bytes_) : nullptr;
-    bytes_ += count * std::int64_t{sizeof(N)};
-    return p;
-  }
   std::byte* at_;
   std::int64_t bytes_{};
 };
