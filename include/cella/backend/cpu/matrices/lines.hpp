@@ -81,25 +81,26 @@ void add_line(int n, T factor, const T* x, T* y) {
   pass_over_rows<1, false, true>(n, {x, 0}, nullptr, nullptr, &factor, y);
 }
 
-/// A reflection I - scale v v^T that leaves `left` of the first element of a line, and nothing of
-/// the others.
+/// A reflection I - scale v v^T of a line whose first element is alpha: it leaves `left` of that,
+/// and nothing of the others, which times `inverse` are those of v.
 struct line_reflection {
-  double scale, left;
+  double scale, left, inverse;
 };
+/// `tail` is the sum of the others' squares. LAPACK reflects nothing either if they are nothing.
+/// What is left of differences of differences counts as nothing: its squares have no precision.
+template <std::same_as<double> T = double>
+line_reflection reflection_of(T alpha, T tail) {
+  if (!(tail > 1e-280)) return {0, alpha, 1};
+  const T beta = -std::copysign(std::sqrt(alpha * alpha + tail), alpha);
+  return {(beta - alpha) / beta, beta, 1 / (alpha - beta)};
+}
 /// That of x, which becomes its vector, whose first element is 1.
 template <std::same_as<double> T = double>
 line_reflection reflect_line(int n, T* x) {
-  const T alpha = x[0], tail = n > 1 ? dot_of_lines(n - 1, x + 1, x + 1) : 0;
+  const auto h = reflection_of(x[0], n > 1 ? dot_of_lines(n - 1, x + 1, x + 1) : T(0));
   x[0] = 1;
-  // What is left of differences of differences has squares without precision.
-  if (!(tail > 1e-280)) {
-    std::fill_n(x + 1, n - 1, T(0));
-    return {0, alpha};
-  }
-  const T beta = -std::copysign(std::sqrt(alpha * alpha + tail), alpha);
-  const T inverse = 1 / (alpha - beta);
-  for (int i = 1; i < n; ++i) x[i] *= inverse;
-  return {(beta - alpha) / beta, beta};
+  for (int i = 1; i < n; ++i) x[i] = h.scale == 0 ? 0 : x[i] * h.inverse;
+  return h;
 }
 
 }  // namespace cella::cpu::detail

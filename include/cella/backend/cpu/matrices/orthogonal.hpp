@@ -42,11 +42,11 @@ struct qr_room {
 
  private:
   static constexpr reflection_blocks room_of(const decomposition_extents& e, part_room& room) {
-    reflection_blocks b{e.rows, e.n, room.matrix(e.rows, e.n), {}, {}};
-    b.t = room.matrix(e.n, block_of_reflections);
-    b.room.first = room.matrix(block_of_reflections, e.n);
-    b.room.second = room.matrix(block_of_reflections, e.n);
-    return b;
+    return {e.rows,
+            e.n,
+            room.matrix(e.rows, e.n),
+            room.matrix(e.n, block_of_reflections),
+            {room.matrix(block_of_reflections, e.n), room.matrix(block_of_reflections, e.n)}};
   }
 };
 
@@ -86,16 +86,12 @@ struct eigh_room {
 
  private:
   static constexpr tridiagonal_room room_of(int n, part_room& room) {
-    tridiagonal_room r{room.matrix(n, n),
-                       room.matrix(block_of_reflections, n),
-                       room.matrix(n, block_of_reflections),
-                       {},
-                       {},
-                       {}};
-    r.diagonal = room.numbers(n);
-    r.beside = room.numbers(n);
-    r.products = room.numbers(2 * block_of_reflections);
-    return r;
+    return {room.matrix(n, n),
+            room.matrix(block_of_reflections, n),
+            room.matrix(n, block_of_reflections),
+            room.numbers(n),
+            room.numbers(n),
+            room.numbers(2 * block_of_reflections)};
   }
 };
 
@@ -190,18 +186,11 @@ struct svd_room {
 
  private:
   static constexpr side_reflections side_of(int n, part_room& room) {
-    side_reflections s{room.matrix(n, n),
-                       room.matrix(block_of_reflections, n),
-                       room.matrix(n, block_of_reflections),
-                       {}};
-    s.products = room.numbers(block_of_reflections);
-    return s;
+    return {room.matrix(n, n), room.matrix(block_of_reflections, n),
+            room.matrix(n, block_of_reflections), room.numbers(block_of_reflections)};
   }
   static constexpr bidiagonal_room room_of(int n, part_room& room) {
-    bidiagonal_room r{side_of(n, room), side_of(n, room), {}, {}};
-    r.diagonal = room.numbers(n);
-    r.beside = room.numbers(n);
-    return r;
+    return {side_of(n, room), side_of(n, room), room.numbers(n), room.numbers(n)};
   }
 };
 

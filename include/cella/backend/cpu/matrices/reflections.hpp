@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cella/backend/cpu/matrices/lines.hpp>
 #include <cella/backend/cpu/matrices/triangular_solve.hpp>
 #include <cmath>
 #include <concepts>
@@ -52,17 +53,10 @@ void reflect_few(int rows, int columns, written_part a, written_part v, written_
   };
   for (int k = -1; k < columns; ++k) {
     if (k >= 0) {
-      const T alpha = a(k, k), tail = products[k];
-      T scale = 0;
-      inverse = 1;
-      // LAPACK reflects nothing either if there is nothing below the diagonal. What is left of
-      // differences of differences counts as nothing: its squares have no precision.
-      if (tail > 1e-280) {
-        const T beta = -std::copysign(std::sqrt(alpha * alpha + tail), alpha);
-        scale = (beta - alpha) / beta;
-        inverse = 1 / (alpha - beta);
-        a(k, k) = beta;
-      }
+      const line_reflection h = reflection_of(a(k, k), products[k]);
+      const T scale = h.scale;
+      inverse = h.inverse;
+      a(k, k) = h.left;
       for (int j = 0; j < width; ++j) {
         products[j] = a(k, j) + inverse * products[j];
         step[j] = j > k ? products[j] * scale : 0;
