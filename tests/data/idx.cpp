@@ -15,8 +15,6 @@
 #include <support/memory_limit.hpp>
 #include <vector>
 
-#include "support/outside_data.hpp"
-
 using namespace cella;
 using namespace cella::data;
 
@@ -351,27 +349,4 @@ TEST_CASE("read_mnist refuses files that do not belong together") {
   dir.write("train-images-idx3-ubyte", file_of(0x0801, {2}, {1, 2}));
   CHECK_THROWS_WITH_AS(read_mnist(dir.path, part::train), doctest::Contains("u8 [N,H,W]"),
                        file_error);
-}
-
-TEST_CASE("the real MNIST files hold what gzip and a byte count find in them" *
-          doctest::test_suite("outside")) {
-  const auto found = test::outside_data("CELLA_DATA", "mnist");
-  if (!found) return;
-  const auto& dir = *found;
-  const auto sum = [](const idx_array& a) {
-    std::int64_t total = 0;
-    for (auto v : a.as<std::int64_t>()) total += v;
-    return total;
-  };
-  const auto images = read_idx(dir / "train-images-idx3-ubyte.gz");
-  CHECK(images.extents == shape{8000, 28, 28});
-  CHECK(sum(images) == 212370054);
-  const auto test_images = read_idx(dir / "t10k-images-idx3-ubyte.gz");
-  CHECK(test_images.extents == shape{1000, 28, 28});
-  CHECK(sum(test_images) == 26206238);
-  const auto train = read_mnist(dir, part::train);
-  const std::vector<std::int32_t> first{6, 5, 5, 5, 3, 2, 9, 7, 7, 6};
-  const auto labels = train.column<1>();
-  CHECK(std::equal(first.begin(), first.end(), labels.begin()));
-  CHECK(labels.size() == 8000);
 }

@@ -208,9 +208,8 @@ double graph_error(const golden& g, const std::string& name, double rate) {
   return worst;
 }
 
-/// Ours with the options of `Optimizer` against the case `name`. Graph mode has its options at
-/// compile time: a file with others is followed by the tiers of run time only. A rule compiles to
-/// the same kernels in both precisions, so that few are compiled in f32 as well.
+/// Ours with the options of `Optimizer`, which are those of the case `name`, against that. A rule
+/// compiles to the same kernels in both precisions, so that few are compiled in f32 as well.
 template <auto Optimizer, bool Single = false>
 void follow(const golden& g, const std::string& name) {
   for (const auto& c : g.json()) {
@@ -223,10 +222,7 @@ void follow(const golden& g, const std::string& name) {
       CHECK(runtime_error<dtype::f64>(how, g, name, rate, rule) < 1e-11);
       CHECK(runtime_error<dtype::f32>(how, g, name, rate, rule) < 2e-6);
     }
-    if (!same_options(rule, Optimizer)) {
-      MESSAGE("skipped in graph mode: " << name << " has other options than this test");
-      return;
-    }
+    REQUIRE(same_options(rule, Optimizer));
     CHECK(graph_error<dtype::f64, Optimizer>(g, name, rate) < 1e-11);
     if constexpr (Single) CHECK(graph_error<dtype::f32, Optimizer>(g, name, rate) < 2e-6);
     return;
