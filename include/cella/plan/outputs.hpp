@@ -34,7 +34,7 @@ class step_outputs {
       buffer_ref at =
           a == layout::plain || p.replaced_input(n) >= 0 ? p.destination(n) : buffer_ref{};
       if (at == buffer_ref{}) at = p.arena.fresh(p.bytes_of(n, a));
-      p.remember(n, a, {0, 0}, at);
+      p.remember(n, a, at);
       t.outputs[std::size_t(t.output_count++)] = {.value = n, .at = at, .form = a};
     };
     if (Planning::outputs(p, s, t)) return;
@@ -64,12 +64,12 @@ class step_outputs {
     }
     if (s.kind == step_kind::cross_entropy) {
       const buffer_ref loss = p.arena.fresh(p.bytes_of(s.operands[3], layout::plain));
-      p.remember(s.operands[3], layout::plain, {0, 0}, loss);
+      p.remember(s.operands[3], layout::plain, loss);
       t.outputs[0] = {.value = s.operands[3], .at = loss};
       t.output_count = 1;
       if (s.operands[2] >= 0) {
         const buffer_ref at = p.arena.fresh(p.bytes_of(s.operands[2], s.arrangement));
-        p.remember(s.operands[2], s.arrangement, {0, 0}, at);
+        p.remember(s.operands[2], s.arrangement, at);
         t.outputs[1] = {.value = s.operands[2], .at = at, .form = s.arrangement};
         t.output_count = 2;
       }

@@ -10,11 +10,15 @@ namespace cella {
 /// A plan that grows by steps. `Planning` is the back end's: see planner.hpp.
 template <class Planning>
 class value_places {
+  /// Zeros round the images of a value: above and below, and beside them.
+  using border_widths = std::array<int, 2>;
+  static constexpr border_widths no_border{0, 0};
+
   /// A value in memory in one format.
   struct home {
     node_id value;
     layout form;
-    std::array<int, 2> border;
+    border_widths border;
     buffer_ref at;
     int next;  // of the same value, or -1
   };
@@ -84,7 +88,7 @@ class value_places {
     return {space, 0};
   }
 
-  constexpr std::int64_t bytes_of(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
+  constexpr std::int64_t bytes_of(node_id n, layout a, border_widths border = no_border) const {
     const tensor_type t = g.type(n);
     return a == layout::plain ? t.bytes() : Planning::bytes(t, a, border, c.machine, c.element);
   }
@@ -110,22 +114,22 @@ class value_places {
   }
 
   /// The address of `n` in a layout; appends the steps that bring it there if it is not yet.
-  constexpr buffer_ref locate(node_id n, layout a, std::array<int, 2> border = {0, 0}) {
+  constexpr buffer_ref locate(node_id n, layout a, border_widths border = no_border) {
     n = holder(n, a, border);
     if (const home* h = find(n, a, border)) return h->at;
     if (a != layout::plain) {
-      const bool bordered = border != std::array<int, 2>{0, 0} && find(holder(n, a), a, {0, 0});
+      const bool bordered = border != no_border && find(holder(n, a), a);
       const step_kind kind = bordered ? step_kind::border : packing(a);
       const buffer_ref from = locate(n, bordered ? a : layout::plain);
       return emit_conversion(conversion(kind, n, from, border), n, a, border);
     }
-    if (c.is_input(n)) return remember(n, a, border, input_home(n));
+    if (c.is_input(n)) return remember(n, a, input_home(n), border);
     if (c.is_assembled(n)) return assembled(n);
-    if (c.is_contiguous_view(n)) return remember(n, a, border, contiguous_view(n));
+    if (c.is_contiguous_view(n)) return remember(n, a, contiguous_view(n), border);
     for (int i = first_home_[std::size_t(n)]; i >= 0; i = homes_[std::size_t(i)].next) {
       const home h = homes_[std::size_t(i)];
-      if (h.border != std::array<int, 2>{0, 0}) continue;
-      return emit_conversion(conversion(unpacking(h.form), n, h.at, {0, 0}), n, a, border);
+      if (h.border != no_border) continue;
+      return emit_conversion(conversion(unpacking(h.form), n, h.at), n, a, border);
     }
     // A constant or a broadcast that some kernel wants in memory.
     plan_step s{.kind = c.kernel_alone(n), .anchor = n, .accumulated = n};
@@ -169,14 +173,15 @@ class value_places {
     }
     return nullptr;
   }
-  constexpr buffer_ref remember(node_id n, layout a, std::array<int, 2> border, buffer_ref at) {
+  constexpr buffer_ref remember(node_id n, layout a, buffer_ref at,
+                                border_widths border = no_border) {
     homes_.push_back({n, a, border, at, first_home_[std::size_t(n)]});
     first_home_[std::size_t(n)] = int(homes_.size()) - 1;
     return at;
   }
   /// What pack and its kin need. Tensors that are no images are images of one pixel.
   constexpr plan_step conversion(step_kind kind, node_id n, buffer_ref from,
-                                 std::array<int, 2> border) const {
+                                 border_widths border = no_border) const {
     const tensor_type t = g.type(n);
     plan_step s{.kind = kind, .anchor = n, .accumulated = n};
     s.in[0] = from;
@@ -189,13 +194,12 @@ class value_places {
                          border[1]};
     return s;
   }
-  constexpr buffer_ref emit_conversion(plan_step s, node_id n, layout a,
-                                       std::array<int, 2> border) {
+  constexpr buffer_ref emit_conversion(plan_step s, node_id n, layout a, border_widths border) {
     s.arrangement = a;
     s.output_count = 1;
     s.outputs[0] = {.value = n, .at = arena.fresh(bytes_of(n, a, border)), .form = a};
     emit(s);
-    return remember(n, a, border, s.outputs[0].at);
+    return remember(n, a, s.outputs[0].at, border);
   }
 
   /// Makes a place for result `k` of node `n`.
@@ -205,17 +209,16 @@ class value_places {
     if (!at.valid()) at = arena.fresh(g.result_type(n, k).bytes());
     for (node_id u : c.users(n)) {
       if (c.at(u).attributes.template as<get_attributes>().result == k)
-        remember(u, layout::plain, {0, 0}, at);
+        remember(u, layout::plain, at);
     }
     return at;
   }
 
   /// Where a concatenation is put together.
   constexpr buffer_ref assembled(node_id n) {
-    if (const home* h = find(n, layout::plain, {0, 0})) return h->at;
+    if (const home* h = find(n, layout::plain)) return h->at;
     const buffer_ref at = destination(n);
-    return remember(n, layout::plain, {0, 0},
-                    at.valid() ? at : arena.fresh(bytes_of(n, layout::plain)));
+    return remember(n, layout::plain, at.valid() ? at : arena.fresh(bytes_of(n, layout::plain)));
   }
   constexpr void emit_copy(node_id n, buffer_ref from, buffer_ref to) {
     plan_step s{.kind = step_kind::copy, .anchor = n, .accumulated = n};
@@ -233,7 +236,7 @@ class value_places {
     if (c.is_constant_tensor(n)) return options.is_prepared();
     if (options.region) return i >= options.first_constant;
     if (i < 0) {
-      const home* h = find(n, layout::plain, {0, 0});
+      const home* h = find(n, layout::plain);
       return h && arena.holds(h->at) && arena.whole(h->at).constant;
     }
     return !changes_inputs_ && owned_by_cell(g.inputs[std::size_t(i)].role);
@@ -317,12 +320,12 @@ class value_places {
 
   /// The node under which a value is known in a format: the one of which `n` is another shape,
   /// unless the format has channels or a border, which that one's shape would place elsewhere.
-  constexpr node_id holder(node_id n, layout a, std::array<int, 2> border = {0, 0}) const {
+  constexpr node_id holder(node_id n, layout a, border_widths border = no_border) const {
     const node_id source = c.source(n);
-    const bool any_shape = a != layout::blocked && border == std::array<int, 2>{0, 0};
+    const bool any_shape = a != layout::blocked && border == no_border;
     return any_shape || g.type(source).shape == g.type(n).shape ? source : n;
   }
-  constexpr const home* find(node_id n, layout a, std::array<int, 2> border) const {
+  constexpr const home* find(node_id n, layout a, border_widths border = no_border) const {
     for (int i = first_home_[std::size_t(n)]; i >= 0; i = homes_[std::size_t(i)].next) {
       const home& h = homes_[std::size_t(i)];
       if (h.form == a && h.border == border) return &h;

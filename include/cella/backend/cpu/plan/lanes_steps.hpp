@@ -32,7 +32,7 @@ struct lanes_convolution_rule : own_operands {
     const std::int64_t vectors = p.bytes_of(s.accumulated, layout::lanes) /
                                  (p.c.machine.lanes(p.c.element) * number_size(p.c));
     t.pool_argmax = p.arena.fresh(vectors * 8);
-    p.remember(s.pool_argmax, layout::lanes, {0, 0}, t.pool_argmax);
+    p.remember(s.pool_argmax, layout::lanes, t.pool_argmax);
   }
 };
 

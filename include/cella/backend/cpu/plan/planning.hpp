@@ -147,7 +147,7 @@ struct planning : plain_planning {
       const buffer_ref at = p.arena.fresh(size * std::int64_t(size_of(p.c.element)));
       for (node_id u : p.c.users(s.anchor)) {
         if (p.c.at(u).attributes.template as<get_attributes>().result == k)
-          p.remember(u, layout::blocked, {0, 0}, at);
+          p.remember(u, layout::blocked, at);
       }
       t.outputs[std::size_t(t.output_count++)] = {
           .value = first, .at = at, .form = layout::blocked};
