@@ -126,13 +126,16 @@ class chain_finder {
     for (const Instruction& i : all_) {
       if (is_wanted(i.result)) in_memory[std::size_t(i.result)] = true;
     }
-    // Once to see what is read from memory, and once more with these stores.
-    list<planned_link> unused;
-    walk(unused, in_memory);
-    walk(links, in_memory);
+    list<planned_link> all;
+    walk(all, in_memory);
+    for (const planned_link& l : all) {
+      const bool stores = l.code == link_code::store || l.code == link_code::store_truth;
+      if (!stores || in_memory[std::size_t(l.x)]) links.push_back(l);
+    }
   }
 
  private:
+  /// Stores every result, and tells which are read from memory.
   void walk(list<planned_link>& links, list<char>& in_memory) {
     int running = -1, truth = -1;
     const auto from_memory = [&](int v) {
@@ -170,8 +173,7 @@ class chain_finder {
       } else {
         running = i.result;
       }
-      if (in_memory[std::size_t(i.result)])
-        links.push_back({form.yields_truth ? link_code::store_truth : link_code::store, i.result});
+      links.push_back({form.yields_truth ? link_code::store_truth : link_code::store, i.result});
     }
   }
 
