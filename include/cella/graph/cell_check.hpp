@@ -241,6 +241,11 @@ constexpr text call_fault() {
   }
 }
 
+/// Whether the structure of a type is sound; evaluated once for each.
+template <class T>
+concept sound = requires {
+  typename std::enable_if_t<find_structure_fault<T>().empty()>;
+};
 /// Whether the compiler has a type whole: where it found an error in a member, clang can say
 /// nothing of the others.
 template <class T>
@@ -256,14 +261,13 @@ template <class Cell, std::size_t Count>
 constexpr text find_cell_fault() {
   if constexpr (requires { Cell::fault(); }) {
     return Cell::fault();
-  } else if constexpr (!detail::readable<Cell>) {
+  } else if constexpr (detail::sound<Cell>) {
+    return detail::call_fault<Cell, Count>();
+  } else if constexpr (detail::readable<Cell>) {
+    return detail::find_structure_fault<Cell>();
+  } else {
     return text(detail::type_name<Cell>())
            << ": its members cannot be read; the error before this one says why";
-  } else if constexpr (constexpr text fault = detail::find_structure_fault<Cell>();
-                       !fault.empty()) {
-    return fault;
-  } else {
-    return detail::call_fault<Cell, Count>();
   }
 }
 template <class Cell, std::size_t Count>
