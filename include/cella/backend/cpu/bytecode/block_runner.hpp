@@ -122,7 +122,7 @@ class block_runner {
     const bool whole = segments.size() == 1 && segments[0].elements % L == 0;
     for (std::size_t v = 0; v < line_.values().size(); ++v) {
       const auto& x = line_.values()[v];
-      if (x.from == code::source::read) bring(v, x, segments, whole, place, step);
+      if (x.from == code::source::read) bring(v, x, segments, place, step);
     }
     const int vectors = segments.back().first_vector + segments.back().vectors();
     run_all({1, vectors}, [&](const instruction& i) -> block_result<T> {
@@ -178,7 +178,7 @@ class block_runner {
       if (!(n.stored >> k & 1u)) continue;
       const block_operand<T>& from = result(k);
       const rows_in_memory to = stored_at(k);
-      code::with_stored(line_.outputs()[std::size_t(k)].stored, [&]<class S>() {
+      with_stored<T>(line_.outputs()[std::size_t(k)].stored, [&]<class S>(S) {
         const T* at = from.at;
         for (int j = 0; j < n.rows; ++j, at += from.row)
           store_elements<S>(k, to.first + j * to.apart, at, from.step, n.elements);
@@ -209,7 +209,7 @@ class block_runner {
   template <class First>
   void store_segments(int k, span<const segment> segments, First first_of) const {
     const block_operand<T>& from = result(k);
-    code::with_stored(line_.outputs()[std::size_t(k)].stored, [&]<class S>() {
+    with_stored<T>(line_.outputs()[std::size_t(k)].stored, [&]<class S>(S) {
       for (std::size_t s = 0; s < segments.size(); ++s) {
         const segment g = segments[s];
         const T* const at = from.at + g.first_vector * from.step;
@@ -295,26 +295,21 @@ class block_runner {
     if (i < elements) store_stored(to + i, load_unaligned(at), elements - i);
   }
 
+  /// Calls f(memory, walk) for a read: where the elements are counted from, and how they lie.
+  template <class Step, class F>
+  void with_read(const typename code::value& x, Step step, F f) {
+    const access how = s_.reads[std::size_t(x.index)].how;
+    const element_walk walk = walk_of(how, form_, form_ == layout::plain ? 1 : step(x.index));
+    with_stored<T>(is_storage_only(x.stored) ? x.stored : dtype_of<T>, [&]<class S>(S) {
+      f(reinterpret_cast<const S*>(a_.in[std::size_t(x.index)]) + x.further, walk);
+    });
+  }
   template <class Place, class Step>
-  void bring(std::size_t v, const typename code::value& x, span<const segment> segments, bool whole,
+  void bring(std::size_t v, const typename code::value& x, span<const segment> segments,
              Place place, Step step) {
-    const operand_read& r = s_.reads[std::size_t(x.index)];
-    const dtype stored = is_storage_only(x.stored) ? x.stored : dtype_of<T>;
-    const element_walk walk = walk_of(r.how, form_, form_ == layout::plain ? 1 : step(x.index));
-    code::with_stored(stored, [&]<class S>() {
-      const S* const from = reinterpret_cast<const S*>(a_.in[std::size_t(x.index)]) + x.further;
-      if (walk == element_walk::one && segments.size() == 1)
-        return set_number(v, static_cast<T>(from[place(x.index, 0)]));
-      if constexpr (std::is_same_v<S, T>) {
-        if (walk == element_walk::contiguous && whole) {
-          operands_[v] = {from + place(x.index, 0), L, 0};
-          return;
-        }
-        if (walk == element_walk::vector && segments.size() == 1) {
-          operands_[v] = {from + place(x.index, 0), 0, 0};
-          return;
-        }
-      }
+    if (segments.size() == 1)
+      return bring_rows(v, x, {1, segments[0].elements}, {place(x.index, 0), 0}, step);
+    with_read(x, step, [&](const auto* from, element_walk walk) {
       T* const to = slot(x.slot);
       for (std::size_t g = 0; g < segments.size(); ++g) {
         copy(walk, x.index, from, place(x.index, int(g)), to + segments[g].first_vector * L,
@@ -327,11 +322,7 @@ class block_runner {
   template <class Step>
   void bring_rows(std::size_t v, const typename code::value& x, const rows_to_compute& n,
                   rows_in_memory at, Step step) {
-    const access how = s_.reads[std::size_t(x.index)].how;
-    const dtype stored = is_storage_only(x.stored) ? x.stored : dtype_of<T>;
-    const element_walk walk = walk_of(how, form_, form_ == layout::plain ? 1 : step(x.index));
-    code::with_stored(stored, [&]<class S>() {
-      const S* const from = reinterpret_cast<const S*>(a_.in[std::size_t(x.index)]) + x.further;
+    with_read(x, step, [&]<class S>(const S* from, element_walk walk) {
       const bool one = walk == element_walk::one;
       if (one && at.apart == 0) return set_number(v, static_cast<T>(from[at.first]));
       if constexpr (std::is_same_v<S, T>) {

@@ -86,16 +86,6 @@ class line_code {
            outputs_[0].stored == dtype_of<T>;
   }
 
-  /// Calls f.template operator()<S>() for the type that memory holds: T, or 16 bits of it.
-  template <class F>
-  static decltype(auto) with_stored(dtype stored, F f) {
-    if constexpr (std::is_same_v<T, float>) {
-      if (stored == dtype::f16) return f.template operator()<float16>();
-      if (stored == dtype::bf16) return f.template operator()<bfloat16>();
-    }
-    return f.template operator()<T>();
-  }
-
  private:
   template <class Graph>
   int add(const line_finder<Graph>& find, const line_of_nodes& line, int k) {
@@ -130,7 +120,7 @@ class line_code {
     return result;
   }
   int round(int from, dtype stored) {
-    const opcode<T> run = with_stored(stored, []<class S>() -> opcode<T> {
+    const opcode<T> run = with_stored<T>(stored, []<class S>(S) -> opcode<T> {
       if constexpr (std::is_same_v<S, T>)
         return nullptr;
       else

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cella/backend/cpu/registers/straight_line.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/ops/cast.hpp>
 #include <cstdint>
 #include <utility>
@@ -19,6 +20,17 @@ template <dtype D>
 using storage_type =
     typename std::conditional_t<is_storage_only(D), cella::detail::type_of_dtype<D>,
                                 std::type_identity<void>>::type;
+
+/// Calls f with a number of the type that memory holds as `stored`: T, or 16 bits of it. At run
+/// time these are met in plans only, and those are made by kernels.cpp.
+template <class T, class F>
+auto with_stored(dtype stored, F f) {
+  if constexpr (has_compiled_kernels && std::is_same_v<T, float>) {
+    if (stored == dtype::bf16) return f(bfloat16{});
+    if (stored == dtype::f16) return f(float16{});
+  }
+  return f(T{});
+}
 
 /// What a step computes from one element, in the order of computation: values of nodes, and for
 /// those that memory would hold in 16 bits, these values rounded to that.

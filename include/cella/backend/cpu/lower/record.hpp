@@ -28,25 +28,13 @@ struct kernel_record {
   static constexpr std::int64_t scratch_bytes(auto) { return 0; }
 };
 
-namespace detail {
-// At run time 16 bits are met in plans only, and those are made by kernels.cpp.
-template <class T, class F>
-auto with_stored(dtype stored, F f) {
-  if constexpr (has_compiled_kernels && std::is_same_v<T, float>) {
-    if (stored == dtype::bf16) return f(bfloat16{});
-    if (stored == dtype::f16) return f(float16{});
-  }
-  return f(T{});
-}
-}  // namespace detail
-
 /// Calls f with a number of the type that `stored(step)` says, of a function without captures.
 template <class S, class Stored, class F>
 void with_stored_type(S step, Stored stored, F f) {
   if constexpr (S::compiled)
     f(element<Stored{}(S{})>{});
   else
-    detail::with_stored<typename S::T>(stored(step), f);
+    with_stored<typename S::T>(stored(step), f);
 }
 /// Calls f with a number of the type that memory holds the anchor's operands in: that which is
 /// computed in, or one of 16 bits.
@@ -55,7 +43,7 @@ constexpr auto with_stored_operands(S step, F f) {
   if constexpr (S::compiled)
     return f(typename S::template operand_type<0>{});
   else
-    return detail::with_stored<typename S::T>(step.operand(0).element, f);
+    return with_stored<typename S::T>(step.operand(0).element, f);
 }
 /// The same for the anchor's value.
 template <class S, class F>
@@ -64,7 +52,7 @@ auto with_stored_value(S step, F f) {
     using stored = storage_type<S::g.type(S::s.anchor).element>;
     return f(std::conditional_t<std::is_void_v<stored>, typename S::T, stored>{});
   } else {
-    return detail::with_stored<typename S::T>(step.g.type(step.s.anchor).element, f);
+    return with_stored<typename S::T>(step.g.type(step.s.anchor).element, f);
   }
 }
 
