@@ -213,7 +213,7 @@ template <class T>
 void check_winograd(const blocked_convolution_extents& e, std::mt19937& random) {
   const reference<T> r(e, e.in_blocks * lanes<T>, random);
   const auto x = r.blocks(r.x, r.in, e.in_plane()), dy = r.blocks(r.dy, r.out, e.out_plane());
-  aligned<T> filters(cella::winograd::filter_size(e.in_blocks, e.out_blocks, lanes<T>));
+  aligned<T> filters(cpu::winograd::filter_size(e.in_blocks, e.out_blocks, lanes<T>));
   aligned<T> y(r.dy.size), dx(r.x.size), dw(r.w.size);
   const auto forward = cpu::winograd::forward_tiles(e), backward = cpu::winograd::backward_tiles(e);
   aligned<T> scratch(std::max(cpu::winograd::scratch<T>(forward, e.in_blocks, e.out_blocks),
@@ -437,7 +437,7 @@ TEST_CASE("Winograd's kernels have work for several threads where one image is s
     CHECK(units >= 2);
     const reference<T> r(e, e.in_blocks * lanes<T>, random);
     const auto x = r.blocks(r.x, r.in, e.in_plane());
-    aligned<T> filters(cella::winograd::filter_size(e.in_blocks, e.out_blocks, lanes<T>));
+    aligned<T> filters(cpu::winograd::filter_size(e.in_blocks, e.out_blocks, lanes<T>));
     aligned<T> scratch(cpu::winograd::scratch<T>(tiles, e.in_blocks, e.out_blocks) / 4);
     cpu::winograd::transform_filters<T, false>({0, e.out_blocks}, e.in_blocks, e.out_blocks,
                                                r.w.data(), filters.data());

@@ -35,7 +35,7 @@ constexpr tiling backward_tiles(const blocked_convolution_extents& e) {
 /// Elements between the planes of the 36 places.
 template <class T>
 constexpr std::int64_t plane(std::int64_t vectors) {
-  return cella::winograd::plane(vectors, lanes<T>);
+  return plane(vectors, lanes<T>);
 }
 
 /// How the tiles and the blocks of results are shared out: chunks of tiles that differ by at most

@@ -9,9 +9,6 @@
 
 namespace cella::cpu::winograd {
 
-using cella::winograd::products;
-using cella::winograd::tile;
-
 namespace detail {
 inline constexpr double a = 0.625, b = 1.5, aa = a * a, bb = b * b;
 inline constexpr double na = 2 * aa * (aa - bb), nb = 2 * bb * (bb - aa);

@@ -10,8 +10,8 @@ namespace cella::cpu::winograd {
 /// Slices of all tiles, each with sums of its own: see backend/cpu/plan/winograd.hpp.
 template <class T>
 constexpr int gradient_slices(const blocked_convolution_extents& e) {
-  return cella::winograd::gradient_slices(e.in_blocks, e.out_blocks, forward_tiles(e).count(),
-                                          lanes<T>, int(sizeof(T)));
+  return gradient_slices(e.in_blocks, e.out_blocks, forward_tiles(e).count(), lanes<T>,
+                         int(sizeof(T)));
 }
 /// Tiles of the largest slice, and the chunks that each slice is cut into.
 template <class T>
@@ -21,19 +21,17 @@ constexpr int tiles_of_slice(const blocked_convolution_extents& e) {
 }
 template <class T>
 constexpr int gradient_chunks(const blocked_convolution_extents& e) {
-  return cella::winograd::gradient_chunks(e.in_blocks, e.out_blocks, tiles_of_slice<T>(e),
-                                          lanes<T>);
+  return gradient_chunks(e.in_blocks, e.out_blocks, tiles_of_slice<T>(e), lanes<T>);
 }
 /// Elements of the transformed tiles of a chunk.
 template <class T>
 constexpr std::int64_t gradient_tiles_size(const blocked_convolution_extents& e) {
-  return cella::winograd::gradient_tiles_size(e.in_blocks, e.out_blocks, tiles_of_slice<T>(e),
-                                              lanes<T>);
+  return gradient_tiles_size(e.in_blocks, e.out_blocks, tiles_of_slice<T>(e), lanes<T>);
 }
 /// Elements of the sums of one slice.
 template <class T>
 constexpr std::int64_t gradient_sums_size(const blocked_convolution_extents& e) {
-  return cella::winograd::filter_size(e.in_blocks, e.out_blocks, lanes<T>);
+  return filter_size(e.in_blocks, e.out_blocks, lanes<T>);
 }
 
 /// Transforms the tiles `part`. Units: blocks of x, then those of dy.

@@ -157,7 +157,7 @@ struct winograd_record : blocked_record<Kind, convolution_form::winograd> {
 /// Transforms and sums, maybe a chunk of tiles after the other, then finishes.
 struct winograd_weight_gradient_record
     : blocked_record<step_kind::convolution_weight_gradient, convolution_form::winograd> {
-  static constexpr int most_phases = 2 * cella::winograd::most_chunks + 1;
+  static constexpr int most_phases = 2 * winograd::most_chunks + 1;
   template <class S>
   static constexpr int phases(S step) {
     return winograd::gradient_phases<typename S::T>(window(step)) + 1;

@@ -38,20 +38,19 @@ struct blocked_convolution_rule : own_operands {
     const bool weights = s.kind == step_kind::convolution_weight_gradient;
     const int in_blocks = e.channels / L, out_blocks = e.filters / L;
     const bool minimal = e.form == convolution_form::winograd;
-    std::int64_t elements = minimal ? cella::winograd::filter_size(in_blocks, out_blocks, L)
+    std::int64_t elements = minimal ? winograd::filter_size(in_blocks, out_blocks, L)
                                     : p.g.type(weights ? s.anchor : s.operands[1]).size();
     if (e.form == convolution_form::pairs && !weights) {
       elements /= 2;
     } else if (minimal && weights) {
-      const int tiles = cella::winograd::tiles(e.samples, w.positions(e.height, 3, 0),
-                                               w.positions(e.width, 3, 1));
-      const int slices =
-          cella::winograd::gradient_slices(in_blocks, out_blocks, tiles, L, int(size));
+      const int tiles =
+          winograd::tiles(e.samples, w.positions(e.height, 3, 0), w.positions(e.width, 3, 1));
+      const int slices = winograd::gradient_slices(in_blocks, out_blocks, tiles, L, int(size));
       elements *= slices;
       // With several slices, each thread has tiles of its own.
       if (slices == 1)
-        t.scratch = p.arena.fresh(
-            cella::winograd::gradient_tiles_size(in_blocks, out_blocks, tiles, L) * size);
+        t.scratch =
+            p.arena.fresh(winograd::gradient_tiles_size(in_blocks, out_blocks, tiles, L) * size);
     } else if (weights && e.form != convolution_form::stem &&
                e.form != convolution_form::depthwise) {
       elements *= sample_slices(e.samples, elements * size);

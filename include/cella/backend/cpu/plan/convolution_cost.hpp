@@ -16,7 +16,7 @@ enum class convolution_algorithm : std::uint8_t {
   plain,    ///< a product whose right operand is the shifted image (convolution.hpp)
   lanes,    ///< the batch in the lanes (lanes_convolution.hpp)
   direct,   ///< blocks of channels (blocked_convolution.hpp, blocked_stem.hpp)
-  minimal,  ///< blocks of channels, Winograd's minimal filtering (blocked_winograd.hpp)
+  minimal,  ///< blocks of channels, Winograd's minimal filtering (blocked/winograd.hpp)
   modelled  ///< whichever the model finds fastest
 };
 inline constexpr int convolution_algorithms = 4;
@@ -285,18 +285,18 @@ class convolution_model {
     if (pass_ == convolution_pass::filter_gradient) {
       // Tiles of 8 channels; one block alone loads more than it multiplies.
       const double blocks = s_.filters / L;
-      return winograd::products * n * s_.channels / 8 * tile(8, blocks, 8 + blocks);
+      return cpu::winograd::products * n * s_.channels / 8 * tile(8, blocks, 8 + blocks);
     }
     const bool backward = pass_ == convolution_pass::image_gradient;
     const double blocks = (backward ? s_.channels : s_.filters) / L;
     const double pairs = double(std::int64_t(blocks / 2)), single = blocks - 2 * pairs;
     const double step = pairs * tile(most, 2, most + 4) + single * tile(most, 1, most + 2);
-    return winograd::products * parts(n, most) * (backward ? s_.filters : s_.channels) * step;
+    return cpu::winograd::products * parts(n, most) * (backward ? s_.filters : s_.channels) * step;
   }
   constexpr double tiles() const {
     return pass_ == convolution_pass::image_gradient
-               ? winograd::tiles(s_.samples, s_.height, s_.width)
-               : winograd::tiles(s_.samples, s_.out_height(), s_.out_width());
+               ? cpu::winograd::tiles(s_.samples, s_.height, s_.width)
+               : cpu::winograd::tiles(s_.samples, s_.out_height(), s_.out_width());
   }
   /// Nanoseconds of Winograd's transforms: of tiles, of both operands or of operand and result, and
   /// of filters. Those are four times as large as the filters; what does not fit a cache is
@@ -304,9 +304,9 @@ class convolution_model {
   /// keeps the tiles of both operands in memory.
   constexpr double transforms() const {
     const double L = s_.lanes, size = double(size_of(s_.element));
-    const double filters = winograd::products * double(s_.channels) * s_.filters;
+    const double filters = cpu::winograd::products * double(s_.channels) * s_.filters;
     const double filter_bytes = filters * size;
-    const double both = winograd::products * tiles() * (s_.channels + s_.filters);
+    const double both = cpu::winograd::products * tiles() * (s_.channels + s_.filters);
     const double stored = pass_ == convolution_pass::filter_gradient ? both * size : 0;
     const double of_filters = filter_bytes > m_.cache
                                   ? (s_.keeps_filters ? 1 : 3) * filter_bytes / m_.copies

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace cella::winograd {
+namespace cella::cpu::winograd {
 
 inline constexpr int tile = 4;       ///< results of a tile, along each axis
 inline constexpr int products = 36;  ///< of a tile and a pair of channels; the direct sum takes 144
@@ -46,4 +46,4 @@ constexpr std::int64_t gradient_tiles_size(int in_blocks, int out_blocks, int ti
   return products * (plane(in_blocks * n, lanes) + plane(out_blocks * n, lanes));
 }
 
-}  // namespace cella::winograd
+}  // namespace cella::cpu::winograd
