@@ -9,9 +9,9 @@ namespace cella::nn {
 /// - 1) / stride + 1. `causal` pads the beginning only, so that no place sees a later one.
 template <int In, int Out, int Kernel, int Groups = 1>
 struct conv1d {
-  parameter<Out, detail::channels_of_group(In, Groups), Kernel> weight{};
+  parameter<Out, detail::size_of_part(In, Groups), Kernel> weight{};
   parameter<Out> bias{
-      initializer::fan_in_uniform(std::int64_t{detail::channels_of_group(In, Groups)} * Kernel)};
+      initializer::fan_in_uniform(std::int64_t{detail::size_of_part(In, Groups)} * Kernel)};
   int stride = 1;
   int padding = 0;
   int dilation = 1;
@@ -29,11 +29,11 @@ struct conv1d {
 /// padding + dilation (Kernel - 1) + output_padding + 1.
 template <int In, int Out, int Kernel, int Groups = 1>
 struct conv2d_transpose {
-  parameter<In, detail::channels_of_group(Out, Groups), Kernel, Kernel> weight{
-      initializer::fan_in_uniform(std::int64_t{detail::channels_of_group(Out, Groups)} * Kernel *
+  parameter<In, detail::size_of_part(Out, Groups), Kernel, Kernel> weight{
+      initializer::fan_in_uniform(std::int64_t{detail::size_of_part(Out, Groups)} * Kernel *
                                   Kernel)};
-  parameter<Out> bias{initializer::fan_in_uniform(
-      std::int64_t{detail::channels_of_group(Out, Groups)} * Kernel * Kernel)};
+  parameter<Out> bias{initializer::fan_in_uniform(std::int64_t{detail::size_of_part(Out, Groups)} *
+                                                  Kernel * Kernel)};
   int stride = 1;
   int padding = 0;
   int output_padding = 0;

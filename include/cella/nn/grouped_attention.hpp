@@ -129,7 +129,7 @@ namespace nn {
 /// are rotated by their places (0: they are not).
 template <int Width, int Heads, int KeyValueHeads = Heads, int Memory = Width>
 struct attention {
-  static constexpr int key_width = detail::channels_of_group(Width, Heads) * KeyValueHeads;
+  static constexpr int key_width = detail::size_of_part(Width, Heads) * KeyValueHeads;
   dense<Width, Width> query{};
   dense<Memory, key_width> key{};
   dense<Memory, key_width> value{};

@@ -22,10 +22,8 @@ CELLA_ONCE constexpr bool divides(std::string_view layer, std::string_view parts
                    << of << " " << shared);
   return false;
 }
-/// Channels of each group of a convolution; what is no number of groups it refuses itself.
-constexpr int channels_of_group(int channels, int groups) {
-  return groups > 0 ? channels / groups : channels;
-}
+/// Of each of so many groups, heads ...; what is no number of them the layer refuses itself.
+constexpr int size_of_part(int whole, int parts) { return parts > 0 ? whole / parts : whole; }
 
 /// What batch_norm computes, whatever its number of channels.
 struct batch_norm_parts {
@@ -94,9 +92,9 @@ struct dense<In, Out, false> {
 /// dilation (Kernel - 1) - 1) / stride + 1.
 template <int In, int Out, int Kernel, bool Bias = true, int Groups = 1>
 struct conv2d {
-  parameter<Out, detail::channels_of_group(In, Groups), Kernel, Kernel> weight{};
-  parameter<Out> bias{initializer::fan_in_uniform(
-      std::int64_t{detail::channels_of_group(In, Groups)} * Kernel * Kernel)};
+  parameter<Out, detail::size_of_part(In, Groups), Kernel, Kernel> weight{};
+  parameter<Out> bias{initializer::fan_in_uniform(std::int64_t{detail::size_of_part(In, Groups)} *
+                                                  Kernel * Kernel)};
   int stride = 1;
   int padding = 0;
   int dilation = 1;
@@ -112,7 +110,7 @@ struct conv2d {
 };
 template <int In, int Out, int Kernel, int Groups>
 struct conv2d<In, Out, Kernel, false, Groups> {
-  parameter<Out, detail::channels_of_group(In, Groups), Kernel, Kernel> weight{};
+  parameter<Out, detail::size_of_part(In, Groups), Kernel, Kernel> weight{};
   int stride = 1;
   int padding = 0;
   int dilation = 1;
