@@ -59,10 +59,6 @@ void special_numbers(const attributes& o, const T* a, const T* b, std::int64_t c
     y[i] = static_cast<T>(F(o, double{a[i]}, b ? double{b[i]} : 0));
 }
 
-template <int Order, class T>
-vec<T> bessels(vec<T> x) {
-  return cpu::bessel_ie<Order>(x);
-}
 template <class Op>
 double special_number(const attributes& o, double a, double b) {
   if constexpr (std::is_same_v<Op, gamma_slope_op>)
@@ -90,8 +86,8 @@ constexpr special_values<T> special_values_of([[maybe_unused]] const node& x) {
     return first ? &special_vectors<T, &cpu::digamma<T>> : numbers;
   } else if constexpr (std::is_same_v<Op, bessel_ie_op>) {
     const int order = x.attributes.as<typename Op::options>().order;
-    return order == 0   ? &special_vectors<T, &bessels<0, T>>
-           : order == 1 ? &special_vectors<T, &bessels<1, T>>
+    return order == 0   ? &special_vectors<T, &cpu::bessel_ie<0, T>>
+           : order == 1 ? &special_vectors<T, &cpu::bessel_ie<1, T>>
                         : numbers;
   } else {
     return numbers;

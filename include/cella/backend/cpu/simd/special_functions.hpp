@@ -245,19 +245,18 @@ inline vec<T> digamma(vec<T> x) {
   return detail::in_doubles(x, detail::digamma_of<double>);
 }
 /// e^-|x| I_n(x) for n = 0 and 1: single precision within 2 ulp, double within 4.
-template <int Order>
-vec<float> bessel_ie(vec<float> x) {
-  return detail::in_pieces_or_doubles<detail::bessel_fit<Order>>(
-      x, xsimd::abs(x), 0.0f,
-      [](vec<float> v, const auto& in_parts) {
-        const vec<float> y = in_parts.value();
-        return Order == 0 ? y : xsimd::copysign(y, v);
-      },
-      detail::bessel_of<Order>);
-}
-template <int Order>
-vec<double> bessel_ie(vec<double> x) {
-  return detail::bessel_of<Order>(x);
+template <int Order, class T>
+vec<T> bessel_ie(vec<T> x) {
+  if constexpr (std::is_same_v<T, float>)
+    return detail::in_pieces_or_doubles<detail::bessel_fit<Order>>(
+        x, xsimd::abs(x), 0.0f,
+        [](vec<float> v, const auto& in_parts) {
+          const vec<float> y = in_parts.value();
+          return Order == 0 ? y : xsimd::copysign(y, v);
+        },
+        detail::bessel_of<Order>);
+  else
+    return detail::bessel_of<Order>(x);
 }
 /// The number whose error function is x: single precision within 2 ulp, double within 4.
 template <class T>
