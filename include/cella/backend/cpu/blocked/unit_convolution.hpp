@@ -151,15 +151,6 @@ void multiply_unit_blocks(work_range units, const blocked_product<T, 2>& p, cons
   alignas(64) T result[2 * cut.pixels * lanes<T>];
   Unit unit;
   unit_tile<T> tile;
-  const auto compute = [&](const T* pixels, int block, int last) {
-    const int blocks = std::min(last - block, 2);
-    const T* const w = filters + block * filter;
-    if (blocks == 2)
-      multiply_unit_tile<2>(unit, p, pixels, w, filter, result);
-    else
-      multiply_unit_tile<1>(unit, p, pixels, w, filter, result);
-    tile.hand_over(p, result, blocks, block, sink);
-  };
   for (int u = units.first; u < units.last; ++u) {
     const work_range tiles = cut.work.tiles_of(u), blocks = cut.work.blocks_of(u);
     const int at_once = cut.few_filters ? 1 : tiles.size();
@@ -169,9 +160,15 @@ void multiply_unit_blocks(work_range units, const blocked_product<T, 2>& p, cons
         tile.gather(p, source, gathered + k * cut.source);
       }
       for (int block = blocks.first; block < blocks.last; block += 2) {
-        for (int k = 0; k < at_once; ++k) {
+        const int count = std::min(blocks.last - block, 2);
+        const T *pixels = gathered, *const w = filters + block * filter;
+        for (int k = 0; k < at_once; ++k, pixels += cut.source) {
           if (at_once > 1) tile.pixels.find(p, std::int64_t{t + k} * cut.pixels, cut.pixels);
-          compute(gathered + k * cut.source, block, blocks.last);
+          if (count == 2)
+            multiply_unit_tile<2>(unit, p, pixels, w, filter, result);
+          else
+            multiply_unit_tile<1>(unit, p, pixels, w, filter, result);
+          tile.hand_over(p, result, count, block, sink);
         }
       }
     }
