@@ -1,6 +1,7 @@
 // Eigenvalues and singular values of one matrix, with their vectors, in double precision.
 #pragma once
 
+#include <cella/ops/free_signs.hpp>
 #include <cella/ops/matrix_kernels.hpp>
 
 namespace cella::detail {
@@ -22,13 +23,8 @@ inline void sort_columns(list<double>& key, std::initializer_list<matrix*> all) 
   }
 }
 
-/// Whether the largest element of a column is negative; of elements that differ by rounding only
-/// the first counts.
 inline bool has_negative_largest(const matrix& a, int column) {
-  int best = 0;
-  for (int i = 1; i < a.rows; ++i)
-    if (std::abs(a(i, column)) > std::abs(a(best, column)) * (1 + 1e-12)) best = i;
-  return a(best, column) < 0;
+  return has_negative_largest(a.rows, [&](int i) { return a(i, column); });
 }
 inline void negate_column(matrix& a, int column) {
   for (int i = 0; i < a.rows; ++i) a(i, column) = -a(i, column);

@@ -122,13 +122,10 @@ struct plane_rotation {
 
   plane_rotation(double f, double g) : length(f) {
     if (g == 0) return;
-    const double square = f * f + g * g;
-    // The division need not wait for the root.
-    const bool fits = square > 1e-280;
-    length = fits ? std::sqrt(square) : std::hypot(f, g);
-    const double inverse = fits ? length * (1 / square) : 1 / length;
-    cosine = f * inverse;
-    sine = g * inverse;
+    const plane_length of(f, g);
+    length = of.length;
+    cosine = f * of.inverse;
+    sine = g * of.inverse;
   }
 };
 }  // namespace detail

@@ -42,14 +42,14 @@ void cholesky(const attributes&, const decomposition_task<T>& t, part_room room)
   const square_room r(t.e, room);
   const std::size_t n = std::size_t(r.n);
   T* const first = t.result(0);
-  for_lower_triangle(r.n,
-                     [&](int i, int j) { r.a(j, i) = t.a[std::size_t(i) * n + std::size_t(j)]; });
+  for_squares<true>(r.n,
+                    [&](int i, int j) { r.a(j, i) = t.a[std::size_t(i) * n + std::size_t(j)]; });
   if (!cholesky_in_place(r.n, r.a)) {
     std::fill_n(first, n * n, std::numeric_limits<T>::quiet_NaN());
     return;
   }
   std::fill_n(first, n * n, T(0));
-  for_lower_triangle(r.n, [&](int i, int j) {
+  for_squares<true>(r.n, [&](int i, int j) {
     first[std::size_t(i) * n + std::size_t(j)] = static_cast<T>(r.a(j, i));
   });
 }

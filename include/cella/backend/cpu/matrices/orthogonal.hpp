@@ -5,6 +5,7 @@
 #include <cella/backend/cpu/matrices/bidiagonal.hpp>
 #include <cella/backend/cpu/matrices/task.hpp>
 #include <cella/backend/cpu/matrices/tridiagonal.hpp>
+#include <cella/ops/free_signs.hpp>
 #include <cmath>
 #include <limits>
 
@@ -103,14 +104,10 @@ void sort_by_key(int n, const T* key, int* order) {
             [&](int i, int j) { return key[i] != key[j] ? key[i] < key[j] : i < j; });
 }
 
-/// Changes the sign of a vector whose largest element is negative; whether it did. Of elements
-/// that differ by rounding only the first counts.
+/// Changes the sign of a vector whose largest element is negative; whether it did.
 template <std::same_as<double> T = double>
 bool make_largest_positive(int n, T* v) {
-  int best = 0;
-  for (int i = 1; i < n; ++i)
-    if (std::abs(v[i]) > std::abs(v[best]) * (1 + 1e-12)) best = i;
-  if (!(v[best] < 0)) return false;
+  if (!cella::detail::has_negative_largest(n, [&](int i) { return v[i]; })) return false;
   for (int i = 0; i < n; ++i) v[i] = -v[i];
   return true;
 }
@@ -147,7 +144,7 @@ void eigh(const attributes&, const decomposition_task<T>& t, part_room room) {
     fill_with_nan(n, t.result(0));
     return fill_with_nan(std::int64_t{n} * n, t.result(1));
   }
-  for_lower_triangle(
+  for_squares<true>(
       n, [&](int i, int j) { r.a(j, i) = scale * t.a[std::size_t(i) * row + std::size_t(j)]; });
   make_tridiagonal(n, r.a, r.tridiagonal);
   const bool vectors = t.results[1] != nullptr;

@@ -3,9 +3,23 @@
 #pragma once
 
 #include <cella/backend/cpu/matrices/lines.hpp>
+#include <cmath>
 #include <cstdint>
 
 namespace cella::cpu {
+
+/// The length of (f, g), and 1 / length.
+struct plane_length {
+  double length, inverse;
+
+  plane_length(double f, double g) {
+    const double square = f * f + g * g;
+    // The division need not wait for the root.
+    const bool fits = square > 1e-280;
+    length = fits ? std::sqrt(square) : std::hypot(f, g);
+    inverse = fits ? length * (1 / square) : 1 / length;
+  }
+};
 
 /// Sequences of rotations of rows k and k + 1. Going up a rotation turns rows k + 1 and k and the
 /// next one rows k and k - 1; going down k and k + 1, then k + 1 and k + 2.

@@ -78,24 +78,14 @@ void write_rows(known_part from, int rows, int row_length, T* to, double factor 
     for (int j = 0; j < row_length; ++j) *to++ = static_cast<T>(factor * from(i, j));
 }
 
-/// f(i, j) for the lower triangle of an n x n matrix, in squares that a transpose has in a cache.
-template <class F>
-void for_lower_triangle(int n, F f) {
-  constexpr int side = 16;
-  for (int i = 0; i < n; i += side)
-    for (int j = 0; j <= i; j += side)
-      for (int k = i; k < std::min(i + side, n); ++k)
-        for (int p = j; p < std::min(j + side, k + 1); ++p) f(k, p);
-}
-
-/// f(i, j) for all of an n x n matrix, in squares that a transpose has in a cache.
-template <class F>
+/// f(i, j) for an n x n matrix or its lower triangle, in squares that a transpose has in a cache.
+template <bool Lower = false, class F>
 void for_squares(int n, F f) {
   constexpr int side = 16;
   for (int i = 0; i < n; i += side)
-    for (int j = 0; j < n; j += side)
+    for (int j = 0; j < (Lower ? i + 1 : n); j += side)
       for (int k = i; k < std::min(i + side, n); ++k)
-        for (int p = j; p < std::min(j + side, n); ++p) f(k, p);
+        for (int p = j; p < std::min(j + side, Lower ? k + 1 : n); ++p) f(k, p);
 }
 
 }  // namespace detail

@@ -130,28 +130,25 @@ void find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences* turns, 
       if (m == l) break;
       if (turns && turns->is_full()) turns->template apply<true>(n, rows);
       T g = (diagonal[l + 1] - diagonal[l]) / (2 * beside[l]);
-      T r = std::sqrt(g * g + 1);
-      if (std::isinf(r)) r = std::abs(g);
-      g = diagonal[m] - diagonal[l] + beside[l] / (g + std::copysign(r, g));
+      T root = std::sqrt(g * g + 1);
+      if (std::isinf(root)) root = std::abs(g);
+      g = diagonal[m] - diagonal[l] + beside[l] / (g + std::copysign(root, g));
       T s = 1, c = 1, p = 0;
       if (turns) turns->begin(m - 1);
       int i = m - 1;
       for (; i >= l; --i) {
-        const T f = s * beside[i], b = c * beside[i], square = f * f + g * g;
-        // The division need not wait for the root.
-        const bool fits = square > 1e-280;
-        r = fits ? std::sqrt(square) : std::hypot(f, g);
-        const T inverse = fits ? r * (1 / square) : 1 / r;
-        beside[i + 1] = r;
-        if (r == 0) {  // the matrix falls apart
+        const T f = s * beside[i], b = c * beside[i];
+        const plane_length of(f, g);
+        beside[i + 1] = of.length;
+        if (of.length == 0) {  // the matrix falls apart
           diagonal[i + 1] -= p;
           beside[m] = 0;
           break;
         }
-        s = f * inverse;
-        c = g * inverse;
+        s = f * of.inverse;
+        c = g * of.inverse;
         g = diagonal[i + 1] - p;
-        r = (diagonal[i] - g) * s + 2 * c * b;
+        const T r = (diagonal[i] - g) * s + 2 * c * b;
         p = s * r;
         diagonal[i + 1] = g + p;
         g = c * r - b;
