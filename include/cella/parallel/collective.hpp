@@ -67,6 +67,22 @@ struct collective : linear<Op>, takes_complex {
   }
 };
 
+/// What operations have in common that start what goes on beside other steps. The result is a
+/// number without a meaning, which the operation that finishes it reads: so that comes later.
+template <class Op, class Options>
+struct starts : opaque<Op>, not_differentiable {
+  using options = Options;
+  static constexpr int operands = 1;
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
+    return {in[0].element, {}};
+  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
+    const auto a = o.as<options>();
+    Op::start(communicator_for(Op::name, a.mesh_axis, a.count), a, in[0]);
+    write_element(out[0], 0, 0);
+  }
+};
+
 /// Copies a box of these extents from one tensor to another of the same element type; it begins at
 /// `from` there and at `to` here.
 inline void copy_box(const tensor_ref& x, const multi_index& from, const tensor_ref& y,

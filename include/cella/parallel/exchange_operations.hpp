@@ -17,21 +17,12 @@ struct exchange_options {
   std::int32_t extent{};     ///< how large it is; 0: as that of the operand
 };
 
-/// Sends x, a copy of which is under way then. The result is a number without a meaning, which
-/// finish_exchange reads.
-struct start_exchange_op : opaque<start_exchange_op>, not_differentiable {
+/// Sends x, a copy of which is under way then; finish_exchange has what comes in return.
+struct start_exchange_op : detail::starts<start_exchange_op, exchange_options> {
   static constexpr std::string_view name = "start_exchange";
   static constexpr std::string_view formula = "x is under way to another rank";
-  using options = exchange_options;
-  static constexpr int operands = 1;
-  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
-    return {in[0].element, {}};
-  }
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    const auto a = o.as<options>();
-    const communicator& c = communicator_for(name, a.mesh_axis, a.count);
-    if (a.to >= 0) c.send(c.self, a.mesh_axis, a.to, a.tag, in[0]);
-    write_element(out[0], 0, 0);
+  static void start(const communicator& c, const options& a, const tensor_ref& x) {
+    if (a.to >= 0) c.send(c.self, a.mesh_axis, a.to, a.tag, x);
   }
 };
 

@@ -6,21 +6,12 @@
 
 namespace cella {
 
-/// Starts the sum of all ranks' x. The result is a number without a meaning, which only
-/// finish_all_reduce reads: so it comes later.
-struct start_all_reduce_op : opaque<start_all_reduce_op>, not_differentiable {
+/// Starts the sum of all ranks' x, of which finish_all_reduce has the result.
+struct start_all_reduce_op : detail::starts<start_all_reduce_op, collective_options> {
   static constexpr std::string_view name = "start_all_reduce";
   static constexpr std::string_view formula = "the sum of all ranks' x is under way";
-  using options = collective_options;
-  static constexpr int operands = 1;
-  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
-    return {in[0].element, {}};
-  }
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    const auto a = o.as<options>();
-    const communicator& c = communicator_for(name, a.mesh_axis, a.count);
-    c.start_all_reduce(c.self, a.mesh_axis, in[0]);
-    write_element(out[0], 0, 0);
+  static void start(const communicator& c, const options& a, const tensor_ref& x) {
+    c.start_all_reduce(c.self, a.mesh_axis, x);
   }
 };
 
