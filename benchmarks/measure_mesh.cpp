@@ -10,15 +10,12 @@
 #include <cella/backend/cpu/run/peak.hpp>
 #include <cella/ops/matmul.hpp>
 #include <cella/parallel/measure_mesh.hpp>
-#include <cella/parallel/thread_ranks.hpp>
+#include <cella/parallel/run_ranks.hpp>
 #include <cella/parallel/topology.hpp>
 #include <cella/runtime/loaded_program.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#if defined(CELLA_MPI)
-#include <cella/parallel/mpi_ranks.hpp>
-#endif
 
 using namespace cella;
 using namespace cella::parallel;
@@ -108,16 +105,7 @@ int main(int argc, char** argv) {
   }
   try {
     const device_mesh m = parse_mesh(mesh);
-    const auto rank = [&](int r, const communicator& c) { measure(m, r, c, output); };
-    if (threads) {
-      thread_ranks(m).run(rank);
-      return 0;
-    }
-#if defined(CELLA_MPI)
-    mpi_ranks(m).run(rank);
-#else
-    throw error("this program was built without MPI; ranks are threads with --threads-as-ranks");
-#endif
+    run_ranks(m, threads, [&](int r, const communicator& c) { measure(m, r, c, output); });
   } catch (const std::exception& e) {
     std::fprintf(stderr, "cella-measure-mesh: %s\n", e.what());
     return 1;

@@ -13,9 +13,9 @@
 #include <cella/parallel/lone_rank.hpp>
 #include <cella/parallel/measure_mesh.hpp>
 #include <cella/parallel/rank_program.hpp>
+#include <cella/parallel/run_ranks.hpp>
 #include <cella/parallel/shared_statistics.hpp>
 #include <cella/parallel/simulation.hpp>
-#include <cella/parallel/thread_ranks.hpp>
 #include <cella/parallel/timed_communicator.hpp>
 #include <cella/parallel/topology.hpp>
 #include <cella/runtime/compiled_once.hpp>
@@ -23,9 +23,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <random>
-#if defined(CELLA_MPI)
-#include <cella/parallel/mpi_ranks.hpp>
-#endif
 
 using namespace cella;
 using namespace cella::parallel;
@@ -152,13 +149,7 @@ void time_all(const settings& s) {
   work w = work_of(s.workload);
   if (m.ranks() > 1) w.step = share_statistics(w.step);
   const parallel_plan p = plan_for(w.step, m, {.mode = mode_of(s.mode)});
-  const auto rank = [&](int r, const communicator& c) { time_rank(s, w, p, r, c); };
-  if (s.threads_as_ranks) return thread_ranks(m).run(rank);
-#if defined(CELLA_MPI)
-  mpi_ranks(m).run(rank);
-#else
-  throw error("this program was built without MPI; ranks are threads with --threads-as-ranks");
-#endif
+  run_ranks(m, s.threads_as_ranks, [&](int r, const communicator& c) { time_rank(s, w, p, r, c); });
 }
 
 }  // namespace

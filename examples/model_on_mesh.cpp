@@ -5,15 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <cella/data/digits.hpp>
 #include <cella/models/lenet.hpp>
-#include <cella/parallel/thread_ranks.hpp>
+#include <cella/parallel/run_ranks.hpp>
 #include <cella/train/callbacks.hpp>
 #include <cella/train/model.hpp>
 #include <cella/train/on_mesh.hpp>
 #include <iostream>
 #include <string>
-#if defined(CELLA_MPI)
-#include <cella/parallel/mpi_ranks.hpp>
-#endif
 
 using namespace cella;
 using namespace cella::parallel;
@@ -43,17 +40,7 @@ void train_model(const settings& s, const device_mesh& mesh, const communicator&
 
 void run(const settings& s) {
   const device_mesh mesh = parse_mesh(s.mesh);
-  const auto rank = [&](int, const communicator& c) { train_model(s, mesh, c); };
-  if (s.threads) {
-    thread_ranks ranks(mesh);
-    return ranks.run(rank);
-  }
-#if defined(CELLA_MPI)
-  mpi_ranks ranks(mesh);
-  ranks.run(rank);
-#else
-  throw error("this program was built without MPI; start it with --threads-as-ranks");
-#endif
+  run_ranks(mesh, s.threads, [&](int, const communicator& c) { train_model(s, mesh, c); });
 }
 
 }  // namespace

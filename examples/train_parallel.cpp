@@ -13,8 +13,8 @@
 #include <cella/parallel/pipeline_program.hpp>
 #include <cella/parallel/plan_svg.hpp>
 #include <cella/parallel/rank_program.hpp>
+#include <cella/parallel/run_ranks.hpp>
 #include <cella/parallel/sharded_checkpoint.hpp>
-#include <cella/parallel/thread_ranks.hpp>
 #include <cella/parallel/timed_communicator.hpp>
 #include <cella/parallel/timeline.hpp>
 #include <cella/runtime/compiled_once.hpp>
@@ -26,9 +26,6 @@
 #include <sstream>
 #include <string>
 #include <vector>
-#if defined(CELLA_MPI)
-#include <cella/parallel/mpi_ranks.hpp>
-#endif
 
 using namespace cella;
 using namespace cella::parallel;
@@ -368,16 +365,7 @@ void train_on_ranks(const graph& g, const Plan& p, const settings& s) {
     const outcome o = train<Task>(g, p, s, r, c);
     if (r == 0) say(s, g, p, o);
   };
-  if (s.threads) {
-    thread_ranks ranks(p.mesh, s.timeout);
-    return ranks.run(rank);
-  }
-#if defined(CELLA_MPI)
-  mpi_ranks ranks(p.mesh, s.timeout);
-  ranks.run(rank);
-#else
-  throw error("this program was built without MPI; start it with --threads-as-ranks");
-#endif
+  run_ranks(p.mesh, s.threads, rank, s.timeout);
 }
 
 /// The stages of a pipeline have whole microbatches; samples are divided along the axis `data`
