@@ -17,10 +17,8 @@ struct transformer_block {
   nn::dense<Width, 4 * Width> up{};
   nn::dense<4 * Width, Width> down{};
 
-  constexpr var operator()(var x) const {
-    x = x + attention(norm1(x));
-    return x + down(gelu_tanh(up(norm2(x))));
-  }
+  constexpr var operator()(var x) const { return dense_part(x + attention(norm1(x))); }
+  constexpr var dense_part(var x) const { return x + down(gelu_tanh(up(norm2(x)))); }
 };
 
 /// Words [N, Places], 0 to Words - 1 -> logits of the next word [N, Places, Words].

@@ -35,8 +35,7 @@ struct gpt_decoder {
       const var scores = detail::attention_scores(part(0), key);
       const var weights =
           softmax(select(seen, scores, -std::numeric_limits<double>::infinity()), -1);
-      x = x + block.attention.out(reshape(matmul(weights, value), {1, 1, Width}));
-      x = x + block.down(gelu_tanh(block.up(block.norm2(x))));
+      x = block.dense_part(x + block.attention.out(reshape(matmul(weights, value), {1, 1, Width})));
     }
     return net.head(net.norm(x));
   }
