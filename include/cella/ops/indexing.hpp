@@ -15,19 +15,41 @@ struct indexing_options {
   std::int32_t extent{};   ///< of the table along the axis, where the operands do not tell
   std::int32_t indices{};  ///< rank of the indices, where the operands do not tell
 };
+
+/// What operations have in common that read at places, and those that add to zeros there.
+template <class Op>
+struct reads_places : linear<Op>, takes_complex {
+  static constexpr compute_class computes = compute_class::indexed;
+  using options = indexing_options;
+  static constexpr int operands = 2;
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes&) {
+    return is_floating(types[0].element) ? in[0] : hull(in[0], {0, 0});
+  }
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    to.set("axis", o.as<options>().axis);
+  }
+};
+template <class Op>
+struct adds_to_places : linear<Op>, computed_in_single, takes_complex {
+  static constexpr compute_class computes = compute_class::indexed;
+  static constexpr int operations_per_point = 1;
+  static constexpr int operands = 2;
+  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
+                                   const attributes& o) {
+    return sum_over_points(Op::space(types, o), Op::infer(types, o), in[0]);
+  }
+};
 }  // namespace detail
 
 /// table, indices -> the table with `axis` replaced by the axes of the indices. An index outside
 /// the table reads NaN (integers: 0) rather than foreign memory.
-struct gather_op : linear<gather_op>, takes_complex {
+struct gather_op : detail::reads_places<gather_op> {
   static constexpr std::string_view name = "gather";
   static constexpr std::string_view numpy = "np.take";
   static constexpr std::string_view torch = "torch.index_select";
   static constexpr std::string_view formula = "y[..., i, ...] = table[..., index[i], ...]";
-  static constexpr compute_class computes = compute_class::indexed;
   static constexpr onnx_operator onnx{"Gather", 1};
-  using options = detail::indexing_options;
-  static constexpr int operands = 2;
   static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     return is_axis(o.axis, a.rank()) && o.extent == a.of(0)[o.axis] && o.indices == a.rank(1) &&
@@ -43,13 +65,6 @@ struct gather_op : linear<gather_op>, takes_complex {
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::rows_space(infer(in, o).shape, o.as<options>().axis, in[1].rank(), 0, 2);
   }
-  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
-                                   const attributes&) {
-    return is_floating(types[0].element) ? in[0] : hull(in[0], {0, 0});
-  }
-  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
-    to.set("axis", o.as<options>().axis);
-  }
   static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
     from.only({"axis"});
     const int axis = from.axis("axis", 0, in[0].rank());
@@ -62,14 +77,11 @@ struct gather_op : linear<gather_op>, takes_complex {
 
 /// values, indices -> zeros of the table's type, to which each value is added where its index
 /// points: the transpose of `gather`. What an index outside the table names is dropped.
-struct scatter_op : linear<scatter_op>, computed_in_single, takes_complex {
+struct scatter_op : detail::adds_to_places<scatter_op> {
   static constexpr std::string_view name = "scatter";
   static constexpr std::string_view torch = "Tensor.index_add_";
   static constexpr std::string_view formula = "zeros, to which rows are added at their indices";
-  static constexpr compute_class computes = compute_class::indexed;
-  static constexpr int operations_per_point = 1;
   using options = detail::indexing_options;
-  static constexpr int operands = 2;
   static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     const int kept = a.rank() - a.rank(1);
@@ -90,10 +102,6 @@ struct scatter_op : linear<scatter_op>, computed_in_single, takes_complex {
     s.over = combination::sum;
     return s;
   }
-  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
-                                   const attributes& o) {
-    return sum_over_points(space(types, o), infer(types, o), in[0]);
-  }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr void batch(node_ref n, span<const var> in, unsigned batched, span<var> out);
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
@@ -101,17 +109,13 @@ struct scatter_op : linear<scatter_op>, computed_in_single, takes_complex {
 
 /// table, indices of the result's shape -> along `axis`, each element from where its own index
 /// points; along the others, from its own place.
-struct gather_elements_op : linear<gather_elements_op>,
-                            detail::moves_axis<gather_elements_op>,
-                            takes_complex {
+struct gather_elements_op : detail::reads_places<gather_elements_op>,
+                            detail::moves_axis<gather_elements_op> {
   static constexpr std::string_view name = "gather_elements";
   static constexpr std::string_view numpy = "np.take_along_axis";
   static constexpr std::string_view torch = "torch.gather";
   static constexpr std::string_view formula = "y[i,j] = x[index[i,j], j] along an axis";
-  static constexpr compute_class computes = compute_class::indexed;
   static constexpr onnx_operator onnx{"GatherElements", 11};
-  using options = detail::indexing_options;
-  static constexpr int operands = 2;
   static bool fits(const op_application& a) {
     return detail::lies_in(a.of(1), a.of(0), a.as<options>().axis) && a.whole(1);
   }
@@ -120,13 +124,6 @@ struct gather_elements_op : linear<gather_elements_op>,
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return detail::picked_space(in[1].shape, o.as<options>().axis, 0, 2);
-  }
-  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
-                                   const attributes&) {
-    return is_floating(types[0].element) ? in[0] : hull(in[0], {0, 0});
-  }
-  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
-    to.set("axis", o.as<options>().axis);
   }
   static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
     from.only({"axis"});
@@ -138,17 +135,14 @@ struct gather_elements_op : linear<gather_elements_op>,
 
 /// values, indices of the same shape -> each value added to zeros where its index points: the
 /// transpose of `gather_elements`.
-struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single, takes_complex {
+struct scatter_elements_op : detail::adds_to_places<scatter_elements_op> {
   static constexpr std::string_view name = "scatter_elements";
   static constexpr std::string_view torch = "Tensor.scatter_add_";
   static constexpr std::string_view formula = "zeros, to which elements are added at their indices";
-  static constexpr compute_class computes = compute_class::indexed;
-  static constexpr int operations_per_point = 1;
   struct options {
     cella::shape shape{};
     std::int32_t axis{};
   };
-  static constexpr int operands = 2;
   static bool fits(const op_application& a) {
     const auto o = a.as<options>();
     return a.of(0) == a.of(1) && detail::lies_in(a.of(0), o.shape, o.axis) && a.whole(1);
@@ -160,10 +154,6 @@ struct scatter_elements_op : linear<scatter_elements_op>, computed_in_single, ta
     auto s = detail::picked_space(in[1].shape, o.as<options>().axis, 2, 0);
     s.over = combination::sum;
     return s;
-  }
-  static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
-                                   const attributes& o) {
-    return sum_over_points(space(types, o), infer(types, o), in[0]);
   }
   static constexpr var transpose(node_ref n, int, var dy);
   static constexpr attributes batch_options(node_ref n, int size, unsigned) {

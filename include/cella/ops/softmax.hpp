@@ -19,18 +19,13 @@ void for_each_line(const shape& s, int axis, F f) {
 
 /// The sum of e^(x_j - x_i) over all other j of n, each larger by `spread`.
 inline double sum_of_others(int n, double spread) { return n > 1 ? (n - 1) * std::exp(spread) : 0; }
-}  // namespace detail
 
-/// e^x / sum(e^x) along an axis.
-struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed_in_single {
-  static constexpr std::string_view name = "softmax";
-  static constexpr std::string_view numpy = "scipy.special.softmax";
-  static constexpr std::string_view torch = "F.softmax";
-  static constexpr std::string_view formula = "y = e^x / sum of e^x along an axis";
+/// What softmax and its logarithm have in common.
+template <class Op>
+struct softmax_along : opaque<Op>, moves_axis<Op>, computed_in_single {
   static constexpr compute_class computes = compute_class::normalization;
   static constexpr int operations_per_point = 5;
-  static constexpr onnx_operator onnx{"Softmax", 13};
-  using options = detail::axis_options;
+  using options = axis_options;
   static constexpr int operands = 1;
   static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
     return in[0];
@@ -38,6 +33,23 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
     return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
   }
+  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
+    to.set("axis", o.as<options>().axis);
+  }
+  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
+    from.only({"axis"});
+    return options{from.axis("axis", -1, in[0].rank())};
+  }
+};
+}  // namespace detail
+
+/// e^x / sum(e^x) along an axis.
+struct softmax_op : detail::softmax_along<softmax_op> {
+  static constexpr std::string_view name = "softmax";
+  static constexpr std::string_view numpy = "scipy.special.softmax";
+  static constexpr std::string_view torch = "F.softmax";
+  static constexpr std::string_view formula = "y = e^x / sum of e^x along an axis";
+  static constexpr onnx_operator onnx{"Softmax", 13};
   /// Least where all others have the high end, largest where they have the low one.
   static interval bounds(span<const interval> in, span<const tensor_type> types,
                          const attributes& o) {
@@ -45,13 +57,6 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed
     const double spread = in[0].high - in[0].low;
     return {1 / (1 + detail::sum_of_others(n, spread)),
             1 / (1 + detail::sum_of_others(n, -spread))};
-  }
-  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
-    to.set("axis", o.as<options>().axis);
-  }
-  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
-    from.only({"axis"});
-    return options{from.axis("axis", -1, in[0].rank())};
   }
   /// dx = y (dy - sum(dy y))
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
@@ -65,37 +70,18 @@ struct softmax_op : opaque<softmax_op>, detail::moves_axis<softmax_op>, computed
 };
 
 /// log(softmax(x)) without overflow.
-struct log_softmax_op : opaque<log_softmax_op>,
-                        detail::moves_axis<log_softmax_op>,
-                        computed_in_single {
+struct log_softmax_op : detail::softmax_along<log_softmax_op> {
   static constexpr std::string_view name = "log_softmax";
   static constexpr std::string_view numpy = "scipy.special.log_softmax";
   static constexpr std::string_view torch = "F.log_softmax";
   static constexpr std::string_view formula = "y = x - ln(sum of e^x along an axis)";
-  static constexpr compute_class computes = compute_class::normalization;
-  static constexpr int operations_per_point = 5;
   static constexpr onnx_operator onnx{"LogSoftmax", 13};
-  using options = detail::axis_options;
-  static constexpr int operands = 1;
-  static constexpr tensor_type infer(span<const tensor_type> in, const attributes&) {
-    return in[0];
-  }
-  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return pointwise_but_along(o.as<options>().axis, in[0].shape, 1);
-  }
   static interval bounds(span<const interval> in, span<const tensor_type> types,
                          const attributes& o) {
     const int n = types[0][o.as<options>().axis];
     const double spread = in[0].high - in[0].low;
     return {-std::log1p(detail::sum_of_others(n, spread)),
             -std::log1p(detail::sum_of_others(n, -spread))};
-  }
-  static void write_onnx(span<const tensor_type>, const attributes& o, onnx_attributes& to) {
-    to.set("axis", o.as<options>().axis);
-  }
-  static attributes read_onnx(span<const tensor_type> in, const onnx_attributes& from) {
-    from.only({"axis"});
-    return options{from.axis("axis", -1, in[0].rank())};
   }
   /// dx = dy - softmax(x) sum(dy)
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char>, span<var> dx) {
