@@ -30,12 +30,7 @@ struct lamb {
   double weight_decay = 0.01;
 
   constexpr void operator()(context& c, var g) const {
-    if (!detail::fit(c, "lamb",
-                     {{"beta1", beta1, 0, 1},
-                      {"beta2", beta2, 0, 1},
-                      {"epsilon", epsilon},
-                      {"weight_decay", weight_decay}}))
-      return;
+    if (!detail::moments_fit(c, "lamb", *this)) return;
     const var w = c.parameter();
     const var m = detail::decayed_slot(c, "lamb_m", beta1, g * (1 - beta1));
     const var v = detail::decayed_slot(c, "lamb_v", beta2, square(g) * (1 - beta2));

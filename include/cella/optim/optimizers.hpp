@@ -34,6 +34,15 @@ constexpr bool fit(const context& c, std::string_view rule,
   }
   return true;
 }
+/// The same for what rules with two moments have in common.
+template <class Rule>
+constexpr bool moments_fit(const context& c, std::string_view name, const Rule& r) {
+  return fit(c, name,
+             {{"beta1", r.beta1, 0, 1},
+              {"beta2", r.beta2, 0, 1},
+              {"epsilon", r.epsilon},
+              {"weight_decay", r.weight_decay}});
+}
 
 }  // namespace detail
 
@@ -114,12 +123,7 @@ struct adam {
   bool plain_epsilon = false;
 
   CELLA_ONCE constexpr void operator()(context& c, var g) const {
-    if (!detail::fit(c, "adam",
-                     {{"beta1", beta1, 0, 1},
-                      {"beta2", beta2, 0, 1},
-                      {"epsilon", epsilon},
-                      {"weight_decay", weight_decay}}))
-      return;
+    if (!detail::moments_fit(c, "adam", *this)) return;
     var w = c.parameter();
     const var rate = c.learning_rate();
     if (decoupled && weight_decay != 0) w = w - w * (rate * weight_decay);
@@ -166,12 +170,7 @@ struct adamax {
   double weight_decay = 0;
 
   CELLA_ONCE constexpr void operator()(context& c, var g) const {
-    if (!detail::fit(c, "adamax",
-                     {{"beta1", beta1, 0, 1},
-                      {"beta2", beta2, 0, 1},
-                      {"epsilon", epsilon},
-                      {"weight_decay", weight_decay}}))
-      return;
+    if (!detail::moments_fit(c, "adamax", *this)) return;
     g = detail::with_decay(c, g, weight_decay);
     const var m = detail::decayed_slot(c, "adamax_m", beta1, g * (1 - beta1));
     const var u = c.slot("adamax_u");
@@ -193,12 +192,8 @@ struct nadam {
   double momentum_decay = 4e-3;
 
   CELLA_ONCE constexpr void operator()(context& c, var g) const {
-    if (!detail::fit(c, "nadam",
-                     {{"beta1", beta1, 0, 1},
-                      {"beta2", beta2, 0, 1},
-                      {"epsilon", epsilon},
-                      {"weight_decay", weight_decay},
-                      {"momentum_decay", momentum_decay}}))
+    if (!detail::moments_fit(c, "nadam", *this) ||
+        !detail::fit(c, "nadam", {{"momentum_decay", momentum_decay}}))
       return;
     g = detail::with_decay(c, g, weight_decay);
     const var t = c.step();
@@ -232,12 +227,7 @@ struct radam {
   double weight_decay = 0;
 
   CELLA_ONCE constexpr void operator()(context& c, var g) const {
-    if (!detail::fit(c, "radam",
-                     {{"beta1", beta1, 0, 1},
-                      {"beta2", beta2, 0, 1},
-                      {"epsilon", epsilon},
-                      {"weight_decay", weight_decay}}))
-      return;
+    if (!detail::moments_fit(c, "radam", *this)) return;
     g = detail::with_decay(c, g, weight_decay);
     const var m = detail::decayed_slot(c, "radam_m", beta1, g * (1 - beta1));
     const var v = detail::decayed_slot(c, "radam_v", beta2, square(g) * (1 - beta2));
