@@ -18,6 +18,7 @@ struct transformer_block {
   nn::dense<4 * Width, Width> down{};
 
   constexpr var operator()(var x) const { return dense_part(x + attention(norm1(x))); }
+  /// The dense layers and what stands beside them.
   constexpr var dense_part(var x) const { return x + down(gelu_tanh(up(norm2(x)))); }
 };
 
