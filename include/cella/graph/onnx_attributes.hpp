@@ -5,6 +5,7 @@
 #include <cella/graph/dtype.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/graph/list.hpp>
+#include <cella/graph/once.hpp>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -56,36 +57,16 @@ class onnx_attributes {
  public:
   explicit onnx_attributes(std::string_view op) : op_(op) {}
 
-  void set(std::string_view name, onnx_value value) {
-    values_.push_back({std::string(name), std::move(value)});
-  }
+  void set(std::string_view name, onnx_value value);
   const list<onnx_attribute>& values() const { return values_; }
   /// Null if it is not there.
-  const onnx_value* find(std::string_view name) const {
-    for (const onnx_attribute& a : values_)
-      if (a.name == name) return &a.value;
-    return nullptr;
-  }
+  const onnx_value* find(std::string_view name) const;
 
-  std::int32_t integer(std::string_view name, std::int32_t otherwise) const {
-    const onnx_value* v = find(name, onnx_kind::integer, "an INT");
-    return v ? narrow(name, v->integer) : otherwise;
-  }
-  float number(std::string_view name, float otherwise) const {
-    const onnx_value* v = find(name, onnx_kind::number, "a FLOAT");
-    return v ? v->number : otherwise;
-  }
-  std::string string(std::string_view name, const char* otherwise) const {
-    const onnx_value* v = find(name, onnx_kind::string, "a STRING");
-    return v ? v->string : otherwise;
-  }
+  std::int32_t integer(std::string_view name, std::int32_t otherwise) const;
+  float number(std::string_view name, float otherwise) const;
+  std::string string(std::string_view name, const char* otherwise) const;
   /// Empty if it is not there.
-  list<std::int32_t> integers(std::string_view name) const {
-    list<std::int32_t> all;
-    if (const onnx_value* v = find(name, onnx_kind::integers, "INTS"))
-      for (std::int64_t i : v->integers) all.push_back(narrow(name, i));
-    return all;
-  }
+  list<std::int32_t> integers(std::string_view name) const;
   template <std::size_t N>
   std::array<std::int32_t, N> integers(std::string_view name,
                                        std::array<std::int32_t, N> otherwise) const {
@@ -96,54 +77,22 @@ class onnx_attributes {
     return otherwise;
   }
   /// An element type, which must be there.
-  dtype element(std::string_view name) const {
-    const onnx_value* v = find(name);
-    if (!v) refuse(name, "is missing");
-    if (v->kind == onnx_kind::element) return v->element;
-    const dtype t = dtype_of_onnx(integer(name, 0));
-    if (t == dtype::tuple) refuse(name, "names an element type that Cella lacks");
-    return t;
-  }
+  dtype element(std::string_view name) const;
   /// An axis of a tensor of this rank, counted from the first one.
-  std::int32_t axis(std::string_view name, std::int32_t otherwise, int rank) const {
-    return axis_of(name, integer(name, otherwise), rank);
-  }
-  std::int32_t axis_of(std::string_view name, std::int32_t axis, int rank) const {
-    if (axis < -rank || axis >= rank)
-      refuse(name, "names axis " + std::to_string(axis) + " of " + std::to_string(rank));
-    return axis < 0 ? axis + rank : axis;
-  }
+  std::int32_t axis(std::string_view name, std::int32_t otherwise, int rank) const;
+  std::int32_t axis_of(std::string_view name, std::int32_t axis, int rank) const;
 
   /// Refuses all attributes but these.
-  void only(std::initializer_list<std::string_view> known) const {
-    for (const onnx_attribute& a : values_) {
-      bool found = false;
-      for (std::string_view k : known) found |= k == a.name;
-      if (!found) refuse(a.name, "is unknown to Cella");
-    }
-  }
+  void only(std::initializer_list<std::string_view> known) const;
   /// Refuses an integer that is not `value`, the one that the library's operation has.
-  void must_be(std::string_view name, std::int32_t value, std::int32_t otherwise) const {
-    if (integer(name, otherwise) != value)
-      refuse(name, "must be " + std::to_string(value) + " here");
-  }
-  [[noreturn]] void refuse(std::string_view name, const std::string& why) const {
-    throw file_error("the attribute \"" + std::string(name.substr(0, 40)) +
-                     "\" of the ONNX operator " + op_ + " " + why);
-  }
+  void must_be(std::string_view name, std::int32_t value, std::int32_t otherwise) const;
+  [[noreturn]] void refuse(std::string_view name, const std::string& why) const;
 
   friend bool operator==(const onnx_attributes&, const onnx_attributes&) = default;
 
  private:
-  const onnx_value* find(std::string_view name, onnx_kind kind, const char* called) const {
-    const onnx_value* v = find(name);
-    if (v && v->kind != kind) refuse(name, std::string("must be ") + called);
-    return v;
-  }
-  std::int32_t narrow(std::string_view name, std::int64_t v) const {
-    if (v != std::int32_t(v)) refuse(name, "is larger than 32 bits");
-    return std::int32_t(v);
-  }
+  const onnx_value* find(std::string_view name, onnx_kind kind, const char* called) const;
+  std::int32_t narrow(std::string_view name, std::int64_t v) const;
 
   std::string op_;
   list<onnx_attribute> values_;
@@ -179,3 +128,7 @@ constexpr dtype dtype_of_onnx(std::int64_t wanted) {
 }
 
 }  // namespace cella
+
+#if CELLA_HAS_BODIES
+#include <cella/graph/onnx_attributes_body.hpp>
+#endif

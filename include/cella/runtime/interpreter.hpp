@@ -52,8 +52,11 @@ class constant_memory {
 /// The values of a graph's nodes. A node's value is owned here, or bound to memory of the caller.
 class value_store {
  public:
+  value_store();
+  ~value_store();
+
   /// Node `n` lives in the caller's memory.
-  void bind(node_id n, tensor_ref value) { at(n).assign(1, {nullptr, value}); }
+  void bind(node_id n, tensor_ref value);
 
   const tensor_ref& value(node_id n, int result = 0) const {
     return values_[std::size_t(n)][std::size_t(result)].value;
@@ -66,10 +69,7 @@ class value_store {
   void evaluate(const graph& g, node_id n, compute_function run);
 
  private:
-  detail::held_list& at(node_id n) {
-    if (values_.size() <= std::size_t(n)) values_.resize(std::size_t(n) + 1);
-    return values_[std::size_t(n)];
-  }
+  detail::held_list& at(node_id n);
 
   list<detail::held_list> values_;
   detail::record_pool records_;
@@ -81,11 +81,12 @@ class value_store {
 class eager_evaluator final : public builder::evaluator {
  public:
   explicit eager_evaluator(compute_function run = &compute) : run_(run) {}
+  ~eager_evaluator();
 
   value_store values;
 
-  void evaluate(const graph& g, node_id n) override { values.evaluate(g, n, run_); }
-  double read(node_id n, std::int64_t i) const override { return read_element(values.value(n), i); }
+  void evaluate(const graph& g, node_id n) override;
+  double read(node_id n, std::int64_t i) const override;
 
  private:
   compute_function run_;

@@ -293,6 +293,16 @@ class node_interpreter {
 
 }  // namespace detail
 
+CELLA_BODY value_store::value_store() = default;
+CELLA_BODY value_store::~value_store() = default;
+
+CELLA_BODY void value_store::bind(node_id n, tensor_ref value) {
+  at(n).assign(1, {nullptr, value});
+}
+CELLA_BODY detail::held_list& value_store::at(node_id n) {
+  if (values_.size() <= std::size_t(n)) values_.resize(std::size_t(n) + 1);
+  return values_[std::size_t(n)];
+}
 CELLA_BODY void value_store::evaluate(const graph& g, node_id n, compute_function run) {
   const node& x = g.nodes[std::size_t(n)];
   if (x.op == &input_info_of) return;
@@ -305,6 +315,14 @@ CELLA_BODY void value_store::evaluate(const graph& g, node_id n, compute_functio
   detail::held_list in;
   for (node_id o : g.operands(n)) in.push_back(values_[std::size_t(o)][0]);
   at(n) = detail::node_interpreter(g, run, records_, constants_, stop_at_nan_).apply(n, in);
+}
+
+CELLA_BODY eager_evaluator::~eager_evaluator() = default;
+CELLA_BODY void eager_evaluator::evaluate(const graph& g, node_id n) {
+  values.evaluate(g, n, run_);
+}
+CELLA_BODY double eager_evaluator::read(node_id n, std::int64_t i) const {
+  return read_element(values.value(n), i);
 }
 
 CELLA_BODY void interpret(const graph& g, value_store& values, compute_function run) {

@@ -7,7 +7,6 @@
 #include <cella/graph/once.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/graph/reflection.hpp>
-#include <cella/plan/memory.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -51,12 +50,7 @@ class parameter_store {
   dtype element() const { return element_; }
   const std::vector<named_parameter>& entries() const { return entries_; }
   tensor_ref value(const named_parameter& p) const { return {memory_.data() + p.offset, p.type}; }
-  const named_parameter* find(std::string_view name) const {
-    for (const auto& e : entries_) {
-      if (e.name == name) return &e;
-    }
-    return nullptr;
-  }
+  const named_parameter* find(std::string_view name) const;
   /// The elements of a parameter or state, row-major. Throws `error` unless there is one of this
   /// name and of the element type `T`.
   template <class T>
@@ -84,11 +78,7 @@ class parameter_store {
   void lerp(const parameter_store& other, double t);
 
   /// Number of trainable elements.
-  std::int64_t trainable_count() const {
-    std::int64_t n = 0;
-    for (const auto& e : entries_) n += e.trainable ? e.type.size() : 0;
-    return n;
-  }
+  std::int64_t trainable_count() const;
   /// (seed, step): what random operations draw from.
   std::int64_t* random_state() const {
     return reinterpret_cast<std::int64_t*>(memory_.data() + random_offset_);
@@ -99,15 +89,7 @@ class parameter_store {
   void touch() { ++version_; }
 
   /// Throws unless a program's parameters are these.
-  void check(std::uint64_t signature, dtype element) const {
-    parameter_signature own;
-    for (const auto& e : entries_) own.add(e.name, e.type);
-    if (own.value != signature || element != element_) {
-      throw error(
-          "this program was compiled for another model or another element type than these "
-          "parameters");
-    }
-  }
+  void check(std::uint64_t signature, dtype element) const;
 
  private:
   /// Gives each parameter of a cell a place.
@@ -115,10 +97,7 @@ class parameter_store {
     parameter_store& store;
     std::vector<parameter_base*> members;
     explicit collector(parameter_store& s) : store(s) {}
-    void on_parameter(std::string_view path, parameter_base& p) override {
-      members.push_back(&p);
-      store.add(path, p);
-    }
+    void on_parameter(std::string_view path, parameter_base& p) override;
   };
   void add(std::string_view path, const parameter_base& p);
   void initialize(const std::vector<parameter_base*>& members, std::uint64_t seed);

@@ -6,6 +6,7 @@
 #include <cella/backend/random.hpp>
 #include <cella/graph/random.hpp>
 #include <cella/ops/numbers.hpp>
+#include <cella/plan/memory.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cmath>
 #include <cstring>
@@ -26,6 +27,10 @@ inline std::size_t alikeness(std::string_view a, std::string_view b) {
 
 }  // namespace detail
 
+CELLA_BODY void parameter_store::collector::on_parameter(std::string_view path, parameter_base& p) {
+  members.push_back(&p);
+  store.add(path, p);
+}
 CELLA_BODY void parameter_store::add(std::string_view path, const parameter_base& p) {
   entries_.push_back({std::string(path), {element_, p.extents}, p.trainable, size_});
   size_ += align_up(entries_.back().type.bytes());
@@ -41,6 +46,29 @@ CELLA_BODY void parameter_store::initialize(const std::vector<parameter_base*>& 
     fill(*members[i], entries_[i], seed);
   }
   random_state()[0] = std::int64_t(seed);
+}
+
+CELLA_BODY const named_parameter* parameter_store::find(std::string_view name) const {
+  for (const auto& e : entries_) {
+    if (e.name == name) return &e;
+  }
+  return nullptr;
+}
+
+CELLA_BODY std::int64_t parameter_store::trainable_count() const {
+  std::int64_t n = 0;
+  for (const auto& e : entries_) n += e.trainable ? e.type.size() : 0;
+  return n;
+}
+
+CELLA_BODY void parameter_store::check(std::uint64_t signature, dtype element) const {
+  parameter_signature own;
+  for (const auto& e : entries_) own.add(e.name, e.type);
+  if (own.value != signature || element != element_) {
+    throw error(
+        "this program was compiled for another model or another element type than these "
+        "parameters");
+  }
 }
 
 CELLA_BODY const named_parameter& parameter_store::known(std::string_view name, dtype asked) const {

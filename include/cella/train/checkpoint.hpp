@@ -6,7 +6,6 @@
 #include <cella/graph/op_info.hpp>
 #include <cella/train/position.hpp>
 #include <cella/train/state.hpp>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +26,7 @@ struct checkpoint_tensor {
 std::string find_not_finite(const std::vector<checkpoint_tensor>& tensors);
 
 /// Writes the tensors, replacing the file at once or not at all. Throws `file_error`.
-void write_checkpoint(const std::filesystem::path& path,
-                      const std::vector<checkpoint_tensor>& tensors);
+void write_checkpoint(const std::string& path, const std::vector<checkpoint_tensor>& tensors);
 
 /// What a file tells of a training.
 struct training_position {
@@ -40,13 +38,13 @@ struct training_position {
 /// file may hold optimizer state that nobody asks for, but no other tensor, and only finite numbers
 /// unless `non_finite`. With `training` it returns where that stands. Throws `file_error`, which
 /// names the tensor; then nothing is copied.
-training_position read_checkpoint(const std::filesystem::path& path,
+training_position read_checkpoint(const std::string& path,
                                   const std::vector<checkpoint_tensor>& parameters,
                                   const std::vector<checkpoint_tensor>& training, bool non_finite);
 
 /// Reads these tensors from a file and leaves the file's others alone. Throws `file_error` if one
 /// is missing, of another type, or (unless `non_finite`) not finite; then nothing is copied.
-void read_part(const std::filesystem::path& path, const std::vector<checkpoint_tensor>& tensors,
+void read_part(const std::string& path, const std::vector<checkpoint_tensor>& tensors,
                bool non_finite);
 
 }  // namespace cella::train

@@ -19,7 +19,7 @@ CELLA_BODY std::string find_not_finite(const std::vector<checkpoint_tensor>& ten
   return {};
 }
 
-CELLA_BODY void write_checkpoint(const std::filesystem::path& path,
+CELLA_BODY void write_checkpoint(const std::string& path,
                                  const std::vector<checkpoint_tensor>& tensors) {
   std::vector<interop::named_tensor> all;
   for (const auto& t : tensors) {
@@ -30,14 +30,11 @@ CELLA_BODY void write_checkpoint(const std::filesystem::path& path,
 
 namespace detail {
 
-inline std::string quoted(const std::filesystem::path& path) {
-  return interop::in_quotes(path.native(), 4096);
-}
+inline std::string quoted(const std::string& path) { return interop::in_quotes(path, 4096); }
 inline std::string described(const tensor_type& t) { return std::string((text() << t).view()); }
 
 /// The file's tensor for `t`. Throws `file_error` if it is missing or of another type.
-inline interop::named_tensor fitting(const std::filesystem::path& path,
-                                     const interop::safetensors_file& file,
+inline interop::named_tensor fitting(const std::string& path, const interop::safetensors_file& file,
                                      const checkpoint_tensor& t) {
   const auto found = file.find(t.name);
   if (!found) {
@@ -54,7 +51,7 @@ inline interop::named_tensor fitting(const std::filesystem::path& path,
 }
 
 /// Throws `file_error` if a tensor of the file is not finite.
-inline void check_finite(const std::filesystem::path& path, const interop::named_tensor& t) {
+inline void check_finite(const std::string& path, const interop::named_tensor& t) {
   if (!is_floating(t.type.element)) return;
   // Bytes in a file lie anywhere: numbers are looked at in a copy, where they are aligned.
   std::vector<std::byte> copy(t.bytes.begin(), t.bytes.end());
@@ -122,7 +119,7 @@ inline epoch_progress read_epoch(const interop::safetensors_file& file, state_ma
 
 }  // namespace detail
 
-CELLA_BODY training_position read_checkpoint(const std::filesystem::path& path,
+CELLA_BODY training_position read_checkpoint(const std::string& path,
                                              const std::vector<checkpoint_tensor>& parameters,
                                              const std::vector<checkpoint_tensor>& training,
                                              bool non_finite) {
@@ -157,8 +154,8 @@ CELLA_BODY training_position read_checkpoint(const std::filesystem::path& path,
   return found;
 }
 
-CELLA_BODY void read_part(const std::filesystem::path& path,
-                          const std::vector<checkpoint_tensor>& tensors, bool non_finite) {
+CELLA_BODY void read_part(const std::string& path, const std::vector<checkpoint_tensor>& tensors,
+                          bool non_finite) {
   const auto file = interop::safetensors_file::open(path);
   std::vector<interop::named_tensor> from;
   for (const auto& t : tensors) {

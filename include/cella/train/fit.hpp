@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cella/graph/error.hpp>
+#include <cella/graph/once.hpp>
 #include <cella/optim/schedules.hpp>
 #include <cella/train/no_fit_option.hpp>
 #include <cella/train/state.hpp>
@@ -18,30 +19,10 @@ namespace cella::train {
 class scores {
  public:
   /// Adds a number or replaces the one of that name.
-  void set(std::string_view name, double value) {
-    for (auto& [key, old] : values_) {
-      if (key == name) return void(old = value);
-    }
-    values_.emplace_back(name, value);
-  }
-  bool contains(std::string_view name) const {
-    for (const auto& v : values_) {
-      if (v.first == name) return true;
-    }
-    return false;
-  }
+  void set(std::string_view name, double value);
+  bool contains(std::string_view name) const;
   /// Throws `error`, which lists the names, if there is none like it.
-  double operator[](std::string_view name) const {
-    std::string known;
-    for (const auto& [key, value] : values_) {
-      if (key == name) return value;
-      known += (known.empty() ? "" : ", ") + key;
-    }
-    throw error("there is no score \"" + std::string(name) + "\" among [" + known +
-                (name.starts_with("val_") ? "]; put train::validation(data, metrics...) before "
-                                            "what reads it, or name one of these"
-                                          : "]; hand the metric over, or name one of these"));
-  }
+  double operator[](std::string_view name) const;
   const std::vector<std::pair<std::string, double>>& values() const { return values_; }
 
  private:
@@ -68,14 +49,7 @@ struct diverged : error {
 };
 
 /// The exception of a training that left the finite numbers; `what` names the number.
-inline diverged divergence(const std::string& what, std::int64_t step, double loss, double rate) {
-  char numbers[96];
-  std::snprintf(numbers, sizeof numbers, "loss %.6g, learning rate %.6g", loss, rate);
-  return {"training diverges: " + what + " in step " + std::to_string(step) + " (" + numbers +
-              "); load weights from before, then lower the learning rate, mend data that are not "
-              "finite, or let it run with fit_options::check_finite = false",
-          step, loss, rate};
-}
+diverged divergence(const std::string& what, std::int64_t step, double loss, double rate);
 
 /// What `model::fit` is told.
 struct fit_options {
@@ -149,3 +123,7 @@ concept callback = requires(C& c, fit_context<Model>& x) {
 || requires(C& c, fit_context<Model>& x) { c.on_train_end(x); };
 
 }  // namespace cella::train
+
+#if CELLA_HAS_BODIES
+#include <cella/train/fit_body.hpp>
+#endif

@@ -1,6 +1,7 @@
 // Tensors that are given their values back.
 #pragma once
 
+#include <cella/graph/once.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cstddef>
 #include <cstring>
@@ -12,12 +13,8 @@ namespace cella::detail {
 class kept_tensors {
  public:
   /// Keeps a tensor as it is now.
-  void keep(const tensor_ref& t) { all_.push_back({t, {t.data, t.data + t.type.bytes()}}); }
-  void put_back() const {
-    for (const auto& [tensor, value] : all_) {
-      if (!value.empty()) std::memcpy(tensor.data, value.data(), value.size());
-    }
-  }
+  void keep(const tensor_ref& t);
+  void put_back() const;
   bool empty() const { return all_.empty(); }
   void clear() { all_.clear(); }
 
@@ -30,3 +27,7 @@ class kept_tensors {
 };
 
 }  // namespace cella::detail
+
+#if CELLA_HAS_BODIES
+#include <cella/train/kept_tensors_body.hpp>
+#endif

@@ -24,7 +24,6 @@
 #include <cella/train/predictor.hpp>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -258,10 +257,10 @@ class model {
   /// slots (`momentum.conv1.weight`), `cella.progress` (steps, epochs, batches in the epoch),
   /// `cella.random`, and what callbacks and metrics remember (`cella.fit.early_stop.best`).
   /// Replaces the file at once or not at all. Throws `file_error`.
-  void save(const std::filesystem::path& path, const save_options& options = {});
+  void save(const std::string& path, const save_options& options = {});
   /// Reads what `save` wrote with the same options. A file with missing, foreign, ill-shaped or
   /// damaged tensors is refused by a `file_error` that names one, and nothing is changed.
-  void load(const std::filesystem::path& path, const save_options& options = {}) {
+  void load(const std::string& path, const save_options& options = {}) {
     const auto turn = own_turn();
     const parameter_users::change change(users_);
     if (options.optimizer) check_idle("load with the optimizer's state");
@@ -274,7 +273,7 @@ class model {
   /// that shares them with the file's; returns their names. Throws if a pattern matches nothing, or
   /// if the file lacks one of them, has it in another shape or (unless `non_finite`) with a number
   /// that is not finite; then nothing is changed.
-  std::vector<std::string> load_partial(const std::filesystem::path& path,
+  std::vector<std::string> load_partial(const std::string& path,
                                         const std::vector<std::string>& patterns,
                                         const partial_options& options = {}) {
     const auto turn = own_turn();

@@ -226,7 +226,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
 }
 
 template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
-void model<Net, Input, Loss, Optimizer, Options>::save(const std::filesystem::path& path,
+void model<Net, Input, Loss, Optimizer, Options>::save(const std::string& path,
                                                        const save_options& options) {
   const auto turn = own_turn();
   auto all = parameter_tensors();
@@ -235,7 +235,7 @@ void model<Net, Input, Loss, Optimizer, Options>::save(const std::filesystem::pa
   }
   const std::string fault = options.non_finite ? "" : train::find_not_finite(all);
   if (!fault.empty()) {
-    throw file_error("save: " + fault + "; " + interop::in_quotes(path.native(), 4096) +
+    throw file_error("save: " + fault + "; " + interop::in_quotes(path, 4096) +
                      " is left as it is: load weights from before training diverged, or save "
                      "these with the option .non_finite = true");
   }

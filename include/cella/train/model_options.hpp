@@ -59,36 +59,9 @@ struct run_options {
 
 namespace detail {
 /// Of a model with or without programs: see `run_options::mode`.
-CELLA_ONCE execution mode_of_environment(bool compiled, bool on_mesh) {
-  const char* name = std::getenv("CELLA_EXECUTION");
-  if (!name || !*name) {
-    return on_mesh                ? execution::runtime
-           : compiled             ? execution::graph
-           : has_compiled_kernels ? execution::runtime
-                                  : execution::eager;
-  }
-  const std::string_view value = name;
-  if (value == "graph") return execution::graph;
-  if (value == "eager") return execution::eager;
-  if (value == "runtime") return execution::runtime;
-  throw error("CELLA_EXECUTION is " + interop::in_quotes(value) +
-              "; set it to graph, eager or runtime");
-}
+execution mode_of_environment(bool compiled, bool on_mesh);
 /// Throws unless a model, which is compiled or not, on a mesh or not, can run so.
-CELLA_ONCE void check_mode(execution mode, bool compiled, bool on_mesh) {
-  if (on_mesh && mode != execution::runtime)
-    throw error(
-        "a model on a mesh plans its steps when it runs; leave run_options::mode and "
-        "CELLA_EXECUTION unset, or say runtime");
-  if (mode == execution::graph && !compiled)
-    throw error(
-        "this model has nothing compiled (model_options::compiled is false); run it with "
-        "execution::eager or execution::runtime");
-  if (mode == execution::runtime && !has_compiled_kernels)
-    throw error(
-        "execution::runtime needs the kernels that are compiled once; link cella::kernels, or "
-        "run the model with execution::graph or execution::eager");
-}
+void check_mode(execution mode, bool compiled, bool on_mesh);
 }  // namespace detail
 
 /// Of `model::save` and `model::load`.
@@ -105,3 +78,7 @@ struct partial_options {
 };
 
 }  // namespace cella
+
+#if CELLA_HAS_BODIES
+#include <cella/train/model_options_body.hpp>
+#endif

@@ -1,7 +1,7 @@
 // Where training stands: what a model remembers of fit, in memory and in checkpoints.
 #pragma once
 
-#include <algorithm>
+#include <cella/graph/once.hpp>
 #include <cella/train/fit.hpp>
 #include <cella/train/metrics.hpp>
 #include <cella/train/state.hpp>
@@ -24,39 +24,9 @@ struct epoch_progress {
   fit_state now;                 ///< after the last batch
   metrics::loss mean;            ///< of the batches behind
 
-  void state(state_visitor& v) {
-    auto number = std::int64_t(last);
-    v("event", number);
-    last = event(number);
-    v("due", due);
-    v("batches", now.batches);
-    v("loss", now.loss);
-    v("learning_rate", now.learning_rate);
-    v("loss_sum", mean.mean_.sum);
-    v("loss_count", mean.mean_.count);
-    v("samples", now.record.samples);
-    v("seconds", now.record.seconds);
-    std::vector<std::string> names;
-    std::vector<double> scores;
-    for (const auto& [name, value] : now.record.values()) {
-      names.push_back(name);
-      scores.push_back(value);
-    }
-    v("score_names", names);
-    v("scores", scores);
-    for (std::size_t i = 0; i < std::min(names.size(), scores.size()); ++i)
-      now.record.set(names[i], scores[i]);
-  }
+  void state(state_visitor& v);
   /// Whether a file may say this of a model that stands after `batch` batches of an epoch.
-  bool consistent(std::int64_t batch) const {
-    const auto counts = {now.batches, now.record.samples, mean.mean_.count};
-    for (const std::int64_t n : counts) {
-      if (n < 0 || n > most_counted) return false;
-    }
-    if (!(now.record.seconds >= 0)) return false;
-    return last == event::batch_end ? 0 < batch && batch <= now.batches
-                                    : batch == 0 && event::none <= last && last <= event::epoch_end;
-  }
+  bool consistent(std::int64_t batch) const;
 };
 
 /// What a model remembers of fit.
@@ -66,13 +36,11 @@ struct fit_memory {
   bool goes_on = false;           ///< the next call of fit hands `states` to them
   std::function<void()> refresh;  ///< while fit runs: brings `epoch` and `states` up to date
 
-  state_map write() {
-    if (refresh) refresh();
-    state_map all = states;
-    state_visitor v(all, "epoch", false);
-    if (epoch.last != event::none) epoch.state(v);
-    return all;
-  }
+  state_map write();
 };
 
 }  // namespace cella::train
+
+#if CELLA_HAS_BODIES
+#include <cella/train/position_body.hpp>
+#endif

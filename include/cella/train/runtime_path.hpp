@@ -42,6 +42,7 @@ class runtime_path final : public builder::evaluator {
  public:
   /// `with` computes single operations.
   explicit runtime_path(const input_memory& memory, compute_function with = &cella::compute);
+  ~runtime_path();
 
   /// Runs a traced graph.
   void run(const graph& g);
@@ -56,12 +57,10 @@ class runtime_path final : public builder::evaluator {
   /// Result `k`, row-major.
   const tensor_ref& result(int k) const { return results_[std::size_t(k)]; }
 
-  void evaluate(const graph& g, node_id n) override { compute(g, n); }
-  double read(node_id n, std::int64_t i) const override { return element(n, i); }
+  void evaluate(const graph& g, node_id n) override;
+  double read(node_id n, std::int64_t i) const override;
 
  private:
-  void compute(const graph& g, node_id n);
-  double element(node_id n, std::int64_t i) const;
   void bind_operands(const graph& g, std::span<const node_id> operands);
   void bind(const graph& g, int i);
   tensor_ref locate(const input_info& in, std::string_view name, const tensor_type& type);

@@ -16,6 +16,7 @@ namespace cella {
 
 CELLA_BODY runtime_path::runtime_path(const input_memory& memory, compute_function with)
     : memory_(memory), compute_(with) {}
+CELLA_BODY runtime_path::~runtime_path() = default;
 
 CELLA_BODY void runtime_path::run(const graph& g) {
   const default_backend::arithmetic guard;
@@ -47,11 +48,11 @@ CELLA_BODY void runtime_path::run_eagerly(const std::function<void(builder&)>& t
   finish(b.g);
 }
 
-CELLA_BODY void runtime_path::compute(const graph& g, node_id n) {
+CELLA_BODY void runtime_path::evaluate(const graph& g, node_id n) {
   bind_operands(g, g.operands(n));
   values_.evaluate(g, n, compute_);
 }
-CELLA_BODY double runtime_path::element(node_id n, std::int64_t i) const {
+CELLA_BODY double runtime_path::read(node_id n, std::int64_t i) const {
   if (values_.has(n)) return read_element(values_.value(n), i);
   const std::array input{n};  // nobody has computed with it yet
   runtime_path first(memory_, compute_);

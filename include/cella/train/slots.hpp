@@ -4,7 +4,6 @@
 #include <cella/backend/host/buffer.hpp>
 #include <cella/graph/graph.hpp>
 #include <cella/graph/once.hpp>
-#include <cella/plan/memory.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,30 +30,19 @@ class slot_store {
   std::size_t bytes() const { return memory_.size(); }
   tensor_ref value(const named_slot& s) const { return {memory_.data() + s.offset, s.type}; }
   /// The slot of this name, or null.
-  const named_slot* find(std::string_view name) const {
-    for (const auto& e : entries_) {
-      if (e.name == name) return &e;
-    }
-    return nullptr;
-  }
+  const named_slot* find(std::string_view name) const;
   /// Back to the state before the first step.
-  void clear() {
-    if (bytes()) std::memset(data(), 0, bytes());
-  }
+  void clear();
 
  private:
-  CELLA_ONCE void lay_out(const graph& g) {
-    std::int64_t size = 0;
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-      if (g.inputs[i].role != input_role::slot) continue;
-      entries_.push_back({std::string(g.view(g.inputs[i].name)), g.type(g.input(int(i))), size});
-      size += align_up(entries_.back().type.bytes());
-    }
-    memory_ = aligned_buffer(std::size_t(size));
-  }
+  void lay_out(const graph& g);
 
   std::vector<named_slot> entries_;
   aligned_buffer memory_;
 };
 
 }  // namespace cella
+
+#if CELLA_HAS_BODIES
+#include <cella/train/slots_body.hpp>
+#endif

@@ -14,10 +14,10 @@
 #include <cella/graph/error.hpp>
 #include <cella/graph/once.hpp>
 #include <cella/graph/shape.hpp>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -42,8 +42,13 @@ template <class T>
 inline constexpr bool is_optional = false;
 template <class T>
 inline constexpr bool is_optional<std::optional<T>> = true;
+/// A std::string or a std::filesystem::path. The header of the latter, which takes a tenth of the
+/// time that a program does, is left to those who use paths.
 template <class T>
-concept textual = std::is_same_v<T, std::string> || std::is_same_v<T, std::filesystem::path>;
+concept textual = std::is_same_v<T, std::string> || requires(const T& t) {
+  { t.lexically_normal() } -> std::same_as<T>;
+  { t.native() } -> std::same_as<const std::string&>;
+};
 }  // namespace detail
 
 /// Writes an owner's values to a map, or reads them from it.

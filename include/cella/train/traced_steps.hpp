@@ -41,6 +41,8 @@ class traced_step {
 /// model's. Each keeps an arena, so there are few.
 class traced_steps {
  public:
+  traced_steps();
+  ~traced_steps();
   /// What `trace` traced when it was first asked for so many rows.
   traced_step& get(std::int64_t rows, const std::function<void(builder&)>& trace,
                    trace_options options, thread_pool* threads);

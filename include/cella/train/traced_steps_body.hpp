@@ -29,6 +29,8 @@ CELLA_BODY traced_step::traced_step(graph traced, dtype, thread_pool*)
 CELLA_BODY void traced_step::run(runtime_path& on) { on.run(graph_); }
 #endif
 
+CELLA_BODY traced_steps::traced_steps() = default;
+CELLA_BODY traced_steps::~traced_steps() = default;
 CELLA_BODY traced_step& traced_steps::get(std::int64_t rows,
                                           const std::function<void(builder&)>& trace,
                                           trace_options options, thread_pool* threads) {
