@@ -73,7 +73,7 @@ CELLA_BODY void onnx_attributes::must_be(std::string_view name, std::int32_t val
   if (integer(name, otherwise) != value) refuse(name, "must be " + std::to_string(value) + " here");
 }
 
-CELLA_BODY [[noreturn]] void onnx_attributes::refuse(std::string_view name,
+[[noreturn]] CELLA_BODY void onnx_attributes::refuse(std::string_view name,
                                                      const std::string& why) const {
   throw file_error("the attribute \"" + std::string(name.substr(0, 40)) +
                    "\" of the ONNX operator " + op_ + " " + why);
