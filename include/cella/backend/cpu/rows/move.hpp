@@ -5,6 +5,7 @@
 #include <array>
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
+#include <cella/ops/move_row.hpp>
 #include <cella/ops/strided.hpp>
 #include <cella/plan/step.hpp>
 #include <cstdint>
