@@ -246,6 +246,7 @@ class tile_loops {
   void run_strip(const strip& s, const T* a, tile_task<T>& task) {
     const int width = plan_.width(s.index), vectors = (width + L - 1) / L;
     task.last = width - (vectors - 1) * L;
+    if constexpr (!is_on_unit) next_b_.spread(std::int64_t{s.of.tiles.size()} * task.depth);
     const std::int64_t partial_row = std::int64_t{plan_.block_strips} * tile_columns;
     for (int t = s.of.tiles.first; t < s.of.tiles.last; ++t) {
       const int i = plan_.first_row(t), height = plan_.first_row(t + 1) - i;

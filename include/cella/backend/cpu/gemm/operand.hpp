@@ -135,9 +135,10 @@ inline constexpr int panel_rows = vector_registers == 32 ? 16 : 8;
 /// Asks for the lines of rows of memory.
 struct side_prefetch {
   const char* at{};
-  std::int64_t jump{};   // bytes from behind a row's last line to the next row
-  int lines{}, left{};   // of a row, and of this row
-  std::int64_t steps{};  // still to come
+  std::int64_t jump{};        // bytes from behind a row's last line to the next row
+  int lines{}, left{};        // of a row, and of this row
+  std::int64_t steps{};       // still to come: lines, until they are spread
+  int pace = 1, waiting = 1;  // steps from one line to the next, and to the first
 
   side_prefetch() = default;
   /// Rows of `row_length` elements; `a.column` is 1.
@@ -151,7 +152,15 @@ struct side_prefetch {
     steps = (std::int64_t{rows} * lines + 1) / 2 * 2;  // taken in pairs; one line more is no harm
   }
 
+  /// Spreads the lines over most of so many steps: in a burst they would wait for memory, and
+  /// tiles' own operands, which come from the second-level cache, behind them.
+  void spread(std::int64_t over) {
+    if (steps > 0) pace = int(std::max(std::int64_t{1}, over * 7 / 8 / steps));
+    steps *= pace;
+  }
   [[gnu::always_inline]] void step() {
+    if (--waiting > 0) return;
+    waiting = pace;
     __builtin_prefetch(at, 0, 2);
     at += 64;
     if (--left == 0) {
