@@ -35,6 +35,12 @@ constexpr gradient_case cases[] = {
     {"group_norm",
      [](var x, var g, var o) { return group_norm(x, g, o, 2); },
      {images, channels, channels}},
+    {"group_norm, one sweep",
+     [](var x, var g, var o) { return group_norm(x, g, o, 2); },
+     {{.extents = {2, 4, 5, 7}}, {.extents = {4}}, {.extents = {4}}}},
+    {"group_norm, one channel for each group",
+     [](var x, var g, var o) { return tanh(group_norm(x, g, o, 3)); },
+     {{.extents = {2, 3, 33}}, {.extents = {3}}, {.extents = {3}}}},
     {"instance_norm", [](var x) { return instance_norm(x, 1e-2); }, {images}},
     {"local_response_norm", [](var x) { return local_response_norm(x, 3, 0.5); }, {images}},
 };

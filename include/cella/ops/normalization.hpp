@@ -104,10 +104,12 @@ constexpr var group_norm(operand x, operand gamma, operand beta, int groups,
                   << v.extent(1) << " channels of " << b.describe(v.id) << " " << v.shape());
     return v;
   }
-  const std::int64_t n = v.extent(0);
-  const var grouped = reshape(x, {n, groups, v.shape().size() / (n * groups)});
-  const var y = reshape(detail::standardize({grouped, x.at()}, {2}, epsilon), v.shape());
-  return detail::scale_channels(y, scale, offset, 1);
+  // All in one shape, so that a sweep over the groups applies the channels' numbers, too.
+  const int channels = v.extent(1) / groups;
+  const var grouped = reshape(x, {v.extent(0), groups, channels, v.shape().size(2, v.rank())});
+  const auto of_channels = [&](var c) { return reshape(c, {groups, channels, 1}); };
+  const var y = detail::standardize({grouped, x.at()}, {2, 3}, epsilon);
+  return reshape(y * of_channels(scale) + of_channels(offset), v.shape());
 }
 /// Normalizes each channel of each sample: x [N,C,...]. Ulyanov et al. 2016
 constexpr var instance_norm(operand x, double epsilon = 1e-5) {

@@ -3,10 +3,12 @@
 // stays in a cache, so memory is read and written once.
 #pragma once
 
+#include <algorithm>
 #include <cella/ops/broadcast.hpp>
 #include <cella/ops/cast.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/plan.hpp>
+#include <utility>
 
 namespace cella {
 
@@ -30,6 +32,7 @@ class row_finder {
     first_ = f_.position(sum);
     rows_ = 1;
     kept_ = 0;
+    last_varying_ = -1;
     while (kept_ < domain_.rank && !(axes_ >> kept_ & 1)) rows_ *= domain_[kept_++];
     // The folded axes are the last ones, and there are both kinds.
     if (kept_ == 0 || axes_ != (1u << domain_.rank) - (1u << kept_)) return p;
@@ -69,6 +72,33 @@ class row_finder {
     }
     return true;
   }
+  /// Whether what the broadcast `n` repeats has one number for each stretch of a row, such as a
+  /// channel of a group of channels: it varies along some axes side by side, behind which there are
+  /// enough elements, and all that the group reads in this way along the same ones.
+  constexpr bool spreads_stretches(node_id n) {
+    const auto [first, last] = varying_axes(n);
+    const std::int64_t stretch = domain_.size(last, domain_.rank);
+    if (last < kept_ || !full(n) || stretch < least_stretch ||
+        g.type(g.operand(n, 0)).size() != domain_.size(first, last))
+      return false;
+    if (last_varying_ < 0) {
+      first_varying_ = first;
+      last_varying_ = last;
+    }
+    return first == first_varying_ && last == last_varying_;
+  }
+  /// The axes of the result along which what the broadcast `n` repeats varies.
+  constexpr std::pair<int, int> varying_axes(node_id n) const {
+    const auto o = g.nodes[std::size_t(n)].attributes.template as<broadcast_op::options>();
+    const tensor_type from = g.type(g.operand(n, 0));
+    int first = domain_.rank, last = 0;
+    for (int d = 0; d < from.rank(); ++d) {
+      if (from[d] == 1) continue;
+      first = std::min<int>(first, o.axes[std::size_t(d)]);
+      last = std::max<int>(last, o.axes[std::size_t(d)] + 1);
+    }
+    return {first, last};
+  }
   /// In memory when the group begins.
   constexpr bool available(node_id n) const {
     const node_id from = f_.source(n);
@@ -87,7 +117,7 @@ class row_finder {
       if (contains(seen_, from)) return spreads_rows(o);
       const std::int64_t size = g.type(from).size();
       const bool fits = size == 1 || (size == rows_ && spreads(o, 0, kept_)) ||
-                        (size == width_ && spreads(o, kept_, domain_.rank));
+                        (size == width_ && spreads(o, kept_, domain_.rank)) || spreads_stretches(o);
       return each && full(o) && fits && f_.held(g.type(f_.source(from)).element) &&
              available(from) && count_read(o);
     }
@@ -196,6 +226,8 @@ class row_finder {
 
   static constexpr std::size_t most_members = 40, most_reads = 12;
   static constexpr int most_written = 8, most_joined = 3;
+  /// Shorter stretches are left to loops: each is begun and ended by itself.
+  static constexpr int least_stretch = 32;
 
   const Fuser& f_;
   const graph& g;
@@ -203,6 +235,7 @@ class row_finder {
   shape domain_;
   unsigned axes_{};
   int kept_{}, first_{};
+  int first_varying_{}, last_varying_ = -1;  ///< axes of what is read by stretches; -1: nothing yet
   std::int64_t rows_{}, width_{};
   ids members_;
   ids seen_;  ///< members, and reshapes and broadcasts of their numbers

@@ -67,12 +67,22 @@ class step_reads {
     const auto e = t.template as<rows_step>();
     if (n == from) return g.type(n).size() == e.rows ? access::row : access::same;
     if (g.type(from).size() == 1) return access::scalar;
+    const auto [first, last] = varying_axes(n);
+    if (last <= e.kept && g.type(from).size() == e.rows) return access::row;
+    return first >= e.kept && g.type(from).size() == e.width ? access::column : access::stretch;
+  }
+  /// The first axis of the result along which what the broadcast `n` repeats varies, and the one
+  /// behind the last.
+  constexpr std::pair<int, int> varying_axes(node_id n) const {
     const auto o = c.at(n).attributes.template as<broadcast_op::options>();
-    for (int d = 0; d < g.type(from).rank(); ++d) {
-      if (g.type(from)[d] > 1)
-        return o.axes[std::size_t(d)] < e.kept ? access::row : access::column;
+    const tensor_type from = g.type(g.operand(n, 0));
+    int first = max_rank, last = 0;
+    for (int d = 0; d < from.rank(); ++d) {
+      if (from[d] == 1) continue;
+      first = std::min<int>(first, o.axes[std::size_t(d)]);
+      last = std::max<int>(last, o.axes[std::size_t(d)] + 1);
     }
-    return access::scalar;
+    return {first, last};
   }
 
   /// Outputs that are written to their place in a concatenation.
@@ -131,6 +141,13 @@ class step_reads {
     } else if (s.kind == step_kind::rows) {
       l.at = p.locate(from, layout::plain);
       l.how = row_access(t, n, from);
+      if (l.how == access::stretch) {
+        auto e = t.template as<rows_step>();
+        const shape& whole = g.type(n).shape;
+        e.stretch = whole.size(varying_axes(n).second, whole.rank);
+        e.numbers = t_from.size();
+        t.shape = e;
+      }
     } else if (in_loops && s.arrangement != layout::plain) {
       Planning::read_in_loops(p, s.arrangement, t, l);
     } else if (in_loops && c.has_many_axes(n)) {

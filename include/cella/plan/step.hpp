@@ -32,6 +32,7 @@ enum class access : std::uint8_t {
   same,     ///< at the element that is being computed
   row,      ///< one number per channel, or per row of a product
   column,   ///< one number per column of a product
+  stretch,  ///< rows: one number per stretch of a row, such as a channel: see rows_step
   scalar,   ///< one number
   moving,   ///< in a loop nest: contiguous with the innermost loop
   fixed,    ///< in a loop nest: one number for the whole innermost loop

@@ -76,11 +76,17 @@ struct attention_step {
   std::int64_t offsets[3]{};  ///< of the gradients of queries, keys and values in their tensors
 };
 
-/// A sweep over rows; the first `kept` axes of the tensor are the rows'.
+/// A sweep over rows; the first `kept` axes of the tensor are the rows'. Where some reads have one
+/// number for each `stretch` elements of a row, there are so many `numbers`, which begin again
+/// behind the last one; else it is 0.
 struct rows_step {
-  std::int64_t rows{}, width{}, kept{}, unit_rows{};
+  std::int64_t rows{}, width{}, kept{}, unit_rows{}, stretch{}, numbers{};
 
   constexpr std::int64_t units() const { return (rows + unit_rows - 1) / unit_rows; }
+  /// The number of the stretch that column `i` of a row lies in.
+  constexpr std::int64_t number_at(std::int64_t row, std::int64_t i) const {
+    return stretch ? (row * (width / stretch) + i / stretch) % numbers : 0;
+  }
 };
 
 /// A sum. In lanes: whether it is taken over the samples, too.

@@ -38,10 +38,10 @@ class block_runner {
   };
   /// Elements of several rows of results, plain or in blocks of channels: they begin at `offset`,
   /// which is row (or block) `row`, column `column` of the result, rows being `row_step` apart.
-  /// They are rows of the result, too, or all of the same one.
+  /// They are rows of the result, too, or all of the same one, in stretch `stretch`.
   struct rectangle {
     int rows{}, elements{};
-    std::int64_t offset{}, row_step{}, row{}, column{};
+    std::int64_t offset{}, row_step{}, row{}, column{}, stretch{};
     bool same_row = false;
     constexpr int vectors() const { return (elements + L - 1) / L; }
   };
@@ -139,6 +139,7 @@ class block_runner {
         {r.rows, r.elements, stored},
         [&](int read) -> rows_in_memory {
           const access how = s_.reads[std::size_t(read)].how;
+          if (how == access::stretch) return {r.stretch, 0};
           return {place_of_read(how, r.offset, r.row, r.column, row_elements),
                   place_of_read(how, r.row_step, !r.same_row, 0, row_elements)};
         },

@@ -73,7 +73,7 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
                              unsigned stored) {
       const std::int64_t at = row + first;
       of.give_row_numbers(known + std::int64_t{first} * L, most);
-      of.compute({count, n, at * e.width + i, e.width, at, i}, stored);
+      of.compute({count, n, at * e.width + i, e.width, at, i, e.number_at(at, i)}, stored);
     };
     // Calls f(first row, how many, i, n) for pieces of the rows that fit a block: what is no whole
     // vector is one by itself, so that the others are read and written where they lie.
@@ -88,8 +88,19 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
             f(first, count, j, int(std::min<std::int64_t>(end - j, of.block())));
         }
       };
-      for_rows(0, whole);
-      for_rows(whole, e.width);
+      if (!e.stretch) {
+        for_rows(0, whole);
+        return for_rows(whole, e.width);
+      }
+      // Pieces of one row and one stretch.
+      for (int first = 0; first < rows; ++first) {
+        for (std::int64_t i = 0, end = e.stretch; i < e.width; i = end, end += e.stretch) {
+          const std::int64_t rest = end - e.stretch % L;
+          for (std::int64_t j = i; j < rest; j += of.block())
+            f(first, 1, j, int(std::min<std::int64_t>(rest - j, of.block())));
+          if (rest < end) f(first, 1, rest, int(end - rest));
+        }
+      }
     };
     for (std::size_t k = 0; k < numbers.size(); ++k) {
       block_runner<T>& of = *of_number[k];
@@ -133,7 +144,13 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
       for (int i = 0; i < rows; ++i) {
         const auto number = [&](int k) { return load_unaligned(known_at(std::size_t(k), i)); };
         const vec<T> center = scaled.center < 0 ? vec<T>(T(0)) : number(scaled.center);
-        detail::scale_row(scaled, (row + i) * e.width, e.width, center, number(scaled.factor));
+        if (!scaled.by_stretch) {
+          detail::scale_row(scaled, (row + i) * e.width, e.width, center, number(scaled.factor));
+          continue;
+        }
+        for (std::int64_t j = 0; j < e.width; j += e.stretch)
+          detail::scale_stretch(scaled, (row + i) * e.width + j, e.stretch, center,
+                                number(scaled.factor), e.number_at(row + i, j));
       }
       continue;
     }

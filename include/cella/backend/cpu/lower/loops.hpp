@@ -103,7 +103,8 @@ struct reduce_record : record_for<step_kind::reduce> {
 struct rows_record : record_for<step_kind::rows> {
   static constexpr row_extents extents(auto step) {
     const auto e = step.s.template as<rows_step>();
-    return {e.rows, e.width, e.unit_rows};
+    if (e.stretch == 0) return {e.rows, e.width, e.unit_rows};
+    return {e.rows, e.width, e.unit_rows, e.stretch, e.numbers};
   }
   static constexpr int units(auto step, int) { return row_units(extents(step)); }
   template <int, class S>
@@ -120,7 +121,7 @@ struct rows_record : record_for<step_kind::rows> {
     using P = typename S::program;
     constexpr const plan_step& s = S::s;
     [&]<std::size_t... K, std::size_t... O>(std::index_sequence<K...>, std::index_sequence<O...>) {
-      row_loops<few_in_row<typename S::T>(extents(step))>(
+      row_loops<few_in_row<typename S::T>(extents(step)), (s.as<rows_step>().stretch > 0)>(
           units, extents(step), S::addresses_in(m),
           row_numbers<row_number_of<line_of_row_number<P, S::index, s.stats[K]>,
                                     is<sum_op>(S::g.nodes[std::size_t(s.stats[K])])>...>{},

@@ -13,6 +13,9 @@ namespace cella::cpu {
 struct row_extents {
   std::int64_t rows{}, width{};
   std::int64_t unit_rows = 1;  ///< of one unit of work
+  /// Where some reads have a number for each stretch of so many elements: see rows_step. Otherwise
+  /// a row is one stretch.
+  std::int64_t stretch = width, numbers = 1;
 };
 
 /// How a number of a row is computed by a line: as the sum of its value over the row, or from other
@@ -36,7 +39,7 @@ template <class T, int Reads, int Writes, int Numbers, bool Whole>
 struct row_cursor {
   const addresses<T, Reads, Writes>& a;
   const std::array<vec<T>, std::size_t(Numbers)>& numbers;
-  std::int64_t row, column, element;
+  std::int64_t row, column, element, stretch;
   int count;
 
   [[gnu::always_inline]] vec<T> number(double x) const { return vec<T>(static_cast<T>(x)); }
@@ -51,6 +54,8 @@ struct row_cursor {
       return drawn_at<K, T>(p, element);
     else if constexpr (How == access::row)
       return vec<T>(static_cast<T>(p[row]));
+    else if constexpr (How == access::stretch)
+      return vec<T>(static_cast<T>(p[stretch]));
     else
       return vec<T>(static_cast<T>(*p));
   }
@@ -74,45 +79,62 @@ constexpr bool few_in_row(const row_extents& e) {
 }
 
 /// Numbers are computed in their order. Sums over rows depend on the extents alone. All outputs of
-/// some elements are computed before the first is stored. `Few`: few_in_row() says so.
-template <bool Few = false, class T, int Reads, int Writes, class... Numbers, class Line,
-          row_form... Forms>
+/// some elements are computed before the first is stored. `Few`: few_in_row() says so. `Stretches`:
+/// a row has several, or numbers of its own.
+template <bool Few = false, bool Stretches = false, class T, int Reads, int Writes,
+          class... Numbers, class Line, row_form... Forms>
 [[gnu::noinline]] void row_loops(work_range units, const row_extents e,
                                  const addresses<T, Reads, Writes> a, row_numbers<Numbers...>,
                                  row_outputs<Line, Forms...>) {
   static constexpr std::array forms{Forms...};
   constexpr int L = lanes<T>, numbers = int(sizeof...(Numbers));
-  const std::int64_t whole = e.width / L * L;
-  const int rest = int(e.width - whole);
+  // Of one stretch, as a row is unless something has a number for each of several.
+  const std::int64_t whole = e.stretch / L * L;
+  const int rest = int(e.stretch - whole);
   const std::int64_t end = std::min(e.rows, units.last * e.unit_rows);
   for (std::int64_t row = units.first * e.unit_rows; row < end; ++row) {
     const std::int64_t first = row * e.width, unit = row / e.unit_rows;
     const std::int64_t sums = unit * e.width;
     const bool adds = row > unit * e.unit_rows;  // to the sums of earlier rows
     std::array<vec<T>, std::size_t(numbers)> known;
+    std::int64_t stretch = 0;
     const auto at = [&]<bool Whole>(std::int64_t i, int count) __attribute__((always_inline)) {
-      return row_cursor<T, Reads, Writes, numbers, Whole>{a, known, row, i, first + i, count};
+      return row_cursor<T, Reads, Writes, numbers, Whole>{a,         known,   row,  i,
+                                                          first + i, stretch, count};
+    };
+    const auto for_stretches = [&](auto f) __attribute__((always_inline)) {
+      if constexpr (!Stretches) {
+        f(0);
+      } else {
+        stretch = row * (e.width / e.stretch) % e.numbers;
+        for (std::int64_t begin = 0; begin < e.width; begin += e.stretch) {
+          f(begin);
+          if (++stretch == e.numbers) stretch = 0;
+        }
+      }
     };
     const auto find = [&]<class Number>(Number) __attribute__((always_inline)) {
       using line = typename Number::line;
       if constexpr (Number::sums) {
-        const auto term = [&](std::int64_t i) __attribute__((always_inline)) {
-          return line::evaluate(at.template operator()<true>(i, L))[0];
-        };
         long_sum<T> runs;
         vec<T> last(T(0));
-        if constexpr (Few) {
-          for (std::int64_t i = 0; i < whole; i += L) last = last + term(i);
-        } else {
-          last = fold_terms<adding, T>(whole, L, term, [&](vec<T> run) { runs.add(run); });
-        }
-        if (rest) {
-          last = last + keep(first_bits(rest),
-                             line::evaluate(at.template operator()<false>(whole, rest))[0]);
-        }
-        if constexpr (Few) return vec<T>(sum(last));
-        runs.add(last);
-        return vec<T>(runs.over_lanes());
+        for_stretches([&](std::int64_t begin) __attribute__((always_inline)) {
+          const auto term = [&](std::int64_t i) __attribute__((always_inline)) {
+            return line::evaluate(at.template operator()<true>(begin + i, L))[0];
+          };
+          if constexpr (Few) {
+            for (std::int64_t i = 0; i < whole; i += L) last = last + term(i);
+          } else {
+            last = fold_terms<adding, T>(whole, L, term, [&](vec<T> run) { runs.add(run); });
+          }
+          if (rest) {
+            last =
+                last + keep(first_bits(rest),
+                            line::evaluate(at.template operator()<false>(begin + whole, rest))[0]);
+          }
+          if constexpr (!Few) runs.add(last);
+        });
+        return vec<T>(Few ? sum(last) : runs.over_lanes());
       } else {
         return line::evaluate(at.template operator()<false>(0, 1))[0];
       }
@@ -139,8 +161,10 @@ template <bool Few = false, class T, int Reads, int Writes, class... Numbers, cl
       }
       (std::make_index_sequence<sizeof...(Forms)>{});
     };
-    for (std::int64_t i = 0; i < whole; i += L) write.template operator()<true>(i, L);
-    if (rest) write.template operator()<false>(whole, rest);
+    for_stretches([&](std::int64_t begin) __attribute__((always_inline)) {
+      for (std::int64_t i = begin; i < begin + whole; i += L) write.template operator()<true>(i, L);
+      if (rest) write.template operator()<false>(begin + whole, rest);
+    });
     if constexpr (((Forms == row_form::once) || ...)) {
       const auto y = Line::evaluate(at.template operator()<false>(0, 1));
       for (std::size_t o = 0; o < forms.size(); ++o) {
