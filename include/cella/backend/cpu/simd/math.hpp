@@ -210,6 +210,13 @@ struct vector_form<asin_op> {
   }
 };
 template <>
+struct vector_form<acos_op> {
+  template <class T>
+  [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {
+    return inverse_cosine<T>(x);
+  }
+};
+template <>
 struct vector_form<atan_op> {
   template <class T>
   [[gnu::always_inline]] static vec<T> apply(const vec<T>& x) {

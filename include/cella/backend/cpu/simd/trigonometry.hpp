@@ -20,6 +20,9 @@ template <class T>
 /// Arc sine, within 2 ulp; NaN beyond +-1. In double precision it is the SIMD library's.
 template <class T>
 [[gnu::always_inline]] inline vec<T> inverse_sine(vec<T> x);
+/// Arc cosine, the same.
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_cosine(vec<T> x);
 /// Arc tangent, within 2 ulp.
 template <class T>
 [[gnu::always_inline]] inline vec<T> inverse_tangent(vec<T> x);
@@ -228,24 +231,51 @@ template <class T>
   return detail::turned<T>(detail::tangent_of<T>(a, odd), odd ^ x);
 }
 
+namespace detail {
+/// (asin(s) - s) / s^3 as a polynomial of s^2, s <= 0.65: a minimax fit to 2^-28 of asin(s).
+inline constexpr float arc_sine_fit[] = {0.166667155f,  0.074972034f,  0.0451806349f, 0.0255448437f,
+                                         0.0450518525f, -0.038066284f, 0.0749597132f};
+inline constexpr float end_of_arc_sine = 0.65f;
+}  // namespace detail
+
 template <class T>
 [[gnu::always_inline]] inline vec<T> inverse_sine(vec<T> x) {
   if constexpr (std::is_same_v<T, float>) {
-    // Up to `border` a polynomial, a minimax fit to 2^-28; behind, pi / 2 - 2 asin(s) with
-    // s^2 = (1 - |x|) / 2, which is exact.
-    static constexpr float c[] = {0.166667155f,  0.074972034f,  0.0451806349f, 0.0255448437f,
-                                  0.0450518525f, -0.038066284f, 0.0749597132f};
-    const vec<float> border(0.65f), one(1.0f), size = xsimd::abs(x);
+    // Up to `border` a polynomial; behind, pi / 2 - 2 asin(s) with s^2 = (1 - |x|) / 2, which is
+    // exact.
+    const vec<float> border(detail::end_of_arc_sine), one(1.0f), size = xsimd::abs(x);
     const auto far = size > border;
     const vec<float> square = xsimd::select(far, (one - size) * vec<float>(0.5f), size * size);
     const vec<float> s = xsimd::select(far, xsimd::sqrt(square), size);
-    const vec<float> curve = detail::polynomial(c, square) * square * s;
+    const vec<float> curve = detail::polynomial(detail::arc_sine_fit, square) * square * s;
     const vec<float> half_pi(1.57079637f), half_pi_low(-4.37113883e-8f);
     const vec<float> twice = s + s, start = half_pi - twice, lost = (half_pi - start) - twice;
     const vec<float> beside_1 = start + ((lost + half_pi_low) - (curve + curve));
     return xsimd::copysign(xsimd::select(far, beside_1, s + curve), x);
   } else {
     return xsimd::asin(x);
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline vec<T> inverse_cosine(vec<T> x) {
+  if constexpr (std::is_same_v<T, float>) {
+    // pi / 2 - asin(x) up to the border; behind, 2 asin(s), of negative numbers pi - 2 asin(s). All
+    // are an angle in two parts and a multiple of the arc sine of s with the sign of x.
+    const vec<float> one(1.0f), zero(0.0f), size = xsimd::abs(x), sign = x & vec<float>(-0.0f);
+    const auto far = size > vec<float>(detail::end_of_arc_sine);
+    const vec<float> square = xsimd::select(far, (one - size) * vec<float>(0.5f), size * size);
+    const vec<float> s = xsimd::select(far, xsimd::sqrt(square), size) ^ sign;
+    const vec<float> arc = s * xsimd::select(far, vec<float>(2.0f), vec<float>(-1.0f));
+    const vec<float> curve = detail::polynomial(detail::arc_sine_fit, square) * square * arc;
+    const vec<float> beside = select_negative(x, vec<float>(3.14159274f), zero);
+    const vec<float> beside_low = select_negative(x, vec<float>(-8.74227766e-8f), zero);
+    const vec<float> angle = xsimd::select(far, beside, vec<float>(1.57079637f));
+    const vec<float> low = xsimd::select(far, beside_low, vec<float>(-4.37113883e-8f));
+    const vec<float> start = angle + arc, lost = (angle - start) + arc;
+    return start + ((lost + low) + curve);
+  } else {
+    return xsimd::acos(x);
   }
 }
 
