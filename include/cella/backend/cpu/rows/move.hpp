@@ -79,12 +79,34 @@ inline void copy_bytes(const std::byte* x, std::int64_t bytes, std::byte* y) {
   write(bytes - together, last);
 }
 
+/// Whether rows are so narrow that each is a line of memory or two, far from the next.
+template <class T>
+bool are_narrow(std::int64_t n, std::int64_t from_row, std::int64_t from, std::int64_t to_row,
+                std::int64_t to) {
+  constexpr std::int64_t few = 4, far = 128 / sizeof(T);
+  return n <= few && from * from <= 1 && to == 1 && std::min(from_row, to_row) >= far;
+}
+/// The rows of `move_rows` where they are: each is read and written once, and those of some rows
+/// ahead are asked for.
+template <class T>
+void move_narrow_rows(std::int64_t rows, std::int64_t n, const T* x, std::int64_t from_row,
+                      std::int64_t from, T* y, std::int64_t to_row) {
+  constexpr std::int64_t ahead = 16;
+  for (std::int64_t j = 0; j < rows; ++j, x += from_row, y += to_row) {
+    __builtin_prefetch(x + ahead * from_row);
+    __builtin_prefetch(y + ahead * to_row, 1);
+    for (std::int64_t i = 0; i < n; ++i) y[i] = x[i * from];
+  }
+}
+
 /// y[j][i] = x[j][i] for `rows` rows of n elements, or zero; the strides are from row to row, and
 /// within one.
 template <class T>
 void move_rows(std::int64_t rows, std::int64_t n, const T* x, std::int64_t from_row,
                std::int64_t from, T* y, std::int64_t to_row, std::int64_t to) {
   constexpr std::int64_t unit = sizeof(T);
+  if (x && are_narrow<T>(n, from_row, from, to_row, to))
+    return move_narrow_rows(rows, n, x, from_row, from, y, to_row);
   if (cella::detail::is_walked_across(n, rows)) {
     std::swap(n, rows);
     std::swap(from, from_row);
