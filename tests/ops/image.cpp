@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cella/ops/convolution.hpp>
 #include <cella/ops/image.hpp>
+#include <tuple>
+#include <utility>
 
 #include "support/compiled_cases.hpp"
 
@@ -14,6 +17,8 @@ constexpr gradient_case cases[] = {
     {"depth_to_space", [](var x) { return depth_to_space(x, 2); }, {{.extents = {2, 4, 2, 3}}}},
     {"resize_nearest", [](var x) { return resize_nearest(x, 6, 2); }, {image}},
     {"resize_bilinear", [](var x) { return resize_bilinear(x, 7, 2); }, {image}},
+    {"resize_bilinear, rows in phases", [](var x) { return resize_bilinear(x, 8, 5); }, {image}},
+    {"resize_bilinear, three phases", [](var x) { return resize_bilinear(x, 12, 3); }, {image}},
     {"resize_bilinear, corners", [](var x) { return resize_bilinear(x, 1, 5, true); }, {image}},
     {"im2col", [](var x) { return im2col(x, 2, 2, 1); }, {image}},
 };
@@ -21,7 +26,9 @@ constexpr tensor_type f(const shape& s) { return {dtype::f64, s}; }
 
 }  // namespace
 
-TEST_CASE("images: values, traces and derivatives of both orders agree") { check_gradients<cases>(); }
+TEST_CASE("images: values, traces and derivatives of both orders agree") {
+  check_gradients<cases>();
+}
 
 TEST_CASE("depth_to_space is the inverse of space_to_depth") {
   eager_session s;
@@ -37,6 +44,38 @@ TEST_CASE("resizing to the same size changes nothing, and down by half takes pix
   CHECK(s.value(resize_bilinear(x, 2, 4, true)).values == s.value(x).values);
   CHECK(s.value(resize_nearest(x, 1, 2)).values == reals{0, 2});
   CHECK(s.value(resize_bilinear(x, 1, 2)).values == reals{2.5, 4.5});
+}
+
+TEST_CASE("images that become several times as large are what the formula says") {
+  eager_session s;
+  const int height = 3, width = 4;
+  const var x = s(case_input{.extents = {1, 2, height, width}}.sample(1));
+  const reals pixels = s.value(x).values;
+  for (const auto& [to_height, to_width] :
+       {std::pair{6, 8}, std::pair{9, 4}, std::pair{12, 6}, std::pair{15, 4}, std::pair{3, 12}}) {
+    // PyTorch's interpolate(mode="bilinear"): place (i + 1/2) from / to - 1/2, inside the image.
+    const auto beside = [](int i, int from, int to) {
+      const double at = std::clamp((i + 0.5) * from / to - 0.5, 0.0, double(from - 1));
+      const int first = int(at);
+      return std::tuple{first, std::min(first + 1, from - 1), at - first};
+    };
+    reals expected;
+    for (int c = 0; c < 2; ++c) {
+      for (int i = 0; i < to_height; ++i) {
+        for (int j = 0; j < to_width; ++j) {
+          const auto [top, bottom, down] = beside(i, height, to_height);
+          const auto [left, right, along] = beside(j, width, to_width);
+          const auto pixel = [&](int row, int column) {
+            return pixels[std::size_t((c * height + row) * width + column)];
+          };
+          expected.push_back(
+              (1 - down) * ((1 - along) * pixel(top, left) + along * pixel(top, right)) +
+              down * ((1 - along) * pixel(bottom, left) + along * pixel(bottom, right)));
+        }
+      }
+    }
+    check_close(s.value(resize_bilinear(x, to_height, to_width)).values, expected, 1e-14);
+  }
 }
 
 TEST_CASE("a convolution is a product of its filters with the columns of im2col") {

@@ -64,6 +64,33 @@ constexpr var resize_nearest(operand image, int height, int width) {
   return gather({rows, image.at()}, places(x.extent(3), width), 3);
 }
 
+namespace detail {
+/// How many times as many rows there are, if they are interpolated by slices; else 0.
+constexpr int phases_of_rows(int from, int to) {
+  constexpr int most = 4;
+  return from > 0 && to % from == 0 && to > from && to / from <= most ? to / from : 0;
+}
+/// Images [N,C,H + 2,W], whose first and last rows are there twice, linearly interpolated to
+/// `times` H rows, outer edges on each other. Each place between two pixels is an average of all
+/// rows and of those behind them, and these places follow each other in the result.
+constexpr var interpolated_rows(operand edged, int times) {
+  const var v = edged.in(*edged.owner());
+  const int height = v.extent(2) - 2;
+  list<var> places;
+  for (int k = 0; k < times; ++k) {
+    const double place = (k + 0.5) / times + 0.5;  // from the row in front
+    const int first = place < 1 ? 0 : 1;
+    const double part = place - first;
+    const auto rows = [&](int from) { return slice(edged, 2, from, from + height); };
+    const operand share(part, edged.at()), rest(1 - part, edged.at());
+    places.push_back(part == 0 ? rows(first) : rows(first) * rest + rows(first + 1) * share);
+  }
+  shape s = v.shape();
+  s[2] = height * times;
+  return reshape({stack(places, 3, edged.at()), edged.at()}, s);
+}
+}  // namespace detail
+
 /// Linear interpolation in both directions. `align_corners` puts the corner pixels' centres on each
 /// other; otherwise their outer edges.
 constexpr var resize_bilinear(operand image, int height, int width, bool align_corners = false) {
@@ -93,7 +120,10 @@ constexpr var resize_bilinear(operand image, int height, int width, bool align_c
            other * constant(image, part, s, v.element());
   };
   // Along rows first: there are fewer of them then, and other rows are taken as a whole.
-  return along(along(x, 3, width), 2, height);
+  const int phases = align_corners ? 0 : detail::phases_of_rows(x.extent(2), height);
+  if (!phases) return along(along(x, 3, width), 2, height);
+  const var edged = pad_replicate(image, {0, 0, 1, 0}, {0, 0, 1, 0});
+  return detail::interpolated_rows({along(edged, 3, width), image.at()}, phases);
 }
 
 /// The windows of a convolution as columns: [N,C,H,W] -> [N, C K K, positions], for square windows.
