@@ -51,6 +51,10 @@ TEST_CASE_TEMPLATE("boxes are moved", T, float, double, std::uint16_t, std::uint
     }
     CHECK(misplaced<T>({4, {2, 2, n, 2}, {-1, 9, 3, -1}, {1900, 900, 2, 1}}, 2, false) == 0);
   }
+  // Columns beside an image, mirrored, repeated and taken from its other side.
+  CHECK(misplaced<T>({2, {9, 2}, {310, -1}, {320, 1}}, 1, false) == 0);
+  CHECK(misplaced<T>({3, {3, 3, 4}, {1000, 310, 0}, {1010, 320, 1}}, 7, false) == 0);
+  CHECK(misplaced<T>({2, {40, 3}, {97, 1}, {98, 1}}, 94, false) == 0);
   // Rows of a result of many units.
   CHECK(misplaced<T>({2, {61, 60}, {60, 1}, {62, 1}}, 0, false) == 0);
 }
