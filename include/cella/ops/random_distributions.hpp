@@ -175,41 +175,6 @@ struct random_poisson_op : detail::drawn_by_element<random_poisson_op>, not_diff
   }
 };
 
-/// The numbers 0 to n - 1 in a random order.
-struct random_permutation_op : opaque<random_permutation_op>, zero_derivative {
-  static constexpr std::string_view name = "random_permutation";
-  static constexpr std::string_view numpy = "np.random.permutation";
-  static constexpr std::string_view torch = "torch.randperm";
-  static constexpr std::string_view formula = "y = 0, 1, ... in a random order";
-  static constexpr compute_class computes = compute_class::random;
-  struct options {
-    std::int32_t count{};
-    std::int32_t stream{};
-  };
-  static constexpr int operands = 1;
-  static bool fits(const op_application& a) {
-    return detail::takes_key(a) && a.rank() == 1 && a.as<options>().count >= 0;
-  }
-  static constexpr tensor_type infer(span<const tensor_type>, const attributes& o) {
-    return {dtype::i64, {o.as<options>().count}};
-  }
-  static constexpr iteration_space space(span<const tensor_type>, const attributes& o) {
-    iteration_space s(1);
-    s.along(s.result(), 0, s.add(o.as<options>().count));
-    return s;
-  }
-  static constexpr interval bounds(span<const interval>, span<const tensor_type>,
-                                   const attributes& o) {
-    return {0, double(std::max(o.as<options>().count - 1, 0))};
-  }
-  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
-    const auto a = o.as<options>();
-    const auto* state = reinterpret_cast<const std::uint64_t*>(in[0].data);
-    const std::uint64_t key = random_uniform_op::key_of(state, a.stream);
-    for (std::int64_t i = 0; i < a.count; ++i) write_number(out[0], i, permuted(i, a.count, key));
-  }
-};
-
 // ---- public functions
 
 /// Standard normal numbers of the type of `like`.  Box and Muller 1958

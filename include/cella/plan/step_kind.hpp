@@ -33,23 +33,24 @@ enum class step_kind : std::uint8_t {
   unpack_blocks,                     ///< blocks of channels -> plain
   border,                            ///< lanes -> lanes with a zero border
   copy,
-  control,          ///< runs the plans of the node's regions; its operands and results are links
-  rows,             ///< sums of rows and what follows from them, row by row
-  softmax,          ///< or its logarithm, along an axis of a plain tensor
-  permute,          ///< a plain tensor with its axes in another order
-  move,             ///< a box of elements, or zeros, into a part of a plain tensor
-  random_stream,    ///< a key -> what loops draw uniform numbers from as they need them
-  random_uniform,   ///< uniform numbers in memory
-  gather,           ///< rows of a table by index
-  scatter,          ///< rows added to those of a table by index
-  put_rows,         ///< a table of which rows are replaced or added to, by index
-  best_position,    ///< where the largest or smallest elements along an axis are
-  max_pool_plain,   ///< plain images, as the four that follow: what `max_pool` is for blocks
-  unpool,           ///< pooled values, positions -> image
-  pool_gather,      ///< image, positions -> the elements there
-  average_pool,     ///< means of windows
-  average_spread,   ///< means -> image, each spread over its window
-  integer_product,  ///< matrices of bytes and their zeros -> sums of 32 bits
+  control,             ///< runs the plans of the node's regions; its operands and results are links
+  rows,                ///< sums of rows and what follows from them, row by row
+  softmax,             ///< or its logarithm, along an axis of a plain tensor
+  permute,             ///< a plain tensor with its axes in another order
+  move,                ///< a box of elements, or zeros, into a part of a plain tensor
+  random_stream,       ///< a key -> what loops draw uniform numbers from as they need them
+  random_uniform,      ///< uniform numbers in memory
+  random_permutation,  ///< numbers in a random order
+  gather,              ///< rows of a table by index
+  scatter,             ///< rows added to those of a table by index
+  put_rows,            ///< a table of which rows are replaced or added to, by index
+  best_position,       ///< where the largest or smallest elements along an axis are
+  max_pool_plain,      ///< plain images, as the four that follow: what `max_pool` is for blocks
+  unpool,              ///< pooled values, positions -> image
+  pool_gather,         ///< image, positions -> the elements there
+  average_pool,        ///< means of windows
+  average_spread,      ///< means -> image, each spread over its window
+  integer_product,     ///< matrices of bytes and their zeros -> sums of 32 bits
   integer_convolution,  ///< the same of an image and filters
   running,              ///< running sums, recurrences and extrema along an axis
   order,                ///< the places of elements along an axis in their order
@@ -110,6 +111,7 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"move"},
       step_kind_traits{"random_stream"},
       step_kind_traits{"random_uniform", alone},
+      step_kind_traits{"random_permutation", alone},
       step_kind_traits{"gather", alone},
       step_kind_traits{"scatter", alone},
       step_kind_traits{"put_rows", alone, {}, in_place},

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cella/backend/cpu/simd/permuted_numbers.hpp>
 #include <cella/backend/cpu/simd/random_numbers.hpp>
 #include <cmath>
 #include <span>
@@ -49,6 +50,31 @@ TEST_CASE("many normal numbers are those of the generator, to rounding") {
       }
     }
   }
+}
+
+TEST_CASE("random permutations are those of single numbers, to the bit") {
+  for (const std::uint64_t key : {std::uint64_t{0}, ~std::uint64_t{0}, fold_in(5, 1)}) {
+    for (const std::int64_t count :
+         {1, 2, 63, 64, 65, 66, 127, 128, 129, 1000, 4097, 8192, 8193, 16400, 65536, 70001}) {
+      INFO(key, ", ", count);
+      std::vector<std::int64_t> y(std::size_t(count), -1);
+      // Units in another order than that of the numbers.
+      for (int unit = permuted_units(count); unit-- > 0;)
+        permuted_numbers({unit, unit + 1}, count, key, y.data());
+      for (std::int64_t i = 0; i < count; ++i)
+        REQUIRE(y[std::size_t(i)] == permuted(i, count, key));
+    }
+  }
+}
+
+TEST_CASE("the end of the longest random permutation is that of single numbers") {
+  const std::int64_t count = (std::int64_t{1} << 31) - 1;
+  const int units = permuted_units(count);
+  std::vector<std::int64_t> y(std::size_t(permuted_unit), -1);
+  const std::int64_t first = (units - 1) * permuted_unit;
+  permuted_numbers({units - 1, units}, count, 9, y.data() - first);
+  for (std::int64_t i = first; i < count; ++i)
+    REQUIRE(y[std::size_t(i - first)] == permuted(i, count, 9));
 }
 
 TEST_CASE_TEMPLATE("a vector of uniform numbers can be drawn at any place", T, float, double) {

@@ -1,9 +1,11 @@
-// Products and convolutions of bytes.
+// Products and convolutions of bytes, and numbers in a random order.
 #pragma once
 
 #include <cella/backend/cpu/convolution/integer_convolution.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
+#include <cella/backend/cpu/simd/permuted_numbers.hpp>
 #include <cella/ops/convolution.hpp>
+#include <cella/ops/random.hpp>
 
 namespace cella::cpu {
 
@@ -60,6 +62,18 @@ struct integer_convolution_record : record_for<step_kind::integer_convolution> {
   }
 };
 
-using integer_records = record_list<integer_product_record, integer_convolution_record>;
+struct random_permutation_record : record_for<step_kind::random_permutation> {
+  static constexpr int units(auto step, int) { return permuted_units(step.anchor().type.size()); }
+  template <int>
+  static void run(auto step, const memory& m, work_range units, std::byte*) {
+    const auto stream = step.template options<random_permutation_op::options>().stream;
+    permuted_numbers(units, step.anchor().type.size(),
+                     random_uniform_op::key_of(step.template in<const std::uint64_t>(m, 0), stream),
+                     step.template out<std::int64_t>(m, 0));
+  }
+};
+
+using integer_records =
+    record_list<integer_product_record, integer_convolution_record, random_permutation_record>;
 
 }  // namespace cella::cpu

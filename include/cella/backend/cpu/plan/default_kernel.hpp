@@ -37,10 +37,11 @@ using bitwise_operations = operation_list<bitwise_and_op, bitwise_or_op, bitwise
 using decomposition_operations = operation_list<cholesky_op, triangular_solve_op, solve_op,
                                                 slogdet_op, lu_op, qr_op, eigh_op, svd_op>;
 
-/// For digits, products and convolutions of integers, in programs of any element type; `generic`
-/// for all else.
+/// For digits, products, convolutions and permutations of integers, in programs of any element
+/// type; `generic` for all else.
 constexpr step_kind integer_kernel(const node& x) {
   if (bitwise_operations::contains(*x.op)) return step_kind::bitwise;
+  if (is<random_permutation_op>(x)) return step_kind::random_permutation;
   if (is<matmul_integer_op>(x)) return step_kind::integer_product;
   if (!is<convolution_integer_op>(x)) return step_kind::generic;
   const window w = x.attributes.as<convolution_options>().window;
