@@ -5,6 +5,7 @@
 #include <cella/data/loader.hpp>
 #include <cella/graph/report.hpp>
 #include <cella/train/batch_columns.hpp>
+#include <cella/train/callback_faults.hpp>
 #include <cella/train/fit.hpp>
 #include <cella/train/input.hpp>
 #include <cella/train/metrics.hpp>
@@ -183,6 +184,7 @@ constexpr void refuse_use(text& fault) {
 template <class Model, class Data, class... Extras>
 inline constexpr text fit_arguments_fault = [] {
   text fault = find_data_fault<Model, Data>();
+  (refuse_events<Model, std::remove_reference_t<Extras>>(fault), ...);
   (refuse_argument<Extras>(
        fault, metrics::metric<Extras> || train::callback<std::remove_cvref_t<Extras>, Model>,
        "fit takes metrics and callbacks; a callback has a member on_train_begin, on_epoch_begin, "
