@@ -47,6 +47,20 @@ TEST_CASE("what a part freezes does not count for a norm round the parts") {
     CHECK(std::abs(w[0].b[i] - (-2 - 0.1 * steps[0].b[i] / (norm + 1e-6))) < 1e-15);
 }
 
+TEST_CASE("a part that never applies is a fault") {
+  CHECK(fault<optim::parts(optim::rest(plain), optim::part<"b">(plain))>() ==
+        "optim::parts: the part \"b\" never applies: the part \"*\" before it takes \"b\"; put the "
+        "narrower pattern first, and optim::rest last");
+  CHECK(
+      fault<optim::parts(optim::part<"a">(plain), optim::part<"a">(plain), optim::rest(plain))>() ==
+      "optim::parts: the part \"a\" never applies: the part \"a\" before it takes \"a\"; put the "
+      "narrower pattern first, and optim::rest last");
+  CHECK(fault<optim::parts(optim::part<"a">(plain), optim::part<"b">(plain), optim::rest(plain))>()
+            .empty());
+  // One parameter of two is left.
+  CHECK(fault<optim::parts(optim::part<"a">(plain), optim::part<"*">(plain))>().empty());
+}
+
 TEST_CASE("patterns without parameters and parameters without a part are faults") {
   CHECK(fault<optim::parts(optim::part<"c.*">(plain), optim::rest(plain))>() ==
         "optim::part: no parameter matches \"c.*\"; this net begins with \"a\"");

@@ -1,8 +1,13 @@
 // Other rules for other parameters.
 #pragma once
 
+#include <array>
+#include <cella/graph/once.hpp>
+#include <cella/graph/span.hpp>
 #include <cella/optim/update.hpp>
+#include <cstddef>
 #include <limits>
+#include <string_view>
 
 namespace cella::optim {
 
@@ -45,11 +50,40 @@ constexpr parameter_part<"*", Rule> rest(Rule rule) {
   return {{rule}};
 }
 
+namespace detail {
+
+/// Whether each pattern takes some parameter that those before it leave, as far as it matches any;
+/// one that never applies is a fault. A `*` at the end, which is what `rest` makes, may be left
+/// with nothing.
+CELLA_ONCE constexpr bool all_apply(builder& b, span<const std::string_view> patterns) {
+  for (std::size_t k = 1; k < patterns.size(); ++k) {
+    if (patterns[k] == "*" && k + 1 == patterns.size()) return true;
+    std::size_t taker = k;
+    std::string_view taken;
+    for (const input_info& in : b.g.inputs) {
+      const std::string_view name = b.g.view(in.name);
+      if (in.role != input_role::parameter || !matches(patterns[k], name)) continue;
+      taker = 0;
+      while (!matches(patterns[taker], name)) ++taker;
+      taken = name;
+      if (taker == k) break;
+    }
+    if (taker == k) continue;
+    b.fail(text() << "optim::parts: the part \"" << patterns[k] << "\" never applies: the part \""
+                  << patterns[taker] << "\" before it takes \"" << taken
+                  << "\"; put the narrower pattern first, and optim::rest last");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace detail
+
 /// A list of parts: the first whose pattern matches a parameter takes it.
 template <class... Parts>
 struct part_list {
   constexpr bool takes(std::string_view) const { return true; }
-  constexpr void check(builder&) const {}
+  constexpr void check_rules(builder&) const {}
   constexpr void update(const gradient_list& g) const {
     if (g.all.empty()) return;
     g.b->fail(text() << "optim::parts: no part takes \"" << g.name(g.all[0])
@@ -65,9 +99,13 @@ struct part_list<First, Others...> {
     return matches(First::pattern, parameter) ? first.takes(parameter) : others.takes(parameter);
   }
   constexpr void check(builder& b) const {
+    constexpr std::array patterns{First::pattern, Others::pattern...};
+    if (detail::all_apply(b, patterns)) check_rules(b);
+  }
+  constexpr void check_rules(builder& b) const {
     if (!detail::some_match(b, "optim::part", First::pattern)) return;
     first.check(b);
-    others.check(b);
+    others.check_rules(b);
   }
   constexpr void update(const gradient_list& g) const {
     gradient_list own{g.b, {}, g.pace}, left{g.b, {}, g.pace};
@@ -84,7 +122,8 @@ constexpr part_list<> parts() { return {}; }
 ///
 ///   optim::parts(optim::part<"*.bias">(optim::sgd{}), optim::rest(optim::adam{}))
 ///
-/// A pattern that matches no parameter is a fault, and so is a parameter that no part takes.
+/// A pattern that matches no parameter is a fault, and so are a part to which earlier ones leave
+/// nothing and a parameter that no part takes.
 template <class First, class... Others>
 constexpr part_list<First, Others...> parts(First first, Others... others) {
   return {first, parts(others...)};
