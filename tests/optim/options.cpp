@@ -31,6 +31,8 @@ static_assert(fault_of(adam{.beta2 = 1}).view() ==
               "optim::adam: beta2 is 1; it must lie in [0, 1)");
 static_assert(fault_of(adam{.epsilon = -1e-8}).view() ==
               "optim::adam: epsilon is -1e-8; it must be at least 0, and finite");
+static_assert(fault_of(adamw{.beta1 = 1}).view() ==
+              "optim::adamw: beta1 is 1; it must lie in [0, 1)");
 static_assert(fault_of(rmsprop{.decay = 1.5}).view() ==
               "optim::rmsprop: decay is 1.5; it must lie in [0, 1)");
 static_assert(!fault_of(adagrad{.weight_decay = -1}).empty());

@@ -8,6 +8,7 @@
 #include <cella/optim/context.hpp>
 #include <initializer_list>
 #include <limits>
+#include <string_view>
 
 namespace cella::optim {
 
@@ -122,8 +123,9 @@ struct adam {
   bool amsgrad = false;
   bool plain_epsilon = false;
 
-  CELLA_ONCE constexpr void operator()(context& c, var g) const {
-    if (!detail::moments_fit(c, "adam", *this)) return;
+  /// Faults name `rule`, which may be what calls this one.
+  CELLA_ONCE constexpr void operator()(context& c, var g, std::string_view rule = "adam") const {
+    if (!detail::moments_fit(c, rule, *this)) return;
     var w = c.parameter();
     const var rate = c.learning_rate();
     if (decoupled && weight_decay != 0) w = w - w * (rate * weight_decay);
@@ -157,7 +159,7 @@ struct adamw {
          .epsilon = epsilon,
          .weight_decay = weight_decay,
          .decoupled = true,
-         .amsgrad = amsgrad}(c, g);
+         .amsgrad = amsgrad}(c, g, "adamw");
   }
 };
 
