@@ -51,6 +51,15 @@ TEST_CASE("samples that are nowhere, and labels of other extents, are refused") 
   const float* const none = nullptr;
   const auto nowhere = doctest::Contains("the address of a column is null");
   CHECK_THROWS_WITH_AS(m.train_step(none, y.data(), 8, 0.1), nowhere, error);
+  for (execution how : both) {
+    m.mode(how);
+    CHECK_THROWS_WITH_AS(
+        m.train_step(x.data(), nullptr, 8, 0.1),
+        "the address of column \"y\" is null, but the step reads it; hand over its "
+        "memory",
+        error);
+  }
+  CHECK(m.steps() == 0);
   CHECK_THROWS_WITH_AS(m.predict(none, 2), nowhere, error);
   CHECK_THROWS_WITH_AS(m.predictor().predict(none, 2), nowhere, error);
   CHECK(m.predict(none, 0).size() == 0);
@@ -60,6 +69,28 @@ TEST_CASE("samples that are nowhere, and labels of other extents, are refused") 
                        doctest::Contains("the data's targets are [3] per sample, but the model's "
                                          "[], one number each; make the column's extents {n}"),
                        error);
+}
+
+TEST_CASE("labels may be nowhere where the loss does not read them, and only there") {
+  const std::array<float, 48> x{};
+  const std::array<float, 24> y{};
+  const auto refused = doctest::Contains("the address of column \"y\" is null");
+  for (execution how : both) {
+    model<small_net, features<6>, [](var out, var) { return mean(square(out)); }, optim::sgd{},
+          model_options{.batch = 8}>
+        alone({.seed = 1, .mode = how});
+    CHECK(alone.train_step(x.data(), nullptr, 8, 0.1) >= 0);
+    CHECK(alone.train_step(x.data(), nullptr, 3, 0.1) >= 0);
+    model<small_net, features<6>, squared_error_loss{}, optim::sgd{}, model_options{.batch = 8}>
+        compared({.seed = 1, .mode = how});
+    CHECK_THROWS_WITH_AS(compared.train_step(x.data(), nullptr, 8, 0.1), refused, error);
+    CHECK_THROWS_WITH_AS(compared.train_step(x.data(), nullptr, 3, 0.1), refused, error);
+    CHECK(compared.train_step(x.data(), y.data(), 3, 0.1) >= 0);
+  }
+  model<small_net, features<6>, squared_error_loss{}, optim::sgd{},
+        model_options{.batch = 8, .compiled = false}>
+      uncompiled({.seed = 1, .mode = execution::eager});
+  CHECK_THROWS_WITH_AS(uncompiled.train_step(x.data(), nullptr, 8, 0.1), refused, error);
 }
 
 TEST_CASE("one sample may stand in braces") {

@@ -111,3 +111,16 @@ constexpr void write_live(const graph& g, Out& out) {
 }
 
 }  // namespace cella::detail
+
+namespace cella {
+
+/// Whether anything reads the main region's input `i`, in a graph whose nodes are all live.
+template <class Graph>
+constexpr bool reads_input(const Graph& g, int i) {
+  for (node_id read : g.operand_pool) {
+    if (read == g.input(i)) return true;
+  }
+  return false;
+}
+
+}  // namespace cella

@@ -255,6 +255,7 @@ class engine {
   /// On a mesh x and y are this rank's share of the samples.
   step_result train(const inputs& x, const targets& y, std::int64_t rows,
                     const data::batch_share& share, std::int64_t step, double learning_rate) {
+    if (!mesh_) check_addresses(y);
     check_labels(y, share.count, share.first);
     own_slots();
     step_result r;
@@ -316,6 +317,10 @@ class engine {
   /// Throws `error` if one of the labels of `rows` samples, the first of which is number `first` of
   /// its batch, is none of the model's classes.
   void check_labels(const targets& y, std::int64_t rows, std::int64_t first = 0) const;
+
+  /// Throws `error` if targets that the compiled step reads are nowhere. (Without one
+  /// `runtime_path` sees it.)
+  static void check_addresses(const targets& y);
 
   /// Tensors that keep their values through all steps.
   detail::kept_tensors frozen_tensors;

@@ -2,6 +2,7 @@
 // that nothing was compiled of yields. Included by engine.hpp.
 #pragma once
 
+#include <cella/graph/live_nodes.hpp>
 #include <cella/train/engine.hpp>
 
 namespace cella {
@@ -38,12 +39,33 @@ void engine<Net, Input, Loss, Optimizer, Options>::check_labels(
     [[maybe_unused]] std::int64_t first) const {
   if constexpr (requires { Loss.classes(output_types_[0]); }) {
     const auto* const label = reinterpret_cast<const typename target_columns::first*>(y[0]);
+    if (!label && rows > 0) refuse_null_column(detail::argument_name(input_count));
     const std::int64_t classes = Loss.classes(output_types_[0]);
     for (std::int64_t i = 0; i < for_rows(target_types_[0], rows).size(); ++i) {
       if (std::int64_t(label[i]) >= 0 && std::int64_t(label[i]) < classes) continue;
       throw error(text() << "label " << std::int64_t(label[i]) << " of sample " << first + i
                          << " of a batch is outside the model's " << classes
                          << " classes, which count from 0; mend the data or the model");
+    }
+  }
+}
+
+template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
+void engine<Net, Input, Loss, Optimizer, Options>::check_addresses(
+    [[maybe_unused]] const targets& y) {
+  if constexpr (Options.compiled && target_count > 0) {
+    static constexpr auto read = [] {
+      constexpr auto& g = training::graph;
+      std::array<bool, target_count> all{};
+      for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+        const auto argument = std::size_t(g.inputs[i].index);
+        if (g.inputs[i].role == input_role::argument && argument >= input_count)
+          all[argument - input_count] = reads_input(g, int(i));
+      }
+      return all;
+    }();
+    for (std::size_t k = 0; k < target_count; ++k) {
+      if (!y[k] && read[k]) refuse_null_column(detail::argument_name(input_count + k));
     }
   }
 }

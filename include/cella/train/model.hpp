@@ -121,9 +121,10 @@ class model {
 
   // ---- training
   /// One training step on at most `batch_size` samples; returns their mean loss before it.
-  /// `x` and `y` are row-major: rows of samples, and of labels or targets (null if the loss takes
+  /// `x` and `y` are row-major: rows of samples, and of labels or targets (null if the loss reads
   /// none; of a struct of labels one for each member). A loss that is NaN or infinite is returned
-  /// like any other. Throws `error` for a negative learning rate, or NaN.
+  /// like any other. Throws `error` for a null address of what the step reads, and for a learning
+  /// rate that is negative or NaN.
   template <class Model = model, class Why = detail::training_fault<Model>>
   requires(accepted && !has_words<Why> && !detail::stops_in_training<Model>)  //
       double train_step(const input_pointers& x, const target_pointers& y, std::int64_t rows,

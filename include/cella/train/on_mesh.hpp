@@ -66,7 +66,7 @@ class divided_trainer final : public mesh_trainer {
   data::batch_share share(std::int64_t rows) override {
     divided_step& s = step_for(rows);
     std::int64_t first = rows, end = 0;
-    for (const auto& [input, argument] : s.arguments) {
+    for (const auto& [input, argument, is_read] : s.arguments) {
       const auto& in = s.run.inputs()[std::size_t(input)];
       if (in.whole.rank() == 0) continue;
       const std::int64_t each = in.whole[0] / rows;
@@ -80,11 +80,15 @@ class divided_trainer final : public mesh_trainer {
             std::span<const tensor_ref> arguments, std::span<const named_scalar> numbers) override {
     divided_step& s = step_for(rows);
     take_parts();
-    for (const auto& [input, argument] : s.arguments) {
+    for (const auto& [input, argument, is_read] : s.arguments) {
       const auto& in = s.run.inputs()[std::size_t(input)];
       multi_index from = parallel::detail::first_elements(in.whole.shape, in.lies, mesh_, rank_);
       if (in.whole.rank() > 0) from[0] -= std::int32_t(in.whole[0] / rows * share.first);
       const tensor_ref& part = s.run.part(input);
+      if (!arguments[std::size_t(argument)].data && part.type.bytes() > 0) {
+        if (is_read) refuse_null_column(in.name);
+        continue;
+      }
       cella::detail::copy_box(arguments[std::size_t(argument)], from, part, {}, part.type.shape);
     }
     for (const named_scalar& n : numbers) s.run.scalar(n.name, n.value);
@@ -96,7 +100,7 @@ class divided_trainer final : public mesh_trainer {
   }
   tensor_ref result(int k) const override { return last_->run.result(k); }
   void join_argument(int k, const tensor_ref& whole) override {
-    for (const auto& [input, argument] : last_->arguments)
+    for (const auto& [input, argument, is_read] : last_->arguments)
       if (argument == k) last_->run.get(input, whole);
   }
   void gather() override {
@@ -140,10 +144,11 @@ class divided_trainer final : public mesh_trainer {
         : run(g, p, rank, c, m.precision, m.threads) {
       for (std::size_t i = 0; i < g.inputs.size(); ++i)
         if (g.inputs[i].role == input_role::argument)
-          arguments.push_back({int(i), int(g.inputs[i].index)});
+          arguments.push_back({int(i), int(g.inputs[i].index), reads_input(g, int(i))});
     }
     struct argument {
       int input{}, argument{};
+      bool is_read{};
     };
     parallel::rank_program run;
     std::vector<argument> arguments;

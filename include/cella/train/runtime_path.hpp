@@ -36,6 +36,8 @@ struct input_memory {
 
 /// Thrown where a net that has state of its own would be asked by several threads at once.
 [[noreturn]] void refuse_shared_state();
+/// Thrown where a step reads an argument that is nowhere.
+[[noreturn]] void refuse_null_column(std::string_view name);
 
 /// The values of one run. They live as long as this object.
 class runtime_path final : public builder::evaluator {
@@ -64,6 +66,10 @@ class runtime_path final : public builder::evaluator {
   void bind_operands(const graph& g, std::span<const node_id> operands);
   void bind(const graph& g, int i);
   tensor_ref locate(const input_info& in, std::string_view name, const tensor_type& type);
+  /// Whether input `i` is an argument whose address is null.
+  bool is_nowhere(const graph& g, int i) const;
+  /// Refuses a graph without dead nodes that reads such an argument.
+  void check_addresses(const graph& g) const;
   tensor_ref number(const tensor_type& type, double value);
   void finish(const graph& g);
 

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cella/backend/default.hpp>
+#include <cella/graph/live_nodes.hpp>
 #include <cella/train/runtime_path.hpp>
 #include <cstring>
+#include <string>
 
 namespace cella {
 
@@ -14,18 +16,25 @@ namespace cella {
       "cannot share it; give each thread a model of its own");
 }
 
+[[gnu::cold]] CELLA_BODY void refuse_null_column(std::string_view name) {
+  throw error("the address of column \"" + std::string(name) +
+              "\" is null, but the step reads it; hand over its memory");
+}
+
 CELLA_BODY runtime_path::runtime_path(const input_memory& memory, compute_function with)
     : memory_(memory), compute_(with) {}
 CELLA_BODY runtime_path::~runtime_path() = default;
 
 CELLA_BODY void runtime_path::run(const graph& g) {
   const default_backend::arithmetic guard;
+  check_addresses(g);
   for (std::size_t i = 0; i < g.inputs.size(); ++i) bind(g, int(i));
   interpret(g, values_, compute_);
   finish(g);
 }
 CELLA_BODY void runtime_path::run(const graph& g, loaded_program& planned) {
   if (memory_.shared && g.changes_inputs()) refuse_shared_state();
+  check_addresses(g);
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     planned.bind(int(i),
                  locate(g.inputs[i], g.view(g.inputs[i].name), g.type(g.input(int(i)))).data);
@@ -65,13 +74,28 @@ CELLA_BODY void runtime_path::bind_operands(const graph& g, std::span<const node
   for (node_id o : operands) {
     if (values_.has(o)) continue;
     for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-      if (g.input(int(i)) == o) bind(g, int(i));
+      if (g.input(int(i)) != o) continue;
+      if (is_nowhere(g, int(i))) refuse_null_column(g.view(g.inputs[i].name));
+      bind(g, int(i));
     }
   }
 }
 CELLA_BODY void runtime_path::bind(const graph& g, int i) {
   values_.bind(g.input(i), locate(g.inputs[std::size_t(i)], g.view(g.inputs[std::size_t(i)].name),
                                   g.type(g.input(i))));
+}
+
+CELLA_BODY bool runtime_path::is_nowhere(const graph& g, int i) const {
+  const input_info& in = g.inputs[std::size_t(i)];
+  if (in.role != input_role::argument) return false;
+  const tensor_ref& at = memory_.arguments[std::size_t(in.index)];
+  return !at.data && at.type.bytes() > 0;
+}
+CELLA_BODY void runtime_path::check_addresses(const graph& g) const {
+  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+    if (is_nowhere(g, int(i)) && reads_input(g, int(i)))
+      refuse_null_column(g.view(g.inputs[i].name));
+  }
 }
 
 CELLA_BODY tensor_ref runtime_path::locate(const input_info& in, std::string_view name,
