@@ -219,6 +219,15 @@ constexpr auto find_evaluate_fault() {
   else
     return fault_of<evaluate_arguments_fault<Model, Data, Metrics...>>{};
 }
+/// Whether these are the arguments of `predict` that tell addresses.
+template <class Engine, class... A>
+inline constexpr bool takes_addresses = false;
+template <class Engine, class X, class Rows, class... Places>
+requires(sizeof...(Places) < 2)  //
+    inline constexpr bool takes_addresses<Engine, X, Rows, Places...> =
+        std::is_convertible_v<const X&, typename Engine::input_pointers> &&
+        std::is_convertible_v<const Rows&, std::int64_t> &&
+        (std::is_convertible_v<const Places&, typename Engine::output_places> && ...);
 /// Why `predict` does not take these arrays.
 template <class Engine, class... A>
 constexpr text find_samples_fault() {
@@ -231,7 +240,12 @@ constexpr text find_samples_fault() {
     (fault << ... << type_name<A>())
         << ": predict takes an array of samples, such as a std::vector or a std::span";
   } else if constexpr (!(array_like<A> && ...)) {
-    return fault;  // another overload
+    if constexpr (!takes_addresses<Engine, A...>) {
+      (refuse_argument<A>(fault, array_like<A>,
+                          "predict takes an array of samples for each input, such as a "
+                          "std::vector, or addresses of samples and the number of rows"),
+       ...);
+    }
   } else if constexpr (sizeof...(A) != needed) {
     fault << "predict: hand over one array for each input, " << needed << " instead of "
           << sizeof...(A);
