@@ -4,6 +4,7 @@
 #include <cella/graph/list.hpp>
 #include <cella/graph/once.hpp>
 #include <cella/ops/batching.hpp>
+#include <cella/ops/var_list.hpp>
 #include <initializer_list>
 #include <utility>
 
@@ -287,29 +288,28 @@ constexpr var stack(std::initializer_list<var> parts, int axis,
 constexpr var stack(detail::not_in_braces first, const auto&...) { return first.x; }
 
 /// `count` parts of equal extent along an axis, in order.
-constexpr list<var> split(operand x, int count, int axis) {
+constexpr var_list split(operand x, int count, int axis) {
   builder& b = *x.owner();
   const var v = x.in(b);
   const int a = detail::find_axis("split", v, axis, x.at());
-  if (a < 0) return list<var>(std::size_t(count < 1 ? 1 : count), v);
-  if (count < 1 || v.extent(a) % count) {
+  if (a >= 0 && (count < 1 || v.extent(a) % count)) {
     b.fail(text() << x.at() << ": split: axis " << axis << " of " << b.describe(v.id) << " "
                   << v.shape() << " does not divide into " << count << " equal parts");
-    return list<var>(std::size_t(count < 1 ? 1 : count), v);
   }
-  const int n = v.extent(a) / count;
-  list<var> parts;
-  for (int k = 0; k < count; ++k) parts.push_back(slice({v, x.at()}, a, k * n, (k + 1) * n));
-  return parts;
+  list<var> parts(std::size_t(count < 1 ? 1 : count), v);
+  const int n = b.failed() ? 0 : v.extent(a) / count;
+  for (int k = 0; n > 0 && k < count; ++k)
+    parts[std::size_t(k)] = slice({v, x.at()}, a, k * n, (k + 1) * n);
+  return {std::move(parts), "split", x.at()};
 }
 /// The elements along an axis, which vanishes from them.
-constexpr list<var> unstack(operand x, int axis) {
+constexpr var_list unstack(operand x, int axis) {
   const var v = x.in(*x.owner());
   const int a = detail::find_axis("unstack", v, axis, x.at());
-  if (a < 0) return list<var>(1, v);
-  list<var> parts = split({v, x.at()}, v.extent(a), a);
-  for (var& p : parts) p = squeeze({p, x.at()}, a);
-  return parts;
+  list<var> parts(1, v);
+  if (a >= 0) parts = split({v, x.at()}, v.extent(a), a);
+  for (var& p : parts) p = a < 0 ? p : squeeze({p, x.at()}, a);
+  return {std::move(parts), "unstack", x.at()};
 }
 
 // ---- rules
