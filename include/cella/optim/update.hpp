@@ -101,13 +101,21 @@ namespace detail {
 /// Whether a parameter matches; a pattern that matches none is a fault: it is misspelt.
 CELLA_ONCE constexpr bool some_match(builder& b, std::string_view who, std::string_view pattern) {
   std::string_view first;
+  bool has_parts = false;
   for (const input_info& in : b.g.inputs) {
     if (in.role != input_role::parameter) continue;
-    if (matches(pattern, b.g.view(in.name))) return true;
-    if (first.empty()) first = b.g.view(in.name);
+    const std::string_view name = b.g.view(in.name);
+    if (matches(pattern, name)) return true;
+    if (first.empty()) first = name;
+    has_parts |= name.starts_with(pattern) && name.substr(pattern.size()).starts_with('.');
   }
-  b.fail(text() << who << ": no parameter matches \"" << pattern << "\"; this net begins with \""
-                << first << "\"");
+  text sentence;
+  sentence << who << ": no parameter matches \"" << pattern << "\"; ";
+  if (has_parts)
+    sentence << "for all of this layer write \"" << pattern << ".*\"";
+  else
+    sentence << "this net begins with \"" << first << "\"";
+  b.fail(sentence);
   return false;
 }
 
