@@ -180,6 +180,10 @@ TEST_CASE("frozen parameters stay bit for bit, and the others go on as if they w
     CHECK_FALSE(std::ranges::equal(m.net().last.weight.values(), last));
     m.fit(data, {.epochs = 1, .learning_rate = 0.1});
     CHECK_FALSE(std::ranges::equal(m.net().first.weight.values(), keep));
+    CHECK_THROWS_WITH_AS(m.fit(data, {.freeze = "first"}),
+                         "freeze: no parameter matches \"first\"; for all of this layer write "
+                         "\"first.*\"",
+                         error);
     CHECK_THROWS_WITH_AS(m.fit(data, {.freeze = {"conv9.*"}}),
                          doctest::Contains("no parameter matches \"conv9.*\""), error);
   }

@@ -51,6 +51,16 @@ struct diverged : error {
 /// The exception of a training that left the finite numbers; `what` names the number.
 diverged divergence(const std::string& what, std::int64_t step, double loss, double rate);
 
+namespace detail {
+/// Names of parameters, in which `*` stands for any characters. One alone needs no braces.
+struct name_patterns : std::vector<std::string> {
+  using std::vector<std::string>::vector;
+  name_patterns(std::vector<std::string> all) : vector(std::move(all)) {}
+  name_patterns(const char* one) : vector{one} {}
+  name_patterns(std::string one) : vector{std::move(one)} {}
+};
+}  // namespace detail
+
 /// What `model::fit` is told.
 struct fit_options {
   /// How many epochs to end now. A model whose training stopped in the middle of an epoch (`stop`,
@@ -62,10 +72,11 @@ struct fit_options {
   /// (see `model::restart`), so that a resumed training goes on where it stopped.
   optim::schedule learning_rate = 0.01;
   /// Parameters and states that stay as they are, by name; `*` stands for any characters:
-  /// `{"conv1.*"}`. The compiled step is the same: what it wrote to them is put back after each
-  /// step, bit for bit, their optimizer state included, so nothing has to be compiled again. (To
-  /// save the work as well, declare such a parameter not trainable in the cell.)
-  std::vector<std::string> freeze{};
+  /// `{"conv1.*"}`, or one such text. The compiled step is the same: what it wrote to them is put
+  /// back after each step, bit for bit, their optimizer state included, so nothing has to be
+  /// compiled again. (To save the work as well, declare such a parameter not trainable in the
+  /// cell.)
+  detail::name_patterns freeze{};
   /// A loss, or at the end of an epoch a parameter, that is NaN or infinite ends training with
   /// `train::diverged`. False: training goes on.
   bool check_finite = true;

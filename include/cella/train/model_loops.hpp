@@ -256,8 +256,12 @@ model<Net, Input, Loss, Optimizer, Options>::matching(std::string_view who,
   tensors all = parameter_tensors(), chosen;
   for (const auto& p : patterns) {
     if (std::ranges::any_of(all, [&](const auto& t) { return matches(p, t.name); })) continue;
+    const bool has_parts = std::ranges::any_of(
+        all, [&](const auto& t) { return std::string_view(t.name).starts_with(p + "."); });
     throw error(std::string(who) + ": no parameter matches " + interop::in_quotes(p) +
-                "; this model begins with " + interop::in_quotes(all.empty() ? "" : all[0].name));
+                (has_parts ? "; for all of this layer write " + interop::in_quotes(p + ".*")
+                           : "; this model begins with " +
+                                 interop::in_quotes(all.empty() ? "" : all[0].name)));
   }
   for (auto& t : all) {
     if (std::ranges::any_of(patterns, [&](const auto& p) { return matches(p, t.name); }))
