@@ -53,6 +53,8 @@ class constant_memory {
 class value_store {
  public:
   value_store();
+  value_store(value_store&&) noexcept;
+  value_store& operator=(value_store&&) noexcept;
   ~value_store();
 
   /// Node `n` lives in the caller's memory.

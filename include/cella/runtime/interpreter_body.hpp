@@ -294,6 +294,8 @@ class node_interpreter {
 }  // namespace detail
 
 CELLA_BODY value_store::value_store() = default;
+CELLA_BODY value_store::value_store(value_store&&) noexcept = default;
+CELLA_BODY value_store& value_store::operator=(value_store&&) noexcept = default;
 CELLA_BODY value_store::~value_store() = default;
 
 CELLA_BODY void value_store::bind(node_id n, tensor_ref value) {

@@ -42,6 +42,8 @@ class traced_step {
 class traced_steps {
  public:
   traced_steps();
+  traced_steps(traced_steps&&) noexcept;
+  traced_steps& operator=(traced_steps&&) noexcept;
   ~traced_steps();
   /// What `trace` traced when it was first asked for so many rows.
   traced_step& get(std::int64_t rows, const std::function<void(builder&)>& trace,

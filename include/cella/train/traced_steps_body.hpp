@@ -30,6 +30,8 @@ CELLA_BODY void traced_step::run(runtime_path& on) { on.run(graph_); }
 #endif
 
 CELLA_BODY traced_steps::traced_steps() = default;
+CELLA_BODY traced_steps::traced_steps(traced_steps&&) noexcept = default;
+CELLA_BODY traced_steps& traced_steps::operator=(traced_steps&&) noexcept = default;
 CELLA_BODY traced_steps::~traced_steps() = default;
 CELLA_BODY traced_step& traced_steps::get(std::int64_t rows,
                                           const std::function<void(builder&)>& trace,
