@@ -34,7 +34,7 @@ template <dtype E, class F, class... Arguments, class... X>
 result measure(clock_type::time_point start, std::tuple<Arguments...>, const X&... x) {
   compiled<F, Arguments...> run;
   result r;
-  for (int k = 0; k < 3; ++k) run(x.data()...);
+  for (int k = 0; k < 3; ++k) run(x...);
   r.to_third = seconds_since(start);
   for (element<E> v : run.template result<0>()) {
     if (r.first.size() < 6) r.first.push_back(double(v));
@@ -42,7 +42,7 @@ result measure(clock_type::time_point start, std::tuple<Arguments...>, const X&.
   const auto began = clock_type::now();
   while (seconds_since(began) < 2 || r.milliseconds.size() < 5) {
     const auto before = clock_type::now();
-    run(x.data()...);
+    run(x...);
     r.milliseconds.push_back(1e3 * seconds_since(before));
   }
   return r;

@@ -63,7 +63,7 @@ struct candidates::memory {
   array packed, scratch;
 
   static double batch(const convolution_shape& s) {
-    return double(cpu::ceil_divide(s.samples, L)) * L / s.samples;
+    return double(ceil_divide(s.samples, L)) * L / s.samples;
   }
   static double bordered(const convolution_shape& s) {
     return double(s.height + 2 * s.walk.before[0]) * (s.width + 2 * s.walk.before[1]) /

@@ -41,7 +41,7 @@ void describe(program_profile& p) {
   for (int k = 0; k < std::min<int>(anchor.operand_count, 2) && !lowered::s.loops; ++k)
     call.operands += (k ? " " : "") + std::string((text() << lowered::operand(k).shape).view());
   if (has_form(lowered::s, convolution_form::winograd))
-    call.needed = double(winograd::products) / (winograd::tile * winograd::tile * 9);
+    call.needed = double(cpu::winograd::products) / (cpu::winograd::tile * cpu::winograd::tile * 9);
   if constexpr (lowered::s.constant) {
     p.preparation.push_back(call);
     return;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cella/graph/once.hpp>
 #include <cella/graph/span.hpp>
 #include <cella/optim/update.hpp>
 #include <cstddef>
@@ -55,7 +54,7 @@ namespace detail {
 /// Whether each pattern takes some parameter that those before it leave, as far as it matches any;
 /// one that never applies is a fault. A `*` at the end, which is what `rest` makes, may be left
 /// with nothing.
-CELLA_ONCE constexpr bool all_apply(builder& b, span<const std::string_view> patterns) {
+constexpr bool all_apply(builder& b, span<const std::string_view> patterns) {
   for (std::size_t k = 1; k < patterns.size(); ++k) {
     if (patterns[k] == "*" && k + 1 == patterns.size()) return true;
     std::size_t taker = k;
