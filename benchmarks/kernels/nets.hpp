@@ -26,14 +26,14 @@ constexpr kernel_case trained(std::string_view family, std::string_view shape) {
   using step =
       program<training_step<Net, Loss, fixed<optim::sgd{.momentum = 0.9}>>, true, E, Input, Target>;
   return {family, shape, E,
-          [](int threads, double s) { return bound<Net, step, 1000>(threads).profile(s); }};
+          [](int threads, double s) { return bound<Net, step, 1000, 1000>(threads).profile(s); }};
 }
 /// A prediction of `Net`.
 template <class Net, class Input, dtype E = dtype::f32>
 constexpr kernel_case predicted(std::string_view family, std::string_view shape) {
   using call = program<Net, false, E, Input>;
   return {family, shape, E,
-          [](int threads, double s) { return bound<Net, call, 1000>(threads).profile(s); }};
+          [](int threads, double s) { return bound<Net, call, 1000, 1000>(threads).profile(s); }};
 }
 
 /// One layer after the other. The first of two gets no gradient of its input, the second does.

@@ -282,8 +282,8 @@ void table::movement() {
   of_image("pad_wrap", [](var x) { return pad_wrap(x, {0, 0, 2, 2}, {0, 0, 2, 2}); });
   of_matrix("tril", [](var x) { return tril(x); });
   of_matrix("triu", [](var x) { return triu(x); });
-  const int side = std::max(matrix[0], 32);
-  add("diagonal", {reals({side, side})}, [](v x) { return diagonal(x[0]); });
+  const int edge = std::max(matrix[0], 32);
+  add("diagonal", {reals({edge, edge})}, [](v x) { return diagonal(x[0]); });
   of_image("space_to_depth", [](var x) { return space_to_depth(x, 2); });
   of_image("im2col", [](var x) { return im2col(x, 3, 1, 1); });
   of_image("resize_nearest",
