@@ -81,8 +81,8 @@ class address_book {
     }
     for (int k = 0; k < s.read_count; ++k) {
       const operand_read& r = s.reads[std::size_t(k)];
-      constexpr std::array<std::string_view, 8> how{"", " per row", " per column", " once", "",
-                                                    "", "",         ", drawn"};
+      constexpr std::array<std::string_view, 9> how{
+          "", " per row", " per column", " per stretch", " once", "", "", "", ", drawn"};
       read(index, r.at);
       if (std::find_if(s.in.begin(), s.in.end(), [&](const buffer_ref& i) {
             return i.space == r.at.space && i.offset == r.at.offset;
