@@ -8,6 +8,7 @@
 #include <cella/ops/pooling.hpp>
 #include <cella/train/callbacks.hpp>
 #include <cella/train/model.hpp>
+#include <filesystem>
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
