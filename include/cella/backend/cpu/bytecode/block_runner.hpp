@@ -41,8 +41,9 @@ class block_runner {
   /// They are rows of the result, too, or all of the same one, in stretch `stretch`.
   struct rectangle {
     int rows{}, elements{};
-    std::int64_t offset{}, row_step{}, row{}, column{}, stretch{};
+    std::int64_t offset{}, row_step{}, row{}, column{};
     bool same_row = false;
+    std::int64_t stretch{};
     constexpr int vectors() const { return (elements + L - 1) / L; }
   };
 

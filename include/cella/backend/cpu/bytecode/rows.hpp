@@ -73,7 +73,7 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
                              unsigned stored) {
       const std::int64_t at = row + first;
       of.give_row_numbers(known + std::int64_t{first} * L, most);
-      of.compute({count, n, at * e.width + i, e.width, at, i, e.number_at(at, i)}, stored);
+      of.compute({count, n, at * e.width + i, e.width, at, i, false, e.number_at(at, i)}, stored);
     };
     // Calls f(first row, how many, i, n) for pieces of the rows that fit a block: what is no whole
     // vector is one by itself, so that the others are read and written where they lie.

@@ -86,7 +86,7 @@ class bytecode_sink {
       for (int i = 0; i < r.rows; i += most) {
         runner_.give({tile + i * tile_row + j, L, tile_row});
         runner_.compute({std::min(most, r.rows - i), n, r.offset + i * r.row_step + j, r.row_step,
-                         r.same_row ? r.row : r.row + i, r.column + j, 0, r.same_row},
+                         r.same_row ? r.row : r.row + i, r.column + j, r.same_row},
                         ~0u);
       }
     }
