@@ -1,10 +1,12 @@
 // Repeating along axes and its transpose, the sum over axes.
 #pragma once
 
+#include <algorithm>
 #include <cella/graph/list.hpp>
 #include <cella/graph/once.hpp>
 #include <cella/graph/point_bounds.hpp>
 #include <cella/ops/cast.hpp>
+#include <utility>
 
 namespace cella {
 
@@ -146,6 +148,20 @@ struct broadcast_op : linear<broadcast_op>, rearranges {
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
+/// The first axis of the result along which what the broadcast `n` repeats varies, and the one
+/// behind the last. An operand of one element varies along none: the second is 0 then.
+template <class Graph>
+constexpr std::pair<int, int> varying_axes(const Graph& g, node_id n) {
+  const auto o = g.nodes[std::size_t(n)].attributes.template as<broadcast_op::options>();
+  const tensor_type from = g.type(g.operand(n, 0));
+  int first = max_rank, last = 0;
+  for (int d = 0; d < from.rank(); ++d) {
+    if (from[d] == 1) continue;
+    first = std::min<int>(first, o.axes[std::size_t(d)]);
+    last = std::max<int>(last, o.axes[std::size_t(d)] + 1);
+  }
+  return {first, last};
+}
 
 /// Sum over axes. Its transpose repeats the cotangent along them.
 struct sum_op : linear<sum_op>, keeps_zero, takes_complex, takes_records {

@@ -3,12 +3,10 @@
 // stays in a cache, so memory is read and written once.
 #pragma once
 
-#include <algorithm>
 #include <cella/ops/broadcast.hpp>
 #include <cella/ops/cast.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/plan.hpp>
-#include <utility>
 
 namespace cella {
 
@@ -76,7 +74,7 @@ class row_finder {
   /// channel of a group of channels: it varies along some axes side by side, behind which there are
   /// enough elements, and all that the group reads in this way along the same ones.
   constexpr bool spreads_stretches(node_id n) {
-    const auto [first, last] = varying_axes(n);
+    const auto [first, last] = varying_axes(g, n);
     const std::int64_t stretch = domain_.size(last, domain_.rank);
     if (last < kept_ || !full(n) || stretch < least_stretch ||
         g.type(g.operand(n, 0)).size() != domain_.size(first, last))
@@ -86,18 +84,6 @@ class row_finder {
       last_varying_ = last;
     }
     return first == first_varying_ && last == last_varying_;
-  }
-  /// The axes of the result along which what the broadcast `n` repeats varies.
-  constexpr std::pair<int, int> varying_axes(node_id n) const {
-    const auto o = g.nodes[std::size_t(n)].attributes.template as<broadcast_op::options>();
-    const tensor_type from = g.type(g.operand(n, 0));
-    int first = domain_.rank, last = 0;
-    for (int d = 0; d < from.rank(); ++d) {
-      if (from[d] == 1) continue;
-      first = std::min<int>(first, o.axes[std::size_t(d)]);
-      last = std::max<int>(last, o.axes[std::size_t(d)] + 1);
-    }
-    return {first, last};
   }
   /// In memory when the group begins.
   constexpr bool available(node_id n) const {

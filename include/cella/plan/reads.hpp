@@ -1,6 +1,7 @@
 // What a fused step reads from memory, and along which loops.
 #pragma once
 
+#include <cella/ops/broadcast.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/loop_nests.hpp>
 #include <cella/plan/places.hpp>
@@ -67,22 +68,9 @@ class step_reads {
     const auto e = t.template as<rows_step>();
     if (n == from) return g.type(n).size() == e.rows ? access::row : access::same;
     if (g.type(from).size() == 1) return access::scalar;
-    const auto [first, last] = varying_axes(n);
+    const auto [first, last] = varying_axes(g, n);
     if (last <= e.kept && g.type(from).size() == e.rows) return access::row;
     return first >= e.kept && g.type(from).size() == e.width ? access::column : access::stretch;
-  }
-  /// The first axis of the result along which what the broadcast `n` repeats varies, and the one
-  /// behind the last.
-  constexpr std::pair<int, int> varying_axes(node_id n) const {
-    const auto o = c.at(n).attributes.template as<broadcast_op::options>();
-    const tensor_type from = g.type(g.operand(n, 0));
-    int first = max_rank, last = 0;
-    for (int d = 0; d < from.rank(); ++d) {
-      if (from[d] == 1) continue;
-      first = std::min<int>(first, o.axes[std::size_t(d)]);
-      last = std::max<int>(last, o.axes[std::size_t(d)] + 1);
-    }
-    return {first, last};
   }
 
   /// Outputs that are written to their place in a concatenation.
@@ -144,7 +132,7 @@ class step_reads {
       if (l.how == access::stretch) {
         auto e = t.template as<rows_step>();
         const shape& whole = g.type(n).shape;
-        e.stretch = whole.size(varying_axes(n).second, whole.rank);
+        e.stretch = whole.size(varying_axes(g, n).second, whole.rank);
         e.numbers = t_from.size();
         t.shape = e;
       }

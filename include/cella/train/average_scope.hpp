@@ -1,13 +1,10 @@
 // Evaluation on the averages of the weights that `optim::averaged` keeps.
 #pragma once
 
-#include <algorithm>
 #include <cella/graph/once.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/train/kept_tensors.hpp>
 #include <cella/train/slots.hpp>
-#include <cstring>
-#include <string>
 
 namespace cella::train {
 

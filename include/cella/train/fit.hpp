@@ -7,7 +7,6 @@
 #include <cella/train/no_fit_option.hpp>
 #include <cella/train/state.hpp>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <cella/graph/once.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cstddef>
-#include <cstring>
 #include <vector>
 
 namespace cella::detail {

@@ -4,13 +4,10 @@
 #include <cella/graph/dtype.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/graph/once.hpp>
-#include <cella/interop/in_quotes.hpp>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string_view>
 
 namespace cella {
 
