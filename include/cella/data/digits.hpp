@@ -234,8 +234,8 @@ constexpr point spline(point a, point b, point c, point d, float t) {
 
 }  // namespace detail
 
-inline void draw_digit(int digit, const digit_style& style, generator& random,
-                       std::span<float, digit_extent * digit_extent> image) {
+[[gnu::cold]] inline void draw_digit(int digit, const digit_style& style, generator& random,
+                                     std::span<float, digit_extent * digit_extent> image) {
   using detail::point;
   style.check();
   const detail::glyph way = detail::glyphs[static_cast<std::size_t>(digit)][random.below(3)];

@@ -4,10 +4,13 @@
 
 #include <cella/graph/once.hpp>
 #include <cella/graph/op_info.hpp>
+#include <cella/runtime/parameters.hpp>
 #include <cella/train/position.hpp>
+#include <cella/train/slots.hpp>
 #include <cella/train/state.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace cella::train {
@@ -21,10 +24,32 @@ struct checkpoint_tensor {
   tensor_ref value;
 };
 
+/// All parameters and states of a model.
+std::vector<checkpoint_tensor> tensors_of(const parameter_store& parameters);
+/// What its training needs besides: the optimizer's state, `progress` (steps, epochs, batches in
+/// the epoch), and what random operations draw from.
+std::vector<checkpoint_tensor> tensors_of_training(const parameter_store& parameters,
+                                                   const slot_store& slots, std::int64_t* progress);
+/// Parameters and states that match one of the patterns. Throws `error` if one matches nothing.
+std::vector<checkpoint_tensor> matching(std::string_view who, const parameter_store& parameters,
+                                        const std::vector<std::string>& patterns);
+/// What the patterns of `freeze` describe: parameters with the optimizer's state for them.
+std::vector<tensor_ref> frozen_tensors(const parameter_store& parameters, const slot_store& slots,
+                                       const std::vector<std::string>& patterns);
+
+/// A copy of all parameters and states, one behind the other.
+std::vector<std::byte> snapshot(const parameter_store& parameters);
+/// Puts them back. Throws `error`, and changes nothing, if the copy is not as long.
+void restore(const std::vector<std::byte>& copy, parameter_store& parameters);
+
 /// What is not finite among the tensors: `tensor "fc1.weight" holds nan, at [0,3] of f32[120,400]`,
 /// or nothing.
 std::string find_not_finite(const std::vector<checkpoint_tensor>& tensors);
+/// The same of a batch's columns, in brackets.
+std::string spoiled_data(const std::vector<std::pair<text, tensor_ref>>& columns);
 
+/// Throws `file_error` if a tensor that is to be saved is not finite.
+void check_to_save(const std::string& path, const std::vector<checkpoint_tensor>& tensors);
 /// Writes the tensors, replacing the file at once or not at all. Throws `file_error`.
 void write_checkpoint(const std::string& path, const std::vector<checkpoint_tensor>& tensors);
 

@@ -1,14 +1,95 @@
 // What checkpoint.hpp declares.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cella/backend/host/finite.hpp>
+#include <cella/graph/name_pattern.hpp>
 #include <cella/interop/safetensors.hpp>
 #include <cella/train/checkpoint.hpp>
 #include <cstdint>
 #include <cstring>
 
 namespace cella::train {
+
+CELLA_BODY std::vector<checkpoint_tensor> tensors_of(const parameter_store& parameters) {
+  std::vector<checkpoint_tensor> all;
+  for (const auto& e : parameters.entries()) all.push_back({e.name, parameters.value(e)});
+  return all;
+}
+
+CELLA_BODY std::vector<checkpoint_tensor> tensors_of_training(const parameter_store& parameters,
+                                                              const slot_store& slots,
+                                                              std::int64_t* progress) {
+  std::vector<checkpoint_tensor> all;
+  for (const auto& s : slots.entries()) all.push_back({s.name, slots.value(s)});
+  const auto numbers = [](std::int64_t* p, int n) {
+    return tensor_ref{reinterpret_cast<std::byte*>(p), {dtype::i64, {n}}};
+  };
+  all.push_back({"cella.progress", numbers(progress, 3)});
+  all.push_back({"cella.random", numbers(parameters.random_state(), 2)});
+  return all;
+}
+
+CELLA_BODY std::vector<checkpoint_tensor> matching(std::string_view who,
+                                                   const parameter_store& parameters,
+                                                   const std::vector<std::string>& patterns) {
+  std::vector<checkpoint_tensor> all = tensors_of(parameters), chosen;
+  for (const auto& p : patterns) {
+    if (std::ranges::any_of(all, [&](const auto& t) { return matches(p, t.name); })) continue;
+    const bool has_parts = std::ranges::any_of(
+        all, [&](const auto& t) { return std::string_view(t.name).starts_with(p + "."); });
+    throw error(std::string(who) + ": no parameter matches " + interop::in_quotes(p) +
+                (has_parts ? "; for all of this layer write " + interop::in_quotes(p + ".*")
+                           : "; this model begins with " +
+                                 interop::in_quotes(all.empty() ? "" : all[0].name)));
+  }
+  for (auto& t : all) {
+    if (std::ranges::any_of(patterns, [&](const auto& p) { return matches(p, t.name); }))
+      chosen.push_back(std::move(t));
+  }
+  return chosen;
+}
+
+CELLA_BODY std::vector<tensor_ref> frozen_tensors(const parameter_store& parameters,
+                                                  const slot_store& slots,
+                                                  const std::vector<std::string>& patterns) {
+  std::vector<tensor_ref> all;
+  for (const auto& t : matching("freeze", parameters, patterns)) {
+    all.push_back(t.value);
+    for (const auto& s : slots.entries()) {
+      if (s.name.size() > t.name.size() && s.name.substr(s.name.find('.') + 1) == t.name)
+        all.push_back(slots.value(s));
+    }
+  }
+  return all;
+}
+
+CELLA_BODY std::vector<std::byte> snapshot(const parameter_store& parameters) {
+  std::vector<std::byte> all;
+  for (const auto& e : parameters.entries()) {
+    const tensor_ref v = parameters.value(e);
+    all.insert(all.end(), v.data, v.data + v.type.bytes());
+  }
+  return all;
+}
+
+CELLA_BODY void restore(const std::vector<std::byte>& copy, parameter_store& parameters) {
+  std::size_t at = 0;
+  for (const auto& e : parameters.entries()) at += std::size_t(e.type.bytes());
+  if (at != copy.size()) {
+    throw error("restore: the snapshot has " + std::to_string(copy.size()) +
+                " bytes, but this model's have " + std::to_string(at) +
+                "; hand over a snapshot of this model");
+  }
+  at = 0;
+  for (const auto& e : parameters.entries()) {
+    const auto bytes = std::size_t(e.type.bytes());
+    if (bytes) std::memcpy(parameters.value(e).data, copy.data() + at, bytes);
+    at += bytes;
+  }
+  parameters.touch();
+}
 
 CELLA_BODY std::string find_not_finite(const std::vector<checkpoint_tensor>& tensors) {
   for (const auto& t : tensors) {
@@ -17,6 +98,22 @@ CELLA_BODY std::string find_not_finite(const std::vector<checkpoint_tensor>& ten
            std::string(describe(cella::find_not_finite(t.value), t.value.type).view());
   }
   return {};
+}
+
+CELLA_BODY std::string spoiled_data(const std::vector<std::pair<text, tensor_ref>>& columns) {
+  std::vector<checkpoint_tensor> all;
+  for (const auto& [name, values] : columns) all.push_back({std::string(name.view()), values});
+  const std::string found = find_not_finite(all);
+  return found.empty() ? found : " (of the batch's data " + found + ")";
+}
+
+CELLA_BODY void check_to_save(const std::string& path,
+                              const std::vector<checkpoint_tensor>& tensors) {
+  const std::string fault = find_not_finite(tensors);
+  if (fault.empty()) return;
+  throw file_error("save: " + fault + "; " + interop::in_quotes(path, 4096) +
+                   " is left as it is: load weights from before training diverged, or save these "
+                   "with the option .non_finite = true");
 }
 
 CELLA_BODY void write_checkpoint(const std::string& path,

@@ -266,7 +266,8 @@ class model {
     const parameter_users::change change(users_);
     if (options.optimizer) check_idle("load with the optimizer's state");
     const auto training = options.optimizer ? training_tensors() : tensors{};
-    auto found = train::read_checkpoint(path, parameter_tensors(), training, options.non_finite);
+    auto found =
+        train::read_checkpoint(path, train::tensors_of(parameters()), training, options.non_finite);
     if (options.optimizer) fit_ = {std::move(found.epoch), std::move(found.states), true, {}};
     parameters().touch();
   }
@@ -279,7 +280,7 @@ class model {
                                         const partial_options& options = {}) {
     const auto turn = own_turn();
     const parameter_users::change change(users_);
-    tensors chosen = matching("load_partial", patterns);
+    tensors chosen = train::matching("load_partial", parameters(), patterns);
     train::read_part(path, chosen, options.non_finite);
     parameters().touch();
     std::vector<std::string> names;
@@ -290,35 +291,18 @@ class model {
   /// A copy of all parameters and states, and back.
   std::vector<std::byte> snapshot() {
     const auto turn = own_turn();
-    std::vector<std::byte> all;
-    for (const auto& t : parameter_tensors()) {
-      all.insert(all.end(), t.value.data, t.value.data + t.value.type.bytes());
-    }
-    return all;
+    return train::snapshot(parameters());
   }
   /// Throws `error`, and changes nothing, if the snapshot is not as long as this model's.
   void restore(const std::vector<std::byte>& all) {
     const auto turn = own_turn();
     const parameter_users::change change(users_);
-    std::size_t at = 0;
-    for (const auto& t : parameter_tensors()) at += std::size_t(t.value.type.bytes());
-    if (at != all.size()) {
-      throw error("restore: the snapshot has " + std::to_string(all.size()) +
-                  " bytes, but this model's have " + std::to_string(at) +
-                  "; hand over a snapshot of this model");
-    }
-    at = 0;
-    for (const auto& t : parameter_tensors()) {
-      const auto bytes = std::size_t(t.value.type.bytes());
-      if (bytes) std::memcpy(t.value.data, all.data() + at, bytes);
-      at += bytes;
-    }
-    parameters().touch();
+    train::restore(all, parameters());
   }
   /// Whether all parameters and states are finite numbers.
   bool finite() {
     const auto turn = own_turn();
-    return train::find_not_finite(parameter_tensors()).empty();
+    return train::find_not_finite(train::tensors_of(parameters())).empty();
   }
 
  private:
@@ -336,8 +320,6 @@ class model {
   train::history train_on(const Data& data, const train::fit_options& options, Extras&&... extras);
   template <class Data, class... Metrics>
   train::scores measure_on(const Data& data, Metrics&&... measures);
-  std::vector<tensor_ref> frozen_tensors(const std::vector<std::string>& patterns);
-  tensors matching(std::string_view who, const std::vector<std::string>& patterns);
   void infer_share(const typename engine_type::inputs& x, std::int64_t own, std::int64_t rows,
                    const typename engine_type::outputs& out);
 
@@ -366,22 +348,8 @@ class model {
                 ": a callback cannot do this while fit runs; set stop, and do it when fit has "
                 "returned");
   }
-  tensors parameter_tensors() {
-    tensors all;
-    for (const auto& e : parameters().entries()) all.push_back({e.name, parameters().value(e)});
-    return all;
-  }
   tensors training_tensors() {
-    tensors all;
-    for (const auto& s : engine_.slots().entries()) {
-      all.push_back({s.name, engine_.slots().value(s)});
-    }
-    auto numbers = [](std::int64_t* p, int n) {
-      return tensor_ref{reinterpret_cast<std::byte*>(p), {dtype::i64, {n}}};
-    };
-    all.push_back({"cella.progress", numbers(progress_.data(), 3)});
-    all.push_back({"cella.random", numbers(parameters().random_state(), 2)});
-    return all;
+    return train::tensors_of_training(parameters(), engine_.slots(), progress_.data());
   }
   engine_type engine_;
   single_caller caller_;

@@ -38,15 +38,6 @@ void check_batches(const char* who, const Loader& loader) {
   throw error(what << "; hand over a batch at least, or keep the remainder");
 }
 
-/// Which of these columns of a batch holds a number that is not finite, if one does.
-template <class Columns>
-std::string spoiled(const Columns& columns) {
-  std::vector<train::checkpoint_tensor> all;
-  for (const auto& [name, values] : columns) all.push_back({std::string(name.view()), values});
-  const std::string found = train::find_not_finite(all);
-  return found.empty() ? found : " (of the batch's data " + found + ")";
-}
-
 }  // namespace detail
 
 template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
@@ -103,7 +94,10 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
     return began ? std::chrono::duration<double>(clock::now() - *began).count() : 0.0;
   };
 
-  for (const tensor_ref& t : frozen_tensors(options.freeze)) engine_.frozen_tensors.keep(t);
+  if (!options.freeze.empty()) {
+    for (const tensor_ref& t : train::frozen_tensors(parameters(), engine_.slots(), options.freeze))
+      engine_.frozen_tensors.keep(t);
+  }
   struct session {
     model& m;
     ~session() {
@@ -173,7 +167,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
         c.loss = r.loss;
         all.announce(event::batch_end);
         if (options.check_finite && !std::isfinite(r.loss)) {
-          throw train::divergence("the loss is not finite" + detail::spoiled(columns.numbers()),
+          throw train::divergence("the loss is not finite" + train::spoiled_data(columns.numbers()),
                                   c.step, c.loss, c.learning_rate);
         }
         at.mean.update(r.loss, rows);
@@ -200,7 +194,7 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
       break;
     }
     if (options.check_finite) {
-      const std::string fault = train::find_not_finite(parameter_tensors());
+      const std::string fault = train::find_not_finite(train::tensors_of(parameters()));
       if (!fault.empty()) throw train::divergence(fault, c.step, c.loss, c.learning_rate);
     }
     c.record = std::move(done);
@@ -229,16 +223,11 @@ template <class Net, class Input, auto Loss, auto Optimizer, model_options Optio
 void model<Net, Input, Loss, Optimizer, Options>::save(const std::string& path,
                                                        const save_options& options) {
   const auto turn = own_turn();
-  auto all = parameter_tensors();
+  auto all = train::tensors_of(parameters());
   if (options.optimizer) {
     for (auto& t : training_tensors()) all.push_back(std::move(t));
   }
-  const std::string fault = options.non_finite ? "" : train::find_not_finite(all);
-  if (!fault.empty()) {
-    throw file_error("save: " + fault + "; " + interop::in_quotes(path, 4096) +
-                     " is left as it is: load weights from before training diverged, or save "
-                     "these with the option .non_finite = true");
-  }
+  if (!options.non_finite) train::check_to_save(path, all);
   auto states = options.optimizer ? fit_.write() : train::state_map{};
   for (auto& [name, t] : states)
     all.push_back({std::string(train::state_prefix) + name, {t.bytes.data(), t.type}});
@@ -246,43 +235,6 @@ void model<Net, Input, Loss, Optimizer, Options>::save(const std::string& path,
     ranks->once([&] { train::write_checkpoint(path, all); });
   else
     train::write_checkpoint(path, all);
-}
-
-/// Parameters and states that match one of the patterns, each of which has to match something.
-template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
-typename model<Net, Input, Loss, Optimizer, Options>::tensors
-model<Net, Input, Loss, Optimizer, Options>::matching(std::string_view who,
-                                                      const std::vector<std::string>& patterns) {
-  tensors all = parameter_tensors(), chosen;
-  for (const auto& p : patterns) {
-    if (std::ranges::any_of(all, [&](const auto& t) { return matches(p, t.name); })) continue;
-    const bool has_parts = std::ranges::any_of(
-        all, [&](const auto& t) { return std::string_view(t.name).starts_with(p + "."); });
-    throw error(std::string(who) + ": no parameter matches " + interop::in_quotes(p) +
-                (has_parts ? "; for all of this layer write " + interop::in_quotes(p + ".*")
-                           : "; this model begins with " +
-                                 interop::in_quotes(all.empty() ? "" : all[0].name)));
-  }
-  for (auto& t : all) {
-    if (std::ranges::any_of(patterns, [&](const auto& p) { return matches(p, t.name); }))
-      chosen.push_back(std::move(t));
-  }
-  return chosen;
-}
-
-/// The tensors that `freeze` patterns describe, with the optimizer's state for them.
-template <class Net, class Input, auto Loss, auto Optimizer, model_options Options>
-std::vector<tensor_ref> model<Net, Input, Loss, Optimizer, Options>::frozen_tensors(
-    const std::vector<std::string>& patterns) {
-  std::vector<tensor_ref> all;
-  for (const auto& t : matching("freeze", patterns)) {
-    all.push_back(t.value);
-    for (const auto& s : engine_.slots().entries()) {
-      if (s.name.size() > t.name.size() && s.name.substr(s.name.find('.') + 1) == t.name)
-        all.push_back(engine_.slots().value(s));
-    }
-  }
-  return all;
 }
 
 /// Predictions for `rows` samples, of which this rank of a mesh has `own`.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/blocked/pointwise.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 
 namespace cella::cpu {
 
@@ -311,6 +312,8 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
   for (int u = units.first; u < units.last; ++u)
     walk_tiles(work, u, p.few_filters(), pixels, compute);
 }
+CELLA_COMPILED_ONCE(multiply_blocks<float, 1>);
+CELLA_COMPILED_ONCE(multiply_blocks<double, 1>);
 
 /// The units of the phases of an image gradient, of which each product has units_of(product).
 template <class T, int Summands, class UnitsOf>

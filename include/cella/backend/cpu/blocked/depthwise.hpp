@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cella/backend/cpu/blocked/convolution.hpp>
 #include <cella/backend/cpu/blocked/depthwise_rows.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <type_traits>
 
 namespace cella::cpu {
@@ -175,6 +176,7 @@ void depthwise_forward(work_range units, const blocked_convolution_extents& e, c
     }
   }
 }
+CELLA_COMPILED_FOR_FLOATS(depthwise_forward);
 
 /// Columns of dx whose number leaves the same remainder by the stride are reached by the same taps.
 template <class T>
@@ -206,6 +208,7 @@ void depthwise_backward(work_range units, const blocked_convolution_extents& e, 
     }
   }
 }
+CELLA_COMPILED_FOR_FLOATS(depthwise_backward);
 
 /// What G taps add up over rows of dy: x[t] is where tap t reads for pixel 0 of the first row,
 /// column[t] its column there.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/blocked/pointwise.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 
 namespace cella::cpu {
 
@@ -62,6 +63,7 @@ void pad_stem(work_range units, const stem_extents& e, const T* x, T* padded) {
     }
   }
 }
+CELLA_COMPILED_FOR_FLOATS(pad_stem);
 /// w [out_blocks L][taps] -> [out_blocks][taps][L]. Units: blocks.
 template <class T>
 void pack_stem_filters(work_range units, const stem_extents& e, const T* w, T* packed) {
@@ -167,6 +169,7 @@ void convolve_stem(work_range units, const stem_extents& e, const T* padded, con
     }
   }
 }
+CELLA_COMPILED_FOR_FLOATS(convolve_stem);
 
 /// sums[t][j] += x[offset[t]] dy[block j] over the rows of an image, for `taps` taps.
 template <class T, int Taps, int Blocks>
@@ -274,6 +277,7 @@ void stem_weight_gradient(work_range units, const stem_extents& e, const T* padd
     }
   }
 }
+CELLA_COMPILED_FOR_FLOATS(stem_weight_gradient);
 /// Hands the sums to a plain sink as filters [out_blocks L][taps]. Units: blocks.
 template <class T, class Sink>
 void finish_stem_filters(work_range units, const stem_extents& e, const T* sums, const Sink& sink) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cella/backend/cpu/blocked/layout.hpp>
 #include <cella/backend/cpu/plan/sample_slices.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 
 namespace cella::cpu {
 
@@ -258,5 +259,6 @@ void blocked_weight_gradient(work_range units, const blocked_convolution_extents
                                    sums + k * filter_elements<T>(e));
   }
 }
+CELLA_COMPILED_FOR_FLOATS(blocked_weight_gradient);
 
 }  // namespace cella::cpu

@@ -7,6 +7,7 @@
 #include <array>
 #include <cella/backend/cpu/blocked/layout.hpp>
 #include <cella/backend/cpu/blocked/winograd_transform.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <utility>
 
 namespace cella::cpu {
@@ -291,6 +292,7 @@ void convolve(work_range units, const tiling& t, int sources, int results, const
                       tiles.size(), results, r, sink);
   }
 }
+CELLA_COMPILED_FOR_FLOATS(convolve);
 
 }  // namespace winograd
 

@@ -4,6 +4,7 @@
 
 #include <cella/backend/cpu/blocked/weight_gradient.hpp>
 #include <cella/backend/cpu/blocked/winograd.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 
 namespace cella::cpu::winograd {
 
@@ -129,6 +130,7 @@ void sum_gradients(work_range units, const blocked_convolution_extents& e, int p
     }
   }
 }
+CELLA_COMPILED_FOR_FLOATS(sum_gradients);
 
 /// Adds up the slices, transforms the sums back and hands them to a plain sink as filters: (value,
 /// offset, count). Units: blocks of output channels.

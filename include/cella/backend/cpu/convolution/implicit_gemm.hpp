@@ -10,6 +10,7 @@
 #include <cella/backend/cpu/convolution/padded_image.hpp>
 #include <cella/backend/cpu/gemm/driver.hpp>
 #include <cella/backend/cpu/loops/sink.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstddef>
@@ -164,6 +165,7 @@ void convolve(const convolution_extents& e, const T* x, const T* w, const any_si
     multiply_units(plan.blocks, part, source, blocks);
   }
 }
+CELLA_COMPILED_FOR_FLOATS(convolve);
 
 }  // namespace detail
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/convolution/implicit_gemm.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -226,6 +227,7 @@ void convolve_back(const convolution_extents& e, const T* w, const T* dy, const 
     }
   }
 }
+CELLA_COMPILED_FOR_FLOATS(convolve_back);
 
 }  // namespace detail
 

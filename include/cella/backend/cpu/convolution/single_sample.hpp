@@ -11,6 +11,7 @@
 #include <cella/backend/cpu/convolution/padded_image.hpp>
 #include <cella/backend/cpu/gemm/tile.hpp>
 #include <cella/backend/cpu/loops/sink.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstddef>
@@ -257,6 +258,10 @@ void convolve_pixels(const convolution_extents& e, const T* x, const T* w, const
     }
   }
 }
+CELLA_COMPILED_ONCE(convolve_pixels<pooling::none, float>);
+CELLA_COMPILED_ONCE(convolve_pixels<pooling::none, double>);
+CELLA_COMPILED_ONCE(convolve_pixels<pooling::maximum_2x2, float>);
+CELLA_COMPILED_ONCE(convolve_pixels<pooling::maximum_2x2, double>);
 
 template <pooling Pool, class T>
 void convolve_channels(const convolution_extents& e, const T* x, const T* packed,
@@ -312,6 +317,10 @@ void convolve_channels(const convolution_extents& e, const T* x, const T* packed
                    std::int64_t{channel} * pixels + first, pixels, channel, first);
   }
 }
+CELLA_COMPILED_ONCE(convolve_channels<pooling::none, float>);
+CELLA_COMPILED_ONCE(convolve_channels<pooling::none, double>);
+CELLA_COMPILED_ONCE(convolve_channels<pooling::maximum_2x2, float>);
+CELLA_COMPILED_ONCE(convolve_channels<pooling::maximum_2x2, double>);
 
 }  // namespace detail
 
@@ -321,6 +330,7 @@ void pack_channels(const convolution_extents& e, const T* w, T* packed) {
   const int rounded = ceil_divide(e.out_channels, lanes<T>) * lanes<T>;
   pack_panel<T>(e.out_channels, filter, w, filter, 1, packed, rounded);
 }
+CELLA_COMPILED_FOR_FLOATS(pack_channels);
 
 template <pooling Pool, class T, class Sink>
 void convolution_pixels(const convolution_extents& e, const T* x, const T* w, const Sink& sink,

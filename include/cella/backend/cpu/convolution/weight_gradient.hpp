@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/convolution/implicit_gemm.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -130,6 +131,7 @@ void correlate(const convolution_extents& e, const T* x, const T* dy, const any_
     multiply_units(plan, part, source, blocks);
   }
 }
+CELLA_COMPILED_FOR_FLOATS(correlate);
 
 }  // namespace detail
 

@@ -10,6 +10,7 @@
 #include <cella/backend/cpu/gemm/matvec.hpp>
 #include <cella/backend/cpu/gemm/product.hpp>
 #include <cella/backend/cpu/loops/sink.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstddef>
@@ -288,6 +289,8 @@ void multiply(const product<T, S>& p, const any_sink<T>& sink, std::byte* scratc
     }
   }
 }
+CELLA_COMPILED_ONCE(multiply<float, float>);
+CELLA_COMPILED_ONCE(multiply<double, double>);
 
 }  // namespace detail
 

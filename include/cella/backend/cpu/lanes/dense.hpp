@@ -8,6 +8,7 @@
 #include <cella/backend/cpu/lanes/layout.hpp>
 #include <cella/backend/cpu/loops/folds.hpp>
 #include <cella/backend/cpu/loops/sink.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -259,6 +260,7 @@ template <class T>
     for (int j = 0; j < L; ++j) store(to + j * width, rows[j]);
   }
 }
+CELLA_COMPILED_FOR_FLOATS(lanes_transpose);
 
 template <tile_set Tiles, class T, class Sink>
 [[gnu::noinline]] void lanes_dense_weight_gradient(work_range units,

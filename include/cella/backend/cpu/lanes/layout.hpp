@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstdint>
@@ -215,6 +216,7 @@ template <class T>
     }
   }
 }
+CELLA_COMPILED_FOR_FLOATS(pack_lanes);
 
 /// The way back: x [blocks][channels][padded height][padded width][L] -> plain y without the
 /// border. Dead lanes and the border are not looked at (they may hold NaN).
@@ -246,5 +248,6 @@ template <class T>
     }
   }
 }
+CELLA_COMPILED_FOR_FLOATS(unpack_lanes);
 
 }  // namespace cella::cpu

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cella/backend/cpu/lanes/layout.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cella/backend/cpu/simd/exponentials.hpp>
 #include <cella/backend/cpu/simd/logarithms.hpp>
 #include <cella/backend/cpu/simd/long_sum.hpp>
@@ -77,5 +78,6 @@ template <class T>
     if (hits) hits[block] = std::popcount(hit);
   }
 }
+CELLA_COMPILED_FOR_FLOATS(lanes_softmax_cross_entropy);
 
 }  // namespace cella::cpu

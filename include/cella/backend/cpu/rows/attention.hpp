@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/gemm/tile.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cella/backend/cpu/simd/math.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstddef>
@@ -220,6 +221,7 @@ void attention(work_range units, const attention_extents& e, T scale, heads_view
     });
   }
 }
+CELLA_COMPILED_FOR_FLOATS(attention);
 
 template <class T>
 void attention_gradient(work_range units, const attention_extents& e, T scale,
@@ -306,5 +308,6 @@ void attention_gradient(work_range units, const attention_extents& e, T scale,
     }
   }
 }
+CELLA_COMPILED_FOR_FLOATS(attention_gradient);
 
 }  // namespace cella::cpu

@@ -7,6 +7,7 @@
 #include <array>
 #include <cella/backend/cpu/loops/sink.hpp>
 #include <cella/backend/cpu/plan/sample_slices.hpp>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cella/backend/cpu/simd/long_sum.hpp>
 #include <cella/backend/cpu/simd/storage.hpp>
 #include <cella/backend/host/work_range.hpp>
@@ -207,6 +208,10 @@ template <class T, bool Blocked, class S>
     };
   });
 }
+CELLA_COMPILED_ONCE(sum_moments<float, true, float>);
+CELLA_COMPILED_ONCE(sum_moments<double, true, double>);
+CELLA_COMPILED_ONCE(sum_moments<float, false, float>);
+CELLA_COMPILED_ONCE(sum_moments<double, false, double>);
 /// Mean and variance (divided by the count) of each channel; the sums may lie there. Units: blocks.
 template <class T, bool Blocked, class S>
 void finish_moments(work_range units, const norm_extents& e, const S* x, const norm_sums<T>& sums,
@@ -220,6 +225,10 @@ void finish_moments(work_range units, const norm_extents& e, const S* x, const n
     detail::store_channel<T, Blocked>(variance, b, maximum(q * share - m * m, vec<T>(T{0})));
   }
 }
+CELLA_COMPILED_ONCE(finish_moments<float, true, float>);
+CELLA_COMPILED_ONCE(finish_moments<double, true, double>);
+CELLA_COMPILED_ONCE(finish_moments<float, false, float>);
+CELLA_COMPILED_ONCE(finish_moments<double, false, double>);
 
 /// (x - mean) / sqrt(variance + epsilon) gamma + beta; a sink of blocks gets (value, vector,
 /// block), a plain one (value, offset, channel, pixel, count). Units: planes.
@@ -258,6 +267,10 @@ template <class T, bool Blocked, class S, class D>
     };
   });
 }
+CELLA_COMPILED_ONCE(sum_norm_gradients<float, true, float, float>);
+CELLA_COMPILED_ONCE(sum_norm_gradients<double, true, double, double>);
+CELLA_COMPILED_ONCE(sum_norm_gradients<float, false, float, float>);
+CELLA_COMPILED_ONCE(sum_norm_gradients<double, false, double, double>);
 /// The gradients of gamma and beta; the sums may lie there. Units: blocks.
 template <class T, bool Blocked>
 void finish_norm_gradients(work_range units, const norm_extents& e, const norm_factors<T>& f,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cella/ops/numbers.hpp>
@@ -155,6 +156,7 @@ void gather_rows(work_range units, const indexed_rows& e, const T* table, const 
     row += n;
   }
 }
+CELLA_COMPILED_ONCE(gather_rows<float, std::int32_t>);
 
 namespace detail {
 
@@ -245,6 +247,7 @@ void scatter_rows(work_range units, const indexed_rows& e, const T* x, const Ind
     std::fill(to + whole, to + last, T(0));
   }
 }
+CELLA_COMPILED_ONCE(scatter_rows<false, float, std::int32_t>);
 
 template <class T, class Index>
 void put_rows(work_range units, const row_changes& e, const Index* indices, const T* x, T* table,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cella/graph/shape.hpp>
@@ -299,5 +300,6 @@ template <class T>
   }
   detail::finish_lines(past_caches);
 }
+CELLA_COMPILED_FOR_FLOATS(permute);
 
 }  // namespace cella::cpu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <cella/backend/cpu/simd/long_sum.hpp>
 #include <cella/backend/cpu/simd/math.hpp>
 #include <cella/backend/host/work_range.hpp>
@@ -64,5 +65,6 @@ template <class T>
     to[label] -= scale;
   }
 }
+CELLA_COMPILED_FOR_FLOATS(softmax_cross_entropy_rows);
 
 }  // namespace cella::cpu
