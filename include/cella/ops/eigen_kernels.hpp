@@ -30,6 +30,7 @@ inline void negate_column(matrix& a, int column) {
   for (int i = 0; i < a.rows; ++i) a(i, column) = -a(i, column);
 }
 
+/// Sweeps, or steps for an eigenvalue, after which a method has failed: it takes a few.
 inline constexpr int most_sweeps = 60;
 
 /// A symmetric matrix, the rows of `v`, as Q T Q^T with a tridiagonal T: its diagonal, what stands
@@ -106,21 +107,22 @@ inline void tridiagonalize(matrix& v, list<double>& diagonal, list<double>& belo
   }
   if (n > 0) v(n - 1, n - 1) = 1;
 }
-/// The eigenvalues of a tridiagonal matrix in the place of its diagonal, and those vectors, the
-/// rows of `rows`, turned along.
-inline void diagonalize(list<double>& diagonal, list<double>& below, matrix& rows) {
+/// The eigenvalues of a tridiagonal matrix, whose largest elements are near 1, in the place of its
+/// diagonal, and those vectors, the rows of `rows`, turned along. Returns whether all were found.
+inline bool diagonalize(list<double>& diagonal, list<double>& below, matrix& rows) {
   const int n = rows.rows;
   double* const d = diagonal.data();
   double* const e = below.data();
   for (int i = 1; i < n; ++i) e[i - 1] = e[i];
   if (n > 0) e[n - 1] = 0;
-  double shift = 0, largest = 0;
+  double shift = 0, largest = nothing_beside_one;
   constexpr double epsilon = std::numeric_limits<double>::epsilon() / 2;
   for (int l = 0; l < n; ++l) {
     largest = std::max(largest, std::abs(d[l]) + std::abs(e[l]));
     int m = l;
     while (m < n - 1 && std::abs(e[m]) > epsilon * largest) ++m;
-    for (int step = 0; m > l && step < most_sweeps; ++step) {
+    for (int step = 0; m > l; ++step) {
+      if (step == most_sweeps) return false;
       double g = d[l], p = (d[l + 1] - g) / (2 * e[l]);
       double r = std::copysign(std::hypot(p, 1.0), p);
       d[l] = e[l] / (p + r);
@@ -160,25 +162,27 @@ inline void diagonalize(list<double>& diagonal, list<double>& below, matrix& row
     d[l] += shift;
     e[l] = 0;
   }
+  return true;
 }
 
 /// A = V diag(w) V^T of a symmetric A, of which the lower triangle is read, w ascending: by
 /// Householder's reflections and the implicit QL method. The largest element of each vector is
-/// positive. NaN where A is not finite. Source: tred2 and tql2 of EISPACK (Bowdler, Martin, Reinsch
-/// and Wilkinson 1968)
+/// positive. NaN where A is not finite or the method fails. Source: tred2 and tql2 of EISPACK
+/// (Bowdler, Martin, Reinsch and Wilkinson 1968)
 inline void eigh_of(const matrix& from, list<double>& w, matrix& v) {
   const int n = from.rows;
   v = from;
   for (int i = 0; i < n; ++i)
     for (int j = i + 1; j < n; ++j) v(i, j) = v(j, i);
-  if (!is_finite(v)) {
-    w.assign(std::size_t(n), std::numeric_limits<double>::quiet_NaN());
-    return v.fill(std::numeric_limits<double>::quiet_NaN());
-  }
-  list<double> below;
-  tridiagonalize(v, w, below);
-  matrix rows = v.transposed();
-  diagonalize(w, below, rows);
+  scaled_matrix given(v);
+  v.fill(std::numeric_limits<double>::quiet_NaN());
+  w.assign(std::size_t(n), std::numeric_limits<double>::quiet_NaN());
+  if (given.scale == 0) return;
+  list<double> values, below;
+  tridiagonalize(given.elements, values, below);
+  matrix rows = given.elements.transposed();
+  if (!diagonalize(values, below, rows)) return;
+  for (std::size_t k = 0; k < values.size(); ++k) w[k] = values[k] / given.scale;
   v = rows.transposed();
   sort_columns(w, {&v});
   for (int j = 0; j < n; ++j)
@@ -206,18 +210,18 @@ inline void complete_column(matrix& q, int count) {
 
 /// A = U diag(s) V^T with m >= n, s descending: by rotations that make A's columns orthogonal,
 /// after a QR decomposition, of whose R these are fewer and shorter. The largest element of each
-/// column of V is positive. NaN where A is not finite. Sources: Hestenes 1958; Drmac and Veselic,
-/// "New fast and accurate Jacobi SVD algorithm", 2008
+/// column of V is positive. NaN where A is not finite or the method fails. Sources: Hestenes 1958;
+/// Drmac and Veselic, "New fast and accurate Jacobi SVD algorithm", 2008
 inline void svd_of(const matrix& from, matrix& u, list<double>& s, matrix& v) {
   const int m = from.rows, n = from.columns;
-  if (!is_finite(from)) {
-    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-    u.fill(nan);
-    v.fill(nan);
-    return s.assign(std::size_t(n), nan);
-  }
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  u.fill(nan);
+  v.fill(nan);
+  s.assign(std::size_t(n), nan);
+  const scaled_matrix given(from);
+  if (given.scale == 0) return;
   matrix q(m, n), r(n, n), turns(n, n);
-  qr_of(from, q, r);
+  qr_of(given.elements, q, r);
   // Columns of R as rows, so that they lie side by side in memory; and those of V.
   matrix a = r.transposed();
   turns.set_identity();
@@ -234,13 +238,17 @@ inline void svd_of(const matrix& from, matrix& u, list<double>& s, matrix& v) {
   // As orthogonal as sums of n products can be.
   const double rounding = std::numeric_limits<double>::epsilon() * std::sqrt(double(n));
   list<double> size(std::size_t(n), 0.0);
-  for (int sweep = 0; sweep < most_sweeps; ++sweep) {
-    bool turned = false;
+  bool turned = true;
+  for (int sweep = 0; turned; ++sweep) {
+    if (sweep == most_sweeps) return;
+    turned = false;
     // Squares of the lengths, which each rotation changes; afresh for each sweep.
     for (int i = 0; i < n; ++i) size[std::size_t(i)] = dot(i, i);
     for (int i = 0; i < n; ++i) {
       for (int j = i + 1; j < n; ++j) {
         double &x = size[std::size_t(i)], &y = size[std::size_t(j)];
+        // What is nothing gets a column below that is orthogonal to the others.
+        if (std::min(x, y) < nothing_beside_one * nothing_beside_one) continue;
         const double between = dot(i, j);
         if (!(std::abs(between) > rounding * std::sqrt(x) * std::sqrt(y))) continue;
         turned = true;
@@ -251,7 +259,6 @@ inline void svd_of(const matrix& from, matrix& u, list<double>& s, matrix& v) {
         y += t * between;
       }
     }
-    if (!turned) break;
   }
   s.clear();
   for (int j = 0; j < n; ++j) s.push_back(-std::sqrt(dot(j, j)));
@@ -259,14 +266,14 @@ inline void svd_of(const matrix& from, matrix& u, list<double>& s, matrix& v) {
   v = turns.transposed();
   sort_columns(s, {&left, &v});
   for (double& x : s) x = -x;
-  const double least = n ? s[0] * 1e-300 : 0;
   for (int j = 0; j < n; ++j) {
-    if (!(s[std::size_t(j)] > least)) {
+    if (!(s[std::size_t(j)] > nothing_beside_one)) {
       complete_column(left, j);
       continue;
     }
     for (int i = 0; i < n; ++i) left(i, j) /= s[std::size_t(j)];
   }
+  for (double& x : s) x /= given.scale;
   for (int j = 0; j < n; ++j) {
     if (!has_negative_largest(v, j)) continue;
     negate_column(v, j);

@@ -142,8 +142,9 @@ struct eigh_result {
   var eigenvectors;  ///< [...,n,n], one a column
 };
 /// A = V diag(w) V^T, for symmetric A, of which the lower triangle is read. The largest element of
-/// each vector is positive. NaN where A is not finite. The derivative of the vectors is infinite
-/// where two values are equal.
+/// each vector is positive. All results of a matrix are NaN where it is not finite, or where the
+/// method, which takes a few steps for a value, has not found one after 60. The derivative of the
+/// vectors is infinite where two values are equal.
 constexpr eigh_result eigh(operand a) {
   builder& b = *a.owner();
   const var x = a.in(b);
@@ -160,8 +161,9 @@ struct svd_result {
   var vh;  ///< [...,k,n]
 };
 /// A = U diag(s) V^T, for [...,m,n]. The largest element of each row of V^T, or of each column of U
-/// if A has fewer rows than columns, is positive. NaN where A is not finite. The derivative of the
-/// vectors is infinite where two values are equal or one is 0.
+/// if A has fewer rows than columns, is positive. All results of a matrix are NaN where it is not
+/// finite, or where the method, which takes a few steps for a value, has not found one after 60.
+/// The derivative of the vectors is infinite where two values are equal or one is 0.
 constexpr svd_result svd(operand a) {
   builder& b = *a.owner();
   const var x = a.in(b);

@@ -106,23 +106,47 @@ inline double lu_of(matrix& a, list<int>& order) {
   return sign;
 }
 
-/// Whether all elements are finite: other matrices have no orthogonal factors, but NaN.
-inline bool is_finite(const matrix& a) {
-  return std::all_of(a.elements.begin(), a.elements.end(),
-                     [](double x) { return std::isfinite(x); });
+/// The power of 2 that brings a number to between 1 and 2, as far as there is one; of 0 it is 1.
+inline double scale_to_one(double largest) {
+  return largest == 0 ? 1 : std::ldexp(1.0, std::clamp(-std::ilogb(largest), -1022, 1022));
 }
+/// What counts as nothing beside elements near 1: squares of smaller numbers lose digits.
+inline constexpr double nothing_beside_one = 1e-130;
+
+/// A matrix times the power of 2 that brings its largest element near 1, so that no square
+/// overflows, and that power; 0 where an element is not finite: then there are no orthogonal
+/// factors, but NaN.
+struct scaled_matrix {
+  matrix elements;
+  double scale;
+
+  explicit scaled_matrix(const matrix& a) : elements(a), scale(scale_of(a)) {
+    for (double& x : elements.elements) x *= scale;
+  }
+
+ private:
+  static double scale_of(const matrix& a) {
+    double largest = 0;
+    for (double x : a.elements) {
+      if (!std::isfinite(x)) return 0;
+      largest = std::max(largest, std::abs(x));
+    }
+    return scale_to_one(largest);
+  }
+};
 
 /// A = Q R with the columns of Q [m,n] orthonormal and R [n,n] upper, m >= n, by Householder's
 /// reflections, with the signs that LAPACK has; NaN where A is not finite.  Source: Golub and Van
 /// Loan, "Matrix Computations"
 inline void qr_of(const matrix& from, matrix& q, matrix& r) {
   const int m = from.rows, n = from.columns;
-  if (!is_finite(from)) {
+  const scaled_matrix given(from);
+  if (given.scale == 0) {
     q.fill(std::numeric_limits<double>::quiet_NaN());
     return r.fill(std::numeric_limits<double>::quiet_NaN());
   }
   // Columns as rows, so that they lie side by side in memory; vectors of reflections below R.
-  matrix a = from.transposed(), columns(n, m);
+  matrix a = given.elements.transposed(), columns(n, m);
   list<double> scale(std::size_t(n), 0.0);
   // x - (x . v) scale v, where v has a 1 at k and the rest in row k of a.
   auto reflect = [&](matrix& of, int j, int k) {
@@ -136,7 +160,8 @@ inline void qr_of(const matrix& from, matrix& q, matrix& r) {
     double tail = 0;
     for (int i = k + 1; i < m; ++i) tail += a(k, i) * a(k, i);
     const double alpha = a(k, k);
-    if (tail == 0) continue;  // LAPACK reflects nothing either
+    // LAPACK reflects nothing either if they are nothing.
+    if (!(tail > nothing_beside_one * nothing_beside_one)) continue;
     const double beta = -std::copysign(std::sqrt(alpha * alpha + tail), alpha);
     scale[std::size_t(k)] = (beta - alpha) / beta;
     for (int i = k + 1; i < m; ++i) a(k, i) /= alpha - beta;
@@ -145,7 +170,7 @@ inline void qr_of(const matrix& from, matrix& q, matrix& r) {
   }
   r.fill(0);
   for (int i = 0; i < n; ++i)
-    for (int j = i; j < n; ++j) r(i, j) = a(j, i);
+    for (int j = i; j < n; ++j) r(i, j) = a(j, i) / given.scale;
   columns.set_identity();
   for (int k = n; k-- > 0;)
     for (int j = k; j < n; ++j) reflect(columns, j, k);

@@ -7,7 +7,9 @@
 #include <cella/ops/compute.hpp>
 #include <cella/ops/linear_algebra.hpp>
 #include <cmath>
+#include <numbers>
 #include <random>
+#include <string>
 #include <vector>
 
 using namespace cella;
@@ -354,6 +356,183 @@ TEST_CASE_TEMPLATE("what is not finite has no orthogonal factors", T, float, dou
       check(qr_op{}, n + 2);
       check(svd_op{}, n + 2);
       check(eigh_op{}, n);
+    }
+  }
+}
+
+TEST_CASE("a method that finds no values says so") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const int n = 5;
+  numbers<double> diagonal(std::size_t(n), 1.0), beside(std::size_t(n), 0.5);
+  beside[4] = 0;
+  auto d = diagonal, e = beside;
+  CHECK(find_eigenvalues(n, d.data(), e.data(), nullptr, {}));
+  d = diagonal, e = beside;
+  CHECK(find_singular_values(n, d.data(), e.data(), {}, {}));
+  d = diagonal, e = beside;
+  d[2] = nan;
+  CHECK_FALSE(find_eigenvalues(n, d.data(), e.data(), nullptr, {}));
+  d = diagonal, e = beside;
+  d[2] = nan;
+  CHECK_FALSE(find_singular_values(n, d.data(), e.data(), {}, {}));
+  list<double> values(std::size_t(n), 1.0), below(std::size_t(n), 0.5);
+  cella::detail::matrix rows(n, n);
+  rows.set_identity();
+  CHECK(cella::detail::diagonalize(values, below, rows));
+  values.assign(std::size_t(n), 1.0);
+  below.assign(std::size_t(n), 0.5);
+  values[2] = nan;
+  CHECK_FALSE(cella::detail::diagonalize(values, below, rows));
+}
+
+namespace {
+
+/// A matrix [rows,n], and the sizes of its elements, which rows and columns have as factors.
+template <class T>
+struct hard_matrix {
+  std::string what;
+  numbers<T> elements;
+};
+/// Matrices whose elements are huge, tiny or far apart, whose values are 0 or equal.
+template <class T>
+std::vector<hard_matrix<T>> hard_matrices(int rows, int n) {
+  constexpr bool single = std::is_same_v<T, float>;
+  std::vector<hard_matrix<T>> all;
+  const auto add = [&](const char* what, auto f) {
+    numbers<T> x;
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < n; ++j) x.push_back(T(f(i, j)));
+    all.push_back({what, x});
+  };
+  const auto any = as_double(random_matrix<T>(rows, n));
+  const auto symmetric = [&](int i, int j) {
+    return i < n ? at(any, std::max(i, j), std::min(i, j), n) : at(any, i, j, n);
+  };
+  const auto times = [&](double factor) {
+    return [&symmetric, factor](int i, int j) { return symmetric(i, j) * factor; };
+  };
+  const auto graded = [&](double ratio) {
+    const double least = std::pow(ratio, 1.0 / std::max(n - 1, 1));
+    return [&symmetric, least](int i, int j) {
+      return symmetric(i, j) * std::pow(least, std::max(i, j));
+    };
+  };
+  add("huge", times(single ? 1e37 : 1e300));
+  add("the largest", times(double(std::numeric_limits<T>::max()) / (4 * (n + 1))));
+  add("tiny", times(single ? 1e-37 : 1e-300));
+  add("denormal", times(single ? 1e-42 : 1e-318));
+  add("least", [](int i, int j) { return i == j ? std::numeric_limits<T>::denorm_min() : T(0); });
+  add("zero", [](int, int) { return 0.0; });
+  add("negative zero", [](int, int) { return -0.0; });
+  add("huge and tiny", [&](int i, int j) {
+    return symmetric(i, j) * ((i + j) % 2 ? (single ? 1e-37 : 1e-300) : (single ? 1e37 : 1e300));
+  });
+  add("one huge element", [&](int i, int j) {
+    return symmetric(i, j) * (i == n / 2 && j == n / 2 ? (single ? 1e37 : 1e300) : 1);
+  });
+  add("graded", graded(1e-30));
+  add("graded to the end", graded(single ? 1e-44 : 1e-300));
+  add("graded upwards", [&](int i, int j) { return graded(1e-30)(n - 1 - i % n, n - 1 - j); });
+  add("upwards to the end",
+      [&](int i, int j) { return graded(single ? 1e-44 : 1e-300)(n - 1 - i % n, n - 1 - j); });
+  add("equal values", [](int i, int j) { return i == j ? 3 : 0; });
+  // A reflection: values 1 and -1.
+  add("equal values, full", [&](int i, int j) {
+    double square = 0;
+    for (int k = 0; k < n; ++k) square += at(any, k, 0, n) * at(any, k, 0, n);
+    return i < n ? (i == j) - 2 * at(any, i, 0, n) * at(any, j, 0, n) / square : 0;
+  });
+  add("of rank 1", [&](int i, int j) { return at(any, i % n, 0, n) * at(any, j, 0, n); });
+  // Wilkinson's: pairs of values that agree to all digits.
+  add("neighbours", [&](int i, int j) {
+    return i == j ? std::abs(i - n / 2) : std::abs(i - j) == 1 ? 1 : 0;
+  });
+  return all;
+}
+/// As it is where squares are safe: near 1. What multiplies back is judged there.
+double factor_to_one(const numbers<double>& a) {
+  const double most = largest(a);
+  return most == 0 ? 1 : std::ldexp(1.0, std::clamp(-std::ilogb(most), -1022, 1022));
+}
+numbers<double> times(numbers<double> x, double factor) {
+  for (double& v : x) v *= factor;
+  return x;
+}
+/// How far values may be off: by rounding, and by that of the type they are written in.
+template <class T>
+double allowed(int n, double factor) {
+  return (residual<T> + double(std::numeric_limits<T>::denorm_min()) * factor) * (std::sqrt(n) + 1);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("eigh of hard matrices: on all tiers A V = V diag(w), no NaN", T, float,
+                   double) {
+  for (int n : {1, 2, 3, 8, 21, 40}) {
+    for (const auto& [what, a] : hard_matrices<T>(n, n)) {
+      for (bool kernel : {true, false}) {
+        INFO(n, " ", what, " ", kernel);
+        const auto x = results_of<eigh_op>(kernel, {}, {n, n}, a);
+        const double f = factor_to_one(as_double(a));
+        CHECK(apart_from_orthonormal(x[1], n, n) < residual<T>);
+        CHECK(apart_from_product(times(as_double(a), f), n, x[1], n, times(x[0], f), x[1], n) <
+              allowed<T>(n, f));
+        CHECK(std::is_sorted(x[0].begin(), x[0].end()));
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("svd of hard matrices: on all tiers the product is the matrix, no NaN", T, float,
+                   double) {
+  for (int n : {1, 2, 3, 8, 21, 40}) {
+    for (int rows : {n, n + 5}) {
+      for (const auto& [what, a] : hard_matrices<T>(rows, n)) {
+        for (bool kernel : {true, false}) {
+          INFO(rows, "x", n, " ", what, " ", kernel);
+          const auto x = results_of<svd_op>(kernel, {}, {rows, n}, a);
+          const double f = factor_to_one(as_double(a));
+          CHECK(apart_from_orthonormal(x[0], rows, n) < residual<T>);
+          CHECK(apart_from_orthonormal(x[2], n, n) < residual<T>);
+          CHECK(apart_from_product(times(as_double(a), f), rows, x[0], n, times(x[1], f), x[2], n) <
+                allowed<T>(n, f));
+          CHECK(std::is_sorted(x[1].rbegin(), x[1].rend()));
+          CHECK(x[1].back() >= 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("qr of hard matrices: on all tiers the product is the matrix, no NaN", T, float,
+                   double) {
+  for (int n : {1, 2, 3, 8, 21, 40}) {
+    for (const auto& [what, a] : hard_matrices<T>(n + 2, n)) {
+      for (bool kernel : {true, false}) {
+        INFO(n, " ", what, " ", kernel);
+        const auto x = results_of<qr_op>(kernel, {}, {n + 2, n}, a);
+        const double f = factor_to_one(as_double(a));
+        CHECK(apart_from_orthonormal(x[0], n + 2, n) < residual<T>);
+        CHECK(apart_from_product(times(as_double(a), f), n + 2, x[0], n, {},
+                                 times(transpose(x[1], n, n), f), n) < allowed<T>(n, f));
+      }
+    }
+  }
+}
+
+TEST_CASE("eigenvalues of a known matrix: second differences") {
+  const int n = 24;
+  numbers<double> a(std::size_t(n * n), 0.0);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j)
+      a[std::size_t(i * n + j)] = i == j ? 2e300 : std::abs(i - j) == 1 ? -1e300 : 0;
+  for (bool kernel : {true, false}) {
+    const auto w = results_of<eigh_op>(kernel, {}, {n, n}, a)[0];
+    const auto s = results_of<svd_op>(kernel, {}, {n, n}, a)[1];
+    for (int k = 0; k < n; ++k) {
+      const double root = std::sin((k + 1) * std::numbers::pi / (2 * (n + 1)));
+      CHECK(w[std::size_t(k)] / 1e300 == doctest::Approx(4 * root * root).epsilon(1e-13));
+      CHECK(s[std::size_t(n - 1 - k)] / 1e300 == doctest::Approx(4 * root * root).epsilon(1e-13));
     }
   }
 }

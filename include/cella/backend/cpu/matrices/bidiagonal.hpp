@@ -132,11 +132,11 @@ struct plane_rotation {
 
 /// The singular values of a bidiagonal matrix in the place of its diagonal, by the implicit QR
 /// method; their signs are free. Rows of n elements, those of U^T and of V^T, are turned along if
-/// there are `turns` of both. Source: Golub and Reinsch, "Singular value decomposition and least
-/// squares solutions", 1970; Demmel and Kahan, "Accurate singular values of bidiagonal matrices",
-/// 1990
+/// there are `turns` of both. Returns whether all values were found. Source: Golub and Reinsch,
+/// "Singular value decomposition and least squares solutions", 1970; Demmel and Kahan, "Accurate
+/// singular values of bidiagonal matrices", 1990
 template <std::same_as<double> T = double>
-void find_singular_values(int n, T* d, T* e, std::array<rotation_sequences*, 2> turns,
+bool find_singular_values(int n, T* d, T* e, std::array<rotation_sequences*, 2> turns,
                           std::array<written_part, 2> rows) {
   constexpr T epsilon = std::numeric_limits<T>::epsilon() / 2;
   constexpr int most_steps = 60;
@@ -152,7 +152,8 @@ void find_singular_values(int n, T* d, T* e, std::array<rotation_sequences*, 2> 
       if (turns[k]) turns[k]->template apply<false>(n, rows[k]);
   };
   int last = n - 1;
-  for (int step = 0; last > 0 && step < most_steps * n; ++step) {
+  for (int step = 0; last > 0; ++step) {
+    if (step == most_steps * n) return false;
     if (is_nothing(last - 1)) {
       --last;
       continue;
@@ -203,6 +204,7 @@ void find_singular_values(int n, T* d, T* e, std::array<rotation_sequences*, 2> 
     e[last - 1] = f;
   }
   apply();
+  return true;
 }
 
 }  // namespace cella::cpu

@@ -6,6 +6,7 @@
 #include <cella/backend/cpu/matrices/task.hpp>
 #include <cella/backend/cpu/matrices/tridiagonal.hpp>
 #include <cella/ops/free_signs.hpp>
+#include <cella/ops/matrix_kernels.hpp>
 #include <cmath>
 #include <limits>
 
@@ -17,7 +18,7 @@ template <class T>
 double scale_of(T largest, T nothing) {
   if (nothing != 0) return 0;
   const bool fits = largest == 0 || (largest > T(1e-30) && largest < T(1e30));
-  return fits ? 1 : std::ldexp(1.0, std::max(-std::ilogb(double(largest)), -1022));
+  return fits ? 1 : cella::detail::scale_to_one(double(largest));
 }
 template <class T>
 double scale_of(const T* x, std::int64_t count) {
@@ -140,10 +141,11 @@ void eigh(const attributes&, const decomposition_task<T>& t, part_room room) {
       nothing += x * T(0);
     }
   const double scale = scale_of(largest, nothing);
-  if (scale == 0) {
+  const auto fail = [&] {
     fill_with_nan(n, t.result(0));
-    return fill_with_nan(std::int64_t{n} * n, t.result(1));
-  }
+    fill_with_nan(std::int64_t{n} * n, t.result(1));
+  };
+  if (scale == 0) return fail();
   for_squares<true>(
       n, [&](int i, int j) { r.a(j, i) = scale * t.a[std::size_t(i) * row + std::size_t(j)]; });
   make_tridiagonal(n, r.a, r.tridiagonal);
@@ -151,7 +153,8 @@ void eigh(const attributes&, const decomposition_task<T>& t, part_room room) {
   if (vectors)
     multiply_out_transposed(n, r.tridiagonal.v, r.tridiagonal.t, r.reflected, true, r.q, r.a);
   double* const w = r.tridiagonal.diagonal;
-  find_eigenvalues(n, w, r.tridiagonal.beside, vectors ? &r.turns : nullptr, r.a);
+  if (!find_eigenvalues(n, w, r.tridiagonal.beside, vectors ? &r.turns : nullptr, r.a))
+    return fail();
   sort_by_key(n, w, r.order);
   for (int k = 0; k < n && t.results[0]; ++k)
     t.result(0)[k] = static_cast<T>(w[r.order[k]] / scale);
@@ -196,11 +199,12 @@ void svd(const attributes&, const decomposition_task<T>& t, part_room room) {
   const int m = t.e.rows, n = t.e.n;
   const std::int64_t all = std::int64_t{m} * n, square = std::int64_t{n} * n;
   const double scale = scale_of(t.a, all);
-  if (scale == 0) {
+  const auto fail = [&] {
     fill_with_nan(all, t.result(0));
     fill_with_nan(n, t.result(1));
-    return fill_with_nan(square, t.result(2));
-  }
+    fill_with_nan(square, t.result(2));
+  };
+  if (scale == 0) return fail();
   svd_room r(t.e, room);
   const written_part a = r.tall.a;
   const reflection_blocks& blocks = r.tall.blocks;
@@ -214,10 +218,11 @@ void svd(const attributes&, const decomposition_task<T>& t, part_room room) {
     multiply_out_transposed(n, right.v, right.t, blocks.room, true, r.q, r.right_rows);
   }
   double* const s = r.bidiagonal.diagonal;
-  find_singular_values(
-      n, s, r.bidiagonal.beside,
-      vectors ? std::array{&r.left, &r.right} : std::array<rotation_sequences*, 2>{},
-      {r.left_rows, r.right_rows});
+  if (!find_singular_values(
+          n, s, r.bidiagonal.beside,
+          vectors ? std::array{&r.left, &r.right} : std::array<rotation_sequences*, 2>{},
+          {r.left_rows, r.right_rows}))
+    return fail();
   for (int k = 0; k < n; ++k) {
     // U takes the sign of a value, and that which V loses.
     if (vectors && make_largest_positive(n, &r.right_rows(k, 0)) != (s[k] < 0))

@@ -109,10 +109,10 @@ void make_tridiagonal(int n, written_part a, const tridiagonal_room& r) {
 
 /// The eigenvalues of a tridiagonal matrix in the place of its diagonal, by the implicit QL method;
 /// beside[k] stands between k and k + 1. Rows of n elements are turned along if there are `turns`,
-/// which keep the rotations until they are full.  Source: Dubrulle, Martin and Wilkinson, "The
-/// implicit QL algorithm", 1968
+/// which keep the rotations until they are full. Returns whether all were found.  Source: Dubrulle,
+/// Martin and Wilkinson, "The implicit QL algorithm", 1968
 template <std::same_as<double> T = double>
-void find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences* turns, written_part rows) {
+bool find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences* turns, written_part rows) {
   constexpr T epsilon = std::numeric_limits<T>::epsilon() / 2;
   constexpr int most_steps = 60;
   T largest = 0;
@@ -124,10 +124,11 @@ void find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences* turns, 
            size <= epsilon * epsilon * largest;
   };
   for (int l = 0; l < n; ++l) {
-    for (int step = 0; step < most_steps; ++step) {
+    for (int step = 0;; ++step) {
       int m = l;
       while (m < n - 1 && !is_nothing(m)) ++m;
       if (m == l) break;
+      if (step == most_steps) return false;
       if (turns && turns->is_full()) turns->template apply<true>(n, rows);
       T g = (diagonal[l + 1] - diagonal[l]) / (2 * beside[l]);
       T root = std::sqrt(g * g + 1);
@@ -161,6 +162,7 @@ void find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences* turns, 
     }
   }
   if (turns) turns->template apply<true>(n, rows);
+  return true;
 }
 
 }  // namespace cella::cpu
