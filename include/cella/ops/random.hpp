@@ -13,6 +13,10 @@ namespace detail {
 inline bool takes_key(const op_application& a) {
   return a.in[0].element == dtype::i64 && a.rank() >= 1 && a.of(0)[a.rank() - 1] == 2;
 }
+/// Of what is drawn for each element.
+struct stream_options {
+  std::int32_t stream{};
+};
 }  // namespace detail
 
 /// A key i64[2] (seed, step) -> the key of a body: (a hash of key and stream, step). With `count`:

@@ -18,9 +18,7 @@ namespace detail {
 template <class Op>
 struct drawn_by_element : opaque<Op> {
   static constexpr compute_class computes = compute_class::random;
-  struct options {
-    std::int32_t stream{};
-  };
+  using options = stream_options;
   static constexpr int operands = 2;
   static bool fits(const op_application& a) {
     return takes_key(a) && a.rank() == 1 && is_floating(a.in[1].element);

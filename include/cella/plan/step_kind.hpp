@@ -41,6 +41,7 @@ enum class step_kind : std::uint8_t {
   random_stream,       ///< a key -> what loops draw uniform numbers from as they need them
   random_uniform,      ///< uniform numbers in memory
   random_permutation,  ///< numbers in a random order
+  random_draw,         ///< numbers of a distribution, each of its own parameter
   gather,              ///< rows of a table by index
   scatter,             ///< rows added to those of a table by index
   put_rows,            ///< a table of which rows are replaced or added to, by index
@@ -112,6 +113,7 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"random_stream"},
       step_kind_traits{"random_uniform", alone},
       step_kind_traits{"random_permutation", alone},
+      step_kind_traits{"random_draw", alone},
       step_kind_traits{"gather", alone},
       step_kind_traits{"scatter", alone},
       step_kind_traits{"put_rows", alone, {}, in_place},

@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <cella/backend/cpu/simd/drawn_numbers.hpp>
 #include <cella/backend/cpu/simd/permuted_numbers.hpp>
 #include <cella/backend/cpu/simd/random_numbers.hpp>
+#include <cella/ops/random_distributions.hpp>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -75,6 +77,65 @@ TEST_CASE("the end of the longest random permutation is that of single numbers")
   permuted_numbers({units - 1, units}, count, 9, y.data() - first);
   for (std::int64_t i = first; i < count; ++i)
     REQUIRE(y[std::size_t(i - first)] == permuted(i, count, 9));
+}
+
+namespace {
+/// How many of the numbers of some parameters, of units in another order, are not those that single
+/// generators give, to the bit.
+template <class Op, class T>
+int numbers_apart(std::uint64_t key, const std::vector<T>& parameter) {
+  const auto count = std::int64_t(parameter.size());
+  std::vector<T> y(parameter.size(), T(-7));
+  for (int unit = drawn_units(count); unit-- > 0;)
+    draw_numbers<Op, T>({unit, unit + 1}, key, count, parameter.data(), y.data());
+  int apart = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    generator random(key, i);
+    const T expected = T(Op::draw(random, double(parameter[i])));
+    apart += std::memcmp(&expected, &y[i], sizeof expected) != 0 &&
+             !(std::isnan(expected) && std::isnan(y[i]));
+  }
+  return apart;
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("numbers of distributions are those of single generators, to the bit", T, float,
+                   double) {
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  for (const std::uint64_t key : {std::uint64_t{0}, fold_in(5, 1)}) {
+    for (const double p : {1e-30, 1e-3, 0.02, 0.3, 0.5, 0.999, 1.0, 1.5, 3.0, 9.9999, 10.0, 11.0,
+                           40.0, 1e3, 1e6, 1e9, 2e10, 1e20, 1e30}) {
+      INFO(key, ", ", p);
+      const std::vector<T> all(20'003, T(p));
+      CHECK(numbers_apart<random_gamma_op>(key, all) == 0);
+      CHECK(numbers_apart<random_poisson_op>(key, all) == 0);
+    }
+    // Parameters of all kinds side by side, some of which have no distribution.
+    for (const std::size_t count : {0, 1, 7, 8, 9, 1023, 1024, 1025, 5000}) {
+      std::vector<T> mixed(count);
+      generator random(key, 77);
+      for (std::size_t i = 0; i < count; ++i) {
+        const T all[] = {T(0),
+                         T(-1),
+                         infinity,
+                         std::numeric_limits<T>::quiet_NaN(),
+                         T(0.5),
+                         T(-0.0),
+                         T(1e-3),
+                         std::numeric_limits<T>::max(),
+                         T(10),
+                         T(12),
+                         T(0.9),
+                         std::numeric_limits<T>::denorm_min(),
+                         T(20) * random.uniform<T>(),
+                         T(2)};
+        mixed[i] = all[random.below(std::uint32_t(std::size(all)))];
+      }
+      INFO(key, ", ", count);
+      CHECK(numbers_apart<random_gamma_op>(key, mixed) == 0);
+      CHECK(numbers_apart<random_poisson_op>(key, mixed) == 0);
+    }
+  }
 }
 
 TEST_CASE_TEMPLATE("a vector of uniform numbers can be drawn at any place", T, float, double) {

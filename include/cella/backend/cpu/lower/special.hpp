@@ -1,5 +1,5 @@
-// Functions of the elements of plain tensors that loops do not fuse: special functions, digits of
-// integers, and what is of other types than the program computes in.
+// Functions of the elements of plain tensors that loops do not fuse: special functions, numbers of
+// distributions, digits of integers, and what is of other types than the program computes in.
 #pragma once
 
 #include <cella/backend/cpu/loops/bitwise_values.hpp>
@@ -7,6 +7,8 @@
 #include <cella/backend/cpu/loops/typed_values.hpp>
 #include <cella/backend/cpu/lower/record.hpp>
 #include <cella/backend/cpu/plan/default_kernel.hpp>
+#include <cella/backend/cpu/simd/drawn_numbers.hpp>
+#include <cella/ops/random.hpp>
 
 namespace cella::cpu {
 
@@ -23,6 +25,20 @@ struct special_record : record_for<step_kind::special> {
     });
     f(step.all_options(), step.in(m, 0) + first, two ? step.in(m, 1) + first : nullptr,
       last - first, step.out(m, 0) + first);
+  }
+};
+
+struct random_draw_record : record_for<step_kind::random_draw> {
+  static constexpr int units(auto step, int) { return drawn_units(step.anchor().type.size()); }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    using T = typename S::T;
+    const auto f = with_operation(step, drawn_operations{}, []<class Op>() -> drawn_numbers<T> {
+      return &draw_numbers<Op, T>;
+    });
+    const auto stream = step.template options<cella::detail::stream_options>().stream;
+    f(units, random_uniform_op::key_of(step.template in<const std::uint64_t>(m, 0), stream),
+      step.anchor().type.size(), step.in(m, 1), step.out(m, 0));
   }
 };
 
@@ -91,6 +107,7 @@ struct typed_record : record_for<step_kind::typed> {
   }
 };
 
-using special_records = record_list<special_record, bitwise_record, typed_record>;
+using special_records =
+    record_list<special_record, random_draw_record, bitwise_record, typed_record>;
 
 }  // namespace cella::cpu

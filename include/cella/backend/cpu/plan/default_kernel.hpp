@@ -28,6 +28,8 @@ constexpr step_kind pooling_kernel(const node& x) {
 /// What `special_record` runs.
 using special_operations =
     operation_list<lgamma_op, polygamma_op, bessel_ie_op, erfinv_op, gamma_slope_op>;
+/// What `random_draw_record` runs.
+using drawn_operations = operation_list<random_gamma_op, random_poisson_op>;
 /// What `running_record` runs.
 using running_operations = operation_list<cumsum_op, linear_recurrence_op, running_argmax_op>;
 /// What `bitwise_record` runs.
@@ -121,6 +123,7 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   if (decomposition_operations::contains(*x.op) && g.type(g.operand(n, 0)).element == element)
     return step_kind::decomposition;
   if ((is<softmax_op>(x) || is<log_softmax_op>(x)) && own_type) return step_kind::softmax;
+  if (drawn_operations::contains(*x.op) && own_type) return step_kind::random_draw;
   // With one key, not one for each index of leading axes.
   if (is<random_uniform_op>(x) && own_type && g.type(g.operand(n, 0)).size() == 2)
     return step_kind::random_uniform;

@@ -40,6 +40,7 @@ struct planning : plain_planning {
                                                    step_kind::move,
                                                    step_kind::random_uniform,
                                                    step_kind::random_permutation,
+                                                   step_kind::random_draw,
                                                    step_kind::gather,
                                                    step_kind::scatter,
                                                    step_kind::put_rows,
