@@ -27,12 +27,12 @@ void draw_numbers(work_range units, std::uint64_t key, std::int64_t count, const
 
 namespace detail {
 
-/// Numbers 0 to 3 that generators of one key give first, or of a later pair of them.
+/// Two numbers that generators of one key give, or four.
 struct first_uniforms {
   vec<double> number[4];
 };
-/// Of the generators whose streams are `first` and following; `Blocks` times two numbers from block
-/// `block` on.
+/// Of the generators whose streams are `first` and following: those of so many blocks from `block`
+/// on.
 template <int Blocks>
 [[gnu::always_inline]] inline first_uniforms uniforms_of_streams(std::uint64_t key,
                                                                  std::uint64_t first,
@@ -225,7 +225,7 @@ template <class Op, class T>
       // A number that rounds to the same whatever its error is.
       const T least = static_cast<T>(number[k] * (1 - error[k]));
       const T most = static_cast<T>(number[k] * (1 + error[k]));
-      y[i + k] = least;
+      y[i + k] = static_cast<T>(number[k]);
       if (error[k] < 0 || least != most) [[unlikely]]
         draw(i + k);
     }
