@@ -66,6 +66,11 @@ inline void build_every_operation(builder& b) {
   emit<scatter_elements_op>(scatter_elements_op::options{{4, 3}, 0}, here(), m, each);
   non_max_suppression(input({3, 4}), input({3}), 2), segment_max(m, indices, 3),
       segment_prod(m, indices, 3);
+  const var entries = input({5}), columns = input({5}, dtype::i64), splits = input({5}, dtype::i64);
+  emit<csr_product_op>(csr_product_op::options{4, 0}, here(), entries, columns, splits, m);
+  emit<csr_product_op>(csr_product_op::options{3, 1}, here(), entries, columns, splits,
+                       input({4, 2}));
+  emit<csr_entries_op>({}, here(), input({4, 3}), columns, splits, m);
   slice(input({7, 2}), 0, 5, 0, -2), pad(m, {1, 0}, {0, 2});
   concat(std::array{m, input({2, 1}), m}, 1);
   const dtype byte = dtype::u8;

@@ -34,6 +34,7 @@
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/softmax.hpp>
 #include <cella/ops/sorting.hpp>
+#include <cella/ops/sparse_product.hpp>
 #include <cella/ops/special.hpp>
 #include <tuple>
 

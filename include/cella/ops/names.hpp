@@ -158,6 +158,9 @@
   X(put_rows_op) \
   /* segments */ \
   X(scatter_reduce_op) \
+  /* sparse_product */ \
+  X(csr_product_op) \
+  X(csr_entries_op) \
   /* regions */ \
   X(non_max_suppression_op) \
   /* slicing */ \

@@ -1,7 +1,8 @@
 // Matrices most of whose elements are 0, as structs of tensors: the elements that are not, and
 // where they stand. As everywhere extents are fixed: a matrix has a number of entries, of which
 // those whose place lies outside are none. Functions are made of gathers and scatters, and so are
-// their derivatives, by the values and by what they are multiplied with.
+// their derivatives, by the values and by what they are multiplied with; products of matrices whose
+// entries lie row by row are operations of their own.
 #pragma once
 
 #include <cella/ops/cumulative.hpp>
@@ -9,6 +10,7 @@
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/segments.hpp>
 #include <cella/ops/sorting.hpp>
+#include <cella/ops/sparse_product.hpp>
 #include <concepts>
 
 namespace cella {
@@ -196,21 +198,35 @@ constexpr coo_matrix transpose(const coo_matrix& m) {
 }
 constexpr csr_matrix transpose(const csr_matrix& m) { return to_csr(transpose(to_coo(m))); }
 
+namespace detail {
+/// A fault unless a matrix of these extents and values has a product with x.
+constexpr bool has_product(const shape& extents, var values, var x, std::source_location at) {
+  if (x.rank() >= 1 && x.rank() <= 2 && x.extent(0) == extents[1] &&
+      x.element() == values.element())
+    return true;
+  x.b->fail(text() << at << ": matmul: a sparse matrix " << extents << " of "
+                   << name(values.element()) << " has no product with " << x.b->describe(x.id)
+                   << ", which is " << x.type());
+  return false;
+}
+}  // namespace detail
+
 /// Product of a sparse matrix [M,N] and a dense one [N,K], or a vector [N].
 constexpr var matmul(const coo_matrix& m, operand right) {
   const var x = right.in(*m.values.b);
-  if (x.rank() < 1 || x.rank() > 2 || x.extent(0) != m.extents[1] ||
-      x.element() != m.values.element()) {
-    x.b->fail(text() << right.at() << ": matmul: a sparse matrix " << m.extents << " of "
-                     << name(m.values.element()) << " has no product with " << x.b->describe(x.id)
-                     << ", which is " << x.type());
-    return x;
-  }
+  if (!detail::has_product(m.extents, m.values, x, right.at())) return x;
   const coo_matrix e = detail::with_places_inside(m);
   const var rows = gather(x, e.columns);
   return scatter(rows * detail::beside_rows(e.values, rows), e.rows, m.extents[0]);
 }
-constexpr var matmul(const csr_matrix& m, operand right) { return matmul(to_coo(m), right); }
+constexpr var matmul(const csr_matrix& m, operand right) {
+  const var x = right.in(*m.values.b);
+  if (!detail::has_product(m.extents, m.values, x, right.at())) return x;
+  const bool same = m.columns.element() == m.row_splits.element();
+  const auto place = [same](var v) { return same ? v : cast(v, dtype::i64); };
+  return emit<csr_product_op>(csr_product_op::options{m.extents[0], 0}, right.at(), m.values,
+                              place(m.columns), place(m.row_splits), x);
+}
 
 /// The sum of all elements.
 constexpr var sum(const coo_matrix& m) { return sum(detail::with_places_inside(m).values); }

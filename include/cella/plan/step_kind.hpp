@@ -58,6 +58,7 @@ enum class step_kind : std::uint8_t {
   elements,             ///< single elements gathered or scattered by index along an axis
   one_hot,              ///< ones among zeros
   scatter_reduce,       ///< rows combined at those of a table by index
+  sparse,               ///< products over the entries of a sparse matrix
   fold,                 ///< products along axes; sums and extrema of integers and truth values
   typed,                ///< an elementwise operation on other types than the program computes in
   special,              ///< a special function of the elements of its operands
@@ -130,6 +131,7 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"elements", alone},
       step_kind_traits{"one_hot", alone},
       step_kind_traits{"scatter_reduce", alone},
+      step_kind_traits{"sparse", alone},
       step_kind_traits{"fold", alone},
       step_kind_traits{"typed", alone},
       step_kind_traits{"special", alone},

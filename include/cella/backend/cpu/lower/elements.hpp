@@ -1,9 +1,11 @@
-// Single elements that are moved by index, ones among zeros, and rows combined by index.
+// Single elements that are moved by index, ones among zeros, rows combined by index, and products
+// over the entries of sparse matrices.
 #pragma once
 
 #include <cella/backend/cpu/lower/movement.hpp>
 #include <cella/backend/cpu/rows/indexed_elements.hpp>
 #include <cella/backend/cpu/rows/reduced_rows.hpp>
+#include <cella/backend/cpu/rows/sparse_rows.hpp>
 
 namespace cella::cpu {
 
@@ -91,6 +93,51 @@ struct scatter_reduce_record : record_for<step_kind::scatter_reduce> {
   };
 };
 
-using element_records = record_list<elements_record, one_hot_record, scatter_reduce_record>;
+struct sparse_record : record_for<step_kind::sparse> {
+  template <class S>
+  static constexpr bool transposed(S step) {
+    return options_of<csr_product_op>(step).transposed != 0;
+  }
+  /// The rows of the matrix are those of the result, of x or of a; its columns are the others.
+  static constexpr sparse_rows extents(auto step) {
+    const tensor_type x = step.operand(3), y = step.anchor().type;
+    const bool product = is<csr_product_op>(step.anchor());
+    return {step.operand(2).size() - 1, product && transposed(step) ? y[0] : x[0],
+            step.operand(1).size(), x.shape.size(1, x.rank())};
+  }
+  static constexpr int units(auto step, int) {
+    const sparse_rows e = extents(step);
+    if (is<csr_entries_op>(step.anchor())) return sparse_entries_units(e);
+    return transposed(step) ? sparse_transposed_units(e) : sparse_product_units(e);
+  }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte*) {
+    with_indices(step, [&]<class Index>() {
+      const auto call = [&](auto kernel) {
+        kernel(units, extents(step), step.in(m, 0), step.template in<const Index>(m, 1),
+               step.template in<const Index>(m, 2), step.in(m, 3), step.out(m, 0));
+      };
+      using T = typename S::T;
+      with_constant(step, anchor_is<csr_entries_op>, [&](auto entries) {
+        if constexpr (entries) {
+          call(&sparse_entries<T, Index>);
+        } else {
+          with_constant(step, is_transposed, [&](auto turned) {
+            if constexpr (turned)
+              call(&sparse_transposed<T, Index>);
+            else
+              call(&sparse_product<T, Index>);
+          });
+        }
+      });
+    });
+  }
+
+ private:
+  static constexpr auto is_transposed = [](auto step) { return transposed(step); };
+};
+
+using element_records =
+    record_list<elements_record, one_hot_record, scatter_reduce_record, sparse_record>;
 
 }  // namespace cella::cpu

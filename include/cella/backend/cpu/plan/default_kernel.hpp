@@ -32,6 +32,8 @@ using special_operations =
 using drawn_operations = operation_list<random_gamma_op, random_poisson_op>;
 /// What `running_record` runs.
 using running_operations = operation_list<cumsum_op, linear_recurrence_op, running_argmax_op>;
+/// What `sparse_record` runs.
+using sparse_operations = operation_list<csr_product_op, csr_entries_op>;
 /// What `bitwise_record` runs.
 using bitwise_operations = operation_list<bitwise_and_op, bitwise_or_op, bitwise_xor_op,
                                           bitwise_not_op, left_shift_op, right_shift_op>;
@@ -127,6 +129,8 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   // With one key, not one for each index of leading axes.
   if (is<random_uniform_op>(x) && own_type && g.type(g.operand(n, 0)).size() == 2)
     return step_kind::random_uniform;
+  if (sparse_operations::contains(*x.op) && own_type && is_word(g.type(g.operand(n, 1)).element))
+    return step_kind::sparse;
   // Rows that are only moved may be of 16 bits.
   const bool moves = is<gather_op>(x) && (own_type || is_storage_only(x.type.element));
   // And whole numbers counted, one by one in one table.

@@ -57,6 +57,7 @@ struct planning : plain_planning {
                                                    step_kind::elements,
                                                    step_kind::one_hot,
                                                    step_kind::scatter_reduce,
+                                                   step_kind::sparse,
                                                    step_kind::fold,
                                                    step_kind::typed,
                                                    step_kind::special,
