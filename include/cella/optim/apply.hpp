@@ -32,7 +32,7 @@ CELLA_ONCE constexpr gradient_list gradients_to_apply(var loss, std::string_view
   }
   if (b.failed()) return g;
   const list<var> d = gradients(loss, parameters, at);
-  for (std::size_t k = 0; k < d.size(); ++k) g.all[k].gradient = d[k];
+  for (std::size_t k = 0; k < d.size(); ++k) g.all[k].gradient = g.all[k].differentiated = d[k];
   return g;
 }
 

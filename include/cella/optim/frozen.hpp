@@ -14,6 +14,8 @@ template <optimizer Rule, name_pattern... Patterns>
 struct frozen {
   Rule rule{};
 
+  static constexpr bool reads_graph = optim::reads_graph<Rule>();
+
   constexpr bool takes(std::string_view parameter) const {
     return !(matches(Patterns.view(), parameter) || ...) && optim::takes(rule, parameter);
   }

@@ -34,7 +34,10 @@ struct loss_scaled : wrapped<Rule> {
     const var s = scale(any);
     var faults = faults_of(g.all[0].gradient);
     for (std::size_t k = 1; k < g.all.size(); ++k) faults = faults + faults_of(g.all[k].gradient);
-    for (parameter_gradient& p : g.all) p.gradient = p.gradient * cast(1 / s, p.gradient.element());
+    for (parameter_gradient& p : g.all) {
+      p.gradient = p.gradient * cast(1 / s, p.gradient.element());
+      p.loss_scale = s;
+    }
     const std::size_t before = b.bodies.updates.size();
     optim::update(this->rule, g);
     for (std::size_t k = before; k < b.bodies.updates.size(); ++k) {

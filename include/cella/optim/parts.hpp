@@ -94,6 +94,8 @@ struct part_list<First, Others...> {
   First first{};
   part_list<Others...> others{};
 
+  static constexpr bool reads_graph = First::reads_graph || (Others::reads_graph || ...);
+
   constexpr bool takes(std::string_view parameter) const {
     return matches(First::pattern, parameter) ? first.takes(parameter) : others.takes(parameter);
   }

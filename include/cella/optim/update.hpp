@@ -13,6 +13,8 @@ namespace cella::optim {
 struct parameter_gradient {
   std::int32_t parameter{};
   var gradient{};
+  var differentiated{};  ///< the same before wrappers changed it, as the graph makes it
+  var loss_scale{};      ///< what the loss was multiplied by for that, if it was
 };
 /// What an optimizer updates in one step.
 struct gradient_list {
@@ -81,6 +83,15 @@ constexpr bool takes(const O& o, [[maybe_unused]] std::string_view parameter) {
   else
     return true;
 }
+/// Whether an optimizer has slots of other shapes in another net: it says `static constexpr bool
+/// reads_graph`.
+template <optimizer O>
+constexpr bool reads_graph() {
+  if constexpr (requires { O::reads_graph; })
+    return O::reads_graph;
+  else
+    return false;
+}
 /// Lets an optimizer refuse a net, or options of its own, before any step is traced.
 template <optimizer O>
 constexpr void check(const O& o, builder& b) {
@@ -91,6 +102,8 @@ constexpr void check(const O& o, builder& b) {
 template <optimizer Rule>
 struct wrapped {
   Rule rule{};
+
+  static constexpr bool reads_graph = optim::reads_graph<Rule>();
 
   constexpr bool takes(std::string_view parameter) const { return optim::takes(rule, parameter); }
   constexpr void check(builder& b) const { optim::check(rule, b); }

@@ -343,7 +343,11 @@ class engine {
   void ask_output_types();
   /// Made on first use: a model that only predicts has no optimizer state.
   slot_store& own_slots() {
-    if (!slots_) slots_.emplace(detail::optimizer_graph<Optimizer>(step_.net, precision));
+    if (slots_) return *slots_;
+    if constexpr (optim::reads_graph<std::remove_cvref_t<decltype(Optimizer)>>())
+      slots_.emplace(cella::trace(step_, step_types(batch), {true, precision}));
+    else
+      slots_.emplace(detail::optimizer_graph<Optimizer>(step_.net, precision));
     return *slots_;
   }
 
