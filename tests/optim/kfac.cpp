@@ -1,21 +1,20 @@
 // K-FAC against plain loops in double precision, in each of the ways that steps run.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cella/nn/layers.hpp>
 #include <cella/ops/pooling.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/optim/accumulate.hpp>
 #include <cella/optim/clip.hpp>
 #include <cella/optim/kfac.hpp>
-#include <cella/optim/lazy.hpp>
 #include <cella/optim/loss_scale.hpp>
-#include <cella/optim/parts.hpp>
 #include <cella/runtime/executable.hpp>
-#include <cella/train/model.hpp>
 #include <cella/train/runtime_path.hpp>
+#include <cella/train/step.hpp>
 #include <cmath>
-#include <filesystem>
-#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "plain_kfac.hpp"
@@ -131,8 +130,8 @@ numbers values_of(const parameter_store& store) {
   return all;
 }
 
-template <class Net, auto Rule, dtype Element = dtype::f64>
-history trained(way how, int steps, double rate, double* first_weights = nullptr) {
+template <class Net, auto Rule, way How = way::traced, dtype Element = dtype::f64>
+history trained(int steps, double rate, double* first_weights = nullptr) {
   using step = training_step<Net, cross_entropy_loss, fixed<Rule>>;
   using in = input_of<Net, Element>;
   step cell;
@@ -146,25 +145,24 @@ history trained(way how, int steps, double rate, double* first_weights = nullptr
   const trace_options options{.training = true, .precision = Element};
   const graph g = trace(cell, types, options);
   const slot_store slots(g);
-  using compiled = program<step, true, Element, in, tensor<dtype::i32, batch>>;
-  executable<compiled> run(store);
   history all;
   for (int k = 1; k <= steps; ++k) {
     const numbers wide = samples<Net>(k).values;
     std::vector<number_of<Element>> x(wide.begin(), wide.end());
     std::vector<std::int32_t> y;
     for (int label : labels(k)) y.push_back(label);
-    const std::array<tensor_ref, 2> arguments{
-        {{reinterpret_cast<std::byte*>(x.data()), types[0]},
-         {reinterpret_cast<std::byte*>(y.data()), types[1]}}};
+    const std::array<tensor_ref, 2> arguments{{{reinterpret_cast<std::byte*>(x.data()), types[0]},
+                                               {reinterpret_cast<std::byte*>(y.data()), types[1]}}};
     const std::array<named_scalar, 2> scalars{{{"learning_rate", rate}, {"step", double(k)}}};
-    if (how == way::compiled) {
+    if constexpr (How == way::compiled) {
+      using compiled = program<step, true, Element, in, tensor<dtype::i32, batch>>;
+      executable<compiled> run(store, nullptr, slots.data());
       run.scalar(compiled::scalar("learning_rate"), rate);
       run.scalar(compiled::scalar("step"), k);
       run.call_unchecked(arguments[0].data, arguments[1].data);
     } else {
       runtime_path path({&store, &slots, arguments, scalars});
-      if (how == way::eager)
+      if (How == way::eager)
         path.run_eagerly([&](builder& b) { trace_into(b, cell, types); }, options);
       else
         path.run(g);
@@ -213,8 +211,7 @@ history expected(const double* first, int steps, double rate, const plain_option
   return all;
 }
 
-/// The largest difference of two trainings, relative to how far the second one went in its first
-/// step.
+/// The largest difference of two trainings.
 double difference(const history& x, const history& y) {
   double most = 0;
   REQUIRE(x.size() == y.size());
@@ -228,29 +225,112 @@ double difference(const history& x, const history& y) {
   return most;
 }
 
-template <class Net, class Plain, auto Rule>
-void check(int steps, double rate, const plain_options& o, double single) {
-  for (const way how : {way::eager, way::traced, way::compiled}) {
-    INFO("way ", int(how));
-    numbers first(1000);
-    const history found = trained<Net, Rule>(how, steps, rate, first.data());
-    const history wanted = expected<Plain, Net>(first.data(), steps, rate, o);
-    CHECK(difference(found, wanted) < 1e-9);
-    CHECK(difference({wanted.front()}, {wanted.back()}) > 1e-3);
-    const history rough = trained<Net, Rule, dtype::f32>(how, steps, rate, first.data());
-    CHECK(difference(rough, expected<Plain, Net>(first.data(), steps, rate, o)) < single);
-  }
+template <class Net, class Plain, auto Rule, way How = way::traced>
+void check(int steps, double rate, const plain_options& o, double single, int batches = 1) {
+  INFO("way ", int(How));
+  numbers first(1000);
+  const history found = trained<Net, Rule, How>(steps, rate, first.data());
+  const history wanted = expected<Plain, Net>(first.data(), steps, rate, o, batches);
+  CHECK(difference(found, wanted) < 1e-9);
+  first.resize(wanted.back().size());
+  CHECK(difference({first}, {wanted.back()}) > 1e-3);
+  first.resize(1000);
+  const history rough = trained<Net, Rule, How, dtype::f32>(steps, rate, first.data());
+  CHECK(difference(rough, expected<Plain, Net>(first.data(), steps, rate, o, batches)) < single);
 }
+template <class Net, class Plain, auto Rule>
+void check_all(int steps, double rate, const plain_options& o, double single) {
+  check<Net, Plain, Rule, way::eager>(steps, rate, o, single);
+  check<Net, Plain, Rule, way::traced>(steps, rate, o, single);
+  check<Net, Plain, Rule, way::compiled>(steps, rate, o, single);
+}
+
+/// The net of dense layers, with the first product written in other ways.
+enum class form { turned, reshaped, axes, columns, places };
+template <form Form>
+struct written {
+  static constexpr std::array<int, 1> features{5};
+  static constexpr bool has_axes = Form == form::reshaped || Form == form::axes;
+  using weight_type = std::conditional_t<has_axes, parameter<2, 2, 5>, parameter<4, 5>>;
+  using bias_type = std::conditional_t<has_axes, parameter<2, 2>, parameter<4>>;
+  weight_type weight{initializer::fan_in_uniform(5)};
+  bias_type bias{initializer::fan_in_uniform(5)};
+  nn::dense<4, 3> last;
+  constexpr var operator()(var x) const {
+    const var w = operand(weight).in(*x.b), b = operand(bias).in(*x.b);
+    if constexpr (Form == form::turned) {
+      return last(relu(matmul(x, transpose(w, {1, 0})) + b));
+    } else if constexpr (Form == form::reshaped) {
+      return last(relu(matmul(x, reshape(w, {4, 5}), false, true) + reshape(b, {4})));
+    } else if constexpr (Form == form::axes) {
+      return last(relu(reshape(tensor_dot(x, w, {1}, {2}) + b, {batch, 4})));
+    } else if constexpr (Form == form::columns) {
+      const var y = matmul(w, transpose(x, {1, 0})) + reshape(b, {4, 1});
+      return last(relu(transpose(y, {1, 0})));
+    } else {
+      const var y = matmul(reshape(x, {2, 3, 5}), w, false, true);
+      return last(relu(reshape(y, {batch, 4}) + b));
+    }
+  }
+};
 
 }  // namespace
 
 TEST_CASE("one step of a net of dense layers") {
-  constexpr kfac plain{.kl_clip = 0, .momentum = 0};
-  check<mlp, plain_mlp, plain>(1, 0.1, {.kl_clip = 0, .momentum = 0}, 1e-4);
+  constexpr kfac rule{.kl_clip = 0, .momentum = 0};
+  check_all<mlp, plain_mlp, rule>(1, 0.1, {.kl_clip = 0, .momentum = 0}, 1e-4);
+}
+
+TEST_CASE("one step of a net of convolutions") {
+  constexpr kfac rule{.kl_clip = 0, .momentum = 0};
+  check_all<conv_net, plain_conv_net, rule>(1, 0.1, {.kl_clip = 0, .momentum = 0}, 2e-3);
 }
 
 TEST_CASE("several steps: averages, the trust region, momentum, weight decay") {
   constexpr kfac rule{.decay = 0.6, .damping = 0.01, .weight_decay = 0.02};
-  check<mlp, plain_mlp, rule>(
-      5, 0.1, {.decay = 0.6, .damping = 0.01, .weight_decay = 0.02}, 1e-4);
+  constexpr plain_options o{.decay = 0.6, .damping = 0.01, .weight_decay = 0.02};
+  check<mlp, plain_mlp, rule>(5, 0.1, o, 1e-4);
+  check<conv_net, plain_conv_net, rule>(5, 0.1, o, 1e-4);
+}
+
+TEST_CASE("factors and inverses that are renewed in every third step") {
+  constexpr kfac rule{.decay = 0.6, .damping = 0.01, .every = 3};
+  check_all<conv_net, plain_conv_net, rule>(7, 0.05, {.decay = 0.6, .damping = 0.01, .every = 3},
+                                            1e-4);
+}
+
+TEST_CASE("layers that are written in other ways") {
+  constexpr kfac rule{.damping = 0.01, .kl_clip = 0};
+  constexpr plain_options o{.damping = 0.01, .kl_clip = 0};
+  check<written<form::turned>, plain_mlp, rule>(2, 0.1, o, 1e-4);
+  check<written<form::reshaped>, plain_mlp, rule>(2, 0.1, o, 1e-4);
+  check<written<form::axes>, plain_mlp, rule>(2, 0.1, o, 1e-4);
+  check<written<form::columns>, plain_mlp, rule>(2, 0.1, o, 1e-4);
+  check<written<form::places>, plain_mlp, rule>(2, 0.1, o, 1e-4);
+}
+
+TEST_CASE("batches that make one step: the mean of the gradients, factors of the last") {
+  constexpr kfac rule{.decay = 0.6, .damping = 0.01}, seldom{.damping = 0.01, .every = 2};
+  check<mlp, plain_mlp, optim::accumulate<2>(rule)>(6, 0.1, {.decay = 0.6, .damping = 0.01}, 1e-4,
+                                                    2);
+  check<mlp, plain_mlp, optim::accumulate<3>(seldom)>(9, 0.1, {.damping = 0.01, .every = 2}, 1e-4,
+                                                      3);
+}
+
+TEST_CASE("a loss that is scaled makes the same steps") {
+  constexpr kfac rule{.damping = 0.01};
+  CHECK(difference(trained<conv_net, optim::loss_scale(1024, rule)>(3, 0.1),
+                   trained<conv_net, rule>(3, 0.1)) < 1e-11);
+}
+
+TEST_CASE("gradients that are clipped step as far as they are left, by the same factors") {
+  constexpr kfac rule{.kl_clip = 0, .momentum = 0};
+  numbers first(1000);
+  const numbers whole = trained<mlp, rule>(1, 0.1, first.data())[0];
+  const numbers cut = trained<mlp, optim::clip_by_global_norm(1e-2, rule)>(1, 0.1)[0];
+  const double part = (cut[0] - first[0]) / (whole[0] - first[0]);
+  CHECK(part > 0);
+  CHECK(part < 0.5);
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    CHECK(cut[i] - first[i] == doctest::Approx(part * (whole[i] - first[i])).epsilon(1e-8));
 }

@@ -114,8 +114,8 @@ struct plain_layer {
       for (int row = 0; row < places; ++row) {
         for (int i = 0; i < p; ++i) {
           for (int j = 0; j < p; ++j)
-            new_a[std::size_t(i * p + j)] += rows[std::size_t(row * p + i)] *
-                                             rows[std::size_t(row * p + j)] / places;
+            new_a[std::size_t(i * p + j)] +=
+                rows[std::size_t(row * p + i)] * rows[std::size_t(row * p + j)] / places;
         }
         for (int i = 0; i < out; ++i) {
           for (int j = 0; j < out; ++j)
