@@ -61,12 +61,12 @@ struct kfac {
     for (const detail::layer_gradient& l : layers) {
       const var d = matrix_of(g, l);
       steps.push_back(preconditioned(g, l, d));
-      const var part = cast(sum(d * steps.back()), b.precision);
+      const var part = cast(sum(d * steps.back()), computed_in(b.precision));
       slope = slope.b ? slope + part : part;
     }
     var factor{};
     if (kl_clip != 0) {
-      const var length = square(any.learning_rate()) * slope;
+      const var length = square(cast(any.learning_rate(), slope.element())) * slope;
       factor = minimum(sqrt(kl_clip / maximum(length, least)), 1);
     }
     for (std::size_t k = 0; k < layers.size(); ++k) {
@@ -96,7 +96,7 @@ struct kfac {
     const var w = c.parameter();
     u = cast(reshape(u, w.shape()), w.element());
     if (momentum != 0) u = detail::decayed_slot(c, "kfac_m", momentum, u);
-    if (weight_decay != 0) u = u + w * weight_decay;
+    if (weight_decay != 0 && p.decays) u = u + w * weight_decay;
     c.update_parameter(w - u * cast(c.learning_rate(), w.element()));
   }
 
@@ -153,7 +153,7 @@ struct kfac {
           concat({concat({now, column}, 1), concat({reshape(mean, {1, l.inputs}), corner}, 1)}, 0);
     }
     var then = moments.outputs * l.samples();
-    if (loss_scale.b) then = then * cast(square(1 / loss_scale), g.element());
+    if (loss_scale.b) then = then * square(1 / cast(loss_scale, g.element()));
     const var count = (round(c.step()) - 1) / every + 1;
     const var keeps = cast(minimum(1 - 1 / count, decay), a.element());
     factors f;

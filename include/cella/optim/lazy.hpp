@@ -54,9 +54,17 @@ struct partly_decayed : wrapped<Rule> {
       wrapped<Rule>::check(b);
   }
   constexpr void update(const gradient_list& g) const {
+    const auto keeps = [&](const parameter_gradient& p) {
+      return (matches(Patterns.view(), g.name(p)) || ...);
+    };
+    if constexpr (optim::reads_graph<Rule>()) {
+      // A layer's weight and bias stay together.
+      gradient_list all = g;
+      for (parameter_gradient& p : all.all) p.decays = !keeps(p);
+      return optim::update(this->rule, all);
+    }
     gradient_list with{g.b, {}, g.pace}, without{g.b, {}, g.pace};
-    for (const parameter_gradient& p : g.all)
-      ((matches(Patterns.view(), g.name(p)) || ...) ? without : with).all.push_back(p);
+    for (const parameter_gradient& p : g.all) (keeps(p) ? without : with).all.push_back(p);
     Rule plain = this->rule;
     plain.weight_decay = 0;
     optim::update(this->rule, with);

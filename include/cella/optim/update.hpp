@@ -15,6 +15,7 @@ struct parameter_gradient {
   var gradient{};
   var differentiated{};  ///< the same before wrappers changed it, as the graph makes it
   var loss_scale{};      ///< what the loss was multiplied by for that, if it was
+  bool decays = true;    ///< or the weight decay of a rule that reads the graph is not for it
 };
 /// What an optimizer updates in one step.
 struct gradient_list {
