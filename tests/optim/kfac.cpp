@@ -8,7 +8,9 @@
 #include <cella/optim/accumulate.hpp>
 #include <cella/optim/clip.hpp>
 #include <cella/optim/kfac.hpp>
+#include <cella/optim/lazy.hpp>
 #include <cella/optim/loss_scale.hpp>
+#include <cella/optim/parts.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/runtime_path.hpp>
 #include <cella/train/step.hpp>
@@ -315,6 +317,25 @@ TEST_CASE("batches that make one step: the mean of the gradients, factors of the
                                                     2);
   check<mlp, plain_mlp, optim::accumulate<3>(seldom)>(9, 0.1, {.damping = 0.01, .every = 2}, 1e-4,
                                                       3);
+}
+
+TEST_CASE("biases that do not decay stay with their weights") {
+  constexpr auto rule = optim::undecayed<"*.bias">(kfac{.damping = 0.01, .weight_decay = 0.1});
+  check<conv_net, plain_conv_net, rule>(
+      4, 0.1, {.damping = 0.01, .weight_decay = 0.1, .decays_biases = false}, 1e-4);
+}
+
+TEST_CASE("a part takes the step that it takes in the whole") {
+  constexpr kfac rule{.kl_clip = 0, .momentum = 0};
+  constexpr auto mixed = optim::parts(optim::part<"last.*">(rule), optim::rest(optim::sgd{}));
+  const numbers found = trained<mlp, mixed>(1, 0.1)[0];
+  const numbers by_layers = trained<mlp, rule>(1, 0.1)[0];
+  const numbers by_gradient = trained<mlp, optim::sgd{}>(1, 0.1)[0];
+  const std::size_t first = 4 * 5 + 4;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(found[i] == doctest::Approx((i < first ? by_gradient : by_layers)[i]).epsilon(1e-12));
+    CHECK(by_layers[i] != by_gradient[i]);
+  }
 }
 
 TEST_CASE("a loss that is scaled makes the same steps") {

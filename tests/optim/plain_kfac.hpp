@@ -52,6 +52,7 @@ inline images images_of(int count, int channels, int height = 1, int width = 1) 
 struct plain_options {
   double decay = 0.95, damping = 1e-3, kl_clip = 1e-3, momentum = 0.9, weight_decay = 0;
   int every = 1;
+  bool decays_biases = true;
 };
 
 struct plain_layer {
@@ -208,7 +209,9 @@ inline void take_step(std::vector<plain_layer*> layers, const plain_options& o, 
     l->velocity.resize(l->w.size());
     for (std::size_t i = 0; i < l->w.size(); ++i) {
       l->velocity[i] = o.momentum * l->velocity[i] + factor * l->step[i];
-      l->w[i] -= rate * (l->velocity[i] + o.weight_decay * l->w[i]);
+      const bool is_bias = l->has_bias && int(i) % l->columns() == l->columns() - 1;
+      const double decay = is_bias && !o.decays_biases ? 0 : o.weight_decay;
+      l->w[i] -= rate * (l->velocity[i] + decay * l->w[i]);
     }
   }
 }

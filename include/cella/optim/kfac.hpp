@@ -28,7 +28,7 @@ namespace cella::optim {
 /// row of a dense layer's input counts as a sample, the words of a text too. G is of the labels of
 /// the batch, not of ones that the net draws (the empirical Fisher matrix), as in THOR. Behind
 /// `accumulate` the factors see the last of the batches. Other parameters need another rule:
-/// `optim::parts(part<"fc*">(kfac{}), rest(adamw{}))`.
+/// `optim::parts(part<"norm.*">(adamw{}), rest(kfac{}))`.
 /// Martens and Grosse 2015; for convolutions Grosse and Martens 2016; THOR: Chen et al. 2021
 struct kfac {
   named_options by_name{};

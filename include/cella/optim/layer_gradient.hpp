@@ -224,14 +224,18 @@ constexpr bool is_bias_of(const layer_gradient& l, node_id gradient) {
   return axes == summed;
 }
 
-/// Refuses a parameter that is none of a layer's, and says what a net with such writes.
+/// Refuses a parameter that is none of a layer's, and says how it gets another rule.
 constexpr void refuse_parameter(std::string_view rule, const gradient_list& g,
                                 const parameter_gradient& p, std::string_view why) {
-  const tensor_type t = g.b->g.type(g.b->g.input(p.parameter));
-  g.b->fail(text() << "optim::" << rule << ": \"" << g.name(p) << "\" " << t << " " << why
+  const std::string_view name = g.name(p);
+  const std::size_t dot = name.rfind('.');
+  text pattern;
+  pattern << (dot == name.npos ? name : name.substr(0, dot)) << (dot == name.npos ? "" : ".*");
+  g.b->fail(text() << "optim::" << rule << ": \"" << name << "\" "
+                   << g.b->g.type(g.b->g.input(p.parameter)) << " " << why
                    << "; the rule is for the weights and biases of dense layers and convolutions: "
-                   << "optim::parts(optim::part<\"fc*\">(optim::" << rule
-                   << "{}), optim::rest(optim::adamw{}))");
+                   << "optim::parts(optim::part<\"" << pattern << "\">(optim::adamw{}), "
+                   << "optim::rest(optim::" << rule << "{}))");
 }
 /// Why a gradient is none of a weight.
 constexpr text reason_of(const graph& g, node_id gradient) {
