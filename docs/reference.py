@@ -31,7 +31,7 @@ PAGES = {
         train/step nn/losses ops/loss nn/regression_losses nn/classification_losses nn/embedding_losses
         nn/ctc_loss"""),
     "optimizers": ("Optimizers", "Rules, what wraps them, and how a step of one's own calls them.", """
-        optim/optimizers optim/lion optim/layerwise optim/muon optim/lbfgs optim/proximal optim/lazy optim/clip
+        optim/optimizers optim/lion optim/layerwise optim/muon optim/lbfgs optim/kfac optim/proximal optim/lazy optim/clip
         optim/accumulate optim/averaged optim/loss_scale optim/parts optim/frozen
         optim/apply optim/context optim/update"""),
     "schedules": ("Schedules", "Learning rates that depend on the step.",
@@ -57,7 +57,7 @@ PAGES = {
 }
 # Headers of the same rooms that users need not know, besides `*_body.hpp`. A new header belongs here or on a page.
 INNER_HEADERS = set("""
-    data/batch_share data/gzip nn/other_names
+    data/batch_share data/gzip nn/other_names optim/layer_gradient
     transform/batch transform/body transform/branching transform/directions transform/forward transform/forward_control
     transform/pullback transform/region transform/reverse_control transform/reverse_loops transform/split
     transform/trace transform/values transform/control_forms transform/no_control

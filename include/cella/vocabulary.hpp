@@ -45,6 +45,7 @@
 #include <cella/ops/statistics.hpp>
 #include <cella/optim/cycles.hpp>
 #include <cella/optim/decays.hpp>
+#include <cella/optim/kfac.hpp>
 #include <cella/optim/layerwise.hpp>
 #include <cella/optim/lazy.hpp>
 #include <cella/optim/lbfgs.hpp>

@@ -10,6 +10,7 @@
 #include <cella/nn/recurrent.hpp>
 #include <cella/optim/apply.hpp>
 #include <cella/optim/frozen.hpp>
+#include <cella/optim/kfac.hpp>
 #include <cella/optim/optimizers.hpp>
 #include <cella/runtime/executable.hpp>
 #include <cella/train/callbacks.hpp>
@@ -71,6 +72,7 @@ struct half_ascent : optim::wrapped<optim::sgd> {
 static_assert(optim::wrapper<half_ascent> && !optim::wrapper<optim::sgd>);
 static_assert(optim::rule<optim::sgd> && !optim::rule<half_ascent>);
 static_assert(optim::optimizer<half_ascent> && !optim::optimizer<double>);
+static_assert(optim::reads_graph<optim::kfac>() && !optim::reads_graph<half_ascent>());
 
 struct ascent_step {
   nn::dense<2, 1> net{};
