@@ -16,7 +16,8 @@ void share_units(int units, thread_pool* threads, std::byte* scratch, std::int64
   if (!threads || units == 1) return run({0, units}, scratch);
   const int parts = threads->size();
   threads->run(parts, [&](work_range part) {
-    for (int i = part.first; i < part.last; ++i)
+    // No kernel is called without units: what it computes may end before they would begin.
+    for (int i = part.first; i < std::min(part.last, units); ++i)
       run(part_of(units, parts, i), scratch + i * scratch_bytes);
   });
 }
