@@ -2,8 +2,10 @@
 // may be.
 #include <cella/ops/sparse.hpp>
 #include <cella/transform/gradient.hpp>
+#include <cella/transform/vmap.hpp>
 
 #include "support/compare.hpp"
+#include "support/compiled_cases.hpp"
 #include "support/golden_runs.hpp"
 
 using namespace cella;
@@ -29,7 +31,50 @@ golden_function asked(Convert convert) {
   };
 }
 
+/// Row 1 is empty, columns stand in any order, two entries have one place, the last one has no row.
+constexpr std::array<std::int64_t, 7> columns{2, 0, 1, 1, 3, 0, 2};
+constexpr std::array<std::int64_t, 4> splits{0, 2, 2, 6};
+constexpr var product(var values, var x) { return matmul(csr(values, columns, splits, {3, 4}), x); }
+
+constexpr gradient_case cases[] = {
+    {"csr product",
+     [](var v, var x) { return square(product(v, x)); },
+     {{.extents = {7}}, {.extents = {4, 5}}}},
+    {"csr product of a vector",
+     [](var v, var x) { return square(product(v, x)); },
+     {{.extents = {7}}, {.extents = {4}}}},
+    {"csr product, wide",
+     [](var v, var x) { return product(v, x); },
+     {{.extents = {7}}, {.extents = {4, 70}}}},
+    {"csr products of samples",
+     [](var v, var x) { return vmap([v](var t) { return product(v, t); })(x); },
+     {{.extents = {7}}, {.extents = {2, 4, 3}}}},
+};
+
 }  // namespace
+
+TEST_CASE("products of entries row by row: values, traces and derivatives of both orders agree") {
+  check_gradients<cases>();
+}
+
+TEST_CASE("entries row by row have a product in every element type, with all indices") {
+  for (const dtype t : {dtype::f64, dtype::f32, dtype::bf16, dtype::f16, dtype::i32, dtype::i64})
+    for (const dtype index : {dtype::i64, dtype::i32, dtype::u8}) {
+      CAPTURE(name(t));
+      CAPTURE(name(index));
+      const auto y = eval(
+          [=](var v) {
+            const auto count = std::int32_t(columns.size());
+            const var places = cast(constant(v, columns, {count}), index);
+            const var starts = constant(v, splits, {std::int32_t(splits.size())});
+            const var x = cast(constant(v, {1., 2., 3., 4., 5., 6., 7., 8.}), t);
+            const csr_matrix m = csr(cast(v, t), places, starts, {3, 4});
+            return cast(matmul(m, reshape(x, {4, 2})), dtype::f64);
+          },
+          f64({7}, {1, 2, 3, 4, 5, 6, 7}));
+      CHECK(y.values == reals{7, 10, 0, 0, 62, 80});
+    }
+}
 
 TEST_CASE("sparse matrices have SciPy's products and sums, with their gradients, in both forms") {
   const golden file = golden::open_own("sparse");

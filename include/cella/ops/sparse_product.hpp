@@ -86,8 +86,10 @@ struct csr_product_op : detail::over_entries<csr_product_op> {
     return entries_space(in, 3, 0, {3, 4});
   }
   static constexpr interval bounds(span<const interval> in, span<const tensor_type> types,
-                                   const attributes&) {
-    return double(types[1][0]) * hull(in[0] * in[3], {0, 0});
+                                   const attributes& o) {
+    // Splits that do not ascend put an entry into several rows.
+    const int rows = o.as<options>().transposed ? types[3][0] : 1;
+    return double(types[1][0]) * double(rows) * hull(in[0] * in[3], {0, 0});
   }
   static constexpr void vjp(node_ref n, span<const var> dy, span<const char> needed, span<var> dx);
   static constexpr void jvp(node_ref n, span<const var> dx, span<var> dy);

@@ -170,8 +170,12 @@ void sparse_transposed(work_range units, const sparse_rows& e, const T* values,
       }
       const auto c = std::int64_t(columns[k]);
       if (std::uint64_t(c) >= std::uint64_t(e.columns)) continue;
-      T* const to = y + c * e.width;
       const T number = values[k];
+      if (e.width == 1) {
+        y[c] += number * *from;
+        continue;
+      }
+      T* const to = y + c * e.width;
       const vec<T> value(number);
       for (std::int64_t j = first; j < whole; j += L)
         store_unaligned(to + j,
