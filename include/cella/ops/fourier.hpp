@@ -9,8 +9,8 @@
 
 namespace cella {
 
-/// y[k] = sum of x[j] exp(-2 pi i j k / n) along an axis; `inverse` has the other sign, and divides
-/// by nothing. Each is the other's transpose.
+/// y[k] = sum of x[j] exp(-2 pi i j k / n) along an axis; `inverse` has the other sign. Each is the
+/// other's transpose. Either may divide by n.
 struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps_zero {
   static constexpr std::string_view name = "fft";
   static constexpr std::string_view numpy = "np.fft.fft";
@@ -21,6 +21,9 @@ struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps
   struct options {
     std::int32_t axis{};
     std::int32_t inverse{};
+    std::int32_t divides{};
+    /// What n sums are multiplied with.
+    constexpr double scale(std::int64_t n) const { return divides && n > 0 ? 1 / double(n) : 1; }
   };
   static constexpr int operands = 1;
   static bool fits(const op_application& a) {
@@ -42,6 +45,7 @@ struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps
     const shape& s = in[0].type.shape;
     const std::int64_t n = s[a.axis], inner = s.size(a.axis + 1, s.rank);
     const detail::fourier_transform<double> transform(n, a.inverse ? 1 : -1);
+    const double scale = a.scale(n);
     detail::complex_line line(std::size_t(n), {}), result = line;
     for (std::int64_t row = 0; n > 0 && row < s.size() / n; ++row) {
       const std::int64_t first = row / inner * inner * n + row % inner;
@@ -49,7 +53,7 @@ struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps
         line[std::size_t(k)] = read_number<std::complex<double>>(in[0], first + k * inner);
       transform(line.data(), result.data());
       for (std::int64_t k = 0; k < n; ++k)
-        write_number(out[0], first + k * inner, result[std::size_t(k)]);
+        write_number(out[0], first + k * inner, result[std::size_t(k)] * scale);
     }
   }
 };
@@ -71,8 +75,7 @@ constexpr var fourier(std::string_view op, operand x, int axis, bool inverse) {
   const var v = x.in(*x.owner());
   const int a = fourier_axis(op, v, axis, x.at());
   if (a < 0) return v;
-  const var y = emit<fft_op>(fft_op::options{a, inverse}, x.at(), as_complex(v));
-  return inverse && v.extent(a) > 0 ? y * (1.0 / v.extent(a)) : y;
+  return emit<fft_op>(fft_op::options{a, inverse, inverse}, x.at(), as_complex(v));
 }
 }  // namespace detail
 

@@ -62,9 +62,18 @@ TEST_CASE_TEMPLATE("lines of any length and number are transformed as sums say",
       for (const int sign : {-1, 1}) {
         complex_numbers<T> y(x.size(), {77, 77});
         std::vector<vec<double>> scratch(std::size_t(fourier_scratch(e)) / sizeof(vec<double>) + 1);
-        fourier_lines(work_range{0, fourier_units(e)}, e, sign, x.data(), y.data(),
-                      reinterpret_cast<std::byte*>(scratch.data()));
+        const auto lines = [&](double scale) {
+          fourier_lines(work_range{0, fourier_units(e)}, e, sign, scale, x.data(), y.data(),
+                        reinterpret_cast<std::byte*>(scratch.data()));
+        };
+        lines(1);
         CHECK(difference_from_sums(e, sign, x, y) < rounding * 4 * double(n));
+        // A power of two changes no digit.
+        const auto all = y;
+        lines(0.25);
+        bool quarters = true;
+        for (std::size_t i = 0; i < y.size(); ++i) quarters &= y[i] * T(4) == all[i];
+        CHECK(quarters);
       }
     }
   }

@@ -77,7 +77,9 @@ struct fourier_record : record_for<step_kind::fourier> {
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
     using number = std::complex<typename S::T>;
-    fourier_lines(units, extents(step), options_of<fft_op>(step).inverse ? 1 : -1,
+    const search_extents e = extents(step);
+    const auto o = options_of<fft_op>(step);
+    fourier_lines(units, e, o.inverse ? 1 : -1, o.scale(e.extent),
                   step.template in<const number>(m, 0), step.template out<number>(m, 0), scratch);
   }
 };

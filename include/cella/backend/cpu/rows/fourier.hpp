@@ -95,19 +95,20 @@ void put_lines(const std::complex<T>* x, const std::int64_t* first, const search
                std::complex<double>* line) {
   for (std::int64_t k = 0; k < e.extent; ++k) line[k] = x[*first + k * e.inner];
 }
-/// And back, of so many lanes.
+/// And back, of so many lanes, multiplied with `scale`.
 template <class T>
-void take_lines(const complex_lanes* line, int count, const std::int64_t* first,
+void take_lines(const complex_lanes* line, double scale, int count, const std::int64_t* first,
                 const search_extents& e, std::complex<T>* y) {
   constexpr int L = lanes<double>, together = L;
+  const vec<double> by(scale);
   std::int64_t k = 0;
   for (; e.inner == 1 && k + together <= e.extent; k += together) {
     vec<double> low[L], high[L];
     for (int q = 0; q < L / 2; ++q) {
-      low[2 * q] = line[k + q].re;
-      low[2 * q + 1] = line[k + q].im;
-      high[2 * q] = line[k + L / 2 + q].re;
-      high[2 * q + 1] = line[k + L / 2 + q].im;
+      low[2 * q] = line[k + q].re * by;
+      low[2 * q + 1] = line[k + q].im * by;
+      high[2 * q] = line[k + L / 2 + q].re * by;
+      high[2 * q + 1] = line[k + L / 2 + q].im * by;
     }
     transpose<double>(low);
     transpose<double>(high);
@@ -123,19 +124,19 @@ void take_lines(const complex_lanes* line, int count, const std::int64_t* first,
   }
   for (; k < e.extent; ++k)
     for (int p = 0; p < count; ++p)
-      y[first[p] + k * e.inner] = static_cast<std::complex<T>>(line[k].get(p));
+      y[first[p] + k * e.inner] = static_cast<std::complex<T>>(line[k].get(p) * scale);
 }
 template <class T>
-void take_lines(const std::complex<double>* line, int, const std::int64_t* first,
+void take_lines(const std::complex<double>* line, double scale, int, const std::int64_t* first,
                 const search_extents& e, std::complex<T>* y) {
   for (std::int64_t k = 0; k < e.extent; ++k)
-    y[*first + k * e.inner] = static_cast<std::complex<T>>(line[k]);
+    y[*first + k * e.inner] = static_cast<std::complex<T>>(line[k] * scale);
 }
 
 /// C has so many lanes.
 template <int Lanes, class C, class T>
-void transform_lines(work_range units, const search_extents& e, int sign, const std::complex<T>* x,
-                     std::complex<T>* y, std::byte* scratch) {
+void transform_lines(work_range units, const search_extents& e, int sign, double scale,
+                     const std::complex<T>* x, std::complex<T>* y, std::byte* scratch) {
   const auto& transform = transform_of<double>(e.extent, sign);
   C* const line = reinterpret_cast<C*>(scratch);
   C* const result = line + e.extent;
@@ -149,7 +150,7 @@ void transform_lines(work_range units, const search_extents& e, int sign, const 
     }
     put_lines(x, first, e, line);
     transform(line, result);
-    take_lines(result, here, first, e, y);
+    take_lines(result, scale, here, first, e, y);
   }
 }
 
@@ -162,14 +163,14 @@ constexpr int fourier_units(const search_extents& e) {
 constexpr std::int64_t fourier_scratch(const search_extents& e) {
   return 2 * e.extent * detail::fourier_lanes(e) * std::int64_t{sizeof(std::complex<double>)};
 }
-/// Lines of x -> lines of y, as fourier_transform says.
+/// Lines of x -> lines of y, as fourier_transform says, multiplied with `scale`.
 template <class T>
-void fourier_lines(work_range units, const search_extents& e, int sign, const std::complex<T>* x,
-                   std::complex<T>* y, std::byte* scratch) {
+void fourier_lines(work_range units, const search_extents& e, int sign, double scale,
+                   const std::complex<T>* x, std::complex<T>* y, std::byte* scratch) {
   if (detail::fourier_lanes(e) > 1)
-    detail::transform_lines<lanes<double>, complex_lanes>(units, e, sign, x, y, scratch);
+    detail::transform_lines<lanes<double>, complex_lanes>(units, e, sign, scale, x, y, scratch);
   else
-    detail::transform_lines<1, std::complex<double>>(units, e, sign, x, y, scratch);
+    detail::transform_lines<1, std::complex<double>>(units, e, sign, scale, x, y, scratch);
 }
 
 }  // namespace cella::cpu
