@@ -57,6 +57,9 @@ inline plan_step step_of_one(const graph& g, dtype element) {
   } else {
     s.kind = loaded_planning::kernel_alone(g, s.anchor, element);
   }
+  // All results are read.
+  s.output_count = std::max(1, x.result_count);
+  for (int k = 0; k < s.output_count; ++k) s.outputs[std::size_t(k)].value = s.anchor;
   return s;
 }
 
