@@ -67,6 +67,10 @@ const std::vector<vars_function> lines{
       return vars{leaky_relu(x[0]) * elu(x[1], 0.5), selu(x[2])};
     },
     [](const vars& x) { return vars{hard_swish(x[0])}; },
+    [](const vars& x) { return vars{silu(x[0])}; },
+    [](const vars& x) {
+      return vars{silu(x[0]) * x[1], silu(x[2])};
+    },
     [](const vars& x) { return vars{logaddexp(x[0], x[1])}; },
     // Forms whose parts others read, or are results, and numbers where one reads operands.
     [](const vars& x) {

@@ -51,6 +51,12 @@ struct hard_swish_form {
     return f(as_op<mul_op>, x, hard_sigmoid_form::of(f, x, three, six, sixth));
   }
 };
+struct silu_form {
+  static constexpr int operands = 1, numbers = 0;
+  [[gnu::always_inline]] static auto of(auto f, auto x) {
+    return f(as_op<mul_op>, x, f(as_op<sigmoid_op>, x));
+  }
+};
 struct nan_to_num_form {
   static constexpr int operands = 2, numbers = 0;
   [[gnu::always_inline]] static auto of(auto f, auto x, auto nan) {
@@ -146,9 +152,9 @@ struct exp2_form {
 /// Larger ones stand before those that are parts of them.
 using all_forms =
     std::tuple<hypot_form, selu_form, elu_form, hard_swish_form, hard_sigmoid_form, relu6_form,
-               leaky_relu_form, nan_to_num_form, scaled_logarithm_form, logaddexp_rest_form,
-               scaled_difference_form, two_factors_form, triangle_form<less_equal_op>,
-               triangle_form<greater_equal_op>, exp2_form>;
+               leaky_relu_form, silu_form, nan_to_num_form, scaled_logarithm_form,
+               logaddexp_rest_form, scaled_difference_form, two_factors_form,
+               triangle_form<less_equal_op>, triangle_form<greater_equal_op>, exp2_form>;
 
 /// An operation on places in a tree, or an operand or number of the form: it has no opcode.
 template <class T>
