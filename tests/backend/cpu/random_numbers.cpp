@@ -111,7 +111,7 @@ TEST_CASE_TEMPLATE("numbers of distributions are those of single generators, to 
       CHECK(numbers_apart<random_poisson_op>(key, all) == 0);
     }
     // Parameters of all kinds side by side, some of which have no distribution.
-    for (const std::size_t count : {0, 1, 7, 8, 9, 1023, 1024, 1025, 5000}) {
+    for (const std::size_t count : {0u, 1u, 7u, 8u, 9u, 1023u, 1024u, 1025u, 5000u}) {
       std::vector<T> mixed(count);
       generator random(key, 77);
       for (std::size_t i = 0; i < count; ++i) {
