@@ -117,8 +117,8 @@ struct kfac {
       const factors f = renewed(c, l, a, s, g.all[l.weight].loss_scale);
       c.update_slot(slot_a, f.a);
       c.update_slot(slot_g, f.g);
-      const var left = solved(triangle(f.of_g), d);
-      return cella::detail::transposed(solved(triangle(f.of_a), cella::detail::transposed(left)));
+      const var left = solved(cholesky(f.of_g), d);
+      return cella::detail::transposed(solved(cholesky(f.of_a), cella::detail::transposed(left)));
     }
     const auto [of_a, slot_of_a] = slot("kfac_a_inverse", d.extent(1));
     const auto [of_g, slot_of_g] = slot("kfac_g_inverse", d.extent(0));
@@ -130,7 +130,7 @@ struct kfac {
         [&] {
           factors next = renewed(c, l, old.a, old.g, g.all[l.weight].loss_scale);
           for (var* v : {&next.of_a, &next.of_g})
-            *v = solved(triangle(*v), cella::detail::eye_like(*v));
+            *v = solved(cholesky(*v), cella::detail::eye_like(*v));
           return next;
         },
         [&] { return old; });
@@ -166,7 +166,6 @@ struct kfac {
     f.of_g = f.g + cella::detail::eye_like(f.g) * (root / pi);
     return f;
   }
-  static constexpr var triangle(var m) { return cholesky(m); }
   /// L^-T L^-1 d.
   static constexpr var solved(var l, var d) {
     return solve_triangular(l, solve_triangular(l, d), false, true);

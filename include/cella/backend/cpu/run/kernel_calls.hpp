@@ -14,10 +14,10 @@ void share_units(int units, thread_pool* threads, std::byte* scratch, std::int64
                  Run run) {
   if (units == 0) return;  // of a tensor without elements
   if (!threads || units == 1) return run({0, units}, scratch);
-  const int parts = threads->size();
+  // No kernel is called without units: what it computes may end before they would begin.
+  const int parts = std::min(threads->size(), units);
   threads->run(parts, [&](work_range part) {
-    // No kernel is called without units: what it computes may end before they would begin.
-    for (int i = part.first; i < std::min(part.last, units); ++i)
+    for (int i = part.first; i < part.last; ++i)
       run(part_of(units, parts, i), scratch + i * scratch_bytes);
   });
 }
