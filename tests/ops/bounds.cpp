@@ -168,7 +168,7 @@ TEST_CASE("operations of real numbers have finite bounds on small positive numbe
   }
   // Complex numbers have no order, and of values in a graph their options say nothing.
   for (const char* name :
-       {"angle", "complex", "conj", "fft", "imag", "magnitude", "real", "values"})
+       {"angle", "complex", "conj", "fft", "imag", "irfft", "magnitude", "real", "rfft", "values"})
     CHECK(unbounded.erase(name) == 1);
   // Of factors of matrices nothing is told, an empty segment has an infinite largest element, and
   // some distributions have no largest number.

@@ -16,6 +16,10 @@ constexpr gradient_case cases[] = {
     {"ifft2", [](var x, var y) { return size(ifft2(complex(x, y))); }, {matrix, matrix}},
     {"fftn", [](var x) { return size(fftn(x)); }, {matrix}},
     {"rfft", [](var x) { return size(rfft(x, 0)); }, {{.extents = {5, 2}}}},
+    {"rfft, even", [](var x) { return size(rfft(x)); }, {{.extents = {2, 6}}}},
+    {"rfft of pairs and of single numbers",
+     [](var x) { return size(rfft(x, 0)) + size(rfft(slice(x, 0, 0, 1), 0)); },
+     {{.extents = {2, 3}}}},
     {"irfft", [](var x, var y) { return square(irfft(complex(x, y), 7)); }, {matrix, matrix}},
     {"irfft, even",
      [](var x, var y) { return square(irfft(complex(x, y), 4, 0)); },
@@ -76,6 +80,10 @@ TEST_CASE("transforms of any length are the sums that define them") {
     check_close(values(fft(z) / scale), defined(-1, 1 / scale), 4e-15);
     check_close(values(ifft(z) * scale), defined(1, 1 / scale), 4e-15);
     check_close(values(ifft(fft(z))), x.values, 4e-15);
+    reals of_real = x.values;
+    std::fill(of_real.begin() + n, of_real.end(), 0);
+    const var halves = slice(s(f64({2, n}, by_definition(of_real, n, -1))), 1, 0, n / 2 + 1);
+    check_close(values(rfft(parts[0]) / scale), s.value(halves / scale).values, 4e-15);
     check_close(s.value(irfft(rfft(parts[0]), n)).values, s.value(parts[0]).values, 4e-15);
   }
 }

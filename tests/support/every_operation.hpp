@@ -48,7 +48,7 @@ inline void build_every_operation(builder& b) {
   emit<batch_norm_gradient_op>(batch_norm_options{}, here(), image, image, scale, normal.mean,
                                normal.variance);
   const var z = complex(m, m);
-  fft(z, 0), emit<fft_op>(fft_op::options{1, 1}, here(), z), real(z), imag(z), conj(z), abs(z),
+  fft(z, 0), emit<fft_op>(fft_op::options{1, 1}, here(), z), rfft(m, 1), irfft(z, 4), real(z), imag(z), conj(z), abs(z),
       angle(z);
   softmax(m, 1), log_softmax(m, 0), cross_entropy_per_sample(m, indices);
   cumsum(m, 0), cumsum(m, 1, true, true), linear_recurrence(m, m, 1);

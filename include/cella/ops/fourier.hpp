@@ -5,9 +5,15 @@
 #include <cella/ops/complex.hpp>
 #include <cella/ops/elementwise.hpp>
 #include <cella/ops/fourier_kernels.hpp>
-#include <cella/ops/padding.hpp>
 
 namespace cella {
+
+namespace detail {
+/// What n sums are multiplied with.
+constexpr double share_of(bool divides, std::int64_t n) {
+  return divides && n > 0 ? 1 / double(n) : 1;
+}
+}  // namespace detail
 
 /// y[k] = sum of x[j] exp(-2 pi i j k / n) along an axis; `inverse` has the other sign. Each is the
 /// other's transpose. Either may divide by n.
@@ -22,8 +28,7 @@ struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps
     std::int32_t axis{};
     std::int32_t inverse{};
     std::int32_t divides{};
-    /// What n sums are multiplied with.
-    constexpr double scale(std::int64_t n) const { return divides && n > 0 ? 1 / double(n) : 1; }
+    constexpr double scale(std::int64_t n) const { return detail::share_of(divides, n); }
   };
   static constexpr int operands = 1;
   static bool fits(const op_application& a) {
@@ -57,6 +62,112 @@ struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps
     }
   }
 };
+
+namespace detail {
+/// What the transforms of real numbers along an axis and back have in common. Each is the other's
+/// transpose: the numbers in the middle of a transform stand for their conjugates, too, and count
+/// once or twice; a transpose counts them as often.
+template <class Op>
+struct of_real_lines : linear<Op>, moves_axis<Op>, takes_complex, keeps_zero {
+  static constexpr compute_class computes = compute_class::other;
+  static constexpr int operations_per_point = 15;
+  static constexpr int operands = 1;
+  /// Each point reads the whole line.
+  static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
+    const int axis = o.as<typename Op::options>().axis, rank = in[0].rank();
+    iteration_space s(1);
+    s.add(in[0].shape);
+    s.factors[std::size_t(axis)] = {Op::numbers(o, in[0].shape), true};
+    for (int t = 0; t < 2; ++t) {
+      s.along_all(t, 0, axis);
+      s.along_all(t, axis + 1, rank - axis - 1, axis + 1);
+    }
+    return s;
+  }
+  /// Calls f(first element of x, first of y, distance of elements) for each line.
+  template <class F>
+  static void each_line(int axis, const shape& x, const shape& y, F f) {
+    const std::int64_t inner = x.size(axis + 1, x.rank), lines = x.size(0, axis) * inner;
+    for (std::int64_t l = 0; l < lines; ++l)
+      f(l / inner * inner * x[axis] + l % inner, l / inner * inner * y[axis] + l % inner, inner);
+  }
+};
+}  // namespace detail
+
+struct irfft_op;
+
+/// The first n/2 + 1 numbers of the transform of n >= 1 real ones along an axis. The others are
+/// their conjugates.
+struct rfft_op : detail::of_real_lines<rfft_op> {
+  static constexpr std::string_view name = "rfft";
+  static constexpr std::string_view numpy = "np.fft.rfft";
+  static constexpr std::string_view torch = "torch.fft.rfft";
+  static constexpr std::string_view formula =
+      "y_k = sum of x_j e^(-2 pi i j k / n) along an axis, k <= n / 2";
+  struct options {
+    std::int32_t axis{};
+    std::int32_t twice{};    ///< the middle
+    std::int32_t divides{};  ///< by n
+    constexpr double scale(std::int64_t n) const { return detail::share_of(divides, n); }
+  };
+  static constexpr std::int64_t numbers(const attributes& o, const shape& x) {
+    return x[o.as<options>().axis];
+  }
+  static bool fits(const op_application& a) {
+    const dtype t = a.in[0].element;
+    return moves_axis::fits(a) && (t == dtype::f32 || t == dtype::f64) &&
+           a.of(0)[a.as<options>().axis] >= 1;
+  }
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
+    tensor_type t{complex_of(in[0].element), in[0].shape};
+    t.shape[o.as<options>().axis] = in[0][o.as<options>().axis] / 2 + 1;
+    return t;
+  }
+  static constexpr var transpose(node_ref n, int, var dy);
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
+};
+
+/// n real numbers along an axis from the first n/2 + 1 of a transform of which the others are the
+/// conjugates. Imaginary parts of the first, and of number n/2 of an even n, count nothing.
+struct irfft_op : detail::of_real_lines<irfft_op> {
+  static constexpr std::string_view name = "irfft";
+  static constexpr std::string_view numpy = "np.fft.irfft";
+  static constexpr std::string_view torch = "torch.fft.irfft";
+  static constexpr std::string_view formula =
+      "y_j = sum of x_k e^(2 pi i j k / n) along an axis, k < n";
+  struct options {
+    std::int32_t axis{};
+    std::int32_t count{};    ///< n
+    std::int32_t twice{};    ///< the middle
+    std::int32_t divides{};  ///< by n
+    constexpr double scale(std::int64_t n) const { return detail::share_of(divides, n); }
+  };
+  static constexpr std::int64_t numbers(const attributes& o, const shape&) {
+    return o.as<options>().count;
+  }
+  static bool fits(const op_application& a) {
+    const auto o = a.as<options>();
+    return moves_axis::fits(a) && is_complex(a.in[0].element) && o.count >= 1 &&
+           a.of(0)[o.axis] == o.count / 2 + 1;
+  }
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
+    tensor_type t{real_of(in[0].element), in[0].shape};
+    t.shape[o.as<options>().axis] = o.as<options>().count;
+    return t;
+  }
+  static constexpr var transpose(node_ref n, int, var dy) {
+    const auto o = n.as<options>();
+    return emit<rfft_op>(rfft_op::options{o.axis, o.twice, o.divides},
+                         std::source_location::current(), dy);
+  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
+};
+
+constexpr var rfft_op::transpose(node_ref n, int, var dy) {
+  const auto o = n.as<options>();
+  return emit<irfft_op>(irfft_op::options{o.axis, n.operand(0).extent(o.axis), o.twice, o.divides},
+                        std::source_location::current(), dy);
+}
 
 // ---- public functions
 
@@ -115,7 +226,7 @@ constexpr var rfft(operand x, int axis = -1) {
                      << v.b->describe(v.id) << " is " << v.type() << "; fft takes complex ones");
     return v;
   }
-  return slice(fft(x, a), a, 0, v.extent(a) / 2 + 1);
+  return emit<rfft_op>(rfft_op::options{a}, x.at(), v);
 }
 /// Its inverse: n real numbers (or 2 (m - 1), if n is 0) from the first m = n/2 + 1 of their
 /// transform.
@@ -130,12 +241,7 @@ constexpr var irfft(operand x, int n = 0, int axis = -1) {
                      << " is " << v.type());
     return v;
   }
-  var all = detail::as_complex(v);
-  if (const int mirrored = count - m; mirrored > 0) {
-    const var rest = conj(reverse(slice(all, a, 1, mirrored + 1), a));
-    all = concat({all, rest}, a, x.at());
-  }
-  return real(ifft({all, x.at()}, a));
+  return emit<irfft_op>(irfft_op::options{a, count, 1, 1}, x.at(), detail::as_complex(v));
 }
 /// Of real numbers along several axes: `rfft` along the last one named, `fft` along the others.
 constexpr var rfftn(operand x, const axis_list& axes) {
@@ -144,5 +250,50 @@ constexpr var rfftn(operand x, const axis_list& axes) {
   return y;
 }
 constexpr var rfft2(operand x) { return rfftn(x, {-2, -1}); }
+
+// ------------------------------------------------------------------------------------------------
+
+inline void rfft_op::compute(const attributes& o, span<const tensor_ref> in,
+                             span<const tensor_ref> out) {
+  const auto a = o.as<options>();
+  const std::int64_t n = numbers(o, in[0].type.shape);
+  const detail::real_fourier_transform<double> transform(n, -1);
+  const double scale = a.scale(n);
+  detail::complex_line line(std::size_t(transform.room()), {}), result = line;
+  each_line(a.axis, in[0].type.shape, out[0].type.shape, [&](auto from, auto to, auto step) {
+    const auto x = [&](std::int64_t j) { return read_number<double>(in[0], from + j * step); };
+    for (std::int64_t j = 0; j < transform.count(); ++j) {
+      line[std::size_t(j)] = transform.in_pairs() ? std::complex(x(2 * j), x(2 * j + 1)) : x(j);
+    }
+    transform.to_spectrum(line.data(), result.data(), a.twice ? 2 : 1);
+    for (std::int64_t k = 0; k < n / 2 + 1; ++k)
+      write_number(out[0], to + k * step, result[std::size_t(k)] * scale);
+  });
+}
+
+inline void irfft_op::compute(const attributes& o, span<const tensor_ref> in,
+                              span<const tensor_ref> out) {
+  const auto a = o.as<options>();
+  const detail::real_fourier_transform<double> transform(a.count, 1);
+  const double scale = a.scale(a.count);
+  detail::complex_line line(std::size_t(transform.room()), {}), result = line;
+  each_line(a.axis, in[0].type.shape, out[0].type.shape, [&](auto from, auto to, auto step) {
+    for (std::int64_t k = 0; k < a.count / 2 + 1; ++k)
+      line[std::size_t(k)] = read_number<std::complex<double>>(in[0], from + k * step);
+    transform.from_spectrum(line.data(), result.data(), a.twice ? 2 : 1);
+    const auto put = [&](std::int64_t j, double y) {
+      write_number(out[0], to + j * step, y * scale);
+    };
+    for (std::int64_t j = 0; j < transform.count(); ++j) {
+      const std::complex<double> z = result[std::size_t(j)];
+      if (!transform.in_pairs()) {
+        put(j, z.real());
+      } else {
+        put(2 * j, z.real());
+        put(2 * j + 1, z.imag());
+      }
+    }
+  });
+}
 
 }  // namespace cella

@@ -121,6 +121,8 @@
   X(svd_op) \
   /* fourier */ \
   X(fft_op) \
+  X(rfft_op) \
+  X(irfft_op) \
   /* convolution */ \
   X(convolution_op) \
   X(convolution_input_gradient_op) \

@@ -64,6 +64,8 @@ enum class step_kind : std::uint8_t {
   special,              ///< a special function of the elements of its operands
   bitwise,              ///< digits of integers
   fourier,              ///< Fourier transforms along an axis
+  fourier_of_real,      ///< of real numbers: the first half
+  fourier_to_real,      ///< and back
   decomposition,        ///< factors of matrices, systems of equations, determinants
   generic               ///< the operation's own computation on plain tensors
 };
@@ -137,6 +139,8 @@ constexpr step_kind_traits step_traits(step_kind k) {
       step_kind_traits{"special", alone},
       step_kind_traits{"bitwise", alone},
       step_kind_traits{"fourier", alone},
+      step_kind_traits{"fourier_of_real", alone},
+      step_kind_traits{"fourier_to_real", alone},
       step_kind_traits{"decomposition", alone},
       step_kind_traits{"generic", alone},
   };

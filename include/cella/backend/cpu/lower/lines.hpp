@@ -72,18 +72,61 @@ struct fourier_record : record_for<step_kind::fourier> {
   static constexpr search_extents extents(auto step) {
     return lines_along(step, options_of<fft_op>(step).axis);
   }
-  static constexpr int units(auto step, int) { return fourier_units(extents(step)); }
-  static constexpr std::int64_t scratch_bytes(auto step) { return fourier_scratch(extents(step)); }
+  template <class S>
+  static constexpr int units(S step, int) {
+    return fourier_units<typename S::T>(extents(step));
+  }
+  template <class S>
+  static constexpr std::int64_t scratch_bytes(S step) {
+    return fourier_scratch<typename S::T>(extents(step));
+  }
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
-    using number = std::complex<typename S::T>;
+    using T = typename S::T;
     const search_extents e = extents(step);
     const auto o = options_of<fft_op>(step);
-    fourier_lines(units, e, o.inverse ? 1 : -1, o.scale(e.extent),
-                  step.template in<const number>(m, 0), step.template out<number>(m, 0), scratch);
+    fourier_lines(units, e, o.inverse ? 1 : -1, T(o.scale(e.extent)),
+                  step.template in<const std::complex<T>>(m, 0),
+                  step.template out<std::complex<T>>(m, 0), scratch);
   }
 };
 
-using line_records = record_list<running_record, order_record, fourier_record>;
+/// Between real numbers and the first half of their transforms.
+template <step_kind Kind, class Op>
+struct real_fourier_record : record_for<Kind> {
+  /// Of the real numbers.
+  static constexpr search_extents extents(auto step) {
+    const auto o = options_of<Op>(step);
+    search_extents e = lines_along(step, o.axis);
+    if constexpr (std::is_same_v<Op, irfft_op>) e.extent = o.count;
+    return e;
+  }
+  template <class S>
+  static constexpr int units(S step, int) {
+    return fourier_units<typename S::T>(extents(step));
+  }
+  template <class S>
+  static constexpr std::int64_t scratch_bytes(S step) {
+    return real_fourier_scratch<typename S::T>(extents(step));
+  }
+  template <int, class S>
+  static void run(S step, const memory& m, work_range units, std::byte* scratch) {
+    using T = typename S::T;
+    const search_extents e = extents(step);
+    const auto o = options_of<Op>(step);
+    const T times = o.twice ? 2 : 1, scale = T(o.scale(e.extent));
+    if constexpr (std::is_same_v<Op, rfft_op>)
+      lines_to_spectra(units, e, times, scale, step.template in<const T>(m, 0),
+                       step.template out<std::complex<T>>(m, 0), scratch);
+    else
+      spectra_to_lines(units, e, times, scale, step.template in<const std::complex<T>>(m, 0),
+                       step.template out<T>(m, 0), scratch);
+  }
+};
+using fourier_of_real_record = real_fourier_record<step_kind::fourier_of_real, rfft_op>;
+using fourier_to_real_record = real_fourier_record<step_kind::fourier_to_real, irfft_op>;
+
+using line_records = record_list<running_record, order_record, fourier_record,
+                                 fourier_of_real_record, fourier_to_real_record>;
 
 }  // namespace cella::cpu

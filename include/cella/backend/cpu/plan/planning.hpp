@@ -63,6 +63,8 @@ struct planning : plain_planning {
                                                    step_kind::special,
                                                    step_kind::bitwise,
                                                    step_kind::fourier,
+                                                   step_kind::fourier_of_real,
+                                                   step_kind::fourier_to_real,
                                                    step_kind::decomposition},
                                        .kernel_alone = default_kernel};
 

@@ -1,59 +1,70 @@
-// Fourier transforms of lines of a plain tensor along an axis, in double precision: several lines
-// at a time, one in each lane.
+// Fourier transforms of lines of a plain tensor along an axis: several lines at a time, one in each
+// lane.
 #pragma once
 
 #include <array>
 #include <cella/backend/cpu/rows/best_position.hpp>
-#include <cella/backend/cpu/simd/simd.hpp>
+#include <cella/backend/cpu/rows/line_lanes.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cella/ops/fourier_kernels.hpp>
-#include <complex>
-#include <concepts>
-#include <cstddef>
 #include <optional>
 
 namespace cella::cpu {
 
-/// What fourier_transform computes on: a complex number in each lane.
-struct complex_lanes {
-  vec<double> re{}, im{};
+/// Along an axis of complex numbers: lines in units, and scratch for one.
+template <class T>
+constexpr int fourier_units(const search_extents& e);
+template <class T>
+constexpr std::int64_t fourier_scratch(const search_extents& e);
+/// Lines of x -> lines of y, as fourier_transform says, multiplied with `scale`.
+template <class T>
+void fourier_lines(work_range units, const search_extents& e, int sign, T scale,
+                   const std::complex<T>* x, std::complex<T>* y, std::byte* scratch);
 
-  friend complex_lanes operator+(const complex_lanes& a, const complex_lanes& b) {
-    return {a.re + b.re, a.im + b.im};
-  }
-  friend complex_lanes operator-(const complex_lanes& a, const complex_lanes& b) {
-    return {a.re - b.re, a.im - b.im};
-  }
-  friend complex_lanes turned(const complex_lanes& a, std::complex<double> b) {
-    const vec<double> x(b.real()), y(b.imag());
-    return {multiply_add(a.re, x, -(a.im * y)), multiply_add(a.re, y, a.im * x)};
-  }
-  friend complex_lanes quarter_turn(const complex_lanes& a, double quarter) {
-    return {a.im * vec<double>(-quarter), a.re * vec<double>(quarter)};
-  }
-  void set(int lane, std::complex<double> z) {
-    reinterpret_cast<double*>(&re)[lane] = z.real();
-    reinterpret_cast<double*>(&im)[lane] = z.imag();
-  }
-  std::complex<double> get(int lane) const {
-    return {reinterpret_cast<const double*>(&re)[lane], reinterpret_cast<const double*>(&im)[lane]};
-  }
-};
+/// The same between real numbers, of which `e` has the extents, and the first half of their
+/// transforms, whose middle counts so many `times`: as real_fourier_transform says.
+template <class T>
+constexpr std::int64_t real_fourier_scratch(const search_extents& e);
+template <class T>
+void lines_to_spectra(work_range units, const search_extents& e, T times, T scale, const T* x,
+                      std::complex<T>* y, std::byte* scratch);
+template <class T>
+void spectra_to_lines(work_range units, const search_extents& e, T times, T scale,
+                      const std::complex<T>* x, T* y, std::byte* scratch);
+
+// ------------------------------------------------------------------------------------------------
 
 namespace detail {
 
-/// Lines that are transformed at a time: one, if there are few, or if they would need much memory.
+/// How many lines are transformed at a time: one in each lane, or one, if there are few or if they
+/// would need much memory.
+template <class T>
 constexpr int fourier_lanes(const search_extents& e) {
-  constexpr int most = lanes<double>;
-  return e.outer * e.inner >= most / 2 && e.extent <= 1 << 16 ? most : 1;
+  return e.outer * e.inner >= lanes<T> / 2 && e.extent <= 1 << 16 ? lanes<T> : 1;
 }
+/// The lines of a unit: of those that lie side by side a vector.
+struct line_unit {
+  std::int64_t first;
+  int count;
+};
+constexpr int units_of_lines(const search_extents& e, int at_once) {
+  if (e.extent == 0) return 0;
+  const std::int64_t groups = e.inner >= at_once ? e.outer : 1, lines = e.outer * e.inner / groups;
+  return int(groups * ((lines + at_once - 1) / at_once));
+}
+constexpr line_unit lines_of_unit(const search_extents& e, int at_once, std::int64_t unit) {
+  const std::int64_t groups = e.inner >= at_once ? e.outer : 1, lines = e.outer * e.inner / groups;
+  const std::int64_t parts = (lines + at_once - 1) / at_once, part = unit % parts * at_once;
+  return {unit / parts * lines + part, int(std::min<std::int64_t>(at_once, lines - part))};
+}
+
 /// The tables of a length, which this thread has kept from the last calls.
-template <std::same_as<double> R>
-const cella::detail::fourier_transform<R>& transform_of(std::int64_t n, int sign) {
+template <class Transform>
+const Transform& transform_of(std::int64_t n, int sign) {
   struct tables {
     std::int64_t n{};
     int sign{};
-    std::optional<cella::detail::fourier_transform<R>> of{};
+    std::optional<Transform> of{};
   };
   static thread_local std::array<tables, 4> kept;
   static thread_local std::size_t next = 0;
@@ -65,6 +76,29 @@ const cella::detail::fourier_transform<R>& transform_of(std::int64_t n, int sign
   return t.of.emplace(n, sign);
 }
 
+/// Calls transform(line, result) for the lines of each unit, of `room` numbers at most.
+template <class T, class C, class Transform>
+void each_line(work_range units, const search_extents& e, const line_layout& from, const T* x,
+               const line_layout& to, T* y, T scale, std::int64_t room, std::byte* scratch,
+               Transform transform) {
+  constexpr int at_once = int(sizeof(C) / sizeof(std::complex<T>));
+  C* const line = reinterpret_cast<C*>(scratch);
+  C* const result = line + room;
+  for (std::int64_t unit = units.first; unit < units.last; ++unit) {
+    const line_unit u = lines_of_unit(e, at_once, unit);
+    read_lines(x, from, u.first, u.count, line);
+    transform(line, result);
+    write_lines(result, scale, to, u.first, u.count, y);
+  }
+}
+template <class T, class... Arguments>
+void each_line_of(work_range units, const search_extents& e, Arguments... arguments) {
+  if (fourier_lanes<T>(e) > 1)
+    each_line<T, complex_lanes<T>>(units, e, arguments...);
+  else
+    each_line<T, std::complex<T>>(units, e, arguments...);
+}
+
 /// Real and imaginary parts by turns.
 template <class T>
 const T* parts_of(const std::complex<T>* x) {
@@ -74,103 +108,61 @@ template <class T>
 T* parts_of(std::complex<T>* x) {
   return reinterpret_cast<T*>(x);
 }
-/// Lines that begin at x + first[...], in double precision.
-template <class T>
-void put_lines(const std::complex<T>* x, const std::int64_t* first, const search_extents& e,
-               complex_lanes* line) {
-  constexpr int L = lanes<double>, together = L / 2;
-  std::int64_t k = 0;
-  // Squares of lines and parts of numbers.
-  for (; e.inner == 1 && k + together <= e.extent; k += together) {
-    vec<double> square[L];
-    for (int p = 0; p < L; ++p) square[p] = load_double(parts_of(x + first[p] + k));
-    transpose<double>(square);
-    for (int q = 0; q < together; ++q) line[k + q] = {square[2 * q], square[2 * q + 1]};
-  }
-  for (; k < e.extent; ++k)
-    for (int p = 0; p < L; ++p) line[k].set(p, x[first[p] + k * e.inner]);
-}
-template <class T>
-void put_lines(const std::complex<T>* x, const std::int64_t* first, const search_extents& e,
-               std::complex<double>* line) {
-  for (std::int64_t k = 0; k < e.extent; ++k) line[k] = x[*first + k * e.inner];
-}
-/// And back, of so many lanes, multiplied with `scale`.
-template <class T>
-void take_lines(const complex_lanes* line, double scale, int count, const std::int64_t* first,
-                const search_extents& e, std::complex<T>* y) {
-  constexpr int L = lanes<double>, together = L;
-  const vec<double> by(scale);
-  std::int64_t k = 0;
-  for (; e.inner == 1 && k + together <= e.extent; k += together) {
-    vec<double> low[L], high[L];
-    for (int q = 0; q < L / 2; ++q) {
-      low[2 * q] = line[k + q].re * by;
-      low[2 * q + 1] = line[k + q].im * by;
-      high[2 * q] = line[k + L / 2 + q].re * by;
-      high[2 * q + 1] = line[k + L / 2 + q].im * by;
-    }
-    transpose<double>(low);
-    transpose<double>(high);
-    for (int p = 0; p < count; ++p) {
-      T* const to = parts_of(y + first[p] + k);
-      if constexpr (std::is_same_v<T, float>) {
-        store_unaligned(to, narrow({low[p], high[p]}));
-      } else {
-        store_unaligned(to, low[p]);
-        store_unaligned(to + L, high[p]);
-      }
-    }
-  }
-  for (; k < e.extent; ++k)
-    for (int p = 0; p < count; ++p)
-      y[first[p] + k * e.inner] = static_cast<std::complex<T>>(line[k].get(p) * scale);
-}
-template <class T>
-void take_lines(const std::complex<double>* line, double scale, int, const std::int64_t* first,
-                const search_extents& e, std::complex<T>* y) {
-  for (std::int64_t k = 0; k < e.extent; ++k)
-    y[*first + k * e.inner] = static_cast<std::complex<T>>(line[k] * scale);
-}
 
-/// C has so many lanes.
-template <int Lanes, class C, class T>
-void transform_lines(work_range units, const search_extents& e, int sign, double scale,
-                     const std::complex<T>* x, std::complex<T>* y, std::byte* scratch) {
-  const auto& transform = transform_of<double>(e.extent, sign);
-  C* const line = reinterpret_cast<C*>(scratch);
-  C* const result = line + e.extent;
-  const std::int64_t count = e.outer * e.inner;
-  for (std::int64_t unit = units.first; unit < units.last; ++unit) {
-    std::int64_t first[Lanes];
-    const int here = int(std::min<std::int64_t>(Lanes, count - unit * Lanes));
-    for (int p = 0; p < Lanes; ++p) {  // lanes that are too many repeat the last line
-      const std::int64_t n = unit * Lanes + std::min(p, here - 1);
-      first[p] = n / e.inner * e.inner * e.extent + n % e.inner;
-    }
-    put_lines(x, first, e, line);
-    transform(line, result);
-    take_lines(result, scale, here, first, e, y);
-  }
+/// Along the axis of numbers, and that of their transforms.
+constexpr line_layout layout_of_numbers(const search_extents& e) {
+  return e.extent % 2 ? line_layout::of_real(e.extent, e.inner)
+                      : line_layout::of_pairs(e.extent / 2, e.inner);
+}
+constexpr line_layout layout_of_spectra(const search_extents& e) {
+  return line_layout::of_complex(e.extent / 2 + 1, e.inner);
 }
 
 }  // namespace detail
 
-constexpr int fourier_units(const search_extents& e) {
-  const int at_once = detail::fourier_lanes(e);
-  return e.extent == 0 ? 0 : int((e.outer * e.inner + at_once - 1) / at_once);
-}
-constexpr std::int64_t fourier_scratch(const search_extents& e) {
-  return 2 * e.extent * detail::fourier_lanes(e) * std::int64_t{sizeof(std::complex<double>)};
-}
-/// Lines of x -> lines of y, as fourier_transform says, multiplied with `scale`.
 template <class T>
-void fourier_lines(work_range units, const search_extents& e, int sign, double scale,
+constexpr int fourier_units(const search_extents& e) {
+  return detail::units_of_lines(e, detail::fourier_lanes<T>(e));
+}
+template <class T>
+constexpr std::int64_t fourier_scratch(const search_extents& e) {
+  return 2 * e.extent * detail::fourier_lanes<T>(e) * std::int64_t{sizeof(std::complex<T>)};
+}
+template <class T>
+constexpr std::int64_t real_fourier_scratch(const search_extents& e) {
+  const std::int64_t room = e.extent % 2 ? e.extent : e.extent / 2 + 1;
+  return 2 * room * detail::fourier_lanes<T>(e) * std::int64_t{sizeof(std::complex<T>)};
+}
+
+template <class T>
+void fourier_lines(work_range units, const search_extents& e, int sign, T scale,
                    const std::complex<T>* x, std::complex<T>* y, std::byte* scratch) {
-  if (detail::fourier_lanes(e) > 1)
-    detail::transform_lines<lanes<double>, complex_lanes>(units, e, sign, scale, x, y, scratch);
-  else
-    detail::transform_lines<1, std::complex<double>>(units, e, sign, scale, x, y, scratch);
+  const auto& transform = detail::transform_of<cella::detail::fourier_transform<T>>(e.extent, sign);
+  const auto layout = line_layout::of_complex(e.extent, e.inner);
+  detail::each_line_of<T>(units, e, layout, detail::parts_of(x), layout, detail::parts_of(y), scale,
+                          e.extent, scratch,
+                          [&](const auto* line, auto* result) { transform(line, result); });
+}
+
+template <class T>
+void lines_to_spectra(work_range units, const search_extents& e, T times, T scale, const T* x,
+                      std::complex<T>* y, std::byte* scratch) {
+  using real_transform = cella::detail::real_fourier_transform<T>;
+  const auto& transform = detail::transform_of<real_transform>(e.extent, -1);
+  detail::each_line_of<T>(
+      units, e, detail::layout_of_numbers(e), x, detail::layout_of_spectra(e), detail::parts_of(y),
+      scale, transform.room(), scratch,
+      [&](const auto* line, auto* result) { transform.to_spectrum(line, result, times); });
+}
+template <class T>
+void spectra_to_lines(work_range units, const search_extents& e, T times, T scale,
+                      const std::complex<T>* x, T* y, std::byte* scratch) {
+  using real_transform = cella::detail::real_fourier_transform<T>;
+  const auto& transform = detail::transform_of<real_transform>(e.extent, 1);
+  detail::each_line_of<T>(
+      units, e, detail::layout_of_spectra(e), detail::parts_of(x), detail::layout_of_numbers(e), y,
+      scale, transform.room(), scratch,
+      [&](auto* line, auto* result) { transform.from_spectrum(line, result, times); });
 }
 
 }  // namespace cella::cpu
