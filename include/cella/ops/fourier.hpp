@@ -49,16 +49,15 @@ struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps
     const auto a = o.as<options>();
     const shape& s = in[0].type.shape;
     const std::int64_t n = s[a.axis], inner = s.size(a.axis + 1, s.rank);
-    const detail::fourier_transform<double> transform(n, a.inverse ? 1 : -1);
+    detail::transform_of_line<detail::fourier_transform> t(n, a.inverse ? 1 : -1);
     const double scale = a.scale(n);
-    detail::complex_line line(std::size_t(n), {}), result = line;
     for (std::int64_t row = 0; n > 0 && row < s.size() / n; ++row) {
       const std::int64_t first = row / inner * inner * n + row % inner;
       for (std::int64_t k = 0; k < n; ++k)
-        line[std::size_t(k)] = read_number<std::complex<double>>(in[0], first + k * inner);
-      transform(line.data(), result.data());
+        t.line[std::size_t(k)] = read_number<std::complex<double>>(in[0], first + k * inner);
+      t.of(t.line.data(), t.result.data(), t.work.data());
       for (std::int64_t k = 0; k < n; ++k)
-        write_number(out[0], first + k * inner, result[std::size_t(k)] * scale);
+        write_number(out[0], first + k * inner, t.result[std::size_t(k)] * scale);
     }
   }
 };
@@ -257,41 +256,31 @@ inline void rfft_op::compute(const attributes& o, span<const tensor_ref> in,
                              span<const tensor_ref> out) {
   const auto a = o.as<options>();
   const std::int64_t n = numbers(o, in[0].type.shape);
-  const detail::real_fourier_transform<double> transform(n, -1);
+  detail::transform_of_line<detail::real_fourier_transform> t(n, -1);
   const double scale = a.scale(n);
-  detail::complex_line line(std::size_t(transform.room()), {}), result = line;
   each_line(a.axis, in[0].type.shape, out[0].type.shape, [&](auto from, auto to, auto step) {
     const auto x = [&](std::int64_t j) { return read_number<double>(in[0], from + j * step); };
-    for (std::int64_t j = 0; j < transform.count(); ++j) {
-      line[std::size_t(j)] = transform.in_pairs() ? std::complex(x(2 * j), x(2 * j + 1)) : x(j);
-    }
-    transform.to_spectrum(line.data(), result.data(), a.twice ? 2 : 1);
+    for (std::int64_t j = 0; j < t.of.count(); ++j)
+      t.line[std::size_t(j)] = t.of.in_pairs() ? std::complex(x(2 * j), x(2 * j + 1)) : x(j);
+    t.of.to_spectrum(t.line.data(), t.result.data(), t.work.data(), a.twice ? 2 : 1);
     for (std::int64_t k = 0; k < n / 2 + 1; ++k)
-      write_number(out[0], to + k * step, result[std::size_t(k)] * scale);
+      write_number(out[0], to + k * step, t.result[std::size_t(k)] * scale);
   });
 }
 
 inline void irfft_op::compute(const attributes& o, span<const tensor_ref> in,
                               span<const tensor_ref> out) {
   const auto a = o.as<options>();
-  const detail::real_fourier_transform<double> transform(a.count, 1);
+  detail::transform_of_line<detail::real_fourier_transform> t(a.count, 1);
   const double scale = a.scale(a.count);
-  detail::complex_line line(std::size_t(transform.room()), {}), result = line;
   each_line(a.axis, in[0].type.shape, out[0].type.shape, [&](auto from, auto to, auto step) {
     for (std::int64_t k = 0; k < a.count / 2 + 1; ++k)
-      line[std::size_t(k)] = read_number<std::complex<double>>(in[0], from + k * step);
-    transform.from_spectrum(line.data(), result.data(), a.twice ? 2 : 1);
-    const auto put = [&](std::int64_t j, double y) {
+      t.line[std::size_t(k)] = read_number<std::complex<double>>(in[0], from + k * step);
+    t.of.from_spectrum(t.line.data(), t.result.data(), t.work.data(), a.twice ? 2 : 1);
+    for (std::int64_t j = 0; j < a.count; ++j) {
+      const std::complex<double> z = t.result[std::size_t(t.of.in_pairs() ? j / 2 : j)];
+      const double y = t.of.in_pairs() && j % 2 ? z.imag() : z.real();
       write_number(out[0], to + j * step, y * scale);
-    };
-    for (std::int64_t j = 0; j < transform.count(); ++j) {
-      const std::complex<double> z = result[std::size_t(j)];
-      if (!transform.in_pairs()) {
-        put(j, z.real());
-      } else {
-        put(2 * j, z.real());
-        put(2 * j + 1, z.imag());
-      }
     }
   });
 }

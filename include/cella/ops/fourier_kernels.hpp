@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numbers>
 
 namespace cella::detail {
@@ -68,32 +69,35 @@ template <std::floating_point R>
 class fourier_transform {
  public:
   fourier_transform(std::int64_t n, int sign) : n_(n) {
-    std::int64_t rest = n;
-    for (; rest % 4 == 0 && rest > 0; rest /= 4) factors_.push_back(4);
-    for (std::int64_t f = 2; rest > 1; f = f * f > rest ? rest : f + 1)
-      for (; rest % f == 0; rest /= f) factors_.push_back(f);
-    if (!factors_.empty() && factors_.back() > most_factor) {
-      std::int64_t m = 1;
-      while (m < 2 * n - 1) m *= 2;
+    if (const std::int64_t m = convolution_length(n)) {
       for (std::int64_t j = 0; j < n; ++j) chirp_.push_back(turn(j * j % (2 * n), 2 * n, sign));
-      spectrum_.resize(std::size_t(m));
+      there_ = std::make_unique<const fourier_transform>(m, -1);
+      back_ = std::make_unique<const fourier_transform>(m, 1);
+      list<number> mirrored_chirp(std::size_t(m), {});
       for (std::int64_t j = 0; j < n; ++j) {
         const auto c = std::conj(chirp_[std::size_t(j)]);
-        spectrum_[std::size_t(j)] = spectrum_[std::size_t((m - j) % m)] = c;
+        mirrored_chirp[std::size_t(j)] = mirrored_chirp[std::size_t((m - j) % m)] = c;
       }
-      const list<number> from = spectrum_;
-      fourier_transform(m, -1)(from.data(), spectrum_.data());
+      spectrum_.resize(std::size_t(m));
+      (*there_)(mirrored_chirp.data(), spectrum_.data(), spectrum_.data());
       return;
     }
+    std::int64_t rest = n;
+    for (; rest % 4 == 0 && rest > 0; rest /= 4) factors_.push_back(4);
+    for (std::int64_t f = 2; rest > 1; ++f)
+      for (; rest % f == 0; rest /= f) factors_.push_back(f);
     for (std::int64_t j = 0; j < n; ++j) roots_.push_back(turn(j, n, sign));
   }
 
+  /// How many numbers a line must have room for, and how many of work space a transform needs.
+  static constexpr std::int64_t room(std::int64_t n) { return n; }
+  static constexpr std::int64_t work_space(std::int64_t n) { return 2 * convolution_length(n); }
   /// y = the transform of the n numbers at x, which lie elsewhere. C is std::complex<R>, or
   /// several of them side by side.
   template <class C>
-  void operator()(const C* x, C* y) const {
-    if (!chirp_.empty())
-      by_convolution(x, y);
+  void operator()(const C* x, C* y, C* work) const {
+    if (there_)
+      by_convolution(x, y, work);
     else if (n_ < 2)
       std::copy_n(x, n_, y);
     else
@@ -104,6 +108,15 @@ class fourier_transform {
   using number = std::complex<R>;
   static constexpr std::int64_t most_factor = 31;
 
+  /// The power of two in which n numbers are convolved if n has a large prime factor; else 0.
+  static constexpr std::int64_t convolution_length(std::int64_t n) {
+    std::int64_t rest = n, m = 1;
+    for (std::int64_t f = 2; f <= most_factor && rest > 0; ++f)
+      while (rest % f == 0) rest /= f;
+    if (rest <= 1) return 0;
+    while (m < 2 * n - 1) m *= 2;
+    return m;
+  }
   static number turn(std::int64_t j, std::int64_t n, int sign) {
     return number(root_of_unity(j, n, sign));
   }
@@ -217,19 +230,21 @@ class fourier_transform {
     }
   }
   template <class C>
-  void by_convolution(const C* x, C* y) const {
+  void by_convolution(const C* x, C* y, C* work) const {
     const auto n = std::size_t(n_), m = spectrum_.size();
-    list<C> work(m, C{}), other(m, C{});
+    C* const other = work + m;
     for (std::size_t j = 0; j < n; ++j) work[j] = turned(x[j], chirp_[j]);
-    fourier_transform(std::int64_t(m), -1)(work.data(), other.data());
+    std::fill(work + n, other, C{});
+    (*there_)(work, other, other);
     for (std::size_t j = 0; j < m; ++j) other[j] = turned(other[j], spectrum_[j]);
-    fourier_transform(std::int64_t(m), 1)(other.data(), work.data());
+    (*back_)(other, work, work);
     for (std::size_t j = 0; j < n; ++j) y[j] = turned(work[j], chirp_[j] / R(m));
   }
 
   std::int64_t n_;
   list<std::int64_t> factors_;
   list<number> roots_, chirp_, spectrum_;
+  std::unique_ptr<const fourier_transform> there_, back_;  ///< of the convolution
 };
 
 /// n real numbers and the first n/2 + 1 of their transform, of which the others are the conjugates.
@@ -249,14 +264,17 @@ class real_fourier_transform {
   bool in_pairs() const { return n_ % 2 == 0; }
   /// Complex numbers of a line: pairs of real ones, or real ones without an imaginary part.
   std::int64_t count() const { return in_pairs() ? n_ / 2 : n_; }
-  /// How many there must be room for.
-  std::int64_t room() const { return in_pairs() ? n_ / 2 + 1 : n_; }
+  /// How many there must be room for, and numbers of work space.
+  static constexpr std::int64_t room(std::int64_t n) { return n % 2 ? n : n / 2 + 1; }
+  static constexpr std::int64_t work_space(std::int64_t n) {
+    return fourier_transform<R>::work_space(n % 2 ? n : n / 2);
+  }
 
   /// y = the transform of a line; its middle (all but the first number, and number n/2 of an even
   /// n) `times`.
   template <class C>
-  void to_spectrum(const C* line, C* y, R times) const {
-    of_line_(line, y);
+  void to_spectrum(const C* line, C* y, C* work, R times) const {
+    of_line_(line, y, work);
     if (in_pairs()) {
       const C first = y[0], turn = quarter_turn(first, R(-1));  // which has the imaginary part
       y[n_ / 2] = stretched(first - turn + mirrored(first - turn), R(0.5));
@@ -268,7 +286,7 @@ class real_fourier_transform {
   }
   /// y = the line with the transform x, whose middle counts so many times; x is overwritten.
   template <class C>
-  void from_spectrum(C* x, C* y, R times) const {
+  void from_spectrum(C* x, C* y, C* work, R times) const {
     x[0] = stretched(x[0] + mirrored(x[0]), R(0.5));
     if (in_pairs()) {
       const C last = stretched(x[n_ / 2] + mirrored(x[n_ / 2]), R(0.5));
@@ -280,7 +298,7 @@ class real_fourier_transform {
         x[n_ - k] = mirrored(x[k]);
       }
     }
-    of_line_(x, y);
+    of_line_(x, y, work);
   }
 
  private:
@@ -299,6 +317,19 @@ class real_fourier_transform {
   std::int64_t n_;
   fourier_transform<R> of_line_;
   list<std::complex<R>> turns_;
+};
+
+/// A transform in double precision, with room for a line.
+template <template <class> class Transform>
+struct transform_of_line {
+  Transform<double> of;
+  complex_line line, result, work;
+
+  transform_of_line(std::int64_t n, int sign)
+      : of(n, sign),
+        line(std::size_t(Transform<double>::room(n)), {}),
+        result(line),
+        work(std::size_t(Transform<double>::work_space(n)), {}) {}
 };
 
 }  // namespace cella::detail

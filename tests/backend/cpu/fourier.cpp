@@ -105,8 +105,8 @@ std::byte* bytes_of(std::vector<vec<T>>& scratch) {
   return reinterpret_cast<std::byte*>(scratch.data());
 }
 
-constexpr std::int64_t lengths[]{1,  2,  3,  4,  5,  6,  8,   12,  16,  30,  31,
-                                 34, 37, 48, 62, 64, 96, 101, 128, 222, 1024};
+constexpr std::int64_t lengths[]{1,  2,  3,  4,  5,  6,  8,   12,  16,  30,   31,
+                                 34, 37, 48, 62, 64, 96, 101, 128, 222, 1009, 1024};
 /// Outer and inner extents: few lines, many, side by side, and so many that lanes are left over.
 constexpr std::pair<int, int> lines[]{{1, 1}, {3, 1},  {4, 1},  {9, 1}, {21, 1},
                                       {2, 5}, {1, 17}, {2, 16}, {3, 40}};

@@ -76,7 +76,13 @@ const Transform& transform_of(std::int64_t n, int sign) {
   return t.of.emplace(n, sign);
 }
 
-/// Calls transform(line, result) for the lines of each unit, of `room` numbers at most.
+template <class T, template <class> class Transform>
+constexpr std::int64_t transform_scratch(const search_extents& e) {
+  const std::int64_t n = 2 * Transform<T>::room(e.extent) + Transform<T>::work_space(e.extent);
+  return n * fourier_lanes<T>(e) * std::int64_t{sizeof(std::complex<T>)};
+}
+
+/// Calls transform(line, result, work) for the lines of each unit, of `room` numbers at most.
 template <class T, class C, class Transform>
 void each_line(work_range units, const search_extents& e, const line_layout& from, const T* x,
                const line_layout& to, T* y, T scale, std::int64_t room, std::byte* scratch,
@@ -87,7 +93,7 @@ void each_line(work_range units, const search_extents& e, const line_layout& fro
   for (std::int64_t unit = units.first; unit < units.last; ++unit) {
     const line_unit u = lines_of_unit(e, at_once, unit);
     read_lines(x, from, u.first, u.count, line);
-    transform(line, result);
+    transform(line, result, result + room);
     write_lines(result, scale, to, u.first, u.count, y);
   }
 }
@@ -126,43 +132,41 @@ constexpr int fourier_units(const search_extents& e) {
 }
 template <class T>
 constexpr std::int64_t fourier_scratch(const search_extents& e) {
-  return 2 * e.extent * detail::fourier_lanes<T>(e) * std::int64_t{sizeof(std::complex<T>)};
+  return detail::transform_scratch<T, cella::detail::fourier_transform>(e);
 }
 template <class T>
 constexpr std::int64_t real_fourier_scratch(const search_extents& e) {
-  const std::int64_t room = e.extent % 2 ? e.extent : e.extent / 2 + 1;
-  return 2 * room * detail::fourier_lanes<T>(e) * std::int64_t{sizeof(std::complex<T>)};
+  return detail::transform_scratch<T, cella::detail::real_fourier_transform>(e);
 }
 
 template <class T>
 void fourier_lines(work_range units, const search_extents& e, int sign, T scale,
                    const std::complex<T>* x, std::complex<T>* y, std::byte* scratch) {
-  const auto& transform = detail::transform_of<cella::detail::fourier_transform<T>>(e.extent, sign);
+  const auto& of = detail::transform_of<cella::detail::fourier_transform<T>>(e.extent, sign);
   const auto layout = line_layout::of_complex(e.extent, e.inner);
-  detail::each_line_of<T>(units, e, layout, detail::parts_of(x), layout, detail::parts_of(y), scale,
-                          e.extent, scratch,
-                          [&](const auto* line, auto* result) { transform(line, result); });
+  detail::each_line_of<T>(
+      units, e, layout, detail::parts_of(x), layout, detail::parts_of(y), scale, of.room(e.extent),
+      scratch, [&](const auto* line, auto* result, auto* work) { of(line, result, work); });
 }
 
 template <class T>
 void lines_to_spectra(work_range units, const search_extents& e, T times, T scale, const T* x,
                       std::complex<T>* y, std::byte* scratch) {
-  using real_transform = cella::detail::real_fourier_transform<T>;
-  const auto& transform = detail::transform_of<real_transform>(e.extent, -1);
-  detail::each_line_of<T>(
-      units, e, detail::layout_of_numbers(e), x, detail::layout_of_spectra(e), detail::parts_of(y),
-      scale, transform.room(), scratch,
-      [&](const auto* line, auto* result) { transform.to_spectrum(line, result, times); });
+  const auto& of = detail::transform_of<cella::detail::real_fourier_transform<T>>(e.extent, -1);
+  detail::each_line_of<T>(units, e, detail::layout_of_numbers(e), x, detail::layout_of_spectra(e),
+                          detail::parts_of(y), scale, of.room(e.extent), scratch,
+                          [&](const auto* line, auto* result, auto* work) {
+                            of.to_spectrum(line, result, work, times);
+                          });
 }
 template <class T>
 void spectra_to_lines(work_range units, const search_extents& e, T times, T scale,
                       const std::complex<T>* x, T* y, std::byte* scratch) {
-  using real_transform = cella::detail::real_fourier_transform<T>;
-  const auto& transform = detail::transform_of<real_transform>(e.extent, 1);
+  const auto& of = detail::transform_of<cella::detail::real_fourier_transform<T>>(e.extent, 1);
   detail::each_line_of<T>(
       units, e, detail::layout_of_spectra(e), detail::parts_of(x), detail::layout_of_numbers(e), y,
-      scale, transform.room(), scratch,
-      [&](auto* line, auto* result) { transform.from_spectrum(line, result, times); });
+      scale, of.room(e.extent), scratch,
+      [&](auto* line, auto* result, auto* work) { of.from_spectrum(line, result, work, times); });
 }
 
 }  // namespace cella::cpu
