@@ -31,8 +31,9 @@ list<var> signal_window_rule(onnx_node& n) {
 /// the first `count` elements are kept; {real, imaginary}.
 inline std::pair<var, var> transformed(var re, var im, std::int64_t count, bool inverse) {
   const dtype t = re.element(), wide = t == dtype::f64 ? t : dtype::f32;
-  const var z = complex(cast(re, wide), im.b ? cast(im, wide) : cast(zeros_like(re), wide));
-  const var y = cut(inverse ? ifft(z) : fft(z), z.rank() - 1, 0, count);
+  const var x = cast(re, wide), z = im.b ? complex(x, cast(im, wide)) : x;
+  const bool half = !im.b && !inverse && count == re.extent(-1) / 2 + 1;
+  const var y = half ? rfft(x) : cut(inverse ? ifft(z) : fft(z), x.rank() - 1, 0, count);
   return {cast(real(y), t), cast(imag(y), t)};
 }
 /// Cut off or filled up with zeros at the end.
