@@ -170,3 +170,8 @@ TEST_CASE_TEMPLATE("lines of real numbers and halves of their transforms are as 
     }
   }
 }
+
+TEST_CASE("tensors without elements have no lines") {
+  for (const search_extents e : {search_extents{0, 4, 64}, {2, 4, 0}, {2, 0, 3}, {0, 4, 1}})
+    CHECK(fourier_units<float>(e) == 0);
+}

@@ -6,7 +6,7 @@
 #include <cella/backend/cpu/rows/indexed_elements.hpp>
 #include <cella/backend/cpu/rows/order.hpp>
 #include <cella/backend/cpu/rows/reduced_rows.hpp>
-#include <cella/backend/cpu/rows/running.hpp>
+#include <cella/backend/cpu/rows/running_best.hpp>
 #include <cella/ops/compute.hpp>
 #include <cella/ops/prod.hpp>
 #include <cella/ops/segments.hpp>

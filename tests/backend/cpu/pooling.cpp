@@ -73,6 +73,9 @@ void check(const shape& image, const pooling_options& o) {
   in_units(e, [&](work_range u) { max_pool_planes(u, e, x.data(), y.data(), at.data()); });
   CHECK(same(y, right_y));
   CHECK(same(at, right_at));
+  y.assign(y.size(), T(9));
+  in_units(e, [&](work_range u) { max_pool_planes<T>(u, e, x.data(), y.data(), nullptr); });
+  CHECK(same(y, right_y));
 
   // Positions that no maximum has may lie in the padding, or beyond the window.
   for (std::size_t i = 0; i < at.size(); i += 5) at[i] = std::uint8_t(i % 11);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
 #include <cstdint>
 #include <limits>
@@ -25,11 +26,6 @@ struct pooling_extents {
     constexpr std::array two{2, 2}, one{1, 1};
     return kernel == two && stride == two && dilation == one && padding == std::array{0, 0} &&
            2 * out_height <= height && 2 * out_width <= width;
-  }
-  /// Windows of two neighbours side by side, all inside the image.
-  constexpr bool halves() const {
-    return kernel == std::array{1, 2} && stride[0] == 1 && stride[1] == 2 && dilation[1] == 1 &&
-           padding == std::array{0, 0} && out_height == height && 2 * out_width <= width;
   }
 };
 
@@ -150,34 +146,52 @@ constexpr bool takes_place(T v, T best) {
   return bool(int(v > best) | int(v != v));
 }
 
-/// A row of maxima of 2x2. The loops here have no branches, so that they become vectors.
-template <class T>
-void max_of_quarters(int n, const T* __restrict upper, const T* __restrict lower, T* __restrict y,
-                     std::uint8_t* __restrict positions) {
-  for (int j = 0; j < n; ++j) {
-    T best = upper[2 * j];
-    int at = 0;
-    const auto see = [&](T v, int position) {
-      const bool takes = takes_place(v, best);
-      best = takes ? v : best;
-      at = takes ? position : at;
-    };
-    see(upper[2 * j + 1], 1);
-    see(lower[2 * j], 2);
-    see(lower[2 * j + 1], 3);
-    y[j] = best;
-    positions[j] = static_cast<std::uint8_t>(at);
-  }
+/// The pixels of a tap in `count` windows side by side, `Stride` apart; touches none behind the
+/// last one. `Whole`: there are as many windows as lanes.
+template <int Stride, bool Whole, class T>
+[[gnu::always_inline]] inline vec<T> pixels_of_tap(const T* x, int count) {
+  constexpr int L = lanes<T>;
+  const auto some = [=](const T* p, int n) __attribute__((always_inline)) {
+    return Whole ? load_unaligned(p) : load_first(p, std::clamp(n, 0, L));
+  };
+  if constexpr (Stride == 1)
+    return some(x, count);
+  else
+    return every_other<T>(some(x, 2 * count - 1), some(x + L - 1, 2 * count - L));
 }
-/// The same of neighbours in a row.
-template <class T>
-void max_of_halves(int n, const T* __restrict x, T* __restrict y,
-                   std::uint8_t* __restrict positions) {
-  for (int j = 0; j < n; ++j) {
-    const bool takes = takes_place(x[2 * j + 1], x[2 * j]);
-    y[j] = takes ? x[2 * j + 1] : x[2 * j];
-    positions[j] = takes;
+/// Largest pixels of windows side by side, from number `first` of w on, and their positions.
+template <int Stride, bool Whole, class T>
+[[gnu::always_inline]] inline void max_of_windows(const pooling_extents& e, const whole_windows& w,
+                                                  int first, const T* x, T* y,
+                                                  std::uint8_t* positions) {
+  using V = vec<T>;
+  constexpr int L = lanes<T>;
+  const int count = Whole ? L : w.count - first;
+  V best(-std::numeric_limits<T>::infinity());
+  V at(T(w.rows.count() == 0 ? 0 : w.rows.first * e.kernel[1]));
+  const T* row = x + std::int64_t{w.rows.place} * e.width + w.place + first * Stride;
+  for (int p = w.rows.first; p < w.rows.last; ++p, row += std::int64_t{e.dilation[0]} * e.width) {
+    for (int q = 0; q < e.kernel[1]; ++q) {
+      const V v = pixels_of_tap<Stride, Whole>(row + q * e.dilation[1], count);
+      const auto takes = v > best || !(v == v);  // xsimd's != is false for NaN
+      best = xsimd::select(takes, v, best);
+      at = xsimd::select(takes, V(T(p * e.kernel[1] + q)), at);
+    }
   }
+  store_first(y + w.window + first, count, best);
+  if (!positions) return;
+  alignas(sizeof(V)) std::array<T, std::size_t(L)> places;
+  store(places.data(), at);
+  for (int j = 0; j < count; ++j)
+    positions[w.window + first + j] = static_cast<std::uint8_t>(places[std::size_t(j)]);
+}
+template <int Stride, class T>
+void max_of_whole_windows(const pooling_extents& e, const whole_windows& w, const T* x, T* y,
+                          std::uint8_t* positions) {
+  int j = 0;
+  for (; j + lanes<T> <= w.count; j += lanes<T>)
+    max_of_windows<Stride, true>(e, w, j, x, y, positions);
+  if (j < w.count) max_of_windows<Stride, false>(e, w, j, x, y, positions);
 }
 /// Two rows of an image from a row of maxima.
 template <class T>
@@ -198,57 +212,45 @@ void unpool_quarters(int n, const T* __restrict values, const std::uint8_t* __re
 // Units of all of these: planes.
 
 /// Largest element of each window, and where in the window it lies (row by row from 0; the first of
-/// equal ones, the last NaN). Padding never wins.
+/// equal ones, the last NaN), unless `positions` is null. Padding never wins.
 template <class T>
 [[gnu::noinline]] void max_pool_planes(work_range units, const pooling_extents& e, const T* x, T* y,
                                        std::uint8_t* positions) {
-  x += units.first * e.pixels();
-  y += units.first * e.windows();
-  positions += units.first * e.windows();
-  for (int u = units.first; u < units.last; ++u) {
-    for (int i = 0; e.quarters() && i < e.out_height; ++i) {
-      const T* const row = x + std::int64_t{2} * i * e.width;
-      const std::int64_t to = std::int64_t{i} * e.out_width;
-      detail::max_of_quarters(e.out_width, row, row + e.width, y + to, positions + to);
-    }
-    for (int i = 0; e.halves() && i < e.out_height; ++i) {
-      const std::int64_t to = std::int64_t{i} * e.out_width;
-      detail::max_of_halves(e.out_width, x + std::int64_t{i} * e.width, y + to, positions + to);
-    }
-    if (!e.quarters() && !e.halves()) {
+  const auto planes = [&](auto stride) {
+    for (std::int64_t u = units.first; u < units.last; ++u) {
+      const T* const image = x + u * e.pixels();
+      T* const values = y + u * e.windows();
+      std::uint8_t* const places = positions ? positions + u * e.windows() : nullptr;
       const auto apart = [&](auto rows, auto columns, std::int64_t window) {
         // Where nothing is larger than minus infinity the first one counts.
         T best = -std::numeric_limits<T>::infinity();
         const bool none = rows.count() == 0 || columns.count() == 0;
         int at = none ? 0 : rows.first * e.kernel[1] + columns.first;
         detail::for_each_inner_tap(e, rows, columns, [&](std::int64_t pixel, int position) {
-          const bool takes = detail::takes_place(x[pixel], best);
-          best = takes ? x[pixel] : best;
+          const bool takes = detail::takes_place(image[pixel], best);
+          best = takes ? image[pixel] : best;
           at = takes ? position : at;
         });
-        y[window] = best;
-        positions[window] = static_cast<std::uint8_t>(at);
+        values[window] = best;
+        if (places) places[window] = static_cast<std::uint8_t>(at);
       };
       detail::for_each_row(e, apart, [&](const detail::whole_windows& w) {
-        std::array<T, detail::windows_at_once> best;
-        std::array<std::int32_t, detail::windows_at_once> at;
-        best.fill(-std::numeric_limits<T>::infinity());
-        at.fill(w.rows.count() == 0 ? 0 : w.rows.first * e.kernel[1]);
-        detail::for_each_whole_tap(e, w, [&](int j, std::int64_t pixel, int position) {
-          const auto k = std::size_t(j);
-          const bool takes = detail::takes_place(x[pixel], best[k]);
-          best[k] = takes ? x[pixel] : best[k];
-          at[k] = takes ? position : at[k];
-        });
-        std::copy_n(best.begin(), w.count, y + w.window);
-        for (int j = 0; j < w.count; ++j)
-          positions[w.window + j] = static_cast<std::uint8_t>(at[std::size_t(j)]);
+        if constexpr (stride > 0) {
+          detail::max_of_whole_windows<stride>(e, w, image, values, places);
+        } else {
+          for (int j = 0; j < w.count; ++j)
+            apart(w.rows, detail::inner_taps{0, e.kernel[1], w.place + j * e.stride[1]},
+                  w.window + j);
+        }
       });
     }
-    x += e.pixels();
-    y += e.windows();
-    positions += e.windows();
-  }
+  };
+  if (e.stride[1] == 1)
+    planes(std::integral_constant<int, 1>{});
+  else if (e.stride[1] == 2)
+    planes(std::integral_constant<int, 2>{});
+  else
+    planes(std::integral_constant<int, 0>{});
 }
 
 /// Adds each value where its position points: image from pooled values.

@@ -6,7 +6,7 @@
 #include <cella/backend/cpu/plan/default_kernel.hpp>
 #include <cella/backend/cpu/rows/fourier.hpp>
 #include <cella/backend/cpu/rows/order.hpp>
-#include <cella/backend/cpu/rows/running.hpp>
+#include <cella/backend/cpu/rows/running_best.hpp>
 
 namespace cella::cpu {
 

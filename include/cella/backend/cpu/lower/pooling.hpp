@@ -26,8 +26,9 @@ struct pooling_record : record_for<Kind> {
 struct max_pool_plain_record : pooling_record<step_kind::max_pool_plain, false> {
   template <int>
   static void run(auto step, const memory& m, work_range units, std::byte*) {
+    const bool wanted = step.s.output_count > 1 && step.s.outputs[1].value >= 0;
     max_pool_planes(units, extents(step), step.in(m, 0), step.out(m, 0),
-                    step.template out<std::uint8_t>(m, 1));
+                    wanted ? step.template out<std::uint8_t>(m, 1) : nullptr);
   }
 };
 struct unpool_record : pooling_record<step_kind::unpool, true> {

@@ -48,7 +48,7 @@ struct line_unit {
   int count;
 };
 constexpr int units_of_lines(const search_extents& e, int at_once) {
-  if (e.extent == 0) return 0;
+  if (e.outer == 0 || e.extent == 0 || e.inner == 0) return 0;
   const std::int64_t groups = e.inner >= at_once ? e.outer : 1, lines = e.outer * e.inner / groups;
   return int(groups * ((lines + at_once - 1) / at_once));
 }

@@ -95,29 +95,17 @@ namespace detail {
 
 /// Real and imaginary parts, which follow each other in memory.
 template <class T>
-complex_lanes<T> read_beside(const T* x, int count) {
+complex_lanes<T> read_by_turns(const T* x, int count) {
   constexpr int n = lanes<T>;
-  using V = typename vec<T>::register_type;
-  const V low = load_first(x, std::min(n, 2 * count));
-  const V high = load_first(x + n, std::max(0, 2 * count - n));
-  return [&]<int... I>(std::integer_sequence<int, I...>)->complex_lanes<T> {
-    return {V(__builtin_shufflevector(low, high, 2 * I...)),
-            V(__builtin_shufflevector(low, high, (2 * I + 1)...))};
-  }
-  (std::make_integer_sequence<int, n>{});
+  const vec<T> low = load_first(x, std::min(n, 2 * count));
+  const vec<T> high = load_first(x + n, std::max(0, 2 * count - n));
+  return {even_lanes(low, high), odd_lanes(low, high)};
 }
 template <class T>
-void write_beside(const complex_lanes<T>& a, int count, T* y) {
+void write_by_turns(const complex_lanes<T>& a, int count, T* y) {
   constexpr int n = lanes<T>;
-  using V = typename vec<T>::register_type;
-  const V re = a.re, im = a.im;
-  [&]<int... I>(std::integer_sequence<int, I...>) {
-    store_first(y, std::min(n, 2 * count),
-                V(__builtin_shufflevector(re, im, (I / 2 + I % 2 * n)...)));
-    store_first(y + n, std::max(0, 2 * count - n),
-                V(__builtin_shufflevector(re, im, (n / 2 + I / 2 + I % 2 * n)...)));
-  }
-  (std::make_integer_sequence<int, n>{});
+  store_first(y, std::min(n, 2 * count), low_by_turns(a.re, a.im));
+  store_first(y + n, std::max(0, 2 * count - n), high_by_turns(a.re, a.im));
 }
 
 }  // namespace detail
@@ -151,7 +139,7 @@ void read_lines(const T* x, const line_layout& l, std::int64_t first, int count,
     const T* from = x + l.begin(first);
     for (std::int64_t k = 0; k < l.numbers; ++k, from += l.step) {
       if (l.to_line == 2)
-        line[k] = detail::read_beside(from, count);
+        line[k] = detail::read_by_turns(from, count);
       else
         line[k] = {load_first(from, count),
                    l.to_im ? load_first(from + l.to_im, count) : vec<T>(0)};
@@ -200,7 +188,7 @@ void write_lines(const complex_lanes<T>* line, T scale, const line_layout& l, st
     for (std::int64_t k = 0; k < l.numbers; ++k, to += l.step) {
       const complex_lanes<T> z = stretched(line[k], scale);
       if (l.to_line == 2) {
-        detail::write_beside(z, count, to);
+        detail::write_by_turns(z, count, to);
       } else {
         store_first(to, count, z.re);
         if (l.to_im) store_first(to + l.to_im, count, z.im);

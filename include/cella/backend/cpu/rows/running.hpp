@@ -1,4 +1,4 @@
-// Running results along an axis: sums, recurrences, and where the extrema so far are.
+// Running results along an axis: sums and recurrences. The extrema so far: running_best.hpp.
 #pragma once
 
 #include <algorithm>
@@ -32,10 +32,6 @@ void running_sums(work_range units, const running_extents& e, bool exclusive, co
 /// y_i = a_i y_(i-1) + x_i along each line, with y_0 = x_0; in double precision.
 template <class T>
 void running_recurrences(work_range units, const running_extents& e, const T* a, const T* x, T* y);
-
-/// Where the first of the largest (or smallest) elements up to each one lies; NaN is both.
-template <bool Largest, class T>
-void running_best(work_range units, const running_extents& e, const T* x, std::int64_t* y);
 
 namespace detail {
 
@@ -335,64 +331,6 @@ void running_recurrences(work_range units, const running_extents& e, const T* a,
         for (int j = 0; j < columns; ++j) h[std::size_t(j)] = rule.next(h[std::size_t(j)], at + j);
       }
       for (int j = 0; j < columns; ++j) y[at + j] = static_cast<T>(h[std::size_t(j)]);
-    });
-  });
-}
-
-template <bool Largest, class T>
-void running_best(work_range units, const running_extents& e, const T* x, std::int64_t* y) {
-  const std::int64_t n = e.lines.extent;
-  // Whether v takes the place of `best`: the first NaN does, and nothing takes its place.
-  const auto better = [](T v, T best) __attribute__((always_inline)) {
-    return ((Largest ? v > best : v < best) | (v != v)) & (best == best);
-  };
-  if (e.lines.inner == 1) {
-    // Most stretches have no better element, which is asked of all of one at once.
-    constexpr std::int64_t stretch = 32;
-    const auto [row, last] = detail::rows_of_units(units, e);
-    for (std::int64_t r = row; r < last; ++r) {
-      const auto p = detail::places_of_lines(e, r * n, 0);
-      std::int64_t at = p.first;
-      T best = x[at];
-      for (std::int64_t i = 0; i < n; i += stretch) {
-        const std::int64_t count = std::min(stretch, n - i), k = p.first + p.step * i;
-        const std::int64_t first = e.reverse ? k - count + 1 : k;
-        int any = count < stretch;
-        if (!any) {
-          for (std::int64_t j = 0; j < stretch; ++j) any |= better(x[first + j], best);
-        }
-        if (!any) {
-          std::fill_n(y + first, stretch, at - r * n);
-          continue;
-        }
-        for (std::int64_t j = 0; j < count; ++j) {
-          const std::int64_t here = k + p.step * j;
-          if (better(x[here], best)) [[unlikely]] {
-            best = x[here];
-            at = here;
-          }
-          y[here] = at - r * n;
-        }
-      }
-    }
-    return;
-  }
-  detail::for_each_strip(units, e, [&](std::int64_t first, int columns) {
-    std::array<T, detail::columns_of_running> best;
-    std::array<std::int64_t, detail::columns_of_running> where;
-    detail::along_strip(e, first, [&](std::int64_t at, std::int64_t i) {
-      const std::int64_t place = e.reverse ? n - 1 - i : i;
-      if (i == 0) {
-        for (int j = 0; j < columns; ++j) best[std::size_t(j)] = x[at + j];
-        std::fill(where.begin(), where.end(), place);
-      }
-      for (int j = 0; j < columns; ++j) {
-        const T v = x[at + j];
-        const bool takes = better(v, best[std::size_t(j)]);
-        best[std::size_t(j)] = takes ? v : best[std::size_t(j)];
-        where[std::size_t(j)] = takes ? place : where[std::size_t(j)];
-        y[at + j] = where[std::size_t(j)];
-      }
     });
   });
 }

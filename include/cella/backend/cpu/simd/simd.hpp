@@ -12,8 +12,21 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace cella::cpu {
+
+namespace detail {
+/// Lane i is that with number F{}(i) of a, and of b behind it.
+template <class T, class F>
+[[gnu::always_inline]] inline vec<T> picked(typename vec<T>::register_type a,
+                                            typename vec<T>::register_type b, F) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    return vec<T>(typename vec<T>::register_type(__builtin_shufflevector(a, b, F{}(I)...)));
+  }
+  (std::make_integer_sequence<int, lanes<T>>{});
+}
+}  // namespace detail
 
 /// a * b + c (named unlike xsimd's, which argument-dependent lookup would find); rounded once where
 /// the instruction set has it (AVX-512, AVX2 with FMA, NEON).
@@ -178,6 +191,29 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline void transpose(vec<T>* rows) {
   detail::native_lanes<T>::transpose(rows);
+}
+
+/// Of numbers by turns, low and high: those with even places, and those with odd ones; and back.
+template <class T>
+[[gnu::always_inline]] inline vec<T> even_lanes(vec<T> low, std::type_identity_t<vec<T>> high) {
+  return detail::picked<T>(low, high, [](int i) { return 2 * i; });
+}
+template <class T>
+[[gnu::always_inline]] inline vec<T> odd_lanes(vec<T> low, std::type_identity_t<vec<T>> high) {
+  return detail::picked<T>(low, high, [](int i) { return 2 * i + 1; });
+}
+template <class T>
+[[gnu::always_inline]] inline vec<T> low_by_turns(vec<T> even, std::type_identity_t<vec<T>> odd) {
+  return detail::picked<T>(even, odd, [](int i) { return i / 2 + i % 2 * lanes<T>; });
+}
+template <class T>
+[[gnu::always_inline]] inline vec<T> high_by_turns(vec<T> even, std::type_identity_t<vec<T>> odd) {
+  return detail::picked<T>(even, odd, [](int i) { return (lanes<T> + i) / 2 + i % 2 * lanes<T>; });
+}
+/// Every other one of 2 lanes - 1 numbers, of which `last` has the last ones: they share one.
+template <class T>
+[[gnu::always_inline]] inline vec<T> every_other(vec<T> first, std::type_identity_t<vec<T>> last) {
+  return detail::picked<T>(first, last, [](int i) { return 2 * i + (2 * i >= lanes<T>); });
 }
 
 /// Single-precision lanes as two vectors of doubles, and back (rounded).
