@@ -52,7 +52,7 @@ void best_along_row(std::int64_t n, bool reverse, const T* x, std::int64_t* y) {
     // Each of them holds from its place on, as far as the row is written.
     int from = reverse ? count : 0;
     while (bits) {
-      const int j = reverse ? std::bit_width(bits) - 1 : std::countr_zero(bits);
+      const int j = reverse ? int(std::bit_width(bits)) - 1 : std::countr_zero(bits);
       bits &= ~(1u << j);
       if (!takes_over<Largest>(x[first + j], best)) continue;
       if (reverse) {
