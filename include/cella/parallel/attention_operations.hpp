@@ -1,66 +1,57 @@
 // Attention and its gradient as one operation each, with one loop for the places of queries, keys
 // and values: what ranks divide as a ring. They stand in graphs that are divided, and what ranks
-// run in their place is written in block_attention.hpp and ring_attention.hpp.
+// run in their place is written in block_attention.hpp, ring_attention.hpp and
+// paired_attention.hpp.
 #pragma once
 
 #include <algorithm>
 #include <cella/ops/op.hpp>
 #include <cella/ops/strided.hpp>
+#include <cella/parallel/attention_options.hpp>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 namespace cella {
 
-/// Queries, keys, values and results are [lead..., width] with the places of the sequence inserted
-/// at axis `place`; what is one number for each place is [lead..., places].
-struct attention_op_options {
-  double scale = 1;         ///< of the products
-  std::int32_t places{};    ///< how many keys there are
-  std::int32_t place{};     ///< their axis
-  std::int32_t causal{};    ///< place t sees keys 0 to t only
-  std::int32_t reserved{};  ///< makes whole words of 8 bytes
-};
-
 namespace detail {
 
-/// The axis of queries and their like for leading axis `d`, of which the places make room.
-constexpr int axis_beside_place(const attention_op_options& o, int d) { return d + (d >= o.place); }
-
-/// Loops: the leading axes, the places, the width, and the keys that each place sees. `rows` is a
-/// bit for each tensor that has a number for each place only.
-constexpr iteration_space attention_space(span<const tensor_type> in, const attributes& attributes,
-                                          int results, unsigned rows) {
-  const auto o = attributes.as<attention_op_options>();
-  const int leads = in[0].rank() - 2;
-  iteration_space s(in.size());
-  for (int d = 0; d < leads; ++d) s.add(in[0][axis_beside_place(o, d)]);
-  const int place = s.add(in[0][o.place]), width = s.add(in[0][leads + 1], true);
-  s.add(o.places, true);
-  for (int t = 0; t < int(in.size()) + results; ++t) {
-    const bool is_row = rows >> t & 1;
-    for (int d = 0; d < leads; ++d) s.along(t, is_row ? d : axis_beside_place(o, d), d);
-    s.along(t, is_row ? leads : o.place, place);
-    if (!is_row) s.along(t, leads + 1, width);
-  }
-  return s;
-}
-
-/// Where the numbers of one sequence lie: element w of place t at `first + t * step + w`.
+/// Where the numbers of one sequence lie in a tensor: element w of place t at `first + t * step +
+/// w`, or that of a query t and a key s at `first + t * step + s * key_step`.
 struct sequence_walk {
-  std::int64_t first{}, step{};
+  std::int64_t first{}, step{}, key_step{};
+
+  std::int64_t at(int place) const { return first + place * step; }
 };
-/// Calls f(walk of queries and their like, the first of the numbers of each place).
-template <class F>
-void for_each_sequence(const shape& s, const attention_op_options& o, F f) {
-  const std::int64_t inner = s.size(o.place + 1, s.rank - 1), width = s[s.rank - 1];
-  const std::int64_t outer = s.size(0, o.place), places = s[o.place];
-  for (std::int64_t i = 0; i < outer * inner; ++i)
-    f(sequence_walk{(i / inner * places * inner + i % inner) * width, inner * width}, i * places);
+inline sequence_walk walk_of(const attention_op_options& o, const shape& s, attention_role role,
+                             const multi_index& leads, int count) {
+  const auto strides = row_major_strides(s);
+  sequence_walk w;
+  for (int d = 0; d < count; ++d) {
+    const int axis = lead_axis(o, role, d, count);
+    if (axis >= 0) w.first += leads[std::size_t(d)] * strides[std::size_t(axis)];
+  }
+  const int place = place_axis(o, role, count), key = key_axis(o, role, count);
+  if (place >= 0) w.step = strides[std::size_t(place)];
+  if (key >= 0) w.key_step = strides[std::size_t(key)];
+  return w;
 }
-/// How many keys a place sees.
-inline int keys_seen(const attention_op_options& o, int place) {
-  return o.causal ? place + 1 : o.places;
+/// Calls f(what each operand and result is walked like) for each sequence.
+template <class F>
+void for_each_sequence(const attention_op_options& o, bool gradient, span<const tensor_ref> in,
+                       span<const tensor_ref> out, F f) {
+  const attention_roles roles = roles_of(o, gradient);
+  const shape s = in[0].type.shape;
+  shape leads;
+  for (int d = 0; d < s.rank - 2; ++d) leads.push_back(s[axis_beside_place(o, d)]);
+  std::vector<sequence_walk> walks(in.size() + out.size());
+  for_each_index(leads, [&](std::int64_t, const multi_index& i) {
+    for (std::size_t t = 0; t < walks.size(); ++t) {
+      const tensor_ref& x = t < in.size() ? in[t] : out[t - in.size()];
+      walks[t] = walk_of(o, x.type.shape, roles.role[t], i, leads.rank);
+    }
+    f(walks.data());
+  });
 }
 inline double inner_product(const tensor_ref& x, std::int64_t i, const tensor_ref& y,
                             std::int64_t j, int width) {
@@ -68,48 +59,65 @@ inline double inner_product(const tensor_ref& x, std::int64_t i, const tensor_re
   for (int w = 0; w < width; ++w) sum += read_element(x, i + w) * read_element(y, j + w);
   return sum;
 }
+/// The score of a query and a key; minus infinity if the key is hidden. `first` is the first of the
+/// operands that are read for pairs.
+inline double score_of(const attention_op_options& o, span<const tensor_ref> in,
+                       const sequence_walk* walks, int query, int key, std::size_t first) {
+  const auto at = [&](std::size_t t) {
+    return walks[t].first + query * walks[t].step + key * walks[t].key_step;
+  };
+  const double hidden = -std::numeric_limits<double>::infinity();
+  if (!o.sees(query, key)) return hidden;
+  if (o.mask.given() && read_element(in[first], at(first)) == 0) return hidden;
+  const std::size_t bias = first + o.mask.given();
+  const int width = in[0].type[in[0].type.rank() - 1];
+  return o.scale * inner_product(in[0], walks[0].at(query), in[1], walks[1].at(key), width) +
+         (o.bias.given() ? read_element(in[bias], at(bias)) : 0.0);
+}
 
 }  // namespace detail
 
-/// Queries, keys, values -> softmax(scale q k^T) v, and for each place the logarithm of the sum of
-/// e^scores.
+/// Queries, keys, values, and a mask and a bias if the options say so -> softmax(scale q k^T + bias)
+/// v, and for each place the logarithm of the sum of e^scores.
 struct attention_op : opaque<attention_op>, not_differentiable {
   static constexpr std::string_view name = "attention";
   static constexpr std::string_view formula = "y = softmax(scale q k^T) v, and log sum e^(scores)";
   static constexpr int operations_per_point = 4;
   using options = attention_op_options;
-  static constexpr int operands = 3;
+  static constexpr int operands = -1;
   static constexpr int results(span<const tensor_type> in, const attributes& attributes,
                                span<tensor_type> out) {
     const auto o = attributes.as<options>();
     out[0] = in[0];
-    out[1] = {in[0].element, {}};
+    out[1] = {detail::summed_in(in[0].element), {}};
     for (int d = 0; d < in[0].rank() - 2; ++d)
       out[1].shape.push_back(in[0][detail::axis_beside_place(o, d)]);
     out[1].shape.push_back(in[0][o.place]);
     return 2;
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return detail::attention_space(in, o, 2, 1u << 4);
+    return detail::attention_space(in, o.as<options>(), false);
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
 
-/// Queries, keys, values, both results and the gradient of the first -> the gradients of queries,
-/// keys and values.
+/// Queries, keys, values, both results, the gradient of the first, and mask and bias -> the
+/// gradients of queries, keys and values, and of the bias if there is one.
 struct attention_gradient_op : opaque<attention_gradient_op>, not_differentiable {
   static constexpr std::string_view name = "attention_gradient";
   static constexpr std::string_view formula = "dq, dk, dv of attention";
   static constexpr int operations_per_point = 10;
   using options = attention_op_options;
-  static constexpr int operands = 6;
-  static constexpr int results(span<const tensor_type> in, const attributes&,
+  static constexpr int operands = -1;
+  static constexpr int results(span<const tensor_type> in, const attributes& attributes,
                                span<tensor_type> out) {
     for (std::size_t k = 0; k < 3; ++k) out[k] = in[k];
-    return 3;
+    if (!attributes.as<options>().bias.given()) return 3;
+    out[3] = in[in.size() - 1];
+    return 4;
   }
   static constexpr iteration_space space(span<const tensor_type> in, const attributes& o) {
-    return detail::attention_space(in, o, 3, 1u << 4);
+    return detail::attention_space(in, o.as<options>(), true);
   }
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out);
 };
@@ -123,28 +131,25 @@ constexpr int place_loop(const tensor_type& query) { return query.rank() - 2; }
 inline void attention_op::compute(const attributes& attributes, span<const tensor_ref> in,
                                   span<const tensor_ref> out) {
   const auto o = attributes.as<options>();
-  const shape s = in[0].type.shape;
-  const int width = s[s.rank - 1];
+  const int width = in[0].type[in[0].type.rank() - 1], queries = in[0].type[o.place];
   std::vector<double> weights(std::size_t(o.places));
-  detail::for_each_sequence(s, o, [&](detail::sequence_walk x, std::int64_t row) {
-    for (int t = 0; t < o.places; ++t) {
-      const int seen = detail::keys_seen(o, t);
+  detail::for_each_sequence(o, false, in, out, [&](const detail::sequence_walk* walks) {
+    const detail::sequence_walk &value = walks[2], &y = walks[in.size()], &row = walks[in.size() + 1];
+    for (int t = 0; t < queries; ++t) {
       double top = -std::numeric_limits<double>::infinity(), sum = 0;
-      for (int k = 0; k < seen; ++k) {
+      for (int k = 0; k < o.places; ++k) {
         double& score = weights[std::size_t(k)];
-        score = o.scale * detail::inner_product(in[0], x.first + t * x.step, in[1],
-                                                x.first + k * x.step, width);
+        score = detail::score_of(o, in, walks, t, k, 3);
         top = std::max(top, score);
       }
-      for (int k = 0; k < seen; ++k)
-        sum += weights[std::size_t(k)] = std::exp(weights[std::size_t(k)] - top);
+      for (double& w : weights) sum += w = std::exp(w - top);
       for (int w = 0; w < width; ++w) {
-        double y = 0;
-        for (int k = 0; k < seen; ++k)
-          y += weights[std::size_t(k)] * read_element(in[2], x.first + k * x.step + w);
-        write_element(out[0], x.first + t * x.step + w, y / sum);
+        double total = 0;
+        for (int k = 0; k < o.places; ++k)
+          total += weights[std::size_t(k)] * read_element(in[2], value.at(k) + w);
+        write_element(out[0], y.at(t) + w, total / sum);
       }
-      write_element(out[1], row + t, top + std::log(sum));
+      write_element(out[1], row.at(t), top + std::log(sum));
     }
   });
 }
@@ -152,30 +157,36 @@ inline void attention_op::compute(const attributes& attributes, span<const tenso
 inline void attention_gradient_op::compute(const attributes& attributes, span<const tensor_ref> in,
                                            span<const tensor_ref> out) {
   const auto o = attributes.as<options>();
-  const shape s = in[0].type.shape;
-  const int width = s[s.rank - 1];
+  const int width = in[0].type[in[0].type.rank() - 1], queries = in[0].type[o.place];
   const tensor_ref &q = in[0], &k = in[1], &v = in[2], &y = in[3], &dy = in[5];
-  std::vector<double> sums[3];
-  for (std::vector<double>& sum : sums) sum.assign(std::size_t(s.size()), 0.0);
-  detail::for_each_sequence(s, o, [&](detail::sequence_walk x, std::int64_t row) {
-    for (int t = 0; t < o.places; ++t) {
-      const std::int64_t i = x.first + t * x.step;
-      const double mean = detail::inner_product(y, i, dy, i, width);
-      for (int other = 0; other < detail::keys_seen(o, t); ++other) {
-        const std::int64_t j = x.first + other * x.step;
-        const double weight = std::exp(o.scale * detail::inner_product(q, i, k, j, width) -
-                                       read_element(in[4], row + t));
-        const double slope = o.scale * weight * (detail::inner_product(dy, i, v, j, width) - mean);
+  std::vector<std::vector<double>> sums;
+  for (const tensor_ref& x : out) sums.emplace_back(std::size_t(x.type.size()), 0.0);
+  detail::for_each_sequence(o, true, in, out, [&](const detail::sequence_walk* walks) {
+    for (int t = 0; t < queries; ++t) {
+      const std::int64_t i = walks[0].at(t), j = walks[5].at(t);
+      const double mean = detail::inner_product(y, walks[3].at(t), dy, j, width);
+      for (int s = 0; s < o.places; ++s) {
+        const double score = detail::score_of(o, in, walks, t, s, 6);
+        const double weight = std::exp(score - read_element(in[4], walks[4].at(t)));
+        // A hidden key has no slope, even where all are and weights are no numbers.
+        const bool hidden = score == -std::numeric_limits<double>::infinity() && o.hides();
+        const std::int64_t key = walks[1].at(s), value = walks[2].at(s);
+        const double slope =
+            hidden ? 0 : weight * (detail::inner_product(dy, j, v, value, width) - mean);
         for (int w = 0; w < width; ++w) {
-          sums[0][std::size_t(i + w)] += slope * read_element(k, j + w);
-          sums[1][std::size_t(j + w)] += slope * read_element(q, i + w);
-          sums[2][std::size_t(j + w)] += weight * read_element(dy, i + w);
+          sums[0][std::size_t(i + w)] += o.scale * slope * read_element(k, key + w);
+          sums[1][std::size_t(key + w)] += o.scale * slope * read_element(q, i + w);
+          sums[2][std::size_t(value + w)] += weight * read_element(dy, j + w);
         }
+        if (!o.bias.given()) continue;
+        const detail::sequence_walk& bias = walks[in.size() + 3];
+        sums[3][std::size_t(bias.at(t) + s * bias.key_step)] += slope;
       }
     }
   });
-  for (std::size_t n = 0; n < 3; ++n)
-    for (std::int64_t i = 0; i < s.size(); ++i) write_element(out[n], i, sums[n][std::size_t(i)]);
+  for (std::size_t n = 0; n < out.size(); ++n)
+    for (std::size_t i = 0; i < sums[n].size(); ++i)
+      write_element(out[n], std::int64_t(i), sums[n][i]);
 }
 
 }  // namespace cella

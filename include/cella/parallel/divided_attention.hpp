@@ -3,12 +3,13 @@
 // attention.
 #pragma once
 
+#include <cella/parallel/paired_attention.hpp>
 #include <cella/parallel/ring_attention.hpp>
 #include <cella/parallel/sharding.hpp>
 
 namespace cella::parallel {
 
-/// The mesh axis along which attention `n` is a ring if its loops are cut like that; -1: none.
+/// The mesh axis along which attention `n` goes round ranks if its loops are cut like that; -1: none.
 constexpr int ring_axis(const graph& g, node_id n, const loop_cut& cut, const device_mesh& m) {
   const node& x = g.nodes[std::size_t(n)];
   if (!is_attention(x)) return -1;
@@ -30,23 +31,23 @@ class attention_divider {
     const node& x = g_.nodes[std::size_t(n)];
     const auto o = x.attributes.as<attention_op_options>();
     const int rank = g_.type(g_.operand(n, 0)).rank();
+    const bool gradient = is<attention_gradient_op>(x);
     list<var> in;
     for (node_id i : operands) in.push_back({&b_, i});
+    var mask, bias;
+    if (o.mask.given()) mask = in[gradient ? 6 : 3];
+    if (o.bias.given()) bias = in.back();
+    const block_attention block(b_, o, rank, mask, bias);
     list<var> out;
-    if (const int a = ring_axis(g_, n, cut, m_); a >= 0) {
+    if (const int a = ring_axis(g_, n, cut, m_); a < 0) {
+      out = gradient ? backward(block, n, in) : forward(block, n, in);
+    } else {
       const attention_ring ring{a, m_[a].size, m_.coordinate(rank_, a), tags_};
       tags_ += tags_of_ring(ring.count);
-      ring_attention made(b_, o, rank, ring);
-      if (is<attention_op>(x))
-        out = made.forward(in[0], in[1], in[2]);
+      if (o.in_band())
+        out = divided<paired_attention>(block, ring, gradient, in);
       else
-        out = made.backward(in[0], in[1], in[2], in[3], in[4], in[5]);
-    } else {
-      const block_attention block(b_, o, rank);
-      if (is<attention_op>(x))
-        out = forward(block, n, in, o.causal);
-      else
-        out = backward(block, n, in, o.causal);
+        out = divided<ring_attention>(block, ring, gradient, in);
     }
     ids made;
     for (const var& v : out) made.push_back(v.id);
@@ -54,38 +55,59 @@ class attention_divider {
   }
 
  private:
-  static constexpr var scores_of(const block_attention& block, const list<var>& in, bool causal) {
-    const var s = block.scores(in[0], in[1]);
-    return causal ? cella::detail::causal_scores("attention", s) : s;
+  template <class Divided>
+  constexpr list<var> divided(const block_attention& block, const attention_ring& ring,
+                              bool gradient, const list<var>& in) {
+    Divided made(b_, block, ring);
+    if (gradient) return made.backward(in[0], in[1], in[2], in[3], in[4], in[5]);
+    return made.forward(in[0], in[1], in[2]);
+  }
+  /// All places are here.
+  static constexpr pairs_of_places all_of(const block_attention& block) {
+    const int places = block.options().places;
+    return {0, places, 0, places, 0};
+  }
+  /// Back ends know causal attention by the form of its mask.
+  static constexpr bool is_plain(const block_attention& block) {
+    const attention_op_options& o = block.options();
+    return o.is_causal() && !o.mask.given() && !o.bias.given();
+  }
+  static constexpr var scores_of(const block_attention& block, const list<var>& in) {
+    if (!is_plain(block)) return block.scores(in[0], in[1], all_of(block));
+    return cella::detail::causal_scores("attention", block.by_pairs(in[0], in[1]) * block.scale());
   }
   /// As `multi_head_attention` writes it, and differentiation its gradient.
-  constexpr list<var> forward(const block_attention& block, node_id n, const list<var>& in,
-                              bool causal) {
-    const var scores = scores_of(block, in, causal);
-    const var weights = softmax(scores);
+  constexpr list<var> forward(const block_attention& block, node_id n, const list<var>& in) {
+    const var scores = block.wide(scores_of(block, in));
+    const var weights = block.as(softmax(scores), in[0].element());
     weights_.push_back({n, in[0].id, in[1].id, weights});
     const var top = block.largest(scores);
     const var sums = block.sum_of(exp(scores - block.for_keys(top, scores)));
     return {block.sum_over_keys(weights, in[2]), top + log(sums)};
   }
-  constexpr list<var> backward(const block_attention& block, node_id n, const list<var>& in,
-                               bool causal) const {
-    const var weights = weights_of(block, n, in, causal);
+  constexpr list<var> backward(const block_attention& block, node_id n, const list<var>& in) const {
+    const var weights = weights_of(block, n, in);
     const var inner = block.by_pairs(in[5], in[2]);
     var slopes = weights * (inner - sum(inner * weights, {-1}, true));
-    if (causal) slopes = block.seen(slopes);
+    if (is_plain(block))
+      slopes = select(cella::detail::column_less_row("attention", slopes) <= 0, slopes, 0.0);
+    else
+      slopes = block.seen_slopes(slopes, all_of(block));
+    var bias;
+    if (block.options().bias.given()) bias = block.bias_gradient(slopes);
     slopes = slopes * block.scale();
-    return {block.sum_over_keys(slopes, in[1]), block.sum_over_queries(slopes, in[0]),
-            block.sum_over_queries(weights, in[5])};
+    list<var> all{block.sum_over_keys(slopes, in[1]), block.sum_over_queries(slopes, in[0]),
+                  block.sum_over_queries(weights, in[5])};
+    if (bias.b) all.push_back(bias);
+    return all;
   }
   /// Those of the forward pass, if it was computed on the same parts.
-  constexpr var weights_of(const block_attention& block, node_id n, const list<var>& in,
-                           bool causal) const {
+  constexpr var weights_of(const block_attention& block, node_id n, const list<var>& in) const {
     const node_id forward = g_.operand(g_.operand(n, 3), 0);
     for (const kept_weights& w : weights_)
       if (w.n == forward && w.query == in[0].id && w.key == in[1].id) return w.weights;
-    const var scores = scores_of(block, in, causal);
-    return exp(scores - block.for_keys(in[4], scores));
+    const var scores = block.wide(scores_of(block, in));
+    return block.as(exp(scores - block.for_keys(in[4], scores)), in[0].element());
   }
 
   struct kept_weights {

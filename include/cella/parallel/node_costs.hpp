@@ -25,6 +25,13 @@ constexpr double seconds_of_node(const graph& g, node_id n, const device& d) {
   return std::max(work, double(b.read + b.written) / d.memory_bytes_per_second);
 }
 
+/// The bytes of the keys, or the values, that a rank has in attention `n`.
+constexpr double bytes_of_keys(const graph& g, node_id n, const node_choice& c,
+                               const device_mesh& m) {
+  const tensor_type query = g.type(g.operand(n, 0)), key = g.type(g.operand(n, 1));
+  return double(part_of(query, c.results[0], m).bytes()) * double(key.size()) /
+         double(query.size());
+}
 /// The bytes of what attention makes for each pair of places, and its gradient once more. In a ring
 /// that is of a block, and blocks of keys and values are received, for the gradient with theirs:
 /// the next one while one is read.
@@ -33,14 +40,15 @@ constexpr double memory_within_attention(const graph& g, node_id n, const node_c
   const node& x = g.nodes[std::size_t(n)];
   const auto o = x.attributes.as<attention_op_options>();
   const tensor_type part = part_of(g.type(g.operand(n, 0)), c.results[0], m);
-  const double rows = double(part.bytes()) / part[part.rank() - 1];
+  const double rows = double(part.size()) / part[part.rank() - 1];
   const bool is_gradient = is<attention_gradient_op>(x);
   const int axis = ring_axis(g, n, c.cut, m);
   // Whole: the scores and the weights, which the gradient reads again, and their slopes.
-  if (axis < 0) return rows * o.places * (is_gradient ? 1 : 2);
+  if (axis < 0) return rows * double(size_of(part.element)) * o.places * (is_gradient ? 1 : 2);
   const int blocks = std::min(m[axis].size - 1, 2);
-  return rows * part[o.place] * (is_gradient ? 2 : 1) +
-         double(part.bytes()) * blocks * (is_gradient ? 4 : 2);
+  const double summed = double(size_of(cella::detail::summed_in(part.element)));
+  return rows * summed * part[o.place] * (is_gradient ? 2 : 1) +
+         bytes_of_keys(g, n, c, m) * blocks * (is_gradient ? 4 : 2);
 }
 /// What a node's results, or an input, take in the memory of a rank: what is stored.
 constexpr double memory_of_node(const graph& g, node_id n, const node_choice& c,
@@ -76,7 +84,7 @@ constexpr move_cost cost_of_ring(const graph& g, node_id n, const node_choice& c
   const int axis = ring_axis(g, n, c.cut, m);
   if (axis < 0) return {};
   const mesh_axis& a = m[axis];
-  const double bytes = double(part_of(g.type(g.operand(n, 0)), c.results[0], m).bytes());
+  const double bytes = bytes_of_keys(g, n, c, m);
   const bool is_gradient = is<attention_gradient_op>(g.nodes[std::size_t(n)]);
   const double messages = 2 * (a.size - 1) + (is_gradient ? 2 * a.size : 0);
   return {messages * (a.latency + bytes / a.bytes_per_second), messages * bytes};

@@ -1,0 +1,281 @@
+// Attention of a sequence whose places are divided among ranks, where queries see keys of some
+// places only: causal attention, and windows. Blocks of keys that no query of a block sees are
+// neither sent nor computed.
+//
+//   turn 0     each rank attends to its own keys.
+//   turn t     a rank and the one t places before it: one of the two has the queries, the other one
+//              the keys that these see. The later rank computes the pair. If the keys are the other
+//              one's, they are sent to it; if the queries are, these are, and what they have seen
+//              is sent home and joined there. After half as many turns as there are ranks all pairs
+//              were met; of an even number of ranks the last turn meets them twice, and either rank
+//              computes half of the queries. So all ranks compute the same number of pairs.
+//
+// Where a mask or a bias has numbers of its own for each query, which ranks with other queries do
+// not have, and where blocks see each other both ways, ranks compute for their own queries alone.
+//
+// Milakov and Gimelshein 2018; Li, Shao et al. 2023 (DistFlashAttn)
+#pragma once
+
+#include <cella/parallel/block_attention.hpp>
+#include <cella/parallel/ring_exchanges.hpp>
+
+namespace cella::parallel::detail {
+
+/// Which blocks of queries see which blocks of keys, and who computes that.
+class attention_turns {
+ public:
+  constexpr attention_turns(const attention_op_options& o, int leads, int count)
+      : o_(o), count_(count), shares_(!o.reads_by_query(leads)) {
+    for (int a = 0; shares_ && a < count; ++a)
+      for (int b = 0; b < a; ++b)
+        if (sees(a, b) && sees(b, a)) shares_ = false;
+  }
+
+  constexpr int size(int block) const { return size_of_part(o_.places, count_, block); }
+  constexpr int first(int block) const { return first_of_part(o_.places, count_, block); }
+  constexpr bool sees(int queries, int keys) const {
+    const int nearest = first(keys) - (first(queries) + size(queries) - 1);
+    const int farthest = first(keys) + size(keys) - 1 - first(queries);
+    return nearest <= o_.highest && farthest >= o_.lowest;
+  }
+  /// Behind turn 0.
+  constexpr int last() const { return shares_ ? count_ / 2 : count_ - 1; }
+  /// Whether ranks compute for the queries of others.
+  constexpr bool shares() const { return shares_; }
+  /// How many of the first queries of a block the rank with the keys computes, and how many the one
+  /// with the queries leaves out, `steps` turns behind it.
+  constexpr int helped(int queries, int turn) const {
+    return 2 * turn == count_ ? size(queries) / 2 : size(queries);
+  }
+  /// What `rank` has to do in a turn with the rank before it, and that with the rank behind.
+  constexpr bool attends(int rank, int other) const { return sees(rank, other); }
+  constexpr bool helps(int rank, int other) const { return shares_ && sees(other, rank); }
+
+ private:
+  const attention_op_options o_;
+  const int count_;
+  bool shares_;
+};
+
+/// Appends what a rank runs in the place of attention and of its gradient.
+class paired_attention {
+ public:
+  constexpr paired_attention(builder& b, const block_attention& block, const attention_ring& ring)
+      : ring_(ring),
+        block_(block),
+        turns_(block.options(), block.leads(), ring.count),
+        messages_(b, ring) {}
+
+  /// Queries, keys and values of this rank -> its part of both results.
+  constexpr list<var> forward(var q, var k, var v) {
+    const auto send = [&](int turn) {
+      send_keys(turn, k, v);
+      send_queries(ring_message::queries, turn, q, block_.query_place());
+    };
+    const var own_q = block_.wide(q), own_k = block_.wide(k), own_v = block_.wide(v);
+    send(1);
+    attention_so_far all = attend(block_, own_q, own_k, own_v, pairs(ring_.own, ring_.own));
+    for (int turn = 1; turn <= turns_.last(); ++turn) {
+      const turn_of_rank t = at(turn);
+      var other_k, other_v, other_q, others_y, others_log;
+      if (t.attends) {
+        other_k = block_.wide(take_keys(ring_message::keys, turn, k, t.before));
+        other_v = block_.wide(take_keys(ring_message::values, turn, v, t.before));
+      }
+      if (t.helps)
+        other_q = block_.wide(take_queries(ring_message::queries, turn, q, block_.query_place()));
+      send(turn + 1);
+      attention_so_far part;
+      if (t.attends)
+        part = attend(block_, rest(own_q, block_.query_place(), t.left_out), other_k, other_v,
+                      pairs(ring_.own, t.before, t.left_out));
+      if (t.helps) {
+        const attention_so_far x =
+            attend(block_, other_q, own_k, own_v, pairs(t.before, ring_.own, 0, t.helped));
+        // Sums are 1 at least, or nothing was seen.
+        const var sums = maximum(x.sums, 1.0);
+        others_y = x.y / block_.for_width(sums, x.y);
+        others_log = x.top + log(x.sums);
+      }
+      return_queries(ring_message::results, turn, others_y, all.y);
+      return_queries(ring_message::log_sums, turn, others_log, all.top);
+      if (t.is_helped) {
+        const var y = take_back(ring_message::results, turn, all.y, block_.query_place());
+        const var log_sums = take_back(ring_message::log_sums, turn, all.top, block_.row_place());
+        const var top = maximum(log_sums, least_of(log_sums));
+        const attention_so_far x{top, exp(log_sums - top), y};
+        if (t.left_out)
+          part = one_behind_the_other(x, part);
+        else
+          all = joined(block_, all, x);
+      }
+      if (t.attends) all = joined(block_, all, part);
+    }
+    const var y = block_.as(all.y / block_.for_width(all.sums, all.y), q.element());
+    return {messages_.after_sending(y), all.top + log(all.sums)};
+  }
+
+  /// Queries, keys and values of this rank, its results and the gradient of the first -> its parts
+  /// of the gradients.
+  constexpr list<var> backward(var q, var k, var v, var y, var log_sums, var dy) {
+    const int query_place = block_.query_place(), row_place = block_.row_place();
+    const var own_q = block_.wide(q), own_k = block_.wide(k), own_v = block_.wide(v),
+              own_dy = block_.wide(dy);
+    const var means = block_.sum_of_width(own_dy * block_.wide(y));
+    const auto send = [&](int turn) {
+      send_keys(turn, k, v);
+      send_queries(ring_message::queries, turn, q, query_place);
+      send_queries(ring_message::query_cotangents, turn, dy, query_place);
+      send_queries(ring_message::log_sums, turn, log_sums, row_place);
+      send_queries(ring_message::means, turn, means, row_place);
+    };
+    bias_gradient_parts bias(block_, ring_.count);
+    send(1);
+    attention_gradients own = attention_slopes(block_, own_q, own_k, own_v, log_sums, means, own_dy,
+                                               pairs(ring_.own, ring_.own));
+    bias.add(ring_.own, own.bias);
+    for (int turn = 1; turn <= turns_.last(); ++turn) {
+      const turn_of_rank t = at(turn);
+      var other_k, other_v, other_q, other_dy, other_log, other_means;
+      if (t.attends) {
+        other_k = block_.wide(take_keys(ring_message::keys, turn, k, t.before));
+        other_v = block_.wide(take_keys(ring_message::values, turn, v, t.before));
+      }
+      if (t.helps) {
+        other_q = block_.wide(take_queries(ring_message::queries, turn, q, query_place));
+        other_dy = block_.wide(take_queries(ring_message::query_cotangents, turn, dy, query_place));
+        other_log = take_queries(ring_message::log_sums, turn, log_sums, row_place);
+        other_means = take_queries(ring_message::means, turn, means, row_place);
+      }
+      send(turn + 1);
+      attention_gradients mine, others;
+      if (t.attends) {
+        const auto left = [&](var x, int axis) { return rest(x, axis, t.left_out); };
+        mine = attention_slopes(block_, left(own_q, query_place), other_k, other_v,
+                                left(log_sums, row_place), left(means, row_place),
+                                left(own_dy, query_place), pairs(ring_.own, t.before, t.left_out));
+        bias.add(t.before, mine.bias);
+      }
+      if (t.helps) {
+        others = attention_slopes(block_, other_q, own_k, own_v, other_log, other_means, other_dy,
+                                  pairs(t.before, ring_.own, 0, t.helped));
+        bias.add(ring_.own, others.bias);
+        own.key = own.key + others.key;
+        own.value = own.value + others.value;
+      }
+      return_keys(ring_message::key_gradients, turn, mine.key, own.key);
+      return_keys(ring_message::value_gradients, turn, mine.value, own.value);
+      return_queries(ring_message::query_gradients, turn, others.query, own.query);
+      if (t.is_attended) {
+        own.key = own.key + take_keys_back(ring_message::key_gradients, turn, own.key);
+        own.value = own.value + take_keys_back(ring_message::value_gradients, turn, own.value);
+      }
+      if (t.is_helped) {
+        const var x = take_back(ring_message::query_gradients, turn, own.query, query_place);
+        if (t.left_out)
+          mine.query = concat({x, mine.query}, query_place);
+        else
+          own.query = own.query + x;
+      }
+      if (t.attends) own.query = own.query + mine.query;
+    }
+    list<var> all{block_.as(messages_.after_sending(own.query), q.element()),
+                  block_.as(own.key, q.element()), block_.as(own.value, q.element())};
+    if (block_.options().bias.given())
+      all.push_back(bias.whole([&](int i) { return turns_.size(i); }));
+    return all;
+  }
+
+ private:
+  /// What this rank has to do in a turn.
+  struct turn_of_rank {
+    int before{}, behind{};  ///< the ranks that it meets
+    bool attends{};          ///< its queries see the keys of the one before it,
+    bool helps{};            ///< or it computes for queries of that one
+    bool is_attended{};      ///< the one behind it needs its keys,
+    bool is_helped{};        ///< or computes for its queries
+    int left_out{};          ///< of its own queries, if it attends: these are helped
+    int helped{};            ///< queries of the one before it that it computes for
+    int given{};             ///< queries of its own that the one behind it computes for
+  };
+  constexpr turn_of_rank at(int turn) const {
+    turn_of_rank t;
+    if (turn > turns_.last()) return t;
+    t.before = ring_.before(turn);
+    t.behind = ring_.behind(turn);
+    t.attends = turns_.attends(ring_.own, t.before);
+    t.is_attended = turns_.attends(t.behind, ring_.own);
+    const bool meets_twice = turns_.shares() && 2 * turn == ring_.count;
+    t.helped = turns_.helps(ring_.own, t.before) ? turns_.helped(t.before, turn) : 0;
+    t.given = turns_.helps(t.behind, ring_.own) ? turns_.helped(ring_.own, turn) : 0;
+    t.helps = t.helped > 0;
+    t.is_helped = t.given > 0;
+    if (t.attends && meets_twice) t.left_out = turns_.helped(ring_.own, turn);
+    return t;
+  }
+  /// Some queries of a block, and the keys of another one.
+  constexpr pairs_of_places pairs(int queries, int keys, int left_out = 0, int count = -1) const {
+    const int all = turns_.size(queries) - left_out, first = turns_.first(queries);
+    return {first + left_out, count < 0 ? all : count, turns_.first(keys), turns_.size(keys),
+            first};
+  }
+  static constexpr var rest(var x, int axis, int left_out) {
+    return left_out == 0 ? x : slice(x, axis, left_out, x.extent(axis));
+  }
+  static constexpr double least_of(var x) {
+    return x.element() == dtype::f64 ? std::numeric_limits<double>::lowest()
+                                     : double(std::numeric_limits<float>::lowest());
+  }
+  constexpr attention_so_far one_behind_the_other(const attention_so_far& a,
+                                                  const attention_so_far& b) const {
+    return {concat({a.top, b.top}, block_.row_place()), concat({a.sums, b.sums}, block_.row_place()),
+            concat({a.y, b.y}, block_.query_place())};
+  }
+
+  // ---- messages: keys and queries to the rank behind, what it makes of them back
+
+  constexpr void send_keys(int turn, var k, var v) {
+    const turn_of_rank t = at(turn);
+    const int to = t.is_attended ? t.behind : -1, from = t.attends ? t.before : -1;
+    messages_.start(ring_message::keys, turn, k, to, from);
+    messages_.start(ring_message::values, turn, v, to, from);
+  }
+  constexpr void send_queries(ring_message kind, int turn, var x, int axis) {
+    const turn_of_rank t = at(turn);
+    if (t.is_helped && t.given < x.extent(axis)) x = slice(x, axis, 0, t.given);
+    messages_.start(kind, turn, x, t.is_helped ? t.behind : -1, t.helps ? t.before : -1);
+  }
+  constexpr var take_keys(ring_message kind, int turn, var like, int block) {
+    return messages_.finish(kind, turn, like, block, block_.key_place(), turns_.size(block));
+  }
+  constexpr var take_queries(ring_message kind, int turn, var like, int axis) {
+    const turn_of_rank t = at(turn);
+    return messages_.finish(kind, turn, like, t.before, axis, t.helped);
+  }
+  /// `like` is of the type of what comes in return.
+  constexpr void return_queries(ring_message kind, int turn, var x, var like) {
+    const turn_of_rank t = at(turn);
+    messages_.start(kind, turn, x.b ? x : like, t.helps ? t.before : -1,
+                    t.is_helped ? t.behind : -1);
+  }
+  constexpr void return_keys(ring_message kind, int turn, var x, var like) {
+    const turn_of_rank t = at(turn);
+    messages_.start(kind, turn, x.b ? x : like, t.attends ? t.before : -1,
+                    t.is_attended ? t.behind : -1);
+  }
+  constexpr var take_back(ring_message kind, int turn, var like, int axis) {
+    const turn_of_rank t = at(turn);
+    return messages_.finish(kind, turn, like, t.behind, axis, t.given);
+  }
+  constexpr var take_keys_back(ring_message kind, int turn, var like) {
+    return messages_.finish(kind, turn, like, at(turn).behind, block_.key_place(),
+                            turns_.size(ring_.own));
+  }
+
+  const attention_ring ring_;
+  const block_attention& block_;
+  const attention_turns turns_;
+  ring_exchanges messages_;
+};
+
+}  // namespace cella::parallel::detail
