@@ -1,6 +1,7 @@
 // Attention whose sequence is divided among ranks: a ring computes what one device does.
 #include <doctest/doctest.h>
 
+#include <cella/nn/grouped_attention.hpp>
 #include <cella/nn/masks.hpp>
 #include <cella/ops/attention.hpp>
 #include <cella/parallel/divide.hpp>
@@ -8,6 +9,7 @@
 #include <cella/parallel/plan_text.hpp>
 #include <cella/parallel/simulation.hpp>
 #include <cella/transform/gradient.hpp>
+#include <functional>
 #include <sstream>
 
 #include "on_ranks.hpp"
@@ -55,7 +57,8 @@ std::vector<valued_tensor> random_inputs(const graph& g) {
   std::vector<valued_tensor> values;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     values.push_back(random_tensor(g.type(g.input(int(i))), random));
-    for (double& v : values.back().values) v = 6 * v - 3;
+    if (is_floating(values.back().type.element))
+      for (double& v : values.back().values) v = 6 * v - 3;
   }
   return values;
 }
@@ -148,38 +151,58 @@ TEST_CASE("a GPT whose texts are divided has the losses of one device") {
   }
 }
 
-TEST_CASE("no rank of a ring has the keys of others, and messages are blocks") {
+TEST_CASE("no rank of a ring has the keys of others, and all compute as much") {
   for (bool causal : {false, true}) {
     const graph g = heads_graph(64, causal);
     const divided_graph d =
         divide(g, parse_mesh("sequence=4"), along_sequence(g, attention_kind::ring));
+    int messages = 0;
     for (int r = 0; r < 4; ++r) {
       const partitioned part = rank_of(d.plan, d.graph, r);
-      int most = 0;
+      int most = 0, pairs = 0;
       for (node_id n : part.graph.regions[0].nodes) {
         const node& x = part.graph.nodes[std::size_t(n)];
         if (x.op == &info_of<all_gather_op>) continue;  // the results
         for (int e : x.type.shape) most = std::max(most, e);
+        if (is<max_op>(x)) {
+          const shape scores = part.graph.type(part.graph.operand(n, 0)).shape;
+          pairs += scores[2] * scores[3];
+        }
+        if (is<start_exchange_op>(x)) messages += x.attributes.as<exchange_options>().to >= 0;
       }
       CHECK(most == 16);
-      // A block goes past the ranks that see it: causal, to those behind its own.
-      const int blocks = causal ? r + 1 : 4, sent = causal ? (r < 3 ? blocks : 0) : 3;
-      CHECK(count(part.graph, "max") == blocks);
-      int keys = 0, gradients = 0;
-      for (node_id n : part.graph.regions[0].nodes) {
-        const node& x = part.graph.nodes[std::size_t(n)];
-        if (x.op != &info_of<start_exchange_op>) continue;
-        const auto e = x.attributes.as<exchange_options>();
-        const bool is_gradient = e.tag >= parallel::detail::tags_of_ring(4) + 2 * 5;
-        if (e.to >= 0) ++(is_gradient ? gradients : keys);
-      }
-      CHECK(keys == 4 * sent);  // keys and values, forward and backward
-      CHECK(gradients == 2 * (causal && r == 3 ? 3 : blocks));  // of the last, home
+      // Causal, a rank's own block, one of another rank, and half of one whose queries two share.
+      CHECK(pairs == (causal ? 5 : 8) * 16 * 16 / 2);
     }
+    // Keys and values go round forward and backward, their gradients further, home. Causal, ranks
+    // that compute for their own queries have keys and values sent, and send their gradients; the
+    // others get queries and send results and logarithms, backward both, their gradient and means.
+    const int own = 3 + 2, others = 1 + 2;
+    CHECK(messages == (causal ? own * (2 + 4) + others * (3 + 5) : 4 * (2 * 3 + 2 * 3 + 2 * 4)));
     double moved = 0;
     for (const cell_cost& c : d.plan.costs()) moved += c.moved_bytes;
-    const double part = 2 * 16 * 12 * 8, results = 4 * 3 * part;
-    CHECK(moved == results + part * (causal ? 2 * 3 : 4 * 3 + 2 * 4));
+    const double part = 2 * 16 * 12 * 8, rows = 2 * 3 * 16 * 8, results = 4 * 3 * part;
+    // The last rank has queries computed by the first, and half of them by the second.
+    const double sent = part * (1.5 + 1.5 * 2 + 2 * 2) + rows * 1.5 * 2;
+    CHECK(moved == results + (causal ? sent : part * (4 * 3 + 2 * 4)));
+  }
+}
+
+TEST_CASE("blocks that a window hides are neither sent nor computed") {
+  const graph g = attention_graph(64, [](var q, var k, var v) {
+    return grouped_query_attention(q, k, v, {.heads = 3}, sliding_window_mask(q, 64, 64, 6));
+  });
+  const divided_graph d =
+      divide(g, parse_mesh("sequence=8"), along_sequence(g, attention_kind::ring));
+  for (int r = 0; r < 8; ++r) {
+    const partitioned part = rank_of(d.plan, d.graph, r);
+    CHECK(count(part.graph, "max") == (r == 0 ? 1 : 2));
+    int sent = 0;
+    for (node_id n : part.graph.regions[0].nodes)
+      if (const node& x = part.graph.nodes[std::size_t(n)]; is<start_exchange_op>(x))
+        sent += x.attributes.as<exchange_options>().to >= 0;
+    // Keys and values to the rank behind, twice, and gradients to the one before.
+    CHECK(sent == (r < 7 ? 4 : 0) + (r > 0 ? 2 : 0));
   }
 }
 
@@ -211,17 +234,230 @@ TEST_CASE("a ring is taken where it is cheaper, or where memory is short") {
   CHECK(again.plan.seconds() == doctest::Approx(ring.plan.seconds()));
 }
 
-TEST_CASE("attention of another mask gathers keys and values") {
-  const graph g = attention_graph(8, [](var q, var k, var v) {
-    return masked_attention(q, k, v, sliding_window_mask(q, 8, 8, 3));
-  });
-  const device_mesh m = parse_mesh("sequence=2");
-  const divided_graph d = divide(g, m, along_sequence(g, attention_kind::ring));
-  CHECK(count(d.graph, "attention") == 0);
-  CHECK(count(d.plan.rank.graph, "start_exchange") == 0);
-  const auto in = random_inputs(g);
-  for (const auto& found : run_on_ranks(d.graph, m, d.plan.choices, in))
-    check_close(found, run_graph(g, in));
+namespace {
+
+/// A graph whose sequences [2,T,..] are inputs `q`, `k`, `v` and `dy`, and what other inputs there
+/// are.
+struct attention_case {
+  const char* name;
+  /// attend(input(name, type), q, k, v), and for which inputs besides there are gradients.
+  std::function<var(const std::function<var(const char*, tensor_type)>&, var, var, var)> attend;
+  int key_width = 24;
+  bool is_banded = false;             ///< there are blocks that do not see each other
+  std::string_view differentiated{};  ///< an input besides q, k and v
+};
+constexpr int query_width = 24, heads = 4;
+
+graph graph_of(const attention_case& c, int places, dtype element, bool gradient = true) {
+  builder b;
+  list<var> in;
+  const auto input = [&](const char* name, tensor_type t) {
+    const var x{&b, b.input(t, input_role::argument, name)};
+    if (c.differentiated == name) in.push_back(x);
+    return x;
+  };
+  const var q = input("q", {element, {2, places, query_width}}),
+            k = input("k", {element, {2, places, c.key_width}}),
+            v = input("v", {element, {2, places, c.key_width}});
+  for (const var& x : {q, k, v}) in.push_back(x);
+  const var y = c.attend(input, q, k, v);
+  list<node_id> out{y.id};
+  if (gradient)
+    for (const var& d : gradients(sum(y * input("dy", y.type())), in)) out.push_back(d.id);
+  for (std::size_t i = 0; i < out.size(); ++i) b.g.outputs.push_back({});
+  b.end(out);
+  REQUIRE_FALSE(b.failed());
+  return compiled_once::optimize(b.g);
+}
+
+constexpr attention_options grouped{.heads = heads, .key_value_heads = 2};
+constexpr attention_options single{.heads = heads};
+
+/// Every kind of attention that is put into one operation.
+const std::vector<attention_case>& all_cases() {
+  static const std::vector<attention_case> all{
+      {"grouped", [](auto&, var q, var k, var v) {
+         return grouped_query_attention(q, k, v, grouped);
+       }, 12},
+      {"multi-query, causal", [](auto&, var q, var k, var v) {
+         return grouped_query_attention(q, k, v, {.heads = heads, .key_value_heads = 1},
+                                        causal_mask(q, q.extent(1), q.extent(1)));
+       }, 6, true},
+      {"grouped, causal", [](auto&, var q, var k, var v) {
+         return grouped_query_attention(q, k, v, grouped,
+                                        causal_mask(q, q.extent(1), q.extent(1)));
+       }, 12, true},
+      {"window of 3", [](auto&, var q, var k, var v) {
+         return grouped_query_attention(q, k, v, single,
+                                        sliding_window_mask(q, q.extent(1), q.extent(1), 3));
+       }, 24, true},
+      {"grouped, window of 6", [](auto&, var q, var k, var v) {
+         return grouped_query_attention(q, k, v, grouped,
+                                        sliding_window_mask(q, q.extent(1), q.extent(1), 6));
+       }, 12, true},
+      {"both ways near", [](auto&, var q, var k, var v) {
+         const var d = cella::detail::key_less_query(q, q.extent(1), q.extent(1), 0);
+         return grouped_query_attention(q, k, v, grouped, logical_and(d < 3, d >= -4));
+       }, 12, true},
+      {"not before", [](auto&, var q, var k, var v) {
+         const var d = cella::detail::key_less_query(q, q.extent(1), q.extent(1), 0);
+         return grouped_query_attention(q, k, v, single, d >= 0);
+       }, 24, true},
+      {"padding", [](auto& input, var q, var k, var v) {
+         const var n = input("lengths", {dtype::i64, {2}});
+         // The queries of a text without words see nothing.
+         return grouped_query_attention(q, k, v, single, padding_mask(3 * n, q.extent(1)));
+       }},
+      {"grouped, padding, causal", [](auto& input, var q, var k, var v) {
+         const var n = input("lengths", {dtype::i64, {2}});
+         return grouped_query_attention(
+             q, k, v, grouped,
+             logical_and(padding_mask(n + 2, q.extent(1)),
+                         causal_mask(q, q.extent(1), q.extent(1))));
+       }, 12, true},
+      {"a mask for each query", [](auto& input, var q, var k, var v) {
+         const int places = q.extent(1);
+         const var m = input("m", {dtype::boolean, {2, 1, places, places}});
+         return grouped_query_attention(q, k, v, single, m);
+       }},
+      {"a mask for each head and query, window", [](auto& input, var q, var k, var v) {
+         const int places = q.extent(1);
+         const var m = input("m", {dtype::boolean, {heads, places, places}});
+         // Each query sees itself at least.
+         const var self = equal(cella::detail::key_less_query(q, places, places, 0), 0);
+         return grouped_query_attention(
+             q, k, v, grouped,
+             logical_and(sliding_window_mask(q, places, places, 5), logical_or(m, self)));
+       }, 12, true},
+      {"two masks", [](auto& input, var q, var k, var v) {
+         const int places = q.extent(1);
+         const var m = input("m", {dtype::boolean, {places, places}});
+         const var n = input("n", {dtype::boolean, {2, 1, 1, places}});
+         return grouped_query_attention(q, k, v, grouped, logical_and(m, n));
+       }, 12},
+      {"bias of heads", [](auto& input, var q, var k, var v) {
+         const int places = q.extent(1);
+         return grouped_query_attention(q, k, v, grouped, {},
+                                        input("bias", {q.element(), {heads, places, places}}));
+       }, 12, false, "bias"},
+      {"bias of heads, causal", [](auto& input, var q, var k, var v) {
+         const int places = q.extent(1);
+         return grouped_query_attention(q, k, v, single, causal_mask(q, places, places),
+                                        input("bias", {q.element(), {heads, places, places}}));
+       }, 24, true, "bias"},
+      {"bias of keys, causal", [](auto& input, var q, var k, var v) {
+         const int places = q.extent(1);
+         return grouped_query_attention(q, k, v, grouped, causal_mask(q, places, places),
+                                        input("bias", {q.element(), {2, 1, 1, places}}));
+       }, 12, true, "bias"},
+      {"bias of scores, window", [](auto& input, var q, var k, var v) {
+         const int places = q.extent(1);
+         return grouped_query_attention(q, k, v, grouped, sliding_window_mask(q, places, places, 4),
+                                        input("bias", {q.element(), {2, heads, places, places}}));
+       }, 12, true, "bias"},
+      {"bias that is no input's gradient", [](auto& input, var q, var k, var v) {
+         return grouped_query_attention(q, k, v, single, {},
+                                        input("bias", {q.element(), {q.extent(1), 1}}));
+       }},
+  };
+  return all;
+}
+
+strategy along_sequence_of(const graph& g, const device_mesh& m) {
+  strategy s{.mode = mode::semi_automatic, .attention = attention_kind::ring};
+  for (const input_info& in : g.inputs) {
+    const std::string_view name = g.view(in.name);
+    if (name.size() > 2 || name == "m" || name == "n") continue;
+    s.tensors.push_back({name, "sequence", 1});
+    if (m.find("a") >= 0) s.tensors.push_back({name, "a", 0});
+  }
+  return s;
+}
+
+/// Also where both are no numbers.
+void check_near(const std::vector<valued_tensor>& found, const std::vector<valued_tensor>& expected,
+                double error) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    REQUIRE(found[k].type == expected[k].type);
+    double scale = 1e-3, worst = 0;
+    for (double e : expected[k].values)
+      if (!std::isnan(e)) scale = std::max(scale, std::abs(e));
+    for (std::size_t i = 0; i < expected[k].values.size(); ++i) {
+      const double e = expected[k].values[i], f = found[k].values[i];
+      if (std::isnan(e) || std::isnan(f))
+        CHECK(std::isnan(e) == std::isnan(f));
+      else
+        worst = std::max(worst, std::abs(e - f));
+    }
+    CHECK_MESSAGE(worst <= error * scale, "result " << k);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("attention of every kind is one operation, and a ring of it what one device yields") {
+  for (const attention_case& c : all_cases()) {
+    for (const auto& [line, places] :
+         {std::pair{"sequence=2", 8}, std::pair{"sequence=4", 16}, std::pair{"sequence=4", 10},
+          std::pair{"sequence=3", 7}, std::pair{"a=2,sequence=2", 6}}) {
+      INFO(std::string(c.name) << ", " << std::string(line) << " of " << places << " places");
+      for (bool gradient : {false, true}) {
+        const graph g = graph_of(c, places, dtype::f64, gradient), one = join_attention(g);
+        REQUIRE(count(one, "attention") == 1);
+        CHECK(count(one, "attention_gradient") == gradient);
+        CHECK(count(one, "softmax") == 0);
+        const auto in = random_inputs(g);
+        const auto expected = run_graph(g, in);
+        check_near(run_graph(one, in), expected, 1e-12);
+        const device_mesh m = parse_mesh(line);
+        const divided_graph d = divide(g, m, along_sequence_of(g, m));
+        CHECK(count(d.plan.rank.graph, "softmax") == 0);
+        CHECK(count(d.plan.rank.graph, "start_exchange") > 0);
+        for (const auto& found : run_on_ranks(d.graph, m, d.plan.choices, in))
+          check_near(found, expected, 1e-12);
+        // Undivided it is taken apart again.
+        const partitioned whole = partition(one, parse_mesh("a=1"), replicate(one));
+        CHECK(count(whole.graph, "matmul") == count(g, "matmul"));
+        check_near(run_graph(whole.graph, in), expected, 1e-12);
+      }
+    }
+  }
+}
+
+TEST_CASE("a ring of 16 bits is as near to the truth as one device") {
+  for (dtype element : {dtype::bf16, dtype::f16}) {
+    const double unit = element == dtype::bf16 ? 0x1p-8 : 0x1p-11;
+    for (const attention_case& c : all_cases()) {
+      for (const auto& [line, places] : {std::pair{"sequence=2", 8}, std::pair{"sequence=4", 10}}) {
+        INFO(std::string(c.name) << ", " << std::string(line) << " " << name(element));
+        const graph g = graph_of(c, places, element), exact = graph_of(c, places, dtype::f64);
+        CHECK(count(join_attention(g), "attention_gradient") == 1);
+        auto in = random_inputs(g), precise = in;
+        for (std::size_t i = 0; i < in.size(); ++i) {
+          precise[i].type = exact.type(exact.input(int(i)));
+          if (!is_floating(in[i].type.element)) continue;
+          for (std::size_t j = 0; j < in[i].values.size(); ++j) {
+            const float v = float(in[i].values[j]);
+            in[i].values[j] = precise[i].values[j] =
+                element == dtype::bf16 ? float(bfloat16(v)) : float(float16(v));
+          }
+        }
+        auto expected = run_graph(exact, precise);
+        for (valued_tensor& e : expected) e.type.element = element;
+        const device_mesh m = parse_mesh(line);
+        const divided_graph d = divide(g, m, along_sequence_of(g, m));
+        CHECK(count(d.plan.rank.graph, "start_exchange") > 0);
+        // One device rounds scores and weights besides.
+        for (const auto& found : run_on_ranks(d.graph, m, d.plan.choices, in))
+          check_near(found, expected, 3 * unit);
+        check_near(run_graph(g, in), expected, 16 * unit);
+        const partitioned whole =
+            partition(join_attention(g), parse_mesh("a=1"), replicate(join_attention(g)));
+        check_near(run_graph(whole.graph, in), expected, 16 * unit);
+      }
+    }
+  }
 }
 
 TEST_CASE("a ring goes along one axis of the mesh") {

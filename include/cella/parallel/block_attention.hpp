@@ -70,7 +70,7 @@ class block_attention {
   /// scale q k^T + bias, and minus infinity for keys that are hidden.
   constexpr var scores(var q, var k, const pairs_of_places& at) const {
     var s = by_pairs(q, k) * o_.scale;
-    if (o_.bias.given()) s = s + spread(part(bias_, o_.bias, at), s);
+    if (o_.bias.given()) s = s + spread(as(part(bias_, o_.bias, at), s.element()), s);
     const var seen = seen_of(s, at);
     return seen.b ? select(seen, s, -std::numeric_limits<double>::infinity()) : s;
   }

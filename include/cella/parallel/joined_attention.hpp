@@ -47,7 +47,7 @@ class attention_joiner {
  private:
   struct attention {
     found_attention found;
-    node_id mask = no_node, bias = no_node;  ///< in the new graph, as these:
+    node_id query = no_node, mask = no_node, bias = no_node;  ///< in the new graph, as these:
     node_id joined = no_node, gradient = no_node;
   };
 
@@ -83,7 +83,8 @@ class attention_joiner {
     if (a.joined == no_node) {
       const found_attention& f = a.found;
       prepare(a);
-      ids in{queries(a, f.query), here(f.key).id, here(f.value).id};
+      a.query = queries(a, f.query);
+      ids in{a.query, here(f.key).id, here(f.value).id};
       for (node_id n : {a.mask, a.bias})
         if (n >= 0) in.push_back(n);
       a.joined = b_.emit(bound<attention_op>(), in, a.found.options);
@@ -93,8 +94,8 @@ class attention_joiner {
   constexpr var gradient(attention& a, node_id n) {
     const found_attention& f = a.found;
     if (a.gradient == no_node) {
-      ids in{queries(a, f.query), here(f.key).id, here(f.value).id};
-      in.push_back(result(a, 0).id);
+      const node_id y = result(a, 0).id;
+      ids in{a.query, here(f.key).id, here(f.value).id, y};
       in.push_back(result(a, 1).id);
       in.push_back(queries(a, f.cotangent));
       for (node_id o : {a.mask, a.bias})

@@ -182,7 +182,7 @@ class paired_attention {
     list<var> all{block_.as(messages_.after_sending(own.query), q.element()),
                   block_.as(own.key, q.element()), block_.as(own.value, q.element())};
     if (block_.options().bias.given())
-      all.push_back(bias.whole([&](int i) { return turns_.size(i); }));
+      all.push_back(block_.as(bias.whole([&](int i) { return turns_.size(i); }), q.element()));
     return all;
   }
 

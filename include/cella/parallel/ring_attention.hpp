@@ -71,7 +71,8 @@ class ring_attention {
     own_dv = take(ring_message::value_gradients, last, own_dv, ring_.own);
     list<var> all{block_.as(messages_.after_sending(dq), element), block_.as(own_dk, element),
                   block_.as(own_dv, element)};
-    if (block_.options().bias.given()) all.push_back(bias.whole([&](int i) { return size(i); }));
+    if (block_.options().bias.given())
+      all.push_back(block_.as(bias.whole([&](int i) { return size(i); }), element));
     return all;
   }
 
