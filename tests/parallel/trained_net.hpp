@@ -27,9 +27,9 @@ struct trained_net {
   whole_inputs first;
 };
 
-template <class Net, class Optimizer>
+template <class Net, dtype Compute = dtype::f32, class Optimizer>
 trained_net make_net(const tensor_type& x, const tensor_type& y, int classes, Optimizer optimizer) {
-  training_step<Net, cross_entropy_loss, Optimizer> step;
+  training_step<Net, cross_entropy_loss, Optimizer, var, Compute> step;
   step.optimizer = optimizer;
   const std::array<tensor_type, 2> types{x, y};
   trained_net t{compiled_once::optimize(trace(step, types, {.training = true})), {}};

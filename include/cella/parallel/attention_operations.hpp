@@ -77,8 +77,8 @@ inline double score_of(const attention_op_options& o, span<const tensor_ref> in,
 
 }  // namespace detail
 
-/// Queries, keys, values, and a mask and a bias if the options say so -> softmax(scale q k^T + bias)
-/// v, and for each place the logarithm of the sum of e^scores.
+/// Queries, keys, values, and a mask and a bias if the options say so -> softmax(scale q k^T +
+/// bias) v, and for each place the logarithm of the sum of e^scores.
 struct attention_op : opaque<attention_op>, not_differentiable {
   static constexpr std::string_view name = "attention";
   static constexpr std::string_view formula = "y = softmax(scale q k^T) v, and log sum e^(scores)";
@@ -134,7 +134,8 @@ inline void attention_op::compute(const attributes& attributes, span<const tenso
   const int width = in[0].type[in[0].type.rank() - 1], queries = in[0].type[o.place];
   std::vector<double> weights(std::size_t(o.places));
   detail::for_each_sequence(o, false, in, out, [&](const detail::sequence_walk* walks) {
-    const detail::sequence_walk &value = walks[2], &y = walks[in.size()], &row = walks[in.size() + 1];
+    const detail::sequence_walk &value = walks[2], &y = walks[in.size()],
+                                &row = walks[in.size() + 1];
     for (int t = 0; t < queries; ++t) {
       double top = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int k = 0; k < o.places; ++k) {

@@ -26,9 +26,9 @@ struct attention_op_options {
   std::int32_t grouped{};
   /// A query sees keys whose place less its own is no less and no more than that.
   std::int32_t lowest = -any_distance, highest = any_distance;
-  pairs_operand mask{};      ///< bool, true where a key is seen
-  pairs_operand bias{};      ///< added to the scores
-  std::int32_t reserved{};   ///< makes whole words of 8 bytes
+  pairs_operand mask{};     ///< bool, true where a key is seen
+  pairs_operand bias{};     ///< added to the scores
+  std::int32_t reserved{};  ///< makes whole words of 8 bytes
 
   static constexpr std::int32_t any_distance = 1 << 30;
 

@@ -177,8 +177,7 @@ class block_attention {
   /// Loops that read the scores compare the places, which count from the first query and key.
   constexpr var in_band(var scores, const pairs_of_places& at) const {
     const int shift = at.first_key - at.first_query;
-    const bool below = o_.highest < at.keys - 1 + shift,
-               above = o_.lowest > shift - (at.queries - 1);
+    const bool below = o_.highest<at.keys - 1 + shift, above = o_.lowest> shift - (at.queries - 1);
     if (!below && !above) return {};
     const auto [column, row] = cella::detail::places_in_matrix("attention", scores);
     var seen;
@@ -203,8 +202,8 @@ class block_attention {
 
 // ------------------------------------------------------------------------------------------------
 
-/// Attention to the keys that were seen so far, for queries and the weights' largest scores: sums of
-/// e^(score - top), and of values with these weights.
+/// Attention to the keys that were seen so far, for queries and the weights' largest scores: sums
+/// of e^(score - top), and of values with these weights.
 struct attention_so_far {
   var top, sums, y;
 };
@@ -216,9 +215,8 @@ constexpr attention_so_far attend(const block_attention& block, var q, var k, va
   var top = block.largest(scores);
   if (block.may_be_blind(at)) {
     // Of queries that see none of them a number, too, so that sums are zeros.
-    const double least = q.element() == dtype::f64
-                             ? std::numeric_limits<double>::lowest()
-                             : double(std::numeric_limits<float>::lowest());
+    const double least = q.element() == dtype::f64 ? std::numeric_limits<double>::lowest()
+                                                   : double(std::numeric_limits<float>::lowest());
     top = maximum(top, least);
   }
   const var powers = exp(scores - block.for_keys(top, scores));
@@ -238,8 +236,8 @@ struct attention_gradients {
   var query, key, value, bias;
 };
 
-/// `log_sums` and `means` [lead..., queries]: the logarithm of the sum of e^scores over all keys, and
-/// the inner product of the result and its gradient.
+/// `log_sums` and `means` [lead..., queries]: the logarithm of the sum of e^scores over all keys,
+/// and the inner product of the result and its gradient.
 constexpr attention_gradients attention_slopes(const block_attention& block, var q, var k, var v,
                                                var log_sums, var means, var dy,
                                                const pairs_of_places& at) {

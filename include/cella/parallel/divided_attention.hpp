@@ -9,7 +9,8 @@
 
 namespace cella::parallel {
 
-/// The mesh axis along which attention `n` goes round ranks if its loops are cut like that; -1: none.
+/// The mesh axis along which attention `n` goes round ranks if its loops are cut like that; -1:
+/// none.
 constexpr int ring_axis(const graph& g, node_id n, const loop_cut& cut, const device_mesh& m) {
   const node& x = g.nodes[std::size_t(n)];
   if (!is_attention(x)) return -1;
@@ -58,10 +59,30 @@ class attention_divider {
   template <class Divided>
   constexpr list<var> divided(const block_attention& block, const attention_ring& ring,
                               bool gradient, const list<var>& in) {
-    Divided made(b_, block, ring);
-    if (gradient) return made.backward(in[0], in[1], in[2], in[3], in[4], in[5]);
-    return made.forward(in[0], in[1], in[2]);
+    Divided made(b_, block, ring, in[0].element());
+    const var q = in_16_bits(in[0]), k = in_16_bits(in[1]), v = in_16_bits(in[2]);
+    if (gradient) return made.backward(q, k, v, in[3], in[4], in_16_bits(in[5]));
+    return made.forward(q, k, v);
   }
+  /// What was converted from 16 bits as it was before: so it is sent, and converted there.
+  constexpr var in_16_bits(var x) {
+    ids passed;
+    node_id n = x.id;
+    while (is<reshape_op>(b_.g.nodes[std::size_t(n)]) ||
+           is<transpose_op>(b_.g.nodes[std::size_t(n)])) {
+      passed.push_back(n);
+      n = b_.g.operand(n, 0);
+    }
+    if (!is<cast_op>(b_.g.nodes[std::size_t(n)])) return x;
+    var y = at(b_.g.operand(n, 0));
+    if (!is_storage_only(y.element()) || x.element() != dtype::f32) return x;
+    for (std::size_t i = passed.size(); i-- > 0;) {
+      const std::array in{y.id};
+      y = at(copy_node(b_, passed[i], in));
+    }
+    return y;
+  }
+  constexpr var at(node_id n) { return {&b_, n}; }
   /// All places are here.
   static constexpr pairs_of_places all_of(const block_attention& block) {
     const int places = block.options().places;

@@ -60,8 +60,8 @@ class attention_search : pattern_questions<value_uses> {
     rank_ = t.rank();
     last_score_ = g.operand(n, 0);
     weights_ = n;
-    const dtype before = is<cast_op>(at(last_score_)) ? g.type(g.operand(last_score_, 0)).element
-                                                      : t.element;
+    const dtype before =
+        is<cast_op>(at(last_score_)) ? g.type(g.operand(last_score_, 0)).element : t.element;
     if (const node_id c = then<cast_op>(n); c >= 0 && is_storage_only(before)) {
       if (g.type(c).element != before) return false;
       last_score_ = g.operand(last_score_, 0);

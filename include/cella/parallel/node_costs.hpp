@@ -86,7 +86,12 @@ constexpr move_cost cost_of_ring(const graph& g, node_id n, const node_choice& c
   const mesh_axis& a = m[axis];
   const double bytes = bytes_of_keys(g, n, c, m);
   const bool is_gradient = is<attention_gradient_op>(g.nodes[std::size_t(n)]);
-  const double messages = 2 * (a.size - 1) + (is_gradient ? 2 * a.size : 0);
+  const auto o = g.nodes[std::size_t(n)].attributes.as<attention_op_options>();
+  double messages = 2 * (a.size - 1) + (is_gradient ? 2 * a.size : 0);
+  if (o.in_band()) {
+    const detail::attention_turns turns(o, g.type(g.operand(n, 0)).rank() - 2, a.size);
+    messages = 2 * turns.with_messages() * (is_gradient ? 2 : 1);
+  }
   return {messages * (a.latency + bytes / a.bytes_per_second), messages * bytes};
 }
 

@@ -25,11 +25,9 @@ namespace cella::parallel::detail {
 class attention_turns {
  public:
   constexpr attention_turns(const attention_op_options& o, int leads, int count)
-      : o_(o), count_(count), shares_(!o.reads_by_query(leads)) {
-    for (int a = 0; shares_ && a < count; ++a)
-      for (int b = 0; b < a; ++b)
-        if (sees(a, b) && sees(b, a)) shares_ = false;
-  }
+      : o_(o),
+        count_(count),
+        shares_(!o.reads_by_query(leads) && (o.lowest >= 0 || o.highest <= 0)) {}
 
   constexpr int size(int block) const { return size_of_part(o_.places, count_, block); }
   constexpr int first(int block) const { return first_of_part(o_.places, count_, block); }
@@ -40,14 +38,27 @@ class attention_turns {
   }
   /// Behind turn 0.
   constexpr int last() const { return shares_ ? count_ / 2 : count_ - 1; }
+  /// Turns in which ranks that stand for all have something to do.
+  constexpr int with_messages() const {
+    int turns = 0;
+    for (int turn = 1; turn <= last(); ++turn) {
+      bool any = false;
+      for (int a : {0, turn, count_ - 1}) {
+        const int b = (a + count_ - turn) % count_;
+        any |= attends(a, b) || helps(a, b);
+      }
+      turns += any;
+    }
+    return turns;
+  }
   /// Whether ranks compute for the queries of others.
   constexpr bool shares() const { return shares_; }
-  /// How many of the first queries of a block the rank with the keys computes, and how many the one
-  /// with the queries leaves out, `steps` turns behind it.
+  /// How many of the first queries of a block the rank with the keys computes, if it does.
   constexpr int helped(int queries, int turn) const {
     return 2 * turn == count_ ? size(queries) / 2 : size(queries);
   }
-  /// What `rank` has to do in a turn with the rank before it, and that with the rank behind.
+  /// What a rank computes in a turn with the one before it: for its own queries, or for those of
+  /// the other.
   constexpr bool attends(int rank, int other) const { return sees(rank, other); }
   constexpr bool helps(int rank, int other) const { return shares_ && sees(other, rank); }
 
@@ -60,9 +71,12 @@ class attention_turns {
 /// Appends what a rank runs in the place of attention and of its gradient.
 class paired_attention {
  public:
-  constexpr paired_attention(builder& b, const block_attention& block, const attention_ring& ring)
+  /// Queries, keys and values may be given, and are sent, in 16 bits where all else is `element`.
+  constexpr paired_attention(builder& b, const block_attention& block, const attention_ring& ring,
+                             dtype element)
       : ring_(ring),
         block_(block),
+        element_(element),
         turns_(block.options(), block.leads(), ring.count),
         messages_(b, ring) {}
 
@@ -75,6 +89,15 @@ class paired_attention {
     const var own_q = block_.wide(q), own_k = block_.wide(k), own_v = block_.wide(v);
     send(1);
     attention_so_far all = attend(block_, own_q, own_k, own_v, pairs(ring_.own, ring_.own));
+    // What others have computed comes a turn later. `half`: what is there of the other queries.
+    const auto take_results = [&](int turn, const attention_so_far& half) {
+      if (!at(turn).is_helped) return;
+      const var y = take_back(ring_message::results, turn, all.y, block_.query_place());
+      const var log_sums = take_back(ring_message::log_sums, turn, all.top, block_.row_place());
+      const var top = maximum(log_sums, least_of(log_sums));
+      const attention_so_far x{top, exp(log_sums - top), y};
+      all = joined(block_, all, half.y.b ? one_behind_the_other(x, half) : x);
+    };
     for (int turn = 1; turn <= turns_.last(); ++turn) {
       const turn_of_rank t = at(turn);
       var other_k, other_v, other_q, others_y, others_log;
@@ -99,19 +122,11 @@ class paired_attention {
       }
       return_queries(ring_message::results, turn, others_y, all.y);
       return_queries(ring_message::log_sums, turn, others_log, all.top);
-      if (t.is_helped) {
-        const var y = take_back(ring_message::results, turn, all.y, block_.query_place());
-        const var log_sums = take_back(ring_message::log_sums, turn, all.top, block_.row_place());
-        const var top = maximum(log_sums, least_of(log_sums));
-        const attention_so_far x{top, exp(log_sums - top), y};
-        if (t.left_out)
-          part = one_behind_the_other(x, part);
-        else
-          all = joined(block_, all, x);
-      }
-      if (t.attends) all = joined(block_, all, part);
+      if (t.attends && !t.left_out) all = joined(block_, all, part);
+      if (turn > 1) take_results(turn - 1, {});
+      if (turn == turns_.last()) take_results(turn, t.left_out ? part : attention_so_far{});
     }
-    const var y = block_.as(all.y / block_.for_width(all.sums, all.y), q.element());
+    const var y = block_.as(all.y / block_.for_width(all.sums, all.y), element_);
     return {messages_.after_sending(y), all.top + log(all.sums)};
   }
 
@@ -134,6 +149,16 @@ class paired_attention {
     attention_gradients own = attention_slopes(block_, own_q, own_k, own_v, log_sums, means, own_dy,
                                                pairs(ring_.own, ring_.own));
     bias.add(ring_.own, own.bias);
+    const auto take_gradients = [&](int turn, var half) {
+      const turn_of_rank t = at(turn);
+      if (t.is_attended) {
+        own.key = own.key + take_keys_back(ring_message::key_gradients, turn, own.key);
+        own.value = own.value + take_keys_back(ring_message::value_gradients, turn, own.value);
+      }
+      if (!t.is_helped) return;
+      const var x = take_back(ring_message::query_gradients, turn, own.query, query_place);
+      own.query = own.query + (half.b ? concat({x, half}, query_place) : x);
+    };
     for (int turn = 1; turn <= turns_.last(); ++turn) {
       const turn_of_rank t = at(turn);
       var other_k, other_v, other_q, other_dy, other_log, other_means;
@@ -166,23 +191,14 @@ class paired_attention {
       return_keys(ring_message::key_gradients, turn, mine.key, own.key);
       return_keys(ring_message::value_gradients, turn, mine.value, own.value);
       return_queries(ring_message::query_gradients, turn, others.query, own.query);
-      if (t.is_attended) {
-        own.key = own.key + take_keys_back(ring_message::key_gradients, turn, own.key);
-        own.value = own.value + take_keys_back(ring_message::value_gradients, turn, own.value);
-      }
-      if (t.is_helped) {
-        const var x = take_back(ring_message::query_gradients, turn, own.query, query_place);
-        if (t.left_out)
-          mine.query = concat({x, mine.query}, query_place);
-        else
-          own.query = own.query + x;
-      }
-      if (t.attends) own.query = own.query + mine.query;
+      if (t.attends && !t.left_out) own.query = own.query + mine.query;
+      if (turn > 1) take_gradients(turn - 1, {});
+      if (turn == turns_.last()) take_gradients(turn, t.left_out ? mine.query : var{});
     }
-    list<var> all{block_.as(messages_.after_sending(own.query), q.element()),
-                  block_.as(own.key, q.element()), block_.as(own.value, q.element())};
+    list<var> all{block_.as(messages_.after_sending(own.query), element_),
+                  block_.as(own.key, element_), block_.as(own.value, element_)};
     if (block_.options().bias.given())
-      all.push_back(block_.as(bias.whole([&](int i) { return turns_.size(i); }), q.element()));
+      all.push_back(block_.as(bias.whole([&](int i) { return turns_.size(i); }), element_));
     return all;
   }
 
@@ -228,8 +244,8 @@ class paired_attention {
   }
   constexpr attention_so_far one_behind_the_other(const attention_so_far& a,
                                                   const attention_so_far& b) const {
-    return {concat({a.top, b.top}, block_.row_place()), concat({a.sums, b.sums}, block_.row_place()),
-            concat({a.y, b.y}, block_.query_place())};
+    return {concat({a.top, b.top}, block_.row_place()),
+            concat({a.sums, b.sums}, block_.row_place()), concat({a.y, b.y}, block_.query_place())};
   }
 
   // ---- messages: keys and queries to the rank behind, what it makes of them back
@@ -274,6 +290,7 @@ class paired_attention {
 
   const attention_ring ring_;
   const block_attention& block_;
+  const dtype element_;
   const attention_turns turns_;
   ring_exchanges messages_;
 };

@@ -113,7 +113,8 @@ class pairs_search {
     const node_id distance = inside(g_.operand(n, 0), m);
     if (!is<sub_op>(at(distance))) return false;
     const int key = pairs_.rank - 1, query = pairs_.rank - 2;
-    const int a = counts_along(g_.operand(distance, 0), m), b = counts_along(g_.operand(distance, 1), m);
+    const int a = counts_along(g_.operand(distance, 0), m),
+              b = counts_along(g_.operand(distance, 1), m);
     if (a == key && b == query) {
       if (le || lt)
         highest = std::min(highest, lt ? limit - 1 : limit);

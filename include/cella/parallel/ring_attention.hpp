@@ -21,12 +21,13 @@ namespace cella::parallel::detail {
 /// places see each other (but for a mask).
 class ring_attention {
  public:
-  constexpr ring_attention(builder& b, const block_attention& block, const attention_ring& ring)
-      : ring_(ring), block_(block), messages_(b, ring) {}
+  /// Queries, keys and values may be given, and are sent, in 16 bits where all else is `element`.
+  constexpr ring_attention(builder& b, const block_attention& block, const attention_ring& ring,
+                           dtype element)
+      : ring_(ring), block_(block), element_(element), messages_(b, ring) {}
 
   /// Queries, keys and values of this rank -> its part of both results.
   constexpr list<var> forward(var q, var k, var v) {
-    const dtype element = q.element();
     q = block_.wide(q);
     attention_so_far all;
     for (int hop = 0; hop < ring_.count; ++hop) {
@@ -35,14 +36,13 @@ class ring_attention {
       all = hop == 0 ? part : joined(block_, all, part);
       if (!is_last(hop)) take_next(hop, k, v);
     }
-    const var y = block_.as(all.y / block_.for_width(all.sums, all.y), element);
+    const var y = block_.as(all.y / block_.for_width(all.sums, all.y), element_);
     return {messages_.after_sending(y), all.top + log(all.sums)};
   }
 
   /// Queries, keys and values of this rank, its results and the gradient of the first -> its parts
   /// of the gradients.
   constexpr list<var> backward(var q, var k, var v, var y, var log_sums, var dy) {
-    const dtype element = q.element();
     q = block_.wide(q);
     dy = block_.wide(dy);
     const var means = block_.sum_of_width(dy * block_.wide(y));
@@ -50,8 +50,8 @@ class ring_attention {
     var dq, own_dk, own_dv;
     for (int hop = 0; hop < ring_.count; ++hop) {
       pass_on(hop, k, v);
-      const attention_gradients d = attention_slopes(
-          block_, q, block_.wide(k), block_.wide(v), log_sums, means, dy, pairs(hop));
+      const attention_gradients d = attention_slopes(block_, q, block_.wide(k), block_.wide(v),
+                                                     log_sums, means, dy, pairs(hop));
       dq = hop == 0 ? d.query : dq + d.query;
       bias.add(block(hop), d.bias);
       // The sums for this block come from the rank that had it before, and go on with this part.
@@ -69,10 +69,10 @@ class ring_attention {
     const int last = ring_.count - 1;
     own_dk = take(ring_message::key_gradients, last, own_dk, ring_.own);
     own_dv = take(ring_message::value_gradients, last, own_dv, ring_.own);
-    list<var> all{block_.as(messages_.after_sending(dq), element), block_.as(own_dk, element),
-                  block_.as(own_dv, element)};
+    list<var> all{block_.as(messages_.after_sending(dq), element_), block_.as(own_dk, element_),
+                  block_.as(own_dv, element_)};
     if (block_.options().bias.given())
-      all.push_back(block_.as(bias.whole([&](int i) { return size(i); }), element));
+      all.push_back(block_.as(bias.whole([&](int i) { return size(i); }), element_));
     return all;
   }
 
@@ -104,6 +104,7 @@ class ring_attention {
 
   const attention_ring ring_;
   const block_attention& block_;
+  const dtype element_;
   ring_exchanges messages_;
 };
 
