@@ -296,7 +296,6 @@ struct attention_case {
   /// attend(input(name, type), q, k, v), and for which inputs besides there are gradients.
   std::function<var(const std::function<var(const char*, tensor_type)>&, var, var, var)> attend;
   int key_width = 24;
-  bool is_banded = false;             ///< there are blocks that do not see each other
   std::string_view differentiated{};  ///< an input besides q, k and v
 };
 constexpr int query_width = 24, heads = 4;
@@ -336,36 +335,36 @@ const std::vector<attention_case>& all_cases() {
          return grouped_query_attention(q, k, v, {.heads = heads, .key_value_heads = 1},
                                         causal_mask(q, q.extent(1), q.extent(1)));
        },
-       6, true},
+       6},
       {"grouped, causal",
        [](auto&, var q, var k, var v) {
          return grouped_query_attention(q, k, v, grouped, causal_mask(q, q.extent(1), q.extent(1)));
        },
-       12, true},
+       12},
       {"window of 3",
        [](auto&, var q, var k, var v) {
          return grouped_query_attention(q, k, v, single,
                                         sliding_window_mask(q, q.extent(1), q.extent(1), 3));
        },
-       24, true},
+       24},
       {"grouped, window of 6",
        [](auto&, var q, var k, var v) {
          return grouped_query_attention(q, k, v, grouped,
                                         sliding_window_mask(q, q.extent(1), q.extent(1), 6));
        },
-       12, true},
+       12},
       {"both ways near",
        [](auto&, var q, var k, var v) {
          const var d = cella::detail::key_less_query(q, q.extent(1), q.extent(1), 0);
          return grouped_query_attention(q, k, v, grouped, logical_and(d < 3, d >= -4));
        },
-       12, true},
+       12},
       {"not before",
        [](auto&, var q, var k, var v) {
          const var d = cella::detail::key_less_query(q, q.extent(1), q.extent(1), 0);
          return grouped_query_attention(q, k, v, single, d >= 0);
        },
-       24, true},
+       24},
       {"padding",
        [](auto& input, var q, var k, var v) {
          const var n = input("lengths", {dtype::i64, {2}});
@@ -379,7 +378,7 @@ const std::vector<attention_case>& all_cases() {
                                         logical_and(padding_mask(n + 2, q.extent(1)),
                                                     causal_mask(q, q.extent(1), q.extent(1))));
        },
-       12, true},
+       12},
       {"a mask for each query",
        [](auto& input, var q, var k, var v) {
          const int places = q.extent(1);
@@ -396,7 +395,7 @@ const std::vector<attention_case>& all_cases() {
              q, k, v, grouped,
              logical_and(sliding_window_mask(q, places, places, 5), logical_or(m, self)));
        },
-       12, true},
+       12},
       {"two masks",
        [](auto& input, var q, var k, var v) {
          const int places = q.extent(1);
@@ -405,34 +404,44 @@ const std::vector<attention_case>& all_cases() {
          return grouped_query_attention(q, k, v, grouped, logical_and(m, n));
        },
        12},
+      {"a bias that is computed",
+       [](auto& input, var q, var k, var v) {
+         return grouped_query_attention(q, k, v, single, {},
+                                        -input("bias", {q.element(), {q.extent(1), q.extent(1)}}));
+       }},
+      {"a band in other words",
+       [](auto&, var q, var k, var v) {
+         const var d = cella::detail::key_less_query(q, q.extent(1), q.extent(1), 0);
+         return grouped_query_attention(q, k, v, single, -d <= 1);
+       }},
       {"bias of heads",
        [](auto& input, var q, var k, var v) {
          const int places = q.extent(1);
          return grouped_query_attention(q, k, v, grouped, {},
                                         input("bias", {q.element(), {heads, places, places}}));
        },
-       12, false, "bias"},
+       12, "bias"},
       {"bias of heads, causal",
        [](auto& input, var q, var k, var v) {
          const int places = q.extent(1);
          return grouped_query_attention(q, k, v, single, causal_mask(q, places, places),
                                         input("bias", {q.element(), {heads, places, places}}));
        },
-       24, true, "bias"},
+       24, "bias"},
       {"bias of keys, causal",
        [](auto& input, var q, var k, var v) {
          const int places = q.extent(1);
          return grouped_query_attention(q, k, v, grouped, causal_mask(q, places, places),
                                         input("bias", {q.element(), {2, 1, 1, places}}));
        },
-       12, true, "bias"},
+       12, "bias"},
       {"bias of scores, window",
        [](auto& input, var q, var k, var v) {
          const int places = q.extent(1);
          return grouped_query_attention(q, k, v, grouped, sliding_window_mask(q, places, places, 4),
                                         input("bias", {q.element(), {2, heads, places, places}}));
        },
-       12, true, "bias"},
+       12, "bias"},
       {"bias that is no input's gradient",
        [](auto& input, var q, var k, var v) {
          return grouped_query_attention(q, k, v, single, {},
@@ -552,24 +561,57 @@ TEST_CASE("a ring goes along one axis of the mesh") {
 }
 
 TEST_CASE("any assignment of attention computes the same") {
-  trained_net t = gpt();
-  const auto expected = losses_on_one_device(t, 2);
-  t.step = join_attention(t.step);
   std::mt19937 random(23);
   const device_mesh m = parse_mesh("a=2,b=2");
-  for (int i = 0; i < 6; ++i) {
-    parallel_plan p{m, {}, replicate(t.step), 1000, {}};
-    for (node_id n : t.step.regions[0].nodes) {
-      const node& x = t.step.nodes[std::size_t(n)];
-      if (x.op == &info_of<constant_op>) continue;
-      const auto all = choices_of(t.step, n, m, ~0u);
-      p.choices[std::size_t(n)] = all[random() % all.size()];
+  for (trained_net (*make)() : {&gpt, &grouped_net<5, dtype::f32>}) {
+    trained_net t = make();
+    const auto expected = losses_on_one_device(t, 2);
+    t.step = join_attention(t.step);
+    REQUIRE(count(t.step, "attention_gradient") == 2);
+    for (int i = 0; i < 6; ++i) {
+      parallel_plan p{m, {}, replicate(t.step), 1000, {}};
+      for (node_id n : t.step.regions[0].nodes) {
+        const node& x = t.step.nodes[std::size_t(n)];
+        if (x.op == &info_of<constant_op>) continue;
+        const auto all = choices_of(t.step, n, m, ~0u);
+        p.choices[std::size_t(n)] = all[random() % all.size()];
+      }
+      p.rank = rank_of(p, t.step, 0);
+      REQUIRE(p.rank.fault.empty());
+      const auto found = losses_on_ranks(t, p, 2);
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-5));
     }
-    p.rank = rank_of(p, t.step, 0);
-    REQUIRE(p.rank.fault.empty());
-    const auto found = losses_on_ranks(t, p, 2);
-    for (std::size_t k = 0; k < expected.size(); ++k)
-      CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("what is no ring gathers keys and values") {
+  const std::vector<attention_case> others{
+      {"values of another width",
+       [](auto&, var q, var k, var v) {
+         return grouped_query_attention(q, k, concat({v, v}, 2), single);
+       }},
+      {"weights that are read",
+       [](auto&, var q, var k, var v) {
+         const var weights = softmax(matmul(q, k, false, true) * 0.5);
+         return matmul(weights, v) + sum(tanh(weights), {2}, true);
+       }},
+      {"to half of the places",
+       [](auto&, var q, var k, var v) {
+         const int half = q.extent(1) / 2;
+         return grouped_query_attention(q, slice(k, 1, 0, half), slice(v, 1, 0, half), single);
+       }},
+  };
+  const device_mesh m = parse_mesh("sequence=2");
+  for (const attention_case& c : others) {
+    INFO(std::string(c.name));
+    const graph g = graph_of(c, 8, dtype::f64);
+    const divided_graph d = divide(g, m, along_sequence_of(g, m));
+    const auto in = random_inputs(g);
+    CHECK(count(d.plan.rank.graph, "start_exchange") == 0);
+    CHECK(count(d.plan.rank.graph, "softmax") == 1);
+    for (const auto& found : run_on_ranks(d.graph, m, d.plan.choices, in))
+      check_near(found, run_graph(g, in), 1e-12);
   }
 }
 

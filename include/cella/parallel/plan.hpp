@@ -46,7 +46,7 @@ constexpr bool has_rings(const parallel_plan& p, const graph& g) {
   return false;
 }
 /// The rank whose graph stands for all in the plan: the first, which has the largest part. Where
-/// attention is a ring, the last, whose queries see most blocks if it is causal.
+/// attention is a ring, the last: in a window the first ones have less before them.
 constexpr int shown_rank(const parallel_plan& p, const graph& g) {
   return has_rings(p, g) ? p.mesh.ranks() - 1 : 0;
 }
