@@ -177,7 +177,8 @@ class block_attention {
   /// Loops that read the scores compare the places, which count from the first query and key.
   constexpr var in_band(var scores, const pairs_of_places& at) const {
     const int shift = at.first_key - at.first_query;
-    const bool below = o_.highest<at.keys - 1 + shift, above = o_.lowest> shift - (at.queries - 1);
+    const bool below = o_.highest < at.keys - 1 + shift;
+    const bool above = o_.lowest > shift - (at.queries - 1);
     if (!below && !above) return {};
     const auto [column, row] = cella::detail::places_in_matrix("attention", scores);
     var seen;
