@@ -1,6 +1,7 @@
 // Training steps on ranks that share nothing: the same losses as on one device, in every mode.
 #include <doctest/doctest.h>
 
+#include <cella/optim/kfac.hpp>
 #include <cella/parallel/divide.hpp>
 #include <cella/parallel/plan_json.hpp>
 #include <cella/parallel/plan_text.hpp>
@@ -71,6 +72,21 @@ TEST_CASE("LeNet-5 has the same losses on ranks as on one device, in every mode"
 }
 TEST_CASE("a small GPT has the same losses on ranks as on one device, in every mode") {
   check_losses(gpt(), gpt_tensor);
+}
+
+TEST_CASE("K-FAC's factors are of the samples of all ranks") {
+  struct net {
+    nn::conv2d<1, 3, 3> first{.stride = 2, .padding = 1};
+    nn::dense<48, 12> second{};
+    nn::dense<12, 10> last{};
+    constexpr var operator()(var x) const {
+      return last(relu(second(reshape(relu(first(x)), {-1, 48}))));
+    }
+  };
+  check_losses(
+      make_net<net>({dtype::f32, {16, 1, 8, 8}}, {dtype::i32, {16}}, 10,
+                    optim::kfac{.damping = 0.1}),
+      {mode::semi_automatic, {{"second.weight", "model", 0}, {"second.bias", "model", 0}}});
 }
 
 TEST_CASE("attention is cut by heads, where that is asked for and where it is cheapest") {
