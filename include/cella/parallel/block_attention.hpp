@@ -1,6 +1,7 @@
 // Attention of some queries to some keys, written with the operations of one device.
 #pragma once
 
+#include <algorithm>
 #include <cella/graph/copy.hpp>
 #include <cella/ops/attention.hpp>
 #include <cella/parallel/attention_operations.hpp>
@@ -24,7 +25,7 @@ class block_attention {
       : b_(b), o_(o), rank_(rank), leads_(rank - 2), mask_(mask), bias_(bias) {
     const auto factor = [](int f) { return std::int8_t(f); };
     // Queries that see the same head of keys are rows of one product.
-    const int leads = leads_ - grouped();
+    const int leads = std::clamp(leads_ - grouped(), 0, max_rank - 2);  // g++ takes it for more
     for (int d = 0; d < leads; ++d) {
       const auto axis = std::size_t(d + (d >= key_place()));
       by_query_[axis] = by_key_[axis] = pairs_[std::size_t(d)] = factor(d);
