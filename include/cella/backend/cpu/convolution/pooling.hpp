@@ -69,10 +69,11 @@ struct whole_windows {
 };
 inline constexpr int windows_at_once = 64;
 
-/// As for_each_window, but what is whole along the columns goes to g(whole_windows), a few at a
+/// As for_each_window, but what is whole along the columns goes to g(whole_windows), so many at a
 /// time.
 template <class F, class G>
-[[gnu::always_inline]] inline void for_each_row(const pooling_extents& e, F f, G g) {
+[[gnu::always_inline]] inline void for_each_row(const pooling_extents& e, F f, G g,
+                                                int at_once = windows_at_once) {
   const int reach = (e.kernel[1] - 1) * e.dilation[1], stride = e.stride[1];
   const int first = std::min((e.padding[1] + stride - 1) / stride, e.out_width);
   const int room = e.width - 1 - reach + e.padding[1];
@@ -87,9 +88,8 @@ template <class F, class G>
           window + j);
     };
     apart(0, first);
-    for (int j = first; j < last; j += windows_at_once)
-      g(whole_windows{rows, window + j, j * stride - e.padding[1],
-                      std::min(windows_at_once, last - j)});
+    for (int j = first; j < last; j += at_once)
+      g(whole_windows{rows, window + j, j * stride - e.padding[1], std::min(at_once, last - j)});
     apart(last, e.out_width);
   }
 }
@@ -234,7 +234,7 @@ template <class T>
         values[window] = best;
         if (places) places[window] = static_cast<std::uint8_t>(at);
       };
-      detail::for_each_row(e, apart, [&](const detail::whole_windows& w) {
+      const auto whole = [&](const detail::whole_windows& w) {
         if constexpr (stride > 0) {
           detail::max_of_whole_windows<stride>(e, w, image, values, places);
         } else {
@@ -242,7 +242,8 @@ template <class T>
             apart(w.rows, detail::inner_taps{0, e.kernel[1], w.place + j * e.stride[1]},
                   w.window + j);
         }
-      });
+      };
+      detail::for_each_row(e, apart, whole, std::max(1, e.out_width));
     }
   };
   if (e.stride[1] == 1)
