@@ -199,9 +199,16 @@ TEST_CASE("nets with windows and shared keys have the losses of one device, in 1
         CHECK(found[k] == doctest::Approx(expected[k]).epsilon(error));
     }
   };
-  check(grouped_net<5, dtype::f32>(), 1e-5, false);
+  const trained_net t = grouped_net<5, dtype::f32>();
+  check(t, 1e-5, false);
   check(grouped_net<0, dtype::f32>(), 1e-5, false);
   check(grouped_net<5, dtype::bf16>(), 2e-2, true);
+  // Found by the search, whatever it finds.
+  const auto expected = losses_on_one_device(t, 3);
+  const divided_graph d = divide(t.step, parse_mesh("a=2,b=2"), {.mode = mode::automatic});
+  const auto found = losses_on_ranks(t, d, 3);
+  for (std::size_t k = 0; k < expected.size(); ++k)
+    CHECK(found[k] == doctest::Approx(expected[k]).epsilon(1e-5));
 }
 
 TEST_CASE("no rank of a ring has the keys of others, and all compute as much") {
