@@ -520,6 +520,33 @@ TEST_CASE("attention of every kind is one operation, and a ring of it what one d
   }
 }
 
+TEST_CASE("masks and biases may lie along queries or along keys") {
+  const attention_case all{"mask and bias",
+                           [](auto& input, var q, var k, var v) {
+                             const int places = q.extent(1);
+                             return grouped_query_attention(
+                                 q, k, v, single,
+                                 logical_and(input("m", {dtype::boolean, {2, 1, places, places}}),
+                                             input("n", {dtype::boolean, {2, 1, 1, places}})),
+                                 input("bias", {q.element(), {2, heads, places, places}}));
+                           },
+                           24, "bias"};
+  const device_mesh m = parse_mesh("sequence=4");
+  const graph g = graph_of(all, 10, dtype::f64);
+  const auto in = random_inputs(g);
+  const auto expected = run_graph(g, in);
+  for (int cut : {2, 3}) {
+    INFO("along axis " << cut);
+    strategy s = along_sequence_of(g, m);
+    for (const char* name : {"m", "bias"}) s.tensors.push_back({name, "sequence", cut});
+    s.tensors.push_back({"n", "sequence", 3});
+    const divided_graph d = divide(g, m, s);
+    CHECK(count(d.plan.rank.graph, "start_exchange") > 0);
+    for (const auto& found : run_on_ranks(d.graph, m, d.plan.choices, in))
+      check_near(found, expected, 1e-12);
+  }
+}
+
 TEST_CASE("a ring of 16 bits is as near to the truth as one device") {
   for (dtype element : {dtype::bf16, dtype::f16}) {
     const double unit = element == dtype::bf16 ? 0x1p-8 : 0x1p-11;
