@@ -121,10 +121,9 @@ constexpr step_kind default_kernel(const graph& g, node_id n, dtype element) {
   if (of_types != step_kind::generic) return of_types;
   const bool own_type = x.type.element == element;
   if (special_operations::contains(*x.op) && own_type) return step_kind::special;
-  if (is_complex(x.type.element) && real_of(x.type.element) == element) {
-    if (is<fft_op>(x)) return step_kind::fourier;
-    if (is<rfft_op>(x)) return step_kind::fourier_of_real;
-  }
+  const bool own_parts = real_of(x.type.element) == element;
+  if (is<fft_op>(x) && own_parts) return step_kind::fourier;
+  if (is<rfft_op>(x) && own_parts) return step_kind::fourier_of_real;
   if (is<irfft_op>(x) && own_type) return step_kind::fourier_to_real;
   if (decomposition_operations::contains(*x.op) && g.type(g.operand(n, 0)).element == element)
     return step_kind::decomposition;
