@@ -20,6 +20,7 @@ using namespace cella;
 struct gpt {
   using net = models::gpt<256, 64, 4, CELLA_BLOCKS, 32>;
   using number = std::int32_t;
+  static constexpr bool counts_steps = true;
   static constexpr int numbers = 8 * 32, labels = 8 * 32;
   using step = program<training_step<net, nn::token_cross_entropy, fixed<optim::adam{}>>, true,
                        dtype::f32, tensor<dtype::i32, 8, 32>, tensor<dtype::i32, labels>>;
@@ -39,6 +40,7 @@ struct residual {
     }
   };
   using number = float;
+  static constexpr bool counts_steps = false;
   static constexpr int numbers = 32 * 3 * 32 * 32, labels = 32;
   using step =
       program<training_step<net, cross_entropy_loss, fixed<optim::sgd{.momentum = 0.9}>>, true,
@@ -57,21 +59,25 @@ struct dense {
     }
   };
   using number = float;
+  static constexpr bool counts_steps = false;
   static constexpr int numbers = 32 * 64, labels = 32;
   using step = program<training_step<net, cross_entropy_loss, fixed<optim::sgd{.momentum = 0.9}>>,
                        true, dtype::f32, tensor<dtype::f32, 32, 64>, tensor<dtype::i32, labels>>;
 };
 
+template <class Kind>
+void run() {
+  typename Kind::net net;
+  parameter_store store(net, 1);
+  executable<typename Kind::step> train(store);
+  train.scalar(Kind::step::scalar("learning_rate"), 0.01);
+  if constexpr (Kind::counts_steps) train.scalar(Kind::step::scalar("step"), 1);
+  const std::vector<typename Kind::number> x(Kind::numbers, 1);
+  const std::vector<std::int32_t> y(Kind::labels, 3);
+  train(x, y);
+  std::printf("loss %g\n", double(train.template result<0>()[0]));
+}
+
 }  // namespace
 
-int main() {
-  using kind = CELLA_BLOCK_KIND;
-  kind::net net;
-  parameter_store store(net, 1);
-  executable<kind::step> train(store);
-  train.scalar(kind::step::scalar("learning_rate"), 0.01);
-  const std::vector<kind::number> x(kind::numbers, 1);
-  const std::vector<std::int32_t> y(kind::labels, 3);
-  train(x, y);
-  std::printf("loss %g\n", double(train.result<0>()[0]));
-}
+int main() { run<CELLA_BLOCK_KIND>(); }
