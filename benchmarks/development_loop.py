@@ -6,7 +6,8 @@ of the program until its first step is done.
 usage: development_loop.py [--include DIR ...] [--compiler g++] [--rounds 3] [--no-compiled]
 
 Each figure is the least of the rounds: what others do on the machine only adds to it, and so does
-a host that hands out memory page by page to whoever touches it first. The kernels and the precompiled header, which an edit does not touch, are made before.
+a host that hands out memory page by page to whoever touches it first. The kernels and the
+precompiled header, which an edit does not touch, are made before.
 """
 import argparse
 import pathlib

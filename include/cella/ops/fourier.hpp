@@ -13,6 +13,13 @@ namespace detail {
 constexpr double share_of(bool divides, std::int64_t n) {
   return divides && n > 0 ? 1 / double(n) : 1;
 }
+/// Calls f(first element of x, first of y, distance of elements) for each line along an axis.
+template <class F>
+void each_line(int axis, const shape& x, const shape& y, F f) {
+  const std::int64_t inner = x.size(axis + 1, x.rank), lines = x.size(0, axis) * inner;
+  for (std::int64_t l = 0; l < lines; ++l)
+    f(l / inner * inner * x[axis] + l % inner, l / inner * inner * y[axis] + l % inner, inner);
+}
 }  // namespace detail
 
 /// y[k] = sum of x[j] exp(-2 pi i j k / n) along an axis; `inverse` has the other sign. Each is the
@@ -48,17 +55,16 @@ struct fft_op : linear<fft_op>, detail::moves_axis<fft_op>, takes_complex, keeps
   static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
     const auto a = o.as<options>();
     const shape& s = in[0].type.shape;
-    const std::int64_t n = s[a.axis], inner = s.size(a.axis + 1, s.rank);
+    const std::int64_t n = s[a.axis];
     detail::transform_of_line<detail::fourier_transform> t(n, a.inverse ? 1 : -1);
     const double scale = a.scale(n);
-    for (std::int64_t row = 0; n > 0 && row < s.size() / n; ++row) {
-      const std::int64_t first = row / inner * inner * n + row % inner;
+    detail::each_line(a.axis, s, s, [&](auto from, auto to, auto step) {
       for (std::int64_t k = 0; k < n; ++k)
-        t.line[std::size_t(k)] = read_number<std::complex<double>>(in[0], first + k * inner);
+        t.line[std::size_t(k)] = read_number<std::complex<double>>(in[0], from + k * step);
       t.of(t.line.data(), t.result.data(), t.work.data());
       for (std::int64_t k = 0; k < n; ++k)
-        write_number(out[0], first + k * inner, t.result[std::size_t(k)] * scale);
-    }
+        write_number(out[0], to + k * step, t.result[std::size_t(k)] * scale);
+    });
   }
 };
 
@@ -82,13 +88,6 @@ struct of_real_lines : linear<Op>, moves_axis<Op>, takes_complex, keeps_zero {
       s.along_all(t, axis + 1, rank - axis - 1, axis + 1);
     }
     return s;
-  }
-  /// Calls f(first element of x, first of y, distance of elements) for each line.
-  template <class F>
-  static void each_line(int axis, const shape& x, const shape& y, F f) {
-    const std::int64_t inner = x.size(axis + 1, x.rank), lines = x.size(0, axis) * inner;
-    for (std::int64_t l = 0; l < lines; ++l)
-      f(l / inner * inner * x[axis] + l % inner, l / inner * inner * y[axis] + l % inner, inner);
   }
 };
 }  // namespace detail
@@ -258,14 +257,15 @@ inline void rfft_op::compute(const attributes& o, span<const tensor_ref> in,
   const std::int64_t n = numbers(o, in[0].type.shape);
   detail::transform_of_line<detail::real_fourier_transform> t(n, -1);
   const double scale = a.scale(n);
-  each_line(a.axis, in[0].type.shape, out[0].type.shape, [&](auto from, auto to, auto step) {
-    const auto x = [&](std::int64_t j) { return read_number<double>(in[0], from + j * step); };
-    for (std::int64_t j = 0; j < t.of.count(); ++j)
-      t.line[std::size_t(j)] = t.of.in_pairs() ? std::complex(x(2 * j), x(2 * j + 1)) : x(j);
-    t.of.to_spectrum(t.line.data(), t.result.data(), t.work.data(), a.twice ? 2 : 1);
-    for (std::int64_t k = 0; k < n / 2 + 1; ++k)
-      write_number(out[0], to + k * step, t.result[std::size_t(k)] * scale);
-  });
+  detail::each_line(
+      a.axis, in[0].type.shape, out[0].type.shape, [&](auto from, auto to, auto step) {
+        const auto x = [&](std::int64_t j) { return read_number<double>(in[0], from + j * step); };
+        for (std::int64_t j = 0; j < t.of.count(); ++j)
+          t.line[std::size_t(j)] = t.of.in_pairs() ? std::complex(x(2 * j), x(2 * j + 1)) : x(j);
+        t.of.to_spectrum(t.line.data(), t.result.data(), t.work.data(), a.twice ? 2 : 1);
+        for (std::int64_t k = 0; k < n / 2 + 1; ++k)
+          write_number(out[0], to + k * step, t.result[std::size_t(k)] * scale);
+      });
 }
 
 inline void irfft_op::compute(const attributes& o, span<const tensor_ref> in,
@@ -273,16 +273,17 @@ inline void irfft_op::compute(const attributes& o, span<const tensor_ref> in,
   const auto a = o.as<options>();
   detail::transform_of_line<detail::real_fourier_transform> t(a.count, 1);
   const double scale = a.scale(a.count);
-  each_line(a.axis, in[0].type.shape, out[0].type.shape, [&](auto from, auto to, auto step) {
-    for (std::int64_t k = 0; k < a.count / 2 + 1; ++k)
-      t.line[std::size_t(k)] = read_number<std::complex<double>>(in[0], from + k * step);
-    t.of.from_spectrum(t.line.data(), t.result.data(), t.work.data(), a.twice ? 2 : 1);
-    for (std::int64_t j = 0; j < a.count; ++j) {
-      const std::complex<double> z = t.result[std::size_t(t.of.in_pairs() ? j / 2 : j)];
-      const double y = t.of.in_pairs() && j % 2 ? z.imag() : z.real();
-      write_number(out[0], to + j * step, y * scale);
-    }
-  });
+  detail::each_line(
+      a.axis, in[0].type.shape, out[0].type.shape, [&](auto from, auto to, auto step) {
+        for (std::int64_t k = 0; k < a.count / 2 + 1; ++k)
+          t.line[std::size_t(k)] = read_number<std::complex<double>>(in[0], from + k * step);
+        t.of.from_spectrum(t.line.data(), t.result.data(), t.work.data(), a.twice ? 2 : 1);
+        for (std::int64_t j = 0; j < a.count; ++j) {
+          const std::complex<double> z = t.result[std::size_t(t.of.in_pairs() ? j / 2 : j)];
+          const double y = t.of.in_pairs() && j % 2 ? z.imag() : z.real();
+          write_number(out[0], to + j * step, y * scale);
+        }
+      });
 }
 
 }  // namespace cella

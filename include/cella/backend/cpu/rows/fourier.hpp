@@ -42,20 +42,25 @@ template <class T>
 constexpr int fourier_lanes(const search_extents& e) {
   return e.outer * e.inner >= lanes<T> / 2 && e.extent <= 1 << 16 ? lanes<T> : 1;
 }
-/// The lines of a unit: of those that lie side by side a vector.
+/// Lines that are taken together where they lie side by side: those of one outer place, if they
+/// fill a vector, else all.
+struct line_groups {
+  std::int64_t lines, units;  ///< of a group
+  std::int64_t count;
+};
+constexpr line_groups groups_of_lines(const search_extents& e, int at_once) {
+  const bool apart = e.inner >= at_once;
+  const std::int64_t lines = apart ? e.inner : e.outer * e.inner;
+  return {lines, (lines + at_once - 1) / at_once, apart ? e.outer : 1};
+}
 struct line_unit {
   std::int64_t first;
   int count;
 };
-constexpr int units_of_lines(const search_extents& e, int at_once) {
-  if (e.outer == 0 || e.extent == 0 || e.inner == 0) return 0;
-  const std::int64_t groups = e.inner >= at_once ? e.outer : 1, lines = e.outer * e.inner / groups;
-  return int(groups * ((lines + at_once - 1) / at_once));
-}
 constexpr line_unit lines_of_unit(const search_extents& e, int at_once, std::int64_t unit) {
-  const std::int64_t groups = e.inner >= at_once ? e.outer : 1, lines = e.outer * e.inner / groups;
-  const std::int64_t parts = (lines + at_once - 1) / at_once, part = unit % parts * at_once;
-  return {unit / parts * lines + part, int(std::min<std::int64_t>(at_once, lines - part))};
+  const line_groups g = groups_of_lines(e, at_once);
+  const std::int64_t part = unit % g.units * at_once;
+  return {unit / g.units * g.lines + part, int(std::min<std::int64_t>(at_once, g.lines - part))};
 }
 
 /// The tables of a length, which this thread has kept from the last calls.
@@ -128,7 +133,9 @@ constexpr line_layout layout_of_spectra(const search_extents& e) {
 
 template <class T>
 constexpr int fourier_units(const search_extents& e) {
-  return detail::units_of_lines(e, detail::fourier_lanes<T>(e));
+  if (e.extent == 0) return 0;
+  const detail::line_groups g = detail::groups_of_lines(e, detail::fourier_lanes<T>(e));
+  return int(g.count * g.units);
 }
 template <class T>
 constexpr std::int64_t fourier_scratch(const search_extents& e) {
