@@ -12,6 +12,8 @@
 #include <cella/graph/once.hpp>
 #include <cella/graph/open_regions.hpp>
 #include <cella/graph/path_plan.hpp>
+#include <cella/graph/shared_nodes.hpp>
+#include <cella/graph/slots_by_parameter.hpp>
 #include <initializer_list>
 #include <source_location>
 #include <type_traits>
@@ -45,6 +47,8 @@ class builder {
   cell_table cells;
   function_table functions;
   early_nodes early;
+  shared_nodes shared;
+  slots_by_parameter slots;
 
   CELLA_MADE_ONCE constexpr builder() { g.regions.emplace_back(); }
   builder(const builder&) = delete;

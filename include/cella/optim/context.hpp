@@ -42,45 +42,48 @@ class context {
   constexpr var slot(std::string_view name) { return slot(name, parameter().type()); }
   /// The same of another type: a number per parameter is `{precision, {}}`.
   constexpr var slot(std::string_view name, const tensor_type& type) {
-    text path;
-    path << name << "." << this->name();
-    for (const input_info& in : b_->g.inputs) {
-      if (in.role == input_role::slot && b_->g.view(in.name) == path.view())
-        b_->fail(text() << "two rules keep \"" << path
-                        << "\"; one parameter has one slot of each name");
-    }
+    const text path = path_of_slot(name);
+    if (b_->slots.find(b_->g, parameter_, path.view()) >= 0)
+      b_->fail(text() << "two rules keep \"" << path
+                      << "\"; one parameter has one slot of each name");
     last_slot_ = std::int32_t(b_->g.inputs.size());
+    b_->slots.add(parameter_, last_slot_);
     return {b_, b_->input(type, input_role::slot, path.view())};
   }
   /// The same, which a wrapper asks for more than once.
   constexpr var known_slot(std::string_view name, const tensor_type& type) {
-    const text path = text() << name << "." << this->name();
-    for (std::size_t i = 0; i < b_->g.inputs.size(); ++i) {
-      const input_info& in = b_->g.inputs[i];
-      if (in.role != input_role::slot || b_->g.view(in.name) != path.view()) continue;
-      last_slot_ = std::int32_t(i);
-      return {b_, b_->g.input(int(i))};
-    }
-    return slot(name, type);
+    const std::int32_t known = b_->slots.find(b_->g, parameter_, path_of_slot(name).view());
+    if (known < 0) return slot(name, type);
+    last_slot_ = known;
+    return {b_, b_->g.input(known)};
   }
   constexpr std::int32_t last_slot() const { return last_slot_; }
   /// A run-time number of the step, shared by all parameters.
   constexpr var scalar(std::string_view name) const {
-    for (std::size_t i = b_->g.inputs.size(); i-- > 0;) {
-      const input_info& in = b_->g.inputs[i];
-      if (in.role == input_role::scalar && b_->g.view(in.name) == name)
-        return {b_, b_->g.input(int(i))};
-    }
-    return {b_, b_->input({b_->precision, {}}, input_role::scalar, name)};
+    const shared_nodes::key k{.what = name};
+    if (const node_id known = b_->shared.find(k); known != no_node) return {b_, known};
+    return {b_, b_->shared.add(k, scalar_input(name))};
   }
   constexpr var learning_rate() const {
     const var rate = scalar("learning_rate");
-    return pace_.rate == 1 ? rate : rate * pace_.rate;
+    if (pace_.rate == 1) return rate;
+    return shared("rate of a pace", 0, [&] { return rate * pace_.rate; });
   }
   /// 1 in the first step.
   constexpr var step() const {
     const var count = scalar("step");
-    return pace_.batches == 1 ? count : count / pace_.batches;
+    if (pace_.batches == 1) return count;
+    return shared("step of a pace", 0, [&] { return count / pace_.batches; });
+  }
+  /// A number that is the same for all parameters, such as one made of the step count and an
+  /// option: `make()` makes it for the first of them. `what` is a literal that tells it from others
+  /// with this option.
+  template <class Make>
+  constexpr var shared(std::string_view what, double option, const Make& make) const {
+    const shared_nodes::key k{what, option, pace_.rate, pace_.batches, b_->here()};
+    if (const node_id known = b_->shared.find(k); known != no_node) return {b_, known};
+    const var made = make();
+    return {b_, b_->shared.add(k, made.id)};
   }
 
   constexpr void update_slot(std::int32_t input, var value) {
@@ -91,6 +94,17 @@ class context {
   }
 
  private:
+  constexpr text path_of_slot(std::string_view name) const {
+    return text() << name << "." << this->name();
+  }
+  constexpr node_id scalar_input(std::string_view name) const {
+    for (std::size_t i = b_->g.inputs.size(); i-- > 0;) {
+      const input_info& in = b_->g.inputs[i];
+      if (in.role == input_role::scalar && b_->g.view(in.name) == name) return b_->g.input(int(i));
+    }
+    return b_->input({b_->precision, {}}, input_role::scalar, name);
+  }
+
   builder* b_;
   std::int32_t parameter_;
   pace pace_;

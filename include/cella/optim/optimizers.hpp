@@ -100,7 +100,8 @@ constexpr var decayed_slot(context& c, std::string_view name, double decay, var 
 }
 /// 1 - beta^step, without the cancellation that it has in f32 for a beta near 1.
 constexpr var one_minus_power(const context& c, double beta) {
-  return -expm1(c.step() * log1p(full_like(c.step(), beta - 1)));
+  return c.shared("1 - beta^step", beta,
+                  [&] { return -expm1(c.step() * log1p(full_like(c.step(), beta - 1))); });
 }
 constexpr var with_decay(const context& c, var g, double weight_decay) {
   return weight_decay != 0 ? g + weight_decay * c.parameter() : g;
@@ -138,8 +139,10 @@ struct adam {
       v = maximum(top, v);
       c.update_slot(slot, v);
     }
-    const var first = rate / detail::one_minus_power(c, beta1);
-    const var second = rsqrt(detail::one_minus_power(c, beta2));
+    const var first = c.shared("rate / (1 - beta^step)", beta1,
+                               [&] { return rate / detail::one_minus_power(c, beta1); });
+    const var second = c.shared("rsqrt(1 - beta^step)", beta2,
+                                [&] { return rsqrt(detail::one_minus_power(c, beta2)); });
     c.update_parameter(w - (plain_epsilon ? m * (first / second) / (sqrt(v) + epsilon)
                                           : m * first / (sqrt(v) * second + epsilon)));
   }

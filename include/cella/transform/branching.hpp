@@ -125,9 +125,11 @@ class path_explorer {
       return o;
     }
     b_.bodies.random_streams(streams_);
+    b_.shared.forget();  // or a later run would make fewer nodes than the first
     path_plan* const outer = b_.follow(&plan);
     o.values = run_();
     b_.follow(outer);
+    b_.shared.forget();
     if (b_.bodies.random_streams() > most_streams_) most_streams_ = b_.bodies.random_streams();
     for (const input_update& u : b_.bodies.take_updates(updates_)) {
       o.updated.push_back(u.input);
