@@ -306,12 +306,17 @@ class value_places {
   /// (`h` in `previous, h = h, next`): such a value is copied before anything is written.
   constexpr void save_inputs() {
     saved_.assign(g.outputs.size(), {});
+    flags replaced(g.nodes.size(), 0);
+    for (const output_info& o : g.outputs) {
+      if (o.updates >= 0) replaced[std::size_t(g.input(o.updates))] = 1;
+    }
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
       const node_id n = c.source(g.regions[0].outputs[i]);
       node_id from = n;
       while (c.is_alias(from) || c.is_view(from)) from = g.operand(from, 0);
-      const bool replaced = is_replaced(from);
-      if (!replaced || (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n)) continue;
+      if (!replaced[std::size_t(from)] ||
+          (g.outputs[i].updates >= 0 && g.input(g.outputs[i].updates) == n))
+        continue;
       const bool bound = options.results_bound && g.outputs[i].updates < 0;
       saved_[i] = bound ? bound_result(i) : arena.fresh(bytes_of(n, layout::plain));
       emit_copy(n, locate(n, layout::plain), saved_[i]);
@@ -332,13 +337,6 @@ class value_places {
     }
     return nullptr;
   }
-  constexpr bool is_replaced(node_id n) const {
-    for (const output_info& o : g.outputs) {
-      if (o.updates >= 0 && g.input(o.updates) == n) return true;
-    }
-    return false;
-  }
-
   const group_order& order_;
   list<int> input_at_;  ///< index of the input that a node is, or -1
   input_offsets parameters_;
