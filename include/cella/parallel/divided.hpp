@@ -52,7 +52,7 @@ struct divided : P {
     return types;
   }();
   static constexpr auto planned = [] { return thaw(interface_graph); };
-  static constexpr auto plan = cella::detail::plan_of<divided>();
+  static constexpr cella::detail::plan_type<divided> plan = cella::detail::plan_of<divided>;
 
   /// The time of a step and the memory of a rank by the model: `static_assert(P::cost.seconds <
   /// 0.01)`.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cella/graph/list.hpp>
+#include <cella/graph/span.hpp>
 #include <cella/plan/step.hpp>
 #include <cstdint>
 
@@ -22,6 +23,34 @@ struct basic_plan {
   std::int64_t live_bytes{};  ///< the largest set of values alive at once: no arena can be smaller
   std::int64_t parameter_bytes{};
   std::int64_t slot_bytes{};
+};
+
+/// The plan of a program as it holds it. This type is the same for all programs, so that a plan is
+/// made where it is read, and not with the type of its program.
+struct plan_view {
+  span<const plan_step> steps;
+  span<const plan_value> results;
+  span<const buffer_ref> links;
+  int step_count{}, result_count{};
+  std::int64_t arena_bytes{};
+  std::int64_t arena_bytes_without_reuse{};
+  std::int64_t live_bytes{};  ///< the largest set of values alive at once: no arena can be smaller
+  std::int64_t parameter_bytes{};
+  std::int64_t slot_bytes{};
+
+  constexpr plan_view() = default;
+  template <int Steps, int Results, int Links>
+  constexpr plan_view(const basic_plan<Steps, Results, Links>& p)
+      : steps(p.steps),
+        results(p.results),
+        links(p.links),
+        step_count(Steps),
+        result_count(Results),
+        arena_bytes(p.arena_bytes),
+        arena_bytes_without_reuse(p.arena_bytes_without_reuse),
+        live_bytes(p.live_bytes),
+        parameter_bytes(p.parameter_bytes),
+        slot_bytes(p.slot_bytes) {}
 };
 
 /// A plan while it is made, or of a graph that exists at run time only.

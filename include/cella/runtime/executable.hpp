@@ -8,6 +8,7 @@
 #include <cella/runtime/profile.hpp>
 #include <cella/runtime/program_arguments.hpp>
 #include <cella/runtime/program_memory.hpp>
+#include <cella/runtime/program_results.hpp>
 #include <memory>
 #include <span>
 #include <string>
@@ -123,7 +124,7 @@ class executable {
     memory_.bind(K, place);
   }
 
-  static constexpr int result_count = int(program::plan.results.size());
+  static constexpr int result_count = detail::result_count<program>();
   /// Result `K` of the last call, row-major; valid until the next call, whichever thread makes it.
   template <int K = 0>
   requires(K >= 0 && K < result_count)  //
@@ -141,7 +142,7 @@ class executable {
 
   template <int K>
   static constexpr tensor_type result_type() {
-    return program::graph.type(program::plan.results[std::size_t(K)].value);
+    return detail::result_type<program>(K);
   }
   static parameter_store& checked(parameter_store& store) {
     store.check(program::signature, program::element_type);

@@ -70,9 +70,9 @@ constexpr const auto& graph_of() {
   else
     return refused<typename P::fault>;
 }
-/// The plan of program P; of a refused one, what is wrong.
+/// What `P::plan` refers to; of a refused program, what is wrong.
 template <class P>
-consteval auto plan_of() {
+consteval auto make_plan_of() {
   if constexpr (P::accepted) {
     return make_plan<typename P::backend::planning, P::planned, P::options>();
   } else if constexpr (has_words<typename P::fault>) {
@@ -81,6 +81,11 @@ consteval auto plan_of() {
     return basic_plan<0, int(P::interface_graph.region_outputs(0).size()), 0>{};
   }
 }
+template <class P>
+inline constexpr auto plan_of = make_plan_of<P>();
+template <class P>
+using plan_type =
+    std::conditional_t<!P::accepted && has_words<typename P::fault>, typename P::fault, plan_view>;
 
 }  // namespace detail
 
@@ -147,7 +152,7 @@ struct program {
   }();
 
   static constexpr auto planned = [] { return thaw(interface_graph); };
-  static constexpr auto plan = detail::plan_of<program>();
+  static constexpr detail::plan_type<program> plan = detail::plan_of<program>;
 };
 
 /// Program P with its functions (exp, log, tanh, sigmoid, gelu) in a lower precision, about 1e-5
@@ -168,7 +173,7 @@ struct with_bound_results : P {
     o.results_bound = true;
     return o;
   }();
-  static constexpr auto plan = detail::plan_of<with_bound_results>();
+  static constexpr detail::plan_type<with_bound_results> plan = detail::plan_of<with_bound_results>;
 };
 
 /// Program P with one algorithm of its back end wherever that has a kernel for it, instead of the
@@ -182,7 +187,7 @@ struct with_algorithm : P {
     o.algorithm = int(Algorithm);
     return o;
   }();
-  static constexpr auto plan = detail::plan_of<with_algorithm>();
+  static constexpr detail::plan_type<with_algorithm> plan = detail::plan_of<with_algorithm>;
 };
 
 /// Program P for another back end.
@@ -190,7 +195,7 @@ template <class P, class Backend>
 struct with_backend : P {
   using root = with_backend;
   using backend = Backend;
-  static constexpr auto plan = detail::plan_of<with_backend>();
+  static constexpr detail::plan_type<with_backend> plan = detail::plan_of<with_backend>;
 };
 
 /// Programs by purpose.

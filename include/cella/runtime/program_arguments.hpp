@@ -9,6 +9,7 @@
 #include <cella/graph/report.hpp>
 #include <cella/graph/shape.hpp>
 #include <cella/runtime/array_like.hpp>
+#include <cella/runtime/program_results.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -153,7 +154,7 @@ using program_arguments_fault = fault_of<arguments_text<P, A...>>;
 /// outlives the call.
 template <class P, int K, class A>
 constexpr text find_place_fault() {
-  constexpr tensor_type t = P::graph.type(P::plan.results[std::size_t(K)].value);
+  constexpr tensor_type t = result_type<P>(K);
   using place = std::remove_reference_t<A>;
   const text name = text() << "the place of result " << K;
   text fault = array_fault<place, t.element>(name, t, "bind_unchecked");

@@ -8,6 +8,7 @@
 #include <cella/runtime/call_labels.hpp>
 #include <cella/runtime/parameters.hpp>
 #include <cella/runtime/program.hpp>
+#include <cella/runtime/program_results.hpp>
 #include <span>
 #include <utility>
 
@@ -108,7 +109,7 @@ class program_memory {
       for (std::size_t s = first_argument; s < spaces_.size(); ++s) {
         if (copies_.wanted[s]) device::download(copies_.wanted[s], spaces_[s], sizes[s]);
       }
-      for (int k = 0; !P::options.results_bound && k < P::plan.result_count; ++k)
+      for (int k = 0; !P::options.results_bound && k < detail::result_count<P>(); ++k)
         copies_.fetch(k, address(k));
     }
   }
@@ -123,12 +124,9 @@ class program_memory {
  private:
   static constexpr std::size_t space_count =
       std::size_t(first_argument + P::count(input_role::argument) +
-                  (P::options.results_bound ? P::plan.result_count : 0));
-  static constexpr tensor_type result_type(int k) {
-    return P::graph.type(P::plan.results[std::size_t(k)].value);
-  }
+                  (P::options.results_bound ? detail::result_count<P>() : 0));
   /// Bytes of each space but the arena.
-  static constexpr auto sizes = [] {
+  static constexpr std::array<std::size_t, space_count> sizes = [] {
     std::array<std::size_t, space_count> all{};
     all[parameter_space] = std::size_t(P::plan.parameter_bytes);
     all[slot_space] = std::size_t(P::plan.slot_bytes);
@@ -140,9 +138,9 @@ class program_memory {
         all[std::size_t(first_argument + in.index)] =
             std::size_t(P::graph.type(P::graph.input(int(i))).bytes());
     }
-    for (int k = 0; P::options.results_bound && k < P::plan.result_count; ++k)
+    for (int k = 0; P::options.results_bound && k < detail::result_count<P>(); ++k)
       all[std::size_t(P::plan.results[std::size_t(k)].at.space)] =
-          std::size_t(result_type(k).bytes());
+          std::size_t(detail::result_type<P>(k).bytes());
     return all;
   }();
   /// The names of the numbers, as parts of `step_labels<P>::characters`.
@@ -169,13 +167,13 @@ class program_memory {
   struct device_copies {
     std::array<typename device::buffer, space_count> of;
     std::array<std::byte*, space_count> wanted{};
-    std::array<aligned_buffer, std::size_t(P::plan.result_count)> results;
+    std::array<aligned_buffer, std::size_t(detail::result_count<P>())> results;
 
     void make() {
       for (std::size_t s = parameter_space; s < space_count; ++s)
         of[s] = typename device::buffer(sizes[s]);
-      for (int k = 0; k < P::plan.result_count; ++k)
-        results[std::size_t(k)] = aligned_buffer(std::size_t(result_type(k).bytes()));
+      for (int k = 0; k < detail::result_count<P>(); ++k)
+        results[std::size_t(k)] = aligned_buffer(std::size_t(detail::result_type<P>(k).bytes()));
     }
     void fetch(int k, const std::byte* from) {
       device::download(results[std::size_t(k)].data(), from, results[std::size_t(k)].size());
