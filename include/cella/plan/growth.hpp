@@ -17,6 +17,7 @@ class group_growth {
   /// Follows the users of the group's members as long as they are elementwise and all their
   /// operands are in registers or were computed before the anchor.
   constexpr void grow(fusion_group& s) {
+    group_room room;
     for (std::size_t i = 0; i < s.members.size(); ++i) {
       const node_id m = s.members[i];
       if (m == s.anchor && s.accumulated >= 0 && m != s.accumulated) continue;
@@ -34,13 +35,16 @@ class group_growth {
         if (g.type(u).size() != c_.value_type(m).size()) continue;
         if (c_.forms.of(m) != c_.forms.of(u)) continue;
         bool fits = true;
+        ids joined;
         for (node_id o : g.operands(u))
-          fits = fits && (acceptable(s, o, g.type(u).shape) || joinable(s, o));
-        if (!fits || operations(s, u) > most_operations || !has_room(s, u)) continue;
+          fits = fits && (acceptable(s, o, g.type(u).shape) || joinable(s, o, joined));
+        if (!fits || operations(s, u) > most_operations) continue;
         if (c_.is_widened_as_read(u) || c_.as_stored(u) || c_.converts_again(u) ||
-            wanted_later(s, u) || left_to_loops(s, m, u))
+            wanted_later(s, u) || left_to_loops(s, m, u) || !has_room(s, u, joined, room))
           continue;
-        for (node_id o : g.operands(u)) join(s, o);
+        if (!joined.empty()) {
+          for (node_id o : g.operands(u)) join(s, o);
+        }
         c_.claim(s, u);
         for (node_id o : g.operands(u)) pull_in(s, o, s.kind == step_kind::elementwise);
       }
@@ -117,40 +121,61 @@ class group_growth {
     c_.claim(s, o);
     for (node_id p : g.operands(o)) pull_in(s, p, true);
   }
+  /// What the members of a group that have been looked at read and write. It grows with the group:
+  /// to look at all of them for every candidate would take time in the square of their number.
+  struct group_room {
+    std::size_t members{};  ///< how many have been looked at
+    ids reads{};            ///< values, each once; some may be members by now
+    ids written{};          ///< members that others asked for, or may still ask for
+  };
   /// Whether the group can take `u` with what it reads, and write what others still ask for.
-  constexpr bool has_room(const fusion_group& s, node_id u) const {
-    ids reads;
-    int writes = 1;
-    auto count = [&](const auto& self, node_id n) -> void {
-      for (node_id o : g.operands(n)) {
-        if (c_.member(s, o) || c_.is_constant(o)) continue;
-        if (pullable(s, o)) {
-          self(self, o);
-        } else if (!contains(reads, o)) {
-          reads.push_back(o);
-          if (c_.is_short_product(o)) reads.push_back(o);  // both factors
-        }
+  /// `joined` are values that it would compute and write besides. `room` is of this group.
+  constexpr bool has_room(const fusion_group& s, node_id u, span<const node_id> joined,
+                          group_room& room) const {
+    while (room.members < s.members.size()) {
+      const node_id m = s.members[room.members++];
+      if (c_.in_registers(m)) add_reads(s, m, room.reads);
+      room.written.push_back(m);
+    }
+    std::size_t kept = 0;
+    int writes = 1 + int(joined.size());
+    for (node_id m : room.written) {
+      bool later = c_.is_output(m), outside = later;
+      for (node_id v : c_.users(m)) {
+        if (c_.member(s, v)) continue;
+        later = true;
+        outside |= v != u;
       }
-    };
-    for (node_id m : s.members) {
-      if (c_.in_registers(m)) count(count, m);
-      bool outside = c_.is_output(m);
-      for (node_id v : c_.users(m)) outside |= v != u && !c_.member(s, v);
+      if (later) room.written[kept++] = m;
       writes += outside;
     }
-    count(count, u);
-    // Values that would join are computed and written.
-    ids joined;
-    for (node_id o : g.operands(u)) {
-      if (!acceptable(s, o, g.type(u).shape)) joinable(s, o, joined);
+    room.written.resize(kept);
+    if (writes > c_.machine.most_writes) return false;
+
+    const std::size_t before = room.reads.size();
+    add_reads(s, u, room.reads);
+    for (node_id o : joined) add_reads(s, o, room.reads);
+    int reads = 0;
+    for (node_id o : room.reads) {
+      if (!c_.member(s, o)) reads += c_.is_short_product(o) ? 2 : 1;  // both factors
     }
-    for (node_id o : joined) count(count, o);
-    writes += int(joined.size());
-    return int(reads.size()) <= c_.machine.most_reads && writes <= c_.machine.most_writes;
+    room.reads.resize(before);
+    return reads <= c_.machine.most_reads;
+  }
+  /// Adds what a member, or who may become one, reads: through operands that are computed for it.
+  constexpr void add_reads(const fusion_group& s, node_id n, ids& reads) const {
+    for (node_id o : g.operands(n)) {
+      if (c_.member(s, o) || c_.is_constant(o)) continue;
+      if (pullable(s, o))
+        add_reads(s, o, reads);
+      else if (!contains(reads, o))
+        reads.push_back(o);
+    }
   }
   /// Whether the group would read too much with `o`. Few operations read few values.
   constexpr bool reads_too_much(const fusion_group& s, node_id o) const {
-    return 2 * int(s.members.size()) + 3 > c_.machine.most_reads && !has_room(s, o);
+    group_room room;
+    return 2 * int(s.members.size()) + 3 > c_.machine.most_reads && !has_room(s, o, {}, room);
   }
   /// How many operations the group has with `n`, and with what is computed for it alone.
   constexpr int operations(const fusion_group& s, node_id n) const {
