@@ -2,6 +2,7 @@
 
 #include <cella/nn/functions.hpp>
 #include <cella/nn/recurrent.hpp>
+#include <cella/ops/activation.hpp>
 #include <cella/ops/exponential.hpp>
 #include <cella/ops/normalization.hpp>
 #include <cella/ops/pooling.hpp>
@@ -46,6 +47,37 @@ TEST_CASE("images in blocks: convolutions of each form, what follows them, and t
            {16},
            {32, 16, 1, 1}},
           layout::blocked);
+  }
+}
+
+TEST_CASE("images in blocks: activations behind convolutions, finished in registers or not") {
+  // Of a convolution, a bias, and an image.
+  const std::vector<vars_function> ends{
+      [](const vars& x) { return vars{relu6(x[0] + x[1])}; },
+      [](const vars& x) { return vars{relu(x[0] + x[1]) + x[2]}; },
+      [](const vars& x) { return vars{relu(x[0] + x[1] + x[2])}; },
+      [](const vars& x) { return vars{relu(x[0] + x[2] + x[1])}; },
+      [](const vars& x) { return vars{x[2] + (x[0] + x[1])}; },
+      [](const vars& x) { return vars{x[0] + x[2]}; },
+      [](const vars& x) { return vars{relu(x[0])}; },
+      [](const vars& x) { return vars{select(x[0] >= 0.5, 0.5, x[0] + x[1])}; },
+      [](const vars& x) { return vars{select(x[0] >= 0.5, 0.25, relu(x[0]))}; },
+      [](const vars& x) { return vars{select(x[0] >= -0.5, -0.5, relu(x[0]))}; },
+      [](const vars& x) { return vars{select(x[0] + x[1] >= 0.5, 0.5, relu(x[0]))}; },
+      [](const vars& x) {
+        return vars{relu6(x[0]) * 0.5, relu(x[0])};
+      },
+      [](const vars& x) { return vars{leaky_relu(x[0] + x[1])}; }};
+  for (std::size_t k = 0; k < ends.size(); ++k) {
+    CAPTURE(k);
+    for (const int kernel : {1, 3}) {
+      CAPTURE(kernel);
+      const auto net = [&](const vars& x) {
+        const var y = conv2d(x[0], x[1], walk(1, kernel / 2));
+        return ends[k](vars{y, reshape(x[2], {1, 32, 1, 1}), conv2d(x[0], x[3])});
+      };
+      check(net, {{1, 32, 9, 9}, {32, 32, kernel, kernel}, {32}, {32, 32, 1, 1}}, layout::blocked);
+    }
   }
 }
 

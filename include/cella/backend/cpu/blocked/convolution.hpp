@@ -182,13 +182,14 @@ struct blocked_tile_lines {
   int count = 0;
 };
 
-/// Accumulates a tile of Blocks blocks whose filters begin at w, `filter` elements apart; writes
-/// [Blocks][blocked_pixels][L].
+/// Accumulates a tile of Blocks blocks whose filters begin at w, `filter` elements apart. It is
+/// finished in place, the first block being number `first_block`, or, if `finish` is null, written
+/// to `result`, [Blocks][blocked_pixels][L].
 template <int Blocks, class T, int Summands>
 [[gnu::noinline]] void blocked_tile(const blocked_product<T, Summands>& p,
                                     const blocked_tile_pixels<T>& tile, const T* w,
                                     std::int64_t filter, const blocked_tile_lines<T>& lines,
-                                    T* result) {
+                                    const blocked_finish<T>* finish, int first_block, T* result) {
   constexpr int L = lanes<T>, P = blocked_pixels, W = L / Summands;
   vec<T> sum[P][Blocks];
 #pragma GCC unroll 16
@@ -246,6 +247,15 @@ template <int Blocks, class T, int Summands>
       for (int i = 0; i < P; ++i) pixel[i] += step[i];
     }
   }
+  if (finish) {
+#pragma GCC unroll 2
+    for (int j = 0; j < Blocks; ++j) {
+      finish->template store_pixels<P>(
+          tile.at[0] + (first_block + j) * p.result_plane,
+          first_block + j, [&](int i) __attribute__((always_inline)) { return sum[i][j]; });
+    }
+    return;
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < P; ++i) {
 #pragma GCC unroll 2
@@ -271,7 +281,9 @@ void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p,
   };
   const auto compute = [&](const tile_pixels& tile, int block, int last) {
     const int left = last - block;
-    if (Most == 4 && left >= 4) return tile.template compute<Most>(block, filters, filter, sink), 4;
+    // Not three of four: one block alone would wait for its sums.
+    if (Most == 3 && left >= 3 && left != 4)
+      return tile.template compute<Most>(block, filters, filter, sink), 3;
     if (left >= 2) return tile.template compute<2>(block, filters, filter, sink), 2;
     return tile.template compute<1>(block, filters, filter, sink), 1;
   };
@@ -287,7 +299,7 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
   if (const int pixels = p.pointwise().pixels; pixels == P)
     return multiply_pointwise<P, 2>(units, p, source, filters, sink);
   else if (pixels)
-    return multiply_pointwise<P / 2, 4>(units, p, source, filters, sink);
+    return multiply_pointwise<P / 2, 3>(units, p, source, filters, sink);
   const std::int64_t filter = std::int64_t{p.filter_taps} * p.source_blocks * p.words * L;
   const blocked_work work = p.work();
   alignas(64) T result[2 * P * L];
@@ -302,10 +314,13 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
     const T* w = filters + block * filter;
     lines.count = sink.list_vectors(tile.count, blocks, tile.at.data(), p.result_plane, block,
                                     lines.at.data(), lines.most);
+    const bool neighbours = tile.count == P && tile.at[P - 1] == tile.at[0] + P - 1;
+    const blocked_finish<T>* const finish = neighbours ? sink.finish() : nullptr;
     if (blocks == 2)
-      blocked_tile<2>(p, tile, w, filter, lines, result);
+      blocked_tile<2>(p, tile, w, filter, lines, finish, block, result);
     else
-      blocked_tile<1>(p, tile, w, filter, lines, result);
+      blocked_tile<1>(p, tile, w, filter, lines, finish, block, result);
+    if (finish) return blocks;
     sink.hand_over(result, P, tile.count, blocks, tile.at.data(), p.result_plane, block);
     return blocks;
   };

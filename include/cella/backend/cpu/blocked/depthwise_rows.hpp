@@ -11,10 +11,12 @@ namespace cella::cpu::detail {
 
 /// P results of a row, from `rows` rows of the image, of `width` pixels each, and as many of the
 /// filter. Result 0 has its middle tap at x. The `first` result's left tap and the `last` one's
-/// right tap lie outside of the image.
+/// right tap lie outside of the image. They are finished in place, from vector `element` of the
+/// results on, or, if `finish` is null, written to `result`.
 template <class T, int P, int Step>
 [[gnu::noinline]] void depthwise_row_tile(int rows, const T* x, std::int64_t width, const T* filter,
-                                          bool first, bool last, T* result) {
+                                          bool first, bool last, const blocked_finish<T>* finish,
+                                          std::int64_t element, int block, T* result) {
   constexpr int L = lanes<T>, columns = (P - 1) * Step + 3;
   vec<T> sum[P];
 #pragma GCC unroll 8
@@ -32,6 +34,11 @@ template <class T, int P, int Step>
           sum[(c - q) / Step] = multiply_add(pixel, f[q], sum[(c - q) / Step]);
       }
     }
+  }
+  if (finish) {
+    finish->template store_pixels<P>(
+        element, block, [&](int k) __attribute__((always_inline)) { return sum[k]; });
+    return;
   }
 #pragma GCC unroll 8
   for (int k = 0; k < P; ++k) store(result + k * L, sum[k]);
@@ -51,6 +58,7 @@ void depthwise_plane(const blocked_convolution_extents& e, const T* image, const
   alignas(64) T result[most * L];
   std::array<std::int64_t, std::size_t(most)> at;
   const int parts = (e.out_width + 6) / 7;  // of 4 to 7 results
+  const blocked_finish<T>* const finish = sink.finish();
   int held = 0;
   std::int64_t element = first_element;
   const auto hand_over = [&] {
@@ -70,7 +78,8 @@ void depthwise_plane(const blocked_convolution_extents& e, const T* image, const
       const auto tile = [&]<int P>(std::integral_constant<int, P>) {
         depthwise_row_tile<T, P, Step>(taps.size(), row + std::int64_t{part.first} * Step * L,
                                        e.width, filter + taps.first * 3 * L, part.first == 0,
-                                       (part.last - 1) * Step + 1 >= e.width, result + held * L);
+                                       (part.last - 1) * Step + 1 >= e.width, finish, element,
+                                       block, result + held * L);
       };
       if (count == 7)
         tile(std::integral_constant<int, 7>{});
@@ -80,10 +89,13 @@ void depthwise_plane(const blocked_convolution_extents& e, const T* image, const
         tile(std::integral_constant<int, 5>{});
       else
         tile(std::integral_constant<int, 4>{});
-      held += count;
+      if (finish)
+        element += count;
+      else
+        held += count;
     }
   }
-  hand_over();
+  if (held) hand_over();
 }
 
 }  // namespace cella::cpu::detail

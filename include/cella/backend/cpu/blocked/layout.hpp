@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/backend/cpu/blocked/finish.hpp>
 #include <cella/backend/cpu/loops/sink.hpp>
 #include <cella/backend/cpu/simd/storage.hpp>
 #include <cella/backend/host/work_range.hpp>
@@ -149,7 +150,11 @@ class any_blocked_sink {
   explicit any_blocked_sink(const Sink& sink) : sink_(&sink), call_(&call<Sink>) {
     if constexpr (requires { sink.list_arrays(nullptr, 0); })
       array_count_ = sink.list_arrays(arrays_.data(), int(arrays_.size()));
+    if constexpr (requires { sink.finish(); }) finish_ = sink.finish();
   }
+
+  /// What a kernel may do with its sums itself, instead of handing them over; or null.
+  const blocked_finish<T>* finish() const { return finish_.target ? &finish_ : nullptr; }
 
   /// Lists the vectors in memory that handing over this will touch, `most` at most; returns their
   /// number.
@@ -203,6 +208,7 @@ class any_blocked_sink {
   void (*call_)(const void*, const T*, int, int, int, const std::int64_t*, std::int64_t, int);
   std::array<const T*, std::size_t(most_arrays)> arrays_{};
   int array_count_{};
+  blocked_finish<T> finish_;
 };
 
 }  // namespace detail

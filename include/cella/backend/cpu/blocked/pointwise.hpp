@@ -18,11 +18,14 @@ struct blocked_runs {
 };
 
 /// The product of `Pixels` pixels from x on and of Blocks blocks of results, whose filters begin at
-/// w, `filter` elements apart; writes [Blocks][Pixels][L]. The image has its channels in blocks, or
-/// is `Plain`; a word holds so many `Summands`.
+/// w, `filter` elements apart. It is finished in place, the first block's results from vector
+/// `element` on, or, if `finish` is null, written to `result`, [Blocks][Pixels][L]. The image has
+/// its channels in blocks, or is `Plain`; a word holds so many `Summands`.
 template <class T, int Pixels, int Blocks, bool Plain, int Summands>
 [[gnu::noinline]] void pointwise_tile(const T* x, std::int64_t plane, int channels, const T* w,
-                                      std::int64_t filter, const blocked_runs<T>& runs, T* result) {
+                                      std::int64_t filter, const blocked_runs<T>& runs,
+                                      const blocked_finish<T>* finish, std::int64_t element,
+                                      int block, T* result) {
   constexpr int L = lanes<T>, W = L / Summands;
   vec<T> sum[Pixels][Blocks];
 #pragma GCC unroll 16
@@ -60,6 +63,15 @@ template <class T, int Pixels, int Blocks, bool Plain, int Summands>
       for (int c = 0; c < W; ++c) add_channel(x + c, w + c * L);
     }
   }
+  if (finish) {
+#pragma GCC unroll 4
+    for (int j = 0; j < Blocks; ++j) {
+      finish->template store_pixels<Pixels>(
+          element + (block + j) * plane,
+          block + j, [&](int i) __attribute__((always_inline)) { return sum[i][j]; });
+    }
+    return;
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < Pixels; ++i) {
 #pragma GCC unroll 4
@@ -92,8 +104,12 @@ class pointwise_pixels {
     alignas(64) T result[Blocks * Pixels * lanes<T>];
     blocked_runs<T> runs;
     runs.count = sink.list_runs(at_[0], Blocks, plane_, block, runs.at.data());
-    pointwise_tile<T, Pixels, Blocks, Plain, Summands>(
-        x_, plane_, channels_, filters + block * filter, filter, runs, result);
+    // Pixels of another tile, which may add to what it has stored, are left to it.
+    const blocked_finish<T>* const finish = skipped_ ? nullptr : sink.finish();
+    pointwise_tile<T, Pixels, Blocks, Plain, Summands>(x_, plane_, channels_,
+                                                       filters + block * filter, filter, runs,
+                                                       finish, at_[0], block, result);
+    if (finish) return;
     sink.hand_over(result + skipped_ * lanes<T>, Pixels, Pixels - skipped_, Blocks,
                    at_.data() + skipped_, plane_, block);
   }

@@ -79,9 +79,13 @@ void pack_stem_filters(work_range units, const stem_extents& e, const T* w, T* p
 
 namespace detail {
 
-/// One tile: neighbouring pixels of a row by Blocks blocks; writes [Blocks][stem_pixels][L].
+/// One tile: neighbouring pixels of a row by Blocks blocks. It is finished in place, the first
+/// block's results, that of number `first_block`, from vector `element` on, or, if `finish` is
+/// null, written to `result`, [Blocks][stem_pixels][L].
 template <class T, int Blocks>
-[[gnu::noinline]] void stem_tile(const stem_extents& e, const T* image, const T* w, T* result) {
+[[gnu::noinline]] void stem_tile(const stem_extents& e, const T* image, const T* w,
+                                 const blocked_finish<T>* finish, std::int64_t element,
+                                 int first_block, T* result) {
   constexpr int L = lanes<T>, P = stem_pixels;
   vec<T> sum[P][Blocks];
 #pragma GCC unroll 16
@@ -109,6 +113,16 @@ template <class T, int Blocks>
         }
       }
     }
+  }
+  if (finish) {
+    const std::int64_t plane = std::int64_t{e.out_height} * e.out_width;
+#pragma GCC unroll 2
+    for (int j = 0; j < Blocks; ++j) {
+      finish->template store_pixels<P>(
+          element + (first_block + j) * plane,
+          first_block + j, [&](int i) __attribute__((always_inline)) { return sum[i][j]; });
+    }
+    return;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < P; ++i) {
@@ -157,14 +171,15 @@ void convolve_stem(work_range units, const stem_extents& e, const T* padded, con
         at[std::size_t(i)] =
             n * e.out_blocks * plane + std::int64_t{row} * e.out_width + column + i;
       const T* from = image + column * e.stride_horizontal;
+      const blocked_finish<T>* const finish = count == P ? sink.finish() : nullptr;
       for (int o = 0; o < e.out_blocks; o += 2) {
         const T* f = w + std::int64_t{o} * e.taps() * L;
         const int blocks = std::min(2, e.out_blocks - o);
         if (blocks == 2)
-          stem_tile<T, 2>(e, from, f, result);
+          stem_tile<T, 2>(e, from, f, finish, at[0], o, result);
         else
-          stem_tile<T, 1>(e, from, f, result);
-        sink.hand_over(result, P, count, blocks, at.data(), plane, o);
+          stem_tile<T, 1>(e, from, f, finish, at[0], o, result);
+        if (!finish) sink.hand_over(result, P, count, blocks, at.data(), plane, o);
       }
     }
   }

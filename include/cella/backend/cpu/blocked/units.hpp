@@ -8,8 +8,8 @@
 
 namespace cella::cpu::detail {
 
-/// Pixels of a register tile; with two blocks of channels they fill most registers, as half of them
-/// do with four.
+/// Pixels of a register tile; with two blocks of channels they fill most registers. Half of them
+/// have three: with four, whose filters leave no register for a pixel, loads would bound them.
 inline constexpr int blocked_pixels = tile_pixels(vector_registers);
 
 /// How a plane of pixels is cut: into tiles of which the last overlaps the one before. `pixels` is
@@ -24,12 +24,12 @@ struct pointwise_cut {
     // With few registers half a tile has three pixels, for which filters would be read twice as
     // fast as the second cache yields them.
     const bool halves =
-        !few_vector_registers && result_blocks >= 4 && computed(half) < computed(blocked_pixels);
+        !few_vector_registers && result_blocks >= 3 && computed(half) < computed(blocked_pixels);
     const int tile = halves ? half : blocked_pixels;
     // Tiles that go on in the next sample compute nothing twice.
     if (samples > 1 && computed(tile) * 16 > plane * 17) return;
     pixels = tile;
-    blocks = halves ? 4 : 2;
+    blocks = halves ? 3 : 2;
   }
   constexpr int tiles(std::int64_t plane) const { return int((plane + pixels - 1) / pixels); }
 };

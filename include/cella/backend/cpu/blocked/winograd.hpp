@@ -229,6 +229,7 @@ template <class T>
                                     const cpu::detail::any_blocked_sink<T>& sink) {
   constexpr int L = lanes<T>;
   const std::int64_t out_plane = std::int64_t{t.out_height} * t.out_width;
+  const blocked_finish<T>* const finish = sink.finish();
   alignas(64) T pixels[tile * tile * L];
   std::array<std::int64_t, tile * tile> at;
   for (int k = 0; k < count; ++k, m += L) {
@@ -238,6 +239,14 @@ template <class T>
     for (int p = 0; p < products; ++p) x[p] = load(m + p * step);
     transform<kind::result, T>(x, y);
     const std::int64_t start = n * results * out_plane + std::int64_t{row} * t.out_width + column;
+    if (finish && row + tile <= t.out_height && column + tile <= t.out_width) {
+      for (int i = 0; i < tile; ++i) {
+        finish->template store_pixels<tile>(
+            start + block * out_plane + std::int64_t{i} * t.out_width,
+            block, [&](int j) __attribute__((always_inline)) { return y[i * tile + j]; });
+      }
+      continue;
+    }
     int inside = 0;
     for (int i = 0; i < tile && row + i < t.out_height; ++i) {
       for (int j = 0; j < tile && column + j < t.out_width; ++j) {

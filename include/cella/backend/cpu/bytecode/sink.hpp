@@ -1,6 +1,7 @@
 // The epilogue of a kernel as data: see loops/sink.hpp for what kernels ask of a sink.
 #pragma once
 
+#include <cella/backend/cpu/blocked/finish.hpp>
 #include <cella/backend/cpu/bytecode/block_runner.hpp>
 #include <cella/backend/cpu/lanes/layout.hpp>
 #include <cstdint>
@@ -222,8 +223,10 @@ template <class T>
 class blocked_bytecode_sink {
  public:
   blocked_bytecode_sink(const line_code<T>& line, const plan_step& s, const step_addresses<T>& a,
-                        std::byte* scratch)
-      : gathers_(line, s, a, scratch, layout::blocked) {}
+                        std::byte* scratch, const finish_form& form)
+      : gathers_(line, s, a, scratch, layout::blocked), finish_(form, a) {}
+
+  blocked_finish<T> finish() const { return finish_; }
 
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int block) const {
     constexpr int L = lanes<T>;
@@ -257,6 +260,7 @@ class blocked_bytecode_sink {
 
  private:
   bytecode_sink<T> gathers_;
+  blocked_finish<T> finish_;
 };
 
 /// Runs a line on results that a kernel has stored: `count` of them at `given`, whole vectors,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cella/backend/cpu/blocked/finish.hpp>
 #include <cella/backend/cpu/loops/addresses.hpp>
 #include <cstdint>
 #include <type_traits>
@@ -112,6 +113,9 @@ struct lanes_sink {
 template <class T, int Reads, class Line>
 struct blocked_sink {
   addresses<T, Reads, Line::results> a;
+  finish_form form{};
+
+  blocked_finish<T> finish() const { return {form, a}; }
 
   int list_arrays(const T** to, int most) const { return a.template list_in_step<Line>(to, most); }
 

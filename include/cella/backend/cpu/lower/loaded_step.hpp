@@ -5,6 +5,7 @@
 #include <cella/backend/cpu/bytecode/elementwise.hpp>
 #include <cella/backend/cpu/bytecode/rows.hpp>
 #include <cella/backend/cpu/bytecode/sums.hpp>
+#include <cella/backend/cpu/loops/finish_form.hpp>
 #include <cella/backend/cpu/lower/step.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/plan.hpp>
@@ -18,6 +19,7 @@ struct step_lines {
   std::optional<line_code<Number>> outputs;
   std::optional<line_code<Number>> term;      ///< reduce: what is summed
   list<row_number_code<Number>> row_numbers;  ///< rows
+  finish_form finish;                         ///< of results in blocks
 };
 
 template <class Number>
@@ -28,6 +30,7 @@ step_lines<Number> lines_of_step(const graph& g, const plan_step& s) {
   for (int k = 0; k < s.output_count; ++k) outputs.push_back(s.outputs[std::size_t(k)].value);
   const line_finder<graph> find{g, s};
   lines.outputs.emplace(find, span<const node_id>(outputs), true);
+  if (s.arrangement == layout::blocked) lines.finish = finish_of(find);
   if (s.kind == step_kind::reduce) {
     const node_id term = g.operand(s.anchor, 0);
     lines.term.emplace(find, span<const node_id>(&term, 1), false);
@@ -145,7 +148,7 @@ struct loaded_step {
   }
   discard side_epilogue(const memory&) const { return {}; }
   blocked_bytecode_sink<T> blocked_epilogue(const memory& m, std::byte* kernel_scratch) const {
-    return {*lines.outputs, s, addresses_in(m), kernel_scratch + kernel_bytes};
+    return {*lines.outputs, s, addresses_in(m), kernel_scratch + kernel_bytes, lines.finish};
   }
   static constexpr bool passes_caches() { return false; }
   loop_nest<16> nest() const { return nest_of(s); }

@@ -4,6 +4,7 @@
 
 #include <cella/backend/cpu/lanes/layout.hpp>
 #include <cella/backend/cpu/loops/epilogue.hpp>
+#include <cella/backend/cpu/loops/finish_form.hpp>
 #include <cella/backend/cpu/loops/lift.hpp>
 #include <cella/backend/cpu/loops/loop_nest.hpp>
 #include <cella/backend/cpu/memory/run_context.hpp>
@@ -124,7 +125,8 @@ struct program_step {
     return plain_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
   }
   static auto blocked_epilogue(const memory& m, std::byte* = nullptr) {
-    return blocked_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
+    constexpr finish_form form = finish_of(program_lines<P, I>::find);
+    return blocked_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m), form};
   }
   /// What becomes of the sum that the kernel yields beside its result.
   static auto side_epilogue([[maybe_unused]] const memory& m) {
