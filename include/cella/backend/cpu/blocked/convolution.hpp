@@ -189,7 +189,8 @@ template <int Blocks, class T, int Summands>
 [[gnu::noinline]] void blocked_tile(const blocked_product<T, Summands>& p,
                                     const blocked_tile_pixels<T>& tile, const T* w,
                                     std::int64_t filter, const blocked_tile_lines<T>& lines,
-                                    const blocked_finish<T>* finish, int first_block, T* result) {
+                                    data_ahead<T> ahead, const blocked_finish<T>* finish,
+                                    int first_block, T* result) {
   constexpr int L = lanes<T>, P = blocked_pixels, W = L / Summands;
   vec<T> sum[P][Blocks];
 #pragma GCC unroll 16
@@ -237,13 +238,18 @@ template <int Blocks, class T, int Summands>
       };
       if (neighbours) {
 #pragma GCC unroll 2
-        for (int c = 0; c < W; ++c)
+        for (int c = 0; c < W; ++c) {
+          if (c % 2 == 0) ahead.ask();
           add_channel(c, [first = pixel[0]](int i) { return first + i * W; });
+        }
         pixel[0] += plane;
         continue;
       }
 #pragma GCC unroll 2
-      for (int c = 0; c < W; ++c) add_channel(c, [&](int i) { return pixel[i]; });
+      for (int c = 0; c < W; ++c) {
+        if (c % 2 == 0) ahead.ask();
+        add_channel(c, [&](int i) { return pixel[i]; });
+      }
       for (int i = 0; i < P; ++i) pixel[i] += step[i];
     }
   }
@@ -279,13 +285,21 @@ void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p,
     return tile_pixels(source, channels, p.result_blocks, plane, tile / of_sample, at,
                        int(wanted - at));
   };
-  const auto compute = [&](const tile_pixels& tile, int block, int last) {
+  const auto compute = [&](const tile_pixels& tile, int block, int last, int which, int shares) {
     const int left = last - block;
     // Not three of four: one block alone would wait for its sums.
-    if (Most == 3 && left >= 3 && left != 4)
-      return tile.template compute<Most>(block, filters, filter, sink), 3;
-    if (left >= 2) return tile.template compute<2>(block, filters, filter, sink), 2;
-    return tile.template compute<1>(block, filters, filter, sink), 1;
+    const int blocks = Most == 3 && left >= 3 && left != 4 ? 3 : std::min(left, 2);
+    data_ahead<T> ahead;
+    if (shares)
+      ahead = {filters + (block + blocks) * filter, std::min(left - blocks, Most) * filter, which,
+               shares, channels / 2 / Summands};
+    if (Most == 3 && blocks == 3)
+      tile.template compute<Most>(block, filters, filter, sink, ahead);
+    else if (blocks == 2)
+      tile.template compute<2>(block, filters, filter, sink, ahead);
+    else
+      tile.template compute<1>(block, filters, filter, sink, ahead);
+    return blocks;
   };
   for (int u = units.first; u < units.last; ++u)
     walk_tiles(work, u, p.few_filters(), pixels, compute);
@@ -309,17 +323,22 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
     find_pixels(p, source, t * P, tile);
     return tile;
   };
-  const auto compute = [&](const blocked_tile_pixels<T>&, int block, int last) {
+  const auto compute = [&](const blocked_tile_pixels<T>&, int block, int last, int which,
+                           int shares) {
     const int blocks = std::min(last - block, 2);
     const T* w = filters + block * filter;
+    data_ahead<T> ahead;
+    if (shares)
+      ahead = {w + blocks * filter, std::min(last - block - blocks, 2) * filter, which, shares,
+               p.taps * p.source_blocks * p.words / 2};
     lines.count = sink.list_vectors(tile.count, blocks, tile.at.data(), p.result_plane, block,
                                     lines.at.data(), lines.most);
     const bool neighbours = tile.count == P && tile.at[P - 1] == tile.at[0] + P - 1;
     const blocked_finish<T>* const finish = neighbours ? sink.finish() : nullptr;
     if (blocks == 2)
-      blocked_tile<2>(p, tile, w, filter, lines, finish, block, result);
+      blocked_tile<2>(p, tile, w, filter, lines, ahead, finish, block, result);
     else
-      blocked_tile<1>(p, tile, w, filter, lines, finish, block, result);
+      blocked_tile<1>(p, tile, w, filter, lines, ahead, finish, block, result);
     if (finish) return blocks;
     sink.hand_over(result, P, tile.count, blocks, tile.at.data(), p.result_plane, block);
     return blocks;

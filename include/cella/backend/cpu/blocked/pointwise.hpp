@@ -24,8 +24,8 @@ struct blocked_runs {
 template <class T, int Pixels, int Blocks, bool Plain, int Summands>
 [[gnu::noinline]] void pointwise_tile(const T* x, std::int64_t plane, int channels, const T* w,
                                       std::int64_t filter, const blocked_runs<T>& runs,
-                                      const blocked_finish<T>* finish, std::int64_t element,
-                                      int block, T* result) {
+                                      data_ahead<T> ahead, const blocked_finish<T>* finish,
+                                      std::int64_t element, int block, T* result) {
   constexpr int L = lanes<T>, W = L / Summands;
   vec<T> sum[Pixels][Blocks];
 #pragma GCC unroll 16
@@ -60,7 +60,10 @@ template <class T, int Pixels, int Blocks, bool Plain, int Summands>
       for (int c = 0; c < count; ++c) add_channel(x + c * plane, w + c * L);
     } else {
 #pragma GCC unroll 2
-      for (int c = 0; c < W; ++c) add_channel(x + c, w + c * L);
+      for (int c = 0; c < W; ++c) {
+        if (c % 2 == 0) ahead.ask();
+        add_channel(x + c, w + c * L);
+      }
     }
   }
   if (finish) {
@@ -99,8 +102,8 @@ class pointwise_pixels {
 
   /// Computes the blocks from `block` on and hands them over.
   template <int Blocks>
-  void compute(int block, const T* filters, std::int64_t filter,
-               const any_blocked_sink<T>& sink) const {
+  void compute(int block, const T* filters, std::int64_t filter, const any_blocked_sink<T>& sink,
+               const data_ahead<T>& ahead = {}) const {
     alignas(64) T result[Blocks * Pixels * lanes<T>];
     blocked_runs<T> runs;
     runs.count = sink.list_runs(at_[0], Blocks, plane_, block, runs.at.data());
@@ -108,7 +111,7 @@ class pointwise_pixels {
     const blocked_finish<T>* const finish = skipped_ ? nullptr : sink.finish();
     pointwise_tile<T, Pixels, Blocks, Plain, Summands>(x_, plane_, channels_,
                                                        filters + block * filter, filter, runs,
-                                                       finish, at_[0], block, result);
+                                                       ahead, finish, at_[0], block, result);
     if (finish) return;
     sink.hand_over(result + skipped_ * lanes<T>, Pixels, Pixels - skipped_, Blocks,
                    at_.data() + skipped_, plane_, block);

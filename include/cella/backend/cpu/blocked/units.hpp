@@ -65,9 +65,33 @@ struct blocked_work {
   }
 };
 
-/// Calls compute(pixels(tile), block, last) for the tiles and blocks of a unit, which returns how
-/// many blocks before `last` it has done. Where filters are few, which stay near, a tile's pixels
-/// are used for all blocks; otherwise a block's filters for all tiles.
+/// What a tile asks for, evenly, while it is computed: a part of what tiles will read that follow.
+/// Filters that few pixels use come from memory otherwise while the first of these waits.
+template <class T>
+class data_ahead {
+ public:
+  data_ahead() = default;
+  /// The share of `which` of `shares` tiles in `count` elements, which ask() takes `times` times.
+  data_ahead(const T* first, std::int64_t count, int which, int shares, int times) {
+    const std::int64_t lines = count / line;
+    next_ = first + lines * which / shares * line;
+    end_ = first + lines * (which + 1) / shares * line;
+    each_ = int(((end_ - next_) / line + times - 1) / std::max(times, 1));
+  }
+  [[gnu::always_inline]] void ask() {
+    for (int k = 0; k < each_ && next_ < end_; ++k, next_ += line) __builtin_prefetch(next_, 0, 2);
+  }
+
+ private:
+  static constexpr std::int64_t line = 64 / sizeof(T);
+  const T *next_{}, *end_{};
+  int each_ = 0;
+};
+
+/// Calls compute(pixels(tile), block, last, which, shares) for the tiles and blocks of a unit,
+/// which returns how many blocks before `last` it has done. Where filters are few, which stay near,
+/// a tile's pixels are used for all blocks; otherwise a block's filters for all tiles, of which
+/// this one is number `which` of `shares`.
 template <class Pixels, class Compute>
 void walk_tiles(const blocked_work& work, int unit, bool few_filters, Pixels pixels,
                 Compute compute) {
@@ -76,12 +100,13 @@ void walk_tiles(const blocked_work& work, int unit, bool few_filters, Pixels pix
     for (int t = tiles.first; t < tiles.last; ++t) {
       const auto& tile = pixels(t);
       for (int block = blocks.first; block < blocks.last;)
-        block += compute(tile, block, blocks.last);
+        block += compute(tile, block, blocks.last, 0, 0);
     }
     return;
   }
   for (int block = blocks.first, done = 0; block < blocks.last; block += done) {
-    for (int t = tiles.first; t < tiles.last; ++t) done = compute(pixels(t), block, blocks.last);
+    for (int t = tiles.first; t < tiles.last; ++t)
+      done = compute(pixels(t), block, blocks.last, t - tiles.first, tiles.size());
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cella/backend/cpu/blocked/layout.hpp>
+#include <cella/backend/cpu/blocked/units.hpp>
 #include <cella/backend/cpu/blocked/winograd_transform.hpp>
 #include <cella/backend/cpu/simd/compiled_once.hpp>
 #include <utility>
@@ -163,7 +164,8 @@ template <kind K, class T>
 /// [Blocks][sources] [L][L], for P pixels.
 template <class T, int P, int Blocks>
 [[gnu::noinline]] void multiply(int sources, const T* v, std::int64_t v_block, const T* u,
-                                std::int64_t u_block, T* m, std::int64_t m_block) {
+                                std::int64_t u_block, cpu::detail::data_ahead<T> ahead, T* m,
+                                std::int64_t m_block) {
   constexpr int L = lanes<T>;
   vec<T> sum[P][Blocks];
 #pragma GCC unroll 16
@@ -174,6 +176,7 @@ template <class T, int P, int Blocks>
   for (int s = 0; s < sources; ++s, v += v_block, u += L * L) {
 #pragma GCC unroll 2
     for (int c = 0; c < L; ++c) {
+      if (c % 2 == 0) ahead.ask();
       vec<T> f[Blocks];
 #pragma GCC unroll 2
       for (int j = 0; j < Blocks; ++j) f[j] = load_shared(u + j * u_block + c * L);
@@ -194,8 +197,8 @@ template <class T, int P, int Blocks>
 
 inline constexpr int most_pixels = vector_registers == 32 ? 14 : 6;
 template <class T>
-using multiply_function = void (*)(int, const T*, std::int64_t, const T*, std::int64_t, T*,
-                                   std::int64_t);
+using multiply_function = void (*)(int, const T*, std::int64_t, const T*, std::int64_t,
+                                   cpu::detail::data_ahead<T>, T*, std::int64_t);
 /// By the number of pixels.
 template <class T, int Blocks>
 inline constexpr auto multiply_functions = []<std::size_t... P>(std::index_sequence<P...>) {
@@ -204,20 +207,26 @@ inline constexpr auto multiply_functions = []<std::size_t... P>(std::index_seque
 }
 (std::make_index_sequence<std::size_t(most_pixels)>{});
 
-/// m = v u for `pixels` pixels, cut into register tiles of nearly equal size.
+/// m = v u for `pixels` pixels, cut into register tiles of nearly equal size; `next` is the u that
+/// is read then, or null.
 template <class T>
-void multiply_pixels(int pixels, int sources, int results, const T* v, const T* u, T* m) {
+void multiply_pixels(int pixels, int sources, int results, const T* v, const T* u, const T* next,
+                     T* m) {
   constexpr int L = lanes<T>;
   const int parts = (pixels + most_pixels - 1) / most_pixels;
   const std::int64_t step = std::int64_t{pixels} * L, filter = std::int64_t{sources} * L * L;
   for (int r = 0; r < results; r += 2) {
+    const int left = results - r - 2;
+    const T* const following = left > 0 ? u + (r + 2) * filter : next;
+    const std::int64_t count = following ? std::min(left > 0 ? left : results, 2) * filter : 0;
     for (int k = 0; k < parts; ++k) {
       const work_range part = part_of(pixels, parts, k);
+      const cpu::detail::data_ahead<T> ahead(following, count, k, parts, sources * L / 2);
       const auto size = std::size_t(part.size());
       const auto call =
           r + 1 < results ? multiply_functions<T, 2>[size] : multiply_functions<T, 1>[size];
-      call(sources, v + part.first * L, step, u + r * filter, filter, m + r * step + part.first * L,
-           step);
+      call(sources, v + part.first * L, step, u + r * filter, filter, ahead,
+           m + r * step + part.first * L, step);
     }
   }
 }
@@ -295,7 +304,7 @@ void convolve(work_range units, const tiling& t, int sources, int results, const
     const T* const own = u + std::int64_t{first} * sources * L * L;
     for (int p = 0; p < products; ++p)
       multiply_pixels<T>(tiles.size(), sources, last - first, v + p * v_step, own + p * filters,
-                         m + p * m_step);
+                         p + 1 < products ? own + (p + 1) * filters : nullptr, m + p * m_step);
     for (int r = first; r < last; ++r)
       finish_tiles<T>(t, m + std::int64_t{r - first} * tiles.size() * L, m_step, tiles.first,
                       tiles.size(), results, r, sink);
