@@ -289,10 +289,9 @@ void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p,
     const int left = last - block;
     // Not three of four: one block alone would wait for its sums.
     const int blocks = Most == 3 && left >= 3 && left != 4 ? 3 : std::min(left, 2);
-    data_ahead<T> ahead;
-    if (shares)
-      ahead = {filters + (block + blocks) * filter, std::min(left - blocks, Most) * filter, which,
-               shares, channels / 2 / Summands};
+    const data_ahead<T> ahead(filters + (block + blocks) * filter,
+                              std::min(left - blocks, Most) * filter, which, shares,
+                              channels / 2 / Summands);
     if (Most == 3 && blocks == 3)
       tile.template compute<Most>(block, filters, filter, sink, ahead);
     else if (blocks == 2)
@@ -327,14 +326,12 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
                            int shares) {
     const int blocks = std::min(last - block, 2);
     const T* w = filters + block * filter;
-    data_ahead<T> ahead;
-    if (shares)
-      ahead = {w + blocks * filter, std::min(last - block - blocks, 2) * filter, which, shares,
-               p.taps * p.source_blocks * p.words / 2};
+    const data_ahead<T> ahead(w + blocks * filter, std::min(last - block - blocks, 2) * filter,
+                              which, shares, p.taps * p.source_blocks * p.words / 2);
     lines.count = sink.list_vectors(tile.count, blocks, tile.at.data(), p.result_plane, block,
                                     lines.at.data(), lines.most);
-    const bool neighbours = tile.count == P && tile.at[P - 1] == tile.at[0] + P - 1;
-    const blocked_finish<T>* const finish = neighbours ? sink.finish() : nullptr;
+    const bool in_row = tile.count == P && tile.at[P - 1] == tile.at[0] + P - 1;
+    const blocked_finish<T>* const finish = in_row ? sink.finish() : nullptr;
     if (blocks == 2)
       blocked_tile<2>(p, tile, w, filter, lines, ahead, finish, block, result);
     else

@@ -40,8 +40,8 @@ struct blocked_finish {
   template <int Pixels, class Of>
   [[gnu::always_inline]] void store_pixels(std::int64_t first, int block, Of of) const {
     constexpr int L = lanes<T>;
-    // Less than any number is added: -0 would become 0 otherwise.
-    const vec<T> offset = bias ? load(bias + std::int64_t{block} * L) : vec<T>(T(-0.0));
+    // -0 leaves every number as it is; 0 would make 0 of -0.
+    const vec<T> offset = bias ? load_unaligned(bias + std::int64_t{block} * L) : vec<T>(T(-0.0));
     const vec<T> least(low), most(high);
     T* const to = target + first * L;
     // Where one is NaN, or both are zero, x86 takes the second operand, as the operations do.
@@ -50,7 +50,8 @@ struct blocked_finish {
     };
     if (const T* const more = added) {
 #pragma GCC unroll 16
-      for (int i = 0; i < Pixels; ++i) finish(i, of(i) + offset + load(more + (first + i) * L));
+      for (int i = 0; i < Pixels; ++i)
+        finish(i, of(i) + offset + load_unaligned(more + (first + i) * L));
     } else {
 #pragma GCC unroll 16
       for (int i = 0; i < Pixels; ++i) finish(i, of(i) + offset);

@@ -71,8 +71,10 @@ template <class T>
 class data_ahead {
  public:
   data_ahead() = default;
-  /// The share of `which` of `shares` tiles in `count` elements, which ask() takes `times` times.
+  /// The share of tile `which` of `shares`, if there are any, in `count` elements, for which ask()
+  /// is called `times` times.
   data_ahead(const T* first, std::int64_t count, int which, int shares, int times) {
+    if (shares == 0) return;
     const std::int64_t lines = count / line;
     next_ = first + lines * which / shares * line;
     end_ = first + lines * (which + 1) / shares * line;
