@@ -266,6 +266,41 @@ TEST_CASE("blocks that a window hides are neither sent nor computed") {
   }
 }
 
+TEST_CASE("the cost of a ring is that of the pairs that are computed") {
+  constexpr int places = 512;
+  const graph full = heads_graph(places, false), causal = heads_graph(places, true);
+  const graph alike = attention_graph(
+      places, [](var q, var k, var v) { return scaled_dot_product_attention(q, k, v); });
+  const graph window = attention_graph(places, [](var q, var k, var v) {
+    return masked_attention(q, k, v, sliding_window_mask(q, places, places, 64));
+  });
+  for (int n : {2, 3, 4, 8}) {
+    INFO("on " << n << " ranks");
+    device_mesh m = parse_mesh("sequence=" + std::to_string(n));
+    m.axes[0].latency = 0;
+    m.axes[0].bytes_per_second = 1e15;
+    const auto costs = [&](const graph& g) {
+      const divided_graph d = divide(g, m, along_sequence(g, attention_kind::ring));
+      const stated_space stated = space_of(d.graph, m, along_sequence(g, attention_kind::ring));
+      return std::array{search(d.graph, m, stated.space).seconds, d.plan.seconds()};
+    };
+    const auto whole = costs(full), half = costs(causal), all = costs(alike), few = costs(window);
+    // Before the search, and of the plan that it found.
+    for (std::size_t k = 0; k < 2; ++k) {
+      CHECK(half[k] / whole[k] == doctest::Approx((n + 1) / (2.0 * n)).epsilon(0.03));
+      // The own block and the one before it, of which two ranks share the queries.
+      CHECK(few[k] / all[k] == doctest::Approx(n == 2 ? 0.75 : 2.0 / n).epsilon(0.03));
+    }
+  }
+  // Undivided, back ends leave out what a causal query does not see.
+  const device_mesh alone = parse_mesh("sequence=1");
+  const auto seconds = [&](const graph& g) {
+    const graph one = join_attention(g);
+    return search(one, alone, {}).seconds;
+  };
+  CHECK(seconds(causal) / seconds(full) == doctest::Approx(0.5).epsilon(0.03));
+}
+
 TEST_CASE("a ring is taken where it is cheaper, or where memory is short") {
   const graph g = heads_graph(256, false);
   const auto divided = [&](const device_mesh& m, attention_kind kind, double memory = 0) {

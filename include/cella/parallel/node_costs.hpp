@@ -62,13 +62,28 @@ constexpr double memory_of_node(const graph& g, node_id n, const node_choice& c,
   return bytes;
 }
 
+/// The share of all pairs of places that is computed for whole attention: back ends leave out what
+/// a causal query does not see, but not what masks hide. In a ring along axis `ring`, by the rank
+/// that computes most.
+constexpr double share_of_pairs(const graph& g, node_id n, int ring, const device_mesh& m) {
+  const auto o = g.nodes[std::size_t(n)].attributes.as<attention_op_options>();
+  if (ring < 0) {
+    const bool is_plain = o.is_causal() && !o.mask.given() && !o.bias.given();
+    return is_plain ? (o.places + 1) / (2.0 * o.places) : 1;
+  }
+  const detail::attention_turns turns(o, g.type(g.operand(n, 0)).rank() - 2, m[ring].size);
+  std::int64_t most = 0;
+  for (int r = 0; r < m[ring].size; ++r) most = std::max(most, turns.pairs_of(r));
+  return double(most) / (double(o.places) * o.places);
+}
 /// The share of a node's work that the rank with the largest part has.
 constexpr double share_of(const graph& g, node_id n, const loop_cut& c, const device_mesh& m) {
-  if (c.is_whole()) return 1;
+  const int ring = ring_axis(g, n, c, m);
+  double share = is_attention(g.nodes[std::size_t(n)]) ? share_of_pairs(g, n, ring, m) : 1;
+  if (c.is_whole()) return share;
   iteration_space space = loops_of(g, n);
-  double share = 1;
   for (int a = 0; a < m.axis_count; ++a) {
-    if (c[a] < 0) continue;
+    if (c[a] < 0 || a == ring) continue;
     std::int64_t& extent = space.factors[std::size_t(c[a])].extent;
     const int part = size_of_part(int(extent), m[a].size, 0);
     share *= double(part) / double(extent);

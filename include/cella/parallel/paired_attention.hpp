@@ -21,6 +21,18 @@
 
 namespace cella::parallel::detail {
 
+/// What a rank has to do in a turn.
+struct turn_of_rank {
+  int before{}, behind{};  ///< the ranks that it meets
+  bool attends{};          ///< its queries see the keys of the one before it,
+  bool helps{};            ///< or it computes for queries of that one
+  bool is_attended{};      ///< the one behind it needs its keys,
+  bool is_helped{};        ///< or computes for its queries
+  int left_out{};          ///< of its own queries, if it attends: these are helped
+  int helped{};            ///< queries of the one before it that it computes for
+  int given{};             ///< queries of its own that the one behind it computes for
+};
+
 /// Which blocks of queries see which blocks of keys, and who computes that.
 class attention_turns {
  public:
@@ -51,8 +63,34 @@ class attention_turns {
     }
     return turns;
   }
-  /// Whether ranks compute for the queries of others.
-  constexpr bool shares() const { return shares_; }
+  /// Turn 0 is not among them.
+  constexpr turn_of_rank of(int rank, int turn) const {
+    turn_of_rank t;
+    if (turn > last()) return t;
+    t.before = (rank + count_ - turn) % count_;
+    t.behind = (rank + turn) % count_;
+    t.attends = attends(rank, t.before);
+    t.is_attended = attends(t.behind, rank);
+    const bool meets_twice = shares_ && 2 * turn == count_;
+    t.helped = helps(rank, t.before) ? helped(t.before, turn) : 0;
+    t.given = helps(t.behind, rank) ? helped(rank, turn) : 0;
+    t.helps = t.helped > 0;
+    t.is_helped = t.given > 0;
+    if (t.attends && meets_twice) t.left_out = helped(rank, turn);
+    return t;
+  }
+  /// How many pairs of a query and a key a rank computes in all turns.
+  constexpr std::int64_t pairs_of(int rank) const {
+    std::int64_t pairs = std::int64_t(size(rank)) * size(rank);
+    for (int turn = 1; turn <= last(); ++turn) {
+      const turn_of_rank t = of(rank, turn);
+      if (t.attends) pairs += std::int64_t(size(rank) - t.left_out) * size(t.before);
+      pairs += std::int64_t(t.helped) * size(rank);
+    }
+    return pairs;
+  }
+
+ private:
   /// How many of the first queries of a block the rank with the keys computes, if it does.
   constexpr int helped(int queries, int turn) const {
     return 2 * turn == count_ ? size(queries) / 2 : size(queries);
@@ -62,7 +100,6 @@ class attention_turns {
   constexpr bool attends(int rank, int other) const { return sees(rank, other); }
   constexpr bool helps(int rank, int other) const { return shares_ && sees(other, rank); }
 
- private:
   const attention_op_options o_;
   const int count_;
   bool shares_;
@@ -203,32 +240,7 @@ class paired_attention {
   }
 
  private:
-  /// What this rank has to do in a turn.
-  struct turn_of_rank {
-    int before{}, behind{};  ///< the ranks that it meets
-    bool attends{};          ///< its queries see the keys of the one before it,
-    bool helps{};            ///< or it computes for queries of that one
-    bool is_attended{};      ///< the one behind it needs its keys,
-    bool is_helped{};        ///< or computes for its queries
-    int left_out{};          ///< of its own queries, if it attends: these are helped
-    int helped{};            ///< queries of the one before it that it computes for
-    int given{};             ///< queries of its own that the one behind it computes for
-  };
-  constexpr turn_of_rank at(int turn) const {
-    turn_of_rank t;
-    if (turn > turns_.last()) return t;
-    t.before = ring_.before(turn);
-    t.behind = ring_.behind(turn);
-    t.attends = turns_.attends(ring_.own, t.before);
-    t.is_attended = turns_.attends(t.behind, ring_.own);
-    const bool meets_twice = turns_.shares() && 2 * turn == ring_.count;
-    t.helped = turns_.helps(ring_.own, t.before) ? turns_.helped(t.before, turn) : 0;
-    t.given = turns_.helps(t.behind, ring_.own) ? turns_.helped(ring_.own, turn) : 0;
-    t.helps = t.helped > 0;
-    t.is_helped = t.given > 0;
-    if (t.attends && meets_twice) t.left_out = turns_.helped(ring_.own, turn);
-    return t;
-  }
+  constexpr turn_of_rank at(int turn) const { return turns_.of(ring_.own, turn); }
   /// Some queries of a block, and the keys of another one.
   constexpr pairs_of_places pairs(int queries, int keys, int left_out = 0, int count = -1) const {
     const int all = turns_.size(queries) - left_out, first = turns_.first(queries);
