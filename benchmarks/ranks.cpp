@@ -80,21 +80,24 @@ void fill(rank_program& run, int classes) {
 }
 
 struct times {
-  double median{}, least{}, exchanging{};  ///< milliseconds; the last on average
+  double median{}, least{}, exchanging{};  ///< milliseconds; the last is a median, too
 };
 /// All ranks take as many steps: the first one says how many.
 times measure(rank_program& run, const timed_communicator& timed, int steps) {
-  std::vector<double> all;
+  std::vector<double> all, exchanging;
   for (int k = 0; k < 3; ++k) run();
-  const double before = timed.seconds();
   for (int k = 0; k < steps; ++k) {
+    const double before = timed.seconds();
     const auto begin = std::chrono::steady_clock::now();
     run();
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
     all.push_back(took.count());
+    exchanging.push_back(1e3 * (timed.seconds() - before));
   }
   std::sort(all.begin(), all.end());
-  return {all[all.size() / 2], all[0], 1e3 * (timed.seconds() - before) / steps};
+  std::sort(exchanging.begin(), exchanging.end());
+  const std::size_t middle = all.size() / 2;
+  return {all[middle], all[0], exchanging[middle]};
 }
 int steps_of_eight_seconds(double milliseconds) {
   return std::clamp(int(8000 / milliseconds), 5, 3000);

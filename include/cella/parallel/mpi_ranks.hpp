@@ -6,6 +6,7 @@
 #include <cella/graph/error.hpp>
 #include <cella/parallel/exchange.hpp>
 #include <cella/parallel/mesh.hpp>
+#include <cella/parallel/mpi_shared.hpp>
 #include <cella/parallel/mpi_watch.hpp>
 #include <climits>
 #include <cstdio>
@@ -17,8 +18,10 @@
 namespace cella::parallel {
 
 /// The groups of a mesh whose ranks are those of MPI's world. Starts MPI, unless that is done, and
-/// ends it in that case. The order of sums is MPI's. A rank that does not come to a collective
-/// operation is named on stderr by those that wait, if it is on the same machine, and all end.
+/// ends it in that case. Groups whose ranks are all on one machine exchange through memory that
+/// they share, but for messages from rank to rank; elsewhere the order of sums is MPI's. A rank
+/// that does not come to a collective operation is named on stderr by those that wait, if it is on
+/// the same machine, and all end.
 class mpi_ranks {
  public:
   /// Throws `error` unless the world has as many ranks as the mesh. So many seconds a rank waits
@@ -45,6 +48,10 @@ class mpi_ranks {
       MPI_Comm_split(MPI_COMM_WORLD, rank_ - c * m.stride(a), c, &groups_[std::size_t(a)]);
     }
     watch_ = std::make_unique<detail::mpi_watch>(rank_, timeout_seconds);
+    for (int a = 0; a < m.axis_count; ++a)
+      if (m[a].size > 1 && detail::shared_group::all_are_here(group(a), m[a].size))
+        here_[std::size_t(a)] =
+            std::make_unique<detail::shared_group>(group(a), own_.groups[std::size_t(a)], *watch_);
     own_.self = this;
     own_.all_reduce = &all_reduce;
     own_.start_all_reduce = &start_all_reduce;
@@ -60,6 +67,7 @@ class mpi_ranks {
   ~mpi_ranks() {
     for (under_way& one : messages_)
       if (one.request != MPI_REQUEST_NULL) MPI_Wait(&one.request, MPI_STATUS_IGNORE);
+    for (auto& shared : here_) shared.reset();
     watch_.reset();
     for (int a = 0; a < mesh_.axis_count; ++a) MPI_Comm_free(&groups_[std::size_t(a)]);
     if (ends_) MPI_Finalize();
@@ -83,6 +91,7 @@ class mpi_ranks {
   static mpi_ranks& of(void* self) { return *static_cast<mpi_ranks*>(self); }
   MPI_Comm group(int axis) const { return groups_[std::size_t(axis)]; }
   int size(int axis) const { return mesh_[axis].size; }
+  detail::shared_group* here(int axis) const { return here_[std::size_t(axis)].get(); }
   std::byte* scratch(std::int64_t bytes) {
     if (std::int64_t(scratch_.size()) < bytes) scratch_.resize(std::size_t(bytes));
     return scratch_.data();
@@ -121,6 +130,7 @@ class mpi_ranks {
 
   static void all_reduce(void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
     mpi_ranks& o = of(self);
+    if (detail::shared_group* const s = o.here(axis)) return s->all_reduce(in, out);
     const MPI_Datatype t = element_of(in.type.element);
     const detail::mpi_watch::waiting here(*o.watch_);
     if (t != MPI_DATATYPE_NULL)
@@ -129,6 +139,7 @@ class mpi_ranks {
       detail::sum_elements(o.gathered(axis, in), in.type, 0, in.type.size(), out.data);
   }
   static void start_all_reduce(void* self, int axis, const tensor_ref& in) {
+    if (of(self).here(axis)) return;  // cores are busy: nobody would make it meanwhile
     sums_under_way& s = of(self).under_way_[std::size_t(axis)];
     if (s.started == s.sums.size()) s.sums.emplace_back();
     under_way& one = s.sums[s.started++];
@@ -140,6 +151,7 @@ class mpi_ranks {
                    of(self).group(axis), &one.request);
   }
   static void finish_all_reduce(void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
+    if (of(self).here(axis)) return all_reduce(self, axis, in, out);
     sums_under_way& s = of(self).under_way_[std::size_t(axis)];
     under_way& one = s.sums[s.finished++];
     if (s.finished == s.started) s.started = s.finished = 0;
@@ -171,6 +183,7 @@ class mpi_ranks {
   static void all_gather(void* self, int axis, int dimension, const tensor_ref& in,
                          const tensor_ref& out) {
     mpi_ranks& o = of(self);
+    if (detail::shared_group* const s = o.here(axis)) return s->all_gather(dimension, in, out);
     const int extent = out.type[dimension], ranks = o.size(axis);
     const bool in_place = in.type.shape.size(0, dimension) == 1;
     std::byte* const all = in_place ? out.data : o.scratch(out.type.bytes());
@@ -205,6 +218,7 @@ class mpi_ranks {
   static void reduce_scatter(void* self, int axis, int dimension, const tensor_ref& in,
                              const tensor_ref& out) {
     mpi_ranks& o = of(self);
+    if (detail::shared_group* const s = o.here(axis)) return s->reduce_scatter(dimension, in, out);
     const MPI_Datatype t = element_of(in.type.element);
     if (t == MPI_DATATYPE_NULL)
       return detail::sum_part(o.gathered(axis, in), in.type, dimension,
@@ -217,6 +231,7 @@ class mpi_ranks {
   static void all_to_all(void* self, int axis, int joined, int cut, const tensor_ref& in,
                          const tensor_ref& out) {
     mpi_ranks& o = of(self);
+    if (detail::shared_group* const s = o.here(axis)) return s->all_to_all(joined, cut, in, out);
     const int ranks = o.size(axis), extent = out.type[joined];
     const auto piece = [&](int r) {  // of rank r's operand, the part for this rank
       tensor_type t = detail::type_of_part(in.type, joined, extent, ranks, r);
@@ -271,6 +286,7 @@ class mpi_ranks {
   std::array<sums_under_way, max_mesh_axes> under_way_;
   std::deque<under_way> messages_;
   std::unique_ptr<detail::mpi_watch> watch_;
+  std::array<std::unique_ptr<detail::shared_group>, max_mesh_axes> here_;
 };
 
 }  // namespace cella::parallel

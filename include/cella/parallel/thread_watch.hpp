@@ -17,6 +17,14 @@ struct rank_error : error {
 
 namespace detail {
 
+/// Between two looks at what others do. With more ranks than cores, who waits makes room.
+inline void pass_time(int looks) {
+  if (looks > 4000)
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  else if (looks > 2000)
+    std::this_thread::yield();
+}
+
 /// Who waits, who has failed, and how long is waited for a rank that does not come.
 class thread_watch {
  public:
@@ -31,17 +39,14 @@ class thread_watch {
     std::chrono::steady_clock::time_point begin{};
     for (int spins = 0; !holds(); ++spins) {
       if (why_.load(std::memory_order_relaxed) != nothing) stop();
-      // More ranks than cores: who waits makes room.
+      pass_time(spins);
       if (spins == 4000) {
         begin = std::chrono::steady_clock::now();
         waits_[std::size_t(rank)] = true;
-      } else if (spins > 4000) {
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
-        if (spins % 1000 == 0 &&
-            std::chrono::steady_clock::now() - begin > std::chrono::duration<double>(seconds))
-          give_up();
-      } else if (spins > 2000) {
-        std::this_thread::yield();
+      } else if (spins > 4000 && spins % 1000 == 0 &&
+                 std::chrono::steady_clock::now() - begin >
+                     std::chrono::duration<double>(seconds)) {
+        give_up();
       }
     }
     waits_[std::size_t(rank)] = false;
