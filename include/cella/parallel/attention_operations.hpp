@@ -89,6 +89,7 @@ struct attention_op : opaque<attention_op>, not_differentiable {
                                span<tensor_type> out) {
     const auto o = attributes.as<options>();
     out[0] = in[0];
+    out[0].shape[in[0].rank() - 1] = in[2][in[2].rank() - 1];
     out[1] = {detail::summed_in(in[0].element), {}};
     for (int d = 0; d < in[0].rank() - 2; ++d)
       out[1].shape.push_back(in[0][detail::axis_beside_place(o, d)]);
@@ -127,11 +128,19 @@ constexpr bool is_attention(const node& n) {
 }
 /// The loop over the places, for queries of this type: behind those over the leading axes.
 constexpr int place_loop(const tensor_type& query) { return query.rank() - 2; }
+/// Of the attention that `n` is, whether operand `t`, or result behind the operands, lies along the
+/// places of keys that are others than those of queries.
+constexpr bool is_across(const node& n, std::size_t t) {
+  if (!is_attention(n)) return false;
+  const auto o = n.attributes.as<attention_op_options>();
+  return o.is_across() &&
+         detail::roles_of(o, is<attention_gradient_op>(n)).role[t] == detail::attention_role::key;
+}
 
 inline void attention_op::compute(const attributes& attributes, span<const tensor_ref> in,
                                   span<const tensor_ref> out) {
   const auto o = attributes.as<options>();
-  const int width = in[0].type[in[0].type.rank() - 1], queries = in[0].type[o.place];
+  const int width = in[2].type[in[2].type.rank() - 1], queries = in[0].type[o.place];
   std::vector<double> weights(std::size_t(o.places));
   detail::for_each_sequence(o, false, in, out, [&](const detail::sequence_walk* walks) {
     const detail::sequence_walk &value = walks[2], &y = walks[in.size()],
@@ -158,14 +167,15 @@ inline void attention_op::compute(const attributes& attributes, span<const tenso
 inline void attention_gradient_op::compute(const attributes& attributes, span<const tensor_ref> in,
                                            span<const tensor_ref> out) {
   const auto o = attributes.as<options>();
-  const int width = in[0].type[in[0].type.rank() - 1], queries = in[0].type[o.place];
   const tensor_ref &q = in[0], &k = in[1], &v = in[2], &y = in[3], &dy = in[5];
+  const int width = q.type[q.type.rank() - 1], value_width = y.type[y.type.rank() - 1];
+  const int queries = q.type[o.place];
   std::vector<std::vector<double>> sums;
   for (const tensor_ref& x : out) sums.emplace_back(std::size_t(x.type.size()), 0.0);
   detail::for_each_sequence(o, true, in, out, [&](const detail::sequence_walk* walks) {
     for (int t = 0; t < queries; ++t) {
       const std::int64_t i = walks[0].at(t), j = walks[5].at(t);
-      const double mean = detail::inner_product(y, walks[3].at(t), dy, j, width);
+      const double mean = detail::inner_product(y, walks[3].at(t), dy, j, value_width);
       for (int s = 0; s < o.places; ++s) {
         const double score = detail::score_of(o, in, walks, t, s, 6);
         const double weight = std::exp(score - read_element(in[4], walks[4].at(t)));
@@ -173,12 +183,13 @@ inline void attention_gradient_op::compute(const attributes& attributes, span<co
         const bool hidden = score == -std::numeric_limits<double>::infinity() && o.hides();
         const std::int64_t key = walks[1].at(s), value = walks[2].at(s);
         const double slope =
-            hidden ? 0 : weight * (detail::inner_product(dy, j, v, value, width) - mean);
+            hidden ? 0 : weight * (detail::inner_product(dy, j, v, value, value_width) - mean);
         for (int w = 0; w < width; ++w) {
           sums[0][std::size_t(i + w)] += o.scale * slope * read_element(k, key + w);
           sums[1][std::size_t(key + w)] += o.scale * slope * read_element(q, i + w);
-          sums[2][std::size_t(value + w)] += weight * read_element(dy, j + w);
         }
+        for (int w = 0; w < value_width; ++w)
+          sums[2][std::size_t(value + w)] += weight * read_element(dy, j + w);
         if (!o.bias.given()) continue;
         const detail::sequence_walk& bias = walks[in.size() + 3];
         sums[3][std::size_t(bias.at(t) + s * bias.key_step)] += slope;

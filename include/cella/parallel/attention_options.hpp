@@ -15,20 +15,20 @@ struct pairs_operand {
   constexpr bool along(int axis) const { return axes >> axis & 1; }
 };
 
-/// Queries, values of queries and results are [lead..., width] with the places of the sequence
-/// inserted at axis `place`; what is one number for each place is [lead..., places]. Keys and
-/// values lie alike, but without the last leading axis, if it counts the queries that see the same
-/// head of them (`grouped`).
+/// Queries and results are [lead..., width] with the places of the sequence inserted at axis
+/// `place`; what is one number for each place is [lead..., places]. Keys and values lie alike, but
+/// without the last leading axis, if it counts the queries that see the same head of them
+/// (`grouped`), and may be of another sequence. Results are as wide as values.
 struct attention_op_options {
-  double scale = 1;       ///< of the products
-  std::int32_t places{};  ///< how many keys there are
-  std::int32_t place{};   ///< the axis of the places of queries
+  double scale = 1;        ///< of the products
+  std::int32_t queries{};  ///< how many there are of them
+  std::int32_t places{};   ///< and of keys
+  std::int32_t place{};    ///< the axis of the places of queries
   std::int32_t grouped{};
   /// A query sees keys whose place less its own is no less and no more than that.
   std::int32_t lowest = -any_distance, highest = any_distance;
-  pairs_operand mask{};     ///< bool, true where a key is seen
-  pairs_operand bias{};     ///< added to the scores
-  std::int32_t reserved{};  ///< makes whole words of 8 bytes
+  pairs_operand mask{};  ///< bool, true where a key is seen
+  pairs_operand bias{};  ///< added to the scores
 
   static constexpr std::int32_t any_distance = 1 << 30;
 
@@ -37,6 +37,8 @@ struct attention_op_options {
   }
   constexpr bool is_causal() const { return lowest == -any_distance && highest == 0; }
   constexpr bool in_band() const { return lowest != -any_distance || highest != any_distance; }
+  /// Whether keys have other places than queries, those of a longer or shorter sequence.
+  constexpr bool is_across() const { return queries != places; }
   constexpr bool hides() const { return in_band() || mask.given(); }
   /// Whether mask or bias have numbers of their own for each query.
   constexpr bool reads_by_query(int leads) const { return mask.along(leads) || bias.along(leads); }
@@ -107,13 +109,16 @@ constexpr int key_axis(const attention_op_options& o, attention_role r, int lead
   return differs ? leads + 1 : -1;
 }
 
-/// Loops: the leading axes, the places, the width, and the keys that each place sees.
+/// Loops: the leading axes, the places of queries, the width, and the keys that each place sees.
+/// Keys that are as many as queries lie along the places, too.
 constexpr iteration_space attention_space(span<const tensor_type> in, const attention_op_options& o,
                                           bool gradient) {
   const int leads = in[0].rank() - 2;
   iteration_space s(in.size());
   for (int d = 0; d < leads; ++d) s.add(in[0][axis_beside_place(o, d)]);
-  const int place = s.add(in[0][o.place]), width = s.add(in[0][leads + 1], true);
+  const int place = s.add(in[0][o.place]);
+  // Half of the products are as long as keys are wide, half as values are.
+  s.add((in[0][leads + 1] + in[2][in[2].rank() - 1] + 1) / 2, true);
   const int keys = s.add(o.places, true);
   const attention_roles roles = roles_of(o, gradient);
   for (int t = 0; t < int(roles.role.size()); ++t) {
@@ -122,9 +127,7 @@ constexpr iteration_space attention_space(span<const tensor_type> in, const atte
       if (axis >= 0) s.along(t, axis, loop);
     };
     for (int d = 0; d < leads; ++d) along(lead_axis(o, r, d, leads), d);
-    along(place_axis(o, r, leads), place);
-    if (r == attention_role::query) along(leads + 1, width);
-    if (r == attention_role::key) along(leads + 1 - (o.grouped ? 1 : 0), width);
+    if (r != attention_role::key || !o.is_across()) along(place_axis(o, r, leads), place);
     along(key_axis(o, r, leads), keys);
   }
   // Ranks that divide queries add up what these make of keys and of a bias that they share.

@@ -85,8 +85,7 @@ class attention_divider {
   constexpr var at(node_id n) { return {&b_, n}; }
   /// All places are here.
   static constexpr pairs_of_places all_of(const block_attention& block) {
-    const int places = block.options().places;
-    return {0, places, 0, places, 0};
+    return {0, block.options().queries, 0, block.options().places, 0};
   }
   /// Back ends know causal attention by the form of its mask.
   static constexpr bool is_plain(const block_attention& block) {

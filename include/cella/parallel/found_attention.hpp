@@ -28,8 +28,8 @@ struct found_attention {
   int times = 1;         ///< heads of queries that see the same head of keys
 };
 
-/// Attention of a sequence to itself whose queries, keys, values and results lie alike and are as
-/// wide; else `result` is no_node.
+/// Attention of a sequence to itself or another one, whose queries, keys, values and results lie
+/// alike; else `result` is no_node.
 class attention_search : pattern_questions<value_uses> {
  public:
   constexpr explicit attention_search(const value_uses& uses) : pattern_questions(uses) {}
@@ -226,9 +226,7 @@ class attention_search : pattern_questions<value_uses> {
     const dtype element = g.type(weights_).element;
     for (node_id n : {a_.query, a_.key, a_.value, a_.result})
       if (g.type(n).element != element) return false;
-    const auto width = [&](node_id n) { return g.type(n)[rank_ - 1]; };
-    if (a_.pairs[rank_ - 2] != a_.pairs[rank_ - 1] || width(a_.query) != width(a_.value))
-      return false;
+    a_.options.queries = a_.pairs[rank_ - 2];
     a_.options.places = a_.pairs[rank_ - 1];
     a_.options.grouped = a_.times > 1;
     // With the heads of a group apart the places stand one axis further back.

@@ -11,8 +11,8 @@
 namespace cella::parallel {
 
 /// The same graph with attention_op and attention_gradient_op in place of attention of a sequence
-/// to itself whose queries, keys, values and results lie alike and are as wide: with any mask and a
-/// bias, and with heads of queries that share keys. Other attention stays as it is.
+/// to itself or to another one, whose queries, keys, values and results lie alike: with any mask
+/// and a bias, and with heads of queries that share keys. Other attention stays as it is.
 constexpr graph join_attention(const graph& g);
 
 // ------------------------------------------------------------------------------------------------

@@ -25,12 +25,13 @@ constexpr double seconds_of_node(const graph& g, node_id n, const device& d) {
   return std::max(work, double(b.read + b.written) / d.memory_bytes_per_second);
 }
 
-/// The bytes of the keys, or the values, that a rank has in attention `n`.
+/// The bytes of the keys and the values that a rank has in attention `n`.
 constexpr double bytes_of_keys(const graph& g, node_id n, const node_choice& c,
                                const device_mesh& m) {
-  const tensor_type query = g.type(g.operand(n, 0)), key = g.type(g.operand(n, 1));
-  return double(part_of(query, c.results[0], m).bytes()) * double(key.size()) /
-         double(query.size());
+  const tensor_type query = g.type(g.operand(n, 0));
+  const double keys =
+      double(g.type(g.operand(n, 1)).bytes()) + double(g.type(g.operand(n, 2)).bytes());
+  return double(part_of(query, c.results[0], m).size()) / double(query.size()) * keys;
 }
 /// The bytes of what attention makes for each pair of places, and its gradient once more. In a ring
 /// that is of a block, and blocks of keys and values are received, for the gradient with theirs:
@@ -47,8 +48,8 @@ constexpr double memory_within_attention(const graph& g, node_id n, const node_c
   if (axis < 0) return rows * double(size_of(part.element)) * o.places * (is_gradient ? 1 : 2);
   const int blocks = std::min(m[axis].size - 1, 2);
   const double summed = double(size_of(cella::detail::summed_in(part.element)));
-  return rows * summed * part[o.place] * (is_gradient ? 2 : 1) +
-         bytes_of_keys(g, n, c, m) * blocks * (is_gradient ? 4 : 2);
+  return rows * summed * size_of_part(o.places, m[axis].size, 0) * (is_gradient ? 2 : 1) +
+         bytes_of_keys(g, n, c, m) * blocks * (is_gradient ? 2 : 1);
 }
 /// What a node's results, or an input, take in the memory of a rank: what is stored.
 constexpr double memory_of_node(const graph& g, node_id n, const node_choice& c,
@@ -69,12 +70,16 @@ constexpr double share_of_pairs(const graph& g, node_id n, int ring, const devic
   const auto o = g.nodes[std::size_t(n)].attributes.as<attention_op_options>();
   if (ring < 0) {
     const bool is_plain = o.is_causal() && !o.mask.given() && !o.bias.given();
-    return is_plain ? (o.places + 1) / (2.0 * o.places) : 1;
+    const double queries = o.queries, keys = o.places;
+    if (!is_plain) return 1;
+    return queries > keys ? 1 - (keys - 1) / (2 * queries) : (queries + 1) / (2 * keys);
   }
   const detail::attention_turns turns(o, g.type(g.operand(n, 0)).rank() - 2, m[ring].size);
   std::int64_t most = 0;
-  for (int r = 0; r < m[ring].size; ++r) most = std::max(most, turns.pairs_of(r));
-  return double(most) / (double(o.places) * o.places);
+  // Ranks that stand for all: in windows, and where queries are not shared, ends differ.
+  const int last = m[ring].size - 1;
+  for (int r : {0, (last + 1) / 2, last}) most = std::max(most, turns.pairs_of(r));
+  return double(most) / (double(o.queries) * o.places);
 }
 /// The share of a node's work that the rank with the largest part has.
 constexpr double share_of(const graph& g, node_id n, const loop_cut& c, const device_mesh& m) {
@@ -102,12 +107,13 @@ constexpr move_cost cost_of_ring(const graph& g, node_id n, const node_choice& c
   const double bytes = bytes_of_keys(g, n, c, m);
   const bool is_gradient = is<attention_gradient_op>(g.nodes[std::size_t(n)]);
   const auto o = g.nodes[std::size_t(n)].attributes.as<attention_op_options>();
-  double messages = 2 * (a.size - 1) + (is_gradient ? 2 * a.size : 0);
+  double messages = a.size - 1 + (is_gradient ? a.size : 0);
   if (o.in_band()) {
     const detail::attention_turns turns(o, g.type(g.operand(n, 0)).rank() - 2, a.size);
-    messages = 2 * turns.with_messages() * (is_gradient ? 2 : 1);
+    messages = turns.with_messages() * (is_gradient ? 2 : 1);
   }
-  return {messages * (a.latency + bytes / a.bytes_per_second), messages * bytes};
+  // Keys and values are two.
+  return {messages * (2 * a.latency + bytes / a.bytes_per_second), messages * bytes};
 }
 
 }  // namespace cella::parallel

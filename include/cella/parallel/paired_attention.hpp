@@ -39,13 +39,19 @@ class attention_turns {
   constexpr attention_turns(const attention_op_options& o, int leads, int count)
       : o_(o),
         count_(count),
-        shares_(!o.reads_by_query(leads) && (o.lowest >= 0 || o.highest <= 0)) {}
+        shares_(!o.reads_by_query(leads) && !o.is_across() && (o.lowest >= 0 || o.highest <= 0)) {}
 
-  constexpr int size(int block) const { return size_of_part(o_.places, count_, block); }
-  constexpr int first(int block) const { return first_of_part(o_.places, count_, block); }
-  constexpr bool sees(int queries, int keys) const {
-    const int nearest = first(keys) - (first(queries) + size(queries) - 1);
-    const int farthest = first(keys) + size(keys) - 1 - first(queries);
+  constexpr int queries(int block) const { return size_of_part(o_.queries, count_, block); }
+  constexpr int keys(int block) const { return size_of_part(o_.places, count_, block); }
+  constexpr pairs_of_places pairs(int of_queries, int of_keys) const {
+    const int first = first_of_part(o_.queries, count_, of_queries);
+    return {first, queries(of_queries), first_of_part(o_.places, count_, of_keys), keys(of_keys),
+            first};
+  }
+  constexpr bool sees(int of_queries, int of_keys) const {
+    const pairs_of_places p = pairs(of_queries, of_keys);
+    const int nearest = p.first_key - (p.first_query + p.queries - 1);
+    const int farthest = p.first_key + p.keys - 1 - p.first_query;
     return nearest <= o_.highest && farthest >= o_.lowest;
   }
   /// Behind turn 0.
@@ -81,19 +87,19 @@ class attention_turns {
   }
   /// How many pairs of a query and a key a rank computes in all turns.
   constexpr std::int64_t pairs_of(int rank) const {
-    std::int64_t pairs = std::int64_t(size(rank)) * size(rank);
+    std::int64_t sum = std::int64_t(queries(rank)) * keys(rank);
     for (int turn = 1; turn <= last(); ++turn) {
       const turn_of_rank t = of(rank, turn);
-      if (t.attends) pairs += std::int64_t(size(rank) - t.left_out) * size(t.before);
-      pairs += std::int64_t(t.helped) * size(rank);
+      if (t.attends) sum += std::int64_t(queries(rank) - t.left_out) * keys(t.before);
+      sum += std::int64_t(t.helped) * keys(rank);
     }
-    return pairs;
+    return sum;
   }
 
  private:
   /// How many of the first queries of a block the rank with the keys computes, if it does.
-  constexpr int helped(int queries, int turn) const {
-    return 2 * turn == count_ ? size(queries) / 2 : size(queries);
+  constexpr int helped(int block, int turn) const {
+    return 2 * turn == count_ ? queries(block) / 2 : queries(block);
   }
   /// What a rank computes in a turn with the one before it: for its own queries, or for those of
   /// the other.
@@ -235,7 +241,7 @@ class paired_attention {
     list<var> all{block_.as(messages_.after_sending(own.query), element_),
                   block_.as(own.key, element_), block_.as(own.value, element_)};
     if (block_.options().bias.given())
-      all.push_back(block_.as(bias.whole([&](int i) { return turns_.size(i); }), element_));
+      all.push_back(block_.as(bias.whole([&](int i) { return turns_.keys(i); }), element_));
     return all;
   }
 
@@ -243,9 +249,10 @@ class paired_attention {
   constexpr turn_of_rank at(int turn) const { return turns_.of(ring_.own, turn); }
   /// Some queries of a block, and the keys of another one.
   constexpr pairs_of_places pairs(int queries, int keys, int left_out = 0, int count = -1) const {
-    const int all = turns_.size(queries) - left_out, first = turns_.first(queries);
-    return {first + left_out, count < 0 ? all : count, turns_.first(keys), turns_.size(keys),
-            first};
+    pairs_of_places p = turns_.pairs(queries, keys);
+    p.first_query += left_out;
+    p.queries = count < 0 ? p.queries - left_out : count;
+    return p;
   }
   static constexpr var rest(var x, int axis, int left_out) {
     return left_out == 0 ? x : slice(x, axis, left_out, x.extent(axis));
@@ -274,7 +281,7 @@ class paired_attention {
     messages_.start(kind, turn, x, t.is_helped ? t.behind : -1, t.helps ? t.before : -1);
   }
   constexpr var take_keys(ring_message kind, int turn, var like, int block) {
-    return messages_.finish(kind, turn, like, block, block_.key_place(), turns_.size(block));
+    return messages_.finish(kind, turn, like, block, block_.key_place(), turns_.keys(block));
   }
   constexpr var take_queries(ring_message kind, int turn, var like, int axis) {
     const turn_of_rank t = at(turn);
@@ -297,7 +304,7 @@ class paired_attention {
   }
   constexpr var take_keys_back(ring_message kind, int turn, var like) {
     return messages_.finish(kind, turn, like, at(turn).behind, block_.key_place(),
-                            turns_.size(ring_.own));
+                            turns_.keys(ring_.own));
   }
 
   const attention_ring ring_;

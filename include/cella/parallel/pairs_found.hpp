@@ -100,18 +100,20 @@ class pairs_search {
       if (to[e] != 1) return false;
     return true;
   }
-  /// A comparison of key place - query place with a number.
+  /// A comparison of key place - query place, or of that less a number, with a number.
   constexpr bool is_band(node_id n, axis_map m) {
     const bool le = is<less_equal_op>(at(n)), lt = is<less_op>(at(n)),
                ge = is<greater_equal_op>(at(n)), gt = is<greater_op>(at(n));
     if (!le && !lt && !ge && !gt) return false;
-    const node& bound = at(g_.operand(n, 1));
-    if (!is<constant_op>(bound)) return false;
-    const double value = bound.attributes.as<constant_op::options>().value;
-    const int limit = int(value);
-    if (limit != value || limit <= -(1 << 28) || limit >= 1 << 28) return false;
-    const node_id distance = inside(g_.operand(n, 0), m);
+    int limit = 0, first = 0;
+    if (!is_place(g_.operand(n, 1), limit)) return false;
+    node_id distance = inside(g_.operand(n, 0), m);
     if (!is<sub_op>(at(distance))) return false;
+    if (is_place(g_.operand(distance, 1), first)) {
+      limit += first;
+      distance = inside(g_.operand(distance, 0), m);
+      if (!is<sub_op>(at(distance))) return false;
+    }
     const int key = pairs_.rank - 1, query = pairs_.rank - 2;
     const int a = counts_along(g_.operand(distance, 0), m),
               b = counts_along(g_.operand(distance, 1), m);
@@ -123,6 +125,13 @@ class pairs_search {
       return true;
     }
     return false;
+  }
+  constexpr bool is_place(node_id n, int& place) const {
+    if (!is<constant_op>(at(n))) return false;
+    const double value = at(n).attributes.as<constant_op::options>().value;
+    if (!(value > -(1 << 28) && value < 1 << 28)) return false;
+    place = int(value);
+    return place == value;
   }
   /// The axis of the scores along which a node counts places; -1: it does something else.
   constexpr int counts_along(node_id n, axis_map m) const {

@@ -115,7 +115,8 @@ class propagator {
     for (std::size_t k = 0; k < in.size(); ++k) {
       const int d = led && !leads_[std::size_t(in[k])] ? replicated : lies(in[k], n)[a];
       for (int f = 0; d >= 0 && f < int(space.factors.size()); ++f) {
-        if (f == cut[a] || dimension_along(space, int(k), g_.type(in[k]).shape, f) != d) continue;
+        const shape extents = g_.type(in[k]).shape;
+        if (f == cut[a] || dimension_cut(g_, n, space, int(k), extents, f) != d) continue;
         loop_cut with = before;
         with[a] = std::int8_t(f);
         const node_part part = cut_node(g_, n, with, m_);

@@ -79,15 +79,15 @@ class ring_attention {
  private:
   constexpr bool is_last(int hop) const { return hop + 1 == ring_.count; }
   constexpr int block(int hop) const { return ring_.before(hop); }
+  /// How many keys a block has.
   constexpr int size(int block) const {
     return size_of_part(block_.options().places, ring_.count, block);
   }
-  constexpr int first(int block) const {
-    return first_of_part(block_.options().places, ring_.count, block);
-  }
   constexpr pairs_of_places pairs(int hop) const {
-    return {first(ring_.own), size(ring_.own), first(block(hop)), size(block(hop)),
-            first(ring_.own)};
+    const attention_op_options& o = block_.options();
+    const int count = ring_.count, first = first_of_part(o.queries, count, ring_.own);
+    return {first, size_of_part(o.queries, count, ring_.own),
+            first_of_part(o.places, count, block(hop)), size(block(hop)), first};
   }
   constexpr void pass_on(int hop, var k, var v) {
     if (is_last(hop)) return;

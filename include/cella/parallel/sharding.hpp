@@ -105,6 +105,18 @@ constexpr bool same_loops(const iteration_space& a, const iteration_space& b) {
   return same;
 }
 
+/// The dimension of tensor `t` of node `n`, an operand or a result behind them, that is cut where
+/// loop `f` is. Keys of another sequence are cut where queries are.
+constexpr int dimension_cut(const graph& g, node_id n, const iteration_space& s, int t,
+                            const shape& extents, int f) {
+  const node& x = g.nodes[std::size_t(n)];
+  if (!is_across(x, std::size_t(t))) return dimension_along(s, t, extents, f);
+  const int leads = place_loop(g.type(g.operand(n, 0)));
+  if (f != leads) return dimension_along(s, t, extents, f);
+  return cella::detail::place_axis(x.attributes.as<attention_op_options>(),
+                                   cella::detail::attention_role::key, leads);
+}
+
 /// The same loops but for those of one place, which some operations do not name.
 constexpr iteration_space without_single_places(const iteration_space& s) {
   iteration_space left(std::size_t(s.operands));
@@ -193,7 +205,7 @@ constexpr node_part cut_node(const graph& g, node_id n, const loop_cut& cut, con
     for (std::size_t t = 0; t < types.size(); ++t) {
       const bool is_result = t >= in.size();
       layout& l = is_result ? part.results[t - in.size()] : part.operands[t];
-      int d = detail::dimension_along(space, int(t), types[t].shape, f);
+      int d = detail::dimension_cut(g, n, space, int(t), types[t].shape, f);
       if (d == replicated && is_result) {
         if (space.over != combination::sum || !is_floating(types[t].element)) return part;
         d = partial;
@@ -208,11 +220,16 @@ constexpr node_part cut_node(const graph& g, node_id n, const loop_cut& cut, con
   for (std::size_t f = 0; f < parts.size(); ++f) {
     const std::int64_t extent = space.factors[f].extent;
     if (parts[f] > 1 && extent < parts[f]) return part;
+    if (is_attention(x) && int(f) == place_loop(g.type(in[0])) &&
+        x.attributes.as<attention_op_options>().places < parts[f])
+      return part;
     if (extent % parts[f] == 0) continue;
     // Unequal parts of the loop are those of a dimension only if they are its elements.
     for (std::size_t t = 0; t < types.size(); ++t)
       for (int a = 0; a < m.axis_count; ++a)
-        if (cut[a] == int(f) && lies(t)[a] >= 0 && types[t][lies(t)[a]] != extent) return part;
+        if (cut[a] == int(f) && lies(t)[a] >= 0 && !is_across(x, t) &&
+            types[t][lies(t)[a]] != extent)
+          return part;
   }
   for (int a = 0; a < m.axis_count; ++a) {
     if (cut[a] < 0) continue;
