@@ -125,7 +125,8 @@ TEST_CASE("files that do not belong together are told from those that do") {
   const test::scratch_directory folder("shards");
   const graph g = step_graph();
   const auto save = [&](const char* name) {
-    const parallel_plan p = plan_for(g, parse_mesh("data=2"), {.mode = mode::zero3});
+    const parallel_plan p =
+        plan_for(g, parse_mesh("data=2"), {.mode = mode::zero3, .whole_bytes = 0});
     thread_ranks ranks(p.mesh);
     ranks.run([&](int r, const communicator& c) {
       rank_program run(g, p, r, c);

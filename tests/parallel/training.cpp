@@ -184,7 +184,8 @@ TEST_CASE("data parallel moves each gradient once round, and ZeRO stage 1 divide
       plan_for(t.step, parse_mesh("data=2"), {.mode = mode::data, .bucket_bytes = 40'000});
   CHECK(count(small, "start_all_reduce") == 3);
   CHECK(count(small, "finish_all_reduce") == 3);
-  const parallel_plan zero = plan_for(t.step, parse_mesh("data=2"), {.mode = mode::zero1});
+  const parallel_plan zero =
+      plan_for(t.step, parse_mesh("data=2"), {.mode = mode::zero1, .whole_bytes = 0});
   std::int64_t whole = 0, part = 0;
   for (std::size_t i = 0; i < t.step.inputs.size(); ++i) {
     if (t.step.inputs[i].role != input_role::slot) continue;
@@ -215,8 +216,10 @@ TEST_CASE("ZeRO stage 2 divides gradients, and stage 3 the parameters of which c
     }
     return own / whole;
   };
-  const parallel_plan two = plan_for(t.step, parse_mesh("data=4"), {.mode = mode::zero2});
-  const parallel_plan three = plan_for(t.step, parse_mesh("data=4"), {.mode = mode::zero3});
+  const auto plan = [&](mode how, std::int64_t whole_bytes) {
+    return plan_for(t.step, parse_mesh("data=4"), {.mode = how, .whole_bytes = whole_bytes});
+  };
+  const parallel_plan two = plan(mode::zero2, 0), three = plan(mode::zero3, 0);
   CHECK(part(two, input_role::parameter) == 1);
   CHECK(part(two, input_role::slot) == 0.25);
   CHECK(part(three, input_role::parameter) == 0.25);
@@ -228,6 +231,20 @@ TEST_CASE("ZeRO stage 2 divides gradients, and stage 3 the parameters of which c
   int weights = 0;
   for (std::int64_t bytes : collectives(three, "all_gather")) weights += bytes == 4 * 128 * 32;
   CHECK(weights == 2 * 4 + 1);
+  // Biases and norms are not worth a message: their gradients are summed up in one.
+  const parallel_plan large = plan(mode::zero3, 4096);
+  for (std::size_t i = 0; i < t.step.inputs.size(); ++i) {
+    const input_role role = t.step.inputs[i].role;
+    const std::int64_t bytes = t.step.type(t.step.input(int(i))).bytes();
+    if (role == input_role::parameter || role == input_role::slot)
+      CHECK((large.rank.inputs[i][0] >= 0) == (bytes >= 4096));
+  }
+  CHECK(part(large, input_role::parameter) < 0.3);
+  CHECK(collectives(large, "start_all_reduce").size() == 1);
+  for (std::int64_t bytes : collectives(large, "reduce_scatter")) CHECK(bytes >= 4096 / 4);
+  int narrow = 0;
+  for (std::int64_t bytes : collectives(large, "all_gather")) narrow += bytes < 4096;
+  CHECK(narrow == 0);
 }
 
 TEST_CASE("parameters are gathered from their parts") {

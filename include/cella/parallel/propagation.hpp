@@ -18,6 +18,7 @@ struct propagation {
   /// Each rank keeps its part of sums that only updates read (gradients). Parameters that are cut
   /// are gathered by those who read them, unless that is an update.
   bool gradients_cut = false;
+  std::int64_t whole_bytes = 0;  ///< gradients of fewer are not
 };
 constexpr void propagate(const graph& g, const device_mesh& m, search_space& space,
                          const propagation& how = {});
@@ -59,7 +60,8 @@ class propagator {
       const auto in = g_.operands(n);
       if (in.size() == 1 && x.op->computes == compute_class::movement)
         leads_[std::size_t(n)] = leads_[std::size_t(in[0])];
-      if (how_.gradients_cut && updates_[std::size_t(n)]) keep_parts(only);
+      if (how_.gradients_cut && updates_[std::size_t(n)] && g_.type(n).bytes() >= how_.whole_bytes)
+        keep_parts(only);
     }
   }
 

@@ -68,6 +68,9 @@ struct strategy {
   list<operation_cut> operations{};
   std::string_view data_axis = "data";
   std::int64_t bucket_bytes = 1 << 20;  ///< see bucket_gradients; 0: each gradient by itself
+  /// Parameters of fewer bytes, and what the optimizer keeps of them, ZeRO leaves with every rank:
+  /// a message takes longer than they are worth.
+  std::int64_t whole_bytes = 1 << 12;
   attention_kind attention = attention_kind::cheapest;
 };
 
@@ -117,9 +120,9 @@ class statement {
           is_stated[i] = 1;
         }
       }
-      if ((in.role == input_role::slot && stage >= 1) ||
-          (in.role == input_role::parameter && stage >= 3))
-        divide(t.shape, l);
+      const bool is_divided = (in.role == input_role::slot && stage >= 1) ||
+                              (in.role == input_role::parameter && stage >= 3);
+      if (is_divided && t.bytes() >= s_.whole_bytes) divide(t.shape, l);
       if (divides_samples && in.role == input_role::argument && data_ >= 0 && t.rank() > 0 &&
           !is_stated[i]) {
         l[data_] = 0;
@@ -136,7 +139,9 @@ class statement {
     for (const operation_cut& c : s_.operations)
       if (out_.fault.empty()) cut(c);
     if (out_.fault.empty() && divides_samples)
-      propagate(g_, m_, out_.space, {.updates_open = stage >= 1, .gradients_cut = stage >= 2});
+      propagate(
+          g_, m_, out_.space,
+          {.updates_open = stage >= 1, .gradients_cut = stage >= 2, .whole_bytes = s_.whole_bytes});
     return std::move(out_);
   }
 
