@@ -1,12 +1,13 @@
 // Times the training steps of workloads that are divided among ranks, beside what the simulator
 // predicts of them, and prints one line of JSON.
 //
-// usage: ranks {resnet20_32|gpt_8|mlp128_wide} [--mesh data=2] [--mode data] [--threads 1]
+// usage: ranks {resnet20_32|gpt_8|mlp128_wide|lenet32} [--mesh data=2] [--mode data] [--threads 1]
 //              [--topology FILE] [--threads-as-ranks]
 // Started by mpirun, ranks are its processes, else threads of this one. `--threads` is of each
 // rank. Steps run for eight seconds, 3,000 at most and five at least.
 #include <algorithm>
 #include <cella/models/gpt.hpp>
+#include <cella/models/lenet.hpp>
 #include <cella/models/mlp.hpp>
 #include <cella/models/resnet.hpp>
 #include <cella/nn/losses.hpp>
@@ -56,7 +57,10 @@ work work_of(const std::string& name) {
   if (name == "gpt_8")
     return traced<models::gpt<1024, 256, 4, 4, 128>, nn::token_cross_entropy>(
         {dtype::i32, {8, 128}}, {dtype::i32, {1024}}, 1024, optim::adam{});
-  throw error("there are resnet20_32, gpt_8 and mlp128_wide");
+  if (name == "lenet32")
+    return traced<models::lenet5, cross_entropy_loss>({dtype::f32, {32, 1, 28, 28}},
+                                                      {dtype::i32, {32}}, 10, momentum);
+  throw error("there are resnet20_32, gpt_8, mlp128_wide and lenet32");
 }
 
 /// Random first values, alike on all ranks.
@@ -178,8 +182,9 @@ int main(int argc, char** argv) {
       understood = false;
   }
   if (!understood || s.workload.empty() || s.threads < 1) {
-    std::cerr << "usage: ranks {resnet20_32|gpt_8|mlp128_wide} [--mesh data=2] [--mode data] "
-                 "[--threads 1] [--topology FILE] [--threads-as-ranks]\n";
+    std::cerr
+        << "usage: ranks {resnet20_32|gpt_8|mlp128_wide|lenet32} [--mesh data=2] [--mode data] "
+           "[--threads 1] [--topology FILE] [--threads-as-ranks]\n";
     return 2;
   }
   try {

@@ -2,7 +2,7 @@
 """Times one training step of a workload in PyTorch, divided among processes of one thread each that exchange
 by gloo, and prints one line of JSON as `ranks` does.
 
-usage: ranks_torch.py {ddp,fsdp} {resnet20_32,gpt_8,mlp128_wide} [RANKS]
+usage: ranks_torch.py {ddp,fsdp} {resnet20_32,gpt_8,mlp128_wide,lenet32} [RANKS]
 
 Networks, global batches and updates are those of ranks.cpp; each rank has its part of the batch. Batch norms
 have the statistics of a rank's own samples, as is PyTorch's default (Cella's have those of all). Three steps
@@ -71,7 +71,12 @@ def networks():
     def mlp():
         return nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
 
-    return dict(resnet20_32=resnet20, gpt_8=Gpt, mlp128_wide=mlp)
+    def lenet():
+        return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
+                             nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
+                             nn.Linear(84, 10))
+
+    return dict(resnet20_32=resnet20, gpt_8=Gpt, mlp128_wide=mlp, lenet32=lenet)
 
 
 def fully_sharded(model, mesh):
@@ -99,6 +104,8 @@ def train(rank, ranks, port, how, workload, results):
             model = model.to(memory_format=torch.channels_last)
         x = torch.randn(32 // ranks, 3, 32, 32).to(memory_format=torch.channels_last)
         y = torch.randint(0, 10, (32 // ranks,))
+    elif workload == "lenet32":
+        x, y = torch.randn(32 // ranks, 1, 28, 28), torch.randint(0, 10, (32 // ranks,))
     else:
         x, y = torch.randn(128 // ranks, 784), torch.randint(0, 10, (128 // ranks,))
     if how == "fsdp":
