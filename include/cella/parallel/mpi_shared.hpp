@@ -4,12 +4,15 @@
 
 #include <mpi.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cella/parallel/exchange.hpp>
 #include <cella/parallel/mpi_watch.hpp>
 #include <cella/parallel/thread_watch.hpp>
 #include <cstring>
 #include <new>
+#include <span>
 #include <vector>
 
 namespace cella::parallel::detail {
@@ -98,11 +101,79 @@ class shared_group {
   }
 
   void all_reduce(const tensor_ref& in, const tensor_ref& out) {
+    const auto size = std::int64_t(size_of(in.type.element));
+    for_each_piece(in.type.size(), size, [&](std::int64_t i, std::int64_t count) {
+      const tensor_type t{in.type.element, {int(count)}};
+      sum_piece({in.data + i * size, t}, {out.data + i * size, t});
+    });
+  }
+  void all_gather(int dimension, const tensor_ref& in, const tensor_ref& out) {
+    const parts all(in.type, dimension, out.type[dimension], own_.size);
+    if (!all.in_one_piece) return join_parts(shown(in, all.bytes(0)), in.type, dimension, out);
+    for_each_piece(all.bytes(0), 1, [&](std::int64_t i, std::int64_t count) {
+      shared_board& b = next(count);
+      const auto here = [&](int r) { return std::clamp<std::int64_t>(all.bytes(r) - i, 0, count); };
+      std::memcpy(b.own(), in.data + i, std::size_t(here(own_.coordinate)));
+      show(b, 0, in.data + i);
+      for (int r = 0; r < own_.size; ++r)
+        std::memcpy(out.data + all.first(r) + i, operands_[std::size_t(r)], std::size_t(here(r)));
+    });
+  }
+  void reduce_scatter(int dimension, const tensor_ref& in, const tensor_ref& out) {
+    const parts all(in.type, dimension, in.type[dimension], own_.size);
+    if (!all.in_one_piece)
+      return sum_part(shown(in, in.type.bytes()), in.type, dimension, own_.coordinate, out);
+    const auto size = std::int64_t(size_of(in.type.element));
+    for_each_piece(all.bytes(0) / size, size, [&](std::int64_t i, std::int64_t count) {
+      const std::int64_t room = count * size;
+      shared_board& b = next(room * own_.size);
+      const auto here = [&](int r) {
+        return std::clamp<std::int64_t>(all.bytes(r) - i * size, 0, room);
+      };
+      const auto at = [&](int r) { return in.data + all.first(r) + i * size; };
+      for (int r = 0; r < own_.size; ++r)
+        if (r != own_.coordinate) std::memcpy(b.own() + r * room, at(r), std::size_t(here(r)));
+      show(b, own_.coordinate * room, at(own_.coordinate));
+      sum_elements(operands_, in.type, 0, here(own_.coordinate) / size, out.data + i * size);
+    });
+  }
+  void all_to_all(int joined, int cut, const tensor_ref& in, const tensor_ref& out) {
+    const parts all(in.type, joined, out.type[joined], own_.size);
+    exchange_parts(shown(in, all.bytes(0)), in.type, cut, own_.coordinate, out, joined);
+  }
+
+ private:
+  /// All ranks add up all of it: that is quicker than to wait for each other once more.
+  static constexpr std::int64_t small = 1 << 12;
+
+  /// So much of an operand is shown at a time: it stays in the cache, and takes little memory.
+  static constexpr std::int64_t piece = 1 << 17;
+
+  /// The parts of a tensor along a dimension: how many bytes each rank has, and behind how many.
+  struct parts {
+    parts(const tensor_type& like, int dimension, int places, int count)
+        : extent(places),
+          ranks(count),
+          in_one_piece(like.shape.size(0, dimension) == 1),
+          each(like.shape.size(0, dimension) * like.shape.size(dimension + 1, like.rank()) *
+               std::int64_t(size_of(like.element))) {}
+    std::int64_t first(int r) const { return first_of_part(extent, ranks, r) * each; }
+    /// The first part is the largest.
+    std::int64_t bytes(int r) const { return size_of_part(extent, ranks, r) * each; }
+
+    int extent, ranks;
+    bool in_one_piece;    ///< each of them: then they lie one behind the other
+    std::int64_t each{};  ///< bytes of one place
+  };
+  /// f(first, count) for the pieces of so many elements.
+  template <class F>
+  static void for_each_piece(std::int64_t elements, std::int64_t size, F f) {
+    for (std::int64_t i = 0; i < elements; i += piece / size)
+      f(i, std::min(piece / size, elements - i));
+  }
+  void sum_piece(const tensor_ref& in, const tensor_ref& out) {
     const tensor_type& t = in.type;
-    if (t.bytes() <= small) {
-      sum_elements(shown(in, t.bytes()), t, 0, t.size(), out.data);
-      return;
-    }
+    if (t.bytes() <= small) return sum_elements(shown(in, t.bytes()), t, 0, t.size(), out.data);
     shared_board& b = next(t.bytes());
     // Nobody else reads the share that this rank adds up.
     const auto size = std::int64_t(size_of(t.element));
@@ -110,7 +181,7 @@ class shared_group {
     const std::int64_t first = share(own_.coordinate), end = share(own_.coordinate + 1);
     copy(in.data, b.own(), 0, first);
     copy(in.data, b.own(), end, t.bytes());
-    show(b, in);
+    show(b, 0, in.data);
     const std::array both{out.data, b.own()};
     sum_share(operands_, t, own_, both);
     b.sum_up();
@@ -118,28 +189,8 @@ class shared_group {
     for (int r = 0; r < own_.size; ++r)
       if (r != own_.coordinate) copy(b.at()[std::size_t(r)], out.data, share(r), share(r + 1));
   }
-  void all_gather(int dimension, const tensor_ref& in, const tensor_ref& out) {
-    const int extent = out.type[dimension];
-    join_parts(shown(in, largest(in.type, dimension, extent)), in.type, dimension, out);
-  }
-  void reduce_scatter(int dimension, const tensor_ref& in, const tensor_ref& out) {
-    sum_part(shown(in, in.type.bytes()), in.type, dimension, own_.coordinate, out);
-  }
-  void all_to_all(int joined, int cut, const tensor_ref& in, const tensor_ref& out) {
-    exchange_parts(shown(in, largest(in.type, joined, out.type[joined])), in.type, cut,
-                   own_.coordinate, out, joined);
-  }
-
- private:
-  /// All ranks add up all of it: that is quicker than to wait for each other once more.
-  static constexpr std::int64_t small = 1 << 12;
-
   static void copy(const std::byte* from, std::byte* to, std::int64_t first, std::int64_t end) {
     if (end > first) std::memcpy(to + first, from + first, std::size_t(end - first));
-  }
-  /// Of the parts of a tensor the first is the largest.
-  std::int64_t largest(const tensor_type& part, int dimension, int extent) const {
-    return type_of_part(part, dimension, extent, own_.size, 0).bytes();
   }
   /// Boards are taken in turn. Who writes to one has seen that all have come to the turn after the
   /// last that it was used in, and so have read what was there.
@@ -149,17 +200,18 @@ class shared_group {
     b.reserve(bytes);
     return b;
   }
-  /// The operands of all ranks; that of this one where it is.
-  void show(shared_board& b, const tensor_ref& in) {
+  /// What all ranks show, from byte `first` on, and the operand of this one where it is.
+  void show(shared_board& b, std::int64_t first, std::byte* own) {
     b.show();
-    for (std::size_t r = 0; r < operands_.size(); ++r) operands_[r] = b.at()[r];
-    operands_[std::size_t(own_.coordinate)] = in.data;
+    for (std::size_t r = 0; r < operands_.size(); ++r) operands_[r] = b.at()[r] + first;
+    operands_[std::size_t(own_.coordinate)] = own;
     wait([&] { return b.all_have_shown(); });
   }
+  /// The operands of all ranks, each as a whole.
   std::span<const std::byte* const> shown(const tensor_ref& in, std::int64_t room) {
     shared_board& b = next(room);
     copy(in.data, b.own(), 0, in.type.bytes());
-    show(b, in);
+    show(b, 0, in.data);
     return operands_;
   }
   /// Messages that are under way meanwhile go on.

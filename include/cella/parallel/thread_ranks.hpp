@@ -134,15 +134,16 @@ class thread_ranks {
           size(int(group.in.size())) {
       group.in[std::size_t(coordinate)] = in.data;
       group.out[std::size_t(coordinate)] = out.data;
-      wait();
+      group.at.arrive_and_wait(own.owner->watch_, own.rank);
     }
-    void wait() { group.at.arrive_and_wait(own.owner->watch_, own.rank); }
+    /// Nobody needs what the others have shown any more.
+    void end() { group.at.arrive_and_leave(); }
   };
 
   static void all_reduce(void* self, int axis, const tensor_ref& in, const tensor_ref& out) {
     turn t(self, axis, in, out);
     detail::sum_share(t.group.in, in.type, {t.size, t.coordinate}, t.group.out);
-    t.wait();
+    t.end();
   }
   /// Cores are busy until a sum is asked for: nobody would make it meanwhile.
   static void start_all_reduce(void*, int, const tensor_ref&) {}
@@ -164,19 +165,19 @@ class thread_ranks {
                          const tensor_ref& out) {
     turn t(self, axis, in, out);
     detail::join_parts(t.group.in, in.type, dimension, out);
-    t.wait();
+    t.end();
   }
   static void reduce_scatter(void* self, int axis, int dimension, const tensor_ref& in,
                              const tensor_ref& out) {
     turn t(self, axis, in, out);
     detail::sum_part(t.group.in, in.type, dimension, t.coordinate, out);
-    t.wait();
+    t.end();
   }
   static void all_to_all(void* self, int axis, int joined, int cut, const tensor_ref& in,
                          const tensor_ref& out) {
     turn t(self, axis, in, out);
     detail::exchange_parts(t.group.in, in.type, cut, t.coordinate, out, joined);
-    t.wait();
+    t.end();
   }
 
   device_mesh mesh_;
