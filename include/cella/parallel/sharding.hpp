@@ -110,11 +110,10 @@ constexpr bool same_loops(const iteration_space& a, const iteration_space& b) {
 constexpr int dimension_cut(const graph& g, node_id n, const iteration_space& s, int t,
                             const shape& extents, int f) {
   const node& x = g.nodes[std::size_t(n)];
-  if (!is_across(x, std::size_t(t))) return dimension_along(s, t, extents, f);
-  const int leads = place_loop(g.type(g.operand(n, 0)));
-  if (f != leads) return dimension_along(s, t, extents, f);
+  if (!is_across(x, std::size_t(t)) || f != place_loop(g.type(g.operand(n, 0))))
+    return dimension_along(s, t, extents, f);
   return cella::detail::place_axis(x.attributes.as<attention_op_options>(),
-                                   cella::detail::attention_role::key, leads);
+                                   cella::detail::attention_role::key, f);
 }
 
 /// The same loops but for those of one place, which some operations do not name.
