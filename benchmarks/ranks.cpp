@@ -118,7 +118,8 @@ void time_rank(const settings& s, const work& w, const parallel_plan& p, int ran
     rank_program run(w.step, p, rank, timed.get(), dtype::f32, pool.get());
     fill(run, w.classes);
     run.scalar("learning_rate", 0);
-    alone = measure(run, timed, 20).median;
+    const double once = measure(run, timed, 20).median;
+    alone = measure(run, timed, std::clamp(int(500 / once), 20, 2000)).median;
   }
   const timed_communicator timed(c);
   rank_program run(w.step, p, rank, timed.get(), dtype::f32, pool.get());

@@ -36,7 +36,8 @@ def arguments():
                    help="seconds to wait for other processes before each measurement")
     p.add_argument("--lines", metavar="FILE", help="append each measurement as a line of JSON")
     p.add_argument("--from", dest="old", metavar="FILE", help="measure nothing: take the lines of this file")
-    p.add_argument("--report", metavar="FILE", help="Markdown file whose section <!-- ranks --> takes the tables")
+    p.add_argument("--report", metavar="FILE", help="Markdown file whose section <!-- ranks KIND --> takes the tables")
+    p.add_argument("--kind", default="", help="of processor, where the file has sections for several")
     return p.parse_args()
 
 
@@ -130,7 +131,7 @@ def main():
         sys.exit("name the programs to measure, --programs, or old lines, --from")
     text = markdown(lines)
     if o.report:
-        report.replace_section(o.report, "ranks", text)
+        report.replace_section(o.report, f"ranks {o.kind}".strip(), text)
     else:
         print("\n".join(text))
 
