@@ -31,7 +31,8 @@ class shared_board {
   void reserve(std::int64_t bytes) {
     if (window_ != MPI_WIN_NULL && bytes <= room_) return;
     if (window_ != MPI_WIN_NULL) MPI_Win_free(&window_);
-    room_ = std::max<std::int64_t>(bytes, 1 << 12);
+    // The signs of the next rank lie behind, on a cache line of their own.
+    room_ = (std::max<std::int64_t>(bytes, 1 << 12) + 63) / 64 * 64;
     void* memory = nullptr;
     MPI_Win_allocate_shared(MPI_Aint(sizeof(signs) + std::size_t(room_)), 1, MPI_INFO_NULL, group_,
                             &memory, &window_);
