@@ -92,7 +92,17 @@ class bytecode_sink {
       }
     }
   }
-  /// Of the arrays that are written, or read where the results belong.
+  /// The arrays that are written, or read where the results belong: those of numbers T.
+  int list_arrays(const T** to, int most) const {
+    int count = 0;
+    for (int k = 0; k < array_count_; ++k) {
+      const listed_array& array = arrays_[std::size_t(k)];
+      if (count < most && array.element_bytes == sizeof(T))
+        to[count++] = reinterpret_cast<const T*>(array.first);
+    }
+    return count;
+  }
+  /// The same as rows of a tile.
   int list_rows(int height, std::int64_t offset, std::int64_t row_step, const void** to,
                 int most) const {
     int count = 0;
@@ -227,6 +237,8 @@ class blocked_bytecode_sink {
       : gathers_(line, s, a, scratch, layout::blocked), finish_(form, a) {}
 
   blocked_finish<T> finish() const { return finish_; }
+
+  int list_arrays(const T** to, int most) const { return gathers_.list_arrays(to, most); }
 
   [[gnu::always_inline]] void operator()(vec<T> value, std::int64_t element, int block) const {
     constexpr int L = lanes<T>;
