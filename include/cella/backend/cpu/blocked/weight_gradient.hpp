@@ -24,22 +24,35 @@ template <class T>
 void blocked_weight_gradient(work_range units, const blocked_convolution_extents& e, const T* x,
                              const T* dy, T* sums);
 
-/// Hands one block [taps][L in][L out] to a plain sink as filters that begin at `start`: (value,
-/// offset, count).
+/// Hands some blocks [taps][L in][L out] to a plain sink as filters that begin at `start`: (value,
+/// offset, count). A sink that wants tiles gets them.
 template <class T, class Sink>
-[[gnu::noinline]] void hand_over_filters(int in_blocks, int taps, const T* block,
+[[gnu::noinline]] void hand_over_filters(int in_blocks, int taps, int blocks, const T* block,
                                          std::int64_t start, const Sink& sink) {
-  constexpr int L = lanes<T>;
+  constexpr int L = lanes<T>, most = 9;
+  constexpr bool by_tiles = requires(const T* tile) {
+    sink.hand_over(tile, start, L, L, start, start, 0, 0);
+  };
   const std::int64_t filter = std::int64_t{in_blocks} * L * taps;
-  for (int e = 0; e < L * taps; e += L) {
+  alignas(64) [[maybe_unused]] std::array<T, std::size_t(by_tiles ? L * most * L : 1)> tile;
+  const int vectors = blocks * taps;  // of each filter
+  for (int i = 0, e = 0; i < vectors; ++i, e += L) {
     vec<T> square[L];
-    int channel = e / taps, tap = e % taps;
+    const T* const of_block = block + i / taps * taps * L * L;
+    int channel = i % taps * L / taps, tap = i % taps * L % taps;
     for (int k = 0; k < L; ++k) {
-      square[k] = load(block + (tap * L + channel) * L);
+      square[k] = load(of_block + (tap * L + channel) * L);
       if (++tap == taps) tap = 0, ++channel;
     }
     transpose<T>(square);
-    for (int k = 0; k < L; ++k) sink(square[k], start + k * filter + e, L);
+    if constexpr (by_tiles) {
+      const int at = i % most, wide = std::min(most, vectors - (i - at)) * L;
+      for (int k = 0; k < L; ++k) store(tile.data() + k * wide + at * L, square[k]);
+      if (at * L + L == wide)
+        sink.hand_over(tile.data(), wide, L, wide, start + e - at * L, filter, 0, 0);
+    } else {
+      for (int k = 0; k < L; ++k) sink(square[k], start + k * filter + e, L);
+    }
   }
 }
 /// Adds up the slices and hands the sums to a plain sink as filters [out_blocks L][in_blocks
@@ -48,15 +61,17 @@ template <class T, class Sink>
 void finish_filters(work_range units, const blocked_convolution_extents& e, T* sums,
                     const Sink& sink) {
   constexpr int L = lanes<T>;
-  const int block = e.taps() * L * L;
+  const int block = e.taps() * L * L, together = std::max(1, 8 / e.taps());
   for (int o = units.first; o < units.last; ++o) {
-    for (int b = 0; b < e.in_blocks; ++b) {
+    for (int b = 0; b < e.in_blocks; b += together) {
+      const int blocks = std::min(together, e.in_blocks - b);
       T* const total = sums + (std::int64_t{o} * e.in_blocks + b) * block;
       for (int k = 1; k < weight_gradient_slices<T>(e); ++k) {
         const T* const slice = total + k * filter_elements<T>(e);
-        for (int i = 0; i < block; i += L) store(total + i, load(total + i) + load(slice + i));
+        for (int i = 0; i < blocks * block; i += L)
+          store(total + i, load(total + i) + load(slice + i));
       }
-      hand_over_filters<T>(e.in_blocks, e.taps(), total,
+      hand_over_filters<T>(e.in_blocks, e.taps(), blocks, total,
                            (std::int64_t{o} * L * e.in_blocks + b) * L * e.taps(), sink);
     }
   }

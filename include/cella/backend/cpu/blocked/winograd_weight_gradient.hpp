@@ -156,7 +156,7 @@ void finish_gradient(work_range units, const blocked_convolution_extents& e, con
       }
       const std::int64_t start =
           std::int64_t{o} * L * e.in_blocks * L * 9 + std::int64_t{b} * L * 9;
-      hand_over_filters<T>(e.in_blocks, 9, block, start, sink);
+      hand_over_filters<T>(e.in_blocks, 9, 1, block, start, sink);
     }
   }
 }

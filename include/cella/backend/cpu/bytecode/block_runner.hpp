@@ -57,6 +57,7 @@ class block_runner {
     const auto values = std::int64_t(line.values().size());
     return align_up(values * std::int64_t(sizeof(block_operand<T>))) +
            align_up(values * L * std::int64_t(sizeof(T))) +
+           align_up(values * std::int64_t(sizeof(placed_read))) +
            align_up(std::int64_t(line.links().size() * sizeof(chain_link<T>))) +
            std::int64_t(line.slots()) * block_elements(line) * std::int64_t(sizeof(T));
   }
@@ -70,10 +71,12 @@ class block_runner {
     scratch += align_up(values * std::int64_t(sizeof(block_operand<T>)));
     repeated_ = reinterpret_cast<T*>(scratch);
     scratch += align_up(values * L * std::int64_t(sizeof(T)));
+    placed_ = reinterpret_cast<placed_read*>(scratch);
+    scratch += align_up(values * std::int64_t(sizeof(placed_read)));
     links_ = reinterpret_cast<chain_link<T>*>(scratch);
     for (std::size_t k = 0; k < line.links().size(); ++k) {
       const planned_link& p = line.links()[k];
-      links_[k].code = p.code;
+      links_[k] = {p.code, operands_ + std::max(p.x, 0), operands_ + std::max(p.y, 0)};
       if (p.instruction >= 0)
         links_[k].options = &line.instructions()[std::size_t(p.instruction)].options;
     }
@@ -83,6 +86,7 @@ class block_runner {
       const auto& x = line.values()[v];
       operands_[v] = {x.slot >= 0 ? slot(x.slot) : nullptr, L, 0};
       if (x.from == code::source::number) set_number(v, static_cast<T>(x.literal));
+      placed_[v] = x.from == code::source::read ? find_place(v, x) : placed_read{};
     }
   }
 
@@ -135,19 +139,28 @@ class block_runner {
   /// Computes the values of a rectangle that fits a block, and stores the outputs of which `stored`
   /// has a bit where they belong. It reads plain values and numbers of rows and columns only.
   void compute(const rectangle& r, unsigned stored) {
-    const int row_elements = form_ == layout::blocked ? L : 1;
-    compute_rows(
-        {r.rows, r.elements, stored},
-        [&](int read) -> rows_in_memory {
-          const access how = s_.reads[std::size_t(read)].how;
-          if (how == access::stretch) return {r.stretch, 0};
-          return {place_of_read(how, r.offset, r.row, r.column, row_elements),
-                  place_of_read(how, r.row_step, !r.same_row, 0, row_elements)};
-        },
-        no_step,
-        [&](int) -> rows_in_memory {
-          return {r.offset, r.row_step};
-        });
+    const bool whole = r.elements % L == 0;
+    const std::int64_t next_row = !r.same_row;
+    for (std::size_t v = 0; v < line_.values().size(); ++v) {
+      const auto& x = line_.values()[v];
+      if (x.from != code::source::read) continue;
+      const placed_read& p = placed_[v];
+      if (p.at && (whole || p.step == 0)) {
+        operands_[v] = {p.at + r.offset * p.offset + r.row * p.row + r.column * p.column, p.step,
+                        r.row_step * p.offset + next_row * p.row};
+        continue;
+      }
+      const access how = s_.reads[std::size_t(x.index)].how;
+      const rows_in_memory lies =
+          how == access::stretch
+              ? rows_in_memory{r.stretch, 0}
+              : rows_in_memory{place_of_read(how, r.offset, r.row, r.column, row_elements()),
+                               place_of_read(how, r.row_step, next_row, 0, row_elements())};
+      bring_rows(v, x, {r.rows, r.elements}, lies, no_step);
+    }
+    run_and_store({r.rows, r.elements, stored}, [&](int) -> rows_in_memory {
+      return {r.offset, r.row_step};
+    });
   }
   /// Rows of so many elements each, and the outputs that are stored.
   struct rows_to_compute {
@@ -163,29 +176,11 @@ class block_runner {
   /// the elements are whole vectors.
   template <class Reads, class Step, class Outputs>
   void compute_rows(const rows_to_compute& n, Reads read_at, Step step, Outputs stored_at) {
-    const int vectors = (n.elements + L - 1) / L;
     for (std::size_t v = 0; v < line_.values().size(); ++v) {
       const auto& x = line_.values()[v];
       if (x.from == code::source::read) bring_rows(v, x, n, read_at(x.index), step);
     }
-    run_all({n.rows, vectors}, [&](const instruction& i) -> block_result<T> {
-      if (n.elements % L == 0 && i.direct >= 0 && (n.stored >> i.direct & 1u)) {
-        const rows_in_memory to = stored_at(i.direct);
-        if (!reaches_dead(to.first + (n.rows - 1) * to.apart, n.elements))
-          return {a_.out[std::size_t(i.direct)] + to.first, to.apart};
-      }
-      return {slot(line_.values()[std::size_t(i.result)].slot), std::int64_t{vectors} * L};
-    });
-    for (int k = 0; k < s_.output_count; ++k) {
-      if (!(n.stored >> k & 1u)) continue;
-      const block_operand<T>& from = result(k);
-      const rows_in_memory to = stored_at(k);
-      with_stored<T>(line_.outputs()[std::size_t(k)].stored, [&]<class S>(S) {
-        const T* at = from.at;
-        for (int j = 0; j < n.rows; ++j, at += from.row)
-          store_elements<S>(k, to.first + j * to.apart, at, from.step, n.elements);
-      });
-    }
+    run_and_store(n, stored_at);
   }
   /// Whether elements of an output from `first` on have dead lanes among them.
   bool reaches_dead(std::int64_t first, int elements) const {
@@ -234,6 +229,52 @@ class block_runner {
       if (x.from == source) operands_[v] = {first.at + x.index * apart, first.step, first.row};
     }
   }
+  int row_elements() const { return form_ == layout::blocked ? L : 1; }
+  /// How a value is read that lies in memory as it is computed with: where it begins, what an
+  /// offset, a row and a column add to that, and its step. `at` is null for all others.
+  struct placed_read {
+    const T* at{};
+    std::int64_t offset{}, row{}, column{}, step{};
+  };
+  placed_read find_place(std::size_t v, const typename code::value& x) {
+    const access how = s_.reads[std::size_t(x.index)].how;
+    if (is_storage_only(x.stored) || how == access::stretch) return {};
+    const T* const at = a_.in[std::size_t(x.index)] + x.further;
+    const placed_read found{at, place_of_read(how, 1, 0, 0),
+                            place_of_read(how, 0, row_elements(), 0), place_of_read(how, 0, 0, 1)};
+    const element_walk walk = walk_of(how, form_, form_ == layout::plain ? 1 : 0);
+    if (walk == element_walk::contiguous) return {at, found.offset, found.row, found.column, L};
+    if (walk == element_walk::vector) return found;
+    if (walk != element_walk::one || found.offset || found.row || found.column) return {};
+    set_number(v, *at);
+    return {operands_[v].at};
+  }
+  /// Runs the line on values that are where operands say.
+  template <class Outputs>
+  void run_and_store(const rows_to_compute& n, Outputs stored_at) {
+    const int vectors = (n.elements + L - 1) / L;
+    unsigned missing = n.stored;
+    run_all({n.rows, vectors}, [&](const instruction& i) -> block_result<T> {
+      if (n.elements % L == 0 && i.direct >= 0 && (n.stored >> i.direct & 1u)) {
+        const rows_in_memory to = stored_at(i.direct);
+        if (!reaches_dead(to.first + (n.rows - 1) * to.apart, n.elements)) {
+          missing &= ~(1u << i.direct);
+          return {a_.out[std::size_t(i.direct)] + to.first, to.apart};
+        }
+      }
+      return {slot(line_.values()[std::size_t(i.result)].slot), std::int64_t{vectors} * L};
+    });
+    for (int k = 0; k < s_.output_count; ++k) {
+      if (!(missing >> k & 1u)) continue;
+      const block_operand<T>& from = result(k);
+      const rows_in_memory to = stored_at(k);
+      with_stored<T>(line_.outputs()[std::size_t(k)].stored, [&]<class S>(S) {
+        const T* at = from.at;
+        for (int j = 0; j < n.rows; ++j, at += from.row)
+          store_elements<S>(k, to.first + j * to.apart, at, from.step, n.elements);
+      });
+    }
+  }
   /// Runs the line; what instructions yield belongs at place(instruction).
   template <class Place>
   void run_all(block_extents n, Place place) const {
@@ -246,7 +287,8 @@ class block_runner {
         operands_[std::size_t(i.result)] = {to.at, L, to.row};
       }
       if (s.links) {
-        if constexpr (runs_chains) run_chain_of(s, n);
+        if constexpr (runs_chains)
+          run_chain<T>(span<const chain_link<T>>(links_ + s.first_link, std::size_t(s.links)), n);
       } else {
         const instruction& i = all[0];
         const block_operand<T>& y = operands_[std::size_t(i.result)];
@@ -254,15 +296,6 @@ class block_runner {
               &operands_[std::size_t(i.in[1])], &operands_[std::size_t(i.in[2])], n);
       }
     }
-  }
-  void run_chain_of(const line_stretch& s, block_extents n) const {
-    const auto lies = [&](int v) { return v < 0 ? block_operand<T>{} : operands_[std::size_t(v)]; };
-    for (int k = s.first_link; k < s.first_link + s.links; ++k) {
-      const planned_link& p = line_.links()[std::size_t(k)];
-      links_[k].x = lies(p.x);
-      links_[k].y = lies(p.y);
-    }
-    run_chain<T>(span<const chain_link<T>>(links_ + s.first_link, std::size_t(s.links)), n);
   }
   template <class Fold, class Take>
   void fold_run(const T* at, int elements, Take take) const {
@@ -385,6 +418,7 @@ class block_runner {
   int block_;
   block_operand<T>* operands_{};
   T* repeated_{};
+  placed_read* placed_{};
   chain_link<T>* links_{};
   T* slots_{};
 };

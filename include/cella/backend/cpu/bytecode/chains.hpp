@@ -56,7 +56,7 @@ enum class link_code : std::uint8_t {
 template <class T>
 struct chain_link {
   link_code code{};
-  block_operand<T> x, y;  ///< where a store belongs: x
+  const block_operand<T>*x{}, *y{};  ///< where a store belongs: x
   const attributes* options{};
 };
 
@@ -65,6 +65,9 @@ struct chain_link {
 template <class T>
 inline constexpr int chain_vectors = 8;
 inline constexpr bool runs_chains = !few_vector_registers;
+/// Tiles of products and convolutions have other extents, 14 x 2 or 7 x 4 vectors: half a tile runs
+/// at a time, as two columns of so many vectors.
+inline constexpr int chain_column = 7;
 
 namespace detail {
 
@@ -94,33 +97,56 @@ template <int N, class F>
 }
 
 /// Which vectors of a block run together: as many as can, of one row; what is left of a row; some
-/// of short rows. The last one stands for those that lack.
-enum class chain_part { whole, rest, rows };
+/// of short rows, of which the last one stands for those that lack; or two columns of a tile.
+enum class chain_part { whole, rest, rows, columns };
 
-/// Runs the links on vectors of a block whose rows have `wide` each, from number `first` on: while
-/// there are as many up to `last` as run together, or on these alone, which are fewer. Returns
-/// which is next. What this calls is inlined, however much else there is to compile.
+/// How far places lie apart, in vectors of a row and in rows.
+struct chain_step {
+  int vectors{}, rows{};
+};
+/// Where vectors run; of columns, how far the places of one lie apart, and from the other's.
+struct chain_place {
+  int wide{};  ///< vectors of a row
+  int first{}, last{};
+  chain_step along{}, apart{};
+};
+
+/// Runs the links on vectors of a block, from number `first` on: while there are as many up to
+/// `last` as run together, or on these alone, which are fewer. Returns which is next. What this
+/// calls is inlined, however much else there is to compile.
 template <class T, chain_part Part>
-[[gnu::noinline, gnu::flatten]] int run_links(span<const chain_link<T>> links, int wide, int first,
-                                              int last) {
+[[gnu::noinline, gnu::flatten]] int run_links(span<const chain_link<T>> links,
+                                              const chain_place& of) {
   using V = vec<T>;
   using truth = typename V::batch_bool_type;
-  constexpr int L = lanes<T>, N = chain_vectors<T>;
-  constexpr bool whole = Part == chain_part::whole, of_rows = Part == chain_part::rows;
-  // Of each vector, its row and where it lies in it; or of the first one, and how far on.
+  constexpr bool whole = Part == chain_part::whole, of_rows = Part == chain_part::rows,
+                 of_columns = Part == chain_part::columns;
+  constexpr int L = lanes<T>, N = of_columns ? 2 * chain_column : chain_vectors<T>;
+  int first = of.first;
+  const int last = of.last;
+  const std::int64_t first_row = first / of.wide;
+  std::int64_t column = first - first_row * of.wide;
+  // Of each vector, its row and where it lies in it; or how far on from the first one.
   std::int64_t row[N], in_row[N];
-  for_each_vector<whole ? 1 : N>([&](int k) __attribute__((always_inline)) {
-    const int at = std::min(first + k, last - 1);
-    row[k] = of_rows || k == 0 ? at / wide : 0;
-    in_row[k] = of_rows ? at % wide * L : std::int64_t{at - first} * L;
-  });
-  std::int64_t column = first - row[0] * wide;
+  if constexpr (of_rows || Part == chain_part::rest) {
+    std::int64_t r = first_row, c = of_rows ? column : 0;
+    for_each_vector<N>([&](int k) __attribute__((always_inline)) {
+      row[k] = r;
+      in_row[k] = c * L;
+      if (first + k + 1 >= last) return;
+      if (++c == of.wide && of_rows) c = 0, ++r;
+    });
+  }
   // Where vector k of an operand lies; `Beside`: whose vectors lie beside each other.
   const auto place = [&]<bool Beside>(std::bool_constant<Beside>, const block_operand<T>& o, int k)
       __attribute__((always_inline)) {
     const std::int64_t mask = Beside ? -1 : -std::int64_t{o.step != 0};
     if constexpr (of_rows) return o.at + row[k] * o.row + (in_row[k] & -std::int64_t{o.step != 0});
-    const T* const at = o.at + row[0] * o.row + column * o.step;
+    const T* const at = o.at + first_row * o.row + column * o.step;
+    if constexpr (of_columns) {
+      const auto distance = [&](const auto& d) { return d.vectors * o.step + d.rows * o.row; };
+      return at + k / chain_column * distance(of.apart) + k % chain_column * distance(of.along);
+    }
     return at + ((whole ? std::int64_t{k} * L : in_row[k]) & mask);
   };
   constexpr std::true_type beside;
@@ -131,10 +157,10 @@ template <class T, chain_part Part>
   const chain_link<T>* const end = links.data() + links.size();
   const chain_link<T>* link = links.data();
   while (!whole || first + N <= last) {
-    const block_operand<T>& x = link->x;
+    const block_operand<T>& x = *link->x;
     // Calls f(k, operand x of it) for all vectors, of which one may stand for all.
     const auto with_operand = [&](auto f) __attribute__((always_inline)) {
-      if (x.step == 0 && (!of_rows || x.row == 0)) {
+      if (x.step == 0 && (!(of_rows || of_columns) || x.row == 0)) {
         const V same = load_unaligned(place(beside, x, 0));
         for_each_vector<N>([&](int k) __attribute__((always_inline)) { f(k, same); });
       } else {
@@ -150,7 +176,7 @@ template <class T, chain_part Part>
       with_operand([&](int k, const V& v) __attribute__((always_inline)) { a[k] = f(a[k], v); });
     };
     const auto three = [&](auto f) __attribute__((always_inline)) {
-      const block_operand<T>& y = link->y;
+      const block_operand<T>& y = *link->y;
       for_each_vector<N>([&](int k) __attribute__((always_inline)) {
         a[k] = f(a[k], load_unaligned(place(std::false_type{}, x, k)),
                  load_unaligned(place(std::false_type{}, y, k)));
@@ -305,18 +331,31 @@ template <class T, chain_part Part>
 /// Runs a chain on a block.
 template <class T>
 void run_chain(span<const chain_link<T>> links, block_extents n) {
-  constexpr int N = chain_vectors<T>;
+  constexpr int N = chain_vectors<T>, C = chain_column;
   const int wide = n.vectors, all = n.rows * wide;
   using enum detail::chain_part;
+  int first = 0;
+  const auto run_columns = [&](detail::chain_step along, detail::chain_step apart) {
+    while (first + 2 * C <= all)
+      first = detail::run_links<T, columns>(links, {wide, first, first + 2 * C, along, apart});
+  };
+  if (wide == 1)
+    run_columns({0, 1}, {0, C});
+  else if (wide == 2)
+    run_columns({0, 1}, {1, 0});
+  else if (wide == C)
+    run_columns({1, 0}, {0, 1});
+  else if (wide == 2 * C)
+    run_columns({1, 0}, {C, 0});
   if (wide < N && n.rows > 1) {
-    for (int first = 0; first < all; first += N)
-      detail::run_links<T, rows>(links, wide, first, std::min(first + N, all));
+    for (; first < all; first += N)
+      detail::run_links<T, rows>(links, {wide, first, std::min(first + N, all)});
     return;
   }
-  for (int first = 0; first < all;) {
-    const int last = first + wide;
-    first = detail::run_links<T, whole>(links, wide, first, last);
-    if (first < last) first = detail::run_links<T, rest>(links, wide, first, last);
+  while (first < all) {
+    const int last = first / wide * wide + wide;
+    first = detail::run_links<T, whole>(links, {wide, first, last});
+    if (first < last) first = detail::run_links<T, rest>(links, {wide, first, last});
   }
 }
 

@@ -82,6 +82,10 @@ class bytecode_sink {
   }
   /// Runs the line on a rectangle of the kernel's values, whose rows lie `tile_row` apart.
   void compute(const T* tile, std::int64_t tile_row, const typename runner::rectangle& r) const {
+    if (r.rows * r.elements + (L - 1) * r.rows <= runner_.block()) {
+      runner_.give({tile, L, tile_row});
+      return runner_.compute(r, ~0u);
+    }
     for (int j = 0; j < r.elements; j += runner_.block()) {
       const int n = std::min(r.elements - j, runner_.block()), most = runner_.rows_of(n);
       for (int i = 0; i < r.rows; i += most) {
@@ -247,30 +251,64 @@ class blocked_bytecode_sink {
     else
       gathers_(value, element * L, block, 0, L);
   }
-  /// A tile at once, as `any_blocked_sink` has it, if its pixels are rows of an image.
+  /// A tile at once, as `any_blocked_sink` has it, unless it is to be stored only.
   bool hand_over(const T* tile, int tile_block, int pixels, int blocks, const std::int64_t* at,
                  std::int64_t plane, int block) const {
     constexpr int L = lanes<T>;
     if (gathers_.target()) return false;
-    int width = 1;
-    while (width < pixels && at[width] == at[0] + width) ++width;
-    const std::int64_t first = (at[0] + block * plane) * L;
-    if (width == pixels) {
+    const pixel_rows all = first_rows(at, pixels);
+    if (all.width == pixels && all.apart == 1) {
       gathers_.compute(tile, std::int64_t{tile_block} * L,
-                       {blocks, pixels * L, first, plane * L, block, 0});
+                       {blocks, pixels * L, (at[0] + block * plane) * L, plane * L, block, 0});
       return true;
     }
-    const std::int64_t down = at[width] - at[0];
-    if (blocks > 1 || pixels % width != 0) return false;
-    for (int i = width; i < pixels; ++i) {
-      if (at[i] != at[i - width] + down) return false;
+    for (int b = 0; b < blocks; ++b, tile += tile_block * L) {
+      for (int i = 0; i < pixels;) {
+        const pixel_rows p = first_rows(at + i, pixels - i);
+        const std::int64_t first = (at[i] + (block + b) * plane) * L;
+        const T* const given = tile + i * L;
+        if (p.apart == 1)
+          gathers_.compute(given, std::int64_t{p.width} * L,
+                           {p.rows, p.width * L, first, p.down * L, block + b, 0, true});
+        else  // rows of one vector
+          gathers_.compute(given, L, {p.width, L, first, p.apart * L, block + b, 0, true});
+        i += p.rows * p.width;
+      }
     }
-    gathers_.compute(tile, std::int64_t{width} * L,
-                     {pixels / width, width * L, first, down * L, block, 0, true});
     return true;
   }
+  /// Neighbouring pixels of a block, from vector `element` on, whose values lie at `given`.
+  void hand_over(const T* given, std::int64_t element, int pixels, int block) const {
+    constexpr int L = lanes<T>;
+    gathers_.compute(given, 0, {1, pixels * L, element * L, 0, block, 0, true});
+  }
+  /// Where pixels are stored if nothing follows from them, or null.
+  T* target() const { return gathers_.target(); }
 
  private:
+  /// The first of some pixels that lie evenly apart; if they are neighbours, with as many rows of
+  /// them as lie evenly apart.
+  struct pixel_rows {
+    int width = 1, rows = 1;
+    std::int64_t apart = 1, down{};
+  };
+  static pixel_rows first_rows(const std::int64_t* at, int pixels) {
+    pixel_rows p;
+    if (pixels > 1) p.apart = at[1] - at[0];
+    while (p.width < pixels && at[p.width] == at[p.width - 1] + p.apart) ++p.width;
+    if (p.apart != 1 || 2 * p.width > pixels) return p;
+    p.down = at[p.width] - at[0];
+    const auto next_fits = [&] {
+      const int first = p.rows * p.width;
+      for (int i = first; i < first + p.width; ++i) {
+        if (at[i] != at[i - p.width] + p.down) return false;
+      }
+      return true;
+    };
+    while ((p.rows + 1) * p.width <= pixels && next_fits()) ++p.rows;
+    return p;
+  }
+
   bytecode_sink<T> gathers_;
   blocked_finish<T> finish_;
 };

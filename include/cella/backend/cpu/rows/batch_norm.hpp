@@ -68,6 +68,37 @@ template <class T, bool Blocked, class F>
   if (!Blocked && i < elements) f(i, int(elements - i));
 }
 
+/// Hands the vectors of a plane of block `b` to a sink, which begins at element `start` of an
+/// image: value(i, count) are `count` elements from its element i on. A sink that wants tiles of
+/// pixels gets them.
+template <class T, bool Blocked, class Sink, class Value>
+[[gnu::always_inline]] inline void hand_over_plane(const Sink& sink, int pixels, std::int64_t start,
+                                                   int b, Value value) {
+  constexpr int L = lanes<T>;
+  if constexpr (Blocked && requires(const T* tile) { sink.hand_over(tile, start, pixels, b); }) {
+    T* const to = sink.target();
+    constexpr int most = 64;
+    alignas(64) std::array<T, std::size_t(most * L)> tile;
+    for (int p = 0; p < pixels; p += most) {
+      const int n = std::min(most, pixels - p);
+      const std::int64_t first = std::int64_t{p} * L;
+      T* const at = to ? to + start + first : tile.data();
+      for_each_vector<T, true>(
+          n, [&](std::int64_t i, int)
+                 __attribute__((always_inline)) { store(at + i, value(first + i, L)); });
+      if (!to) sink.hand_over(tile.data(), start / L + p, n, b);
+    }
+  } else {
+    for_each_vector<T, Blocked>(
+        pixels, [&](std::int64_t i, int count) __attribute__((always_inline)) {
+          if constexpr (Blocked)
+            sink(value(i, count), (start + i) / L, b);
+          else
+            sink(value(i, count), start + i, b, int(i), count);
+        });
+  }
+}
+
 /// Elements from plane to plane of one block.
 template <class T, bool Blocked>
 constexpr std::int64_t norm_plane(const norm_extents& e) {
@@ -244,13 +275,9 @@ template <class T, bool Blocked, class S, class Sink>
         value(f.gamma) * detail::reciprocal_root<T>(value(f.variance) + vec<T>(f.epsilon));
     const vec<T> mean = value(f.mean), shift = value(beta);
     const std::int64_t start = u * plane;
-    detail::for_each_vector<T, Blocked>(
-        e.pixels, [&](std::int64_t i, int count) __attribute__((always_inline)) {
-          const vec<T> y = multiply_add(detail::some<T>(x + start + i, count) - mean, scale, shift);
-          if constexpr (Blocked)
-            sink(y, (start + i) / lanes<T>, b);
-          else
-            sink(y, start + i, b, int(i), count);
+    detail::hand_over_plane<T, Blocked>(
+        sink, e.pixels, start, b, [&](std::int64_t i, int count) __attribute__((always_inline)) {
+          return multiply_add(detail::some<T>(x + start + i, count) - mean, scale, shift);
         });
   }
 }
@@ -299,15 +326,11 @@ template <class T, bool Blocked, class S, class D, class Sink>
     const vec<T> scale = value(f.gamma) * r, mean = value(f.mean);
     const vec<T> of_x = scale * r * value(gamma) * share, constant = scale * value(beta) * share;
     const std::int64_t start = u * plane;
-    detail::for_each_vector<T, Blocked>(
-        e.pixels, [&](std::int64_t i, int count) __attribute__((always_inline)) {
+    detail::hand_over_plane<T, Blocked>(
+        sink, e.pixels, start, b, [&](std::int64_t i, int count) __attribute__((always_inline)) {
           const vec<T> centred = detail::some<T>(x + start + i, count) - mean;
-          const vec<T> d = detail::some<T>(dy + start + i, count) * scale -
-                           multiply_add(centred, of_x, constant);
-          if constexpr (Blocked)
-            sink(d, (start + i) / lanes<T>, b);
-          else
-            sink(d, start + i, b, int(i), count);
+          return detail::some<T>(dy + start + i, count) * scale -
+                 multiply_add(centred, of_x, constant);
         });
   }
 }
