@@ -126,6 +126,21 @@ TEST_CASE("images in blocks: sums along single axes") {
   }
 }
 
+TEST_CASE(
+    "images in blocks: residuals and slopes of relu, of neighbours and of pixels that lie apart") {
+  const auto net = with_gradients([](const vars& x) {
+    const var y = relu(conv2d(x[0], x[1]));
+    const var z = relu(conv2d(y, x[2], walk(1, 1)) + y);
+    return vars{relu(conv2d(z, x[3], walk(2, 1)) + conv2d(z, x[4], walk(2, 0)))};
+  });
+  for (const auto& [rows, columns] : {std::array{7, 7}, std::array{14, 14}, std::array{3, 28}}) {
+    CAPTURE(rows);
+    check(net,
+          {{2, 16, rows, columns}, {32, 16, 1, 1}, {32, 32, 3, 3}, {16, 32, 3, 3}, {16, 32, 1, 1}},
+          layout::blocked);
+  }
+}
+
 TEST_CASE("images in blocks: pooling and its gradient, of whole numbers with many equal ones") {
   const auto net = [](const vars& x) {
     const var y = relu(conv2d(x[0], x[1]));

@@ -157,8 +157,9 @@ TEST_CASE(
     "too") {
   for (const dtype element : {dtype::f32, dtype::f64}) {
     for (const auto& [rows, columns] :
-         {std::array{1, 1}, std::array{3, 5}, std::array{37, 16}, std::array{9, 40},
-          std::array{6, 131}, std::array{2, 1000}, std::array{1, 4099}}) {
+         {std::array{1, 1}, std::array{3, 5}, std::array{37, 16}, std::array{37, 32},
+          std::array{31, 112}, std::array{9, 224}, std::array{9, 40}, std::array{6, 131},
+          std::array{2, 1000}, std::array{1, 4099}}) {
       const shape s{rows, columns};
       for (std::size_t k = 0; k < lines.size(); ++k) {
         CAPTURE(k);

@@ -57,7 +57,7 @@ class block_runner {
     const auto values = std::int64_t(line.values().size());
     return align_up(values * std::int64_t(sizeof(block_operand<T>))) +
            align_up(values * L * std::int64_t(sizeof(T))) +
-           align_up(values * std::int64_t(sizeof(placed_read))) +
+           align_up(values * std::int64_t(sizeof(placed_read<T>))) +
            align_up(std::int64_t(line.links().size() * sizeof(chain_link<T>))) +
            std::int64_t(line.slots()) * block_elements(line) * std::int64_t(sizeof(T));
   }
@@ -71,8 +71,8 @@ class block_runner {
     scratch += align_up(values * std::int64_t(sizeof(block_operand<T>)));
     repeated_ = reinterpret_cast<T*>(scratch);
     scratch += align_up(values * L * std::int64_t(sizeof(T)));
-    placed_ = reinterpret_cast<placed_read*>(scratch);
-    scratch += align_up(values * std::int64_t(sizeof(placed_read)));
+    placed_ = reinterpret_cast<placed_read<T>*>(scratch);
+    scratch += align_up(values * std::int64_t(sizeof(placed_read<T>)));
     links_ = reinterpret_cast<chain_link<T>*>(scratch);
     for (std::size_t k = 0; k < line.links().size(); ++k) {
       const planned_link& p = line.links()[k];
@@ -86,7 +86,7 @@ class block_runner {
       const auto& x = line.values()[v];
       operands_[v] = {x.slot >= 0 ? slot(x.slot) : nullptr, L, 0};
       if (x.from == code::source::number) set_number(v, static_cast<T>(x.literal));
-      placed_[v] = x.from == code::source::read ? find_place(v, x) : placed_read{};
+      placed_[v] = x.from == code::source::read ? find_place(v, x) : placed_read<T>{};
     }
   }
 
@@ -144,7 +144,7 @@ class block_runner {
     for (std::size_t v = 0; v < line_.values().size(); ++v) {
       const auto& x = line_.values()[v];
       if (x.from != code::source::read) continue;
-      const placed_read& p = placed_[v];
+      const placed_read<T>& p = placed_[v];
       if (p.at && (whole || p.step == 0)) {
         operands_[v] = {p.at + r.offset * p.offset + r.row * p.row + r.column * p.column, p.step,
                         r.row_step * p.offset + next_row * p.row};
@@ -230,22 +230,11 @@ class block_runner {
     }
   }
   int row_elements() const { return form_ == layout::blocked ? L : 1; }
-  /// How a value is read that lies in memory as it is computed with: where it begins, what an
-  /// offset, a row and a column add to that, and its step. `at` is null for all others.
-  struct placed_read {
-    const T* at{};
-    std::int64_t offset{}, row{}, column{}, step{};
-  };
-  placed_read find_place(std::size_t v, const typename code::value& x) {
+  placed_read<T> find_place(std::size_t v, const typename code::value& x) {
     const access how = s_.reads[std::size_t(x.index)].how;
-    if (is_storage_only(x.stored) || how == access::stretch) return {};
+    if (is_storage_only(x.stored)) return {};
     const T* const at = a_.in[std::size_t(x.index)] + x.further;
-    const placed_read found{at, place_of_read(how, 1, 0, 0),
-                            place_of_read(how, 0, row_elements(), 0), place_of_read(how, 0, 0, 1)};
-    const element_walk walk = walk_of(how, form_, form_ == layout::plain ? 1 : 0);
-    if (walk == element_walk::contiguous) return {at, found.offset, found.row, found.column, L};
-    if (walk == element_walk::vector) return found;
-    if (walk != element_walk::one || found.offset || found.row || found.column) return {};
+    if (how != access::scalar) return placed_read_of(how, form_, at, L);
     set_number(v, *at);
     return {operands_[v].at};
   }
@@ -347,8 +336,9 @@ class block_runner {
     with_read(x, step, [&](const auto* from, element_walk walk) {
       T* const to = slot(x.slot);
       for (std::size_t g = 0; g < segments.size(); ++g) {
-        copy(walk, x.index, from, place(x.index, int(g)), to + segments[g].first_vector * L,
-             segments[g].elements, step);
+        bring_together(walk, from, place(x.index, int(g)), step(x.index),
+                       to + segments[g].first_vector * L, segments[g].elements,
+                       a_.in[std::size_t(x.index)]);
       }
       operands_[v] = {to, L, 0};
     });
@@ -375,40 +365,12 @@ class block_runner {
       const int elements = repeats ? L : n.elements;
       const std::int64_t row = (elements + L - 1) / L * L;
       for (int i = 0; i < (at.apart ? n.rows : 1); ++i)
-        copy(walk, x.index, from, at.first + i * at.apart, to + i * row, elements, step);
+        bring_together(walk, from, at.first + i * at.apart, step(x.index), to + i * row, elements,
+                       a_.in[std::size_t(x.index)]);
       operands_[v] = {to, repeats ? 0 : L, at.apart ? row : 0};
     });
   }
   static constexpr auto no_step = [](int) { return std::int64_t{0}; };
-  /// Brings `n` elements together at `to`.
-  template <class S, class Step>
-  void copy(element_walk walk, int read, const S* from, std::int64_t first, T* to, int n,
-            Step step) const {
-    if (walk == element_walk::contiguous) {
-      int i = 0;
-      for (; i + L <= n; i += L) store_unaligned(to + i, load_stored<T>(from + first + i));
-      if (i < n) store_unaligned(to + i, load_stored<T>(from + first + i, n - i));
-    } else if (walk == element_walk::one) {
-      const vec<T> number(static_cast<T>(from[first]));
-      for (int i = 0; i < n; i += L) store_unaligned(to + i, number);
-    } else if (walk == element_walk::vector) {
-      const vec<T> same = load_stored<T>(from + first);
-      for (int i = 0; i < n; i += L) store_unaligned(to + i, same);
-    } else if (walk == element_walk::numbers) {
-      const std::int64_t apart = step(read);
-      for (int i = 0; i < n; i += L)
-        store_unaligned(to + i, vec<T>(static_cast<T>(from[first + i / L * apart])));
-    } else if (walk == element_walk::drawn) {
-      std::uint64_t key;
-      std::memcpy(&key, a_.in[std::size_t(read)], sizeof key);
-      for (int i = 0; i < n; i += L) store_unaligned(to + i, uniform_vector<T>(key, first + i));
-    } else {
-      const std::int64_t apart = step(read);
-      for (int i = 0; i < n; ++i) to[i] = static_cast<T>(from[first + i * apart]);
-      // The rest of the last vector is computed with, too.
-      for (int i = n; i % L != 0; ++i) to[i] = T(0);
-    }
-  }
 
   const code& line_;
   const plan_step& s_;
@@ -418,7 +380,7 @@ class block_runner {
   int block_;
   block_operand<T>* operands_{};
   T* repeated_{};
-  placed_read* placed_{};
+  placed_read<T>* placed_{};
   chain_link<T>* links_{};
   T* slots_{};
 };
