@@ -91,13 +91,20 @@ placed_key<Key>* sort_by_digits(placed_key<Key>* from, placed_key<Key>* to, std:
   const auto digit = [](Key k, int d) __attribute__((always_inline)) {
     return std::size_t(k >> (d * Bits)) & (values - 1);
   };
+  // All digits are counted at once. Where keys share one, each would wait for the count before.
+  Key differing{};
+  for (std::int64_t i = 0; i < n; ++i) differing |= from[i].key ^ from[0].key;
+  std::array<std::array<std::uint32_t, values>, std::size_t(digits)> behind{};
+  for (std::int64_t i = 0; i < n; ++i) {
+#pragma GCC unroll 8
+    for (int d = 0; d < digits; ++d) ++behind[std::size_t(d)][digit(from[i].key, d)];
+  }
   for (int d = 0; d < digits; ++d) {
-    std::array<std::uint32_t, values> behind{};
-    for (std::int64_t i = 0; i < n; ++i) ++behind[digit(from[i].key, d)];
-    if (behind[digit(from[0].key, d)] == std::uint32_t(n)) continue;
+    if (digit(differing, d) == 0) continue;
+    std::uint32_t* const place = behind[std::size_t(d)].data();
     std::uint32_t sum = 0;
-    for (std::uint32_t& b : behind) sum += std::exchange(b, sum);
-    for (std::int64_t i = 0; i < n; ++i) to[behind[digit(from[i].key, d)]++] = from[i];
+    for (std::size_t v = 0; v < values; ++v) sum += std::exchange(place[v], sum);
+    for (std::int64_t i = 0; i < n; ++i) to[place[digit(from[i].key, d)]++] = from[i];
     std::swap(from, to);
   }
   return from;
