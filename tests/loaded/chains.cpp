@@ -1,4 +1,5 @@
-// Lines of cheap operations, which run as chains or forms, beside the interpreter.
+// Lines of cheap operations, which run as chains or forms, and folds of rows, beside the
+// interpreter.
 #include <doctest/doctest.h>
 
 #include <cella/graph/random.hpp>
@@ -8,6 +9,8 @@
 #include <cella/ops/reduction.hpp>
 #include <cella/ops/slicing.hpp>
 #include <cella/ops/statistics.hpp>
+#include <cella/passes/pass.hpp>
+#include <cella/runtime/loaded_program.hpp>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -20,25 +23,25 @@ using namespace cella::test;
 namespace {
 
 /// Eighths from -5 to 5, so that sums and products are exact, and every so often what is special.
-valued_tensor special_numbers(const tensor_type& t, int seed) {
+valued_tensor special_numbers(const tensor_type& t, int seed, int every = 11) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   constexpr double special[] = {std::numeric_limits<double>::quiet_NaN(), inf, -inf, -0.0, 0.0};
   valued_tensor x{t, {}};
   for (std::int64_t i = 0; i < t.size(); ++i) {
     const std::int64_t k = (i + 1) * 7919 + seed * 104729;
-    x.values.push_back(k % 11 == 0 ? special[k / 11 % 5] : double(k % 81 - 40) / 8);
+    x.values.push_back(k % every == 0 ? special[k / every % 5] : double(k % 81 - 40) / 8);
   }
   return x;
 }
 
 /// How many results are not those of the interpreter; NaN is NaN.
 int differing(const vars_function& f, const std::vector<shape>& shapes, dtype element,
-              int threads = 1) {
+              int threads = 1, int special_every = 11) {
   std::vector<tensor_type> types;
   std::vector<valued_tensor> in;
   for (const shape& s : shapes) {
     types.push_back({element, s});
-    in.push_back(special_numbers(types.back(), int(in.size())));
+    in.push_back(special_numbers(types.back(), int(in.size()), special_every));
   }
   const traced_function traced(f, types);
   const auto expected = traced(in);
@@ -189,6 +192,65 @@ TEST_CASE(
         const std::vector<shape> shapes{{outer, rows, n}, {outer, 1, n}, row, number};
         CHECK(differing(nests, shapes, element) == 0);
         CHECK(differing(nests, shapes, element, 3) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("long rows that are updated where they lie") {
+  for (const int n : {127, 128, 500, 1003, 4099}) {
+    CAPTURE(n);
+    builder b;
+    const tensor_type matrix{dtype::f32, {7, n}}, column{dtype::f32, {7, 1}};
+    const valued_tensor x = special_numbers(matrix, 0), y = special_numbers(matrix, 1),
+                        z = special_numbers(column, 2);
+    const var p{&b, b.input(matrix, input_role::parameter, "p")};
+    const var q{&b, b.input(matrix, input_role::argument, "q")};
+    const var r{&b, b.input(column, input_role::argument, "r")};
+    const var next = p * 0.5 - q * r;
+    b.g.outputs.push_back({.updates = 0});
+    b.end(ids(1, next.id));
+    loaded_program run(optimize(b.g), dtype::f32);
+    bindings memory;
+    const tensor_ref at = memory.store(x);
+    run.bind(0, at.data);
+    run.bind(1, memory.store(y).data);
+    run.bind(2, memory.store(z).data);
+    run();
+    int wrong = 0;
+    for (std::int64_t i = 0; i < matrix.size(); ++i) {
+      const auto k = std::size_t(i);
+      const double found = read_element(at, i);
+      const double expected = x.values[k] * 0.5 - y.values[k] * z.values[k / std::size_t(n)];
+      wrong += !(found == expected || (found != found && expected != expected));
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("rows and columns of any length are folded, with what follows, by any threads") {
+  const auto folds = [](const vars& x) {
+    vars all;
+    for (const axis_list& axes :
+         {axis_list{2}, axis_list{1}, axis_list{0}, axis_list{0, 2}, axis_list{0, 1}}) {
+      all.push_back(sum(x[0], axes));
+      all.push_back(max(x[0], axes));
+      all.push_back(min(x[1], axes) * 2 + 1);
+      all.push_back(sum(square(x[1]), axes));
+      all.push_back(sum(abs(x[1]), axes) - 3);
+    }
+    return all;
+  };
+  for (const dtype element : {dtype::f32, dtype::f64}) {
+    for (const int n : {1, 7, 16, 40, 127, 500, 1003}) {
+      for (const auto& [outer, rows] : {std::array{1, 1}, std::array{3, 4}, std::array{2, 70}}) {
+        CAPTURE(n);
+        CAPTURE(rows);
+        const std::vector<shape> shapes(2, {outer, rows, n});
+        for (const int threads : {1, 3}) {
+          CHECK(differing(folds, shapes, element, threads, 1009) == 0);
+          CHECK(differing(folds, shapes, element, threads, 1 << 30) == 0);
+        }
       }
     }
   }

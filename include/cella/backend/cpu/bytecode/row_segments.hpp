@@ -93,6 +93,10 @@ class nest_walk {
     }
     return at;
   }
+  /// By how much that is more in the innermost loop's next turn.
+  std::int64_t apart(const std::array<std::int64_t, max_loops>& strides) const {
+    return count_ == 0 ? 0 : strides[std::size_t(loops_[std::size_t(count_ - 1)])];
+  }
   /// What element i of the innermost loop adds to that.
   std::int64_t along(const std::array<std::int64_t, max_loops>& strides, std::int64_t i) const {
     return i == 0 ? 0 : i / turn_ * strides[std::size_t(s_.loops - 1)];

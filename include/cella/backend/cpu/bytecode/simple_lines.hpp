@@ -101,31 +101,100 @@ template <class Fold, class F>
   if (t == size) return f(std::integral_constant<simple_term, size>{});
   f(std::integral_constant<simple_term, itself>{});
 }
-/// Folds the terms of a row of so many numbers.
+/// The terms of a row of so many numbers, as runs.
+template <class Fold, simple_term Term, class T, class Total>
+[[gnu::always_inline]] inline void fold_terms_of_row(const T* row, std::int64_t extent,
+                                                     vec<T> center, Total& total) {
+  constexpr int L = lanes<T>;
+  const std::int64_t whole = extent / L * L;
+  const auto of = [&](vec<T> x) __attribute__((always_inline)) { return term_of<Term>(x, center); };
+  const auto term = [&](std::int64_t i) __attribute__((always_inline)) {
+    // The next rows, which memory would not be asked for while this one ends.
+    __builtin_prefetch(row + i + 1024 / sizeof(T));
+    return of(load_unaligned(row + i));
+  };
+  const auto take = [&](vec<T> run) __attribute__((always_inline)) { total.add(run); };
+  vec<T> run = fold_terms<Fold, T>(whole, L, term, take);
+  if (const int rest = int(extent - whole))
+    run = Fold::template fold<T>(run, fold_first<Fold, T>(rest, of(load_first(row + whole, rest))));
+  take(run);
+}
+/// Folds the terms of a row into what others came to.
 template <class Fold, class T, class Total>
 void fold_simple_row(simple_term t, const T* row, std::int64_t extent, vec<T> center,
                      Total& total) {
-  constexpr int L = lanes<T>;
-  const std::int64_t whole = extent / L * L;
   // A sum lies in registers until the row ends.
-  constexpr bool adds = std::is_same_v<Fold, adding>;
-  std::conditional_t<adds, Total, Total&> own = total;
-  const auto take = [&](vec<T> run) __attribute__((always_inline)) { own.add(run); };
+  std::conditional_t<std::is_same_v<Fold, adding>, Total, Total&> own = total;
   with_term<Fold>(
       t, [&](auto form) __attribute__((always_inline)) {
-        const auto of = [&](vec<T> x) { return term_of<form()>(x, center); };
-        const auto term = [&](std::int64_t i) __attribute__((always_inline)) {
-          // The next rows, which memory would not be asked for while this one ends.
-          __builtin_prefetch(row + i + 1024 / sizeof(T));
-          return of(load_unaligned(row + i));
-        };
-        vec<T> run = fold_terms<Fold, T>(whole, L, term, take);
-        if (const int rest = int(extent - whole))
-          run = Fold::template fold<T>(
-              run, fold_first<Fold, T>(rest, of(load_first(row + whole, rest))));
-        take(run);
+        fold_terms_of_row<Fold, form()>(row, extent, center, own);
       });
-  if constexpr (adds) total = own;
+  if constexpr (std::is_same_v<Fold, adding>) total = own;
+}
+
+/// Rows of so many numbers, `apart`, and those that their terms are centered at, or null.
+template <class T>
+struct simple_rows {
+  const T* first;
+  std::int64_t apart, extent;
+  const T* center;
+  std::int64_t centers_apart;
+};
+/// results[i] = the terms of row i, folded, for `count` rows. In a loop of its own: what a row
+/// comes to is made while memory brings the next one.
+template <class Fold, class T>
+[[gnu::noinline]] void fold_simple_rows(simple_term t, const simple_rows<T>& rows, int count,
+                                        T* results) {
+  with_term<Fold>(
+      t, [&](auto form) __attribute__((always_inline)) {
+        const T* row = rows.first;
+        for (int i = 0; i < count; ++i, row += rows.apart) {
+          const vec<T> center(rows.center ? rows.center[i * rows.centers_apart] : T(0));
+          typename Fold::template total<T> total;
+          fold_terms_of_row<Fold, form()>(row, rows.extent, center, total);
+          results[i] = total.over_lanes();
+        }
+      });
+}
+/// Columns of a block of rows: to[v] = what it was, and the terms of each row's vector v folded, in
+/// runs; if `begins`, these alone. The rows of the next run are asked for meanwhile.
+template <class Fold, class T>
+[[gnu::noinline]] void fold_simple_columns(simple_term t, span<const T* const> rows,
+                                           const T* center, int columns, bool begins, vec<T>* to) {
+  constexpr int L = lanes<T>;
+  const int whole = columns / L;
+  std::int64_t ahead = 0;
+  const auto fold_run = [&](const T* const* row, int count, auto form)
+      __attribute__((always_inline)) {
+    const auto fold_at = [&](int v, auto get) __attribute__((always_inline)) {
+      const std::int64_t at = std::int64_t{v} * L;
+      vec<T> middle(T(0));
+      if constexpr (form() == simple_term::squared_difference) middle = get(center + at);
+      const vec<T> run = Fold::template fold_several<T>(
+          count, [&](int k) __attribute__((always_inline)) {
+            __builtin_prefetch(row[k] + (at + ahead));
+            return term_of<form()>(get(row[k] + at), middle);
+          });
+      to[v] = begins ? run : Fold::template fold<T>(to[v], run);
+    };
+    for (int v = 0; v < whole; ++v)
+      fold_at(
+          v, [](const T* at) __attribute__((always_inline)) { return load_unaligned(at); });
+    if (const int rest = columns % L)
+      fold_at(
+          whole, [&](const T* at) __attribute__((always_inline)) { return load_first(at, rest); });
+    begins = false;
+  };
+  with_term<Fold>(
+      t, [&](auto form) __attribute__((always_inline)) {
+        const T* const* row = rows.data();
+        auto left = int(rows.size());
+        for (; left >= sum_run; row += sum_run, left -= sum_run) {
+          if (left > sum_run) ahead = row[sum_run] - row[0];
+          fold_run(row, sum_run, form);
+        }
+        if (left > 0) fold_run(row, left, form);
+      });
 }
 
 }  // namespace cella::cpu::detail

@@ -74,13 +74,35 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
     // Results lie beside each other, and go to the sink as vectors.
     alignas(64) std::array<T, std::size_t(L)> results{};
     int count = 0;
-    const auto put = [&](int u, T result) {
-      results[std::size_t(count++)] = result;
-      if (count < L && u + 1 < units.last) return;
-      sink(load(results.data()), std::int64_t{u} + 1 - count, count);
+    const auto hand_over = [&](int end) {
+      sink(load(results.data()), std::int64_t{end} - count, count);
       count = 0;
     };
+    const auto put = [&](int u, T result) {
+      results[std::size_t(count++)] = result;
+      if (count == L || u + 1 == units.last) hand_over(u + 1);
+    };
     kept.go_to(units.first);
+    if (plain && folds == 1) {
+      for (int u = units.first; u < units.last;) {
+        T* const target = sink.target();
+        const int room = target ? units.last : L - count,
+                  rows = int(std::min<std::int64_t>({units.last - u, kept.left(), room}));
+        detail::simple_rows<T> r{plain + kept.place(*strides), kept.apart(*strides), extent, {}, 0};
+        if (const auto* const c = simple.center_read) {
+          r.center = simple.center_at + kept.place(c->strides);
+          r.centers_apart = kept.apart(c->strides);
+        }
+        T* const to = target ? target + u : results.data() + count;
+        detail::fold_simple_rows<Fold>(simple.term, r, rows, to);
+        u += rows;
+        kept.next(rows);
+        if (target) continue;
+        count += rows;
+        if (count == L || u == units.last) hand_over(u);
+      }
+      return;
+    }
     for (int u = units.first; u < units.last; ++u, kept.next()) {
       typename Fold::template total<T> total;
       if (plain) {
@@ -92,10 +114,7 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
           const T* const row = plain + kept.place(*strides) + folded.place(*strides);
           detail::fold_simple_row<Fold, T>(simple.term, row, extent, center, total);
         }
-        if (T* const to = sink.target())
-          to[u] = total.over_lanes();
-        else
-          put(u, total.over_lanes());
+        put(u, total.over_lanes());
         continue;
       }
       const auto flush = [&] {
@@ -142,7 +161,7 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
     // Columns that are no whole vectors are taken by themselves: the others are read in their
     // place.
     constexpr int many = 8;
-    const int alone = extent % L != 0 && groups > many && group + 1 < groups ? 1 : 0;
+    const int alone = !plain && extent % L != 0 && groups > many && group + 1 < groups;
     const int taken = std::min({units.last - u, groups - group - alone, together});
     const int columns = int(std::min<std::int64_t>(taken * std::int64_t{width}, extent - first));
     const auto vectors = std::size_t((columns + L - 1) / L);
@@ -150,13 +169,15 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
     std::fill_n(run.begin(), vectors, vec<T>(Fold::template start<T>));
     int rows = 0, runs = 0;
     bool several = false;
+    const auto end_block = [&] {
+      if (!rounds || runs < sum_block) return;
+      detail::add_blocks(int(vectors), several, block.data(), blocks.data());
+      several = true;
+      runs = 0;
+    };
     const auto end_run = [&] {
       if (rows == 0) return;
-      if (rounds && runs == sum_block) {
-        detail::add_blocks(int(vectors), several, block.data(), blocks.data());
-        several = true;
-        runs = 0;
-      }
+      end_block();
       for (std::size_t v = 0; v < vectors; ++v) {
         block[v] = runs == 0 ? run[v] : Fold::template fold<T>(block[v], run[v]);
         run[v] = vec<T>(Fold::template start<T>);
@@ -178,46 +199,27 @@ void run_reduction(work_range units, const plan_step& s, const line_code<T>& ter
       }
       g.clear();
     };
-    // Rows that lie in memory as they are: a run of them at a time, in registers.
-    const auto fold_rows = [&](int count) {
-      std::array<const T*, std::size_t(sum_run)> row;
-      for (int k = 0; k < count; ++k, folded.next()) {
-        row[std::size_t(k)] = plain + kept.place(*strides) + folded.place(*strides) + first;
-      }
+    folded.go_to(0);
+    if (plain) {
+      // Rows that lie in memory as they are: a run of them at a time, in registers.
       const T* const center =
           simple.center_read ? simple.center_at + kept.place(simple.center_read->strides) + first
                              : nullptr;
-      const auto fold_vectors = [&](int n, auto form) __attribute__((always_inline)) {
-        const auto fold_at = [&](std::size_t v, auto get) __attribute__((always_inline)) {
-          const auto at = v * std::size_t(L);
-          vec<T> middle(T(0));
-          if constexpr (form() == detail::simple_term::squared_difference)
-            middle = get(center + at);
-          run[v] = Fold::template fold_several<T>(
-              n, [&](int k) __attribute__((always_inline)) {
-                return detail::term_of<form()>(get(row[std::size_t(k)] + at), middle);
-              });
-        };
-        const auto whole = std::size_t(columns / L);
-        for (std::size_t v = 0; v < whole; ++v)
-          fold_at(v, [](const T* at) { return load_unaligned(at); });
-        if (whole < vectors)
-          fold_at(whole, [&](const T* at) { return load_first(at, columns % L); });
-      };
-      detail::with_term<Fold>(
-          simple.term, [&](auto form) __attribute__((always_inline)) {
-            if (count == sum_run)
-              fold_vectors(sum_run, form);
-            else
-              fold_vectors(count, form);
-          });
-      rows = count;
-      end_run();
-    };
-    folded.go_to(0);
-    if (plain) {
-      for (std::int64_t f = 0; f < folds; f += sum_run)
-        fold_rows(int(std::min<std::int64_t>(sum_run, folds - f)));
+      std::array<const T*, std::size_t(sum_run * sum_block)> row;
+      for (std::int64_t left = folds; left > 0;) {
+        end_block();
+        const auto count = std::size_t(std::min<std::int64_t>(std::ssize(row), left));
+        for (std::size_t k = 0; k < count;) {
+          const T* at = plain + kept.place(*strides) + folded.place(*strides) + first;
+          const auto turns = std::min<std::int64_t>(folded.left(), std::int64_t(count - k));
+          for (std::int64_t j = 0; j < turns; ++j, at += folded.apart(*strides)) row[k++] = at;
+          folded.next(turns);
+        }
+        detail::fold_simple_columns<Fold, T>(simple.term, {row.data(), count}, center, columns,
+                                             runs == 0, block.data());
+        runs = sum_block;
+        left -= std::int64_t(count);
+      }
     } else {
       for (std::int64_t f = 0; f < folds; ++f, folded.next()) {
         if (!g.has_room(columns, runner.block())) flush();
