@@ -83,8 +83,9 @@ constexpr placed_read<T> placed_read_of(access how, layout form, const T* at, in
 /// Brings `n` elements together at `to`: those from `first` on, which walk so, `apart` where they
 /// are spaced. Random numbers are drawn from the stream at `stream`.
 template <class T, class S>
-void bring_together(element_walk walk, const S* from, std::int64_t first, std::int64_t apart, T* to,
-                    int n, const void* stream) {
+[[gnu::always_inline]] inline void bring_together(element_walk walk, const S* from,
+                                                  std::int64_t first, std::int64_t apart, T* to,
+                                                  int n, const void* stream) {
   constexpr int L = lanes<T>;
   if (walk == element_walk::contiguous) {
     int i = 0;

@@ -157,7 +157,8 @@ template <class Fold, class T>
       });
 }
 /// Columns of a block of rows: to[v] = what it was, and the terms of each row's vector v folded, in
-/// runs; if `begins`, these alone. The rows of the next run are asked for meanwhile.
+/// runs; if `begins`, these alone. The rows of the next run are asked for meanwhile, where that
+/// does not take as many turns as the sums (vectors of 512 bits).
 template <class Fold, class T>
 [[gnu::noinline]] void fold_simple_columns(simple_term t, span<const T* const> rows,
                                            const T* center, int columns, bool begins, vec<T>* to) {
@@ -172,7 +173,7 @@ template <class Fold, class T>
       if constexpr (form() == simple_term::squared_difference) middle = get(center + at);
       const vec<T> run = Fold::template fold_several<T>(
           count, [&](int k) __attribute__((always_inline)) {
-            __builtin_prefetch(row[k] + (at + ahead));
+            if constexpr (!few_vector_registers) __builtin_prefetch(row[k] + (at + ahead));
             return term_of<form()>(get(row[k] + at), middle);
           });
       to[v] = begins ? run : Fold::template fold<T>(to[v], run);
