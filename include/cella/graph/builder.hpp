@@ -11,9 +11,9 @@
 #include <cella/graph/graph.hpp>
 #include <cella/graph/once.hpp>
 #include <cella/graph/open_regions.hpp>
+#include <cella/graph/optimizer_inputs.hpp>
 #include <cella/graph/path_plan.hpp>
 #include <cella/graph/shared_nodes.hpp>
-#include <cella/graph/slots_by_parameter.hpp>
 #include <initializer_list>
 #include <source_location>
 #include <type_traits>
@@ -48,7 +48,7 @@ class builder {
   function_table functions;
   early_nodes early;
   shared_nodes shared;
-  slots_by_parameter slots;
+  optimizer_inputs of_optimizers;
 
   CELLA_MADE_ONCE constexpr builder() { g.regions.emplace_back(); }
   builder(const builder&) = delete;

@@ -43,16 +43,17 @@ class context {
   /// The same of another type: a number per parameter is `{precision, {}}`.
   constexpr var slot(std::string_view name, const tensor_type& type) {
     const text path = path_of_slot(name);
-    if (b_->slots.find(b_->g, parameter_, path.view()) >= 0)
+    if (b_->of_optimizers.find_slot(b_->g, parameter_, path.view()) >= 0)
       b_->fail(text() << "two rules keep \"" << path
                       << "\"; one parameter has one slot of each name");
     last_slot_ = std::int32_t(b_->g.inputs.size());
-    b_->slots.add(parameter_, last_slot_);
+    b_->of_optimizers.add_slot(parameter_, last_slot_);
     return {b_, b_->input(type, input_role::slot, path.view())};
   }
   /// The same, which a wrapper asks for more than once.
   constexpr var known_slot(std::string_view name, const tensor_type& type) {
-    const std::int32_t known = b_->slots.find(b_->g, parameter_, path_of_slot(name).view());
+    const std::int32_t known =
+        b_->of_optimizers.find_slot(b_->g, parameter_, path_of_slot(name).view());
     if (known < 0) return slot(name, type);
     last_slot_ = known;
     return {b_, b_->g.input(known)};
@@ -60,9 +61,10 @@ class context {
   constexpr std::int32_t last_slot() const { return last_slot_; }
   /// A run-time number of the step, shared by all parameters.
   constexpr var scalar(std::string_view name) const {
-    const shared_nodes::key k{.what = name};
-    if (const node_id known = b_->shared.find(k); known != no_node) return {b_, known};
-    return {b_, b_->shared.add(k, scalar_input(name))};
+    if (const std::int32_t i = b_->of_optimizers.find_scalar(b_->g, name); i >= 0)
+      return {b_, b_->g.input(i)};
+    b_->of_optimizers.add_scalar(std::int32_t(b_->g.inputs.size()));
+    return {b_, b_->input({b_->precision, {}}, input_role::scalar, name)};
   }
   constexpr var learning_rate() const {
     const var rate = scalar("learning_rate");
@@ -97,14 +99,6 @@ class context {
   constexpr text path_of_slot(std::string_view name) const {
     return text() << name << "." << this->name();
   }
-  constexpr node_id scalar_input(std::string_view name) const {
-    for (std::size_t i = b_->g.inputs.size(); i-- > 0;) {
-      const input_info& in = b_->g.inputs[i];
-      if (in.role == input_role::scalar && b_->g.view(in.name) == name) return b_->g.input(int(i));
-    }
-    return b_->input({b_->precision, {}}, input_role::scalar, name);
-  }
-
   builder* b_;
   std::int32_t parameter_;
   pace pace_;
