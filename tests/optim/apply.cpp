@@ -32,6 +32,27 @@ struct own_step {
     return loss;
   }
 };
+/// Half as far as it is told, by a number that all parameters share.
+struct half_way {
+  constexpr void operator()(optim::context& c, var g) const {
+    const var rate = c.shared("half of the rate", 0, [&] { return c.learning_rate() / 2; });
+    c.update_parameter(c.parameter() - g * rate);
+  }
+};
+/// With two paths behind the update, the function runs once for each.
+template <bool Decides>
+struct halved_step {
+  net inner{};
+  constexpr net& wrapped() { return inner; }
+  constexpr var operator()(var x, var target) {
+    var loss = mean_squared_error(inner(x), target);
+    optim::apply(half_way{}, loss);
+    if constexpr (Decides) {
+      if (loss < -1) loss = 2 * loss;
+    }
+    return loss;
+  }
+};
 using x_type = tensor<dtype::f64, 5, 3>;
 using y_type = tensor<dtype::f64, 5, 2>;
 
@@ -47,7 +68,7 @@ std::vector<double> weights_after(int steps) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(double(i));
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = std::cos(double(i));
   for (int i = 0; i < steps; ++i) {
-    run.scalar(P::scalar("step"), i + 1);
+    if (P::scalar("step") >= 0) run.scalar(P::scalar("step"), i + 1);
     run(x, y);
   }
   std::vector<double> all;
@@ -111,6 +132,17 @@ TEST_CASE("a step of one's own trains like training_step") {
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-13));
   CHECK(a != weights_after<own_step>(0));
+}
+
+TEST_CASE("what all parameters share is made once, in each run of a step that decides") {
+  const auto powers = [](const graph& g) {
+    int n = 0;
+    for (const node& x : g.nodes) n += is<expm1_op>(x);
+    return n;
+  };
+  // Of Adam's two moments; four parameters read them.
+  CHECK(powers(program<own_step, true, dtype::f64, x_type, y_type>::traced()) == 2);
+  CHECK(weights_after<halved_step<true>>(3) == weights_after<halved_step<false>>(3));
 }
 
 TEST_CASE("two calls update two parts in one step, by the values before it") {
