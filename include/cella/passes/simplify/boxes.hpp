@@ -65,6 +65,7 @@ class box_finder {
   /// What operand k of a node that has parts must hold for box `w` of the result: where the result
   /// walks, what is wanted; where it sums, what is not zero.
   constexpr box operand_box(node_id n, int k, const box& w) const {
+    if (is_elementwise(n)) return w;
     const iteration_space loops = loops_of(g_, n);
     loop_part part(loops);
     if (loops.over == combination::sum) keep_not_zero(part, n);
@@ -84,6 +85,10 @@ class box_finder {
   static constexpr int most_turns = 64;
 
   constexpr shape shape_of(node_id n) const { return g_.nodes[std::size_t(n)].type.shape; }
+  /// Most nodes are. Elements then lie in operands as in the result, and no loops have to be asked.
+  constexpr bool is_elementwise(node_id n) const {
+    return g_.nodes[std::size_t(n)].op->kind == op_kind::elementwise;
+  }
   constexpr std::size_t result(node_id n, int k) const {
     return std::size_t(g_.nodes[std::size_t(n)].first_result + k);
   }
@@ -123,6 +128,12 @@ class box_finder {
     if (is<constant_op>(x)) return x.attributes.as<constant_op::options>().value == 0 ? box() : all;
     const unsigned alone = x.op->zero_where, together = x.op->zero_of;
     if (!x.op->space || (!alone && !together)) return all;
+    if (is_elementwise(n)) {
+      box w = alone ? all : box();
+      for (int k = 0; k < x.operand_count; ++k)
+        if (counts(alone ? alone : together, k)) w = alone ? common(w, in(k)) : hull(w, in(k));
+      return w;
+    }
     // Elements to which a point belongs where an operand is not zero.
     const iteration_space loops = loops_of(g_, n);
     box w;

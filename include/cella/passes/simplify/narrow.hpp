@@ -184,6 +184,7 @@ class narrower {
   /// zero, or nobody reads what follows from it.
   constexpr node_id fit(node_id n, const box& w) { return fit(values_[std::size_t(n)], w, n); }
   constexpr node_id fit(const value& v, const box& w, node_id like) {
+    if (v.at == w && !w.empty) return v.id;
     tensor_type t = before_.type(like);
     t.shape = w.extents();
     const box known = common(v.at, w);
