@@ -99,6 +99,7 @@ class context {
   constexpr text path_of_slot(std::string_view name) const {
     return text() << name << "." << this->name();
   }
+
   builder* b_;
   std::int32_t parameter_;
   pace pace_;

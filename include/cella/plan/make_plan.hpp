@@ -15,7 +15,7 @@ struct roomy_plan {
   slots<plan_step, 4096> steps;
   slots<plan_value, 256> results;
   slots<buffer_ref, 4096> links;
-  std::array<std::int64_t, 5> bytes{};
+  plan_bytes bytes;
   bool fits{};
 
   template <int Steps, int Results, int Links>
@@ -24,11 +24,7 @@ struct roomy_plan {
     steps.copy_to(p.steps);
     results.copy_to(p.results);
     links.copy_to(p.links);
-    p.arena_bytes = bytes[0];
-    p.arena_bytes_without_reuse = bytes[1];
-    p.live_bytes = bytes[2];
-    p.parameter_bytes = bytes[3];
-    p.slot_bytes = bytes[4];
+    static_cast<plan_bytes&>(p) = bytes;
     return p;
   }
 };
@@ -48,8 +44,7 @@ constexpr roomy_plan draft_plan(graph source, plan_options options) {
   for (const plan_step& s : p.steps) r.steps.push_back(s);
   for (const plan_value& v : p.results) r.results.push_back(v);
   for (const buffer_ref& l : p.links) r.links.push_back(l);
-  r.bytes = {p.arena_bytes, p.arena_bytes_without_reuse, p.live_bytes, p.parameter_bytes,
-             p.slot_bytes};
+  r.bytes = p;
   r.fits = made.fault().empty() && r.steps.fits() && r.results.fits() && r.links.fits();
   return r;
 }
