@@ -344,7 +344,7 @@ TEST_CASE_TEMPLATE("direct kernels in blocks follow double precision, all three 
         // image no pixel has all three inside.
         square(2, 2, 9, 1, 3, 1, 1), square(2, 1, 2, 1, 7, 1, 3), square(1, 2, 9, 1, 4, 1, 1),
         square(1, 1, 8, 1, 2, 1, 0), square(1, 1, 9, 4, 3, 1, 1), square(1, 1, 10, 1, 5, 2, 2),
-        // Of one tap: tiles of half the pixels and four blocks, the last of which overlaps another.
+        // Of one tap: tiles of half the pixels and three blocks, the last of which overlaps another.
         square(2, 5, 7, 6, 1, 1, 0), square(1, 1, 15, 4, 1, 1, 0), square(3, 2, 14, 2, 1, 1, 0),
         // Gradients of images that have no pixel in some of the phases.
         square(1, 1, 1, 1, 1, 2, 0),

@@ -253,15 +253,10 @@ template <int Blocks, class T, int Summands>
       for (int i = 0; i < P; ++i) pixel[i] += step[i];
     }
   }
-  if (finish) {
-#pragma GCC unroll 2
-    for (int j = 0; j < Blocks; ++j) {
-      finish->template store_pixels<P>(
-          tile.at[0] + (first_block + j) * p.result_plane,
-          first_block + j, [&](int i) __attribute__((always_inline)) { return sum[i][j]; });
-    }
-    return;
-  }
+  if (finish)
+    return finish->template store_tile<P, Blocks>(
+        tile.at[0], p.result_plane,
+        first_block, [&](int i, int j) __attribute__((always_inline)) { return sum[i][j]; });
 #pragma GCC unroll 16
   for (int i = 0; i < P; ++i) {
 #pragma GCC unroll 2

@@ -57,6 +57,17 @@ struct blocked_finish {
       for (int i = 0; i < Pixels; ++i) finish(i, of(i) + offset);
     }
   }
+  /// The same for a tile of `Blocks` blocks, the first of which is number `block`, in images of
+  /// `plane` pixels; vector `first` is block 0's. of(i, j) is the sum of pixel i and block j.
+  template <int Pixels, int Blocks, class Of>
+  [[gnu::always_inline]] void store_tile(std::int64_t first, std::int64_t plane, int block,
+                                         Of of) const {
+#pragma GCC unroll 4
+    for (int j = 0; j < Blocks; ++j)
+      store_pixels<Pixels>(
+          first + (block + j) * plane,
+          block + j, [&](int i) __attribute__((always_inline)) { return of(i, j); });
+  }
 };
 
 }  // namespace cella::cpu

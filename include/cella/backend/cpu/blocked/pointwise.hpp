@@ -66,15 +66,10 @@ template <class T, int Pixels, int Blocks, bool Plain, int Summands>
       }
     }
   }
-  if (finish) {
-#pragma GCC unroll 4
-    for (int j = 0; j < Blocks; ++j) {
-      finish->template store_pixels<Pixels>(
-          element + (block + j) * plane,
-          block + j, [&](int i) __attribute__((always_inline)) { return sum[i][j]; });
-    }
-    return;
-  }
+  if (finish)
+    return finish->template store_tile<Pixels, Blocks>(
+        element, plane,
+        block, [&](int i, int j) __attribute__((always_inline)) { return sum[i][j]; });
 #pragma GCC unroll 16
   for (int i = 0; i < Pixels; ++i) {
 #pragma GCC unroll 4

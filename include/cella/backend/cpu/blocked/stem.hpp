@@ -114,16 +114,10 @@ template <class T, int Blocks>
       }
     }
   }
-  if (finish) {
-    const std::int64_t plane = std::int64_t{e.out_height} * e.out_width;
-#pragma GCC unroll 2
-    for (int j = 0; j < Blocks; ++j) {
-      finish->template store_pixels<P>(
-          element + (first_block + j) * plane,
-          first_block + j, [&](int i) __attribute__((always_inline)) { return sum[i][j]; });
-    }
-    return;
-  }
+  if (finish)
+    return finish->template store_tile<P, Blocks>(
+        element, std::int64_t{e.out_height} * e.out_width,
+        first_block, [&](int i, int j) __attribute__((always_inline)) { return sum[i][j]; });
 #pragma GCC unroll 16
   for (int i = 0; i < P; ++i) {
 #pragma GCC unroll 2
