@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cella/backend/cpu/blocked/pointwise.hpp>
+#include <cella/backend/cpu/blocked/product.hpp>
 #include <cella/backend/cpu/simd/compiled_once.hpp>
 
 namespace cella::cpu {
@@ -27,119 +28,6 @@ void blocked_input_gradient(work_range units, const blocked_convolution_extents&
                             const T* packed, const Sink& sink);
 
 namespace detail {
-
-inline constexpr int most_taps = 128;
-
-/// One tap of a filter: which, and where it reads relative to a pixel of the grid.
-struct blocked_tap {
-  int filter, row, column;
-};
-
-/// What the tiles of a call have in common: a grid of result pixels, the source image that the taps
-/// read, and where results belong.
-template <class T, int Summands>
-struct blocked_product {
-  static constexpr int words = lanes<T> / Summands;  // of a pixel in a block of channels
-
-  int samples, rows, columns;                  // grid of result pixels
-  int height, width, source_blocks;            // of the source image
-  int step_vertical = 1, step_horizontal = 1;  // source pixels per grid pixel
-  int result_blocks;
-  std::int64_t result_plane;                     // pixels of a result image
-  int result_width;                              // of it
-  int place_vertical = 1, place_horizontal = 1;  // result pixels per grid pixel
-  int place_row = 0, place_column = 0;           // of the grid's first pixel
-  int filter_taps;                               // that a filter has, of which some are used
-  int taps = 0;
-  std::array<blocked_tap, most_taps> tap;
-
-  constexpr int pixels() const { return samples * rows * columns; }
-  /// How its planes are cut, if every result has one tap, at its own pixel.
-  constexpr pointwise_cut pointwise() const {
-    const bool same = rows == height && columns == width && step_vertical == 1 &&
-                      step_horizontal == 1 && place_vertical == 1 && place_horizontal == 1;
-    if (!same || filter_taps != 1 || taps != 1 || tap[0].row != 0 || tap[0].column != 0)
-      return pointwise_cut(0, samples, result_blocks);
-    return pointwise_cut(result_plane, samples, result_blocks);
-  }
-  constexpr int tiles() const {
-    if (const pointwise_cut cut = pointwise(); cut.pixels) return samples * cut.tiles(result_plane);
-    return (pixels() + blocked_pixels - 1) / blocked_pixels;
-  }
-  /// All filters in the second cache: then a tile's pixels stay in the first one.
-  constexpr bool few_filters() const {
-    return std::int64_t{filter_taps} * source_blocks * result_blocks * words * lanes<T> *
-               std::int64_t{sizeof(T)} <=
-           (256 << 10);
-  }
-  constexpr blocked_work work() const {
-    const pointwise_cut cut = pointwise();
-    blocked_work w{tiles(), cut.pixels ? cut.blocks : 2, result_blocks};
-    const std::int64_t bytes = std::int64_t{cut.pixels ? cut.pixels : blocked_pixels} *
-                               step_vertical * step_horizontal * source_blocks * words *
-                               std::int64_t{sizeof(T)};
-    w.divide(int(std::clamp<std::int64_t>((256 << 10) / bytes, 1, std::max(w.tiles, 1))),
-             few_filters());
-    return w;
-  }
-};
-
-template <class T, int Summands>
-constexpr blocked_product<T, Summands> forward_product(const blocked_convolution_extents& e) {
-  blocked_product<T, Summands> p{};
-  p.samples = e.samples;
-  p.rows = e.out_height;
-  p.columns = e.out_width;
-  p.height = e.height;
-  p.width = e.width;
-  p.source_blocks = e.in_blocks;
-  p.step_vertical = e.stride_vertical;
-  p.step_horizontal = e.stride_horizontal;
-  p.result_blocks = e.out_blocks;
-  p.result_plane = e.out_plane();
-  p.result_width = e.out_width;
-  p.filter_taps = e.taps();
-  for (int i = 0; i < e.kernel_height; ++i) {
-    for (int j = 0; j < e.kernel_width; ++j)
-      p.tap[std::size_t(p.taps++)] = {i * e.kernel_width + j, i - e.padding_top,
-                                      j - e.padding_left};
-  }
-  return p;
-}
-
-/// Image pixels whose row and column leave the same remainder by the stride are reached by the same
-/// taps: one product for each of these phases.
-template <class T, int Summands>
-constexpr blocked_product<T, Summands> backward_product(const blocked_convolution_extents& e,
-                                                        int phase) {
-  const int a = phase / e.stride_horizontal, b = phase % e.stride_horizontal;
-  blocked_product<T, Summands> p{};
-  p.samples = e.samples;
-  p.rows = (e.height - a + e.stride_vertical - 1) / e.stride_vertical;
-  p.columns = (e.width - b + e.stride_horizontal - 1) / e.stride_horizontal;
-  p.height = e.out_height;
-  p.width = e.out_width;
-  p.source_blocks = e.out_blocks;
-  p.result_blocks = e.in_blocks;
-  p.result_plane = e.in_plane();
-  p.result_width = e.width;
-  p.place_vertical = e.stride_vertical;
-  p.place_horizontal = e.stride_horizontal;
-  p.place_row = a;
-  p.place_column = b;
-  p.filter_taps = e.taps();
-  for (int i = 0; i < e.kernel_height; ++i) {
-    const int row = a + e.padding_top - i;
-    if (row % e.stride_vertical != 0) continue;
-    for (int j = 0; j < e.kernel_width; ++j) {
-      const int column = b + e.padding_left - j;
-      if (column % e.stride_horizontal != 0) continue;
-      p.tap[std::size_t(p.taps++)] = {i * e.kernel_width + j, row / e.stride_vertical,
-                                      column / e.stride_horizontal};
-    }
-  }
-  return p;
-}
 
 /// The grid pixels of one tile; those behind the last one are outside of every image.
 template <class T>
@@ -237,18 +125,20 @@ template <int Blocks, class T, int Summands>
         }
       };
       if (neighbours) {
-#pragma GCC unroll 2
-        for (int c = 0; c < W; ++c) {
-          if (c % 2 == 0) ahead.ask();
-          add_channel(c, [first = pixel[0]](int i) { return first + i * W; });
+        const auto near = [first = pixel[0]](int i) { return first + i * W; };
+        for (int c = 0; c < W; c += 2) {
+          ahead.ask();
+          add_channel(c, near);
+          add_channel(c + 1, near);
         }
         pixel[0] += plane;
         continue;
       }
-#pragma GCC unroll 2
-      for (int c = 0; c < W; ++c) {
-        if (c % 2 == 0) ahead.ask();
-        add_channel(c, [&](int i) { return pixel[i]; });
+      const auto anywhere = [&](int i) { return pixel[i]; };
+      for (int c = 0; c < W; c += 2) {
+        ahead.ask();
+        add_channel(c, anywhere);
+        add_channel(c + 1, anywhere);
       }
       for (int i = 0; i < P; ++i) pixel[i] += step[i];
     }
@@ -268,35 +158,41 @@ template <int Blocks, class T, int Summands>
 template <int Pixels, int Most, class T, int Summands>
 void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p, const T* source,
                         const T* filters, const any_blocked_sink<T>& sink) {
-  using tile_pixels = pointwise_pixels<T, Pixels, false, Summands>;
   const std::int64_t plane = p.result_plane;
   const int channels = p.source_blocks * lanes<T>;
   const std::int64_t filter = std::int64_t{p.source_blocks} * p.words * lanes<T>;
+  const pointwise_tiles<T, Pixels, false, Summands> tiles(source, channels, plane, filters, filter,
+                                                          p.result_blocks, sink);
   const blocked_work work = p.work();
   const int of_sample = int((plane + Pixels - 1) / Pixels);
   const auto pixels = [&](int tile) {
-    const std::int64_t wanted = std::int64_t{tile % of_sample} * Pixels;
+    const int sample = p.samples == 1 ? 0 : tile / of_sample;
+    const std::int64_t wanted = std::int64_t{tile - sample * of_sample} * Pixels;
     const std::int64_t at = std::min(wanted, plane - Pixels);
-    return tile_pixels(source, channels, p.result_blocks, plane, tile / of_sample, at,
-                       int(wanted - at));
+    return tiles.at(sample, at, int(wanted - at));
   };
-  const auto compute = [&](const tile_pixels& tile, int block, int last, int which, int shares) {
-    const int left = last - block;
-    // Not three of four: one block alone would wait for its sums.
-    const int blocks = Most == 3 && left >= 3 && left != 4 ? 3 : std::min(left, 2);
-    const data_ahead<T> ahead(filters + (block + blocks) * filter,
-                              std::min(left - blocks, Most) * filter, which, shares,
-                              channels / 2 / Summands);
+  // Not three of four: one block alone would wait for its sums.
+  const auto at_once = [](int left) {
+    return Most == 3 && left >= 3 && left != 4 ? 3 : std::min(left, 2);
+  };
+  const auto ahead_of = [&](int block, int last, int shares) {
+    const int left = last - block, blocks = at_once(left);
+    return data_ahead<T>(filters + (block + blocks) * filter,
+                         std::min(left - blocks, Most) * filter, shares, channels / 2 / Summands);
+  };
+  const auto compute = [&](const auto& tile, int block, int last, data_ahead<T>& ahead) {
+    const int blocks = at_once(last - block);
+    const data_ahead<T> share = ahead.take_share();
     if (Most == 3 && blocks == 3)
-      tile.template compute<Most>(block, filters, filter, sink, ahead);
+      tiles.template compute<Most>(tile, block, share);
     else if (blocks == 2)
-      tile.template compute<2>(block, filters, filter, sink, ahead);
+      tiles.template compute<2>(tile, block, share);
     else
-      tile.template compute<1>(block, filters, filter, sink, ahead);
+      tiles.template compute<1>(tile, block, share);
     return blocks;
   };
   for (int u = units.first; u < units.last; ++u)
-    walk_tiles(work, u, p.few_filters(), pixels, compute);
+    walk_tiles(work, u, p.few_filters(), pixels, ahead_of, compute);
 }
 
 /// Units [first, last) of a product: chunks of tiles, each cut into parts of the result's channels.
@@ -317,12 +213,17 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
     find_pixels(p, source, t * P, tile);
     return tile;
   };
-  const auto compute = [&](const blocked_tile_pixels<T>&, int block, int last, int which,
-                           int shares) {
+  const auto ahead_of = [&](int block, int last, int shares) {
+    const int blocks = std::min(last - block, 2);
+    return data_ahead<T>(filters + (block + blocks) * filter,
+                         std::min(last - block - blocks, 2) * filter, shares,
+                         p.taps * p.source_blocks * p.words / 2);
+  };
+  const auto compute = [&](const blocked_tile_pixels<T>&, int block, int last,
+                           data_ahead<T>& all_ahead) {
     const int blocks = std::min(last - block, 2);
     const T* w = filters + block * filter;
-    const data_ahead<T> ahead(w + blocks * filter, std::min(last - block - blocks, 2) * filter,
-                              which, shares, p.taps * p.source_blocks * p.words / 2);
+    const data_ahead<T> ahead = all_ahead.take_share();
     lines.count = sink.list_vectors(tile.count, blocks, tile.at.data(), p.result_plane, block,
                                     lines.at.data(), lines.most);
     const bool in_row = tile.count == P && tile.at[P - 1] == tile.at[0] + P - 1;
@@ -336,7 +237,7 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
     return blocks;
   };
   for (int u = units.first; u < units.last; ++u)
-    walk_tiles(work, u, p.few_filters(), pixels, compute);
+    walk_tiles(work, u, p.few_filters(), pixels, ahead_of, compute);
 }
 CELLA_COMPILED_ONCE(multiply_blocks<float, 1>);
 CELLA_COMPILED_ONCE(multiply_blocks<double, 1>);

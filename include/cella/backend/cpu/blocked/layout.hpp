@@ -9,6 +9,7 @@
 #include <cella/backend/cpu/loops/sink.hpp>
 #include <cella/backend/cpu/simd/storage.hpp>
 #include <cella/backend/host/work_range.hpp>
+#include <cella/graph/span.hpp>
 #include <cstdint>
 #include <cstring>
 
@@ -170,16 +171,8 @@ class any_blocked_sink {
     return count;
   }
 
-  /// The same of pixels that are neighbours: where the runs of their vectors begin, one for each
-  /// array and block; returns their number.
-  int list_runs(std::int64_t first, int blocks, std::int64_t plane, int block, const T** to) const {
-    int count = 0;
-    for (int k = 0; k < array_count_; ++k) {
-      for (int b = 0; b < blocks; ++b)
-        to[count++] = arrays_[std::size_t(k)] + ((block + b) * plane + first) * lanes<T>;
-    }
-    return count;
-  }
+  /// The arrays of which handing over touches the vectors where the results belong.
+  span<const T* const> arrays() const { return {arrays_.data(), std::size_t(array_count_)}; }
 
   /// Hands over `pixels` x `blocks` vectors, those of one block `tile_block` apart. Pixel i of
   /// block b belongs to element at[i] + b plane.

@@ -3,6 +3,7 @@
 // its pixels, and the vectors that its results touch are a run for each block of channels.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cella/backend/cpu/blocked/layout.hpp>
 #include <cella/backend/cpu/blocked/units.hpp>
@@ -10,23 +11,29 @@
 
 namespace cella::cpu::detail {
 
-/// Memory that is asked for while a tile is computed: runs of as many vectors as it has pixels.
+/// What the tiles of a call have in common.
 template <class T>
-struct blocked_runs {
-  std::array<const T*, std::size_t(any_blocked_sink<T>::most_arrays * 4)> at;
-  int count = 0;
+struct pointwise_product {
+  std::int64_t plane;   // pixels of an image
+  int channels;         // of the source
+  std::int64_t filter;  // elements from the filters of a block of results to the next
+  /// Arrays whose vectors the results touch, of which so many are asked for with each block of
+  /// channels that is multiplied.
+  span<const T* const> arrays;
+  int arrays_at_once;
+  const blocked_finish<T>* finish;
 };
 
-/// The product of `Pixels` pixels from x on and of Blocks blocks of results, whose filters begin at
-/// w, `filter` elements apart. It is finished in place, the first block's results from vector
-/// `element` on, or, if `finish` is null, written to `result`, [Blocks][Pixels][L]. The image has
-/// its channels in blocks, or is `Plain`; a word holds so many `Summands`.
+/// The product of `Pixels` pixels from x on and of Blocks blocks of results from `block` on, whose
+/// filters begin at w. It is finished in place, the first block's results from vector `element` on,
+/// or, if there is a `result`, written there, [Blocks][Pixels][L]. The image has its channels in
+/// blocks, or is `Plain`; a word holds so many `Summands`.
 template <class T, int Pixels, int Blocks, bool Plain, int Summands>
-[[gnu::noinline]] void pointwise_tile(const T* x, std::int64_t plane, int channels, const T* w,
-                                      std::int64_t filter, const blocked_runs<T>& runs,
-                                      data_ahead<T> ahead, const blocked_finish<T>* finish,
-                                      std::int64_t element, int block, T* result) {
+[[gnu::noinline]] void pointwise_tile(const pointwise_product<T>& p, const T* x, const T* w,
+                                      std::int64_t element, int block, data_ahead<T> ahead,
+                                      T* result) {
   constexpr int L = lanes<T>, W = L / Summands;
+  const std::int64_t plane = p.plane, filter = p.filter;
   vec<T> sum[Pixels][Blocks];
 #pragma GCC unroll 16
   for (int i = 0; i < Pixels; ++i) {
@@ -47,27 +54,31 @@ template <class T, int Pixels, int Blocks, bool Plain, int Summands>
       for (int j = 0; j < Blocks; ++j) sum[i][j] = add_words<Summands>(v, f[j], sum[i][j]);
     }
   };
-  const int pieces = (channels + L - 1) / L, share = (runs.count + pieces - 1) / pieces;
+  const std::int64_t first_result = (element + block * plane) * L;
+  const int channels = p.channels, arrays = int(p.arrays.size());
   int asked = 0;
   for (int first = 0; first < channels; first += L, x += plane * W, w += W * L) {
-    for (const int end = std::min(asked + share, runs.count); asked < end; ++asked) {
-      const T* const run = runs.at[std::size_t(asked)];
+    for (const int end = std::min(asked + p.arrays_at_once, arrays); asked < end; ++asked) {
+      const T* run = p.arrays[std::size_t(asked)] + first_result;
+      for (int j = 0; j < Blocks; ++j, run += plane * L) {
 #pragma GCC unroll 16
-      for (int i = 0; i < Pixels; ++i) __builtin_prefetch(run + i * L, 1, 2);
+        for (int i = 0; i < Pixels * L; i += data_ahead<T>::line) __builtin_prefetch(run + i, 1, 2);
+      }
     }
     if constexpr (Plain) {
       const int count = std::min(L, channels - first);
       for (int c = 0; c < count; ++c) add_channel(x + c * plane, w + c * L);
     } else {
-#pragma GCC unroll 2
-      for (int c = 0; c < W; ++c) {
-        if (c % 2 == 0) ahead.ask();
+      static_assert(W % 2 == 0);
+      for (int c = 0; c < W; c += 2) {
+        ahead.ask();
         add_channel(x + c, w + c * L);
+        add_channel(x + c + 1, w + (c + 1) * L);
       }
     }
   }
-  if (finish)
-    return finish->template store_tile<Pixels, Blocks>(
+  if (!result)
+    return p.finish->template store_tile<Pixels, Blocks>(
         element, plane,
         block, [&](int i, int j) __attribute__((always_inline)) { return sum[i][j]; });
 #pragma GCC unroll 16
@@ -77,46 +88,57 @@ template <class T, int Pixels, int Blocks, bool Plain, int Summands>
   }
 }
 
-/// The results of one tile of pixels, for any of their blocks.
+/// A product of the pixels of `source`, tile by tile.
 template <class T, int Pixels, bool Plain = false, int Summands = 1>
-class pointwise_pixels {
+class pointwise_tiles {
   static constexpr int words = Plain ? 1 : lanes<T> / Summands;  // of a pixel
 
  public:
-  /// Pixels from `first` on of sample `sample`, of which those before `skipped` are handed over by
-  /// another tile.
-  pointwise_pixels(const T* source, int channels, int result_blocks, std::int64_t plane, int sample,
-                   std::int64_t first, int skipped)
-      : x_(source + sample * channels * plane / Summands + first * words),
-        plane_(plane),
-        channels_(channels),
-        skipped_(skipped) {
-    for (int i = 0; i < Pixels; ++i)
-      at_[std::size_t(i)] = std::int64_t{sample} * result_blocks * plane + first + i;
+  /// `filter`: elements from the filters of a block of results to the next.
+  pointwise_tiles(const T* source, int channels, std::int64_t plane, const T* filters,
+                  std::int64_t filter, int result_blocks, const any_blocked_sink<T>& sink)
+      : product_{plane, channels, filter, sink.arrays(), 0, sink.finish()},
+        source_(source),
+        filters_(filters),
+        result_blocks_(result_blocks),
+        sink_(sink) {
+    const int pieces = std::max(1, (channels + lanes<T> - 1) / lanes<T>);
+    product_.arrays_at_once = (int(product_.arrays.size()) + pieces - 1) / pieces;
   }
 
-  /// Computes the blocks from `block` on and hands them over.
+  struct tile {
+    const T* x;
+    std::int64_t element;  // of block 0
+    int skipped;           // pixels at the start that are another tile's
+  };
+  /// Pixels from `first` on of a sample.
+  tile at(int sample, std::int64_t first, int skipped) const {
+    const std::int64_t plane = product_.plane;
+    return {source_ + sample * product_.channels * plane / Summands + first * words,
+            std::int64_t{sample} * result_blocks_ * plane + first, skipped};
+  }
+
+  /// Computes the blocks of results from `block` on and hands them over.
   template <int Blocks>
-  void compute(int block, const T* filters, std::int64_t filter, const any_blocked_sink<T>& sink,
-               const data_ahead<T>& ahead = {}) const {
-    alignas(64) T result[Blocks * Pixels * lanes<T>];
-    blocked_runs<T> runs;
-    runs.count = sink.list_runs(at_[0], Blocks, plane_, block, runs.at.data());
+  void compute(const tile& t, int block, data_ahead<T> ahead = {}) const {
+    constexpr auto multiply = pointwise_tile<T, Pixels, Blocks, Plain, Summands>;
+    const T* const w = filters_ + block * product_.filter;
     // Pixels of another tile, which may add to what it has stored, are left to it.
-    const blocked_finish<T>* const finish = skipped_ ? nullptr : sink.finish();
-    pointwise_tile<T, Pixels, Blocks, Plain, Summands>(x_, plane_, channels_,
-                                                       filters + block * filter, filter, runs,
-                                                       ahead, finish, at_[0], block, result);
-    if (finish) return;
-    sink.hand_over(result + skipped_ * lanes<T>, Pixels, Pixels - skipped_, Blocks,
-                   at_.data() + skipped_, plane_, block);
+    if (product_.finish && t.skipped == 0)
+      return multiply(product_, t.x, w, t.element, block, ahead, nullptr);
+    alignas(64) T result[Blocks * Pixels * lanes<T>];
+    multiply(product_, t.x, w, t.element, block, ahead, result);
+    std::array<std::int64_t, std::size_t(Pixels)> at;
+    for (int i = 0; i < Pixels; ++i) at[std::size_t(i)] = t.element + i;
+    sink_.hand_over(result + t.skipped * lanes<T>, Pixels, Pixels - t.skipped, Blocks,
+                    at.data() + t.skipped, product_.plane, block);
   }
 
  private:
-  const T* x_;
-  std::int64_t plane_;
-  int channels_, skipped_;
-  std::array<std::int64_t, std::size_t(Pixels)> at_;
+  pointwise_product<T> product_;
+  const T *source_, *filters_;
+  int result_blocks_;
+  const any_blocked_sink<T>& sink_;
 };
 
 }  // namespace cella::cpu::detail

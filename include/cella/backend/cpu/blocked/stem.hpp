@@ -131,17 +131,16 @@ template <class T>
 void convolve_plain_rows(work_range units, const stem_extents& e, const T* x, const T* w,
                          const any_blocked_sink<T>& sink) {
   constexpr int P = blocked_pixels;
-  const std::int64_t plane = std::int64_t{e.height} * e.width;
-  const std::int64_t filter = std::int64_t{e.channels} * lanes<T>;
+  const pointwise_tiles<T, P, true> tiles(x, e.channels, std::int64_t{e.height} * e.width, w,
+                                          std::int64_t{e.channels} * lanes<T>, e.out_blocks, sink);
   for (int u = units.first; u < units.last; ++u) {
     const std::int64_t row = std::int64_t{u % e.height} * e.width;
     for (int next = 0; next < e.width; next += P) {
       const int column = std::min(next, e.width - P);
-      const pointwise_pixels<T, P, true> tile(x, e.channels, e.out_blocks, plane, u / e.height,
-                                              row + column, next - column);
+      const auto tile = tiles.at(u / e.height, row + column, next - column);
       int o = 0;
-      for (; o + 2 <= e.out_blocks; o += 2) tile.template compute<2>(o, w, filter, sink);
-      if (o < e.out_blocks) tile.template compute<1>(o, w, filter, sink);
+      for (; o + 2 <= e.out_blocks; o += 2) tiles.template compute<2>(tile, o);
+      if (o < e.out_blocks) tiles.template compute<1>(tile, o);
     }
   }
 }

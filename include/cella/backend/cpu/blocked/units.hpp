@@ -65,50 +65,60 @@ struct blocked_work {
   }
 };
 
-/// What a tile asks for, evenly, while it is computed: a part of what tiles will read that follow.
+/// What tiles ask for, evenly, while they are computed: a part of what tiles will read that follow.
 /// Filters that few pixels use come from memory otherwise while the first of these waits.
 template <class T>
 class data_ahead {
  public:
+  static constexpr std::int64_t line = 64 / sizeof(T);  ///< elements
+
   data_ahead() = default;
-  /// The share of tile `which` of `shares`, if there are any, in `count` elements, for which ask()
-  /// is called `times` times.
-  data_ahead(const T* first, std::int64_t count, int which, int shares, int times) {
-    if (shares == 0) return;
-    const std::int64_t lines = count / line;
-    next_ = first + lines * which / shares * line;
-    end_ = first + lines * (which + 1) / shares * line;
-    each_ = int(((end_ - next_) / line + times - 1) / std::max(times, 1));
+  /// `count` elements, for which `tiles` tiles ask that follow each other, by `times` calls of
+  /// ask() each.
+  data_ahead(const T* first, std::int64_t count, int tiles, int times)
+      : next_(first), end_(first + count / line * line) {
+    const std::int64_t share = (count / line + tiles - 1) / std::max(tiles, 1);
+    of_tile_ = share * line;
+    each_ = int((share + times - 1) / std::max(times, 1));
+  }
+  /// The share of the tile that is next.
+  data_ahead take_share() {
+    data_ahead share = *this;
+    if (of_tile_ < end_ - next_) share.end_ = next_ + of_tile_;
+    next_ = share.end_;
+    return share;
   }
   [[gnu::always_inline]] void ask() {
     for (int k = 0; k < each_ && next_ < end_; ++k, next_ += line) __builtin_prefetch(next_, 0, 2);
   }
 
  private:
-  static constexpr std::int64_t line = 64 / sizeof(T);
   const T *next_{}, *end_{};
+  std::int64_t of_tile_{};
   int each_ = 0;
 };
 
-/// Calls compute(pixels(tile), block, last, which, shares) for the tiles and blocks of a unit,
-/// which returns how many blocks before `last` it has done. Where filters are few, which stay near,
-/// a tile's pixels are used for all blocks; otherwise a block's filters for all tiles, of which
-/// this one is number `which` of `shares`.
-template <class Pixels, class Compute>
-void walk_tiles(const blocked_work& work, int unit, bool few_filters, Pixels pixels,
+/// Calls compute(pixels(tile), block, last, ahead) for the tiles and blocks of a unit, which
+/// returns how many blocks before `last` it has done. Where filters are few, which stay near, a
+/// tile's pixels are used for all blocks; otherwise a block's filters for all tiles, which share in
+/// asking for ahead_of(block, last, tiles).
+template <class Pixels, class Ahead, class Compute>
+void walk_tiles(const blocked_work& work, int unit, bool few_filters, Pixels pixels, Ahead ahead_of,
                 Compute compute) {
   const work_range blocks = work.blocks_of(unit), tiles = work.tiles_of(unit);
   if (few_filters) {
+    decltype(ahead_of(0, 0, 0)) nothing;
     for (int t = tiles.first; t < tiles.last; ++t) {
       const auto& tile = pixels(t);
       for (int block = blocks.first; block < blocks.last;)
-        block += compute(tile, block, blocks.last, 0, 0);
+        block += compute(tile, block, blocks.last, nothing);
     }
     return;
   }
   for (int block = blocks.first, done = 0; block < blocks.last; block += done) {
+    auto ahead = ahead_of(block, blocks.last, tiles.size());
     for (int t = tiles.first; t < tiles.last; ++t)
-      done = compute(pixels(t), block, blocks.last, t - tiles.first, tiles.size());
+      done = compute(pixels(t), block, blocks.last, ahead);
   }
 }
 

@@ -173,19 +173,22 @@ template <class T, int P, int Blocks>
 #pragma GCC unroll 2
     for (int j = 0; j < Blocks; ++j) sum[i][j] = vec<T>(T{0});
   }
-  for (int s = 0; s < sources; ++s, v += v_block, u += L * L) {
+  const auto add_channel = [&](int c) __attribute__((always_inline)) {
+    vec<T> f[Blocks];
 #pragma GCC unroll 2
-    for (int c = 0; c < L; ++c) {
-      if (c % 2 == 0) ahead.ask();
-      vec<T> f[Blocks];
-#pragma GCC unroll 2
-      for (int j = 0; j < Blocks; ++j) f[j] = load_shared(u + j * u_block + c * L);
+    for (int j = 0; j < Blocks; ++j) f[j] = load_shared(u + j * u_block + c * L);
 #pragma GCC unroll 16
-      for (int i = 0; i < P; ++i) {
-        const vec<T> a(v[i * L + c]);
+    for (int i = 0; i < P; ++i) {
+      const vec<T> a(v[i * L + c]);
 #pragma GCC unroll 2
-        for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(a, f[j], sum[i][j]);
-      }
+      for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(a, f[j], sum[i][j]);
+    }
+  };
+  for (int s = 0; s < sources; ++s, v += v_block, u += L * L) {
+    for (int c = 0; c < L; c += 2) {
+      ahead.ask();
+      add_channel(c);
+      add_channel(c + 1);
     }
   }
 #pragma GCC unroll 16
@@ -219,13 +222,13 @@ void multiply_pixels(int pixels, int sources, int results, const T* v, const T* 
     const int left = results - r - 2;
     const T* const following = left > 0 ? u + (r + 2) * filter : next;
     const std::int64_t count = following ? std::min(left > 0 ? left : results, 2) * filter : 0;
+    cpu::detail::data_ahead<T> ahead(following, count, parts, sources * L / 2);
     for (int k = 0; k < parts; ++k) {
       const work_range part = part_of(pixels, parts, k);
-      const cpu::detail::data_ahead<T> ahead(following, count, k, parts, sources * L / 2);
       const auto size = std::size_t(part.size());
       const auto call =
           r + 1 < results ? multiply_functions<T, 2>[size] : multiply_functions<T, 1>[size];
-      call(sources, v + part.first * L, step, u + r * filter, filter, ahead,
+      call(sources, v + part.first * L, step, u + r * filter, filter, ahead.take_share(),
            m + r * step + part.first * L, step);
     }
   }
