@@ -138,20 +138,16 @@ template <pooling Pool, int Channels, bool Whole, class T>
     for (int i = 0; i < e.vertical.kernel; ++i) {
       const T* p = image + std::int64_t{i} * e.vertical.dilation * width;
       for (int j = 0; j < e.horizontal.kernel; ++j, p += e.horizontal.dilation, ++weight) {
-        vec<T> value[2 * rows];
-#pragma GCC unroll 2
-        for (int r = 0; r < rows; ++r) {
-          const T* q = p + r * next_row;
-          value[2 * r] = Whole ? load_unaligned(q) : load_first(q, n0);
-          value[2 * r + 1] = Whole ? load_unaligned(q + L) : load_first(q + L, n1);
-          if constexpr (few_vector_registers) value[2 * r] = in_register<T>(value[2 * r]);
-          if constexpr (few_vector_registers) value[2 * r + 1] = in_register<T>(value[2 * r + 1]);
-        }
+        vec<T> factor[Channels];
 #pragma GCC unroll 8
-        for (int o = 0; o < Channels; ++o) {
-          const vec<T> factor(weight[o * filter]);
+        for (int o = 0; o < Channels; ++o) factor[o] = vec<T>(weight[o * filter]);
 #pragma GCC unroll 4
-          for (int k = 0; k < 2 * rows; ++k) sum[o][k] = multiply_add(factor, value[k], sum[o][k]);
+        for (int k = 0; k < 2 * rows; ++k) {
+          const T* q = p + k / 2 * next_row + k % 2 * L;
+          vec<T> value = Whole ? load_unaligned(q) : load_first(q, k % 2 ? n1 : n0);
+          if constexpr (few_vector_registers) value = in_register<T>(value);
+#pragma GCC unroll 8
+          for (int o = 0; o < Channels; ++o) sum[o][k] = multiply_add(factor[o], value, sum[o][k]);
         }
       }
     }
@@ -231,7 +227,7 @@ void convolve_pixels(const convolution_extents& e, const T* x, const T* w, const
   constexpr bool many = vector_registers == 32;
   const int columns = pooled<Pool>(e.horizontal.output()), used = columns * side;
   const std::int64_t plane = std::int64_t{pooled<Pool>(e.vertical.output())} * columns;
-  alignas(64) T results[(many ? 6 : 2) * 2 * L];
+  alignas(64) T results[(many ? 6 : 3) * 2 * L];
   for (int row = units.first; row < units.last; ++row) {
     for (int x0 = 0; x0 < used; x0 += 2 * L) {
       const int width = std::min(2 * L, used - x0), pixel = row * columns + x0 / side;
@@ -248,6 +244,8 @@ void convolve_pixels(const convolution_extents& e, const T* x, const T* w, const
           tile.template operator()<many ? 6 : 1>();
         } else if (many && left >= 4) {
           tile.template operator()<many ? 4 : 1>();
+        } else if (!many && left >= 3 && left != 4) {
+          tile.template operator()<many ? 1 : 3>();
         } else if (left >= 2) {
           tile.template operator()<2>();
         } else {
