@@ -9,10 +9,21 @@
 
 namespace cella::cpu {
 
-/// A complex number in each lane, with the arithmetic of fourier_kernels.hpp.
+/// A complex number in each lane, with the arithmetic of fourier_kernels.hpp. It is copied by its
+/// vectors: g++ would copy the whole in pieces of 16 bytes, and processors wait for these before
+/// they read vectors of them.
 template <class T>
 struct complex_lanes {
-  vec<T> re{}, im{};
+  vec<T> re, im;
+
+  complex_lanes() : re(T{}), im(T{}) {}
+  complex_lanes(const vec<T>& real, const vec<T>& imaginary) : re(real), im(imaginary) {}
+  complex_lanes(const complex_lanes& a) : re(a.re), im(a.im) {}
+  complex_lanes& operator=(const complex_lanes& a) {
+    re = a.re;
+    im = a.im;
+    return *this;
+  }
 
   friend complex_lanes operator+(const complex_lanes& a, const complex_lanes& b) {
     return {a.re + b.re, a.im + b.im};

@@ -56,11 +56,13 @@ inline void copy_bytes(const std::byte* x, std::int64_t bytes, std::byte* y) {
   };
   const auto read = [&](std::int64_t i) __attribute__((always_inline)) {
     block b;
+#pragma GCC unroll 8
     for (int k = 0; k < vectors; ++k)
       b.v[k] = load_unaligned(reinterpret_cast<const float*>(x + i + k * each));
     return b;
   };
   const auto write = [&](std::int64_t i, const block& b) __attribute__((always_inline)) {
+#pragma GCC unroll 8
     for (int k = 0; k < vectors; ++k)
       store_unaligned(reinterpret_cast<float*>(y + i + k * each), b.v[k]);
   };
