@@ -251,7 +251,7 @@ void paired_weight_gradient(work_range units, const blocked_convolution_extents&
                       ((std::int64_t{blocks.first} * e.in_blocks + b) * e.taps() + tap) * L * L;
         const int tiles = detail::gradient_groups(blocks.size());
         for (int t = 0; t < tiles; ++t) {
-          const work_range of = part_of(blocks.size(), tiles, t);
+          const work_range of = detail::gradient_group(blocks.size(), t);
           const auto add = [&]<int Blocks>() {
             for (int c = 0; c < L; c += C)
               detail::add_pixel_pairs<Blocks>(pairs, x_pairs + c, dy_pairs + of.first * dy_block,

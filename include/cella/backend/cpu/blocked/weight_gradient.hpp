@@ -84,21 +84,23 @@ template <class T>
 inline constexpr int gradient_channels = lanes<T> == 16  ? 8
                                          : lanes<T> >= 4 ? 4
                                                          : lanes<T>;
-inline constexpr int gradient_blocks = vector_registers == 32 ? 3 : 2;
+inline constexpr int gradient_blocks = 3;
 /// Neighbouring taps of a register tile of one block.
 inline constexpr int gradient_taps = 3;
 
-constexpr int gradient_groups(int blocks) {
-  return (blocks + gradient_blocks - 1) / gradient_blocks;
+/// Groups of blocks of output channels, one for each tile, and the blocks of one: of four, two.
+constexpr int gradient_groups(int blocks) { return ceil_divide(blocks, gradient_blocks); }
+constexpr work_range gradient_group(int blocks, int group) {
+  return part_of(blocks, gradient_groups(blocks), group);
 }
 
-/// A rectangle of result pixels, and the image pixels that a tap reads for it.
+/// A rectangle of result pixels of some samples, and the image pixels that a tap reads for it.
 template <class T>
 struct gradient_rows {
   const T* x;
   const T* dy;
-  int rows, columns;
-  std::int64_t x_row, x_column, dy_row, dy_block;  // elements
+  int samples, rows, columns;
+  std::int64_t x_sample, x_row, x_column, dy_sample, dy_row, dy_block;  // elements
 };
 
 /// sums[t][j][i] += x[.. of tap t, i] dy[.. of block j] over the rectangle; `sum_block` elements
@@ -115,9 +117,10 @@ template <class T, int Blocks, int Taps>
 #pragma GCC unroll 3
     for (int j = 0; j < columns; ++j) sum[i][j] = load(place(i, j));
   }
-  for (int row = 0; row < r.rows; ++row) {
-    const T* x = r.x + row * r.x_row;
-    const T* dy = r.dy + row * r.dy_row;
+  for (int k = 0; k < r.samples * r.rows; ++k) {
+    const int sample = k / r.rows, row = k % r.rows;
+    const T* x = r.x + sample * r.x_sample + row * r.x_row;
+    const T* dy = r.dy + sample * r.dy_sample + row * r.dy_row;
     const auto add_pixel = [&]() __attribute__((always_inline)) {
       vec<T> d[Blocks];
 #pragma GCC unroll 3
@@ -165,15 +168,6 @@ void add_products(int blocks, int taps, const gradient_rows<T>& r, T* sums,
     add_products<T, 1, 1>(r, sums, sum_block);
 }
 
-/// Result rows of one chunk, so that the image and dy of a chunk stay in the second cache.
-template <class T>
-constexpr int gradient_chunk_rows(const blocked_convolution_extents& e) {
-  const std::int64_t row = (std::int64_t{e.out_blocks} * e.out_width +
-                            std::int64_t{e.in_blocks} * e.stride_vertical * e.width) *
-                           lanes<T> * std::int64_t{sizeof(T)};
-  return int(std::clamp<std::int64_t>((512 << 10) / row, 1, e.out_height));
-}
-
 /// A pointwise convolution's pixels may be cut at will: as rows of some length.
 constexpr blocked_convolution_extents as_rows(blocked_convolution_extents e) {
   if (!e.pointwise()) return e;
@@ -187,32 +181,64 @@ constexpr blocked_convolution_extents as_rows(blocked_convolution_extents e) {
   return e;
 }
 
-/// Register tiles of filters.
+/// The order of the sums: chunks of rows, or of samples, and for each the register tiles, of groups
+/// of blocks of output channels. A chunk of a block of the image stays in the first cache for some
+/// groups, and that of their dy in the second one for all blocks of the image. The fewer chunks,
+/// the less often the sums come from memory.
 template <class T>
-constexpr int gradient_units_of_slice(const blocked_convolution_extents& e) {
-  constexpr int tiles_of_block = lanes<T> / gradient_channels<T>;
-  return gradient_groups(e.out_blocks) * e.in_blocks * tiles_of_block * e.kernel_height;
-}
+struct gradient_order {
+  static constexpr int parts = lanes<T> / gradient_channels<T>;  // of a block of the image
+  const blocked_convolution_extents& e;
+  int rows, samples;  // of a chunk
+  int groups, near_groups;
+
+  constexpr gradient_order(const blocked_convolution_extents& of, int all_samples)
+      : e(of), groups(gradient_groups(e.out_blocks)) {
+    constexpr std::int64_t first_cache = 24 << 10, second_cache = 192 << 10;
+    constexpr std::int64_t pixel = lanes<T> * std::int64_t{sizeof(T)};
+    const auto as_many = [](std::int64_t cache, std::int64_t bytes, int most) {
+      return int(
+          std::clamp<std::int64_t>(cache / std::max<std::int64_t>(bytes, 1), 1, std::max(most, 1)));
+    };
+    rows = as_many(first_cache, std::int64_t{e.stride_vertical} * e.width * pixel, e.out_height);
+    samples = rows < e.out_height ? 1 : as_many(first_cache, e.in_plane() * pixel, all_samples);
+    near_groups = as_many(
+        second_cache, std::int64_t{samples} * rows * e.out_width * pixel * gradient_blocks, groups);
+  }
+
+  constexpr int units() const { return groups * e.in_blocks * parts * e.kernel_height; }
+  struct tile {
+    int tap_row, part, in_block;
+    work_range out_blocks;
+  };
+  constexpr tile at(int unit) const {
+    const int i = unit % e.kernel_height, part = unit / e.kernel_height % parts;
+    const int rest = unit / e.kernel_height / parts;
+    const int first = rest / (near_groups * e.in_blocks) * near_groups;
+    const int count = std::min(near_groups, groups - first), k = rest - first * e.in_blocks;
+    return {i, part, k / count, gradient_group(e.out_blocks, first + k % count)};
+  }
+};
+
 /// The sums over some samples.
 template <class T>
 void sum_weight_gradient(work_range units, work_range samples, const blocked_convolution_extents& e,
                          const T* x, const T* dy, T* sums) {
-  constexpr int L = lanes<T>, C = gradient_channels<T>, parts = L / C;
+  constexpr int L = lanes<T>, C = gradient_channels<T>;
   const std::int64_t in_plane = e.in_plane() * L, out_plane = e.out_plane() * L;
   const std::int64_t sum_block = std::int64_t{e.in_blocks} * e.taps() * L * L;
-  const int chunk = gradient_chunk_rows<T>(e);
-  for (int n = samples.first; n < samples.last; ++n) {
-    for (int first = 0; first < e.out_height; first += chunk) {
+  const gradient_order<T> order(e, samples.size());
+  for (int n = samples.first; n < samples.last; n += order.samples) {
+    const int together = std::min(order.samples, samples.last - n);
+    for (int first = 0; first < e.out_height; first += order.rows) {
       const bool start = n == samples.first && first == 0;
       for (int u = units.first; u < units.last; ++u) {
-        const int i = u % e.kernel_height, part = u / e.kernel_height % parts;
-        const int b = u / e.kernel_height / parts % e.in_blocks;
-        const int o = u / e.kernel_height / parts / e.in_blocks * gradient_blocks;
-        const int blocks = std::min(gradient_blocks, e.out_blocks - o);
+        const auto [i, part, b, of_dy] = order.at(u);
+        const int o = of_dy.first, blocks = of_dy.size();
         T* const sum = sums + (std::int64_t{o} * e.in_blocks + b) * e.taps() * L * L +
                        i * e.kernel_width * L * L + part * C * L;
         const work_range rows =
-            positions_inside({first, std::min(first + chunk, e.out_height)}, e.stride_vertical,
+            positions_inside({first, std::min(first + order.rows, e.out_height)}, e.stride_vertical,
                              i - e.padding_top, i - e.padding_top, e.height);
         const auto columns_of = [&](int tap, int taps) {
           const int leftmost = tap - e.padding_left;
@@ -223,14 +249,15 @@ void sum_weight_gradient(work_range units, work_range samples, const blocked_con
           if (rows.empty() || columns.empty()) return;
           const int row = rows.first * e.stride_vertical - e.padding_top + i;
           const int column = columns.first * e.stride_horizontal - e.padding_left + tap;
+          const T* const from = x + (std::int64_t{n} * e.in_blocks + b) * in_plane +
+                                (std::int64_t{row} * e.width + column) * L + part * C;
+          const T* const of = dy + (std::int64_t{n} * e.out_blocks + o) * out_plane +
+                              (std::int64_t{rows.first} * e.out_width + columns.first) * L;
           add_products<T>(
               blocks, taps,
-              {x + (std::int64_t{n} * e.in_blocks + b) * in_plane +
-                   (std::int64_t{row} * e.width + column) * L + part * C,
-               dy + (std::int64_t{n} * e.out_blocks + o) * out_plane +
-                   (std::int64_t{rows.first} * e.out_width + columns.first) * L,
-               rows.size(), columns.size(), std::int64_t{e.stride_vertical} * e.width * L,
-               std::int64_t{e.stride_horizontal} * L, std::int64_t{e.out_width} * L, out_plane},
+              {from, of, together, rows.size(), columns.size(), e.in_blocks * in_plane,
+               std::int64_t{e.stride_vertical} * e.width * L, std::int64_t{e.stride_horizontal} * L,
+               e.out_blocks * out_plane, std::int64_t{e.out_width} * L, out_plane},
               sum + tap * L * L, sum_block);
         };
         const int taps_at_once = blocks == 1 ? gradient_taps : 1;
@@ -259,14 +286,15 @@ void sum_weight_gradient(work_range units, work_range samples, const blocked_con
 
 template <class T>
 constexpr int blocked_weight_gradient_units(const blocked_convolution_extents& e) {
-  return weight_gradient_slices<T>(e) * detail::gradient_units_of_slice<T>(e);
+  return weight_gradient_slices<T>(e) * detail::gradient_order<T>(e, e.samples).units();
 }
 
 template <class T>
 void blocked_weight_gradient(work_range units, const blocked_convolution_extents& extents,
                              const T* x, const T* dy, T* sums) {
   const auto e = detail::as_rows(extents);
-  const int slices = weight_gradient_slices<T>(e), each = detail::gradient_units_of_slice<T>(e);
+  const int slices = weight_gradient_slices<T>(e),
+            each = detail::gradient_order<T>(e, e.samples).units();
   for (int k = units.first / each; k * each < units.last; ++k) {
     const work_range part{std::max(units.first - k * each, 0),
                           std::min(units.last - k * each, each)};

@@ -72,20 +72,25 @@ void multiply_gradient_tiles(work_range units, const blocked_convolution_extents
   const std::int64_t sum_block = std::int64_t{e.in_blocks} * L * L;
   for (int p = 0; p < products; ++p) {
     for (int u = units.first; u < units.last; ++u) {
-      const int b = u % e.in_blocks, o = u / e.in_blocks * cpu::detail::gradient_blocks;
-      const int blocks = std::min(cpu::detail::gradient_blocks, e.out_blocks - o);
+      const int b = u % e.in_blocks;
+      const work_range of_dy = cpu::detail::gradient_group(e.out_blocks, u / e.in_blocks);
+      const int o = of_dy.first, blocks = of_dy.size();
       for (int c = 0; c < L; c += C) {
         T* const to = sums + p * sum_step + (std::int64_t{o} * e.in_blocks + b) * L * L + c * L;
         for (int k = 0; start && k < blocks; ++k)
           std::memset(to + k * sum_block, 0, sizeof(T) * std::size_t(C * L));
-        const cpu::detail::gradient_rows<T> r{tiles + p * x_step + b * pixels + c,
-                                              tiles + products * x_step + p * dy_step + o * pixels,
-                                              1,
-                                              n,
-                                              0,
-                                              L,
-                                              0,
-                                              pixels};
+        const T* const dy = tiles + products * x_step + p * dy_step + o * pixels;
+        const cpu::detail::gradient_rows<T> r{.x = tiles + p * x_step + b * pixels + c,
+                                              .dy = dy,
+                                              .samples = 1,
+                                              .rows = 1,
+                                              .columns = n,
+                                              .x_sample = 0,
+                                              .x_row = 0,
+                                              .x_column = L,
+                                              .dy_sample = 0,
+                                              .dy_row = 0,
+                                              .dy_block = pixels};
         cpu::detail::add_products<T>(blocks, 1, r, to, sum_block);
       }
     }
