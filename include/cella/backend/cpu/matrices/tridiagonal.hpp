@@ -118,15 +118,17 @@ bool find_eigenvalues(int n, T* diagonal, T* beside, rotation_sequences* turns, 
   T largest = 0;
   for (int i = 0; i < n; ++i)
     largest = std::max(largest, std::abs(diagonal[i]) + std::abs(beside[i]));
-  const auto is_nothing = [&](int i) {
+  // Where neighbours are what rounding has left, a step leaves as much: then what counts is the
+  // whole matrix.
+  const auto is_nothing = [&](int i, int step) {
     const T size = std::abs(beside[i]);
     return size <= epsilon * (std::abs(diagonal[i]) + std::abs(diagonal[i + 1])) ||
-           size <= epsilon * epsilon * largest;
+           size <= (step < most_steps / 2 ? epsilon * epsilon : 2 * epsilon) * largest;
   };
   for (int l = 0; l < n; ++l) {
     for (int step = 0;; ++step) {
       int m = l;
-      while (m < n - 1 && !is_nothing(m)) ++m;
+      while (m < n - 1 && !is_nothing(m, step)) ++m;
       if (m == l) break;
       if (step == most_steps) return false;
       if (turns && turns->is_full()) turns->template apply<true>(n, rows);
