@@ -117,10 +117,7 @@ template <class T, int Blocks, int Taps>
 #pragma GCC unroll 3
     for (int j = 0; j < columns; ++j) sum[i][j] = load(place(i, j));
   }
-  for (int k = 0; k < r.samples * r.rows; ++k) {
-    const int sample = k / r.rows, row = k % r.rows;
-    const T* x = r.x + sample * r.x_sample + row * r.x_row;
-    const T* dy = r.dy + sample * r.dy_sample + row * r.dy_row;
+  const auto add_row = [&](const T* x, const T* dy) __attribute__((always_inline)) {
     const auto add_pixel = [&]() __attribute__((always_inline)) {
       vec<T> d[Blocks];
 #pragma GCC unroll 3
@@ -144,6 +141,10 @@ template <class T, int Blocks, int Taps>
       add_pixel();
     }
     if (left > 0) add_pixel();
+  };
+  for (int n = 0; n < r.samples; ++n) {
+    for (int row = 0; row < r.rows; ++row)
+      add_row(r.x + n * r.x_sample + row * r.x_row, r.dy + n * r.dy_sample + row * r.dy_row);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < C; ++i) {
