@@ -344,12 +344,16 @@ TEST_CASE_TEMPLATE("direct kernels in blocks follow double precision, all three 
         // image no pixel has all three inside.
         square(2, 2, 9, 1, 3, 1, 1), square(2, 1, 2, 1, 7, 1, 3), square(1, 2, 9, 1, 4, 1, 1),
         square(1, 1, 8, 1, 2, 1, 0), square(1, 1, 9, 4, 3, 1, 1), square(1, 1, 10, 1, 5, 2, 2),
-        // Of one tap: tiles of half the pixels and three blocks, the last of which overlaps another.
+        // Of one tap: tiles of half the pixels and three blocks, the last of which overlaps
+        // another.
         square(2, 5, 7, 6, 1, 1, 0), square(1, 1, 15, 4, 1, 1, 0), square(3, 2, 14, 2, 1, 1, 0),
         // Gradients of images that have no pixel in some of the phases.
         square(1, 1, 1, 1, 1, 2, 0),
         // The gradient of small filters is summed in slices of the samples, this one's at once.
-        square(7, 1, 5, 1, 3, 1, 1), square(3, 7, 6, 7, 3, 1, 1)}) {
+        square(7, 1, 5, 1, 3, 1, 1), square(3, 7, 6, 7, 3, 1, 1),
+        // In chunks of some samples, and groups of output channels of which some are near; in
+        // chunks of some rows.
+        square(5, 6, 15, 8, 3, 1, 1), square(2, 1, 41, 2, 3, 1, 1), square(1, 2, 41, 4, 3, 2, 1)}) {
     CAPTURE(e.height);
     CAPTURE(e.kernel_height);
     CAPTURE(e.stride_vertical);
