@@ -175,24 +175,20 @@ void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p,
   const auto at_once = [](int left) {
     return Most == 3 && left >= 3 && left != 4 ? 3 : std::min(left, 2);
   };
-  const auto ahead_of = [&](int block, int last, int shares) {
-    const int left = last - block, blocks = at_once(left);
-    return data_ahead<T>(filters + (block + blocks) * filter,
-                         std::min(left - blocks, Most) * filter, shares, channels / 2 / Summands);
+  const auto ahead_of = [&](int block, int left, int shares) {
+    return data_ahead<T>(filters + block * filter, std::min(left, Most) * filter, shares,
+                         channels / 2 / Summands);
   };
-  const auto compute = [&](const auto& tile, int block, int last, data_ahead<T>& ahead) {
-    const int blocks = at_once(last - block);
-    const data_ahead<T> share = ahead.take_share();
+  const auto compute = [&](const auto& tile, int block, int blocks, const data_ahead<T>& ahead) {
     if (Most == 3 && blocks == 3)
-      tiles.template compute<Most>(tile, block, share);
+      tiles.template compute<Most>(tile, block, ahead);
     else if (blocks == 2)
-      tiles.template compute<2>(tile, block, share);
+      tiles.template compute<2>(tile, block, ahead);
     else
-      tiles.template compute<1>(tile, block, share);
-    return blocks;
+      tiles.template compute<1>(tile, block, ahead);
   };
   for (int u = units.first; u < units.last; ++u)
-    walk_tiles(work, u, p.few_filters(), pixels, ahead_of, compute);
+    walk_tiles(work, u, p.few_filters(), at_once, pixels, ahead_of, compute);
 }
 
 /// Units [first, last) of a product: chunks of tiles, each cut into parts of the result's channels.
@@ -213,17 +209,14 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
     find_pixels(p, source, t * P, tile);
     return tile;
   };
-  const auto ahead_of = [&](int block, int last, int shares) {
-    const int blocks = std::min(last - block, 2);
-    return data_ahead<T>(filters + (block + blocks) * filter,
-                         std::min(last - block - blocks, 2) * filter, shares,
+  const auto at_once = [](int left) { return std::min(left, 2); };
+  const auto ahead_of = [&](int block, int left, int shares) {
+    return data_ahead<T>(filters + block * filter, at_once(left) * filter, shares,
                          p.taps * p.source_blocks * p.words / 2);
   };
-  const auto compute = [&](const blocked_tile_pixels<T>&, int block, int last,
-                           data_ahead<T>& all_ahead) {
-    const int blocks = std::min(last - block, 2);
+  const auto compute = [&](const blocked_tile_pixels<T>&, int block, int blocks,
+                           const data_ahead<T>& ahead) {
     const T* w = filters + block * filter;
-    const data_ahead<T> ahead = all_ahead.take_share();
     lines.count = sink.list_vectors(tile.count, blocks, tile.at.data(), p.result_plane, block,
                                     lines.at.data(), lines.most);
     const bool in_row = tile.count == P && tile.at[P - 1] == tile.at[0] + P - 1;
@@ -232,12 +225,11 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
       blocked_tile<2>(p, tile, w, filter, lines, ahead, finish, block, result);
     else
       blocked_tile<1>(p, tile, w, filter, lines, ahead, finish, block, result);
-    if (finish) return blocks;
+    if (finish) return;
     sink.hand_over(result, P, tile.count, blocks, tile.at.data(), p.result_plane, block);
-    return blocks;
   };
   for (int u = units.first; u < units.last; ++u)
-    walk_tiles(work, u, p.few_filters(), pixels, ahead_of, compute);
+    walk_tiles(work, u, p.few_filters(), at_once, pixels, ahead_of, compute);
 }
 CELLA_COMPILED_ONCE(multiply_blocks<float, 1>);
 CELLA_COMPILED_ONCE(multiply_blocks<double, 1>);

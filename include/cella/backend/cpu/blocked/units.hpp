@@ -98,27 +98,32 @@ class data_ahead {
   int each_ = 0;
 };
 
-/// Calls compute(pixels(tile), block, last, ahead) for the tiles and blocks of a unit, which
-/// returns how many blocks before `last` it has done. Where filters are few, which stay near, a
-/// tile's pixels are used for all blocks; otherwise a block's filters for all tiles, which share in
-/// asking for ahead_of(block, last, tiles).
-template <class Pixels, class Ahead, class Compute>
-void walk_tiles(const blocked_work& work, int unit, bool few_filters, Pixels pixels, Ahead ahead_of,
-                Compute compute) {
-  const work_range blocks = work.blocks_of(unit), tiles = work.tiles_of(unit);
+/// Calls compute(pixels(tile), block, blocks, ahead) for the tiles of a unit and its blocks, of
+/// which at_once(left) of those that are left are computed together. Where filters are few, which
+/// stay near, a tile's pixels are used for all blocks; otherwise some blocks' filters for all
+/// tiles, which share in asking for ahead_of(block, left, tiles): what the `left` blocks from
+/// `block` on read.
+template <class AtOnce, class Pixels, class Ahead, class Compute>
+void walk_tiles(const blocked_work& work, int unit, bool few_filters, AtOnce at_once, Pixels pixels,
+                Ahead ahead_of, Compute compute) {
+  const work_range all = work.blocks_of(unit), tiles = work.tiles_of(unit);
+  using data = decltype(ahead_of(0, 0, 0));
   if (few_filters) {
-    decltype(ahead_of(0, 0, 0)) nothing;
     for (int t = tiles.first; t < tiles.last; ++t) {
       const auto& tile = pixels(t);
-      for (int block = blocks.first; block < blocks.last;)
-        block += compute(tile, block, blocks.last, nothing);
+      for (int block = all.first, blocks; block < all.last; block += blocks) {
+        blocks = at_once(all.last - block);
+        compute(tile, block, blocks, data{});
+      }
     }
     return;
   }
-  for (int block = blocks.first, done = 0; block < blocks.last; block += done) {
-    auto ahead = ahead_of(block, blocks.last, tiles.size());
+  for (int block = all.first, next; block < all.last; block = next) {
+    const int blocks = at_once(all.last - block);
+    next = block + blocks;
+    data ahead = ahead_of(next, all.last - next, tiles.size());
     for (int t = tiles.first; t < tiles.last; ++t)
-      done = compute(pixels(t), block, blocks.last, ahead);
+      compute(pixels(t), block, blocks, ahead.take_share());
   }
 }
 

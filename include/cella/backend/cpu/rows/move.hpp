@@ -51,6 +51,7 @@ inline void copy_bytes(const std::byte* x, std::int64_t bytes, std::byte* y) {
     std::memcpy(y, x, std::size_t(bytes));
     return;
   }
+  // Its loops are unrolled, so that it lies in registers.
   struct block {
     vec<float> v[vectors];
   };
