@@ -163,7 +163,16 @@ class fusion_groups : public value_uses {
   /// What runs an operation that no group has taken.
   constexpr step_kind kernel_alone(node_id n) const {
     const step_kind k = machine.kernel_alone(g, n, element);
-    return k == step_kind::control || machine.kernels.has(k) ? k : step_kind::generic;
+    if (k == step_kind::control) return k;
+    return machine.kernels.has(k) && has_elements(n) ? k : step_kind::generic;
+  }
+  /// False where an operand or the result is empty: kernels divide by extents, and have nothing to
+  /// gain.
+  constexpr bool has_elements(node_id n) const {
+    for (node_id o : g.operands(n)) {
+      if (g.type(o).size() == 0) return false;
+    }
+    return g.type(n).size() > 0;
   }
 
   // ---- what registers hold
@@ -262,8 +271,8 @@ class fusion_groups : public value_uses {
   /// stays in the nearest cache.
   constexpr bool sums_up_in_loops(node_id n) const {
     const node_id user = live(n) ? only_user(n) : no_node;
-    if (user < 0 || !is<matmul_op>(at(n)) || !pointwise(user) || g.type(user) != g.type(n) ||
-        g.type(n).element != element)
+    if (user < 0 || !is<matmul_op>(at(n)) || !has_elements(n) || !pointwise(user) ||
+        g.type(user) != g.type(n) || g.type(n).element != element)
       return false;
     for (node_id o : g.operands(n)) {
       if (g.type(o).element != element || is_constant(source(o))) return false;

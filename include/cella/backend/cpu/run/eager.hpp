@@ -2,6 +2,7 @@
 // those that have a kernel of their own run on it, the rest on their reference computation.
 #pragma once
 
+#include <algorithm>
 #include <cella/backend/cpu/backend.hpp>
 #include <cella/backend/cpu/lower/convolutions.hpp>
 #include <cella/backend/cpu/lower/elements.hpp>
@@ -80,6 +81,9 @@ template <class T>
 bool compute_by_kernel(const op_info& op, const attributes& options, span<const tensor_ref> in,
                        span<const tensor_ref> out) {
   if (op.pointwise || in.empty()) return false;
+  const auto has_none = [](const tensor_ref& t) { return t.type.size() == 0; };
+  if (std::any_of(in.begin(), in.end(), has_none) || std::any_of(out.begin(), out.end(), has_none))
+    return false;
   if (in[0].type.element != dtype_of<T> && !computes_integers(op, options)) return false;
   const graph g = graph_of_one(op, options, in, out);
   const plan_step s = step_of_one(g, dtype_of<T>);
