@@ -115,31 +115,25 @@ template <int Blocks, class T, int Summands>
 #pragma GCC unroll 2
         for (int j = 0; j < Blocks; ++j) {
           f[j] = load_shared(b + j * filter + c * L);
-          __builtin_prefetch(b + j * filter + (c + W) * L);
+          if (begins_line<T>(c)) __builtin_prefetch(b + j * filter + (c + W) * L);
         }
 #pragma GCC unroll 16
         for (int i = 0; i < P; ++i) {
           const vec<T> v(pixel_at(i)[c]);
 #pragma GCC unroll 2
-          for (int j = 0; j < Blocks; ++j) sum[i][j] = add_words<Summands>(v, f[j], sum[i][j]);
+          for (int j = 0; j < Blocks; ++j) add_words<Summands>(sum[i][j], v, f[j]);
         }
       };
       if (neighbours) {
         const auto near = [first = pixel[0]](int i) { return first + i * W; };
-        for (int c = 0; c < W; c += 2) {
-          ahead.ask();
-          add_channel(c, near);
-          add_channel(c + 1, near);
-        }
+        add_block<W>(
+            ahead, [&](int c) __attribute__((always_inline)) { add_channel(c, near); });
         pixel[0] += plane;
         continue;
       }
       const auto anywhere = [&](int i) { return pixel[i]; };
-      for (int c = 0; c < W; c += 2) {
-        ahead.ask();
-        add_channel(c, anywhere);
-        add_channel(c + 1, anywhere);
-      }
+      add_block<W>(
+          ahead, [&](int c) __attribute__((always_inline)) { add_channel(c, anywhere); });
       for (int i = 0; i < P; ++i) pixel[i] += step[i];
     }
   }
@@ -177,7 +171,7 @@ void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p,
   };
   const auto ahead_of = [&](int block, int left, int shares) {
     return data_ahead<T>(filters + block * filter, std::min(left, Most) * filter, shares,
-                         channels / 2 / Summands);
+                         channels / Summands / words_of_turn<p.words>);
   };
   const auto compute = [&](const auto& tile, int block, int blocks, const data_ahead<T>& ahead) {
     if (Most == 3 && blocks == 3)
@@ -212,7 +206,7 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
   const auto at_once = [](int left) { return std::min(left, 2); };
   const auto ahead_of = [&](int block, int left, int shares) {
     return data_ahead<T>(filters + block * filter, at_once(left) * filter, shares,
-                         p.taps * p.source_blocks * p.words / 2);
+                         p.taps * p.source_blocks * (p.words / words_of_turn<p.words>));
   };
   const auto compute = [&](const blocked_tile_pixels<T>&, int block, int blocks,
                            const data_ahead<T>& ahead) {

@@ -40,18 +40,19 @@ template <class T, int Pixels, int Blocks, bool Plain, int Summands>
 #pragma GCC unroll 4
     for (int j = 0; j < Blocks; ++j) sum[i][j] = vec<T>(T{0});
   }
-  const auto add_channel = [&](const T* pixel, const T* f_of) __attribute__((always_inline)) {
+  const auto add_channel = [&](const T* pixel, const T* f_of, int c)
+      __attribute__((always_inline)) {
     vec<T> f[Blocks];
 #pragma GCC unroll 4
     for (int j = 0; j < Blocks; ++j) {
-      f[j] = load_shared(f_of + j * filter);
-      __builtin_prefetch(f_of + j * filter + W * L);
+      f[j] = load_shared(f_of + j * filter + c * L);
+      if (begins_line<T>(c)) __builtin_prefetch(f_of + j * filter + (c + W) * L);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < Pixels; ++i) {
       const vec<T> v(pixel[i * (Plain ? 1 : W)]);
 #pragma GCC unroll 4
-      for (int j = 0; j < Blocks; ++j) sum[i][j] = add_words<Summands>(v, f[j], sum[i][j]);
+      for (int j = 0; j < Blocks; ++j) add_words<Summands>(sum[i][j], v, f[j]);
     }
   };
   const std::int64_t first_result = (element + block * plane) * L;
@@ -67,14 +68,10 @@ template <class T, int Pixels, int Blocks, bool Plain, int Summands>
     }
     if constexpr (Plain) {
       const int count = std::min(L, channels - first);
-      for (int c = 0; c < count; ++c) add_channel(x + c * plane, w + c * L);
+      for (int c = 0; c < count; ++c) add_channel(x + c * plane, w, c);
     } else {
-      static_assert(W % 2 == 0);
-      for (int c = 0; c < W; c += 2) {
-        ahead.ask();
-        add_channel(x + c, w + c * L);
-        add_channel(x + c + 1, w + (c + 1) * L);
-      }
+      add_block<W>(
+          ahead, [&](int c) __attribute__((always_inline)) { add_channel(x + c, w, c); });
     }
   }
   if (!result)

@@ -98,6 +98,28 @@ class data_ahead {
   int each_ = 0;
 };
 
+/// Whether the filters of channel c of a block begin a line: several share one with short vectors.
+template <class T>
+constexpr bool begins_line(int c) {
+  return c * lanes<T> * std::int64_t{sizeof(T)} % 64 == 0;
+}
+
+/// Words of a pixel's block of channels that a tile multiplies in one turn of its loop: see
+/// `summands_of_turn`.
+template <int Words>
+inline constexpr int words_of_turn = few_vector_registers ? Words : 2;
+
+/// Calls add(c) for the words of a pixel's block of channels; asks once for each turn.
+template <int Words, class T, class Add>
+[[gnu::always_inline]] inline void add_block(data_ahead<T>& ahead, Add add) {
+  constexpr int together = words_of_turn<Words>;
+  for (int c = 0; c < Words; c += together) {
+    ahead.ask();
+#pragma GCC unroll 16
+    for (int k = 0; k < together; ++k) add(c + k);
+  }
+}
+
 /// Calls compute(pixels(tile), block, blocks, ahead) for the tiles of a unit and its blocks, of
 /// which at_once(left) of those that are left are computed together. Where filters are few, which
 /// stay near, a tile's pixels are used for all blocks; otherwise some blocks' filters for all

@@ -181,15 +181,11 @@ template <class T, int P, int Blocks>
     for (int i = 0; i < P; ++i) {
       const vec<T> a(v[i * L + c]);
 #pragma GCC unroll 2
-      for (int j = 0; j < Blocks; ++j) sum[i][j] = multiply_add(a, f[j], sum[i][j]);
+      for (int j = 0; j < Blocks; ++j) add_product<T>(sum[i][j], a, f[j]);
     }
   };
   for (int s = 0; s < sources; ++s, v += v_block, u += L * L) {
-    for (int c = 0; c < L; c += 2) {
-      ahead.ask();
-      add_channel(c);
-      add_channel(c + 1);
-    }
+    cpu::detail::add_block<L>(ahead, add_channel);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < P; ++i) {
@@ -222,7 +218,8 @@ void multiply_pixels(int pixels, int sources, int results, const T* v, const T* 
     const int left = results - r - 2;
     const T* const following = left > 0 ? u + (r + 2) * filter : next;
     const std::int64_t count = following ? std::min(left > 0 ? left : results, 2) * filter : 0;
-    cpu::detail::data_ahead<T> ahead(following, count, parts, sources * L / 2);
+    cpu::detail::data_ahead<T> ahead(following, count, parts,
+                                     sources * (L / cpu::detail::words_of_turn<L>));
     for (int k = 0; k < parts; ++k) {
       const work_range part = part_of(pixels, parts, k);
       const auto size = std::size_t(part.size());

@@ -112,7 +112,7 @@ void multiply_tile(const tile_task<T>& task, Side& side) {
         if constexpr (Form == tile_form::pairs)
           sum[i][j] = add_pairs(x, y[j], sum[i][j]);
         else
-          sum[i][j] = multiply_add(x, y[j], sum[i][j]);
+          add_product<T>(sum[i][j], x, y[j]);
       }
     }
 #pragma GCC unroll 16
@@ -120,31 +120,28 @@ void multiply_tile(const tile_task<T>& task, Side& side) {
     if constexpr (!indirect) b += b_step;
     if constexpr (asks_for_b) b_ahead += b_step;
   };
-  // Two summands a turn where compilers have the registers for it: a loop of one takes up to a
-  // tenth longer.
-  constexpr int together = contiguous_a ? 2 : 1;
+  constexpr int together = contiguous_a ? summands_of_turn : 1;
   int left = task.depth;
   side.work_off([&](auto& work) __attribute__((always_inline)) {
     const auto turns = int(std::min<std::int64_t>(left, work.steps)) / together;
     if (turns <= 0) return;
     auto here = work;
     for (int k = 0; k < turns; ++k) {
-#pragma GCC unroll 2
-      for (int i = 0; i < together; ++i) {
-        here.step();
-        add_summand();
-      }
+      here.step(together);
+#pragma GCC unroll 4
+      for (int i = 0; i < together; ++i) add_summand();
     }
     left -= turns * together;
     here.steps -= turns * together;
     work = here;
   });
   for (; left >= together; left -= together) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int i = 0; i < together; ++i) add_summand();
   }
   if constexpr (together > 1) {
-    if (left > 0) add_summand();
+#pragma GCC unroll 1
+    for (; left > 0; --left) add_summand();
   }
   T* c = task.c;
   const std::int64_t c_row = task.c_row;

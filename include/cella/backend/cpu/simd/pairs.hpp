@@ -41,13 +41,13 @@ using word_bits = xsimd::batch<std::uint32_t>;
   return multiply_add(first_of_pairs(a), first_of_pairs(b), sum);
 #endif
 }
-/// sum + a b, of words that hold so many summands.
+/// Adds a b to a sum, of words that hold so many summands.
 template <int Summands, class T>
-[[gnu::always_inline]] inline vec<T> add_words(vec<T> a, vec<T> b, vec<T> sum) {
+[[gnu::always_inline]] inline void add_words(vec<T>& sum, vec<T> a, vec<T> b) {
   if constexpr (Summands == 2)
-    return add_pairs(a, b, sum);
+    sum = add_pairs(a, b, sum);
   else
-    return multiply_add(a, b, sum);
+    add_product<T>(sum, a, b);
 }
 
 /// The words of two vectors in memory.

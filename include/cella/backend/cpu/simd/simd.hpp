@@ -235,6 +235,26 @@ template <class T>
 #endif
   return shared;
 }
+/// Adds x y to a sum that stays in its register, where there are few. Without this g++ 12 may leave
+/// the new sum where a factor was, and moves it later, or stores it.
+template <class T>
+[[gnu::always_inline]] inline void add_product(vec<T>& sum, vec<T> x, vec<T> y) {
+#if defined(__FMA__) && !defined(__AVX512F__) && !defined(__clang__)
+  typename vec<T>::register_type all = sum;
+  if constexpr (sizeof(T) == sizeof(float)) {
+    asm("vfmadd231ps {%2, %1, %0|%0, %1, %2}"
+        : "+x"(all)
+        : "x"(typename vec<T>::register_type(x)), "x"(typename vec<T>::register_type(y)));
+  } else {
+    asm("vfmadd231pd {%2, %1, %0|%0, %1, %2}"
+        : "+x"(all)
+        : "x"(typename vec<T>::register_type(x)), "x"(typename vec<T>::register_type(y)));
+  }
+  sum = all;
+#else
+  sum = multiply_add(x, y, sum);
+#endif
+}
 /// Loads a vector that several products share. Not by `in_register`: g++ then allots registers
 /// otherwise, and code for AVX-512, which is well as it is, would change.
 template <class T>
