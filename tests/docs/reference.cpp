@@ -254,7 +254,7 @@ TEST_CASE("what is trained on is a loader, or a data set in an order of its own"
 TEST_CASE("a sample is read by its position, column by column") {
   float value = 0;
   data::scratch work;
-  const data::sample<float> out(data::hana::tuple(data::tensor_view<float>(&value, {})));
+  const data::sample<float> out(data::hana::make_tuple(data::tensor_view<float>(&value, {})));
   data::read_sample(countdown(), {.index = 1}, out, work);
   int columns = 0;
   data::for_each_column<1>([&](auto i) {

@@ -66,6 +66,16 @@ class context {
     b_->of_optimizers.add_scalar(std::int32_t(b_->g.inputs.size()));
     return {b_, b_->input({b_->precision, {}}, input_role::scalar, name)};
   }
+  /// A number that is the same for all parameters, such as one made of the step count and an
+  /// option: `make()` makes it for the first of them. `what` is a literal that tells it from others
+  /// with this option. (It stands before its uses: clang needs its body where they are evaluated.)
+  template <class Make>
+  constexpr var shared(std::string_view what, double option, const Make& make) const {
+    const shared_nodes::key k{what, option, pace_.rate, pace_.batches, b_->here()};
+    if (const node_id known = b_->shared.find(k); known != no_node) return {b_, known};
+    const var made = make();
+    return {b_, b_->shared.add(k, made.id)};
+  }
   constexpr var learning_rate() const {
     const var rate = scalar("learning_rate");
     if (pace_.rate == 1) return rate;
@@ -76,16 +86,6 @@ class context {
     const var count = scalar("step");
     if (pace_.batches == 1) return count;
     return shared("step of a pace", 0, [&] { return count / pace_.batches; });
-  }
-  /// A number that is the same for all parameters, such as one made of the step count and an
-  /// option: `make()` makes it for the first of them. `what` is a literal that tells it from others
-  /// with this option.
-  template <class Make>
-  constexpr var shared(std::string_view what, double option, const Make& make) const {
-    const shared_nodes::key k{what, option, pace_.rate, pace_.batches, b_->here()};
-    if (const node_id known = b_->shared.find(k); known != no_node) return {b_, known};
-    const var made = make();
-    return {b_, b_->shared.add(k, made.id)};
   }
 
   constexpr void update_slot(std::int32_t input, var value) {
