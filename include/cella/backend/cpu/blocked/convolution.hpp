@@ -152,9 +152,10 @@ template <int Blocks, class T, int Summands>
 template <int Pixels, int Most, class T, int Summands>
 void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p, const T* source,
                         const T* filters, const any_blocked_sink<T>& sink) {
+  constexpr int words = blocked_product<T, Summands>::words;
   const std::int64_t plane = p.result_plane;
   const int channels = p.source_blocks * lanes<T>;
-  const std::int64_t filter = std::int64_t{p.source_blocks} * p.words * lanes<T>;
+  const std::int64_t filter = std::int64_t{p.source_blocks} * words * lanes<T>;
   const pointwise_tiles<T, Pixels, false, Summands> tiles(source, channels, plane, filters, filter,
                                                           p.result_blocks, sink);
   const blocked_work work = p.work();
@@ -171,7 +172,7 @@ void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p,
   };
   const auto ahead_of = [&](int block, int left, int shares) {
     return data_ahead<T>(filters + block * filter, std::min(left, Most) * filter, shares,
-                         channels / Summands / words_of_turn<p.words>);
+                         p.source_blocks * (words / words_of_turn<words>));
   };
   const auto compute = [&](const auto& tile, int block, int blocks, const data_ahead<T>& ahead) {
     if (Most == 3 && blocks == 3)
@@ -189,12 +190,12 @@ void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p,
 template <class T, int Summands>
 void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, const T* source,
                      const T* filters, const any_blocked_sink<T>& sink) {
-  constexpr int L = lanes<T>, P = blocked_pixels;
+  constexpr int L = lanes<T>, P = blocked_pixels, words = blocked_product<T, Summands>::words;
   if (const int pixels = p.pointwise().pixels; pixels == P)
     return multiply_pointwise<P, 2>(units, p, source, filters, sink);
   else if (pixels)
     return multiply_pointwise<P / 2, 3>(units, p, source, filters, sink);
-  const std::int64_t filter = std::int64_t{p.filter_taps} * p.source_blocks * p.words * L;
+  const std::int64_t filter = std::int64_t{p.filter_taps} * p.source_blocks * words * L;
   const blocked_work work = p.work();
   alignas(64) T result[2 * P * L];
   blocked_tile_pixels<T> tile;
@@ -206,7 +207,7 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
   const auto at_once = [](int left) { return std::min(left, 2); };
   const auto ahead_of = [&](int block, int left, int shares) {
     return data_ahead<T>(filters + block * filter, at_once(left) * filter, shares,
-                         p.taps * p.source_blocks * (p.words / words_of_turn<p.words>));
+                         p.taps * p.source_blocks * (words / words_of_turn<words>));
   };
   const auto compute = [&](const blocked_tile_pixels<T>&, int block, int blocks,
                            const data_ahead<T>& ahead) {
