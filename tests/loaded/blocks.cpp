@@ -108,10 +108,13 @@ TEST_CASE("images in blocks: batch norm, and values that are repeated along pixe
     const var gate = sigmoid(mean(y, {2, 3}, true));  // for each sample and channel
     return vars{conv2d(y * gate + y, x[5]), norm.mean, norm.variance};
   });
-  for (int n : batches) {
-    CAPTURE(n);
-    check(net, {{n, 16, 6, 5}, {32, 16, 3, 3}, {32}, {32}, {6, 5}, {16, 32, 1, 1}},
-          layout::blocked);
+  // Few blocks, whose sums are taken in slices, and many.
+  for (int c : {32, 128}) {
+    for (int n : batches) {
+      CAPTURE(c);
+      CAPTURE(n);
+      check(net, {{n, 16, 6, 5}, {c, 16, 3, 3}, {c}, {c}, {6, 5}, {16, c, 1, 1}}, layout::blocked);
+    }
   }
 }
 

@@ -166,14 +166,7 @@ class fusion_groups : public value_uses {
     if (k == step_kind::control) return k;
     return machine.kernels.has(k) && has_elements(n) ? k : step_kind::generic;
   }
-  /// False where an operand or the result is empty: kernels divide by extents, and have nothing to
-  /// gain.
-  constexpr bool has_elements(node_id n) const {
-    for (node_id o : g.operands(n)) {
-      if (g.type(o).size() == 0) return false;
-    }
-    return g.type(n).size() > 0;
-  }
+  constexpr bool has_elements(node_id n) const { return cella::has_elements(g, n); }
 
   // ---- what registers hold
 

@@ -8,6 +8,19 @@
 
 namespace cella {
 
+/// False where an operand or a result of `n` is empty: kernels divide by extents, and have nothing
+/// to gain.
+constexpr bool has_elements(const graph& g, node_id n) {
+  for (node_id o : g.operands(n)) {
+    if (g.type(o).size() == 0) return false;
+  }
+  const node& x = g.nodes[std::size_t(n)];
+  for (int k = 0; k < x.result_count; ++k) {
+    if (g.result_type(n, k).size() == 0) return false;
+  }
+  return x.result_count || x.type.size() > 0;
+}
+
 /// Answers for the main region of a graph.
 class value_uses {
  public:

@@ -47,6 +47,7 @@ inline plan_step step_of_one(const graph& g, dtype element) {
   };
   const auto operand = [&](int k) { return g.type(g.operand(s.anchor, k)); };
   s.kind = step_kind::generic;
+  if (!has_elements(g, s.anchor)) return s;
   if (is<matmul_op>(x)) {
     if (x.type.element == element && form_of_product(g, s.anchor).fits) s.kind = step_kind::product;
   } else if (is<convolution_op>(x)) {
@@ -81,9 +82,6 @@ template <class T>
 bool compute_by_kernel(const op_info& op, const attributes& options, span<const tensor_ref> in,
                        span<const tensor_ref> out) {
   if (op.pointwise || in.empty()) return false;
-  const auto has_none = [](const tensor_ref& t) { return t.type.size() == 0; };
-  if (std::any_of(in.begin(), in.end(), has_none) || std::any_of(out.begin(), out.end(), has_none))
-    return false;
   if (in[0].type.element != dtype_of<T> && !computes_integers(op, options)) return false;
   const graph g = graph_of_one(op, options, in, out);
   const plan_step s = step_of_one(g, dtype_of<T>);

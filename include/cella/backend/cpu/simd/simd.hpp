@@ -240,16 +240,11 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline void add_product(vec<T>& sum, vec<T> x, vec<T> y) {
 #if defined(__FMA__) && !defined(__AVX512F__) && !defined(__clang__)
-  typename vec<T>::register_type all = sum;
-  if constexpr (sizeof(T) == sizeof(float)) {
-    asm("vfmadd231ps {%2, %1, %0|%0, %1, %2}"
-        : "+x"(all)
-        : "x"(typename vec<T>::register_type(x)), "x"(typename vec<T>::register_type(y)));
-  } else {
-    asm("vfmadd231pd {%2, %1, %0|%0, %1, %2}"
-        : "+x"(all)
-        : "x"(typename vec<T>::register_type(x)), "x"(typename vec<T>::register_type(y)));
-  }
+  typename vec<T>::register_type all = sum, a = x, b = y;
+  if constexpr (sizeof(T) == sizeof(float))
+    asm("vfmadd231ps {%2, %1, %0|%0, %1, %2}" : "+x"(all) : "x"(a), "x"(b));
+  else
+    asm("vfmadd231pd {%2, %1, %0|%0, %1, %2}" : "+x"(all) : "x"(a), "x"(b));
   sum = all;
 #else
   sum = multiply_add(x, y, sum);
