@@ -6,6 +6,7 @@
 #include <cella/runtime/executable.hpp>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 using namespace cella;
@@ -63,6 +64,19 @@ void follows() {
 }
 
 }  // namespace
+
+TEST_CASE("a store is gone over in the order of reflection") {
+  net cell;
+  const parameter_store store(cell, 1);
+  std::vector<std::string> names;
+  std::int64_t elements = 0;
+  for (const named_parameter& p : store) {
+    names.push_back(p.name);
+    elements += std::int64_t(store.values<float>(p.name).size());
+  }
+  CHECK(names == std::vector<std::string>{"a.weight", "a.bias", "b.weight", "b.bias", "seen"});
+  CHECK(elements == store.trainable_count() + 2);
+}
 
 TEST_CASE("values are asked for by name, and what is written reaches programs") {
   net cell;

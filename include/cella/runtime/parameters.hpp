@@ -48,7 +48,10 @@ class parameter_store {
 
   std::byte* data() const { return memory_.data(); }
   dtype element() const { return element_; }
+  /// In the order of reflection; `for (const named_parameter& p : store)` goes over them, too.
   const std::vector<named_parameter>& entries() const { return entries_; }
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
   tensor_ref value(const named_parameter& p) const { return {memory_.data() + p.offset, p.type}; }
   const named_parameter* find(std::string_view name) const;
   /// The elements of a parameter or state, row-major. Throws `error` unless there is one of this
