@@ -17,6 +17,7 @@
 #include <cella/backend/cpu/lower/special.hpp>
 #include <cella/backend/cpu/plan/loaded_planning.hpp>
 #include <cella/ops/compute.hpp>
+#include <cella/plan/uses.hpp>
 
 namespace cella::cpu {
 
