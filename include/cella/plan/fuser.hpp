@@ -19,7 +19,7 @@ class fuser {
   constexpr explicit fuser(fusion_groups& groups) : c_(groups), g(groups.g), growth_(groups) {
     const ids& nodes = g.regions[0].nodes;
     for (node_id n : nodes) {
-      if (open(n) && c_.has_elements(n)) match(n);
+      if (open(n) && has_elements(g, n)) match(n);
     }
     for (const bool all : {false, true}) {
       for (node_id n : nodes) {
@@ -267,7 +267,7 @@ class fuser {
 
   /// Every operand can be read or computed in registers. (A truth value in memory cannot.)
   constexpr bool startable(node_id n) const {
-    if (!c_.pointwise(n) || !c_.has_elements(n)) return false;
+    if (!c_.pointwise(n) || !has_elements(g, n)) return false;
     for (node_id o : g.operands(n)) {
       if (g.type(o).element == dtype::boolean &&
           !(!c_.claimed(o) && c_.only_user(o) >= 0 && startable(o)))

@@ -164,9 +164,8 @@ class fusion_groups : public value_uses {
   constexpr step_kind kernel_alone(node_id n) const {
     const step_kind k = machine.kernel_alone(g, n, element);
     if (k == step_kind::control) return k;
-    return machine.kernels.has(k) && has_elements(n) ? k : step_kind::generic;
+    return machine.kernels.has(k) && has_elements(g, n) ? k : step_kind::generic;
   }
-  constexpr bool has_elements(node_id n) const { return cella::has_elements(g, n); }
 
   // ---- what registers hold
 
@@ -264,7 +263,7 @@ class fusion_groups : public value_uses {
   /// stays in the nearest cache.
   constexpr bool sums_up_in_loops(node_id n) const {
     const node_id user = live(n) ? only_user(n) : no_node;
-    if (user < 0 || !is<matmul_op>(at(n)) || !has_elements(n) || !pointwise(user) ||
+    if (user < 0 || !is<matmul_op>(at(n)) || !has_elements(g, n) || !pointwise(user) ||
         g.type(user) != g.type(n) || g.type(n).element != element)
       return false;
     for (node_id o : g.operands(n)) {

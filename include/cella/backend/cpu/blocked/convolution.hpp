@@ -172,7 +172,7 @@ void multiply_pointwise(work_range units, const blocked_product<T, Summands>& p,
   };
   const auto ahead_of = [&](int block, int left, int shares) {
     return data_ahead<T>(filters + block * filter, std::min(left, Most) * filter, shares,
-                         p.source_blocks * (words / words_of_turn<words>));
+                         p.source_blocks * turns_of_block<words>);
   };
   const auto compute = [&](const auto& tile, int block, int blocks, const data_ahead<T>& ahead) {
     if (Most == 3 && blocks == 3)
@@ -207,7 +207,7 @@ void multiply_blocks(work_range units, const blocked_product<T, Summands>& p, co
   const auto at_once = [](int left) { return std::min(left, 2); };
   const auto ahead_of = [&](int block, int left, int shares) {
     return data_ahead<T>(filters + block * filter, at_once(left) * filter, shares,
-                         p.taps * p.source_blocks * (words / words_of_turn<words>));
+                         p.taps * p.source_blocks * turns_of_block<words>);
   };
   const auto compute = [&](const blocked_tile_pixels<T>&, int block, int blocks,
                            const data_ahead<T>& ahead) {

@@ -108,6 +108,9 @@ constexpr bool begins_line(int c) {
 /// `summands_of_turn`.
 template <int Words>
 inline constexpr int words_of_turn = few_vector_registers ? Words : 2;
+/// The turns for such a block.
+template <int Words>
+inline constexpr int turns_of_block = Words / words_of_turn<Words>;
 
 /// Calls add(c) for the words of a pixel's block of channels; asks once for each turn.
 template <int Words, class T, class Add>

@@ -219,7 +219,7 @@ void multiply_pixels(int pixels, int sources, int results, const T* v, const T* 
     const T* const following = left > 0 ? u + (r + 2) * filter : next;
     const std::int64_t count = following ? std::min(left > 0 ? left : results, 2) * filter : 0;
     cpu::detail::data_ahead<T> ahead(following, count, parts,
-                                     sources * (L / cpu::detail::words_of_turn<L>));
+                                     sources * cpu::detail::turns_of_block<L>);
     for (int k = 0; k < parts; ++k) {
       const work_range part = part_of(pixels, parts, k);
       const auto size = std::size_t(part.size());
