@@ -114,12 +114,14 @@ double worst_step(const parameter_store& store, const std::vector<reals>& argume
   auto all = [&]<std::size_t... I>(std::index_sequence<I...>) {
     auto one = [&]<int S>(std::integral_constant<int, S>) {
       using lowered = cpu::lowered<P, S>;
+      using code = typename lowered::code;
       if (!fine) return;
-      lowered::template run<0>(m, {0, lowered::units(0)}, scratch.data());
+      const cpu::memory own = m.with(lowered::places());
+      code::template run<0>(own, {0, code::units(0)}, scratch.data());
       [&]<int... K>(std::integer_sequence<int, K...>) {
-        (lowered::template run<K + 1>(m, {0, lowered::units(K + 1)}, scratch.data()), ...);
+        (code::template run<K + 1>(own, {0, code::units(K + 1)}, scratch.data()), ...);
       }
-      (std::make_integer_sequence<int, lowered::phases() - 1>{});
+      (std::make_integer_sequence<int, code::phases() - 1>{});
       fine = compare(S);
     };
     (one(std::integral_constant<int, int(I)>{}), ...);

@@ -79,4 +79,9 @@ struct frozen_graph {
   }
 };
 
+/// The characters of all names in the graph of program P, apart from it: what read the graph itself
+/// at run time would take all its operations with their rules into the program.
+template <class P>
+inline constexpr auto characters_of = P::graph.characters;
+
 }  // namespace cella

@@ -60,7 +60,14 @@ struct shape {
     (*this)[--rank] = 0;
   }
 
-  friend constexpr bool operator==(const shape&, const shape&) = default;
+  /// By hand, since compilers compare arrays member by member to their ends.
+  friend constexpr bool operator==(const shape& a, const shape& b) {
+    if (a.rank != b.rank) return false;
+    for (int i = 0; i < a.rank; ++i) {
+      if (a.extents[i] != b.extents[i]) return false;
+    }
+    return true;
+  }
 };
 
 /// Elements to step along each axis of a dense row-major tensor.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/frozen_graph.hpp>
 #include <cella/graph/graph.hpp>
 #include <cella/plan/plan.hpp>
 #include <string>
@@ -35,9 +36,7 @@ constexpr step_label label_of(const plan_step& s, const node& n) {
 }
 template <class P>
 struct step_labels {
-  /// The names in the graph, apart from it: what read the graph itself at run time would take all
-  /// its operations with their rules into the program.
-  static constexpr auto characters = P::graph.characters;
+  static constexpr auto& characters = characters_of<typename P::root>;
   static constexpr auto steps = [] {
     std::array<step_label, std::size_t(P::plan.step_count)> all{};
     for (std::size_t i = 0; i < all.size(); ++i) {

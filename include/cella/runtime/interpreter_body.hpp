@@ -87,8 +87,8 @@ class node_interpreter {
     if (had.first.nan >= 0) throw number_error(nan_in_input(had.first, had.second));
     if (made.first.nan < 0 && had.first.infinity >= 0) return;
     const node& n = g_.nodes[std::size_t(id)];
-    throw number_error(
-        nan_made(describe_operation(n, g_.view(n.cell)).view(), made.first, made.second));
+    throw number_error(nan_made(describe_operation(place_of_operation(n), g_.characters).view(),
+                                made.first, made.second));
   }
 
   static std::int64_t bytes(const tensor_type& t) { return stored(t).bytes(); }

@@ -28,9 +28,10 @@ using kernel_records =
                  records_of_operations>::type;
 
 /// One call of a kernel, for step `step` of the plan: `units` independent units of work, `scratch`
-/// bytes for each thread.
+/// bytes for each thread. Where steps share code, the memory that it is given names `places`.
 struct kernel_call {
   void (*run)(const memory&, work_range, std::byte* scratch){};
+  const buffer_ref* places{};
   int units{};
   int step{};
   std::int64_t scratch{};
@@ -40,6 +41,14 @@ struct kernel_call {
 template <class P, int I>
 struct lowered : program_step<P, I> {
   using step = program_step<P, I>;
+  static constexpr step_code whose = step_codes<P>[I];
+  /// Whose functions these are: those of the first step that is like it.
+  using code = lowered<P, whose.of>;
+  /// What the memory that they are given must name.
+  static constexpr const buffer_ref* places() {
+    return whose.shared ? shared_places<P>.data() + whose.first_place : nullptr;
+  }
+
   static constexpr std::size_t found = kernel_records::find(step::s);
   static_assert(
       found < kernel_records::size,

@@ -106,12 +106,28 @@ inline bool all_finite(const tensor_ref& x) {
   return s << ", at " << at << " of " << t;
 }
 
-/// `log at net.cpp:12 in head`: an operation by its place in the user's source and its cell.
-constexpr text describe_operation(const node& n, std::string_view cell) {
-  text t(n.op->name);
-  const std::string_view file = n.file;
-  if (n.line) t << " at " << file.substr(file.rfind('/') + 1) << ":" << n.line;
-  if (!cell.empty()) t << " in " << cell;
+/// An operation by its place in the user's source and its cell.
+struct placed_operation {
+  std::string_view name;
+  const char* file = "";
+  std::int32_t line{};
+  name_ref cell{};
+  friend constexpr bool operator==(const placed_operation& a, const placed_operation& b) {
+    return a.line == b.line && a.cell.first == b.cell.first && a.cell.size == b.cell.size &&
+           a.name == b.name && std::string_view(a.file) == b.file;
+  }
+};
+constexpr placed_operation place_of_operation(const node& n) {
+  return {n.op->name, n.file, n.line, n.cell};
+}
+/// `log at net.cpp:12 in head`; cells are parts of `characters`.
+[[gnu::cold]] inline text describe_operation(const placed_operation& o,
+                                             span<const char> characters) {
+  text t(o.name);
+  const std::string_view file = o.file;
+  if (o.line) t << " at " << file.substr(file.rfind('/') + 1) << ":" << o.line;
+  if (o.cell.size)
+    t << " in " << std::string_view(characters.data() + o.cell.first, std::size_t(o.cell.size));
   return t;
 }
 

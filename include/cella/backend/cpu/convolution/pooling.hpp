@@ -159,39 +159,52 @@ template <int Stride, bool Whole, class T>
   else
     return every_other<T>(some(x, 2 * count - 1), some(x + L - 1, 2 * count - L));
 }
-/// Largest pixels of windows side by side, from number `first` of w on, and their positions.
-template <int Stride, bool Whole, class T>
+/// Largest pixels of windows side by side, from number `first` of w on, and, unless `Places` is
+/// false, their positions. `Width`: of the windows, 0: any.
+template <int Stride, int Width, bool Places, bool Whole, class T>
 [[gnu::always_inline]] inline void max_of_windows(const pooling_extents& e, const whole_windows& w,
                                                   int first, const T* x, T* y,
                                                   std::uint8_t* positions) {
   using V = vec<T>;
   constexpr int L = lanes<T>;
   const int count = Whole ? L : w.count - first;
+  const int width = Width ? Width : e.kernel[1];
   V best(-std::numeric_limits<T>::infinity());
-  V at(T(w.rows.count() == 0 ? 0 : w.rows.first * e.kernel[1]));
+  [[maybe_unused]] V at(T(w.rows.count() == 0 ? 0 : w.rows.first * width));
   const T* row = x + std::int64_t{w.rows.place} * e.width + w.place + first * Stride;
   for (int p = w.rows.first; p < w.rows.last; ++p, row += std::int64_t{e.dilation[0]} * e.width) {
-    for (int q = 0; q < e.kernel[1]; ++q) {
+    for (int q = 0; q < width; ++q) {
       const V v = pixels_of_tap<Stride, Whole>(row + q * e.dilation[1], count);
       const auto takes = v > best || !(v == v);  // xsimd's != is false for NaN
       best = xsimd::select(takes, v, best);
-      at = xsimd::select(takes, V(T(p * e.kernel[1] + q)), at);
+      if constexpr (Places) at = xsimd::select(takes, V(T(p * width + q)), at);
     }
   }
   store_first(y + w.window + first, count, best);
-  if (!positions) return;
-  alignas(sizeof(V)) std::array<T, std::size_t(L)> places;
-  store(places.data(), at);
-  for (int j = 0; j < count; ++j)
-    positions[w.window + first + j] = static_cast<std::uint8_t>(places[std::size_t(j)]);
+  if constexpr (Places) {
+    alignas(sizeof(V)) std::array<T, std::size_t(L)> places;
+    store(places.data(), at);
+    for (int j = 0; j < count; ++j)
+      positions[w.window + first + j] = static_cast<std::uint8_t>(places[std::size_t(j)]);
+  }
+}
+template <int Stride, int Width, bool Places, class T>
+[[gnu::always_inline]] inline void max_of_row(const pooling_extents& e, const whole_windows& w,
+                                              const T* x, T* y, std::uint8_t* positions) {
+  int j = 0;
+  for (; j + lanes<T> <= w.count; j += lanes<T>)
+    max_of_windows<Stride, Width, Places, true>(e, w, j, x, y, positions);
+  if (j < w.count) max_of_windows<Stride, Width, Places, false>(e, w, j, x, y, positions);
 }
 template <int Stride, class T>
 void max_of_whole_windows(const pooling_extents& e, const whole_windows& w, const T* x, T* y,
                           std::uint8_t* positions) {
-  int j = 0;
-  for (; j + lanes<T> <= w.count; j += lanes<T>)
-    max_of_windows<Stride, true>(e, w, j, x, y, positions);
-  if (j < w.count) max_of_windows<Stride, false>(e, w, j, x, y, positions);
+  if (positions)
+    max_of_row<Stride, 0, true>(e, w, x, y, positions);
+  else if (e.kernel[1] == 2)
+    max_of_row<Stride, 2, false>(e, w, x, y, positions);
+  else
+    max_of_row<Stride, 0, false>(e, w, x, y, positions);
 }
 /// Two rows of an image from a row of maxima.
 template <class T>

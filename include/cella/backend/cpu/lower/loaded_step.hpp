@@ -101,15 +101,19 @@ struct loaded_step {
   U* scratch(const memory& m) const {
     return m.at<U>(s.scratch);
   }
-  const T* first_read(const memory& m, int k) const {
-    return m.first<const T>(s.reads[std::size_t(k)]);
+  template <class U = const T>
+  U* first_read(const memory& m, int k) const {
+    return m.first<U>(s.reads[std::size_t(k)]);
+  }
+  template <class U = T>
+  U* first_output(const memory& m, int k) const {
+    return m.first<U>(s.outputs[std::size_t(k)]);
   }
   buffer_ref link(int k) const { return plan.links[std::size_t(k)]; }
   step_addresses<T> addresses_in(const memory& m) const {
     step_addresses<T> a;
     for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = first_read(m, k);
-    for (int k = 0; k < s.output_count; ++k)
-      a.out[std::size_t(k)] = m.first<T>(s.outputs[std::size_t(k)]);
+    for (int k = 0; k < s.output_count; ++k) a.out[std::size_t(k)] = first_output(m, k);
     return a;
   }
 

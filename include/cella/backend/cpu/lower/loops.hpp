@@ -75,7 +75,7 @@ struct reduce_record : record_for<step_kind::reduce> {
     using term = line_of<typename S::program, S::index, S::g.operand(s.anchor, 0)>;
     static constexpr auto loops = S::nest();
     addresses<T, s.read_count, 1> a;
-    for (std::size_t k = 0; k < s.read_count; ++k) a.in[k] = m.first<const T>(s.reads[k]);
+    for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = S::first_read(m, k);
     constexpr auto e = s.template as<reduce_step>();
     constexpr int lanes_used = e.samples % S::L ? e.samples % S::L : S::L;
     constexpr lanes_of_sum how{S::in_lanes && e.across_lanes,

@@ -115,9 +115,9 @@ struct move_record : record_for<step_kind::move> {
   template <int>
   static void run(auto step, const memory& m, work_range units, std::byte*) {
     with_element_size(step, [&]<class Moved>() {
-      const operand_read& r = step.s.reads[0];
-      const Moved* const x = step.s.read_count ? m.first<const Moved>(r) : nullptr;
-      move_box(units, extents(step), x, m.first<Moved>(step.s.outputs[0]));
+      const Moved* const x =
+          step.s.read_count ? step.template first_read<const Moved>(m, 0) : nullptr;
+      move_box(units, extents(step), x, step.template first_output<Moved>(m, 0));
     });
   }
 };

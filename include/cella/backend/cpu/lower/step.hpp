@@ -9,6 +9,7 @@
 #include <cella/backend/cpu/loops/loop_nest.hpp>
 #include <cella/backend/cpu/memory/run_context.hpp>
 #include <cella/ops/op.hpp>
+#include <cella/plan/repeated_steps.hpp>
 #include <type_traits>
 
 namespace cella::cpu {
@@ -17,7 +18,10 @@ namespace cella::cpu {
 struct memory {
   std::byte* const* base{};
   run_context* context{};
+  /// Of a step whose code others share: its addresses, as `step_places` lists them.
+  const buffer_ref* places{};
 
+  memory with(const buffer_ref* of_step) const { return {base, context, of_step}; }
   template <class T>
   T* at(buffer_ref r) const {
     return reinterpret_cast<T*>(base[r.space] + r.offset);
@@ -28,6 +32,14 @@ struct memory {
     return at<T>(p.at) + p.first;
   }
 };
+
+/// Which steps of program P share code, and the addresses of those that do.
+template <class P>
+inline constexpr auto step_codes = codes_of_steps<std::size_t(P::plan.step_count)>(P::graph,
+                                                                                   P::plan);
+template <class P>
+inline constexpr auto shared_places =
+    places_of_steps<std::size_t(step_codes<P>.places)>(step_codes<P>, P::plan);
 
 /// Step I of program P: an empty object that kernel records take, all of whose members are
 /// constants or functions of the program's memory. `loaded_step` is its like of plans that are made
@@ -44,6 +56,8 @@ struct program_step {
   static constexpr bool in_blocks = s.arrangement == layout::blocked;
   static constexpr bool whole_vectors = in_lanes || in_blocks;
   static constexpr int L = lanes<T>;
+  /// Other steps run this one's code: then a call brings its addresses.
+  static constexpr bool shared = step_codes<P>[I].shared;
 
   /// The node that the kernel computes, its options, and the type of its operand k.
   static constexpr const node& anchor() { return g.nodes[std::size_t(s.anchor)]; }
@@ -78,24 +92,31 @@ struct program_step {
 
   template <class U = const T>
   static U* in(const memory& m, int k) {
-    return m.at<U>(s.in[std::size_t(k)]);
+    return at<U>(m, k, s.in[std::size_t(k)]);
   }
   template <class U = T>
   static U* out(const memory& m, int k) {
-    return m.at<U>(s.outputs[std::size_t(k)].at);
+    return at<U>(m, places.outputs + k, s.outputs[std::size_t(k)].at);
   }
   template <class U = T>
   static U* scratch(const memory& m) {
-    return m.at<U>(s.scratch);
+    return at<U>(m, places.scratch, s.scratch);
   }
-  static const T* first_read(const memory& m, int k) {
-    return m.first<const T>(s.reads[std::size_t(k)]);
+  /// Where a read or an output begins.
+  template <class U = const T>
+  static U* first_read(const memory& m, int k) {
+    const operand_read& r = s.reads[std::size_t(k)];
+    return at<U>(m, places.reads + k, r.at) + r.first;
+  }
+  template <class U = T>
+  static U* first_output(const memory& m, int k) {
+    return out<U>(m, k) + s.outputs[std::size_t(k)].first;
   }
   static constexpr buffer_ref link(int k) { return P::plan.links[std::size_t(k)]; }
   static auto addresses_in(const memory& m) {
     addresses<T, s.read_count, s.output_count> a;
-    for (std::size_t k = 0; k < s.read_count; ++k) a.in[k] = m.first<const T>(s.reads[k]);
-    for (std::size_t k = 0; k < s.output_count; ++k) a.out[k] = m.first<T>(s.outputs[k]);
+    for (int k = 0; k < s.read_count; ++k) a.in[std::size_t(k)] = first_read(m, k);
+    for (int k = 0; k < s.output_count; ++k) a.out[std::size_t(k)] = first_output(m, k);
     return a;
   }
 
@@ -119,7 +140,8 @@ struct program_step {
   static auto pooled_epilogue(const memory& m, std::byte* = nullptr) {
     constexpr bool positions = s.pool_argmax.valid();
     return pooled_sink<T, decltype(lanes_epilogue(m)), positions>{
-        lanes_epilogue(m), positions ? m.at<std::uint16_t>(s.pool_argmax) : nullptr};
+        lanes_epilogue(m),
+        positions ? at<std::uint16_t>(m, places.positions, s.pool_argmax) : nullptr};
   }
   static auto plain_epilogue(const memory& m, std::byte* = nullptr) {
     return plain_sink<T, s.read_count, line_of_outputs<P, I>>{addresses_in(m)};
@@ -132,8 +154,8 @@ struct program_step {
   static auto side_epilogue([[maybe_unused]] const memory& m) {
     if constexpr (s.side < 0)
       return discard{};
-    else
-      return program_step<P, s.side>::plain_epilogue(m);
+    else  // whose addresses follow this step's
+      return program_step<P, s.side>::plain_epilogue(m.with(m.places + places.size));
   }
 
   /// Whether a result is stored past the caches.
@@ -161,6 +183,18 @@ struct program_step {
         strides[std::size_t(k)] = s.outputs[std::size_t(k)].strides;
     }
     return strides;
+  }
+
+ private:
+  static constexpr step_places places{s};
+
+  /// Address k of the list, which is `own` unless the code is shared.
+  template <class U>
+  static U* at(const memory& m, int k, const buffer_ref& own) {
+    if constexpr (shared)
+      return m.at<U>(m.places[k]);
+    else
+      return m.at<U>(own);
   }
 };
 

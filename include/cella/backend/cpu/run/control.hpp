@@ -109,11 +109,13 @@ class region_frame {
   template <int I>
   void run_step() {
     using step = lowered<Body, I>;
+    using code = typename step::code;
     if constexpr (!step::s.carried) {
       [this]<int... K>(std::integer_sequence<int, K...>) {
-        (step::template run<K>(memory_, {0, step::units(K)}, scratch()), ...);
+        const memory of_step = memory_.with(step::places());
+        (code::template run<K>(of_step, {0, code::units(K)}, scratch()), ...);
       }
-      (std::make_integer_sequence<int, step::phases()>{});
+      (std::make_integer_sequence<int, code::phases()>{});
       if (memory_.context->watch) [[unlikely]]
         look_at_step<Body>(memory_, I);
     }

@@ -24,48 +24,98 @@ void share_units(int units, thread_pool* threads, std::byte* scratch, std::int64
 /// Runs a call with all threads.
 inline void run_call(const kernel_call& call, const memory& m, std::byte* scratch,
                      std::int64_t scratch_bytes) {
+  const memory of_step = m.with(call.places);
   share_units(call.units, m.context->threads, scratch, scratch_bytes,
-              [&](work_range units, std::byte* own) { call.run(m, units, own); });
+              [&](work_range units, std::byte* own) { call.run(of_step, units, own); });
 }
 
 /// The calls of program P as constant tables: `preparation` is what depends on parameters only, or
 /// on nothing, `steps` everything else; one entry per kernel call.
 template <class P>
 class kernel_calls {
-  /// The phases of step I that belong to the table: the first one prepares, if one does.
-  template <bool Prepare, int I>
-  static constexpr work_range phases() {
-    using step = lowered<P, I>;
-    if (step::s.carried) return {};
-    const int first = step::s.constant ? step::phases() : step::prepares() ? 1 : 0;
-    return Prepare ? work_range{0, first} : work_range{first, step::phases()};
-  }
-  template <bool Prepare, int I, std::size_t N>
-  static constexpr void add([[maybe_unused]] std::array<kernel_call, N>& t,
-                            [[maybe_unused]] std::size_t& n) {
-    using step = lowered<P, I>;
-    constexpr work_range range = phases<Prepare, I>();
-    [&]<int... K>(std::integer_sequence<int, K...>) {
-      ((t[n++] = {&step::template run<range.first + K>, step::units(range.first + K), I,
-                  step::scratch_bytes()}),
-       ...);
+  static constexpr int step_count = P::plan.step_count;
+  static constexpr auto& codes = step_codes<P>;
+
+  /// The first steps of their codes, and for each step which of these it is like.
+  static constexpr int code_count = [] {
+    int n = 0;
+    for (int i = 0; i < step_count; ++i) n += codes[i].of == i;
+    return n;
+  }();
+  struct code_index {
+    std::array<int, std::size_t(code_count)> first{};
+    std::array<int, std::size_t(step_count)> of_step{};
+  };
+  static constexpr code_index index = [] {
+    code_index all;
+    int n = 0;
+    for (int i = 0; i < step_count; ++i) {
+      const int of = codes[i].of;
+      if (of == i) all.first[std::size_t(n)] = i;
+      all.of_step[std::size_t(i)] = of == i ? n++ : all.of_step[std::size_t(of)];
     }
-    (std::make_integer_sequence<int, range.size()>{});
+    return all;
+  }();
+
+  /// The calls of one code: the first so many prepare.
+  template <int Phases>
+  struct calls_of_code {
+    std::array<kernel_call, std::size_t(Phases)> phases{};
+    int count{};
+    int preparing{};
+  };
+  template <int I, int Phases>
+  static constexpr calls_of_code<Phases> calls_of() {
+    using code = lowered<P, I>;
+    calls_of_code<Phases> c;
+    if constexpr (!code::s.carried) {
+      c.count = code::phases();
+      c.preparing = code::s.constant ? c.count : code::prepares() ? 1 : 0;
+      [&]<int... K>(std::integer_sequence<int, K...>) {
+        ((c.phases[std::size_t(K)] = {&code::template run<K>, nullptr, code::units(K), I,
+                                      code::scratch_bytes()}),
+         ...);
+      }
+      (std::make_integer_sequence<int, code::phases()>{});
+    }
+    return c;
   }
-  template <bool Prepare, std::size_t... I>
-  static constexpr auto make(std::index_sequence<I...>) {
-    constexpr std::size_t count =
-        (std::size_t(0) + ... + std::size_t(phases<Prepare, int(I)>().size()));
-    std::array<kernel_call, count> t{};
+  static constexpr auto calls = []<std::size_t... C>(std::index_sequence<C...>) {
+    constexpr int most = std::max({1, lowered<P, index.first[C]>::phases()...});
+    return std::array<calls_of_code<most>, std::size_t(code_count)>{
+        calls_of<index.first[C], most>()...};
+  }
+  (std::make_index_sequence<std::size_t(code_count)>{});
+
+  /// Calls f(call) for each call of one of the tables.
+  template <bool Prepare, class F>
+  static constexpr void for_each_call(F f) {
+    for (int i = 0; i < step_count; ++i) {
+      const auto& c = calls[std::size_t(index.of_step[std::size_t(i)])];
+      for (int k = Prepare ? 0 : c.preparing; k < (Prepare ? c.preparing : c.count); ++k) {
+        kernel_call call = c.phases[std::size_t(k)];
+        call.step = i;
+        if (codes[i].shared) call.places = &shared_places<P>[std::size_t(codes[i].first_place)];
+        f(call);
+      }
+    }
+  }
+  template <bool Prepare>
+  static constexpr auto table() {
+    constexpr std::size_t count = [] {
+      std::size_t n = 0;
+      for_each_call<Prepare>([&](const kernel_call&) { ++n; });
+      return n;
+    }();
+    std::array<kernel_call, count> all{};
     std::size_t n = 0;
-    (add<Prepare, int(I)>(t, n), ...);
-    return t;
+    for_each_call<Prepare>([&](const kernel_call& call) { all[n++] = call; });
+    return all;
   }
-  using every_step = std::make_index_sequence<std::size_t(P::plan.step_count)>;
 
  public:
-  static constexpr auto steps = make<false>(every_step{});
-  static constexpr auto preparation = make<true>(every_step{});
+  static constexpr auto steps = table<false>();
+  static constexpr auto preparation = table<true>();
 
   /// Scratch that suffices for each call.
   static constexpr std::int64_t scratch_bytes() {

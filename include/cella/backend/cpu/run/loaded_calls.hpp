@@ -134,11 +134,11 @@ class loaded_calls {
   [[gnu::cold]] void run_watched(const memory& m, std::byte* scratch) const {
     flags& infinite = m.context->watch->infinite;
     infinite.resize(graph_.nodes.size());
-    look_at_inputs<lanes<T>>(view_of(*watch_), m, infinite);
+    look_at_inputs<lanes<T>>(view_of(*watch_, graph_.characters), m, infinite);
     for (std::size_t k = 0; k < calls_.size(); ++k) {
       run(k, m, scratch);
       if (k + 1 == calls_.size() || step_of(k + 1) != step_of(k))
-        look_at_step<lanes<T>>(view_of(*watch_), m, infinite, step_of(k));
+        look_at_step<lanes<T>>(view_of(*watch_, graph_.characters), m, infinite, step_of(k));
     }
   }
 

@@ -59,11 +59,27 @@ struct watch_view {
   span<const watched_step> steps;
   span<const watched_value> inputs, outputs;
   span<const node_id> sources;
-  span<const char> characters;
+  span<const placed_operation> operations;
+  span<const char> characters;  ///< of the names of cells
 };
 template <class Table>
-constexpr watch_view view_of(const Table& t) {
-  return {t.steps, t.inputs, t.outputs, t.sources, t.characters};
+constexpr watch_view view_of(const Table& t, span<const char> characters) {
+  return {t.steps, t.inputs, t.outputs, t.sources, t.operations, characters};
+}
+
+/// What step `s` computes: `exp at net.cpp:12 in head or log at net.cpp:13`.
+[[gnu::cold]] inline std::string operations_of(const watch_view& table, const watched_step& s) {
+  if (s.computed == 0) return std::string(name(s.kind));
+  std::string all;
+  const int shown = s.operations.last - s.operations.first;
+  for (int i = 0; i < shown; ++i) {
+    if (i) all += i + 1 == shown && shown == s.computed ? " or " : ", ";
+    const auto& o = table.operations[std::size_t(s.operations.first + i)];
+    all += describe_operation(o, table.characters).view();
+  }
+  if (shown < s.computed)
+    all += " or another of the " + std::to_string(s.computed) + " operations in this kernel";
+  return all;
 }
 
 /// Notes which inputs hold infinities, and refuses NaN.
@@ -87,22 +103,27 @@ template <int Lanes>
     const not_finite found = detail::look_at<Lanes>(m, v);
     infinite[std::size_t(v.value)] = found.infinity >= 0;
     if (found.nan < 0 && (found.infinity < 0 || from_infinity)) continue;
-    const auto words = std::size_t(s.words.last - s.words.first);
-    throw number_error(
-        nan_made(std::string_view(table.characters.data() + s.words.first, words), found, v.type));
+    throw number_error(nan_made(operations_of(table, s), found, v.type));
   }
 }
+
+namespace detail {
+template <class P>
+watch_view watch_of() {
+  return view_of(watch_table_of<P>, characters_of<typename P::root>);
+}
+}  // namespace detail
 
 /// The same for program P.
 template <class P>
 [[gnu::cold]] void look_at_inputs(const memory& m) {
   m.context->watch->infinite.resize(P::graph.nodes.size());
-  look_at_inputs<lanes<element<P::element_type>>>(view_of(detail::watch_table_of<P>), m,
+  look_at_inputs<lanes<element<P::element_type>>>(detail::watch_of<P>(), m,
                                                   m.context->watch->infinite);
 }
 template <class P>
 [[gnu::cold]] void look_at_step(const memory& m, int i) {
-  look_at_step<lanes<element<P::element_type>>>(view_of(detail::watch_table_of<P>), m,
+  look_at_step<lanes<element<P::element_type>>>(detail::watch_of<P>(), m,
                                                 m.context->watch->infinite, i);
 }
 

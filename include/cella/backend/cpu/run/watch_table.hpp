@@ -34,10 +34,12 @@ struct table_range {
 };
 
 struct watched_step {
-  table_range outputs;
-  table_range sources;  ///< the values that it is computed from
-  table_range words;    ///< what it computes, in characters
-  bool infinite{};      ///< it computes with an infinite constant
+  step_kind kind{};
+  bool infinite{};  ///< it computes with an infinite constant
+  table_range outputs{};
+  table_range sources{};     ///< the values that it is computed from
+  table_range operations{};  ///< what it computes: the first few of `computed`
+  int computed{};
 };
 
 /// What a program reads, and where that lies.
@@ -46,20 +48,23 @@ struct placed_input {
   buffer_ref at{};
 };
 
+/// Operations that a message names of one step.
+inline constexpr int most_named = 6;
+
 /// The table while it is made, and as a constant.
 struct growing_watch {
   list<watched_step> steps;
   list<watched_value> inputs, outputs;
   list<node_id> sources;
-  list<char> characters;
+  list<placed_operation> operations;
 };
-template <int Steps, int Inputs, int Outputs, int Sources, int Characters>
+template <int Steps, int Inputs, int Outputs, int Sources, int Operations>
 struct watch_table {
   std::array<watched_step, std::size_t(Steps)> steps{};
   std::array<watched_value, std::size_t(Inputs)> inputs{};
   std::array<watched_value, std::size_t(Outputs)> outputs{};
   std::array<node_id, std::size_t(Sources)> sources{};
-  std::array<char, std::size_t(Characters)> characters{};
+  std::array<placed_operation, std::size_t(Operations)> operations{};
 };
 
 namespace detail {
@@ -77,7 +82,7 @@ class watch_maker {
       add(table.inputs, in.value, in.at);
     }
     for (const plan_step& s : plan_steps) {
-      watched_step w;
+      watched_step w{.kind = s.kind};
       w.outputs.first = int(table.outputs.size());
       add_outputs(s);
       // A sum that this step's kernel yields as well is described by a step without a kernel.
@@ -132,13 +137,13 @@ class watch_maker {
 
   constexpr void describe(const plan_step& s, watched_step& w) {
     w.sources.first = int(table.sources.size());
-    w.words.first = int(table.characters.size());
+    w.operations.first = int(table.operations.size());
     members_.clear();
     for (int i = w.outputs.first; i < w.outputs.last; ++i)
       collect(table.outputs[std::size_t(i)].value, w);
-    if (w.outputs.first < w.outputs.last) put_words(s);
+    if (w.outputs.first < w.outputs.last) add_operations(s, w);
     w.sources.last = int(table.sources.size());
-    w.words.last = int(table.characters.size());
+    w.operations.last = int(table.operations.size());
   }
   /// The nodes behind `n` that no step before has computed.
   constexpr void collect(node_id n, watched_step& w) {
@@ -179,10 +184,7 @@ class watch_maker {
     });
     return infinite;
   }
-  /// `log at net.cpp:12 in head`; of several: `exp at net.cpp:12 in head or log at net.cpp:13`
-  constexpr void put_words(const plan_step& s) {
-    constexpr std::size_t most = 6;
-    list<text> all;
+  constexpr void add_operations(const plan_step& s, watched_step& w) {
     // A small body runs as one function, of which only the results are seen.
     if (s.kind == step_kind::control) {
       for (int r : g_.nodes[std::size_t(s.anchor)].regions) {
@@ -190,28 +192,23 @@ class watch_maker {
         add_nodes_of(g_, r);
       }
     }
+    ids seen;
     for (node_id n : members_) {
       const node& x = g_.nodes[std::size_t(n)];
       const bool summed_up = is<matmul_op>(x) && s.kind == step_kind::elementwise;
       const bool computes = x.op->pointwise || x.op->kind == op_kind::control || n == s.anchor ||
                             n == s.accumulated || summed_up;
       if (!computes || x.op == &get_info_of || is<identity_op>(x)) continue;
-      const text t = describe_operation(x, g_.view(x.cell));
-      bool known = false;
-      for (const text& other : all) known |= other.view() == t.view();
-      if (!known) all.push_back(t);
+      if (known(seen, x)) continue;
+      seen.push_back(n);
+      if (w.computed++ < most_named) table.operations.push_back(place_of_operation(x));
     }
-    if (all.empty()) all.push_back(text(name(s.kind)));
-    const std::size_t shown = all.size() > most ? most : all.size();
-    for (std::size_t i = 0; i < shown; ++i) {
-      if (i) put(i + 1 == shown && shown == all.size() ? " or " : ", ");
-      put(all[i].view());
+  }
+  constexpr bool known(const ids& seen, const node& x) const {
+    for (node_id n : seen) {
+      if (place_of_operation(g_.nodes[std::size_t(n)]) == place_of_operation(x)) return true;
     }
-    if (shown < all.size()) {
-      put(" or another of the ");
-      put((text() << all.size()).view());
-      put(" operations in this kernel");
-    }
+    return false;
   }
   constexpr void add_nodes_of(const graph& g, int r) {
     const auto& body = g.regions[std::size_t(r)].nodes;
@@ -221,9 +218,6 @@ class watch_maker {
   constexpr void add_nodes_of(const frozen_graph<Sizes>& g, int r) {
     const frozen_region& body = g.regions[std::size_t(r)];
     for (int k = 0; k < body.node_count; ++k) members_.push_back(body.first_node + k);
-  }
-  constexpr void put(std::string_view s) {
-    table.characters.insert(table.characters.end(), s.begin(), s.end());
   }
 
   const Graph& g_;
@@ -266,23 +260,23 @@ constexpr growing_watch make_watch() {
   return watch_maker(P::graph, inputs, P::plan.steps, P::plan.links).table;
 }
 
-/// The table in room to spare, so that it is made once; but for words of uncommon length.
+/// The table in room to spare, so that it is made once; but where uncommonly much is read.
 template <std::size_t Steps, std::size_t Nodes>
 struct roomy_watch {
   cella::detail::slots<watched_step, Steps> steps;
   cella::detail::slots<watched_value, Nodes> inputs, outputs;
   cella::detail::slots<node_id, 4 * Nodes> sources;
-  cella::detail::slots<char, 128 * Steps> characters;
+  cella::detail::slots<placed_operation, most_named * Steps> operations;
 
   constexpr explicit roomy_watch(const growing_watch& w) {
     for (const watched_step& x : w.steps) steps.push_back(x);
     for (const watched_value& x : w.inputs) inputs.push_back(x);
     for (const watched_value& x : w.outputs) outputs.push_back(x);
     sources.append(w.sources);
-    characters.append(w.characters);
+    for (const placed_operation& x : w.operations) operations.push_back(x);
   }
   constexpr bool fits() const {
-    return steps.fits() && inputs.fits() && outputs.fits() && sources.fits() && characters.fits();
+    return steps.fits() && inputs.fits() && outputs.fits() && sources.fits() && operations.fits();
   }
 };
 template <class P>
@@ -294,21 +288,21 @@ template <class P>
 constexpr auto make_watch_table() {
   constexpr auto& draft = watch_draft<P>;
   watch_table<draft.steps.size, draft.inputs.size, draft.outputs.size, draft.sources.size,
-              draft.characters.size>
+              draft.operations.size>
       t;
   if constexpr (draft.fits()) {
     draft.steps.copy_to(t.steps);
     draft.inputs.copy_to(t.inputs);
     draft.outputs.copy_to(t.outputs);
     draft.sources.copy_to(t.sources);
-    draft.characters.copy_to(t.characters);
+    draft.operations.copy_to(t.operations);
   } else {
     const growing_watch w = make_watch<P>();
     std::copy(w.steps.begin(), w.steps.end(), t.steps.begin());
     std::copy(w.inputs.begin(), w.inputs.end(), t.inputs.begin());
     std::copy(w.outputs.begin(), w.outputs.end(), t.outputs.begin());
     std::copy(w.sources.begin(), w.sources.end(), t.sources.begin());
-    std::copy(w.characters.begin(), w.characters.end(), t.characters.begin());
+    std::copy(w.operations.begin(), w.operations.end(), t.operations.begin());
   }
   return t;
 }
