@@ -37,7 +37,7 @@ struct divided : P {
   using make = make_divided<P, Mesh, Mode>;
   using root = divided;
   static constexpr bool accepted = P::accepted && is_made<make>;
-  using fault = graph_fault_of<make>;
+  using fault = std::conditional_t<P::accepted, graph_fault_of<make>, typename P::fault>;
   static constexpr auto& interface_graph =
       frozen<std::conditional_t<accepted, make, typename P::make>>;
   static constexpr auto& graph = cella::detail::graph_of<divided>();

@@ -57,35 +57,41 @@ struct make_stand_in {
   }
 };
 
+/// Stands for the graph and the plan of a program whose cell the compiler could not run. It has no
+/// members: to ask for one is the error. Where the compiler stops, and why, it says where an
+/// executable of the program is made.
+template <class Cell>
+struct the_compiler_could_not_run {};
+
 namespace detail {
 
+/// What stands for the graph and the plan of a refused program, and says why.
+template <class P>
+using refusal_of = std::conditional_t<has_words<typename P::fault>, typename P::fault,
+                                      the_compiler_could_not_run<typename P::cell>>;
 /// Its members are asked for in vain, which is the error.
-template <class Fault>
-inline constexpr Fault refused{};
+template <class Refusal>
+inline constexpr Refusal refused{};
 /// The graph of program P; of a refused one, what is wrong.
 template <class P>
 constexpr const auto& graph_of() {
-  if constexpr (!has_words<typename P::fault>)
+  if constexpr (P::accepted)
     return P::interface_graph;
   else
-    return refused<typename P::fault>;
+    return refused<refusal_of<P>>;
 }
 /// What `P::plan` refers to; of a refused program, what is wrong.
 template <class P>
 consteval auto make_plan_of() {
-  if constexpr (P::accepted) {
+  if constexpr (P::accepted)
     return make_plan<typename P::backend::planning, P::planned, P::options>();
-  } else if constexpr (has_words<typename P::fault>) {
-    return typename P::fault{};
-  } else {
-    return basic_plan<0, int(P::interface_graph.region_outputs(0).size()), 0>{};
-  }
+  else
+    return refusal_of<P>{};
 }
 template <class P>
 inline constexpr auto plan_of = make_plan_of<P>();
 template <class P>
-using plan_type =
-    std::conditional_t<!P::accepted && has_words<typename P::fault>, typename P::fault, plan_view>;
+using plan_type = std::conditional_t<P::accepted, plan_view, refusal_of<P>>;
 
 }  // namespace detail
 
@@ -95,6 +101,7 @@ template <class Cell, bool Training, dtype Element, class... Arguments>
 struct program {
   using make = make_graph<Cell, Training, Element, Arguments...>;
   using root = program;  ///< of which regions are programs
+  using cell = Cell;
   /// False after a fault: then the compiler reports it where the program is run or its plan is
   /// read, and nothing below means anything.
   static constexpr bool accepted = is_made<make>;
