@@ -36,7 +36,7 @@ called, or where a plan is read.
   deleted here`.
 - Where a plan or a graph is read both say
   `error: no member named 'arena_bytes' in 'cella::wrong_model<words<27>{"..."}, ...>'`, or, if the
-  compiler could not run the cell, `... in 'cella::the_compiler_could_not_run<Net>'`: where an
+  compiler could not run the cell, `... in 'cella::detail::the_compiler_could_not_run<Net>'`: where an
   executable is made it says where it stops.
 - At run time (eager mode, `trace`, a batch size that was not compiled) the same sentence is thrown
   as `cella::model_error`.

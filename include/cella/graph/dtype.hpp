@@ -86,15 +86,15 @@ struct dtype_facts {
   int safetensors_rank{};
 };
 // clang-format off
-inline constexpr std::array<dtype_facts, std::size_t(dtype_count)> dtype_table{{
+inline constexpr dtype_facts dtype_table[dtype_count]{  // std::array would cost two calls more
 #define CELLA_TYPE(enumerator, name, type, kind, npy, safetensors, rank) \
   {name, sizeof(type), number_kind::kind, npy, safetensors, rank},
   CELLA_ELEMENT_TYPES(CELLA_TYPE)
 #undef CELLA_TYPE
   {"record"}, {"tuple"}
-}};
+};
 // clang-format on
-constexpr const dtype_facts& facts_of(dtype t) { return dtype_table[static_cast<std::size_t>(t)]; }
+constexpr const dtype_facts& facts_of(dtype t) { return dtype_table[static_cast<int>(t)]; }
 
 /// Lower-case name, as printed in graphs and messages: `f32`, `bool`.
 constexpr std::string_view name(dtype t) { return facts_of(t).name; }

@@ -70,6 +70,8 @@ class list {
       T copy(value);
       grow();
       put(data_ + size_++, std::move(copy));
+    } else if constexpr (trivial) {
+      data_[size_++] = value;
     } else {
       put(data_ + size_++, value);
     }
@@ -79,6 +81,8 @@ class list {
       T moved(std::move(value));
       grow();
       put(data_ + size_++, std::move(moved));
+    } else if constexpr (trivial) {
+      data_[size_++] = value;
     } else {
       put(data_ + size_++, std::move(value));
     }
@@ -101,7 +105,10 @@ class list {
   constexpr void resize(std::size_t size, T value) {
     shrink(size);
     reserve(size);
-    while (size_ < size) put(data_ + size_++, value);
+    if constexpr (trivial)
+      while (size_ < size) data_[size_++] = value;
+    else
+      while (size_ < size) put(data_ + size_++, value);
   }
   constexpr void clear() { shrink(0); }
   constexpr void assign(std::size_t size, T value) {
@@ -170,9 +177,13 @@ class list {
   constexpr void grow() { reallocate(capacity_ ? 2 * capacity_ : 8); }
   constexpr void reallocate(std::size_t capacity) {
     T* const data = allocate(capacity);
-    for (std::size_t i = 0; i < size_; ++i) {
-      put(data + i, std::move(data_[i]));
-      if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(data_ + i);
+    if constexpr (trivial) {
+      for (std::size_t i = 0; i < size_; ++i) data[i] = data_[i];
+    } else {
+      for (std::size_t i = 0; i < size_; ++i) {
+        put(data + i, std::move(data_[i]));
+        if constexpr (!std::is_trivially_destructible_v<T>) std::destroy_at(data_ + i);
+      }
     }
     deallocate();
     data_ = data;

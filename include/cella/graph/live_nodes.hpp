@@ -31,12 +31,15 @@ constexpr live_order live_nodes(const graph& g) {
     };
     for (node_id n : r.inputs) keep(n);
     for (node_id n : r.outputs) live[std::size_t(n)] = 1;
+    // Pointers: compilers evaluate each call by itself.
+    const node* const nodes = g.nodes.data();
+    const node_id* const pool = g.operand_pool.data();
+    const node_id* const order = r.nodes.data();
+    char* const lives = live.data();
     for (std::size_t i = r.nodes.size(); i-- > 0;) {
-      const node_id n = r.nodes[i];
-      if (!live[std::size_t(n)]) continue;
-      const node& x = g.nodes[std::size_t(n)];
-      for (int k = 0; k < x.operand_count; ++k)
-        live[std::size_t(g.operand_pool[std::size_t(x.first_operand + k)])] = 1;
+      if (!lives[order[i]]) continue;
+      const node& x = nodes[order[i]];
+      for (int k = 0; k < x.operand_count; ++k) lives[pool[x.first_operand + k]] = 1;
     }
     for (node_id n : r.nodes) {
       if (!live[std::size_t(n)] || l.renamed[std::size_t(n)] >= 0) continue;

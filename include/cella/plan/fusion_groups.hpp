@@ -153,8 +153,9 @@ class fusion_groups : public value_uses {
     return short_product_[std::size_t(n)] && !claimed(n);
   }
   constexpr bool is_view(node_id n) const {
-    return is_broadcast(n) || is_strided_view(n) || is_contiguous_view(n) || is_draw(n) ||
-           is_short_product(n);
+    const node& x = at(n);
+    if (is<slice_op>(x)) return is_strided_view(n) || is_contiguous_view(n);
+    return is<broadcast_op>(x) || is_draw(n) || is_short_product(n);
   }
   /// A concatenation whose operands are written to their places by the kernels that compute them.
   constexpr bool is_assembled(node_id n) const { return assembled_[std::size_t(n)] != 0; }

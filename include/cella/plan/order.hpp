@@ -105,13 +105,17 @@ class group_sorter {
     for (node_id o : s.operands) {
       if (o >= 0 && c_.whole(o) == input) return true;
     }
-    for (node_id m : s.members) {
-      for (node_id o : g.operands(m)) {
-        if (!c_.is_view(o)) continue;
-        for (node_id from : g.operands(o)) {
-          if (c_.whole(from) == input) return true;
+    return reads_through_view(writer, input);
+  }
+  constexpr bool reads_through_view(int writer, node_id x) const {
+    for (node_id u : c_.users(x)) {
+      if (c_.is_view(u)) {
+        for (node_id m : c_.users(u)) {
+          if (c_.owner[std::size_t(m)] == writer) return true;
         }
       }
+      const bool same_memory = c_.is_alias(u) || c_.is_contiguous_view(u);
+      if (same_memory && reads_through_view(writer, u)) return true;
     }
     return false;
   }

@@ -236,8 +236,8 @@ constexpr std::array<buffer_ref, Places> places_of_steps(const step_code_table<S
   std::array<buffer_ref, Places> all{};
   std::size_t n = 0;
   const auto add = [&](const plan_step& s) {
-    const step_places places(s);
-    for (int k = 0; k < places.size; ++k) all[n++] = places.of(s, k);
+    const step_places listed(s);
+    for (int k = 0; k < listed.size; ++k) all[n++] = listed.of(s, k);
   };
   for (int i = 0; i < int(Steps); ++i) {
     const plan_step& s = plan.steps[std::size_t(i)];

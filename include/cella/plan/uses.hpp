@@ -27,7 +27,10 @@ class value_uses {
   const graph& g;
 
   constexpr explicit value_uses(const graph& source)
-      : g(source), live_(source.nodes.size(), 0), output_(source.nodes.size(), 0) {
+      : g(source),
+        nodes_(source.nodes.data()),
+        live_(source.nodes.size(), 0),
+        output_(source.nodes.size(), 0) {
     const auto& order = g.regions[0].nodes;
     for (node_id n : g.regions[0].outputs) live_[std::size_t(n)] = output_[std::size_t(n)] = 1;
     list<int> count(g.nodes.size() + 1, 0);
@@ -49,11 +52,12 @@ class value_uses {
   }
 
   constexpr span<const node_id> users(node_id n) const {
-    return {users_.data() + first_user_[std::size_t(n)],
-            std::size_t(first_user_[std::size_t(n) + 1] - first_user_[std::size_t(n)])};
+    const int* const first = first_user_.data() + n;
+    return {users_.data() + first[0], std::size_t(first[1] - first[0])};
   }
   constexpr node_id only_user(node_id n) const {
-    return users(n).size() == 1 && !is_output(n) ? users(n)[0] : no_node;
+    const int* const first = first_user_.data() + n;
+    return first[1] - first[0] == 1 && !is_output(n) ? users_.data()[first[0]] : no_node;
   }
   /// The first `get` that reads result `k` of node `n`, or no_node.
   constexpr node_id get_of(node_id n, int k) const {
@@ -67,7 +71,7 @@ class value_uses {
   /// Nobody computes `n`: a kernel does without it.
   constexpr void drop(node_id n) { live_[std::size_t(n)] = 0; }
 
-  constexpr const node& at(node_id n) const { return g.nodes[std::size_t(n)]; }
+  constexpr const node& at(node_id n) const { return nodes_[n]; }
   constexpr int position(node_id n) const { return at(n).position; }
   /// In memory before the first step: an input, or a constant tensor.
   constexpr bool is_input(node_id n) const {
@@ -90,6 +94,7 @@ class value_uses {
   }
 
  private:
+  const node* nodes_;  ///< those of g
   flags live_, output_;
   list<int> first_user_;
   list<node_id> users_;

@@ -57,13 +57,13 @@ struct make_stand_in {
   }
 };
 
+namespace detail {
+
 /// Stands for the graph and the plan of a program whose cell the compiler could not run. It has no
 /// members: to ask for one is the error. Where the compiler stops, and why, it says where an
 /// executable of the program is made.
 template <class Cell>
 struct the_compiler_could_not_run {};
-
-namespace detail {
 
 /// What stands for the graph and the plan of a refused program, and says why.
 template <class P>

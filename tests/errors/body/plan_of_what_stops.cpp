@@ -1,7 +1,7 @@
-// expect-gcc: 'const struct cella::the_compiler_could_not_run<Net>'} has no member named
+// expect-gcc: 'const struct cella::detail::the_compiler_could_not_run<Net>'} has no member named
 // expect-gcc: 'arena_bytes'
 // expect-clang: plan_of_what_stops.cpp:20:35: error: no member named 'arena_bytes' in
-// expect-clang: 'cella::the_compiler_could_not_run<Net>'
+// expect-clang: 'cella::detail::the_compiler_could_not_run<Net>'
 // A plan is read of a cell that the compiler could not run: an executable of it says where it stops.
 #include <cella/nn.hpp>
 #include <cella/runtime/program.hpp>

@@ -22,6 +22,20 @@ constexpr bool shares_masks(const graph& g, const region& r, list<int>& uses) {
   return shared;
 }
 
+/// Whether `n` is elementwise and reads a truth value that others read as well.
+constexpr bool reads_shared_mask(const graph& g, node_id n, const list<int>& uses) {
+  const node& x = g.nodes[std::size_t(n)];
+  if (!x.op->pointwise) return false;
+  const node_id* const in = g.operand_pool.data() + x.first_operand;
+  const node* const nodes = g.nodes.data();
+  for (int j = 0; j < x.operand_count; ++j) {
+    if (nodes[in[j]].type.element == dtype::boolean && nodes[in[j]].op->pointwise &&
+        std::size_t(in[j]) < uses.size() && uses[std::size_t(in[j])] > 1)
+      return true;
+  }
+  return false;
+}
+
 /// A copy of node `n` of region `r`, not yet in the region's list.
 constexpr node_id copy_of(graph& g, node_id n) {
   node x = g.nodes[std::size_t(n)];
@@ -44,6 +58,10 @@ constexpr graph masks_apart(graph g) {
     // From the last node to the first: users of a copy's operands are complete when those are met.
     ids reversed;
     for (std::size_t i = r.nodes.size(); i-- > 0;) {
+      if (!detail::reads_shared_mask(g, r.nodes[i], uses)) {
+        reversed.push_back(r.nodes[i]);
+        continue;
+      }
       // The nodes that are met: this one, then the copies that it needs, in front of it.
       ids open{r.nodes[i]};
       for (std::size_t k = 0; k < open.size(); ++k) {

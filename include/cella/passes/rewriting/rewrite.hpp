@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cella/ops/array.hpp>
 #include <utility>
 
@@ -35,7 +34,7 @@ class rule_table {
   }
   /// Bit i: rule i may apply to nodes of this operation.
   constexpr std::uint64_t candidates(const op_info& op) const { return candidates_[slot(op)]; }
-  constexpr const rule& operator[](int i) const { return rules_[std::size_t(i)]; }
+  constexpr const rule* rules() const { return rules_.data(); }
 
  private:
   static constexpr std::size_t slot(const op_info& op) {
@@ -151,11 +150,9 @@ class rewriter {
       order_.reserve(old.size() + 16);
       for (node_id n : old) {
         const node& x = g_.nodes[std::size_t(n)];
-        const auto first = std::size_t(x.first_operand);
-        for (std::size_t k = first; k < first + std::size_t(x.operand_count); ++k) {
-          node_id& o = g_.operand_pool[k];
-          o = renamed_[std::size_t(o)];
-        }
+        node_id* const operands = g_.operand_pool.data() + x.first_operand;
+        const node_id* const renamed = renamed_.data();
+        for (int k = 0; k < x.operand_count; ++k) operands[k] = renamed[operands[k]];
         current_ = n;
         const node_id instead = visit(n);
         if (instead < 0) {
@@ -177,8 +174,9 @@ class rewriter {
  private:
   constexpr node_id first_match(node_id n) {
     const op_info& op = *g_.nodes[std::size_t(n)].op;
+    const rule* const rules = rules_.rules();
     for (auto left = rules_.candidates(op); left; left &= left - 1) {
-      const rule& r = rules_[std::countr_zero(left)];
+      const rule& r = rules[__builtin_ctzll(left)];
       if (r.op && r.op != &op) continue;
       const node_id instead = r.apply(*this, n);
       if (instead >= 0) return instead;

@@ -32,32 +32,36 @@ class application_table {
     const node& n = g_.nodes[std::size_t(id)];
     std::uint32_t h = std::uint32_t(n.op->name.size() * 37 + std::size_t(n.op->name.front()));
     h = mix(h, n.region);
-    const auto in = g_.operands(id);
-    if (in.size() == 2) {  // equal for both orders, in case the operation commutes
+    const node_id* const in = g_.operand_pool.data() + n.first_operand;
+    if (n.operand_count == 2) {  // equal for both orders, in case the operation commutes
       h = mix(h, in[0] < in[1] ? in[0] : in[1]);
       h = mix(h, in[0] < in[1] ? in[1] : in[0]);
     } else {
-      for (node_id i : in) h = mix(h, i);
+      for (int k = 0; k < n.operand_count; ++k) h = mix(h, in[k]);
     }
     // Options tell apart what has at most one operand (constants, slices); hashing all words of
     // every node would be most of the pass's time in constant evaluation.
-    if (in.size() < 2 && n.op->kind != op_kind::elementwise) {
-      for (std::int32_t w : n.attributes.as<attribute_words>()) h = mix(h, w);
+    if (n.operand_count < 2 && n.op->kind != op_kind::elementwise) {
+      // Not by `mix`: one call for each word.
+      for (std::int32_t w : n.attributes.as<attribute_words>())
+        h = (h ^ std::uint32_t(w)) * factor ^ h >> 16;
     }
     return h ^ h >> 15;
   }
+  static constexpr std::uint32_t factor = 0x9e3779b1u;
   static constexpr std::uint32_t mix(std::uint32_t h, std::int32_t word) {
-    return (h ^ std::uint32_t(word)) * 0x9e3779b1u ^ h >> 16;
+    return (h ^ std::uint32_t(word)) * factor ^ h >> 16;
   }
   constexpr bool same(node_id i, node_id j) const {
     const node& x = g_.nodes[std::size_t(i)];
     const node& y = g_.nodes[std::size_t(j)];
     if (x.op != y.op || x.region != y.region || x.operand_count != y.operand_count) return false;
-    const auto a = g_.operands(i);
-    const auto b = g_.operands(j);
+    const node_id* const a = g_.operand_pool.data() + x.first_operand;
+    const node_id* const b = g_.operand_pool.data() + y.first_operand;
     bool equal = true;
-    for (std::size_t k = 0; k < a.size(); ++k) equal &= a[k] == b[k];
-    if (!equal && !(a.size() == 2 && a[0] == b[1] && a[1] == b[0] && x.op->traits.commutative))
+    for (int k = 0; k < x.operand_count; ++k) equal &= a[k] == b[k];
+    if (!equal &&
+        !(x.operand_count == 2 && a[0] == b[1] && a[1] == b[0] && x.op->traits.commutative))
       return false;
     return x.attributes == y.attributes && x.type == y.type;
   }

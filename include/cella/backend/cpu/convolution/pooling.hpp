@@ -182,10 +182,10 @@ template <int Stride, int Width, bool Places, bool Whole, class T>
   }
   store_first(y + w.window + first, count, best);
   if constexpr (Places) {
-    alignas(sizeof(V)) std::array<T, std::size_t(L)> places;
-    store(places.data(), at);
+    alignas(sizeof(V)) std::array<T, std::size_t(L)> of_lanes;
+    store(of_lanes.data(), at);
     for (int j = 0; j < count; ++j)
-      positions[w.window + first + j] = static_cast<std::uint8_t>(places[std::size_t(j)]);
+      positions[w.window + first + j] = static_cast<std::uint8_t>(of_lanes[std::size_t(j)]);
   }
 }
 template <int Stride, int Width, bool Places, class T>
