@@ -80,6 +80,17 @@ void run_in_eager_mode(Cell cell, std::vector<float> x, const tensor_type& t) {
 
 constexpr std::array fine{1.f, 2.f, 3.f, 4.f};
 
+/// Eight different operations of one kernel, of which the last makes a NaN, in a cell of a cell.
+struct many_operations {
+  struct part {
+    constexpr var operator()(var x) const {
+      return log(sqrt(exp(square(abs(sqrt(x + 3) * 2) - 1))) - 1e9);
+    }
+  };
+  part head{};
+  constexpr var operator()(var x) const { return head(x); }
+};
+
 }  // namespace
 
 TEST_SUITE("runtime/numbers") {
@@ -116,6 +127,16 @@ TEST_SUITE("runtime/numbers") {
     x[0] = x[16] = 1e30f;
     CHECK(contains(sentence_of([&] { run(x); }),
                    "matmul at numbers.cpp:42 or log at numbers.cpp:43 made inf, at [0,0]"));
+  }
+  TEST_CASE("the first six operations of a kernel are named, and how many there are") {
+    const debugging on("nan");
+    compiled<many_operations, tensor<dtype::f32, 2, 2>> run;
+    const std::string s = sentence_of([&] { run(fine); });
+    INFO(s);
+    CHECK(contains(s, "sqrt at numbers.cpp:"));
+    CHECK(contains(s, "square at numbers.cpp:"));
+    CHECK(contains(s, " or another of the 8 operations in this kernel made nan, at [0,0] of f32"));
+    CHECK(!contains(s, "log at"));
   }
   TEST_CASE("a mask of infinities is no fault") {
     const debugging on("nan");

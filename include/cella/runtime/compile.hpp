@@ -8,25 +8,32 @@
 
 namespace cella {
 
+namespace detail {
+
+template <class... Arguments>
+inline constexpr dtype precision_of = [] {
+  for (const tensor_type& t : tensors_of<Arguments...>::types) {
+    if (t.element == dtype::f64 || t.element == dtype::c128) return dtype::f64;
+  }
+  return dtype::f32;
+}();
+/// The program of F for arguments of the types `Arguments`.
+template <class F, class... Arguments>
+using program_of = typename tensors_of<Arguments...>::template program<tensor_cell<F, Arguments...>,
+                                                                       precision_of<Arguments...>>;
+
+}  // namespace detail
+
 /// F, a cell or a lambda without captures, compiled for arguments of the types `Arguments`: each a
 /// `tensor<...>`, or a struct of them, for which F is given the struct, and which the caller hands
 /// over member by member. Its parameters, if it has any, are initialized from a seed. Not copyable.
 template <class F, class... Arguments>
 class compiled {
-  using tensors = detail::tensors_of<Arguments...>;
-  static constexpr dtype precision = [] {
-    for (const tensor_type& t : tensors::types) {
-      if (t.element == dtype::f64 || t.element == dtype::c128) return dtype::f64;
-    }
-    return dtype::f32;
-  }();
-
  public:
-  using program =
-      typename tensors::template program<detail::tensor_cell<F, Arguments...>, precision>;
+  using program = detail::program_of<F, Arguments...>;
 
   explicit compiled(std::uint64_t seed = 0, thread_pool* threads = nullptr)
-      : store_(cell(), seed, precision), run_(store_, threads) {}
+      : store_(cell(), seed, program::element_type), run_(store_, threads) {}
   compiled(const compiled&) = delete;
   compiled& operator=(const compiled&) = delete;
 
@@ -95,13 +102,36 @@ constexpr auto find_compile_fault() {
   if constexpr (!arguments_fault<Arguments...>.empty())
     return fault_of<arguments_fault<Arguments...>>{};
   else
-    return typename compiled<F, Arguments...>::program::fault{};
+    return typename program_of<F, Arguments...>::fault{};
 }
 template <class F, class... Arguments>
 using compile_fault = decltype(find_compile_fault<F, Arguments...>());
 template <class F, class... Arguments>
-using program_of = typename compiled<F, Arguments...>::program;
+inline constexpr bool compiles = [] {
+  if constexpr ((... && compiled_argument<Arguments>))
+    return program_of<F, Arguments...>::accepted;
+  else
+    return false;
+}();
 }  // namespace detail
+
+/// Of what the compiler refused: to make it is the error, and nothing follows from it.
+template <class F, class... Arguments>
+requires(!detail::compiles<F, Arguments...>)  //
+    class compiled<F, Arguments...> : public detail::stopped<F> {
+ public:
+  static constexpr int result_count = 0;
+
+  template <class Why = detail::compile_fault<F, Arguments...>>
+  requires has_words<Why>
+  explicit compiled(std::uint64_t = 0, thread_pool* = nullptr) = delete;
+  /// The compiler could not run F, and says here why.
+  template <class Cell = F>
+  requires(!detail::program_of<Cell, Arguments...>::runs)  //
+      consteval explicit compiled(std::uint64_t = 0, thread_pool* = nullptr) {
+    detail::say_where_it_stops<typename detail::program_of<Cell, Arguments...>::make>();
+  }
+};
 
 /// A cell or a lambda without captures as a function of arrays, for arguments of these types:
 ///
