@@ -203,7 +203,7 @@ TEST_CASE("tensors of all types are in the order of the reference implementation
   const std::array<std::byte, 8> zeros{};
   for (const dtype_facts& t : dtype_table) {
     if (std::ranges::find(order, t.safetensors) == std::end(order)) continue;
-    const auto element = dtype(&t - dtype_table.data());
+    const auto element = dtype(&t - dtype_table);
     tensors.push_back({t.safetensors, {element, {1}}, std::span(zeros).first(t.size)});
   }
   const scratch_directory folder("safetensors");

@@ -30,7 +30,12 @@ struct explain_options {
 /// addresses in bytes. The work counts the step's arithmetic; bytes are those of the tensors that
 /// it names.
 template <compiled_program P>
-void explain(std::ostream& out, const explain_options& options = {});
+requires(P::accepted)  //
+    void explain(std::ostream& out, const explain_options& options = {});
+/// Of a refused program there is nothing to explain but why.
+template <compiled_program P, class Why = detail::refusal_of<P>>
+requires(!P::accepted)  //
+    void explain(std::ostream&, const explain_options& = {}) = delete;
 /// What is no program is refused here.
 template <class T, class Why = detail::program_fault<T>>
 requires(!compiled_program<T>)  //
@@ -40,11 +45,13 @@ void explain(const T&, std::ostream&, const explain_options& = {}) = delete;
 
 /// Prints the steps of program P alone.
 template <compiled_program P>
-void print_steps(std::ostream& out, const explain_options& options = {});
+requires(P::accepted)  //
+    void print_steps(std::ostream& out, const explain_options& options = {});
 
 /// Prints the memory of program P: sizes, and which values lie where during which steps.
 template <compiled_program P>
-void print_memory(std::ostream& out, const explain_options& options = {});
+requires(P::accepted)  //
+    void print_memory(std::ostream& out, const explain_options& options = {});
 
 namespace detail {
 
@@ -245,16 +252,19 @@ inline void print_plan(std::ostream& out, const program_facts& p, const explain_
 }  // namespace detail
 
 template <compiled_program P>
-void print_steps(std::ostream& out, const explain_options& options) {
+requires(P::accepted)  //
+    void print_steps(std::ostream& out, const explain_options& options) {
   detail::print_steps(out, detail::facts_of<P>(), options);
 }
 template <compiled_program P>
-void print_memory(std::ostream& out, const explain_options& options) {
+requires(P::accepted)  //
+    void print_memory(std::ostream& out, const explain_options& options) {
   detail::print_memory(out, detail::facts_of<P>(), options);
 }
 
 template <compiled_program P>
-void explain(std::ostream& out, const explain_options& options) {
+requires(P::accepted)  //
+    void explain(std::ostream& out, const explain_options& options) {
   const detail::program_facts p = detail::facts_of<P>();
   if (options.graphs) {
     graph g = P::traced();
