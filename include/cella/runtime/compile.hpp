@@ -106,6 +106,13 @@ constexpr auto find_compile_fault() {
 }
 template <class F, class... Arguments>
 using compile_fault = decltype(find_compile_fault<F, Arguments...>());
+/// The program of what was refused, if its arguments make one.
+template <class F, class... Arguments>
+struct refused_program {};
+template <class F, compiled_argument... Arguments>
+struct refused_program<F, Arguments...> {
+  using program = program_of<F, Arguments...>;
+};
 template <class F, class... Arguments>
 inline constexpr bool compiles = [] {
   if constexpr ((... && compiled_argument<Arguments>))
@@ -118,7 +125,8 @@ inline constexpr bool compiles = [] {
 /// Of what the compiler refused: to make it is the error, and nothing follows from it.
 template <class F, class... Arguments>
 requires(!detail::compiles<F, Arguments...>)  //
-    class compiled<F, Arguments...> : public detail::stopped<F> {
+    class compiled<F, Arguments...> : public detail::stopped<F>,
+                                      public detail::refused_program<F, Arguments...> {
  public:
   static constexpr int result_count = 0;
 
