@@ -16,6 +16,21 @@
 
 namespace cella {
 
+namespace detail {
+template <class T>
+constexpr auto find_explain_fault() {
+  if constexpr (compiled_program<T>)
+    return refusal_of<T>{};
+  else
+    return program_fault<T>{};
+}
+template <class T>
+using explain_fault = decltype(find_explain_fault<T>());
+/// A program that the compiler did not refuse.
+template <class T>
+concept can_be_explained = compiled_program<T> && T::accepted;
+}  // namespace detail
+
 /// What `explain` prints.
 struct explain_options {
   bool graphs = true;       ///< the traced graph, and the graph after each pass that changed it
@@ -32,13 +47,9 @@ struct explain_options {
 template <compiled_program P>
 requires(P::accepted)  //
     void explain(std::ostream& out, const explain_options& options = {});
-/// Of a refused program there is nothing to explain but why.
-template <compiled_program P, class Why = detail::refusal_of<P>>
-requires(!P::accepted)  //
-    void explain(std::ostream&, const explain_options& = {}) = delete;
-/// What is no program is refused here.
-template <class T, class Why = detail::program_fault<T>>
-requires(!compiled_program<T>)  //
+/// What is no program, or was refused as one, is refused here.
+template <class T, class Why = detail::explain_fault<T>>
+requires(!detail::can_be_explained<T>)  //
     void explain(std::ostream&, const explain_options& = {}) = delete;
 template <class T, class Why = detail::program_fault<T>>
 void explain(const T&, std::ostream&, const explain_options& = {}) = delete;

@@ -1,5 +1,5 @@
 // expect: is a model, not a program
-// expect-lines: 18
+// expect-lines: 15
 // A model is explained and not a program.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

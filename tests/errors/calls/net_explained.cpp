@@ -1,5 +1,5 @@
 // expect: Net is no program
-// expect-lines: 24
+// expect-lines: 21
 // A net is explained and not a program.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>
