@@ -177,6 +177,7 @@ class step_comparison {
 /// Whose code a step runs.
 struct step_code {
   int of{};           ///< the first step that is like it
+  int number{};       ///< of the code, from 0 on
   bool shared{};      ///< whether there is another one: then addresses come from a list
   int first_place{};  ///< where that begins: see places_of_steps
 };
@@ -187,10 +188,12 @@ constexpr bool may_share_code(const plan_step& s) {
          s.kind != step_kind::generic;
 }
 
-/// Of each step of a plan whose code it runs, and how many addresses their lists hold.
+/// Of each step of a plan whose code it runs, how many codes there are, and how many addresses the
+/// lists hold.
 template <std::size_t Steps>
 struct step_code_table {
   std::array<step_code, Steps> of_step{};
+  int codes{};
   int places{};
 
   constexpr const step_code& operator[](int i) const { return of_step[std::size_t(i)]; }
@@ -221,6 +224,7 @@ constexpr step_code_table<Steps> codes_of_steps(const Graph& g, const Plan& plan
   }
   for (int i = 0; i < int(Steps); ++i) {
     step_code& own = table.of_step[std::size_t(i)];
+    own.number = own.of == i ? table.codes++ : table[own.of].number;
     if (at(i).carried || !own.shared) continue;
     own.first_place = table.places;
     table.places += step_places(at(i)).size;

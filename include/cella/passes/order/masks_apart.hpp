@@ -22,16 +22,19 @@ constexpr bool shares_masks(const graph& g, const region& r, list<int>& uses) {
   return shared;
 }
 
-/// Whether `n` is elementwise and reads a truth value that others read as well.
+/// Whether truth value `o` is elementwise and used more than once.
+constexpr bool is_shared_mask(const graph& g, node_id o, const list<int>& uses) {
+  return g.nodes[std::size_t(o)].op->pointwise && std::size_t(o) < uses.size() &&
+         uses[std::size_t(o)] > 1;
+}
+/// Whether `n` is elementwise and reads such a value.
 constexpr bool reads_shared_mask(const graph& g, node_id n, const list<int>& uses) {
   const node& x = g.nodes[std::size_t(n)];
   if (!x.op->pointwise) return false;
   const node_id* const in = g.operand_pool.data() + x.first_operand;
   const node* const nodes = g.nodes.data();
   for (int j = 0; j < x.operand_count; ++j) {
-    if (nodes[in[j]].type.element == dtype::boolean && nodes[in[j]].op->pointwise &&
-        std::size_t(in[j]) < uses.size() && uses[std::size_t(in[j])] > 1)
-      return true;
+    if (nodes[in[j]].type.element == dtype::boolean && is_shared_mask(g, in[j], uses)) return true;
   }
   return false;
 }
@@ -71,9 +74,7 @@ constexpr graph masks_apart(graph g) {
         if (!g.nodes[std::size_t(n)].op->pointwise) continue;
         for (int j = 0; j < count; ++j) {
           const node_id o = g.operand(n, j);
-          const node& mask = g.nodes[std::size_t(o)];
-          if (mask.type.element != dtype::boolean || !mask.op->pointwise) continue;
-          if (std::size_t(o) >= uses.size() || uses[std::size_t(o)] < 2) continue;
+          if (g.type(o).element != dtype::boolean || !detail::is_shared_mask(g, o, uses)) continue;
           --uses[std::size_t(o)];
           const node_id copy = detail::copy_of(g, o);
           for (node_id p : g.operands(copy)) {

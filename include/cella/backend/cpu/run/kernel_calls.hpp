@@ -36,23 +36,11 @@ class kernel_calls {
   static constexpr int step_count = P::plan.step_count;
   static constexpr auto& codes = step_codes<P>;
 
-  /// The first steps of their codes, and for each step which of these it is like.
-  static constexpr int code_count = [] {
-    int n = 0;
-    for (int i = 0; i < step_count; ++i) n += codes[i].of == i;
-    return n;
-  }();
-  struct code_index {
-    std::array<int, std::size_t(code_count)> first{};
-    std::array<int, std::size_t(step_count)> of_step{};
-  };
-  static constexpr code_index index = [] {
-    code_index all;
-    int n = 0;
+  /// The first step of each code.
+  static constexpr auto first = [] {
+    std::array<int, std::size_t(codes.codes)> all{};
     for (int i = 0; i < step_count; ++i) {
-      const int of = codes[i].of;
-      if (of == i) all.first[std::size_t(n)] = i;
-      all.of_step[std::size_t(i)] = of == i ? n++ : all.of_step[std::size_t(of)];
+      if (codes[i].of == i) all[std::size_t(codes[i].number)] = i;
     }
     return all;
   }();
@@ -81,17 +69,16 @@ class kernel_calls {
     return c;
   }
   static constexpr auto calls = []<std::size_t... C>(std::index_sequence<C...>) {
-    constexpr int most = std::max({1, lowered<P, index.first[C]>::phases()...});
-    return std::array<calls_of_code<most>, std::size_t(code_count)>{
-        calls_of<index.first[C], most>()...};
+    constexpr int most = std::max({1, lowered<P, first[C]>::phases()...});
+    return std::array<calls_of_code<most>, first.size()>{calls_of<first[C], most>()...};
   }
-  (std::make_index_sequence<std::size_t(code_count)>{});
+  (std::make_index_sequence<first.size()>{});
 
   /// Calls f(call) for each call of one of the tables.
   template <bool Prepare, class F>
   static constexpr void for_each_call(F f) {
     for (int i = 0; i < step_count; ++i) {
-      const auto& c = calls[std::size_t(index.of_step[std::size_t(i)])];
+      const auto& c = calls[std::size_t(codes[i].number)];
       for (int k = Prepare ? 0 : c.preparing; k < (Prepare ? c.preparing : c.count); ++k) {
         kernel_call call = c.phases[std::size_t(k)];
         call.step = i;
