@@ -30,9 +30,11 @@ class fuser {
     ids moving;
     for (node_id n : nodes) {
       if (!open(n) || c_.is_leaf(n) || c_.is_alias(n) || c_.at(n).op == &get_info_of) continue;
-      // A view is computed only where a group reads it, or materialized on demand.
-      if (c_.is_view(n) || c_.assemble(n)) continue;
-      if (has(step_kind::move) && movement_finder::moves(c_.at(n)))
+      const bool moves = has(step_kind::move) && movement_finder::moves(c_.at(n));
+      // A view is computed where a group reads it, if it is no result; or materialized on demand.
+      if (c_.is_view(n) && !(moves && c_.is_output(n))) continue;
+      if (c_.assemble(n)) continue;
+      if (moves)
         moving.push_back(n);
       else
         alone(n);

@@ -55,8 +55,9 @@ void run_rows(work_range units, const plan_step& s, const line_code<T>& line,
     of_number[k].emplace(numbers[k].line, s, a, scratch);
     scratch += align_up(block_runner<T>::scratch_bytes(numbers[k].line));
   }
-  // As many rows as a near cache holds: what is done once for several costs each of them less.
-  constexpr std::int64_t near = 32 << 10;
+  // As many rows as half of the nearest cache holds, where they are written beside: what is done
+  // once for several costs each of them less.
+  constexpr std::int64_t near = 16 << 10;
   const int together = int(std::clamp<std::int64_t>(
       near / std::int64_t(sizeof(T)) / std::max<std::int64_t>(1, e.width), 1, most));
   unsigned whole_rows = 0;  // outputs that have each element of a row

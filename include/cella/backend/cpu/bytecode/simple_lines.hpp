@@ -109,8 +109,9 @@ template <class Fold, simple_term Term, class T, class Total>
   const std::int64_t whole = extent / L * L;
   const auto of = [&](vec<T> x) __attribute__((always_inline)) { return term_of<Term>(x, center); };
   const auto term = [&](std::int64_t i) __attribute__((always_inline)) {
-    // The next rows, which memory would not be asked for while this one ends.
-    __builtin_prefetch(row + i + 1024 / sizeof(T));
+    // What follows the row, which memory would not be asked for while this one ends. From farther
+    // ahead it would come twice, as the processor asks for it by itself.
+    __builtin_prefetch(row + i + 256 / sizeof(T));
     return of(load_unaligned(row + i));
   };
   const auto take = [&](vec<T> run) __attribute__((always_inline)) { total.add(run); };
@@ -157,14 +158,12 @@ template <class Fold, class T>
       });
 }
 /// Columns of a block of rows: to[v] = what it was, and the terms of each row's vector v folded, in
-/// runs; if `begins`, these alone. The rows of the next run are asked for meanwhile, where that
-/// does not take as many turns as the sums (vectors of 512 bits).
+/// runs; if `begins`, these alone.
 template <class Fold, class T>
 [[gnu::noinline]] void fold_simple_columns(simple_term t, span<const T* const> rows,
                                            const T* center, int columns, bool begins, vec<T>* to) {
   constexpr int L = lanes<T>;
   const int whole = columns / L;
-  std::int64_t ahead = 0;
   const auto fold_run = [&](const T* const* row, int count, auto form)
       __attribute__((always_inline)) {
     const auto fold_at = [&](int v, auto get) __attribute__((always_inline)) {
@@ -173,7 +172,6 @@ template <class Fold, class T>
       if constexpr (form() == simple_term::squared_difference) middle = get(center + at);
       const vec<T> run = Fold::template fold_several<T>(
           count, [&](int k) __attribute__((always_inline)) {
-            if constexpr (!few_vector_registers) __builtin_prefetch(row[k] + (at + ahead));
             return term_of<form()>(get(row[k] + at), middle);
           });
       to[v] = begins ? run : Fold::template fold<T>(to[v], run);
@@ -190,10 +188,7 @@ template <class Fold, class T>
       t, [&](auto form) __attribute__((always_inline)) {
         const T* const* row = rows.data();
         auto left = int(rows.size());
-        for (; left >= sum_run; row += sum_run, left -= sum_run) {
-          if (left > sum_run) ahead = row[sum_run] - row[0];
-          fold_run(row, sum_run, form);
-        }
+        for (; left >= sum_run; row += sum_run, left -= sum_run) fold_run(row, sum_run, form);
         if (left > 0) fold_run(row, left, form);
       });
 }

@@ -84,7 +84,7 @@ T fold_line(const T* x, std::int64_t count) {
   std::int64_t i = 0;
   for (; i + apart * L <= count; i += apart * L) {
     // Asked for ahead of time, memory does not wait for the conversions.
-    constexpr int line = 64, ahead = 1024, bytes = apart * L * int(sizeof(T));
+    constexpr int line = 64, ahead = 256, bytes = apart * L * int(sizeof(T));
 #pragma GCC unroll 8
     for (int k = 0; k < bytes; k += line)
       __builtin_prefetch(reinterpret_cast<const char*>(x + i) + ahead + k);

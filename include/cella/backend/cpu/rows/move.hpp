@@ -39,13 +39,14 @@ constexpr std::int64_t rows_of_unit(const box_extents& e) {
   return std::max<std::int64_t>(1, bytes / row);
 }
 
-/// Copies some bytes by vectors. (The library's own way of copying some thousand, an instruction
-/// for whole strings, is ten times slower on some processors where source and target lie badly.)
-/// Bytes are read before those in front of them are written: where the addresses of source and
-/// target differ by little in their lower digits, processors take what is written for what is read
-/// next and wait until it has got to the caches, which takes three to five times as long.
+/// Copies some bytes by vectors, which end where lines of memory do in the target. (The library's
+/// own way of copying some thousand, an instruction for whole strings, is ten times slower on some
+/// processors where source and target lie badly.) Bytes are read before those in front of them are
+/// written: where the addresses of source and target differ by little in their lower digits,
+/// processors take what is written for what is read next and wait until it has got to the caches,
+/// which takes three to five times as long.
 inline void copy_bytes(const std::byte* x, std::int64_t bytes, std::byte* y) {
-  constexpr std::int64_t each = sizeof(vec<float>), together = 128, ahead = 1024;
+  constexpr std::int64_t each = sizeof(vec<float>), together = 128;
   constexpr int vectors = together / each;
   if (bytes < together) {
     std::memcpy(y, x, std::size_t(bytes));
@@ -67,16 +68,21 @@ inline void copy_bytes(const std::byte* x, std::int64_t bytes, std::byte* y) {
     for (int k = 0; k < vectors; ++k)
       store_unaligned(reinterpret_cast<float*>(y + i + k * each), b.v[k]);
   };
+  // The first ones and the last ones may be written twice.
   block here = read(0);
-  std::int64_t i = 0;
+  std::int64_t i = each - std::int64_t(reinterpret_cast<std::uintptr_t>(y) % each);
+  if (i + together <= bytes) {
+    const block next = read(i);
+    write(0, here);
+    here = next;
+  } else {
+    i = 0;
+  }
   for (; i + 2 * together <= bytes; i += together) {
     const block next = read(i + together);
-    __builtin_prefetch(y + i + ahead, 1);
-    __builtin_prefetch(y + i + ahead + together / 2, 1);
     write(i, here);
     here = next;
   }
-  // The last ones may be written twice.
   const block last = read(bytes - together);
   write(i, here);
   write(bytes - together, last);
