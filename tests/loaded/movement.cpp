@@ -7,6 +7,7 @@
 #include <cella/ops/array.hpp>
 #include <cella/ops/padding.hpp>
 #include <cella/ops/reduction.hpp>
+#include <cella/ops/sorting.hpp>
 #include <cella/passes/pass.hpp>
 #include <random>
 #include <vector>
@@ -129,6 +130,59 @@ TEST_CASE("what others read, too, is computed once, and boxes of what is compute
       {t, t});
   CHECK(shared.wrong == 0);
   CHECK(shared.boxes > 0);
+}
+
+TEST_CASE("slices and repeated tensors that are results are moved as boxes; others are read so") {
+  const tensor_type matrix{dtype::f32, {40, 50}};
+  const auto part = [](const vars& x) { return slice(x[0], 1, 3, 47); };
+  const movement_result alone = run([&](const vars& x) { return vars{part(x)}; }, {matrix});
+  CHECK(alone.wrong == 0);
+  CHECK(alone.boxes == 1);
+  CHECK(alone.others == 0);
+  const movement_result repeated = run(
+      [](const vars& x) {
+        return vars{broadcast_to(x[0], {40, 50}), broadcast_to(x[1], {40, 50})};
+      },
+      {{dtype::f32, {50}}, {dtype::f32, {40, 1}}});
+  CHECK(repeated.wrong == 0);
+  CHECK(repeated.boxes == 2);
+  CHECK(repeated.others == 0);
+  const movement_result read = run([&](const vars& x) { return vars{-part(x)}; }, {matrix});
+  CHECK(read.wrong == 0);
+  CHECK(read.boxes == 0);
+  CHECK(read.others == 1);
+}
+
+TEST_CASE("elements are put in order in one step, unless others read where they lie") {
+  const auto check = [](int steps, const vars_function& f, const tensor_type& t, dtype element) {
+    CAPTURE(t);
+    const movement_result r = run(f, {t}, element);
+    CHECK(r.wrong == 0);
+    CHECK(r.others == steps);
+  };
+  for (const shape s : {shape{7, 20}, shape{3, 300}, shape{2, 20000}}) {
+    for (const dtype t : {dtype::f32, dtype::f64, dtype::i32, dtype::i64}) {
+      const dtype element = t == dtype::f64 ? t : dtype::f32;
+      check(
+          1, [](const vars& x) { return vars{sort(x[0], 1)}; }, {t, s}, element);
+      check(
+          1, [](const vars& x) { return vars{sort(x[0], 1, true)}; }, {t, s}, element);
+      check(
+          1, [](const vars& x) { return vars{sort(x[0], 0)}; }, {t, s}, element);
+      check(
+          1, [](const vars& x) { return vars{top_k(x[0], 5, 1).values}; }, {t, s}, element);
+    }
+  }
+  const tensor_type square{dtype::f32, {12, 12}};
+  const auto with_places = [](const vars& x) {
+    const top_k_result best = top_k(x[0], 3);
+    return vars{best.values, best.indices};
+  };
+  check(2, with_places, square, dtype::f32);
+  const auto across = [](const vars& x) {
+    return vars{gather_elements(x[0], argsort(x[0], 0), 1)};
+  };
+  check(2, across, square, dtype::f32);
 }
 
 TEST_CASE("random movements agree with the interpreter") {

@@ -56,7 +56,7 @@ struct argsort_op : detail::places_along<argsort_op> {
   static constexpr std::string_view formula =
       "y = the places of x along an axis in the order of their elements";
   struct options {
-    std::int32_t axis{};
+    std::int32_t axis{};  ///< first, as among those of gather_elements: planning compares them
     std::int32_t descending{};
     std::int32_t count{};  ///< 0: all
     /// Of a line of so many.

@@ -4,6 +4,8 @@
 
 #include <cella/ops/batch_norm.hpp>
 #include <cella/ops/convolution.hpp>
+#include <cella/ops/indexing.hpp>
+#include <cella/ops/names.hpp>
 #include <cella/ops/product_form.hpp>
 #include <cella/ops/reduction.hpp>
 #include <cella/plan/fuse_rows.hpp>
@@ -19,7 +21,7 @@ class fuser {
   constexpr explicit fuser(fusion_groups& groups) : c_(groups), g(groups.g), growth_(groups) {
     const ids& nodes = g.regions[0].nodes;
     for (node_id n : nodes) {
-      if (open(n) && has_elements(g, n)) match(n);
+      if (open(n) && has_elements(g, n) && !sorted(n)) match(n);
     }
     for (const bool all : {false, true}) {
       for (node_id n : nodes) {
@@ -101,6 +103,21 @@ class fuser {
     s.first_box = int(c_.boxes.size());
     s.box_count = int(all.size());
     c_.boxes.insert(c_.boxes.end(), all.begin(), all.end());
+    return true;
+  }
+
+  /// Elements along an axis in their order, if nobody else reads in which places they lie.
+  constexpr bool sorted(node_id n) {
+    if (!is<gather_elements_op>(c_.at(n))) return false;
+    const node_id order = g.operand(n, 1);
+    if (!is<argsort_op>(c_.at(order)) || g.operand(order, 0) != g.operand(n, 0) ||
+        c_.only_user(order) != n || c_.kernel_alone(order) != step_kind::order)
+      return false;
+    // The axis is the first of the options of both.
+    using along = detail::indexing_options;
+    if (c_.at(n).attributes.as<along>().axis != c_.at(order).attributes.as<along>().axis)
+      return false;
+    c_.start(step_kind::order, order, n, layout::plain);
     return true;
   }
 

@@ -41,7 +41,7 @@ class step_outputs {
     if (step_traits(s.kind).alone || s.kind == step_kind::control) {
       const node& x = c.at(s.anchor);
       if (!x.result_count) {
-        put(s.anchor);
+        put(s.value());
         if (s.kind == step_kind::control) link_result(t, t.outputs[0].at);
         return;
       }

@@ -54,7 +54,7 @@ enum class step_kind : std::uint8_t {
   integer_product,     ///< matrices of bytes and their zeros -> sums of 32 bits
   integer_convolution,  ///< the same of an image and filters
   running,              ///< running sums, recurrences and extrema along an axis
-  order,                ///< the places of elements along an axis in their order
+  order,                ///< the places of elements along an axis in their order, or these elements
   elements,             ///< single elements gathered or scattered by index along an axis
   one_hot,              ///< ones among zeros
   scatter_reduce,       ///< rows combined at those of a table by index

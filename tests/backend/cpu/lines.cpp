@@ -1,6 +1,7 @@
 // Kernels along lines and of single elements beside the reference computations of their operations.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cella/backend/cpu/loops/typed_values.hpp>
 #include <cella/backend/cpu/rows/fold.hpp>
 #include <cella/backend/cpu/rows/indexed_elements.hpp>
@@ -11,6 +12,7 @@
 #include <cella/ops/prod.hpp>
 #include <cella/ops/segments.hpp>
 #include <cella/ops/sorting.hpp>
+#include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
@@ -207,9 +209,38 @@ TEST_CASE_TEMPLATE("elements are put in order as their operation says, whole and
           CAPTURE(count);
           CAPTURE(nans);
           CHECK(differing(y, expected) == 0);
+          // The elements themselves: those that lie there.
+          numbers<T> sorted(result);
+          in_two(order_units(e), [&](work_range units) {
+            sort_lines(units, e, x.values.data(), sorted.data(), scratch.data());
+          });
+          numbers<T> there(result);
+          const tensor_ref read[] = {x.ref(), expected.ref()}, to = there.ref();
+          compute(info_of<gather_elements_op>, gather_elements_op::options{1}, read,
+                  span<const tensor_ref>(&to, 1));
+          CHECK(differing(sorted, there) == 0);
         }
       }
     }
+  }
+}
+
+TEST_CASE("both zeros stay what they are in order, and NaN is last, or first") {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> x{0.0f, 2.0f, none, -0.0f, -3.0f};
+  for (const bool descending : {false, true}) {
+    const order_extents e{{1, 5, 1}, 5, descending};
+    std::vector<std::byte> scratch(std::size_t(order_scratch<float>(e)));
+    std::vector<float> y(5);
+    sort_lines({0, 1}, e, x.data(), y.data(), scratch.data());
+    if (descending) std::reverse(y.begin(), y.end());
+    CHECK(y[0] == -3.0f);
+    CHECK(y[1] == 0.0f);
+    CHECK(std::signbit(y[1]));
+    CHECK(y[2] == 0.0f);
+    CHECK_FALSE(std::signbit(y[2]));
+    CHECK(y[3] == 2.0f);
+    CHECK(std::isnan(y[4]));
   }
 }
 

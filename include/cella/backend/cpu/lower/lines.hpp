@@ -62,10 +62,20 @@ struct order_record : record_for<step_kind::order> {
   template <int, class S>
   static void run(S step, const memory& m, work_range units, std::byte* scratch) {
     with_numbers(step, [&]<class N>() {
-      order_lines(units, extents(step), step.template in<const N>(m, 0),
-                  step.template out<std::int64_t>(m, 0), scratch);
+      const N* const x = step.template in<const N>(m, 0);
+      with_constant(step, gives_elements, [&](auto elements) {
+        if constexpr (elements)
+          sort_lines(units, extents(step), x, step.template out<N>(m, 0), scratch);
+        else
+          order_lines(units, extents(step), x, step.template out<std::int64_t>(m, 0), scratch);
+      });
     });
   }
+
+ private:
+  static constexpr auto gives_elements = [](auto step) {
+    return step.s.accumulated != step.s.anchor;
+  };
 };
 
 struct fourier_record : record_for<step_kind::fourier> {

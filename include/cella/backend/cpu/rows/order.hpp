@@ -1,4 +1,5 @@
-// The order of elements along an axis: by radix, whole or of its first places only.
+// The order of elements along an axis, as places or as the elements themselves: by radix, whole or
+// of its first ones only.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cella/backend/cpu/rows/best_position.hpp>
 #include <cella/backend/cpu/simd/simd.hpp>
 #include <cella/backend/host/work_range.hpp>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -33,17 +35,20 @@ constexpr std::int64_t order_scratch(const order_extents& e);
 template <class T>
 void order_lines(work_range units, const order_extents& e, const T* x, std::int64_t* y,
                  std::byte* scratch);
+/// The elements themselves: what was read at these places. -0 comes before 0, where all are wanted.
+template <class T>
+void sort_lines(work_range units, const order_extents& e, const T* x, T* y, std::byte* scratch);
 
 namespace detail {
 
-/// A number without sign whose order among others is that of x.
+/// A number without sign whose order among others is that of x; -0 is less than 0.
 template <class T>
-[[gnu::always_inline]] inline auto order_key(T x, bool descending) {
+[[gnu::always_inline]] inline auto key_of_element(T x, bool descending) {
   using key = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   constexpr key sign = key{1} << (8 * sizeof(T) - 1);
   key k;
   if constexpr (std::is_floating_point_v<T>) {
-    const auto bits = std::bit_cast<key>(x + T(0));  // -0 becomes 0
+    const auto bits = std::bit_cast<key>(x);
     k = bits ^ ((key(0) - (bits >> (8 * sizeof(T) - 1))) | sign);
     if (x != x) k = std::numeric_limits<key>::max();
   } else {
@@ -52,7 +57,23 @@ template <class T>
   return descending ? static_cast<key>(~k) : k;
 }
 template <class T>
-using order_key_of = decltype(order_key(T{}, false));
+using order_key_of = decltype(key_of_element(T{}, false));
+/// The same, but -0 is 0.
+template <class T>
+[[gnu::always_inline]] inline order_key_of<T> order_key(T x, bool descending) {
+  return key_of_element(static_cast<T>(x + T(0)), descending);
+}
+/// The element that has this key.
+template <class T>
+[[gnu::always_inline]] inline T element_of_key(order_key_of<T> k, bool descending) {
+  using key = order_key_of<T>;
+  constexpr key sign = key{1} << (8 * sizeof(T) - 1);
+  if (descending) k = static_cast<key>(~k);
+  if constexpr (std::is_floating_point_v<T>)
+    return std::bit_cast<T>(static_cast<key>(k & sign ? k ^ sign : ~k));
+  else
+    return static_cast<T>(k ^ sign);
+}
 
 template <class Key>
 struct placed_key {
@@ -65,6 +86,15 @@ struct placed_key {
       return a.key != b.key ? a.key < b.key : a.place < b.place;
   }
 };
+
+template <class Key>
+constexpr Key key_of(const placed_key<Key>& k) {
+  return k.key;
+}
+template <std::unsigned_integral Key>
+constexpr Key key_of(Key k) {
+  return k;
+}
 
 /// Lines that are shorter are sorted by comparisons.
 inline constexpr std::int64_t least_radix = 96;
@@ -82,10 +112,11 @@ constexpr std::int64_t picked_room(const order_extents& e) {
   return std::max<std::int64_t>(4 * e.count, 64);
 }
 
-/// Sorts n keys by digits of `Bits` bits from the lowest on, so that equal ones keep their order;
-/// where they lie then. Digits that all keys share cost no pass.
-template <int Bits, class Key>
-placed_key<Key>* sort_by_digits(placed_key<Key>* from, placed_key<Key>* to, std::int64_t n) {
+/// Sorts n keys, with their places or without, by digits of `Bits` bits from the lowest on, so that
+/// equal ones keep their order; where they lie then. Digits that all keys share cost no pass.
+template <int Bits, class Item>
+Item* sort_by_digits(Item* from, Item* to, std::int64_t n) {
+  using Key = decltype(key_of(*from));
   constexpr int digits = (int(8 * sizeof(Key)) + Bits - 1) / Bits;
   constexpr std::size_t values = std::size_t{1} << Bits;
   const auto digit = [](Key k, int d) __attribute__((always_inline)) {
@@ -93,21 +124,29 @@ placed_key<Key>* sort_by_digits(placed_key<Key>* from, placed_key<Key>* to, std:
   };
   // All digits are counted at once. Where keys share one, each would wait for the count before.
   Key differing{};
-  for (std::int64_t i = 0; i < n; ++i) differing |= from[i].key ^ from[0].key;
+  for (std::int64_t i = 0; i < n; ++i) differing |= key_of(from[i]) ^ key_of(from[0]);
   std::array<std::array<std::uint32_t, values>, std::size_t(digits)> behind{};
   for (std::int64_t i = 0; i < n; ++i) {
 #pragma GCC unroll 8
-    for (int d = 0; d < digits; ++d) ++behind[std::size_t(d)][digit(from[i].key, d)];
+    for (int d = 0; d < digits; ++d) ++behind[std::size_t(d)][digit(key_of(from[i]), d)];
   }
   for (int d = 0; d < digits; ++d) {
     if (digit(differing, d) == 0) continue;
     std::uint32_t* const place = behind[std::size_t(d)].data();
     std::uint32_t sum = 0;
     for (std::size_t v = 0; v < values; ++v) sum += std::exchange(place[v], sum);
-    for (std::int64_t i = 0; i < n; ++i) to[place[digit(from[i].key, d)]++] = from[i];
+    for (std::int64_t i = 0; i < n; ++i) to[place[digit(key_of(from[i]), d)]++] = from[i];
     std::swap(from, to);
   }
   return from;
+}
+/// Sorts n keys, with as much room behind them; where they lie then.
+template <class Item>
+Item* sort_keys(Item* keys, std::int64_t n) {
+  if (n >= 1 << 14) return sort_by_digits<11>(keys, keys + n, n);
+  if (n >= least_radix) return sort_by_digits<8>(keys, keys + n, n);
+  std::sort(keys, keys + n);
+  return keys;
 }
 
 /// From i on, the first of n elements side by side that may come before `bound` in the order, to
@@ -197,32 +236,57 @@ constexpr std::int64_t order_scratch(const order_extents& e) {
   return each * (detail::picks(e) ? detail::picked_room(e) : 2 * e.lines.extent);
 }
 
+namespace detail {
+
+/// Calls f(a line of x, the same of y, whose elements are `step` apart).
+template <class T, class Y, class F>
+void for_each_line(work_range units, const order_extents& e, const T* x, Y* y, F f) {
+  const std::int64_t n = e.lines.extent, step = e.lines.inner;
+  for (std::int64_t line = units.first; line < units.last; ++line)
+    f(x + line / step * n * step + line % step, y + line / step * e.count * step + line % step);
+}
+/// Keys and places of a line's first ones, in order.
+template <class T>
+const placed_key<order_key_of<T>>* ordered_line(const T* x, const order_extents& e,
+                                                placed_key<order_key_of<T>>* keys) {
+  const std::int64_t n = e.lines.extent, step = e.lines.inner;
+  if (picks_few(e)) return pick_few(x, step, e, keys);
+  if (picks(e)) return pick_first(x, step, e, keys);
+  for (std::int64_t i = 0; i < n; ++i)
+    keys[i] = {order_key(x[i * step], e.descending), std::uint32_t(i)};
+  return sort_keys(keys, n);
+}
+
+}  // namespace detail
+
 template <class T>
 void order_lines(work_range units, const order_extents& e, const T* x, std::int64_t* y,
                  std::byte* scratch) {
-  using placed = detail::placed_key<detail::order_key_of<T>>;
+  auto* const keys = reinterpret_cast<detail::placed_key<detail::order_key_of<T>>*>(scratch);
+  detail::for_each_line(units, e, x, y, [&](const T* from, std::int64_t* to) {
+    const auto* const ordered = detail::ordered_line(from, e, keys);
+    for (std::int64_t i = 0; i < e.count; ++i) to[i * e.lines.inner] = ordered[i].place;
+  });
+}
+
+template <class T>
+void sort_lines(work_range units, const order_extents& e, const T* x, T* y, std::byte* scratch) {
+  using key = detail::order_key_of<T>;
   const std::int64_t n = e.lines.extent, step = e.lines.inner;
-  auto* const keys = reinterpret_cast<placed*>(scratch);
-  for (std::int64_t line = units.first; line < units.last; ++line) {
-    const T* const from = x + line / step * n * step + line % step;
-    placed* ordered = keys;
-    if (detail::picks_few(e)) {
-      ordered = detail::pick_few(from, step, e, keys);
-    } else if (detail::picks(e)) {
-      ordered = detail::pick_first(from, step, e, keys);
-    } else {
-      for (std::int64_t i = 0; i < n; ++i)
-        keys[i] = {detail::order_key(from[i * step], e.descending), std::uint32_t(i)};
-      if (n < detail::least_radix)
-        std::sort(keys, keys + n);
-      else if (n < (1 << 14))
-        ordered = detail::sort_by_digits<8>(keys, keys + n, n);
-      else
-        ordered = detail::sort_by_digits<11>(keys, keys + n, n);
+  detail::for_each_line(units, e, x, y, [&](const T* from, T* to) {
+    if (detail::picks(e)) {
+      auto* const keys = reinterpret_cast<detail::placed_key<key>*>(scratch);
+      const auto* const ordered = detail::ordered_line(from, e, keys);
+      for (std::int64_t i = 0; i < e.count; ++i) to[i * step] = from[ordered[i].place * step];
+      return;
     }
-    std::int64_t* const to = y + line / step * e.count * step + line % step;
-    for (std::int64_t i = 0; i < e.count; ++i) to[i * step] = ordered[i].place;
-  }
+    auto* const keys = reinterpret_cast<key*>(scratch);
+    for (std::int64_t i = 0; i < n; ++i)
+      keys[i] = detail::key_of_element(from[i * step], e.descending);
+    const key* const ordered = detail::sort_keys(keys, n);
+    for (std::int64_t i = 0; i < e.count; ++i)
+      to[i * step] = detail::element_of_key<T>(ordered[i], e.descending);
+  });
 }
 
 }  // namespace cella::cpu
