@@ -32,11 +32,10 @@ class fuser {
     ids moving;
     for (node_id n : nodes) {
       if (!open(n) || c_.is_leaf(n) || c_.is_alias(n) || c_.at(n).op == &get_info_of) continue;
-      const bool moves = has(step_kind::move) && movement_finder::moves(c_.at(n));
       // A view is computed where a group reads it, if it is no result; or materialized on demand.
-      if (c_.is_view(n) && !(moves && c_.is_output(n))) continue;
+      if (c_.is_view(n) && !(c_.is_output(n) && moves(n))) continue;
       if (c_.assemble(n)) continue;
-      if (moves)
+      if (moves(n))
         moving.push_back(n);
       else
         alone(n);
@@ -88,6 +87,9 @@ class fuser {
   constexpr bool open(node_id n) const { return c_.live(n) && !c_.claimed(n); }
   constexpr bool has(step_kind k) const { return c_.machine.kernels.has(k); }
   constexpr void alone(node_id n) { c_.start(c_.kernel_alone(n), n, n, layout::plain); }
+  constexpr bool moves(node_id n) const {
+    return has(step_kind::move) && movement_finder::moves(c_.at(n));
+  }
   /// Boxes of elements that are moved to their places in the result.
   constexpr bool move(node_id n) { return move(n, true) || move(n, false); }
   constexpr bool move(node_id n, bool shared) {

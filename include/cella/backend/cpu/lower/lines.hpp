@@ -74,7 +74,7 @@ struct order_record : record_for<step_kind::order> {
 
  private:
   static constexpr auto gives_elements = [](auto step) {
-    return step.s.accumulated >= 0 && step.s.accumulated != step.s.anchor;
+    return step.s.outputs[0].value != step.s.anchor;
   };
 };
 
