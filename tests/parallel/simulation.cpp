@@ -1,5 +1,5 @@
 // The simulator, held against closed forms, against the plans' own times, and against what has been
-// published of Megatron-LM.
+// published of Megatron-LM and of GSPMD.
 #include <doctest/doctest.h>
 
 #include <cella/parallel/make_pipeline.hpp>
@@ -113,6 +113,63 @@ double given_rate(double seconds, F seconds_at) {
   for (int i = 0; i < 60; ++i)
     (seconds_at((low + high) / 2) > seconds ? low : high) = (low + high) / 2;
   return low;
+}
+
+// ---- What GSPMD was published to reach.
+
+/// A language model that GSPMD (Xu et al. 2021) divides over both axes of x times y cores: weights
+/// along both, activations by texts along x and by their width along y. As published with its code,
+/// github.com/tensorflow/lingvo, lingvo/tasks/lm/params/synthetic_packed_input.py.
+struct language_model {
+  std::string_view name;
+  int x, y, words, texts, layers, width, hidden, heads;
+  bool gated;               ///< GELU is multiplied by another product
+  double words_per_second;  ///< as published
+};
+/// A core of a TPU v3, half a chip: 123 TFLOP/s and 900 GB/s of a chip, whose four links have 656
+/// Gbit/s each way (Jouppi et al. 2020, "A Domain-Specific Supercomputer for Training Deep Neural
+/// Networks"). Rings along y go through both cores of each chip and have the links of one direction
+/// of the torus for themselves, two ways; along x each core has a ring of its own.
+constexpr double tpu_memory = 450e9, along_x = 82e9, along_y = 164e9;
+
+/// A step in bf16, with weights of attention in f32. Activations are computed again, and weights
+/// gathered for that are those of the backward pass.
+simulated_step gspmd(const language_model& n, double rate) {
+  simulated_step step;
+  step.mesh = parse_mesh("x=" + std::to_string(n.x) + ",y=" + std::to_string(n.y));
+  step.mesh.axes[0].bytes_per_second = along_x;
+  step.mesh.axes[1].bytes_per_second = along_y;
+  const double m = n.width, h = n.hidden, products = n.gated ? 3 : 2, head = 128;
+  const double all = n.heads * head, weights = 4 * m * all + products * m * h;
+  const double own = double(n.texts) * n.words / n.x / n.y;  // as if a core had them alone
+  // Of a word and layer: two norms and two sums, GELU, and weights of attention.
+  const double traffic = 2 * (10 * m + products * h) + 4 * 5.0 * n.heads * n.words;
+  const step_item forward =
+      computing(own * ((2 * weights + 4 * n.words * all) / rate + traffic / tpu_memory));
+  const double activations = 2 * m * own;  // of a core
+  const step_item gather_weights =
+      moving(step.mesh, 0, move_kind::all_gather, 2 * weights / n.x / n.y);
+  const step_item sum_weights = moving(step.mesh, 0, move_kind::reduce_scatter, 2 * weights / n.y);
+  const step_item gather = moving(step.mesh, 1, move_kind::all_gather, activations);
+  const step_item scatter = moving(step.mesh, 1, move_kind::reduce_scatter, activations * n.y);
+  simulated_stage one;
+  for (int l = 0; l < n.layers; ++l)
+    for (int pass = 0; pass < 3; ++pass) {  // forward, again, backward
+      list<step_item>& items = pass == 0 ? one.forward : one.backward;
+      if (pass < 2) items.push_back(gather_weights);
+      for (int k = 0; k < 2; ++k) {  // attention, and what is behind it
+        items.push_back(gather);
+        items.push_back(scatter);
+      }
+      items.push_back(forward);
+      if (pass == 2) {
+        items.push_back(forward);
+        items.push_back(sum_weights);
+      }
+    }
+  one.backward.push_back(computing(own * 6 * m * 32000 / rate));  // the vocabulary's
+  step.stages.push_back(one);
+  return step;
 }
 
 }  // namespace
@@ -291,6 +348,27 @@ TEST_CASE("Megatron-LM on one to eight devices is predicted from one") {
     const double found = 1e3 * seconds(r.net, rate);
     MESSAGE(r.net.devices << " devices: " << r.milliseconds << " ms published, " << found);
     CHECK(std::abs(found / r.milliseconds - 1) < 0.15);
+  }
+}
+
+TEST_CASE("GSPMD on 128 to 2048 cores is predicted from the fewest") {
+  const language_model table[] = {
+      {"DenseLm128B8x8", 8, 16, 1024, 16, 64, 8192, 65536, 128, true, 3700},
+      {"DenseLm128B16x16", 16, 32, 1024, 128, 64, 8192, 65536, 128, true, 18000},
+      {"DenseLm128B32x32", 32, 64, 1024, 512, 64, 8192, 65536, 128, true, 62000},
+      {"DenseLm1T16x16", 16, 32, 512, 16, 128, 16384, 131072, 256, true, 1400},
+      {"DenseLm12kWide41BAdam16x16", 16, 32, 2048, 256, 24, 12288, 49152, 96, false, 53800},
+      {"DenseLm12kWide162BAdam16x16", 16, 32, 2048, 64, 96, 12288, 49152, 96, false, 12500},
+      {"DenseLm175B32x32", 64, 32, 2048, 1024, 96, 12288, 49152, 96, false, 51530}};
+  const auto reached = [](const language_model& n, double rate) {
+    return n.texts * n.words / simulate(gspmd(n, rate)).seconds;
+  };
+  const double rate = given_rate(-3700, [&](double r) { return -reached(table[0], r); });
+  CHECK(rate < 123e12 / 2);
+  for (const language_model& n : table) {
+    const double found = reached(n, rate);
+    MESSAGE(n.name << ": " << n.words_per_second << " words a second published, " << found);
+    CHECK(std::abs(found / n.words_per_second - 1) < 0.15);
   }
 }
 
