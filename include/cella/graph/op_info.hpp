@@ -59,7 +59,7 @@ enum class control_form : std::uint8_t {
 /// What passes may assume, besides: the tags of ops/kinds.hpp.
 struct op_traits {
   bool alias{}, rearranges{}, foldable{}, commutative{}, nondecreasing{}, monotone{}, impure{},
-      computed_in_single{}, stored{}, takes_complex{}, takes_records{};
+      computed_in_single{}, stored{}, takes_complex{}, takes_records{}, in_place_of_last_operand{};
 };
 
 /// An operator of ONNX.

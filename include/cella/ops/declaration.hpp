@@ -164,7 +164,8 @@ constexpr op_info describe() {
               .stored = __is_base_of(stored_in_graph, Op),
               .takes_complex = __is_base_of(takes_complex, Op),
               .takes_records = __is_base_of(takes_records, Op) || moves_elements(Op::computes) ||
-                               Op::kind == op_kind::control};
+                               Op::kind == op_kind::control,
+              .in_place_of_last_operand = __is_base_of(in_place_of_last_operand, Op)};
   if constexpr (requires { Op::form; }) i.form = Op::form;
   if constexpr (requires { Op::infix; }) i.infix = Op::infix, i.precedence = Op::precedence;
   if constexpr (requires { Op::operands; })

@@ -93,6 +93,8 @@ struct not_differentiable {};
 struct takes_complex {};
 /// Each element of the result is one of the operands'.
 struct rearranges : takes_complex {};
+/// `compute` may be given its last operand's memory for its result.
+struct in_place_of_last_operand {};
 /// Has a meaning for records, too, as have all operations that move elements.
 struct takes_records {};
 /// The result is the operand, under another shape or name: it shares the memory.

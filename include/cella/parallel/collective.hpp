@@ -123,7 +123,7 @@ inline multi_index place_along(int dimension, std::int64_t first) {
 }  // namespace detail
 
 /// y = the sum of all ranks' x. Its transpose is itself.
-struct all_reduce_op : detail::collective<all_reduce_op> {
+struct all_reduce_op : detail::collective<all_reduce_op>, in_place_of_last_operand {
   static constexpr std::string_view name = "all_reduce";
   static constexpr std::string_view formula = "y = the sum of all ranks' x";
   static constexpr std::string_view torch = "torch.distributed.all_reduce";

@@ -11,7 +11,8 @@ namespace cella {
 
 /// What collective operations exchange their numbers through. Every rank of a group calls the same
 /// functions in the same order; a group is all ranks that differ in their place along one axis of
-/// the mesh alone. Operands and results are plain, row-major, and do not overlap.
+/// the mesh alone. Operands and results are plain, row-major, and do not overlap; but a sum may lie
+/// where its operand does.
 struct communicator {
   struct group {
     int size = 1;

@@ -19,6 +19,7 @@ namespace detail {
 
 /// Fills `out` with as much of `in` as there is, over and over.
 inline void copy_over(const tensor_ref& in, const tensor_ref& out) {
+  if (in.data == out.data) return;
   const std::int64_t have = in.type.bytes(), want = out.type.bytes();
   for (std::int64_t at = 0; have > 0 && at < want; at += have)
     std::memcpy(out.data + at, in.data, std::size_t(std::min(have, want - at)));

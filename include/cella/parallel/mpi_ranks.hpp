@@ -134,7 +134,8 @@ class mpi_ranks {
     const MPI_Datatype t = element_of(in.type.element);
     const detail::mpi_watch::waiting here(*o.watch_);
     if (t != MPI_DATATYPE_NULL)
-      MPI_Allreduce(in.data, out.data, count(in.type.size()), t, MPI_SUM, o.group(axis));
+      MPI_Allreduce(in.data == out.data ? MPI_IN_PLACE : in.data, out.data, count(in.type.size()),
+                    t, MPI_SUM, o.group(axis));
     else
       detail::sum_elements(o.gathered(axis, in), in.type, 0, in.type.size(), out.data);
   }

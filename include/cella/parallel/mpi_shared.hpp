@@ -183,7 +183,8 @@ class shared_group {
     copy(in.data, b.own(), 0, first);
     copy(in.data, b.own(), end, t.bytes());
     show(b, 0, in.data);
-    const std::array both{out.data, b.own()};
+    // Sums are made on the board, for `out` may be where this rank's operand is.
+    const std::array both{b.own(), out.data};
     sum_share(operands_, t, own_, both);
     b.sum_up();
     wait([&] { return b.all_have_summed(); });
@@ -208,11 +209,11 @@ class shared_group {
     operands_[std::size_t(own_.coordinate)] = own;
     wait([&] { return b.all_have_shown(); });
   }
-  /// The operands of all ranks, each as a whole.
+  /// The operands of all ranks, each as a whole, on the board.
   std::span<const std::byte* const> shown(const tensor_ref& in, std::int64_t room) {
     shared_board& b = next(room);
     copy(in.data, b.own(), 0, in.type.bytes());
-    show(b, 0, in.data);
+    show(b, 0, b.own());
     return operands_;
   }
   /// Messages that are under way meanwhile go on.

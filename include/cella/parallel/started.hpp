@@ -17,7 +17,9 @@ struct start_all_reduce_op : detail::starts<start_all_reduce_op, collective_opti
 
 /// (ticket of start_all_reduce, its x) -> the sum of all ranks' x. It has x as an operand because x
 /// has to stay as it is until then.
-struct finish_all_reduce_op : opaque<finish_all_reduce_op>, not_differentiable {
+struct finish_all_reduce_op : opaque<finish_all_reduce_op>,
+                              not_differentiable,
+                              in_place_of_last_operand {
   static constexpr std::string_view name = "finish_all_reduce";
   static constexpr std::string_view formula = "y = the sum of all ranks' x, which was started";
   using options = collective_options;

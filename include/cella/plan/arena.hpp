@@ -40,12 +40,25 @@ class arena_buffers {
   constexpr bool holds(buffer_ref r) const { return r.space == pending; }
   constexpr const buffer& operator[](buffer_ref r) const { return all_[std::size_t(r.offset)]; }
   /// The buffer that `r` is, or is a part of.
-  constexpr const buffer& whole(buffer_ref r) const {
-    const buffer& b = (*this)[r];
-    return b.whole >= 0 ? all_[std::size_t(b.whole)] : b;
+  constexpr const buffer& whole(buffer_ref r) const { return all_[place_of(r.offset).index]; }
+  constexpr buffer& whole(buffer_ref r) { return all_[place_of(r.offset).index]; }
+
+  /// Whether both lie in one buffer.
+  constexpr bool share(buffer_ref a, buffer_ref b) const {
+    return holds(a) && holds(b) && place_of(a.offset).index == place_of(b.offset).index;
   }
-  constexpr buffer& whole(buffer_ref r) {
-    return const_cast<buffer&>(std::as_const(*this).whole(r));
+  /// Gives `to`, which step `index` is the first to use, the place of `from`, which it is the last
+  /// to use and which has as many bytes; else all stays as it is.
+  constexpr void take_place(int index, buffer_ref from, buffer_ref to) {
+    if (!holds(from) || !holds(to)) return;
+    const place old = place_of(from.offset);
+    buffer &x = all_[old.index], &y = all_[std::size_t(to.offset)];
+    const bool is_free = x.last == index && !x.pinned && !x.persistent && !x.constant;
+    const bool is_new = y.first == index && y.whole < 0 && !y.persistent && !y.constant;
+    if (!is_free || !is_new || &x == &y || old.offset != 0 || x.bytes != y.bytes) return;
+    x.last = y.last;
+    x.pinned = y.pinned;
+    y.whole = int(old.index);
   }
 
   /// Step `index` of the plan uses what `s` names.
@@ -83,16 +96,15 @@ class arena_buffers {
     for (const buffer& b : all_) {
       const int first = b.persistent || b.first < 0 ? 0 : b.first;
       const int last = b.persistent || b.pinned ? steps : b.last < 0 ? 0 : b.last;
-      lives.push_back({b.bytes, first, last, -1});
+      lives.push_back({b.whole < 0 ? b.bytes : 0, first, last, -1});
       p.arena_bytes_without_reuse += align_up(b.bytes);
     }
     p.arena_bytes = plan_memory(lives);
     p.live_bytes = largest_live_set(lives);
     auto settle = [&](buffer_ref& r) {
       if (!holds(r)) return;
-      const buffer& b = (*this)[r];
-      r = {arena_space, b.whole < 0 ? lives[std::size_t(r.offset)].offset
-                                    : lives[std::size_t(b.whole)].offset + b.offset};
+      const place at = place_of(r.offset);
+      r = {arena_space, lives[at.index].offset + at.offset};
     };
     for (plan_step& s : p.steps) {
       for (auto& r : s.in) settle(r);
@@ -107,6 +119,18 @@ class arena_buffers {
 
  private:
   static constexpr std::int32_t pending = -2;
+
+  /// A buffer that is no part of another, and how many bytes behind its begin.
+  struct place {
+    std::size_t index{};
+    std::int64_t offset{};
+  };
+  constexpr place place_of(std::int64_t number) const {
+    place at{std::size_t(number)};
+    for (; all_[at.index].whole >= 0; at.index = std::size_t(all_[at.index].whole))
+      at.offset += all_[at.index].offset;
+    return at;
+  }
 
   list<buffer> all_;
 };

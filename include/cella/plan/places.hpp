@@ -1,7 +1,7 @@
 // Where the values of a plan lie: homes in several formats, and the steps that bring values there.
 #pragma once
 
-#include <cella/plan/arena.hpp>
+#include <cella/plan/in_place.hpp>
 #include <cella/plan/options.hpp>
 #include <cella/plan/order.hpp>
 
@@ -298,6 +298,7 @@ class value_places {
     }
     plan.parameter_bytes = parameters_.total;
     plan.slot_bytes = slots_.total;
+    compute_in_place(g, plan, arena);
     arena.settle(plan);
   }
 
