@@ -193,7 +193,9 @@ TEST_CASE("convolutions of bytes are those of their differences from the zeros i
         {{2, 5, 9, 8}, {5, 1, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 5}, true},
         {{2, 6, 11, 9}, {4, 3, 3, 2}, {{2, 2}, {2, 2}, {2, 2}, {3, 3}, 2}, true},
         {{1, 3, 9, 9}, {4, 3, 3, 3}, {{1, 1}, {2, 2}, {2, 2}, {2, 2}}, false},
-        // Without a kernel: unequal padding, steps and dilation.
+        // Unequal padding, steps and dilation; in groups, and as TensorFlow pads an even image.
+        {{2, 4, 8, 7}, {6, 2, 3, 2}, {{2, 1}, {0, 1}, {1, 0}, {1, 2}, 2}, true},
+        {{1, 3, 8, 8}, {4, 3, 3, 3}, {{2, 2}, {0, 0}, {1, 1}}, true},
         {{1, 2, 6, 6}, {3, 2, 2, 2}, {{2, 1}, {1, 0}, {0, 2}, {2, 1}}, false}}) {
     for (int signs = 0; signs < 4; ++signs) {
       const dtype left = signs & 1 ? dtype::i8 : dtype::u8,

@@ -98,8 +98,8 @@ std::vector<std::int32_t> convolved_one_by_one(const byte_convolution& c, const 
           for (int ch = 0; ch < c.channels; ++ch)
             for (int k = 0; k < c.kernel_height; ++k)
               for (int l = 0; l < c.kernel_width; ++l) {
-                const int row = i * c.stride + k * c.dilation - c.padding;
-                const int column = j * c.stride + l * c.dilation - c.padding;
+                const int row = i * c.walk.stride[0] + k * c.walk.dilation[0] - c.walk.before[0];
+                const int column = j * c.walk.stride[1] + l * c.walk.dilation[1] - c.walk.before[1];
                 if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
                 sum +=
                     std::int64_t{x[((n * c.channels + ch) * c.height + row) * c.width + column]} *
@@ -196,16 +196,25 @@ TEST_CASE("the largest products of bytes neither saturate nor overflow") {
 }
 
 TEST_CASE("convolutions of bytes are exact") {
-  for (const byte_convolution& c : {byte_convolution{1, 1, 5, 5, 1, 3, 3},
-                                    {2, 3, 9, 7, 6, 5, 5, 1, 2},
-                                    {1, 16, 14, 14, 33, 3, 3, 1, 1},
-                                    {2, 7, 11, 10, 40, 3, 3, 2, 1},
-                                    {1, 64, 6, 6, 20, 1, 1},
-                                    {3, 5, 8, 9, 4, 1, 3, 2, 0},
-                                    {1, 64, 17, 21, 40, 3, 3, 1, 1},
-                                    {2, 128, 4, 4, 33, 1, 1},
-                                    {1, 12, 12, 13, 5, 3, 2, 1, 2, 2},
-                                    {1, 70, 19, 18, 20, 2, 2, 3, 3, 4}}) {
+  const auto same = [](int stride, int padding, int dilation = 1) {
+    return window{{stride, stride}, {padding, padding}, {padding, padding}, {dilation, dilation}};
+  };
+  for (const byte_convolution& c :
+       {byte_convolution{1, 1, 5, 5, 1, 3, 3},
+        {2, 3, 9, 7, 6, 5, 5, same(1, 2)},
+        {1, 16, 14, 14, 33, 3, 3, same(1, 1)},
+        {2, 7, 11, 10, 40, 3, 3, same(2, 1)},
+        {1, 64, 6, 6, 20, 1, 1},
+        {3, 5, 8, 9, 4, 1, 3, same(2, 0)},
+        {1, 64, 17, 21, 40, 3, 3, same(1, 1)},
+        {2, 128, 4, 4, 33, 1, 1},
+        {1, 12, 12, 13, 5, 3, 2, same(1, 2, 2)},
+        {1, 70, 19, 18, 20, 2, 2, same(3, 3, 4)},
+        // As TensorFlow pads an even image, and all that may differ between axes.
+        {1, 32, 14, 14, 20, 3, 3, {{2, 2}, {0, 0}, {1, 1}}},
+        {2, 6, 9, 12, 35, 2, 3, {{1, 3}, {2, 0}, {0, 1}, {3, 2}}},
+        {1, 64, 5, 6, 20, 1, 1, {{1, 2}, {0, 0}, {0, 0}}},
+        {1, 64, 5, 6, 20, 1, 1, {{1, 1}, {0, 1}, {1, 0}}}}) {
     CAPTURE(c.channels);
     CAPTURE(c.filters);
     const auto x = bytes<std::uint8_t>(std::size_t(c.samples * c.channels * c.height * c.width), 3);

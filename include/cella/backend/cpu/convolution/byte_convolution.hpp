@@ -4,24 +4,23 @@
 
 #include <array>
 #include <cella/backend/cpu/gemm/byte_product.hpp>
+#include <cella/ops/window.hpp>
 
 namespace cella::cpu {
 
-/// y[n,o,i,j] = sum over c, k, l of x[n, c, s i + d k - p, s j + d l - p] w[o,c,k,l] modulo 2^32,
-/// for row-major x [N,C,H,W], w [O,C,KH,KW] and y. Outside of the image x is `outside`.
+/// y[n,o,i,j] = sum over c, k, l of x[n, c, s i + d k - p, t j + e l - q] w[o,c,k,l] modulo 2^32
+/// for strides s and t, dilations d and e, and p and q rows and columns before the image: all that
+/// `walk` says but groups. x [N,C,H,W], w [O,C,KH,KW] and y are row-major; outside of the image x
+/// is `outside`.
 struct byte_convolution {
   int samples{}, channels{}, height{}, width{}, filters{}, kernel_height{}, kernel_width{};
-  int stride = 1, padding{}, dilation = 1;
+  window walk{};
   std::uint8_t outside{};
 
-  constexpr int out_height() const {
-    return (padded_height() - (kernel_height - 1) * dilation - 1) / stride + 1;
-  }
-  constexpr int out_width() const {
-    return (padded_width() - (kernel_width - 1) * dilation - 1) / stride + 1;
-  }
-  constexpr int padded_height() const { return height + 2 * padding; }
-  constexpr int padded_width() const { return width + 2 * padding; }
+  constexpr int out_height() const { return walk.positions(height, kernel_height, 0); }
+  constexpr int out_width() const { return walk.positions(width, kernel_width, 1); }
+  constexpr int padded_height() const { return int(walk.padded(height, 0)); }
+  constexpr int padded_width() const { return int(walk.padded(width, 1)); }
   constexpr int taps() const { return kernel_height * kernel_width; }
 };
 
@@ -117,22 +116,23 @@ void byte_pack_image(const byte_convolution& c, const std::uint8_t* x, std::uint
   constexpr int group = detail::byte_form<Unit>::group;
   const std::int64_t plane = std::int64_t{c.height} * c.width;
   const std::int64_t words = detail::pixel_words<Unit>(c), row_words = c.padded_width() * words;
+  const std::int64_t before = c.walk.before[1] * words;
   std::array<std::uint8_t, group> outside;
   outside.fill(c.outside);
   // Of the last group this is more than its channels, which the filters do not have.
   const std::uint32_t border = group_of_bytes<group>(outside.data(), 1, group);
   for (int u = rows.first; u < rows.last; ++u) {
     std::uint32_t* const row = to + u * row_words;
-    const int sample = u / c.padded_height(), i = u % c.padded_height() - c.padding;
+    const int sample = u / c.padded_height(), i = u % c.padded_height() - c.walk.before[0];
     if (i < 0 || i >= c.height) {
       std::fill_n(row, row_words, border);
       continue;
     }
-    std::fill_n(row, c.padding * words, border);
-    std::fill_n(row + (c.padding + c.width) * words, c.padding * words, border);
+    std::fill_n(row, before, border);
+    std::fill_n(row + before + c.width * words, c.walk.after[1] * words, border);
     detail::pack_pixels<Unit>(x + sample * c.channels * plane + std::int64_t{i} * c.width,
                               x + c.samples * c.channels * plane, plane, c.channels, c.width,
-                              row + c.padding * words);
+                              row + before);
   }
 }
 
@@ -156,16 +156,17 @@ struct byte_windows {
   const std::uint32_t* image{};
   std::int64_t words = pixel_words<Unit>(c), row = c.padded_width() * words;
   /// Taps that lie side by side are one run.
-  int runs = c.dilation == 1 ? 1 : c.kernel_width;
+  int runs = c.walk.dilation[1] == 1 ? 1 : c.kernel_width;
   std::int64_t length = c.kernel_width / runs * words;
 
   const std::uint32_t* corner(int pixel) const {
     const int i = pixel / c.out_width(), j = pixel % c.out_width();
-    return image + (i * row + j * words) * c.stride;
+    return image + i * row * c.walk.stride[0] + j * words * c.walk.stride[1];
   }
   void for_each_run(auto f) const {
     for (int k = 0; k < c.kernel_height; ++k)
-      for (int l = 0; l < runs; ++l) f(c.dilation * (k * row + l * words));
+      for (int l = 0; l < runs; ++l)
+        f(k * row * c.walk.dilation[0] + l * words * c.walk.dilation[1]);
   }
   void pack_rows(int first, int rows, std::uint32_t* to) const {
     constexpr int most = byte_sums::rows;
@@ -178,7 +179,7 @@ struct byte_windows {
     });
   }
   tiles_of_a tiles_at(int first, int rows, std::byte* to) const {
-    const bool as_it_is = c.taps() == 1 && c.padding == 0 && c.stride == 1;
+    const bool as_it_is = c.taps() == 1 && c.walk == window{};
     if (as_it_is && words % unit_words == 0 && rows % unit_rows == 0)
       return {reinterpret_cast<const std::byte*>(corner(first)), words * 4, tile_row_bytes};
     for (int r = 0; r < rows; ++r) {

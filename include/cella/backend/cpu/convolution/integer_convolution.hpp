@@ -12,7 +12,6 @@ namespace cella::cpu {
 /// lie one behind the other. Units: so many filters of a group of an image.
 struct integer_convolution {
   byte_convolution form{};
-  int groups = 1;
   zeroed_bytes x{}, w{};
   std::int32_t* y{};
 
@@ -21,15 +20,17 @@ struct integer_convolution {
   constexpr byte_convolution part(int filters) const {
     byte_convolution c = form;
     c.samples = 1;
+    c.walk.groups = 1;
     c.filters = std::min(filters, unit_filters);
     return c;
   }
+  constexpr int groups() const { return form.walk.groups; }
   constexpr int pixels() const { return form.out_height() * form.out_width(); }
   /// Units of a group of an image.
   constexpr int units() const { return (form.filters + unit_filters - 1) / unit_filters; }
 };
 constexpr int integer_convolution_units(const integer_convolution& c) {
-  return c.form.samples * c.groups * c.units();
+  return c.form.samples * c.groups() * c.units();
 }
 constexpr std::int64_t integer_convolution_scratch(const integer_convolution& c) {
   const byte_convolution f = c.part(integer_convolution::unit_filters);
@@ -54,9 +55,9 @@ inline void window_sums(const byte_convolution& c, const std::uint8_t* x, std::i
     for (int j = 0; j < c.out_width(); ++j) {
       std::int32_t sum = 0;
       for (int k = 0; k < c.kernel_height; ++k) {
-        const int row = i * c.stride + k * c.dilation - c.padding;
+        const int row = i * c.walk.stride[0] + k * c.walk.dilation[0] - c.walk.before[0];
         for (int l = 0; l < c.kernel_width; ++l) {
-          const int column = j * c.stride + l * c.dilation - c.padding;
+          const int column = j * c.walk.stride[1] + l * c.walk.dilation[1] - c.walk.before[1];
           const bool inside = row >= 0 && row < c.height && column >= 0 && column < c.width;
           sum += inside ? planes[std::int64_t{row} * c.width + column] : outside;
         }
@@ -96,14 +97,14 @@ inline void convolve_integers(const integer_convolution& c, work_range units, st
     const auto* const weights = reinterpret_cast<const std::int8_t*>(w);
     if (there != first) byte_pack_filters(f, weights, filters, {0, byte_filter_units(f)});
     there = first;
-    const std::uint8_t* x = c.x.data + (sample * c.groups + group) * plane * f.channels;
+    const std::uint8_t* x = c.x.data + (sample * c.groups() + group) * plane * f.channels;
     if (c.x.has_sign) {
       detail::flip_signs(x, plane * f.channels, unsigned_image);
       x = unsigned_image;
     }
     byte_pack_image(f, x, image, {0, byte_image_units(f)});
     std::int32_t* const y =
-        c.y + (std::int64_t{sample} * c.groups * c.form.filters + first) * c.pixels();
+        c.y + (std::int64_t{sample} * c.groups() * c.form.filters + first) * c.pixels();
     byte_convolve(f, image, filters, y, own, {0, byte_convolution_units(f)});
     bool summed = false;
     for (int o = 0; o < f.filters; ++o) {

@@ -44,9 +44,7 @@ struct integer_convolution_record : record_for<step_kind::integer_convolution> {
   static constexpr integer_convolution extents(auto step) {
     const tensor_type x = step.operand(0), w = step.operand(1);
     const window walk = step.template options<convolution_options>().window;
-    return {{x[0], w[1], x[2], x[3], w[0] / walk.groups, w[2], w[3], walk.stride[0], walk.before[0],
-             walk.dilation[0]},
-            walk.groups};
+    return {{x[0], w[1], x[2], x[3], w[0] / walk.groups, w[2], w[3], walk}};
   }
   static constexpr int units(auto step, int) { return integer_convolution_units(extents(step)); }
   static constexpr std::int64_t scratch_bytes(auto step) {

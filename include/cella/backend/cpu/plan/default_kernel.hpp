@@ -47,11 +47,8 @@ constexpr step_kind integer_kernel(const node& x) {
   if (bitwise_operations::contains(*x.op)) return step_kind::bitwise;
   if (is<random_permutation_op>(x)) return step_kind::random_permutation;
   if (is<matmul_integer_op>(x)) return step_kind::integer_product;
-  if (!is<convolution_integer_op>(x)) return step_kind::generic;
-  const window w = x.attributes.as<convolution_options>().window;
-  const bool square = w.before == w.after && w.before[0] == w.before[1] &&
-                      w.stride[0] == w.stride[1] && w.dilation[0] == w.dilation[1];
-  return square ? step_kind::integer_convolution : step_kind::generic;
+  if (is<convolution_integer_op>(x)) return step_kind::integer_convolution;
+  return step_kind::generic;
 }
 
 /// For running results, the order of elements, and elements that are moved by index: of numbers of
