@@ -4,7 +4,7 @@
 //
 // usage: narrow_types [lenet32 | gpt_8 | resnet50_8 | products]...     without any: all
 #include <algorithm>
-#include <cella/backend/cpu/convolution/byte_convolution.hpp>
+#include <cella/backend/cpu/gemm/byte_product.hpp>
 #include <cella/backend/cpu/gemm/gemm.hpp>
 #include <cella/backend/host/buffer.hpp>
 #include <cella/models/gpt.hpp>
