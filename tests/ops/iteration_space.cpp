@@ -181,6 +181,14 @@ TEST_CASE("a reshape's loops are the finest cut of both shapes") {
   const iteration_space none = loops({4, 6}, {6, 4});
   CHECK(none.factors.size() == 1);
   CHECK(none.factors[0].whole);
+  // Of the last axis two elements would be a digit, of which there are three.
+  const iteration_space begun = loops({7, 3, 5, 2}, {7, 5, 6});
+  CHECK(begun.factors.size() == 2);
+  CHECK(begun.factors[1].whole);
+  CHECK(begun.points() == 7 * 30);
+  CHECK_FALSE(begun.walks_along(0, 1));
+  CHECK_FALSE(begun.walks_along(1, 1));
+  CHECK(begun.factor_along(0, 0) == begun.factor_along(1, 0));
   CHECK(loops({0, 3}, {3, 0}).points() == 0);
   const iteration_space one = loops({1, 3}, {1, 3, 1});
   CHECK(one.factor_along(0, 0) == one.factor_along(1, 0));

@@ -62,6 +62,7 @@ void build_divisible_operations(builder& b) {
   };
   const var m = input({6, 4}), x = input({4, 6, 3, 3}), w = input({2, 6, 1, 1});
   pad(m, {1, 0}, {2, 0}), slice(m, 1, 0, 3), reshape(m, {6, 2, 2}), reshape(m, {2, 3, 4});
+  reshape(input({3, 5, 2}), {5, 6}), reshape(input({5, 6}), {3, 5, 2});
   conv2d(x, w, {}), conv2d(x, input({6, 6, 3, 3}), {.before = {1, 1}, .after = {1, 1}});
   conv2d_integer(input({4, 6, 3, 3}, dtype::u8), input({2, 6, 1, 1}, dtype::i8));
   matmul(input({4, 6}), input({6, 12})), matmul(input({4, 3, 6}), input({4, 6, 2}));

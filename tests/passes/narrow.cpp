@@ -64,6 +64,13 @@ TEST_CASE("one row of a product is a product of one row") {
   CHECK(largest<tanh_op>(g) == 6);
 }
 
+TEST_CASE("a reshape between extents that do not divide each other has all of its elements") {
+  const auto function = [](const vars& x) {
+    return vars{tanh(reshape(x[0], {5, 6})), slice(reshape(x[0], {30}), 0, 0, 4)};
+  };
+  CHECK(largest<tanh_op>(after(function, {{dtype::f64, {3, 5, 2}}})) == 30);
+}
+
 TEST_CASE("a sum over zeros and others sums the others") {
   const auto padded_sum = [](const vars& x) {
     return vars{sum(square(pad(x[0], {0, 30}, {2, 0})), {1})};

@@ -279,14 +279,19 @@ constexpr var squeeze(operand x, int axis) {
 
 /// Runs of axes whose products of extents agree hold the same elements. Within such a run the loops
 /// are the finest cut of both: each axis is a number whose digits are some of the loops' places.
-/// Where the extents do not divide each other the run is one loop that neither side can name.
+/// Where the extents do not divide each other the run is one loop that neither side can name, its
+/// last digits included: an axis of which only some digits were named would seem to be shorter.
 constexpr iteration_space reshape_op::space(span<const tensor_type> in, const attributes& o) {
   const shape from = in[0].shape, to = o.as<options>().shape;
   iteration_space s(1);
   // From the last axis to the first: `x` and `y` elements of the axes at hand are still uncut.
   int i = from.rank, j = to.rank;
   std::int64_t x = 1, y = 1, step_x = 1, step_y = 1;
+  // Where the run at hand begins: its axes of the operand, its loops.
+  int axes = i;
+  std::size_t factors = 0, walks = 0;
   while (i > 0 || j > 0 || x > 1 || y > 1) {
+    if (x == 1 && y == 1) axes = i, factors = s.factors.size(), walks = s.walks.size();
     if (x == 1 && y == 1 && i > 0 && j > 0 && from[i - 1] == 1 && to[j - 1] == 1) {
       // Axes of one element that stand opposite each other have a loop, as all others have.
       const int f = s.add(1);
@@ -299,7 +304,9 @@ constexpr iteration_space reshape_op::space(span<const tensor_type> in, const at
     const std::int64_t least = std::min(x, y);
     if (least == 0 || x % least || y % least) {
       // An empty tensor, or extents as 6 and 4: what is left is read and written as a whole.
-      s.add(from.size(0, i) * x, true);
+      s.factors.resize(factors);
+      s.walks.resize(walks);
+      s.add(from.size(0, axes), true);
       break;
     }
     if (least == 1 && x == y) break;
