@@ -34,6 +34,23 @@ TEST_CASE("special functions: values, traces and derivatives of both orders agre
   for (const gradient_case& c : cases) check_gradient(c);
 }
 
+TEST_CASE("x ln y has the derivative ln y where x is 0, if there is one") {
+  const auto slope = [](int by) {
+    return eval(
+               [by](var v, var w) {
+                 const var d = sum(xlogy(v, w));
+                 return gradients(d, std::array{v, w})[std::size_t(by)];
+               },
+               f64({4}, {0, 0, 0, 2}), f64({4}, {2, 0, infinity, 4}))
+        .values;
+  };
+  check_close(slope(0), reals{std::log(2), 0, 0, std::log(4)}, 1e-15);
+  CHECK(slope(1) == reals{0, 0, 0, 0.5});
+  CHECK(eval([](var v, var w) { return xlogy(v, w); }, f64({3}, {0, 0, 0}),
+             f64({3}, {0, infinity, -1}))
+            .values == reals{0, 0, 0});
+}
+
 TEST_CASE("gamma and Bessel functions are what mpmath computes with 30 digits") {
   const auto of = [](auto f, reals x) {
     return eval([f](var v) { return f(v); }, f64({int(x.size())}, x)).values;

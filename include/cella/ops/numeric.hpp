@@ -65,8 +65,13 @@ constexpr var sinc(operand x) {
 }
 /// x ln y, and 0 where x is 0.
 constexpr var xlogy(operand x, operand y) {
-  // Where x is 0 the logarithm of 1 is taken, so that the derivative is a number, too.
-  return detail::binary<mul_op>(x, log(select(equal(x, 0), 1, y)));
+  builder& b = owner_of(x, y);
+  const var w = y.is_number() ? full_like(x.in(b), y.number()) : y.in(b);
+  // Where x is 0 and y has no logarithm that of 1 is taken, so that the derivative is a number,
+  // too.
+  const var has_log = logical_and(w > 0, w < std::numeric_limits<double>::infinity());
+  return detail::binary<mul_op>(x,
+                                log(select(logical_and(equal(x, 0), logical_not(has_log)), 1, y)));
 }
 /// 0 where x is below 0, `middle` where it is 0, 1 where it is above.
 constexpr var heaviside(operand x, double middle = 0.5) {
