@@ -143,8 +143,18 @@ TEST_CASE("logsumexp neither overflows nor turns infinities into NaN") {
   CHECK(of({infinity, 3}) == infinity);
 }
 
+TEST_CASE("the norm of a zero vector has the derivative zero") {
+  const auto slope = [](const reals& at) {
+    return line([](var v) { return grad([](var t) { return l2_norm(t); })(v); }, at);
+  };
+  CHECK(slope({0, 0}) == reals{0, 0});
+  CHECK(slope({0, -3}) == reals{0, -1});
+}
+
 TEST_CASE("l2_normalize leaves a zero vector zero") {
   CHECK(line([](var t) { return l2_normalize(t, {0}); }, {0, 0}) == reals{0, 0});
+  const valued_tensor half{{dtype::f16, {2}}, {0, 0}};
+  CHECK(eval([](var t) { return l2_normalize(t, {0}); }, half).values == reals{0, 0});
 }
 
 TEST_CASE("the faults of reductions name the axis, or the type and the remedy") {

@@ -202,6 +202,23 @@ TEST_CASE("the faults of equations say what is wrong with them") {
   fails("ij,ij->ii", "names an axis twice");
 }
 
+TEST_CASE("deviations and norms have the derivative zero where they are zero") {
+  const auto slope = [](auto f, const reals& at) {
+    return eval([f](var v) { return grad([f](var t) { return sum(f(t)); })(v); },
+                f64({int(at.size())}, at))
+        .values;
+  };
+  CHECK(slope([](var x) { return standard_deviation(x); }, {3, 3, 3}) == reals{0, 0, 0});
+  for (double order : {-1.0, 0.5, 1.5, 2.0, 3.0}) {
+    CAPTURE(order);
+    const auto norm = [order](var x) { return vector_norm(x, order); };
+    CHECK(slope(norm, {0, 0}) == reals{0, 0});
+    CHECK(slope(norm, {0, 2})[0] == 0);
+    CHECK(eval(norm, f64({2}, {0, 0})).values[0] == 0);
+  }
+  CHECK(eval([](var x) { return vector_norm(x, -1); }, f64({2}, {0, 2})).values[0] == 0);
+}
+
 TEST_CASE("the inverse of a permutation undoes it") {
   const auto p = i64({5}, {3, 0, 4, 1, 2});
   CHECK(eval([](var v) { return invert_permutation(v); }, p).values == reals{1, 3, 4, 0, 2});

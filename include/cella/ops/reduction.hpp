@@ -240,15 +240,29 @@ constexpr var logsumexp(operand x, const axis_list& axes = {}, bool keep_dims = 
   const var s = log(sum(exp(v - offset), axes, true)) + offset;
   return keep_dims ? s : reshape(s, detail::without_axes(v.type(), m).shape);
 }
-/// Euclidean norm over `axes` (none: all).
+namespace detail {
+/// The square root of a sum of squares. Where that is 0 so is the derivative, as in PyTorch: the
+/// root's own is infinite there, and meets squares whose derivative is 0.
+constexpr var root_of_squares(var s) {
+  const var none = equal(s, 0);
+  return select(none, s, sqrt(select(none, 1, s)));
+}
+/// epsilon^2 for squares of norms of a type; more where the type would make 0 of it.
+constexpr double least_square_of_norm(dtype t, double epsilon) {
+  const double least = t == dtype::f16 ? 0x1p-24 : t == dtype::f64 ? 0x1p-1022 : 0x1p-126;
+  return epsilon * epsilon > least ? epsilon * epsilon : least;
+}
+}  // namespace detail
+/// Euclidean norm over `axes` (none: all). Its derivative at 0 is taken to be 0.
 constexpr var l2_norm(operand x, const axis_list& axes = {}, bool keep_dims = false) {
   const var v = x.in(*x.owner());
-  return sqrt(sum({detail::square_of_size(v), x.at()}, axes, keep_dims));
+  return detail::root_of_squares(sum({detail::square_of_size(v), x.at()}, axes, keep_dims));
 }
 /// x divided by its norm over `axes`, which counts as at least `epsilon`.
 constexpr var l2_normalize(operand x, const axis_list& axes = {}, double epsilon = 1e-12) {
   const var v = x.in(*x.owner());
-  return v * rsqrt(maximum(sum({square(x), x.at()}, axes, true), epsilon * epsilon));
+  return v * rsqrt(maximum(sum({square(x), x.at()}, axes, true),
+                           detail::least_square_of_norm(v.element(), epsilon)));
 }
 constexpr var argmax(operand x, int axis) {
   const var v = x.in(*x.owner());

@@ -10,17 +10,17 @@
 namespace cella {
 
 /// Square root of the variance; `correction` is taken from the count that the squares are divided
-/// by (1: the unbiased estimate of a sample).
+/// by (1: the unbiased estimate of a sample). Of equal elements the derivative is taken to be 0.
 constexpr var standard_deviation(operand x, const axis_list& axes = {}, bool keep_dims = false,
                                  double correction = 0) {
   const var v = x.in(*x.owner());
   const var y = variance(x, axes, keep_dims);
   const double count = y.shape().size() ? double(v.shape().size()) / double(y.shape().size()) : 1.0;
-  return sqrt(correction == 0 ? y : y * (count / (count - correction)));
+  return detail::root_of_squares(correction == 0 ? y : y * (count / (count - correction)));
 }
 
 /// (sum of |x|^order)^(1/order) over `axes` (none: all). Order infinity is the largest |x|, minus
-/// infinity the least, 0 the count of those that are not 0.
+/// infinity the least, 0 the count of those that are not 0. The derivative at 0 is taken to be 0.
 constexpr var vector_norm(operand x, double order = 2, const axis_list& axes = {},
                           bool keep_dims = false) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -32,7 +32,14 @@ constexpr var vector_norm(operand x, double order = 2, const axis_list& axes = {
   if (order == 1) return sum(size, axes, keep_dims);
   if (order == 0)
     return sum({cast(not_equal(v, zeros_like(v)), v.element()), x.at()}, axes, keep_dims);
-  return pow(sum({pow(size, order), x.at()}, axes, keep_dims), 1 / order);
+  // Of a power that is not smooth at 0 no derivative is taken there, nor of the root of no sum.
+  const auto power = [](var base, double exponent) {
+    const var none = equal(base, 0);
+    return select(none, exponent < 0 ? infinity : 0, pow(select(none, 1, base), exponent));
+  };
+  const var all =
+      sum({order < 1 ? power(size.in(*v.b), order) : pow(size, order), x.at()}, axes, keep_dims);
+  return power(all, 1 / order);
 }
 
 /// How many elements are not 0, as i64.
