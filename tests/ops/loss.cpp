@@ -38,7 +38,9 @@ constexpr tensor_type f(const shape& s) { return {dtype::f64, s}; }
 
 }  // namespace
 
-TEST_CASE("losses: values, traces and derivatives of both orders agree") { check_gradients<cases>(); }
+TEST_CASE("losses: values, traces and derivatives of both orders agree") {
+  check_gradients<cases>();
+}
 
 TEST_CASE("losses reduce to their mean, their sum or not at all") {
   const auto p = f64({2}, {1, 5}), t = f64({2}, {2, 2});
@@ -98,6 +100,31 @@ TEST_CASE("cosine similarity is 1 for parallel, 0 for orthogonal and for zero ve
   const auto a = f64({3, 2}, {1, 1, 1, 0, 0, 0}), b = f64({3, 2}, {2, 2, 0, 3, 1, 1});
   check_close(eval([](var u, var v) { return cosine_similarity(u, v); }, a, b).values,
               reals{1, 0, 0}, 1e-15);
+}
+
+TEST_CASE("cosine similarity of large vectors and of 16-bit zeros is a number") {
+  const auto similarity = [](dtype t, const reals& a, const reals& b) {
+    return eval([](var u, var v) { return cosine_similarity(u, v); }, valued_tensor{{t, {1, 2}}, a},
+                valued_tensor{{t, {1, 2}}, b})
+        .values[0];
+  };
+  CHECK(similarity(dtype::f32, {3e10, 4e10}, {6e10, 8e10}) == doctest::Approx(1).epsilon(1e-6));
+  CHECK(similarity(dtype::f16, {0, 0}, {1, 2}) == 0);
+}
+
+TEST_CASE("binary cross-entropy of certain predictions has a finite derivative") {
+  const auto slope = eval(
+      [](var v, var t) {
+        return grad([](var p, var y) { return binary_cross_entropy(p, y, reduction::sum); })(v, t);
+      },
+      f64({5}, {0, 0, 1, 1, 0.25}), f64({5}, {0, 1, 0, 1, 1}));
+  CHECK(slope.values == reals{1, 0, 0, -1, -4});
+}
+
+TEST_CASE("without its quadratic part smooth_l1_loss is l1_loss") {
+  const auto at = f64({3}, {0, 1, -2}), to = f64({3}, {0, 3, 1});
+  CHECK(eval([](var p, var t) { return smooth_l1_loss(p, t, 0); }, at, to).values[0] ==
+        doctest::Approx(5. / 3).epsilon(1e-15));
 }
 
 TEST_CASE("the faults of losses name both operands") {

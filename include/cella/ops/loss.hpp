@@ -31,6 +31,7 @@ constexpr var huber_loss(operand prediction, operand target, double delta = 1,
 /// d^2 / (2 beta) where |d| < beta, else |d| - beta / 2. Girshick 2015
 constexpr var smooth_l1_loss(operand prediction, operand target, double beta = 1,
                              reduction r = reduction::mean) {
+  if (beta == 0) return l1_loss(prediction, target, r);
   return huber_loss(prediction, target, beta, r) / beta;
 }
 /// Kullback-Leibler divergence of predicted log-probabilities [N,...] from target probabilities,
@@ -58,14 +59,21 @@ constexpr var nll_loss(operand log_probabilities, operand labels, reduction r = 
   const var picked = gather_elements(log_probabilities, expand_dims(y, 1), 1);
   return detail::reduce_loss(-squeeze(picked, 1), r, log_probabilities.at());
 }
-/// -(t log p + (1 - t) log(1 - p)); logarithms count as at least -100, as in PyTorch.
+/// -(t log p + (1 - t) log(1 - p)); logarithms count as at least -100, as in PyTorch. What is
+/// bounded so has the derivative 0.
 constexpr var binary_cross_entropy(operand probabilities, operand target,
                                    reduction r = reduction::mean) {
   builder& b = owner_of(probabilities, target);
   const var p = probabilities.in(b);
   const var t = target.in(b);
-  const var loss =
-      t * operand(maximum(log(p), -100), target.at()) + (1 - t) * maximum(log1p(-p), -100);
+  // No logarithm of 0 is taken: it would be infinite, and so its derivative, which meets a 0.
+  const auto bounded = [](var outside, var logarithm) {
+    return select(outside, -100, maximum(logarithm, -100));
+  };
+  const var none = equal(p, 0), sure = equal(p, 1);
+  const var log_p = bounded(none, log(select(none, 1, p)));
+  const var log_rest = bounded(sure, log1p(-select(sure, 0, p)));
+  const var loss = t * operand(log_p, target.at()) + (1 - t) * log_rest;
   return detail::reduce_loss(-loss, r, probabilities.at());
 }
 /// Binary cross-entropy of sigmoid(logits), without overflow.
@@ -79,9 +87,11 @@ constexpr var cosine_similarity(operand left, operand right, int axis = 1, doubl
   const var dot = sum({detail::binary<mul_op>(left, right), left.at()}, {axis});
   auto squared_norm = [&](operand x) {
     const var v = x.in(*dot.b);
-    return maximum(sum({square(v), x.at()}, {axis}), epsilon * epsilon);
+    return maximum(sum({square(v), x.at()}, {axis}),
+                   detail::least_square_of_norm(v.element(), epsilon));
   };
-  return dot * rsqrt(squared_norm(left) * squared_norm(right));
+  // The product of both would overflow long before they do.
+  return dot * rsqrt(squared_norm(left)) * rsqrt(squared_norm(right));
 }
 
 /// Refinements of the softmax cross-entropy.
