@@ -139,6 +139,21 @@ TEST_CASE("pools to a given size take parts that overlap where they do not divid
   CHECK(pad_same(4, 3, 2).after == 1);
 }
 
+TEST_CASE("zeros of the border add nothing to a norm of a window, counted or not") {
+  const auto norms = [](bool counted) {
+    return eval(
+               [counted](var v) {
+                 return lp_pool(
+                     v, 2,
+                     {.size = {1, 2}, .before = {0, 1}, .after = {0, 1}, .count_padding = counted});
+               },
+               f64({1, 1, 1, 2}, {3, 4}))
+        .values;
+  };
+  CHECK(norms(true) == reals{3, 4});
+  CHECK(norms(false) == reals{3, 4});
+}
+
 TEST_CASE("the faults of windows over one and three axes name the tensors") {
   constexpr auto f = [](const shape& s) { return tensor_type{dtype::f64, s}; };
   CHECK(fault([](const vars& v) { return conv3d(v[0], v[1]); }, {f({1, 2, 3}), f({1, 2, 1})}) ==

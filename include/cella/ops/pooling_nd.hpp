@@ -86,10 +86,12 @@ constexpr var average_pool(operand image, const pool_form& form) {
                          {0, 0, f.after[0], f.after[1]});
   return y / mean_of(inside);
 }
-/// (sum of |x|^p)^(1/p) of each window.
+/// (sum of |x|^p)^(1/p) of each window, to which zeros of the border add nothing.
 constexpr var lp_pool(operand image, double p, const pool_form& form) {
+  pool_form all = form;
+  all.count_padding = true;  // each mean is of so many elements
   const double taps = double(form.size[0]) * form.size[1];
-  return pow(average_pool({pow(abs(image), p), image.at()}, form) * taps, 1 / p);
+  return pow(average_pool({pow(abs(image), p), image.at()}, all) * taps, 1 / p);
 }
 
 namespace detail {
