@@ -278,6 +278,29 @@ const std::map<std::string, golden_function> functions{
 
 }  // namespace
 
+TEST_CASE("what stands behind the labels of a sequence changes neither its loss nor the gradient") {
+  const auto sounds = f64({2, 1, 3}, {-1, -2, -0.5, -0.7, -1.5, -1.2});
+  const auto steps = i64({1}, {2}), lengths = i64({1}, {1});
+  const auto loss = [](var x, var labels, var of_sounds, var of_labels) {
+    return ctc_loss(x, labels, of_sounds, of_labels, {.reduce = reduction::sum});
+  };
+  const auto slope = [loss](var x, var y, var s, var l) { return grad(loss)(x, y, s, l); };
+  const auto alone = eval(slope, sounds, i64({1, 1}, {2}), steps, lengths).values;
+  CHECK(eval(slope, sounds, i64({1, 3}, {2, 1, 2}), steps, lengths).values == alone);
+  CHECK(eval(slope, sounds, i64({1, 3}, {2, -1, -100}), steps, lengths).values == alone);
+  CHECK(alone[2] < 0);
+}
+
+TEST_CASE("a loss that is no number is not taken for one that no alignment yields") {
+  auto sounds = f64({1, 1, 2}, {not_a_number, not_a_number});
+  const auto y = eval(
+      [](var x, var labels, var lengths) {
+        return ctc_loss(x, labels, lengths, lengths, {.zero_infinity = true});
+      },
+      sounds, i64({1, 1}, {1}), i64({1}, {1}));
+  CHECK(std::isnan(y.values[0]));
+}
+
 TEST_CASE("layers and losses have PyTorch's values and gradients") {
   const golden file = golden::open_own("vocabulary");
   for (std::size_t i = 0; i < file.size(); ++i) {

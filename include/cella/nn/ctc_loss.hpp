@@ -16,7 +16,7 @@ struct ctc_options {
 /// -log of the probability that a sequence of class probabilities yields the labels, summed over
 /// all alignments: each label stays for some steps, blanks may stand between labels and must stand
 /// between equal ones. log_probabilities [T,N,C], labels [N,S], integers; lengths [N] of the
-/// sequences and of their labels.  Graves et al. 2006
+/// sequences and of their labels, behind which anything may stand.  Graves et al. 2006
 ///
 /// The recursion over steps is in logarithms, and so is its derivative.
 constexpr var ctc_loss(operand log_probabilities, operand labels, operand input_lengths,
@@ -40,7 +40,10 @@ constexpr var ctc_loss(operand log_probabilities, operand labels, operand input_
   // A state for each label and for the blanks round it: blank, y[0], blank, y[1], ... blank.
   const int samples = y.extent(0), count = y.extent(1), states = 2 * count + 1;
   const var blanks = full_like(y, o.blank);
-  const var pairs = reshape(stack({blanks, y}, 2), {samples, 2 * count});
+  // What stands behind the labels may be no class; read, it would be NaN in all derivatives.
+  const var number = iota(b, {lengths.element(), {samples, count}}, 1);
+  const var known = select(number < expand_dims(lengths, 1), y, blanks);
+  const var pairs = reshape(stack({blanks, known}, 2), {samples, 2 * count});
   const var end = constant(b, o.blank, {y.element(), {samples, 1}});
   const var classes = concat({pairs, end}, 1);  // [N,states]
   tensor_type grid{dtype::i64, {samples, states}};
@@ -80,7 +83,7 @@ constexpr var ctc_loss(operand log_probabilities, operand labels, operand input_
   const var ends = logical_or(equal(state, last), equal(state, last - 1));
   var loss = -logsumexp(select(ends, alpha, full_like(alpha, never)), {1});
   const double beyond = o.zero_infinity ? 0 : std::numeric_limits<double>::infinity();
-  loss = select(loss < -0.5 * never, loss, full_like(loss, beyond));
+  loss = select(loss >= -0.5 * never, full_like(loss, beyond), loss);  // NaN stays
   if (o.reduce == reduction::mean) loss = loss / maximum(cast(lengths, p.element()), 1);
   return detail::reduce_loss(loss, o.reduce, log_probabilities.at());
 }
