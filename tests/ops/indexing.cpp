@@ -99,6 +99,13 @@ TEST_CASE("equal indices add up, and updates replace what was there") {
             .values == reals{20, 2, 10});
 }
 
+TEST_CASE("a row that is updated as often as its type can count is updated") {
+  const valued_tensor x{{dtype::u8, {2, 2}}, {5, 6, 7, 8}}, v{{dtype::u8, {256, 2}}, reals(512, 1)};
+  const auto updated = eval([](var t, var i, var u) { return scatter_update(t, i, u); }, x,
+                            i64({256}, reals(256, 1)), v);
+  CHECK(updated.values == reals{5, 6, 0, 0});  // modulo 256
+}
+
 TEST_CASE("the faults of indexing name the indices and the table") {
   CHECK(fault([](const vars& v) { return one_hot(v[0], 3, dtype::f32); }, {f({2})}) ==
         "one_hot: the indices x0 are f64[2]; they must be integers");

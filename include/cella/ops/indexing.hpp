@@ -229,8 +229,14 @@ constexpr var scatter_add(operand x, operand indices, operand values) {
 /// x with the rows that the indices name replaced by values. Indices that occur twice add up.
 constexpr var scatter_update(operand x, operand indices, operand values) {
   const var v = x.in(*x.owner());
-  const var put = scatter(values, indices, v.rank() ? v.extent(0) : 0);
-  const var hit = scatter(ones_like(values.in(*v.b)), indices, v.rank() ? v.extent(0) : 0);
+  const int rows = v.rank() ? v.extent(0) : 0;
+  const var put = scatter(values, indices, rows);
+  if (v.b->failed()) return v;
+  // Numbers of the values' own type might be too small to count with.
+  const var each = constant(*v.b, 1, {dtype::i32, indices.in(*v.b).shape()});
+  shape s{rows};
+  while (s.rank < v.rank()) s.push_back(1);
+  const var hit = reshape(scatter(each, indices, rows), s);
   return select(hit > 0, {put, x.at()}, x);
 }
 
