@@ -85,6 +85,11 @@ TEST_CASE("equal operands of maximum, minimum share the derivative; clamp's boun
   CHECK(slope([](var t) { return clamp(t, -1, 1); }) == 0);
 }
 
+TEST_CASE("of bounds that cross the upper one counts") {
+  const auto y = eval([](var t) { return clamp(t, 3, 1); }, f64({3}, {0, 2, 5}));
+  CHECK(y.values == reals{1, 1, 1});
+}
+
 TEST_CASE("maximum and minimum hand NaN on from either side") {
   const auto x = f64({3}, {not_a_number, 1, not_a_number}),
              y = f64({3}, {1, not_a_number, not_a_number});

@@ -311,6 +311,7 @@ struct clamp_op : elementwise<clamp_op> {
   }
 };
 constexpr var clamp(operand x, double low, double high) {
+  if (low > high) low = high;  // the smaller bound comes last
   return detail::unary<clamp_op>(x, clamp_op::options{low, high});
 }
 
