@@ -63,7 +63,8 @@ struct by_hand {
 /// A wrapper: the rule in it goes uphill, at half the learning rate.
 struct half_ascent : optim::wrapped<optim::sgd> {
   constexpr void update(const optim::gradient_list& g) const {
-    const optim::pace slower{.rate = g.pace.rate / 2, .batches = g.pace.batches};
+    optim::pace slower = g.pace;
+    slower.rate /= 2;
     optim::gradient_list up{g.b, {}, slower};
     for (const optim::parameter_gradient& p : g.all) up.all.push_back({p.parameter, -p.gradient});
     optim::update(rule, up);

@@ -1,8 +1,12 @@
 // Scaled losses against a scaler by hand, as torch.amp.GradScaler has it.
 #include <doctest/doctest.h>
 
+#include <cella/backend/host/buffer.hpp>
+#include <cella/optim/accumulate.hpp>
+#include <cella/optim/averaged.hpp>
 #include <cella/optim/clip.hpp>
 #include <cella/optim/loss_scale.hpp>
+#include <cella/train/slots.hpp>
 #include <string>
 
 #include "linear_case.hpp"
@@ -33,6 +37,73 @@ TEST_CASE("a scale that is a power of two changes nothing but steps that overflo
   CHECK(distance(scaled[2], plain[0]) == 0);
   // The momentum is that of the first step.
   CHECK(distance(scaled[3], plain[1]) == 0);
+}
+
+namespace {
+
+/// Steps by a rule, some of which overflow, are those of the rule without them.
+template <auto Rule>
+void check_steps() {
+  const pair_of_tensors overflow{{1, HUGE_VAL, 0}, {0, 0, 1, 1}};
+  const std::vector<pair_of_tensors> good{{{3, -0.2, 0.5}, {0.1, -4, 0, 1}},
+                                          {{1, 2, 3}, {4, 5, 6, 7}},
+                                          {{-1, 0.2, 3}, {4, 5, 6, 7}},
+                                          {{1, 2, 3}, {4, 5, -6, 7}}};
+  const auto scaled = trained<optim::loss_scale(1024, Rule)>(
+      {overflow, good[0], good[1], overflow, overflow, good[2], good[3]}, 0.1);
+  const auto plain = trained<Rule>(good, 0.1);
+  CHECK(distance(scaled[0], {{1, 1, 1}, {-2, -2, -2, -2}}) == 0);
+  CHECK(distance(scaled[1], plain[0]) < 1e-14);
+  CHECK(distance(scaled[2], plain[1]) < 1e-14);
+  CHECK(distance(scaled[4], plain[1]) < 1e-14);
+  CHECK(distance(scaled[5], plain[2]) < 1e-14);
+  CHECK(distance(scaled[6], plain[3]) < 1e-14);
+}
+
+/// The average of one of the weights behind the last step.
+template <auto Rule>
+double last_average(const std::vector<pair_of_tensors>& gradients) {
+  using step =
+      program<linear_step<Rule>, true, dtype::f64, tensor<dtype::f64, 3>, tensor<dtype::f64, 2, 2>>;
+  linear_step<Rule> cell;
+  parameter_store store(cell, 1, dtype::f64);
+  executable<step> run(store);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    run.scalar(step::scalar("learning_rate"), 0.1);
+    run.scalar(step::scalar("step"), double(i + 1));
+    run(gradients[i].a, gradients[i].b);
+  }
+  const slot_store names(thaw(step::graph));
+  const named_slot* const slot = names.find("average.a");
+  REQUIRE(slot);
+  return read_element({run.slots() + slot->offset, slot->type}, 0);
+}
+
+}  // namespace
+
+TEST_CASE("a rule does not count steps that overflow, the first of all among them") {
+  check_steps<optim::sgd{.momentum = 0.9, .dampening = 0.5}>();
+  check_steps<optim::adam{}>();
+  check_steps<optim::nadam{}>();
+  check_steps<optim::accumulate<2>(optim::adam{})>();
+}
+
+TEST_CASE("an average begins with the weights behind the first step that does not overflow") {
+  const pair_of_tensors overflow{{1, HUGE_VAL, 0}, {0, 0, 1, 1}}, good{{1, 1, 1}, {1, 1, 1, 1}};
+  // The weight is 1, 1, 0.9, 0.8.
+  const std::vector<pair_of_tensors> all{overflow, overflow, good, good};
+  CHECK(last_average<optim::loss_scale(1024, optim::averaged(0.75, optim::sgd{}))>(all) ==
+        doctest::Approx(0.75 * 0.9 + 0.25 * 0.8));
+  CHECK(last_average<optim::loss_scale(1024, optim::equally_averaged(1, optim::sgd{}))>(all) ==
+        doctest::Approx(0.85));
+}
+
+TEST_CASE("a scale that nothing overflows stays finite") {
+  // The scale doubles in each step: 2^1024 has no double.
+  std::vector<pair_of_tensors> gradients(1100);
+  gradients.push_back({{0x1p-200, 0, 0}, {0, 0, 0, 0}});
+  const auto w = trained<optim::dynamic_loss_scale(optim::sgd{}, {65536, 1})>(gradients, 0x1p199);
+  CHECK(w.back().a[0] == 0.5);
 }
 
 TEST_CASE("a dynamic scale halves when it overflows and doubles when it has not for a while") {

@@ -14,6 +14,7 @@ class shared_nodes {
     std::string_view what{};
     double option{}, rate = 1, batches = 1;
     int region{};
+    node_id left_out = no_node;
 
     bool operator==(const key&) const = default;
   };

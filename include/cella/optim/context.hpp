@@ -24,6 +24,7 @@ struct named_options {
 struct pace {
   double rate = 1;     ///< factor of the learning rate
   double batches = 1;  ///< steps of the program for one step of the rule
+  var left_out{};      ///< if it has a builder: how many steps so far were none of the rule's
 };
 
 /// What a rule may ask for while it is traced: slots (state per parameter, zero at first), the
@@ -71,7 +72,8 @@ class context {
   /// with this option. (It stands before its uses: clang needs its body where they are evaluated.)
   template <class Make>
   constexpr var shared(std::string_view what, double option, const Make& make) const {
-    const shared_nodes::key k{what, option, pace_.rate, pace_.batches, b_->here()};
+    const node_id left_out = pace_.left_out.b ? pace_.left_out.id : no_node;
+    const shared_nodes::key k{what, option, pace_.rate, pace_.batches, b_->here(), left_out};
     if (const node_id known = b_->shared.find(k); known != no_node) return {b_, known};
     const var made = make();
     return {b_, b_->shared.add(k, made.id)};
@@ -81,11 +83,14 @@ class context {
     if (pace_.rate == 1) return rate;
     return shared("rate of a pace", 0, [&] { return rate * pace_.rate; });
   }
-  /// 1 in the first step.
+  /// 1 in the first step of the rule.
   constexpr var step() const {
     const var count = scalar("step");
-    if (pace_.batches == 1) return count;
-    return shared("step of a pace", 0, [&] { return count / pace_.batches; });
+    if (pace_.batches == 1 && !pace_.left_out.b) return count;
+    return shared("step of a pace", 0, [&] {
+      const var own = pace_.left_out.b ? count - pace_.left_out : count;
+      return pace_.batches == 1 ? own : own / pace_.batches;
+    });
   }
 
   constexpr void update_slot(std::int32_t input, var value) {

@@ -38,6 +38,11 @@ struct loss_scaled : wrapped<Rule> {
       p.gradient = p.gradient * cast(1 / s, p.gradient.element());
       p.loss_scale = s;
     }
+    // What a step leaves out is none of the rule's: it begins with its first step, its averages and
+    // its bias correction, too.
+    context skipping(b, g.all[0].parameter);
+    const var skipped = skipping.slot("steps_with_overflow", number_of(skipping));
+    g.pace.left_out = skipped;
     const std::size_t before = b.bodies.updates.size();
     optim::update(this->rule, g);
     for (std::size_t k = before; k < b.bodies.updates.size(); ++k) {
@@ -47,7 +52,9 @@ struct loss_scaled : wrapped<Rule> {
       const var finite = equal(broadcast_to(faults, old.shape()), 0);
       b.bodies.updates[k].value = select(finite, var{&b, u.value}, old).id;
     }
-    if (adapts) adapt(any, s, equal(faults, 0));
+    const var finite = equal(faults, 0);
+    skipping.update_slot(skipping.last_slot(), select(finite, skipped, skipped + 1));
+    if (adapts) adapt(any, s, finite);
   }
 
  private:
@@ -70,13 +77,17 @@ struct loss_scaled : wrapped<Rule> {
     const var count = select(finite, any.slot("steps_without_overflow", number_of(any)) + 1, 0);
     const var due = greater_equal(count, growth_interval);
     any.update_slot(any.last_slot(), select(due, zeros_like(count), count));
-    any.update_slot(kept, select(finite, select(due, s * 2, s), s / 2));
+    // It ends where twice the scale, or what gradients are then multiplied by, has no normal
+    // number: half of infinity is infinity, and with 0 no gradient is left.
+    const var larger = select(is_finite(s * 8), s * 2, s);
+    any.update_slot(kept, select(finite, select(due, larger, s), s / 2));
   }
 };
 
 /// Differentiates `scale` times the loss and divides the gradients by it before the rule sees them:
 /// gradients below 6e-8, which f16 does not hold, are not lost. A step in which one of them is
-/// infinite or NaN changes no parameter and no slot. Other wrappers belong inside.
+/// infinite or NaN changes no parameter and no slot of the rule, which does not count it as a step.
+/// Other wrappers belong inside.
 /// Micikevicius et al. 2018
 template <optimizer Rule>
 constexpr loss_scaled<Rule> loss_scale(double scale, Rule rule) {

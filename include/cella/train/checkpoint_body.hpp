@@ -58,7 +58,8 @@ CELLA_BODY std::vector<tensor_ref> frozen_tensors(const parameter_store& paramet
   for (const auto& t : matching("freeze", parameters, patterns)) {
     all.push_back(t.value);
     for (const auto& s : slots.entries()) {
-      if (s.name.size() > t.name.size() && s.name.substr(s.name.find('.') + 1) == t.name)
+      if (s.name.size() > t.name.size() && s.name.substr(s.name.find('.') + 1) == t.name &&
+          !s.is_shared())
         all.push_back(slots.value(s));
     }
   }

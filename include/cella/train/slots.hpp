@@ -15,6 +15,9 @@ struct named_slot {
   std::string name;
   tensor_type type;
   std::int64_t offset{};
+
+  /// Whether all parameters share it, in the name of the first: it is none of that parameter's.
+  bool is_shared() const;
 };
 
 /// Owns the optimizer's state, zero at first. Compiled programs and the interpreter work on the

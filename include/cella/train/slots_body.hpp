@@ -7,6 +7,14 @@
 
 namespace cella {
 
+CELLA_BODY bool named_slot::is_shared() const {
+  for (const std::string_view of_all :
+       {"loss_scale.", "steps_with_overflow.", "steps_without_overflow.", "lbfgs_scale."}) {
+    if (name.starts_with(of_all)) return true;
+  }
+  return false;
+}
+
 CELLA_BODY void slot_store::lay_out(const graph& g) {
   std::int64_t size = 0;
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
