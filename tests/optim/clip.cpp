@@ -114,3 +114,11 @@ TEST_CASE("a limit that is no positive number is refused") {
                        "freeze: no parameter matches \"v\"; this net begins with \"w\"",
                        model_error);
 }
+
+TEST_CASE("centered RMSProp stays finite where gradients do not change") {
+  // Their variance goes to 0, and rounding brings it below.
+  const std::vector<pair_of_tensors> same(6000, {{0.1, 0.3, 0.7}, {1, 3, 1e-3, 17}});
+  const auto w = trained<optim::rmsprop{.centered = true}>(same, 1e-5).back();
+  for (const double v : w.a) CHECK(std::isfinite(v));
+  for (const double v : w.b) CHECK(std::isfinite(v));
+}

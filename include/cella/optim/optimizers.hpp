@@ -271,7 +271,7 @@ struct rmsprop {
     var v = detail::decayed_slot(c, "rms_v", decay, square(g) * (1 - decay));
     if (centered) {
       const var mean = detail::decayed_slot(c, "rms_mean", decay, g * (1 - decay));
-      v = v - square(mean);
+      v = maximum(v - square(mean), 0);  // which rounding brings below 0 where gradients stay
     }
     var step = g / (sqrt(v) + epsilon);
     if (momentum != 0) step = detail::decayed_slot(c, "momentum", momentum, step);
