@@ -290,6 +290,28 @@ TEST_CASE("vectors that are drawn have the means and covariances of their distri
   check_close(d, std::array{0.25, 0.75, 0.125, 0.125, 0.625}, 0.01);
 }
 
+TEST_CASE("numbers of small shapes lie where their distribution has them, in single precision") {
+  const auto draw = [](auto make, const valued_tensor& shape_of_it) {
+    return drawn(
+               [make](var a) {
+                 return distributions::repeated(make(cast(a, dtype::f32)), draws).sample();
+               },
+               shape_of_it)
+        .values;
+  };
+  // The variance of beta(a, a) is 1 / (4 (2 a + 1)): nearly all are near 0 or 1.
+  const auto b = draw([](var a) { return distributions::beta{a, a}; }, f64({1}, {0.01}));
+  double spread = 0;
+  for (const double v : b) spread += (v - 0.5) * (v - 0.5) / draws;
+  CHECK(spread == doctest::Approx(0.25 / 1.02).epsilon(0.01));
+  // So are sums of the squares of Dirichlet's: (a + 1) / (n a + 1).
+  const auto d =
+      draw([](var a) { return distributions::dirichlet{a}; }, f64({3}, {0.01, 0.01, 0.01}));
+  double squares = 0;
+  for (const double v : d) squares += v * v / draws;
+  CHECK(squares == doctest::Approx(1.01 / 1.03).epsilon(0.01));
+}
+
 TEST_CASE("derivatives go through samples of shapes to what they are drawn by") {
   // Of the mean of gamma alpha / rate, of beta a / (a + b): derivatives by both.
   const auto of = [](auto make, double a, double b) {
@@ -335,6 +357,65 @@ TEST_CASE("outside of its support a distribution has the probability 0") {
   CHECK(eval([](var x) { return distributions::exponential{number(x, 2)}.log_prob(x); },
              f64({1}, {-1}))
             .values[0] == -HUGE_VAL);
+}
+
+TEST_CASE("a function of a number has the probability 0 where no number is mapped to") {
+  const auto at = [](auto bijector, reals y) {
+    const shape s{std::int64_t(y.size())};
+    return eval(
+               [&](var x) {
+                 return distributions::transformed{
+                     distributions::normal{number(x, 0), number(x, 1)}, bijector}
+                     .log_prob(x);
+               },
+               f64(s, y))
+        .values;
+  };
+  const double middle = -0.5 * std::log(2 * std::numbers::pi);
+  check_close(at(distributions::exp_bijector{}, {-1, 0, 1, HUGE_VAL}),
+              reals{-HUGE_VAL, -HUGE_VAL, middle, -HUGE_VAL}, 1e-14);
+  check_close(at(distributions::sigmoid_bijector{}, {-1, 0, 0.5, 1, 2}),
+              reals{-HUGE_VAL, -HUGE_VAL, middle + std::log(4), -HUGE_VAL, -HUGE_VAL}, 1e-14);
+  check_close(at(distributions::tanh_bijector{}, {-2, -1, 0, 1, 2}),
+              reals{-HUGE_VAL, -HUGE_VAL, middle, -HUGE_VAL, -HUGE_VAL}, 1e-14);
+  const auto soft = at(distributions::softplus_bijector{}, {-1, 0, std::nan("")});
+  CHECK(soft[0] == -HUGE_VAL);
+  CHECK(soft[1] == -HUGE_VAL);
+  CHECK(std::isnan(soft[2]));
+  // Parameters have derivatives beside such a number.
+  const auto d = eval(
+      [](var x) {
+        const auto loss = [x](var mean) {
+          const auto p = distributions::transformed{distributions::normal{mean, number(x, 1)},
+                                                    distributions::exp_bijector{}};
+          const var all = p.log_prob(x);
+          return sum(select(is_finite(all), all, zeros_like(all)));
+        };
+        return value_and_grad<1>(loss)(number(x, 0)).gradient[0];
+      },
+      f64({2}, {-1, std::exp(0.5)}));
+  CHECK(d.values[1] == doctest::Approx(0.5));
+  CHECK(d.values[0] == 0);
+}
+
+TEST_CASE("classes with the probability 0 count as 0") {
+  const auto logits = f64({3}, {std::log(0.25), -HUGE_VAL, std::log(0.75)});
+  const auto entropy = [](var z) { return distributions::categorical{z}.entropy(); };
+  const double expected = -0.25 * std::log(0.25) - 0.75 * std::log(0.75);
+  CHECK(eval(entropy, logits).values[0] == doctest::Approx(expected));
+  const auto d =
+      eval([&](var z) { return value_and_grad<1>(entropy)(z).gradient[0]; }, logits).values;
+  // p_k (-log p_k - entropy)
+  check_close(d, reals{0.25 * (-std::log(0.25) - expected), 0, 0.75 * (-std::log(0.75) - expected)},
+              1e-14);
+  const auto divergence = [](var p, var q) {
+    return distributions::kl_divergence(distributions::categorical{p},
+                                        distributions::categorical{q});
+  };
+  const auto even = f64({3}, {0, 0, 0});
+  CHECK(eval(divergence, logits, logits).values[0] == 0);
+  CHECK(eval(divergence, logits, even).values[0] == doctest::Approx(std::log(3) - expected));
+  CHECK(eval(divergence, even, logits).values[0] == HUGE_VAL);
 }
 
 TEST_CASE("the inverse of a bijector undoes it") {

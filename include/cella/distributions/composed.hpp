@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cella/distributions/discrete.hpp>
+#include <cella/ops/numeric.hpp>
 
 namespace cella::distributions {
 
@@ -84,8 +85,14 @@ struct transformed {
 
   constexpr var sample() const { return bijector.forward(base.sample()); }
   constexpr var log_prob(var y) const {
-    const var x = bijector.inverse(y);
-    return base.log_prob(x) - bijector.log_slope(x);
+    // Where no finite number becomes y the density is 0.
+    const auto inside = [](var x, var like) {
+      return logical_or(is_finite(x), is_nan(like + zeros_like(x)));
+    };
+    const var from = bijector.inverse(y);
+    const var x = select(inside(from, y), from, full_like(from, 0.5));
+    const var density = base.log_prob(x) - bijector.log_slope(x);
+    return detail::log_density(inside(from + zeros_like(density), y), density);
   }
 };
 template <class Base, class Bijector>
@@ -115,7 +122,7 @@ constexpr var kl_divergence(const bernoulli& p, const bernoulli& q) {
 }
 constexpr var kl_divergence(const categorical& p, const categorical& q) {
   const var log_p = log_softmax(p.logits);
-  return sum(exp(log_p) * (log_p - log_softmax(q.logits)), {-1});
+  return detail::mean_by(log_p, log_p - log_softmax(q.logits));
 }
 template <class P, class Q>
 constexpr var kl_divergence(const independent<P>& p, const independent<Q>& q) {

@@ -20,6 +20,10 @@ namespace detail {
 
 constexpr double log_2_pi = 1.8378770664093454836;
 
+/// `density` where `inside`, else the logarithm of 0.
+constexpr var log_density(var inside, var density) {
+  return select(inside, density, full_like(density, -std::numeric_limits<double>::infinity()));
+}
 /// Uniform numbers in (0, 1) for each element of the sum of two parameters: no logarithm of them,
 /// or of what is left to 1, is infinite.
 constexpr var open_uniform(var a, var b) {
@@ -71,7 +75,7 @@ struct uniform {
   constexpr var log_prob(var x) const {
     const var density = -log(high - low) + zeros_like(x);
     const var inside = logical_and(x + zeros_like(density) >= low, x + zeros_like(density) < high);
-    return select(inside, density, full_like(density, -std::numeric_limits<double>::infinity()));
+    return detail::log_density(inside, density);
   }
   constexpr var entropy() const { return log(high - low); }
 };
@@ -83,8 +87,7 @@ struct exponential {
   constexpr var sample() const { return -log(detail::open_uniform(rate, rate)) / rate; }
   constexpr var log_prob(var x) const {
     const var density = log(rate) - rate * x;
-    return select(x + zeros_like(density) >= 0, density,
-                  full_like(density, -std::numeric_limits<double>::infinity()));
+    return detail::log_density(x + zeros_like(density) >= 0, density);
   }
   constexpr var entropy() const { return 1 - log(rate); }
 };

@@ -9,6 +9,15 @@
 
 namespace cella::distributions {
 
+namespace detail {
+/// The mean of `values` along the last axis by probabilities; those that are 0 count as 0, whatever
+/// the value.
+constexpr var mean_by(var log_probability, var values) {
+  const var p = exp(log_probability);
+  return sum(p * select(p > 0, values, zeros_like(values)), {-1});
+}
+}  // namespace detail
+
 /// 1 with probability sigmoid(logits), else 0.
 struct bernoulli {
   var logits;
@@ -20,7 +29,8 @@ struct bernoulli {
   constexpr var entropy() const { return softplus(logits) - logits * sigmoid(logits); }
 };
 
-/// Class k with a probability in proportion to e^logits[..., k]: samples are integers [...], i64.
+/// Class k with a probability in proportion to e^logits[..., k], 0 where the logit is -infinity:
+/// samples are integers [...], i64.
 struct categorical {
   var logits;
 
@@ -35,7 +45,7 @@ struct categorical {
   }
   constexpr var entropy() const {
     const var log_p = log_softmax(logits);
-    return -sum(exp(log_p) * log_p, {-1});
+    return -detail::mean_by(log_p, log_p);
   }
 };
 

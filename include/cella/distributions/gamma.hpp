@@ -6,6 +6,7 @@
 #include <cella/distributions/continuous.hpp>
 #include <cella/ops/numeric.hpp>
 #include <cella/ops/random_distributions.hpp>
+#include <cella/ops/softmax.hpp>
 #include <cella/ops/special.hpp>
 
 namespace cella::distributions {
@@ -13,10 +14,13 @@ namespace cella::distributions {
 namespace detail {
 /// A number of the gamma distribution that is not 0, as small shapes make them in single precision.
 constexpr var standard_gamma(var alpha) { return maximum(random_gamma(alpha), 0x1p-126); }
-/// `density` where `inside`, else the logarithm of 0.
-constexpr var log_density(var inside, var density) {
-  return select(inside, density, full_like(density, -std::numeric_limits<double>::infinity()));
+/// The logarithm of such a number, also of small shapes, whose numbers have no form in single
+/// precision: u^(1 / alpha) times one of the shape alpha + 1.  Marsaglia and Tsang 2000
+constexpr var log_standard_gamma(var alpha) {
+  return log(standard_gamma(alpha + 1)) + log(open_uniform(alpha, alpha)) / alpha;
 }
+/// Probabilities that are not 0.
+constexpr var above_zero(var p) { return maximum(p, 0x1p-126); }
 /// ln of the integral of a Dirichlet density without its factor.
 constexpr var dirichlet_constant(var a) { return sum(lgamma(a), {-1}) - lgamma(sum(a, {-1})); }
 }  // namespace detail
@@ -53,8 +57,8 @@ struct beta {
 
   constexpr var sample() const {
     const var none = zeros_like(a + b);
-    const var x = detail::standard_gamma(a + none), y = detail::standard_gamma(b + none);
-    return x / (x + y);
+    const var x = detail::log_standard_gamma(a + none), y = detail::log_standard_gamma(b + none);
+    return detail::above_zero(sigmoid(x - y));
   }
   constexpr var log_prob(var x) const {
     const var all = x + zeros_like(a + b);
@@ -80,8 +84,7 @@ struct dirichlet {
   var concentration;
 
   constexpr var sample() const {
-    const var x = detail::standard_gamma(concentration);
-    return x / sum(x, {-1}, true);
+    return detail::above_zero(softmax(detail::log_standard_gamma(concentration)));
   }
   /// Of vectors whose sum is 1: that is not looked at.
   constexpr var log_prob(var x) const {
