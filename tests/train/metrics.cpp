@@ -62,6 +62,15 @@ TEST_CASE("no score is read for a label outside the classes, and NaN is never ri
   top.reset();
   top.update(view(s, {2, 2}), view(second, {2}));
   CHECK(top.value() == 0.5);
+  // Nor where it is the first.
+  const std::vector<float> none{NAN, NAN};
+  const std::vector<std::int32_t> first{0};
+  metrics::confusion_matrix<2> counts;
+  a.reset();
+  a.update(view(none, {1, 2}), view(first, {1}));
+  counts.update(view(none, {1, 2}), view(first, {1}));
+  CHECK(a.value() == 0);
+  CHECK(counts.value() == 0);
 }
 
 TEST_CASE("the loss is weighted by samples") {
@@ -87,6 +96,9 @@ TEST_CASE("the mean absolute error is over all elements") {
   const std::vector<double> p{1, 2, 3, 4}, t{1, 1, 5, 4};
   e.update(view(p, {2, 2}), view(t, {2, 2}));
   CHECK(e.value() == 0.75);
+  CHECK_THROWS_WITH_AS(e.update(view(p, {2, 2}), view(t, {2})),
+                       doctest::Contains("mean_absolute_error: predictions [2,2] and targets [2]"),
+                       error);
 }
 
 TEST_CASE("predictions and labels that do not match are refused") {

@@ -82,6 +82,12 @@ TEST_CASE("of two classes the second one counts") {
   for (std::size_t i = 0; i < 12; ++i)
     coarse.push_back(std::round(scores[3 * i + 1] * 10));  // some are equal
   CHECK(of(auc{}, coarse, {12}, y, {12}) == doctest::Approx(0.46875));
+  // A score that is no number has no place among the others.
+  coarse[3] = NAN;
+  CHECK(std::isnan(of(auc{}, coarse, {12}, y, {12})));
+  std::fill(two.begin(), two.end(), NAN);
+  CHECK(check(recall<2>{.average = averaging::positive}) == 0);
+  CHECK(check(precision<2>{.average = averaging::macro}) == 0);
 }
 
 TEST_CASE("classes of images lie along the second axis") {

@@ -19,7 +19,7 @@ enum class averaging : std::uint8_t {
 namespace detail {
 
 /// Calls f(answer, label) for each label, where the answer is the class of the largest score along
-/// `axis` of the prediction, whose other extents are those of the labels.
+/// `axis` of the prediction, -1 if that is NaN; its other extents are those of the labels.
 template <class P, class_label T, class F>
 void for_each_answer(data::tensor_view<const P> prediction, data::tensor_view<const T> labels,
                      int axis, F f) {
@@ -37,7 +37,8 @@ void for_each_answer(data::tensor_view<const P> prediction, data::tensor_view<co
     std::int64_t best = 0;
     for (std::int64_t c = 1; c < classes; ++c)
       if (first[c * inner] > first[best * inner]) best = c;
-    f(best, std::int64_t(labels[std::size_t(i)]));
+    const P score = first[best * inner];
+    f(score == score ? best : -1, std::int64_t(labels[std::size_t(i)]));
   }
 }
 
@@ -82,16 +83,6 @@ struct class_counts {
 };
 
 inline double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
-
-/// Throws unless predictions and targets have as many elements.
-template <class P, class T>
-void check_alike(const char* who, data::tensor_view<const P> prediction,
-                 data::tensor_view<const T> target) {
-  if (prediction.size() == target.size()) return;
-  throw error(text("metrics: ") << who << ": predictions " << prediction.extents()
-                                << " and targets " << target.extents()
-                                << " do not match; an element belongs to each");
-}
 
 }  // namespace detail
 
@@ -196,7 +187,7 @@ struct matthews_correlation {
 
 /// The area under the ROC curve: how likely a sample with label 1 has a larger score than one with
 /// label 0, equal scores counting half. Scores [N] or [N,1], or of two classes [N,2], whose
-/// difference it takes; labels [N], 0 or 1. It keeps all scores.
+/// difference it takes; labels [N], 0 or 1. It keeps all scores; NaN among them makes it NaN.
 struct auc {
   static std::string name() { return "auc"; }
   void reset() { *this = {}; }
@@ -216,7 +207,10 @@ struct auc {
   }
   double value() const {
     std::vector<std::pair<double, double>> all;
-    for (std::size_t i = 0; i < scores_.size(); ++i) all.emplace_back(scores_[i], labels_[i]);
+    for (std::size_t i = 0; i < scores_.size(); ++i) {
+      if (std::isnan(scores_[i])) return scores_[i];  // it has no place in any order
+      all.emplace_back(scores_[i], labels_[i]);
+    }
     std::sort(all.begin(), all.end());
     double below = 0, ordered = 0, positive = 0;
     for (std::size_t i = 0; i < all.size();) {

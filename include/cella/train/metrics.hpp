@@ -68,6 +68,16 @@ void for_each_label(data::tensor_view<const P> prediction, data::tensor_view<con
   }
 }
 
+/// Throws unless predictions and targets have as many elements.
+template <class P, class T>
+void check_alike(const char* who, data::tensor_view<const P> prediction,
+                 data::tensor_view<const T> target) {
+  if (prediction.size() == target.size()) return;
+  throw error(text("metrics: ") << who << ": predictions " << prediction.extents()
+                                << " and targets " << target.extents()
+                                << " do not match; an element belongs to each");
+}
+
 }  // namespace detail
 
 /// The index of the largest score; the first of equals.
@@ -75,6 +85,18 @@ template <class P>
 std::int64_t argmax(std::span<const P> scores) {
   return std::max_element(scores.begin(), scores.end()) - scores.begin();
 }
+
+namespace detail {
+/// The class that scores answer; -1 where the largest is NaN, which is never right.
+template <class P>
+std::int64_t answer_of(std::span<const P> scores) {
+  const std::int64_t found = argmax(scores);
+  return found < std::int64_t(scores.size()) &&
+                 scores[std::size_t(found)] == scores[std::size_t(found)]
+             ? found
+             : -1;
+}
+}  // namespace detail
 
 /// The mean loss, each sample counted once, however samples fall into batches.
 struct loss {
@@ -97,7 +119,7 @@ struct accuracy {
   template <class P, class_label T>
   void update(data::tensor_view<const P> prediction, data::tensor_view<const T> labels) {
     detail::for_each_label(prediction, labels, [&](std::span<const P> scores, std::int64_t label) {
-      mean_.sum += argmax(scores) == label;
+      mean_.sum += label >= 0 && detail::answer_of(scores) == label;
       ++mean_.count;
     });
   }
@@ -144,8 +166,8 @@ struct confusion_matrix {
   void update(data::tensor_view<const P> prediction, data::tensor_view<const T> labels) {
     detail::for_each_label(prediction, labels, [&](std::span<const P> scores, std::int64_t label) {
       ++total;
-      const std::int64_t found = argmax(scores);
-      if (label >= 0 && label < Classes && found < Classes)
+      const std::int64_t found = detail::answer_of(scores);
+      if (label >= 0 && label < Classes && found >= 0 && found < Classes)
         ++counts[std::size_t(label)][std::size_t(found)];
     });
   }
@@ -173,7 +195,8 @@ struct mean_absolute_error {
   void reset() { mean_ = {}; }
   template <class P, class T>
   void update(data::tensor_view<const P> prediction, data::tensor_view<const T> target) {
-    for (std::size_t i = 0; i < std::min(prediction.size(), target.size()); ++i) {
+    detail::check_alike("mean_absolute_error", prediction, target);
+    for (std::size_t i = 0; i < target.size(); ++i) {
       mean_.sum += std::abs(double(prediction[i]) - double(target[i]));
       ++mean_.count;
     }
