@@ -301,6 +301,30 @@ TEST_CASE("a loss that is no number is not taken for one that no alignment yield
   CHECK(std::isnan(y.values[0]));
 }
 
+TEST_CASE("a focal loss has derivatives where the prediction is certain, whatever its power") {
+  const auto z = f64({3}, {60, -800, 0}), t = f64({3}, {1, 0, 1});
+  for (const double gamma : {0.0, 0.5, 1.0, 2.0}) {
+    const auto loss = [&](var x, var y) { return focal_loss(x, y, -1, gamma, reduction::sum); };
+    const auto d = eval([&](var x, var y) { return grad(loss)(x, y); }, z, t).values;
+    CHECK(d[0] == 0);
+    CHECK(d[1] == 0);
+    // p^gamma ln(1 + e^-z) at z = 0, by z: -gamma p^(gamma + 1) ln 2 - p^(gamma + 1).
+    CHECK(d[2] == doctest::Approx(-std::pow(0.5, gamma + 1) * (gamma * std::log(2) + 1)));
+  }
+}
+
+TEST_CASE("where no sample has a weight the weighted cross-entropy is 0") {
+  const auto loss = [](var z, var y, var w) {
+    return weighted_cross_entropy(z, y, w, {.label_smoothing = 0.1, .ignored_label = -100});
+  };
+  const auto z = f64({2, 3}, {1, 2, 3, 3, 2, 1});
+  const auto y = i64({2}, {2, -100});
+  const auto w = f64({3}, {1, 1, 0});
+  CHECK(eval([&](var a, var b, var c) { return grad(loss)(a, b, c); }, z, y, w).values ==
+        reals{0, 0, 0, 0, 0, 0});
+  CHECK(eval(loss, z, i64({2}, {-100, -100}), w).values[0] == 0);
+}
+
 TEST_CASE("layers and losses have PyTorch's values and gradients") {
   const golden file = golden::open_own("vocabulary");
   for (std::size_t i = 0; i < file.size(); ++i) {

@@ -82,6 +82,26 @@ TEST_CASE("a target probability of zero adds nothing to the divergence") {
   CHECK(eval([](var q, var p) { return kl_div(q, p); }, f64({1, 2}, {-5, std::log(0.5)}),
              f64({1, 2}, {0, 1}))
             .values[0] == doctest::Approx(std::log(2)));
+  // Nor where the prediction is zero, too.
+  CHECK(eval([](var q, var p) { return kl_div(q, p); }, f64({1, 2}, {-HUGE_VAL, 0}),
+             f64({1, 2}, {0, 1}))
+            .values[0] == 0);
+}
+
+TEST_CASE("probabilities of 0 and 1 have a cross-entropy and derivatives") {
+  // Right and wrong ones; logarithms count as at least -100.
+  const auto p = f64({5}, {0, 1, 1, 0, 0.25}), t = f64({5}, {0, 1, 0, 1, 1});
+  const auto loss = [](var x, var y) { return binary_cross_entropy(x, y, reduction::sum); };
+  CHECK(eval(loss, p, t).values[0] == doctest::Approx(200 - std::log(0.25)));
+  CHECK(eval([&](var x, var y) { return grad(loss)(x, y); }, p, t).values ==
+        reals{1, -1, 0, 0, -4});
+  // What training sees: single precision has no number between sigmoid(20) and 1.
+  const auto of_logits = [&](var z, var y) {
+    return loss(sigmoid(cast(z, dtype::f32)), cast(y, dtype::f32));
+  };
+  const auto d = eval([&](var z, var y) { return grad(of_logits)(z, y); }, f64({2}, {20, -200}),
+                      f64({2}, {1, 0}));
+  CHECK(d.values == reals{0, 0});
 }
 
 TEST_CASE("ignored labels change neither the loss nor the gradient, even outside the classes") {
@@ -96,10 +116,27 @@ TEST_CASE("ignored labels change neither the loss nor the gradient, even outside
   CHECK(d.values[0] == doctest::Approx((1 / (1 + std::exp(1)) - 1) / 2).epsilon(1e-14));
 }
 
+TEST_CASE("where all labels are ignored the loss is 0, and so is its gradient") {
+  const auto z = f64({2, 2}, {1, 2, 3, 4});
+  const auto y = i64({2}, {1, 1});
+  const auto loss = [](var l, var labels) {
+    return softmax_cross_entropy(l, labels, {.label_smoothing = 0.1, .ignored_label = 1});
+  };
+  CHECK(eval(loss, z, y).values[0] == 0);
+  CHECK(eval([&](var l, var labels) { return grad(loss)(l, labels); }, z, y).values ==
+        reals{0, 0, 0, 0});
+}
+
 TEST_CASE("cosine similarity is 1 for parallel, 0 for orthogonal and for zero vectors") {
   const auto a = f64({3, 2}, {1, 1, 1, 0, 0, 0}), b = f64({3, 2}, {2, 2, 0, 3, 1, 1});
   check_close(eval([](var u, var v) { return cosine_similarity(u, v); }, a, b).values,
               reals{1, 0, 0}, 1e-15);
+  // The squares of these have a single-precision number, their product has none.
+  const auto large = [](var u) {
+    const var x = cast(u, dtype::f32) * 1e12;
+    return cosine_similarity(x, x);
+  };
+  CHECK(eval(large, f64({1, 2}, {1, 1})).values[0] == doctest::Approx(1));
 }
 
 TEST_CASE("cosine similarity of large vectors and of 16-bit zeros is a number") {

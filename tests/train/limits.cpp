@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cella/interop/safetensors.hpp>
+#include <cella/nn/classification_losses.hpp>
 #include <cella/train/callbacks.hpp>
 #include <cella/train/model.hpp>
 #include <cmath>
@@ -140,6 +141,26 @@ TEST_CASE("labels outside the classes are refused by fit and evaluate, in both m
       }
       CHECK(m.snapshot() == before);
     }
+  }
+}
+
+TEST_CASE("labels that the loss ignores are none of the classes, and none of the samples") {
+  using some_labels = model<plain_net, features<6>, nn::cross_entropy{{.ignored_label = -100}},
+                            optim::sgd{}, model_options{.batch = 8}>;
+  for (const execution how : both) {
+    some_labels m({.seed = 1, .mode = how});
+    // Of the batches of 8, 8 and 1 there count 2, 2 and none.
+    const double of_0 = m.evaluate(with_labels({0}))["loss"];
+    const double of_1 = m.evaluate(with_labels({1}))["loss"];
+    std::vector<std::int32_t> y(17, -100);
+    y[0] = y[5] = y[15] = 0;
+    y[8] = 1;
+    const double expected = (3 * of_0 + of_1) / 4;
+    CHECK(m.evaluate(with_labels(y))["loss"] == doctest::Approx(expected));
+    const auto past = m.fit(with_labels(y), {.epochs = 1, .learning_rate = 1e-9});
+    CHECK(past[0]["loss"] == doctest::Approx(expected));
+    CHECK(m.finite());
+    CHECK_THROWS_WITH_AS(m.fit(with_labels({0, -99}), {}), doctest::Contains("label -99"), error);
   }
 }
 

@@ -26,7 +26,7 @@ constexpr bool are_labels(std::string_view op, operand logits, var z, var y) {
 
 /// Softmax cross-entropy of logits [N,C] and labels [N], where class c counts as weights[c] [C]
 /// samples: sum of w[label] loss / sum of w[label]. With PyTorch's smoothing, whose share of class
-/// c is weighted by w[c]. Samples with the ignored label do not count.
+/// c is weighted by w[c]. Samples with the ignored label do not count; where nothing does it is 0.
 constexpr var weighted_cross_entropy(operand logits, operand labels, operand weights,
                                      const cross_entropy_options& o = {}) {
   builder& b = owner_of(logits, labels);
@@ -47,10 +47,15 @@ constexpr var weighted_cross_entropy(operand logits, operand labels, operand wei
   const auto kept = [&](var v) { return seen.b ? select(seen, v, zeros_like(v)) : v; };
   const var weight = kept(gather(w, label));
   const var own = squeeze(gather_elements(log_p, expand_dims(label, 1), 1), 1);
+  // Where nothing counts the loss is 0, and so are its derivatives.
   const var total = sum(weight);
-  const var loss = -sum({weight * own, logits.at()}) / total;
+  const var some = not_equal(total, 0);
+  const auto over_total = [&](var v) {
+    return select(some, v / select(some, total, ones_like(total)), zeros_like(v));
+  };
+  const var loss = over_total(-sum({weight * own, logits.at()}));
   if (o.label_smoothing == 0) return loss;
-  const var smooth = -sum(kept(sum(log_p * w, {1}))) / total;
+  const var smooth = over_total(-sum(kept(sum(log_p * w, {1}))));
   return (1 - o.label_smoothing) * loss + (o.label_smoothing / z.extent(1)) * smooth;
 }
 /// Binary cross-entropy of sigmoid(logits) whose positive targets count `positive_weight` times,
@@ -74,7 +79,9 @@ constexpr var focal_loss(operand logits, operand target, double alpha = 0.25, do
   const var t = target.in(b);
   const var p = sigmoid(z);
   const var missed = p + t - 2 * p * t;  // 1 - p for targets of 1, p for those of 0
-  var loss = (softplus(z) - z * t) * (gamma == 2 ? square(missed) : pow(missed, gamma));
+  // The derivative of a power below 1 is infinite at 0, where the loss has none to speak of.
+  const var base = gamma > 0 && gamma < 1 ? maximum(missed, 0x1p-126) : missed;
+  var loss = (softplus(z) - z * t) * (gamma == 2 ? square(missed) : pow(base, gamma));
   if (alpha >= 0) loss = loss * (t * (2 * alpha - 1) + (1 - alpha));
   return detail::reduce_loss(loss, r, logits.at());
 }
@@ -145,6 +152,10 @@ namespace nn {
 struct cross_entropy : class_labels {
   cross_entropy_options options{};
   constexpr cross_entropy(cross_entropy_options o = {}) : options(o) {}
+  /// Labels that need not be one of the classes.
+  constexpr bool ignores(std::int64_t label) const {
+    return options.ignored_label && label == *options.ignored_label;
+  }
   constexpr var operator()(var logits, var labels) const {
     return softmax_cross_entropy(logits, labels, options);
   }

@@ -3,7 +3,6 @@
 
 #include <cella/ops/activation.hpp>
 #include <cella/ops/softmax.hpp>
-#include <optional>
 
 namespace cella {
 
@@ -40,8 +39,10 @@ constexpr var kl_div(operand log_probabilities, operand probabilities) {
   builder& b = owner_of(log_probabilities, probabilities);
   const var q = log_probabilities.in(b);
   const var p = probabilities.in(b);
-  const var log_p = log(select(p > 0, p, ones_like(p)));
-  const var total = sum({p * (log_p - operand(q, log_probabilities.at())), log_probabilities.at()});
+  const var some = p > 0;
+  const var ratio = log(select(some, p, ones_like(p))) - operand(q, log_probabilities.at());
+  // Beside a probability of 0 the other may be 0, too, and its logarithm infinite.
+  const var total = sum({p * select(some, ratio, zeros_like(ratio)), log_probabilities.at()});
   return total / double(q.rank() ? q.extent(0) : 1);
 }
 /// -log p of the label: log-probabilities [N,C], integer labels [N].
@@ -94,10 +95,23 @@ constexpr var cosine_similarity(operand left, operand right, int axis = 1, doubl
   return dot * rsqrt(squared_norm(left)) * rsqrt(squared_norm(right));
 }
 
+/// A label, or none. (A std::optional is no part of a template's argument, as the loss of a model
+/// is.)
+struct some_label {
+  int value{};
+  bool given{};
+
+  constexpr some_label() = default;
+  constexpr some_label(int label) : value(label), given(true) {}
+  constexpr explicit operator bool() const { return given; }
+  constexpr int operator*() const { return value; }
+};
+
 /// Refinements of the softmax cross-entropy.
 struct cross_entropy_options {
-  double label_smoothing = 0;          ///< this share of each target is spread over all classes
-  std::optional<int> ignored_label{};  ///< samples with this label do not count
+  double label_smoothing = 0;  ///< this share of each target is spread over all classes
+  /// Samples with this label do not count; where there are no others the loss is 0.
+  some_label ignored_label{};
 };
 
 /// Mean softmax cross-entropy of logits [N,C] with integer labels [N], or with probabilities [N,C].
@@ -124,8 +138,8 @@ constexpr var softmax_cross_entropy(operand logits, operand target,
   }
   if (!options.ignored_label || probabilities) return mean({loss, logits.at()});
   const var counts = not_equal(y, *options.ignored_label);
-  return sum(select(counts, loss, zeros_like(loss))) /
-         sum(select(counts, ones_like(loss), zeros_like(loss)));
+  const var number = sum(select(counts, ones_like(loss), zeros_like(loss)));
+  return sum(select(counts, loss, zeros_like(loss))) / maximum(number, 1);
 }
 
 }  // namespace cella

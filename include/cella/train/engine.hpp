@@ -317,6 +317,8 @@ class engine {
   /// Throws `error` if one of the labels of `rows` samples, the first of which is number `first` of
   /// its batch, is none of the model's classes.
   void check_labels(const targets& y, std::int64_t rows, std::int64_t first = 0) const;
+  /// How many of `rows` samples the mean loss is of: all but those that it ignores.
+  std::int64_t counted(const targets& y, std::int64_t rows) const;
 
   /// Throws `error` if targets that the compiled step reads are nowhere. (Without one
   /// `runtime_path` sees it.)

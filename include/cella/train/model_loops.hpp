@@ -170,10 +170,11 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
           throw train::divergence("the loss is not finite" + train::spoiled_data(columns.numbers()),
                                   c.step, c.loss, c.learning_rate);
         }
-        at.mean.update(r.loss, rows);
+        const std::int64_t counted = ranks ? rows : engine_.counted(columns.targets, rows);
+        at.mean.update(r.loss, counted);
         all.metrics([&](auto& m) {
           if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>)
-            m.update(r.loss, rows);
+            m.update(r.loss, counted);
           else
             columns.update(m, r.prediction);
         });
@@ -291,7 +292,8 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data
       auto measure = [&](auto& m) {
         if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>) {
           if constexpr (engine_type::loss_call::takes_inputs) columns.complete_inputs();
-          m.update(engine_.loss(at, columns.inputs, columns.targets, rows), rows);
+          m.update(engine_.loss(at, columns.inputs, columns.targets, rows),
+                   engine_.counted(columns.targets, rows));
         } else {
           columns.update(m, detail::memory_of(at, types));
         }
