@@ -160,6 +160,31 @@ TEST_CASE("shapes that are computed from shapes are known") {
   CHECK(g.type(g.regions[0].outputs[0]).shape == shape{2, 12});
 }
 
+TEST_CASE("one number is folded, too") {
+  const auto folded = [](const std::string& op) {
+    model_proto m(13);
+    m.value("x", {});
+    m.node(op, {"x"}, {"y"});
+    m.result("y", {});
+    return run(m.read(), {-3}).at(0);
+  };
+  CHECK(folded("ReduceL1") == 3);
+  CHECK(folded("ReduceL2") == 3);
+  CHECK(folded("ReduceSumSquare") == 9);
+  CHECK(folded("ReduceLogSumExp") == -3);
+  CHECK(folded("ReduceMax") == -3);
+}
+TEST_CASE("numbers that are nearly alike are normalized") {
+  model_proto m(13);
+  m.value("x", {1, 1, 1, 3});
+  m.node("MeanVarianceNormalization", {"x"}, {"y"});
+  m.result("y", {1, 1, 1, 3});
+  const auto y = run(m.read(), {4096, 4097, 4098});
+  const float expected = std::sqrt(1.5f);
+  CHECK(y[0] == doctest::Approx(-expected));
+  CHECK(y[1] == 0);
+  CHECK(y[2] == doctest::Approx(expected));
+}
 TEST_CASE("what is wrong with a model is said") {
   model_proto m = dense();
   m.node("NoSuchOperator", {"y"}, {"z"});
@@ -281,6 +306,8 @@ TEST_CASE("operations that ONNX has under another form") {
               cumsum(x, 1, true, true),
               max(x, {0}) + min(x, {0}) + prod(x, {0}),
               one_hot(argmax(x, 1), 5, dtype::f32),
+              one_hot(i, 5, dtype::f32),
+              one_hot(cast(i, dtype::i8), 5, dtype::f32),
               cast(floor_div(i, 3), dtype::f32) + floor_div(x, 0.3),
               select(not_equal(i, 1), x, zeros_like(x)),
               cast(right_shift(cast(abs(i), dtype::u8), 1), dtype::f32),

@@ -225,7 +225,15 @@ class onnx_exporter {
     const std::string values = to_.between("Cast", {to_.list_of({0, 1})});
     to_.set(*to_.graph().mutable_node(to_.graph().node_size() - 1), "to",
             onnx_code(dtype(o.element)));
-    add("OneHot", {operand(n), to_.integer_tensor({o.depth}, {}), values}, n);
+    // What is below 0 would count from the end: beyond it, it is nowhere, as it is here.
+    std::string at = operand(n);
+    if (!is_unsigned(operand_type(n).element)) {
+      at = to_.between("Cast", {at});
+      to_.set(*to_.graph().mutable_node(to_.graph().node_size() - 1), "to", onnx_code(dtype::i64));
+      const std::string below = to_.between("Less", {at, to_.number(0, dtype::i64)});
+      at = to_.between("Where", {below, to_.number(o.depth, dtype::i64), at});
+    }
+    add("OneHot", {at, to_.integer_tensor({o.depth}, {}), values}, n);
   }
   void slice(node_id n) {
     const auto o = at(n).attributes.as<slice_op::options>();

@@ -92,7 +92,8 @@ inline list<var> mean_variance_rule(onnx_node& n) {
   const var x = n.in(0);
   const axis_list axes = axes_in(n, n.integers("axes", {0, 2, 3}), x.rank());
   const var m = mean(x, axes, true);
-  const var deviation = sqrt(mean(square(x), axes, true) - square(m));
+  // A difference of squares may be below 0 by rounding.
+  const var deviation = sqrt(mean(square(x - m), axes, true));
   return {(x - m) / (deviation + 1e-9)};
 }
 inline list<var> lp_normalization_rule(onnx_node& n) {
