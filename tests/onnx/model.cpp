@@ -160,6 +160,46 @@ TEST_CASE("shapes that are computed from shapes are known") {
   CHECK(g.type(g.regions[0].outputs[0]).shape == shape{2, 12});
 }
 
+TEST_CASE("the last window of a pool begins before the padding, and counts what is there") {
+  // What ONNX Runtime 1.32 and PyTorch have.
+  using ints = std::vector<std::int64_t>;
+  const auto pooled = [](const std::string& op, int extent, int kernel, int pad, bool counts) {
+    model_proto m(19);
+    m.value("x", {1, 1, extent, extent});
+    auto& n = m.node(op, {"x"}, {"y"});
+    model_proto::set(n, "kernel_shape", ints{kernel, kernel});
+    model_proto::set(n, "strides", ints{2, 2});
+    model_proto::set(n, "pads", ints{pad, pad, pad, pad});
+    model_proto::set(n, "ceil_mode", 1);
+    if (counts) model_proto::set(n, "count_include_pad", 1);
+    m.result("y", {1, 1, 2, 2});
+    return run(m.read(), counted(std::size_t(extent) * std::size_t(extent), 1));
+  };
+  using numbers = std::vector<float>;
+  CHECK(pooled("MaxPool", 3, 2, 1, false) == numbers{1, 3, 7, 9});
+  CHECK(pooled("AveragePool", 3, 2, 1, true) == numbers{0.25f, 1.25f, 2.75f, 7});
+  CHECK(pooled("AveragePool", 3, 2, 1, false) == numbers{1, 2.5f, 5.5f, 7});
+  CHECK(pooled("AveragePool", 4, 3, 0, true) == numbers{6, 7.5f, 12, 13.5f});
+  CHECK(pooled("AveragePool", 4, 3, 0, false) == numbers{6, 7.5f, 12, 13.5f});
+}
+TEST_CASE("activations of a recurrent layer take the numbers that they need, in order") {
+  model_proto m(14);
+  m.value("x", {2, 1, 1});
+  m.floats("w", {1, 4, 1}, {0.5f, 0.4f, -0.3f, -0.7f});
+  m.floats("r", {1, 4, 1}, {0.1f, 0.2f, 0.3f, -0.4f});
+  auto& n = m.node("LSTM", {"x", "w", "r"}, {"y"});
+  model_proto::set(n, "hidden_size", 1);
+  model_proto::set(n, "activations", std::vector<std::string>{"Sigmoid", "LeakyRelu", "Tanh"});
+  auto* alpha = n.add_attribute();
+  alpha->set_name("activation_alpha");
+  alpha->set_type(::onnx::AttributeProto::FLOATS);
+  alpha->add_floats(0.3f);
+  m.result("y", {2, 1, 1, 1});
+  const auto y = run(m.read(), {1, -2});
+  // ONNX Runtime 1.32
+  CHECK(y[0] == doctest::Approx(-0.07781563));
+  CHECK(y[1] == doctest::Approx(0.08906838));
+}
 TEST_CASE("one number is folded, too") {
   const auto folded = [](const std::string& op) {
     model_proto m(13);

@@ -55,6 +55,7 @@ inline list<var> slice_rule(onnx_node& n) {
     const int d = n.axis(axes[k], x.rank());
     const std::int64_t extent = x.extent(d), step = steps[k];
     if (step == 0) n.refuse("has a step of 0");
+    if (extent == 0) continue;
     auto place = [&](std::int64_t p, std::int64_t least, std::int64_t most) {
       return std::clamp(p < 0 ? p + extent : p, least, most);
     };

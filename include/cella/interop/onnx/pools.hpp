@@ -10,7 +10,7 @@
 namespace cella::interop {
 
 /// The windows of a pool. Where they may stand out at the end, the padding there is as wide as the
-/// last one needs.
+/// last one needs that begins before the model's padding there.
 inline window_axes read_pool(const onnx_node& n, var x) {
   if (!n.has_attribute("kernel_shape")) n.refuse("lacks the attribute \"kernel_shape\"");
   window_axes w = read_windows(n, x, n.integers("kernel_shape"));
@@ -19,9 +19,14 @@ inline window_axes read_pool(const onnx_node& n, var x) {
     if (a.padded() < a.taps()) n.refuse("has a window that is larger than the padded image");
     n.between(0, a.padded() + a.stride, 1 << 30, "padded extent");
     if (!n.integer("ceil_mode", 0)) continue;
-    const std::int64_t places = (a.padded() - a.taps() + a.stride - 1) / a.stride + 1;
+    const std::int64_t places = std::min((a.padded() - a.taps() + a.stride - 1) / a.stride,
+                                         (a.before + a.extent - 1) / a.stride) +
+                                1;
     const std::int64_t needed = (places - 1) * a.stride + a.taps();
-    a.after += std::max<std::int64_t>(0, needed - a.padded());
+    a.beyond = std::max<std::int64_t>(0, needed - a.padded());
+    // Windows that would begin in the padding have no place any more.
+    const std::int64_t room = needed + a.stride - 1;
+    a.after = std::min(a.after, room - a.before - a.extent) + a.beyond;
   }
   return w;
 }
@@ -135,8 +140,8 @@ inline var window_sums(var x, const window_axes& w) {
       });
   return means * taps_of(w);
 }
-/// How many elements of the image each window has.
-inline var window_counts(const onnx_node& n, var sums, const window_axes& w) {
+/// How many elements of the image each window has, or of the image with the model's padding.
+inline var window_counts(const onnx_node& n, var sums, const window_axes& w, bool with_border) {
   var all = constant(n.b(), 1, {sums.element(), {}});
   for (std::size_t d = 0; d < w.size(); ++d) {
     const window_axis& a = w[d];
@@ -146,7 +151,8 @@ inline var window_counts(const onnx_node& n, var sums, const window_axes& w) {
       double count = 0;
       for (std::int64_t k = 0; k < a.kernel; ++k) {
         const std::int64_t at = p * a.stride - a.before + k * a.dilation;
-        count += at >= 0 && at < a.extent;
+        const std::int64_t end = with_border ? a.extent + a.after - a.beyond : a.extent;
+        count += (with_border || at >= 0) && at < end;
       }
       counts.push_back(count);
     }
@@ -161,7 +167,8 @@ inline list<var> average_pool_rule(onnx_node& n) {
   const window_axes w = read_pool(n, x);
   n.limit(taps_of(w));
   const bool with_border = n.integer("count_include_pad", 0);
-  if (is_plain(w)) {
+  const bool beyond = std::ranges::any_of(w, [](const window_axis& a) { return a.beyond > 0; });
+  if (is_plain(w) && !(with_border && beyond)) {
     const pooling_options o{window_of(w[0], w[1], 1),
                             {std::int32_t(w[0].kernel), std::int32_t(w[1].kernel)},
                             {},
@@ -169,7 +176,8 @@ inline list<var> average_pool_rule(onnx_node& n) {
     return {emit<average_pool_op>(o, std::source_location::current(), x)};
   }
   const var sums = window_sums(x, w);
-  return {sums / (with_border ? scalar_like(x, taps_of(w)) : window_counts(n, sums, w))};
+  const bool whole = with_border && !beyond;
+  return {sums / (whole ? scalar_like(x, taps_of(w)) : window_counts(n, sums, w, with_border))};
 }
 inline list<var> lp_pool_rule(onnx_node& n) {
   const var x = n.in(0);

@@ -10,7 +10,12 @@ namespace cella::interop {
 
 inline list<var> quantize_rule(onnx_node& n) {
   const var x = n.in(0);
-  const dtype to = n.has(2) ? n.in(2).element() : dtype::u8;
+  if (n.integer("block_size", 0)) n.not_supported("a scale for each block of numbers");
+  dtype to = dtype::u8;
+  if (n.has(2))
+    to = n.in(2).element();
+  else if (n.integer("output_dtype", 0))
+    to = n.element("output_dtype", to);
   if (!is_integer(to)) n.not_supported("numbers of 8 bits with a point");
   const int axis = int(n.integer("axis", 1));
   const var real = is_floating(x.element()) ? x : cast(x, n.in(1).element());
@@ -18,6 +23,7 @@ inline list<var> quantize_rule(onnx_node& n) {
                    : quantize(real, n.in(1), 0, to, axis)};
 }
 inline list<var> dequantize_rule(onnx_node& n) {
+  if (n.integer("block_size", 0)) n.not_supported("a scale for each block of numbers");
   const int axis = int(n.integer("axis", 1));
   return {n.has(2) ? dequantize(n.in(0), n.in(1), n.in(2), axis)
                    : dequantize(n.in(0), n.in(1), 0, axis)};

@@ -1,6 +1,7 @@
 // The functions that recurrent layers apply, by their names in a model.
 #pragma once
 
+#include <algorithm>
 #include <cctype>
 #include <cella/interop/onnx/activations.hpp>
 #include <functional>
@@ -9,7 +10,8 @@ namespace cella::interop {
 
 using activation = std::function<var(var)>;
 
-/// The activations of a layer by their names, with ONNX's defaults.
+/// The activations of a layer by their names, with ONNX's defaults. Each that takes a number takes
+/// the next one of the list.
 class activation_names {
  public:
   explicit activation_names(const onnx_node& n)
@@ -18,10 +20,14 @@ class activation_names {
         alpha_(n.numbers("activation_alpha")),
         beta_(n.numbers("activation_beta")) {}
   activation at(std::size_t i, const char* otherwise) const {
-    std::string name = i < names_.size() ? names_[i] : otherwise;
-    for (char& c : name) c = char(std::tolower(static_cast<unsigned char>(c)));
-    const double a = i < alpha_.size() ? alpha_[i] : std::nan("");
-    const double b = i < beta_.size() ? beta_[i] : std::nan("");
+    const std::string name = in_lower_case(i < names_.size() ? names_[i] : otherwise);
+    std::size_t alphas = 0, betas = 0;  // of those before
+    for (std::size_t k = 0; k < std::min(i, names_.size()); ++k) {
+      alphas += takes_alpha(in_lower_case(names_[k]));
+      betas += takes_beta(in_lower_case(names_[k]));
+    }
+    const double a = alphas < alpha_.size() ? alpha_[alphas] : std::nan("");
+    const double b = betas < beta_.size() ? beta_[betas] : std::nan("");
     auto number = [](double said, double usual) { return std::isnan(said) ? usual : said; };
     if (name == "sigmoid") return [](var x) { return sigmoid(x); };
     if (name == "tanh") return [](var x) { return tanh(x); };
@@ -41,6 +47,17 @@ class activation_names {
   }
 
  private:
+  static std::string in_lower_case(std::string name) {
+    for (char& c : name) c = char(std::tolower(static_cast<unsigned char>(c)));
+    return name;
+  }
+  static bool takes_beta(const std::string& name) {
+    return name == "affine" || name == "hardsigmoid" || name == "scaledtanh";
+  }
+  static bool takes_alpha(const std::string& name) {
+    return takes_beta(name) || name == "leakyrelu" || name == "elu" || name == "thresholdedrelu";
+  }
+
   const onnx_node& n_;
   std::vector<std::string> names_;
   std::vector<double> alpha_, beta_;

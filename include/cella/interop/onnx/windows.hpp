@@ -9,6 +9,7 @@ namespace cella::interop {
 /// What convolutions and pools say of each of their axes.
 struct window_axis {
   std::int64_t extent{}, kernel = 1, stride = 1, dilation = 1, before = 0, after = 0;
+  std::int64_t beyond = 0;  ///< of `after`, what the last window has beyond the model's padding
 
   std::int64_t taps() const { return (kernel - 1) * dilation + 1; }
   std::int64_t padded() const { return extent + before + after; }
