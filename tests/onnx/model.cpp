@@ -213,6 +213,25 @@ TEST_CASE("one number is folded, too") {
   CHECK(folded("ReduceSumSquare") == 9);
   CHECK(folded("ReduceLogSumExp") == -3);
   CHECK(folded("ReduceMax") == -3);
+  // So is each of many where no axis is.
+  model_proto m(18);
+  m.value("x", {2, 2});
+  model_proto::set(m.node("ReduceSumSquare", {"x"}, {"y"}), "noop_with_empty_axes", 1);
+  m.result("y", {2, 2});
+  CHECK(run(m.read(), {1, -2, 3, -4}) == std::vector<float>{1, 4, 9, 16});
+}
+TEST_CASE("pixels go to channels in either order") {
+  const auto moved = [](const std::string& mode) {
+    model_proto m(18);
+    m.value("x", {1, 2, 2, 2});
+    auto& n = m.node("SpaceToDepth", {"x"}, {"y"});
+    model_proto::set(n, "blocksize", 2);
+    model_proto::set(n, "mode", mode);
+    m.result("y", {1, 8, 1, 1});
+    return run(m.read(), counted(8));
+  };
+  CHECK(moved("DCR") == std::vector<float>{0, 4, 1, 5, 2, 6, 3, 7});
+  CHECK(moved("CRD") == counted(8));
 }
 TEST_CASE("numbers that are nearly alike are normalized") {
   model_proto m(13);

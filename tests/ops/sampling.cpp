@@ -92,6 +92,17 @@ TEST_CASE("sampled images: values, traces and derivatives of both orders agree")
   for (const gradient_case& c : cases) check_gradient(c, {1e-6, 3e-6, 1e-5});
 }
 
+TEST_CASE("a cubic beyond the border goes on, of the elements there, as PyTorch's does") {
+  eager_session s;
+  const var x = s(f64({1, 1, 2, 3}, {1, 2, 3, 4, 6, 9}));
+  const var g = s(f64({1, 1, 3, 2}, {-1.3, 0.4, 0.9, 1.2, 1.5, -1.4}));
+  const auto sampled = [&](bool corners) {
+    return s.value(grid_sample(x, g, {sample_mode::cubic, sample_padding::border, corners})).values;
+  };
+  check_close(sampled(true), reals{2.97325975, 9.1224470625, 2.49975}, 1e-12);
+  check_close(sampled(false), reals{3.7505835625, 9.626699390625, 2.9595}, 1e-12);
+}
+
 TEST_CASE("an affine grid of the identity samples the image itself, and a box of all of it is it") {
   eager_session s;
   const auto x = image.sample(4);

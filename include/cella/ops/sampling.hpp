@@ -64,7 +64,9 @@ class grid_sampler {
     const var g = reshape(slice(grid_, last, k, k + 1), {grid_.extent(0), places_});
     const double n = x_.extent(d + 2);
     var p = form_.align_corners ? (g + 1) * ((n - 1) / 2) : ((g + 1) * n - 1) / 2;
-    if (form_.padding == sample_padding::border) p = clamp(p, 0, n - 1);
+    // Of a cubic the elements that it reads are those of the border, not the place between them.
+    if (form_.padding == sample_padding::border && form_.mode != sample_mode::cubic)
+      p = clamp(p, 0, n - 1);
     if (form_.padding == sample_padding::reflection) p = reflected(p, d);
     return p;
   }

@@ -22,9 +22,9 @@ template <axes_function F>
 list<var> reduction_rule(onnx_node& n) {
   const var x = n.in(0);
   const auto axes = n.attribute_or_operand("axes", 1);
-  if (axes.empty() && n.integer("noop_with_empty_axes", 0)) return {x};
-  // Of one number, too, the sum of squares is its square.
-  if (x.rank() == 0) return {F(reshape(x, {1}), {0}, false)};
+  // Of one number, and where no axis is folded, the sum of squares is a square, too.
+  if (x.rank() == 0 || (axes.empty() && n.integer("noop_with_empty_axes", 0)))
+    return {reshape(F(reshape(x, {x.shape().size(), 1}), {1}, false), x.shape())};
   return {F(x, axes_in(n, axes, x.rank()), n.integer("keepdims", 1) != 0)};
 }
 inline var sum_of_sizes(operand x, const axis_list& axes, bool keep) {

@@ -98,8 +98,10 @@ inline list<var> space_to_depth_rule(onnx_node& n) {
   const std::int64_t s = n.between(1, n.integer("blocksize", 1), 1 << 10, "blocksize");
   const shape e = x.shape();
   if (e[2] % s || e[3] % s) n.refuse("has a blocksize that does not divide the image");
+  const bool columns_first = n.one_of("mode", {"DCR", "CRD"}) == "CRD";
   const var y = reshape(x, {e[0], e[1], e[2] / s, s, e[3] / s, s});
-  return {reshape(transpose(y, {0, 3, 5, 1, 2, 4}), {e[0], e[1] * s * s, e[2] / s, e[3] / s})};
+  const var z = columns_first ? transpose(y, {0, 1, 3, 5, 2, 4}) : transpose(y, {0, 3, 5, 1, 2, 4});
+  return {reshape(z, {e[0], e[1] * s * s, e[2] / s, e[3] / s})};
 }
 
 inline constexpr named_onnx_rule shape_rules[] = {
