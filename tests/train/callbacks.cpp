@@ -136,6 +136,13 @@ TEST_CASE("the best checkpoint by a score is kept") {
   plain again;
   again.load(best.files()[0]);
   CHECK(again.net().last.bias.values()[0] == 3);
+  // Of every second epoch the second one is better than the fourth.
+  train::checkpoint seldom{.directory = dir / "seldom", .every = 2, .best = "val_loss"};
+  plain other;
+  other.fit(three_classes(8), {.epochs = 5, .learning_rate = 0}, scripted{{3, 2, 1, 2.5, 0}},
+            seldom);
+  REQUIRE(seldom.files().size() == 1);
+  CHECK(seldom.files()[0].filename() == "checkpoint-2.safetensors");
 }
 
 TEST_CASE("a progress bar and monitors tell of losses and times") {

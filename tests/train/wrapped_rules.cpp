@@ -104,6 +104,16 @@ TEST_CASE("wrapped rules do in eager mode what they do in graph mode, and scopes
     CHECK_THROWS_AS(graph.train_step(samples.x.data(), samples.y.data(), 12, 0.05), error);
     CHECK_THROWS_WITH_AS(static_cast<void>(graph.use_averages()),
                          "use_averages: the averages are in use already", error);
+    // What is read now would go with the averages, and training would go on from them.
+    const scratch_directory dir("averages");
+    const std::string file = dir / "net.safetensors";
+    graph.save(file);
+    const auto words = doctest::Contains("the averages are in use; let what use_averages returned");
+    CHECK_THROWS_WITH_AS(graph.load(file), words, error);
+    CHECK_THROWS_WITH_AS(graph.load_partial(file, {"first*"}), words, error);
+    CHECK_THROWS_WITH_AS(graph.restore(graph.snapshot()), words, error);
+    CHECK_THROWS_WITH_AS(graph.save(file, {.optimizer = true}), words, error);
+    CHECK(distance(weights(graph), expected) < 1e-15);
   }
   CHECK(weights(graph) == path[2]);
   CHECK(graph.predict(samples.x.data(), 1).data()[0] == before);

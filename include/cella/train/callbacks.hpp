@@ -66,9 +66,9 @@ inline bool improves(double now, const std::optional<double>& before, std::strin
 
 /// Saves the model after every `every` epochs of its life as
 /// `directory/prefix-<epoch>.safetensors`, with all that training needs to go on; keeps the last
-/// `keep_max` of the files that it wrote. With `best` ("val_accuracy") it saves only when that
-/// score is the best so far, which NaN never is. Parameters that are not finite, which only
-/// `fit_options::check_finite = false` lets come here, are not saved.
+/// `keep_max` of the files that it wrote. With `best` ("val_accuracy") it saves then only when that
+/// score is the best so far of these epochs, which NaN never is. Parameters that are not finite,
+/// which only `fit_options::check_finite = false` lets come here, are not saved.
 struct checkpoint {
   std::filesystem::path directory = ".";
   std::string prefix = "checkpoint";
@@ -102,9 +102,10 @@ struct checkpoint {
   }
   void on_epoch_end(auto& context) {
     const std::int64_t epoch = context.record.epoch + 1;
+    if (epoch % every != 0) return;
     const std::optional<double> score =
         best.empty() ? std::nullopt : std::optional(context.record[best]);
-    if (score ? !detail::improves(*score, best_, best, which) : epoch % every != 0) return;
+    if (score && !detail::improves(*score, best_, best, which)) return;
     if (!context.model.finite()) return;
     const auto path = directory / (prefix + "-" + std::to_string(epoch) + ".safetensors");
     // The file holds what is remembered after it is written; old files go when it is.

@@ -243,8 +243,9 @@ class model {
   /// What asks this model in another thread, or in many, each with its own: see predictor.hpp.
   cella::predictor<model> predictor() { return cella::predictor<model>(*this); }
 
-  /// The model measures, predicts and saves with the averages that `optim::averaged` keeps, as long
-  /// as what this returns lives; it does not train then. Throws `error` if there are none.
+  /// The model measures, predicts and saves (without the optimizer's state) with the averages that
+  /// `optim::averaged` keeps, as long as what this returns lives; it does not train, or load, then.
+  /// Throws `error` if there are none.
   ///
   ///   { const auto averages = m.use_averages(); m.evaluate(test); }
   train::average_scope use_averages() {
@@ -265,6 +266,7 @@ class model {
     const auto turn = own_turn();
     const parameter_users::change change(users_);
     if (options.optimizer) check_idle("load with the optimizer's state");
+    check_no_averages("load");
     const auto training = options.optimizer ? training_tensors() : tensors{};
     auto found =
         train::read_checkpoint(path, train::tensors_of(parameters()), training, options.non_finite);
@@ -280,6 +282,7 @@ class model {
                                         const partial_options& options = {}) {
     const auto turn = own_turn();
     const parameter_users::change change(users_);
+    check_no_averages("load_partial");
     tensors chosen = train::matching("load_partial", parameters(), patterns);
     train::read_part(path, chosen, options.non_finite);
     parameters().touch();
@@ -297,6 +300,7 @@ class model {
   void restore(const std::vector<std::byte>& all) {
     const auto turn = own_turn();
     const parameter_users::change change(users_);
+    check_no_averages("restore");
     train::restore(all, parameters());
   }
   /// Whether all parameters and states are finite numbers.
@@ -334,14 +338,19 @@ class model {
       throw error("train_step: the learning rate is " + std::to_string(learning_rate) +
                   "; it has to be finite and not negative");
     }
-    if (on_averages_)
-      throw error("train_step: the averages are in use; let what use_averages returned go before");
+    check_no_averages("train_step");
     const parameter_users::change change(users_);
     const auto r = engine_.train(x, y, rows, share, progress_[0] + 1, learning_rate);
     ++progress_[0];
     return r;
   }
 
+  /// What it would write goes with the averages, or with them in place of the parameters.
+  void check_no_averages(const char* who) const {
+    if (!on_averages_) return;
+    throw error(std::string(who) +
+                ": the averages are in use; let what use_averages returned go before");
+  }
   void check_idle(const char* who) const {
     if (!fit_.refresh) return;
     throw error(std::string(who) +

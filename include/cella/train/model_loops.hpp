@@ -224,6 +224,7 @@ template <class Net, class Input, auto Loss, auto Optimizer, model_options Optio
 void model<Net, Input, Loss, Optimizer, Options>::save(const std::string& path,
                                                        const save_options& options) {
   const auto turn = own_turn();
+  if (options.optimizer) check_no_averages("save with the optimizer's state");
   auto all = train::tensors_of(parameters());
   if (options.optimizer) {
     for (auto& t : training_tensors()) all.push_back(std::move(t));
