@@ -76,6 +76,9 @@ TEST_CASE("rates by stretches, and schedules one after another") {
                        "learning rate: piecewise has 2 rates and 0 ends; give one more rate than "
                        "ends",
                        error);
+  CHECK_THROWS_WITH_AS(at(piecewise{{3, 2, 1}, {epochs(6), epochs(3)}}, 0),
+                       doctest::Contains("60.000000 steps and then 30.000000; they have to grow"),
+                       error);
   const schedule s = then(optim::constant{0.3}, epochs(2), exponential{.first = 1, .factor = 0.5});
   CHECK(at(s, 19) == 0.3);
   CHECK(at(s, 20) == 1);
@@ -87,6 +90,9 @@ TEST_CASE("cycles of no length, and waves that shrink, are refused") {
                        doctest::Contains("has to be longer than 0"), error);
   CHECK_THROWS_WITH_AS(at(cosine_restarts{.first = 1, .growth = 0.5}, 0),
                        doctest::Contains("a growth of 0.5"), error);
+  CHECK_THROWS_WITH_AS(at(one_cycle{.most = 1, .rising = 30}, 0),
+                       doctest::Contains("rises is 30.000000; it has to lie between 0 and 1"),
+                       error);
   CHECK_THROWS_WITH_AS(at(triangular{.least = 0, .most = 1, .up = steps(0), .down = steps(0)}, 0),
                        doctest::Contains("has to be longer than 0"), error);
 }

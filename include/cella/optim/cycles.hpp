@@ -16,6 +16,10 @@ struct one_cycle {
   double fall = 1e4;
 
   double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {
+    if (!(rising >= 0 && rising <= 1)) {
+      throw error("learning rate: the share of one_cycle that rises is " + std::to_string(rising) +
+                  "; it has to lie between 0 and 1");
+    }
     const double all = length.steps(steps_per_epoch), top = rising * all - 1, end = all - 1;
     const double first = most / rise, last = first / fall;
     const auto between = [](double from, double to, double t) {

@@ -47,6 +47,13 @@ struct piecewise {
       throw error("learning rate: piecewise has " + std::to_string(rates.size()) + " rates and " +
                   std::to_string(ends.size()) + " ends; give one more rate than ends");
     }
+    for (std::size_t k = 1; k < ends.size(); ++k) {
+      const double before = ends[k - 1].steps(steps_per_epoch),
+                   end = ends[k].steps(steps_per_epoch);
+      if (end >= before) continue;
+      throw error("learning rate: the ends of piecewise are " + std::to_string(before) +
+                  " steps and then " + std::to_string(end) + "; they have to grow");
+    }
     std::size_t k = 0;
     while (k < ends.size() && double(step) >= ends[k].steps(steps_per_epoch)) ++k;
     return rates[k];
