@@ -157,6 +157,12 @@ TEST_CASE("l2_normalize leaves a zero vector zero") {
   CHECK(eval([](var t) { return l2_normalize(t, {0}); }, half).values == reals{0, 0});
 }
 
+TEST_CASE("the norm of zeros has the derivative 0") {
+  const auto d = eval([](var v) { return grad([](var x) { return sum(l2_norm(x, {1})); })(v); },
+                      f64({2, 2}, {0, 0, 3, 4}));
+  check_close(d.values, reals{0, 0, 0.6, 0.8}, 1e-15);
+}
+
 TEST_CASE("the faults of reductions name the axis, or the type and the remedy") {
   CHECK(fault([](const vars& v) { return sum(v[0], {2}); }, {f({2, 3})}) ==
         "sum: x0 [2,3] has no axis 2");
