@@ -110,6 +110,9 @@ struct worst_epoch {
 static_assert(train::stateful<worst_epoch> && !train::stateful<ascent_step>);
 
 static_assert(metrics::metric<metrics::accuracy> && !metrics::metric<worst_epoch>);
+/// A loss whose samples with the label -100 do not count.
+constexpr cross_entropy_options ignoring{.ignored_label = some_label(-100)};
+static_assert(ignoring.ignored_label && *ignoring.ignored_label == -100 && !some_label{});
 static_assert(metrics::loss_metric<metrics::loss> && !metrics::loss_metric<metrics::accuracy>);
 
 struct pair_of_samples {
