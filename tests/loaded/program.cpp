@@ -81,6 +81,21 @@ TEST_CASE("tiles of products with what follows them, also where a vector or a bl
   }
 }
 
+TEST_CASE("a vector beside products: by row, by column, or seen as a matrix and repeated") {
+  for (const auto& [rows, columns] : {std::array{3, 2}, std::array{2, 3}, std::array{2, 2}}) {
+    CAPTURE(rows);
+    const shape matrix{rows, columns}, column{rows, 1};
+    const auto check = [&, k = columns](int size, auto seen) {
+      check_in_single([=](const vars& x) { return vars{matmul(x[0], x[1]) + seen(x[2])}; },
+                      {shape{2, rows, 4}, shape{2, 4, k}, shape{size}}, 1e-5);
+    };
+    check(columns, [](var v) { return v; });
+    check(rows, [=](var v) { return reshape(v, column); });
+    check(rows * columns, [=](var v) { return reshape(v, matrix); });
+    check(rows * columns, [=](var v) { return square(reshape(exp(v), matrix)); });
+  }
+}
+
 TEST_CASE("several rows together: numbers of each, and sums over them") {
   for (const auto& [rows, width] : {std::array{2, 3}, std::array{37, 32}, std::array{37, 61},
                                     std::array{130, 256}, std::array{5, 3001}}) {

@@ -260,7 +260,9 @@ class group_growth {
     if (s.kind == step_kind::elementwise)
       return Planning::loops_repeat(s.arrangement, o, c_.forms.of(x));
     if (s.kind == step_kind::reduce || s.accumulated < 0) return false;
-    return g.type(x).rank() == 1 && domain == c_.value_type(s.accumulated).shape &&
+    // The value itself, and what is repeated: a vector may be seen as a matrix.
+    return g.type(x).rank() == 1 && g.type(g.operand(n, 0)).rank() == 1 &&
+           domain == c_.value_type(s.accumulated).shape &&
            (o.axes[0] == s.row_axis || o.axes[0] == s.column_axis);
   }
 
