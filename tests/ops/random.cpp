@@ -35,6 +35,23 @@ TEST_CASE("numbers are uniform in [0, 1), and the same for the same seed, step a
   CHECK(squares / 1e4 == doctest::Approx(1 / 3.0).epsilon(0.045));
 }
 
+TEST_CASE("numbers of 16 bits are below 1, too, and those of a distribution made of them finite") {
+  for (dtype t : {dtype::f16, dtype::bf16}) {
+    CAPTURE(int(t));
+    seeded a(1, 2), same(1, 2);
+    const int n = 40000;  // as many that one in 4096 of f16 would be rounded to 1
+    const var like = a.s({{t, {n}}, reals(std::size_t(n), 0.0)});
+    const auto x = a.s.value(random_uniform(like)).values;
+    const auto exact = same.uniform(n).values;
+    CHECK(*std::max_element(x.begin(), x.end()) < 1);
+    const double digit = t == dtype::f16 ? 0x1p-10 : 0x1p-7;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      REQUIRE(x[i] <= exact[i]);
+      REQUIRE(x[i] >= exact[i] * (1 - digit));
+    }
+  }
+}
+
 TEST_CASE("seed, step and draw each change the numbers") {
   seeded a(1, 2), other_seed(2, 2), other_step(1, 3);
   const auto x = a.uniform(8).values;

@@ -207,10 +207,15 @@ inline void random_uniform_op::compute(const attributes& o, span<const tensor_re
   const std::int32_t stream = o.as<options>().stream;
   const std::int64_t keys = in[0].type.size() / 2;
   const std::int64_t each = keys ? out[0].type.size() / keys : 0;
+  // Cut to the digits of a type of 16 bits: rounded, the numbers nearest to 1 would become 1.
+  const dtype element = out[0].type.element;
+  const std::uint32_t cut = element == dtype::bf16 ? 0xffffu : element == dtype::f16 ? 0x1fffu : 0;
   for (std::int64_t k = 0; k < keys; ++k, state += 2) {
     const std::uint64_t key = key_of(state, stream);
-    for (std::int64_t i = 0; i < each; ++i)
-      write_element(out[0], k * each + i, uniform<float>(key, std::uint64_t(i)));
+    for (std::int64_t i = 0; i < each; ++i) {
+      const auto bits = std::bit_cast<std::uint32_t>(uniform<float>(key, std::uint64_t(i)));
+      write_element(out[0], k * each + i, std::bit_cast<float>(bits & ~cut));
+    }
   }
 }
 
