@@ -131,6 +131,10 @@ TEST_CASE("a dynamic scale halves when it overflows and doubles when it has not 
 TEST_CASE("what is no scale is a fault") {
   CHECK(std::string(fault_of_step(linear_step<optim::loss_scale(0, momentum)>{}).view())
             .ends_with("optim::loss_scale: the scale is 0; it must be above 0, and finite"));
+  // In single precision it would be infinite, and all steps would overflow.
+  CHECK(std::string(fault_of_step(linear_step<optim::loss_scale(1e39, momentum)>{}).view())
+            .find("optim::loss_scale: the scale is 1e+39; f32 takes one from ") !=
+        std::string::npos);
   CHECK(std::string(fault_of_step(
                         linear_step<optim::dynamic_loss_scale(momentum, {.growth_interval = 0})>{})
                         .view())

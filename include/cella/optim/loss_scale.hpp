@@ -15,9 +15,14 @@ struct loss_scaled : wrapped<Rule> {
   int growth_interval{};
 
   constexpr void check(builder& b) const {
+    // Beyond it there is no normal number for the scale, or for what gradients are multiplied by.
+    const double most = b.precision == dtype::f64 ? 0x1p1022 : 0x1p126;
     if (!(first > 0 && first < std::numeric_limits<double>::infinity()))
       b.fail(text() << "optim::loss_scale: the scale is " << first
                     << "; it must be above 0, and finite");
+    else if (first > most || first < 1 / most)
+      b.fail(text() << "optim::loss_scale: the scale is " << first << "; " << b.precision
+                    << " takes one from " << 1 / most << " to " << most);
     if (adapts && growth_interval < 1)
       b.fail(text() << "optim::dynamic_loss_scale: growth_interval is " << growth_interval
                     << "; it must be at least 1");
