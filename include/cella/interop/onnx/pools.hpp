@@ -167,7 +167,11 @@ inline list<var> average_pool_rule(onnx_node& n) {
   const window_axes w = read_pool(n, x);
   n.limit(taps_of(w));
   const bool with_border = n.integer("count_include_pad", 0);
-  const bool beyond = std::ranges::any_of(w, [](const window_axis& a) { return a.beyond > 0; });
+  // Windows with gaps counted all of their elements before opset 22, by the standard's own tests.
+  const bool counts_all =
+      n.opset() < 22 && std::ranges::any_of(w, [](const window_axis& a) { return a.dilation > 1; });
+  const bool beyond =
+      !counts_all && std::ranges::any_of(w, [](const window_axis& a) { return a.beyond > 0; });
   if (is_plain(w) && !(with_border && beyond)) {
     const pooling_options o{window_of(w[0], w[1], 1),
                             {std::int32_t(w[0].kernel), std::int32_t(w[1].kernel)},
