@@ -368,6 +368,7 @@ TEST_CASE("operations that ONNX has under another form") {
               one_hot(i, 5, dtype::f32),
               one_hot(cast(i, dtype::i8), 5, dtype::f32),
               cast(floor_div(i, 3), dtype::f32) + floor_div(x, 0.3),
+              cast(mod(i, 3), dtype::f32) + fmod(x, 0.3),
               select(not_equal(i, 1), x, zeros_like(x)),
               cast(right_shift(cast(abs(i), dtype::u8), 1), dtype::f32),
               matmul(x, x, false, true),

@@ -131,6 +131,24 @@ TEST_CASE("powers of zero have finite derivatives of both orders") {
             .values[0] == 2);
 }
 
+TEST_CASE("quotients and remainders of real numbers are those of the exact quotient") {
+  const auto x = f64({8}, {1, -1, 1e5, 1e300, -7, 5, 2.5, -0.0});
+  const auto y = f64({8}, {0.1, 0.1, 0.3, 0.7, 2, -3, HUGE_VAL, 2});
+  // As NumPy has them.
+  CHECK(eval([](var a, var b) { return floor_div(a, b); }, x, y).values ==
+        reals{9, -10, 333333, 1e300 / 0.7, -4, -2, 0, -0.0});
+  reals rest;
+  for (std::size_t i = 0; i < 8; ++i) rest.push_back(std::fmod(x.values[i], y.values[i]));
+  CHECK(eval([](var a, var b) { return fmod(a, b); }, x, y).values == rest);
+  rest[1] += 0.1;
+  rest[4] += 2;
+  rest[5] -= 3;
+  CHECK(eval([](var a, var b) { return mod(a, b); }, x, y).values == rest);
+  for (const auto& [a, b] : {std::pair{1.0, 0.0}, {HUGE_VAL, 2.0}, {std::nan(""), 2.0}})
+    CHECK(
+        std::isnan(eval([](var v, var w) { return fmod(v, w); }, scalar(a), scalar(b)).values[0]));
+}
+
 TEST_CASE("integer quotients round down, remainders take the divisor's sign") {
   const auto x = i64({6}, {7, -7, 7, -7, 5, -9});
   const auto y = i64({6}, {2, 2, -2, -2, 0, 3});

@@ -74,6 +74,7 @@
   X(pow_op) \
   X(atan2_op) \
   X(floor_div_op) \
+  X(fmod_op) \
   /* quantization */ \
   X(straight_through_op) \
   /* bitwise */ \

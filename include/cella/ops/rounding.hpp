@@ -122,7 +122,8 @@ constexpr var ceil(operand x) { return detail::unary<ceil_op>(x); }
 constexpr var round(operand x) { return detail::unary<round_op>(x); }
 constexpr var trunc(operand x) { return detail::unary<trunc_op>(x); }
 
-/// Quotient rounded down. Derivative zero. Integers: 0 where the divisor is 0.
+/// Quotient rounded down: of the exact quotient, also where the nearest number is a larger integer
+/// (1 / 0.1). Derivative zero. Integers: 0 where the divisor is 0.
 struct floor_div_op : elementwise<floor_div_op>, zero_derivative {
   static constexpr std::string_view name = "floor_div";
   static constexpr std::string_view numpy = "np.floor_divide";
@@ -136,8 +137,13 @@ struct floor_div_op : elementwise<floor_div_op>, zero_derivative {
       const auto q = div_op::apply(x, y);
       return y != 0 && (x < 0) != (y < 0) && mul_op::apply(q, y) != x ? q - 1 : q;
     } else {
-      using std::floor;
-      return floor(x / y);
+      using T = decltype(x);
+      const T quotient = x / y;
+      if (!(y < 0) && !(y > 0)) return quotient;
+      const T rest = std::fmod(x, y);
+      const T q = (x - rest) / y - T(rest != 0 && (rest < 0) != (y < 0));
+      const T down = std::floor(q);
+      return q == 0 ? std::copysign(T(0), quotient) : down + T(q - down > T(0.5));
     }
   }
   static interval bounds(span<const interval> in, span<const tensor_type> types,
@@ -149,13 +155,33 @@ struct floor_div_op : elementwise<floor_div_op>, zero_derivative {
   }
 };
 constexpr var floor_div(operand x, operand y) { return detail::binary<floor_div_op>(x, y); }
+
+/// What is left of x when y is taken from it a whole number of times, with the sign of x: exact.
+/// Integers: x where the divisor is 0.
+struct fmod_op : elementwise<fmod_op> {
+  static constexpr std::string_view name = "fmod";
+  static constexpr std::string_view numpy = "np.fmod";
+  static constexpr std::string_view torch = "torch.fmod";
+  static constexpr std::string_view formula = "y = a - trunc(a / b) b";
+  static constexpr bool integral = true;
+  static constexpr auto apply(auto x, auto y) {
+    if constexpr (std::is_integral_v<decltype(x)>)
+      return sub_op::apply(x, mul_op::apply(div_op::apply(x, y), y));
+    else
+      return std::fmod(x, y);
+  }
+  static constexpr var partial(node_ref n, int i) {
+    return i == 0 ? ones_like(n.operand(0)) : -trunc(n.operand(0) / n.operand(1));
+  }
+};
+/// Remainder with the sign of x (C's fmod), exact.
+constexpr var fmod(operand x, operand y) { return detail::binary<fmod_op>(x, y); }
 /// Remainder with the sign of y (Python's %).
 constexpr var mod(operand x, operand y) {
-  return detail::binary<sub_op>(x, detail::binary<mul_op>(floor_div(x, y), y));
-}
-/// Remainder with the sign of x (C's fmod).
-constexpr var fmod(operand x, operand y) {
-  return detail::binary<sub_op>(x, detail::binary<mul_op>(trunc(detail::binary<div_op>(x, y)), y));
+  builder& b = owner_of(x, y);
+  const var rest = fmod(x, y), divisor = y.is_number() ? full_like(rest, y.number()) : y.in(b);
+  const var other_sign = not_equal(rest < 0, divisor < 0);
+  return select(logical_and(not_equal(rest, 0), other_sign), rest + divisor, rest);
 }
 
 }  // namespace cella

@@ -26,6 +26,40 @@ TEST_CASE_TEMPLATE(
   CHECK(functions >= 36);
 }
 
+TEST_CASE_TEMPLATE("fmod is std::fmod, and floor_div what belongs to it, for all numbers", T, float,
+                   double) {
+  constexpr auto width = std::size_t(cpu::lanes<T>);
+  std::vector<T> all = numbers_of_whole_range<T>(10'000);
+  // Beside numbers that are as far apart as can be, such as divide each other nearly or exactly.
+  std::vector<T> x = all, y(all.rbegin(), all.rend());
+  generator random(3);
+  for (int i = 0; i < 50'000; ++i) {
+    const T by = T(random.uniform()) + T(0.01);
+    const T times = T(random.below(i % 2 ? 40 : 1 << 22));
+    const T off = T(i % 3 - 1) * std::numeric_limits<T>::epsilon();
+    x.push_back((i % 5 ? by : -by) * times * (1 + off));
+    y.push_back(i % 7 ? by : -by);
+  }
+  x.resize(x.size() / width * width);
+  for (std::size_t i = 0; i < x.size(); i += width) {
+    T rest[width], quotient[width];
+    const auto a = xsimd::load_unaligned(&x[i]), b = xsimd::load_unaligned(&y[i]);
+    xsimd::store_unaligned(rest, cpu::vector_form<fmod_op>::apply(a, b));
+    xsimd::store_unaligned(quotient, cpu::vector_form<floor_div_op>::apply(a, b));
+    for (std::size_t k = 0; k < width; ++k) {
+      CAPTURE(x[i + k]);
+      CAPTURE(y[i + k]);
+      const auto same = [](T found, T expected) {
+        return std::isnan(expected)
+                   ? std::isnan(found)
+                   : found == expected && std::signbit(found) == std::signbit(expected);
+      };
+      REQUIRE(same(rest[k], std::fmod(x[i + k], y[i + k])));
+      REQUIRE(same(quotient[k], floor_div_op::apply(x[i + k], y[i + k])));
+    }
+  }
+}
+
 TEST_CASE_TEMPLATE("angles of points are right to 2 units in the last place, on the axes, too", T,
                    float, double) {
   constexpr auto width = std::size_t(cpu::lanes<T>);

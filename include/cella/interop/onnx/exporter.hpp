@@ -35,6 +35,7 @@ class onnx_exporter {
              {&info_of<erfc_op>, &e::erfc},
              {&info_of<expm1_op>, &e::expm1},
              {&info_of<floor_div_op>, &e::floor_div},
+             {&info_of<fmod_op>, &e::remainder},
              {&info_of<gelu_op>, &e::gelu},
              {&info_of<gelu_tanh_op>, &e::gelu_tanh},
              {&info_of<iota_op>, &e::computed},
@@ -310,6 +311,7 @@ class onnx_exporter {
     const std::string rest = to_.between("Mod", operands(n));
     add("Div", {to_.between("Sub", {operand(n, 0), rest}), operand(n, 1)}, n);
   }
+  void remainder(node_id n) { to_.set(add("Mod", operands(n), n), "fmod", 1); }
   void shift(node_id n) {
     if (!is_unsigned(g_.type(n).element))
       refuse(n, "moves the digits of numbers with a sign, which ONNX does not");

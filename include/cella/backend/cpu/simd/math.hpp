@@ -253,6 +253,54 @@ struct vector_form<atan2_op> {
   }
 };
 
+// ---- remainders
+
+namespace detail {
+
+/// std::fmod. A quotient below 2^(digits - 1) is known up to one, too much, and what it leaves of x
+/// is exact: a multiple of y's last digit that is no larger than y. Vectors with other quotients,
+/// or with what is not finite, go one by one.
+template <class T>
+[[gnu::always_inline]] inline vec<T> remainder(const vec<T>& x, const vec<T>& y) {
+  constexpr T most = T(std::int64_t{1} << (std::numeric_limits<T>::digits - 1));
+  constexpr T largest = std::numeric_limits<T>::max();
+  const vec<T> a = xsimd::abs(x), b = xsimd::abs(y), zero(T(0)), sign(-T(0));
+  const vec<T> q = xsimd::trunc(a / b), product = rounded<T>(q * b);
+  const vec<T> rest = (a - product) - product_error<T>(q, b, product);
+  const vec<T> found = xsimd::select(rest < zero, rest + b, rest) | (x & sign);
+  if (xsimd::all(q < vec<T>(most) && b <= vec<T>(largest) && a <= vec<T>(largest / 4)))
+    return found;
+  std::array<T, vec<T>::size> from, by;
+  xsimd::store_unaligned(from.data(), x);
+  xsimd::store_unaligned(by.data(), y);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = std::fmod(from[i], by[i]);
+  return xsimd::load_unaligned(from.data());
+}
+
+}  // namespace detail
+
+template <>
+struct vector_form<fmod_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x, const vec<T>& y) {
+    return detail::remainder<T>(x, y);
+  }
+};
+template <>
+struct vector_form<floor_div_op> {
+  template <class T>
+  static vec<T> apply(const vec<T>& x, const vec<T>& y) {
+    const vec<T> zero(T(0)), one(T(1)), sign(-T(0)), quotient = x / y;
+    const vec<T> rest = detail::remainder<T>(x, y);
+    const auto other_sign = (rest < zero && y > zero) || (rest > zero && y < zero);
+    const vec<T> exact = (x - rest) / y, q = xsimd::select(other_sign, exact - one, exact);
+    const vec<T> down = xsimd::floor(q);
+    const vec<T> nearest = xsimd::select(q - down > vec<T>(T(0.5)), down + one, down);
+    const vec<T> found = xsimd::select(q == zero, quotient & sign, nearest);
+    return xsimd::select(y < zero || y > zero, found, quotient);
+  }
+};
+
 // ---- gelu, and its tanh form
 
 namespace detail {
