@@ -2,11 +2,14 @@
 
 #include <array>
 #include <cella/nn/layers.hpp>
+#include <cella/ops/arranging.hpp>
 #include <cella/ops/control.hpp>
 #include <cella/ops/numeric.hpp>
+#include <cella/ops/padding.hpp>
 #include <cella/passes/pass.hpp>
 #include <cella/runtime/loaded_program.hpp>
 #include <cella/transform/control.hpp>
+#include <cella/transform/gradient.hpp>
 #include <cella/transform/trace.hpp>
 #include <vector>
 
@@ -133,6 +136,20 @@ TEST_CASE("normalizations of rows, with all that they are scaled by and without"
     check([=](const vars& v) { return vars{scaled(v[0]) * v[1]}; });
     check([=](const vars& v) { return vars{scaled(v[0]) * v[1] + v[0]}; });
   }
+}
+
+TEST_CASE("a sweep over rows takes no more than it has places for what others read of it") {
+  const shape rows{6, 32, 3};
+  check_in_single(
+      [](const vars& x) {
+        const var large = tile(x[0], {2, 2, 1});
+        const var scale = mean(large, {0, 1});
+        const var y = layer_norm(large, scale, scale, {2});
+        const var z = roll(l2_normalize(y, {2}), 2, 0), scaled = scale * y;
+        const var loss = sum(z * x[1]) + sum(scaled * x[2]);
+        return vars{z, scaled, gradients(loss, std::array{x[0]})[0]};
+      },
+      {shape{3, 16, 3}, rows, rows}, 1e-3);
 }
 
 TEST_CASE("variances along any axes") {

@@ -42,7 +42,7 @@ class row_finder {
       for (node_id u : f_.users(seen_[i])) consider(u);
     }
     for (node_id m : members_) p.found |= full(m) && f_.position(m) > first_ && follows(m);
-    p.found = p.found && written() <= most_written;
+    p.found = p.found && written() <= most_written && places() <= plan_step{}.outputs.size();
     p.members = members_;
     return p;
   }
@@ -208,6 +208,26 @@ class row_finder {
       count += outside;
     }
     return numbers > most_row_numbers ? most_written + 1 : count;
+  }
+
+  /// Values that the step has to write, those included that only repetitions take outside: the
+  /// numbers of a row that two groups read.
+  constexpr std::size_t places() const {
+    std::size_t count = 0;
+    for (node_id m : members_) {
+      bool outside = f_.is_output(m);
+      for (node_id u : f_.users(m)) outside |= leads_outside(u);
+      count += outside;
+    }
+    return count;
+  }
+  constexpr bool leads_outside(node_id u) const {
+    if (contains(members_, u)) return false;
+    if (!contains(seen_, u) || f_.is_output(u)) return true;
+    for (node_id v : f_.users(u)) {
+      if (leads_outside(v)) return true;
+    }
+    return false;
   }
 
   static constexpr std::size_t most_members = 40, most_reads = 12;
