@@ -7,9 +7,12 @@
 #include <cella/graph/parameter.hpp>
 #include <cella/graph/type_tag.hpp>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <source_location>
 #include <type_traits>
+#include <utility>
 
 // What the compiler cannot run at all it says where that is defined, in the user's cell: nothing is
 // to follow from it where the model is made.
@@ -19,13 +22,22 @@
 
 // A method of arrays elsewhere, which is a function here: it says so where it is called, and yields
 // the var, so that nothing follows.
-#define CELLA_NO_METHOD(name, remedy) \
-  __attribute__((unavailable(remedy))) constexpr var name(...) const { return *this; }
+#define CELLA_NO_METHOD(name, remedy)                                                         \
+  __attribute__((unavailable(remedy))) constexpr var name(detail::whatever = {}, ...) const { \
+    return *this;                                                                             \
+  }
 
 namespace cella {
 
 namespace detail {
 struct no_element;
+/// The first argument of such a method, in braces or without.
+struct whatever {
+  constexpr whatever() = default;
+  constexpr whatever(const auto&) {}
+  template <class T>
+  constexpr whatever(std::initializer_list<T>) {}
+};
 }  // namespace detail
 
 /// A value of the graph that is being built. One type whatever the shape, so that native C++ works
@@ -108,6 +120,25 @@ struct var {
   __attribute__((unavailable("write x.rank()"))) constexpr int dim() const { return rank(); }
   CELLA_NO_METHOD(sum, "write sum(x), or sum(x, {1}) along an axis")
   CELLA_NO_METHOD(mean, "write mean(x), or mean(x, {1}) along an axis")
+  CELLA_NO_METHOD(max, "write max(x, {1}), or maximum(x, y) element by element")
+  CELLA_NO_METHOD(min, "write min(x, {1}), or minimum(x, y) element by element")
+  CELLA_NO_METHOD(argmax, "write argmax(x, axis)")
+  CELLA_NO_METHOD(relu, "write relu(x)")
+  CELLA_NO_METHOD(sigmoid, "write sigmoid(x)")
+  CELLA_NO_METHOD(tanh, "write tanh(x)")
+  CELLA_NO_METHOD(softmax, "write softmax(x, axis)")
+  CELLA_NO_METHOD(exp, "write exp(x)")
+  CELLA_NO_METHOD(log, "write log(x)")
+  CELLA_NO_METHOD(sqrt, "write sqrt(x)")
+  CELLA_NO_METHOD(abs, "write abs(x)")
+  CELLA_NO_METHOD(pow, "write pow(x, y)")
+  CELLA_NO_METHOD(clamp, "write clamp(x, low, high)")
+  CELLA_NO_METHOD(matmul, "write matmul(x, y)")
+  CELLA_NO_METHOD(dot, "write matmul(x, y)")
+  CELLA_NO_METHOD(to, "write cast(x, dtype::f64)")
+  CELLA_NO_METHOD(astype, "write cast(x, dtype::f64)")
+  CELLA_NO_METHOD(clone, "leave it out: a var is a value, and never changes")
+  CELLA_NO_METHOD(contiguous, "leave it out: how a tensor lies in memory is decided for you")
   CELLA_NO_METHOD(squeeze, "write reshape(x, {32, 10})")
   CELLA_NO_METHOD(unsqueeze, "write expand_dims(x, axis)")
   CELLA_NO_METHOD(detach, "write stop_gradient(x)")
@@ -128,6 +159,30 @@ struct var {
 
 #undef CELLA_NO_METHOD
 
+namespace detail {
+/// What a structured binding asks of a var: `auto [a, b] = x` would take its members apart.
+struct no_parts {
+  __attribute__((unavailable(
+      "a var is one tensor; take parts of it: split(x, 2, axis)[0], or unstack(x, axis)[0]")))  //
+  constexpr no_parts(const var& v)
+      : x(v) {}
+  var x;
+};
+}  // namespace detail
+template <std::size_t Place>
+requires(Place == 0) constexpr var get(detail::no_parts v) { return v.x; }
+template <std::size_t Place>
+requires(Place > 0) constexpr var get(const var& v) { return v; }  // one error is enough
+}  // namespace cella
+
+template <>
+struct std::tuple_size<cella::var> : std::integral_constant<std::size_t, 2> {};
+template <std::size_t I>
+struct std::tuple_element<I, cella::var> {
+  using type = cella::var;
+};
+
+namespace cella {
 namespace detail {
 /// What an index of a var yields: it may be assigned to.
 struct no_element : var {
@@ -218,6 +273,10 @@ class operand {
   __attribute__((unavailable("a text is no var; write a number, or constant(x, {1, 2})")))  //
   constexpr operand(const char*, std::source_location at = std::source_location::current())
       : operand(0, at) {}
+
+  __attribute__((unavailable("hand over the var itself, not its address: relu(x)")))  //
+  constexpr operand(const var* v, std::source_location at = std::source_location::current())
+      : operand(*v, at) {}
 
   /// The builder that the operation belongs to. A number has none.
   CELLA_ONCE constexpr builder* owner() const {

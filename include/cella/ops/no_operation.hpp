@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cella/ops/comparison.hpp>
+#include <initializer_list>
 #include <iosfwd>
 
 namespace cella {
@@ -72,6 +73,28 @@ struct no_increment {
       : x(&v) {}
   var* x;
 };
+struct no_shift {
+  __attribute__((unavailable("write x * pow(2, n), or left_shift(x, n) of integers")))  //
+  constexpr no_shift(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_axis_of_argmax {
+  __attribute__((unavailable("write along which axis: argmax(x, 1)")))  //
+  constexpr no_axis_of_argmax(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_swapped_axes {
+  __attribute__((unavailable("write the places of all axes in braces: transpose(x, {1, 0})")))  //
+  constexpr no_swapped_axes(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_leading_axis {
+  __attribute__((unavailable("write the axis behind the tensors: concat({x, y}, 1)")))  //
+  constexpr no_leading_axis(int) {}
+};
 /// A layer or an array beside a var, on the left of it: see `operand`.
 struct no_left_operand {
   template <layer_like Layer>
@@ -125,6 +148,17 @@ constexpr var operator&(detail::no_bitwise_and a, operand b) { return logical_an
 constexpr var operator|(detail::no_bitwise_or a, operand b) { return logical_or(a.x, b); }
 constexpr var operator^(detail::no_bitwise_xor a, operand) { return a.x; }
 constexpr var operator~(detail::no_complement a) { return logical_not(a.x); }
+constexpr var argmax(detail::no_axis_of_argmax a) { return a.x; }
+constexpr var argmin(detail::no_axis_of_argmax a) { return a.x; }
+constexpr var transpose(detail::no_swapped_axes a, int, int) { return a.x; }
+constexpr var concat(detail::no_leading_axis, std::initializer_list<var> all) {
+  return *all.begin();
+}
+constexpr var stack(detail::no_leading_axis, std::initializer_list<var> all) {
+  return *all.begin();
+}
+constexpr var operator<<(detail::no_shift a, int) { return a.x; }
+constexpr var operator>>(detail::no_shift a, int) { return a.x; }
 constexpr var operator%(detail::no_remainder a, operand) { return a.x; }
 
 }  // namespace cella

@@ -19,6 +19,10 @@ struct no_standard_function {
       : x(v) {}
   var x;
 };
+template <class Iterator>
+concept goes_over_vars = requires(Iterator i) {
+  requires std::is_same_v<std::remove_cvref_t<decltype(*i)>, var>;
+};
 /// Of an algorithm that adds vars to a number.
 template <class T, class Iterator>
 concept first_sum_is_a_number = std::is_arithmetic_v<T> && requires(Iterator i) {
@@ -27,6 +31,13 @@ concept first_sum_is_a_number = std::is_arithmetic_v<T> && requires(Iterator i) 
 struct no_standard_choice {
   __attribute__((unavailable("write maximum(x, y), minimum(x, y), mod(x, y) or abs(x)")))  //
   constexpr no_standard_choice(const var& v)
+      : x(v) {}
+  var x;
+};
+
+struct no_standard_test {
+  __attribute__((unavailable("write is_nan(x), is_inf(x) or is_finite(x)")))  //
+  constexpr no_standard_test(const var& v)
       : x(v) {}
   var x;
 };
@@ -93,6 +104,18 @@ constexpr ::cella::var fabs(::cella::detail::no_standard_choice of) {
   return of.x;
 }
 template <int = 0>
+constexpr ::cella::var isnan(::cella::detail::no_standard_test of) {
+  return not_equal(of.x, of.x);
+}
+template <int = 0>
+constexpr ::cella::var isinf(::cella::detail::no_standard_test of) {
+  return not_equal(of.x, of.x);
+}
+template <int = 0>
+constexpr ::cella::var isfinite(::cella::detail::no_standard_test of) {
+  return not_equal(of.x, of.x);
+}
+template <int = 0>
 constexpr ::cella::var fmax(::cella::detail::no_standard_choice a, ::cella::detail::anything) {
   return a.x;
 }
@@ -111,6 +134,36 @@ constexpr ::cella::var max(std::initializer_list<::cella::var> all) {
 }
 constexpr ::cella::var min(std::initializer_list<::cella::var> all) {
   return std::min(*all.begin(), *(all.end() - 1));
+}
+/// What puts vars in order would have to know their values.
+template <class Iterator>
+requires ::cella::detail::goes_over_vars<Iterator>
+constexpr void sort(Iterator first, Iterator last) {
+  if (first == last) return;
+  const ::cella::var x = *first;
+  x.b->fail(
+      ::cella::text("std::sort: vars have no values while they are traced; stack them, and write "
+                    "sort(stack(x, 0), 0)"));
+}
+template <class Iterator>
+requires ::cella::detail::goes_over_vars<Iterator>
+constexpr Iterator max_element(Iterator first, Iterator last) {
+  if (first == last) return last;
+  const ::cella::var x = *first;
+  x.b->fail(
+      ::cella::text("std::max_element: vars have no values while they are traced; stack them, and "
+                    "write max(stack(x, 0), {0}), or argmax(stack(x, 0), 0)"));
+  return first;
+}
+template <class Iterator>
+requires ::cella::detail::goes_over_vars<Iterator>
+constexpr Iterator min_element(Iterator first, Iterator last) {
+  if (first == last) return last;
+  const ::cella::var x = *first;
+  x.b->fail(
+      ::cella::text("std::min_element: vars have no values while they are traced; stack them, and "
+                    "write min(stack(x, 0), {0}), or argmin(stack(x, 0), 0)"));
+  return first;
 }
 /// A sum of vars that begins with a number would be one.
 template <class Iterator, class T>

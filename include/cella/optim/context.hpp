@@ -93,14 +93,23 @@ class context {
     });
   }
 
-  constexpr void update_slot(std::int32_t input, var value) {
-    b_->bodies.updates.push_back({input, value.id});
-  }
-  constexpr void update_parameter(var value) {
-    b_->bodies.updates.push_back({parameter_, value.id});
-  }
+  constexpr void update_slot(std::int32_t input, var value) { update(input, value); }
+  constexpr void update_parameter(var value) { update(parameter_, value); }
 
  private:
+  constexpr void update(std::int32_t input, var value) {
+    const tensor_type wanted = b_->g.type(b_->g.input(input));
+    if (!value.b || value.type() != wanted) {
+      text fault("optimizer: ");
+      fault << b_->g.view(b_->g.inputs[std::size_t(input)].name) << " is " << wanted;
+      if (value.b)
+        b_->fail(fault << ", but its new value is " << value.type());
+      else
+        b_->fail(fault << ", but its new value is a var that was never assigned");
+      return;
+    }
+    b_->bodies.updates.push_back({input, value.id});
+  }
   constexpr text path_of_slot(std::string_view name) const {
     return text() << name << "." << this->name();
   }

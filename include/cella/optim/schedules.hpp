@@ -164,6 +164,14 @@ class schedule {
   __attribute__((unavailable("a schedule is an object, such as optim::cosine{.first = 0.1}")))  //
   schedule(Text)
       : schedule(0.0) {}
+  template <class F>
+  requires(std::is_class_v<F> && !learning_rate_schedule<F> && !std::same_as<F, schedule> &&
+           !std::is_convertible_v<F, double>)  //
+      __attribute__((unavailable(
+          "a schedule is a function of (std::int64_t step, std::int64_t steps_per_epoch) that "
+          "returns the rate; see optim/schedules.hpp")))  //
+      schedule(F)
+      : schedule(0.0) {}
 
   /// Throws `error` when the rate is negative or no number.
   double operator()(std::int64_t step, std::int64_t steps_per_epoch) const {

@@ -22,6 +22,12 @@ class scores {
   bool contains(std::string_view name) const;
   /// Throws `error`, which lists the names, if there is none like it.
   double operator[](std::string_view name) const;
+  /// No place among them: 0 would be the address of a text.
+  __attribute__((unavailable("scores have names: scores[\"loss\"]")))  //
+  double
+  operator[](int) const {
+    return 0;
+  }
   const std::vector<std::pair<std::string, double>>& values() const { return values_; }
 
  private:
@@ -81,8 +87,11 @@ struct fit_options {
   bool check_finite = true;
 
   // No options of fit: see no_fit_option.hpp.
+  [[no_unique_address]] detail::no_epochs epoch{}, num_epochs{};
   [[no_unique_address]] detail::no_batch_size batch_size{};
   [[no_unique_address]] detail::no_rate lr{};
+  [[no_unique_address]] detail::no_verbose verbose{};
+  [[no_unique_address]] detail::no_part loss{}, optimizer{};
   [[no_unique_address]] detail::no_shuffle shuffle{};
   [[no_unique_address]] detail::no_extras metrics{}, callbacks{};
   [[no_unique_address]] detail::no_validation validation_data{}, validation_split{};

@@ -67,16 +67,25 @@ class model {
   template <class Why = refusal>
   requires has_words<Why>
   explicit model(const run_options& = {}) = delete;
-  /// Where the compiler could not run the net, it says why here: g++ evaluates a default argument,
-  /// clang a consteval constructor, in the line of the call: options are of a literal type.
-  template <class Why = refusal>
-  requires(!accepted && !has_words<Why>)
+  /// Where the compiler could not run the net, it says why here: clang evaluates a consteval
+  /// constructor, g++ a member of the options, in the line of the call: options are of a literal
+  /// type.
 #if defined(__clang__)
-      consteval
+  template <class Why = refusal>
+  requires(!accepted && !has_words<Why>)  //
+      consteval explicit model(const run_options& = {},
+                               int = engine_type::trace_result::say_where_it_stops())
+      : engine_({}) {}
+#else
+  template <class Why = refusal>
+  requires(!accepted && !has_words<Why>)  //
+      explicit model(const detail::stopped_options<typename engine_type::trace_result>& = {})
+      : engine_({}) {}
+  template <std::same_as<run_options> Given>
+  requires(!accepted && !has_words<refusal>)  //
+      explicit model(const Given&, int = engine_type::trace_result::say_where_it_stops())
+      : engine_({}) {}
 #endif
-      explicit model(const run_options& = {}, int = engine_type::trace_result::say_where_it_stops())
-      : engine_({}) {
-  }
   template <class T, class Why = detail::made_of_fault<T>>
   requires(!std::is_convertible_v<T, run_options>)  //
       explicit model(const T&) = delete;
@@ -183,6 +192,8 @@ class model {
 
   template <class Data, class Why = detail::no_options_fault<Data>>
   train::history fit(const Data&) = delete;
+  template <class Data, class Why = detail::options_first_fault<Data>>
+  train::history fit(const train::fit_options&, const Data&, const auto&...) = delete;
   template <class Data, class T, class... Extras, class Why = detail::fit_options_fault<Data, T>>
   requires(!std::is_convertible_v<T, train::fit_options> && has_words<Why>)  //
       train::history fit(const Data&, const T&, Extras&&...)

@@ -11,6 +11,8 @@
 #include <cella/train/metrics.hpp>
 #include <cella/train/model_options.hpp>
 #include <cella/train/traced_net.hpp>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -71,6 +73,20 @@ constexpr model_options possible(model_options o) {
   if (!is_computed_in(o.compute, o.precision)) o.compute = dtype::f32;
   return o;
 }
+
+/// The options of a model whose net the compiler could not run, in braces: what g++ says of that it
+/// says where these close.
+template <class Traced>
+struct stopped_options {
+  struct stop {
+    consteval stop() { Traced::say_where_it_stops(); }
+  };
+  std::uint64_t seed = 0;
+  std::optional<execution> mode{};
+  std::optional<int> threads{};
+  std::optional<train::mesh_option> mesh{};
+  stop at;  // without an initializer, whose line it would be
+};
 
 /// Why there is no training step. To ask this makes the compiler trace one; where it cannot run
 /// that, g++ says so here, in the line that stops it, and clang where it is asked for: see
@@ -276,6 +292,12 @@ inline constexpr text no_options_text(
     "fit is told how long to train: m.fit(data, {.epochs = 10, .learning_rate = 0.01})");
 template <class Data>
 using no_options_fault = fault_of<no_options_text<Data>>;
+/// Why options do not stand before the data.
+template <class Data>
+inline constexpr text options_first_text(
+    "fit takes the data first, and options behind them: m.fit(data, {.epochs = 10})");
+template <class Data>
+using options_first_fault = fault_of<options_first_text<Data>>;
 /// Why a model is not made of a T.
 template <class T>
 inline constexpr text made_of_text = text(type_name<T>())

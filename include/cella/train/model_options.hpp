@@ -4,6 +4,7 @@
 #include <cella/graph/dtype.hpp>
 #include <cella/graph/error.hpp>
 #include <cella/graph/once.hpp>
+#include <cella/train/no_fit_option.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -50,6 +51,13 @@ struct run_options {
   /// `train::on_mesh(mesh, communicator, strategy)` of train/on_mesh.hpp: the model is trained by
   /// the ranks of a mesh together, each of which has it. It runs in `execution::runtime` then.
   std::optional<train::mesh_option> mesh{};  // alone it is no literal type: see class model
+
+  // No options of a model's object: see no_fit_option.hpp.
+  [[no_unique_address]] train::detail::no_mode eager{};
+  [[no_unique_address]] train::detail::no_device device{};
+  [[no_unique_address]] train::detail::no_training epochs{}, learning_rate{}, lr{};
+  [[no_unique_address]] train::detail::no_batch_size batch{}, batch_size{};
+  [[no_unique_address]] train::detail::no_part optimizer{}, loss{};
 
   bool on_mesh() const { return mesh && *mesh; }
 };

@@ -79,6 +79,23 @@ struct called_loss<fixed<Function>> {
     return fault;
   }
 };
+/// The rule of an optimizer, where it is no wrapper.
+template <class Optimizer>
+struct called_rule {
+  static constexpr text constexpr_fault() {
+    if constexpr (optim::rule<Optimizer> && !optim::wrapper<Optimizer>)
+      return detail::constexpr_fault<Optimizer, optim::context, const var>();
+    else
+      return {};
+  }
+};
+template <auto Function>
+struct called_rule<fixed<Function>> : called_rule<std::remove_cvref_t<decltype(Function)>> {};
+/// A rule that returns what would be lost.
+template <class Optimizer>
+concept returns_update =
+    optim::rule<Optimizer> && !optim::wrapper<Optimizer> &&
+    !std::is_void_v<std::invoke_result_t<const Optimizer&, optim::context&, var>>;
 }  // namespace detail
 
 /// (x, target) -> {loss, prediction}; updates the parameters of `net` by `optimizer`:
@@ -129,16 +146,22 @@ struct training_step {
     } else if constexpr (!optim::optimizer<Optimizer>) {
       return text(detail::type_name<Optimizer>())
              << ": an optimizer is a rule (optim::context&, var gradient), such as optim::adam{}";
+    } else if constexpr (detail::returns_update<Optimizer>) {
+      return text(detail::type_name<Optimizer>())
+             << ": a rule of an optimizer returns nothing; it hands the new value over: "
+                "context.update_parameter(context.parameter() - rate * gradient)";
     } else {
       return {};
     }
   }
 
-  /// What keeps the compiler from tracing the net, or the loss.
+  /// What keeps the compiler from tracing the net, the loss, or the optimizer.
   static constexpr text constexpr_fault() {
     const text& fault = compiled_cell_fault<Net, inputs>;
     if (!fault.empty()) return fault;
-    return loss_call::constexpr_fault();
+    const text of_loss = loss_call::constexpr_fault();
+    if (!of_loss.empty()) return of_loss;
+    return detail::called_rule<Optimizer>::constexpr_fault();
   }
 
   /// The inputs, then the targets if the loss takes any.

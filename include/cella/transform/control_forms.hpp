@@ -21,10 +21,9 @@ concept branches = std::is_invocable_v<F&, X&...> && has_vars<result_of<F, X...>
     std::is_invocable_r_v<result_of<F, X...>, G&, X&...>;
 /// Whether `call_with` calls an F with a State. Of a tuple it may hand over the elements.
 template <class Result, class F, class State>
-concept takes_state = requires {
-  std::tuple_size<State>::value;
-}
-|| std::is_invocable_r_v<Result, F&, const State&>;
+concept takes_state = (!std::is_same_v<State, var> &&
+                       requires { std::tuple_size<State>::value; }) ||
+                      std::is_invocable_r_v<Result, F&, const State&>;
 template <class P, class F, class State>
 concept loop_functions =
     has_vars<State> && takes_state<var, P, State> && takes_state<State, F, State>;

@@ -3,7 +3,7 @@
 // expect-gcc: cella::data::tensor_dataset<float, int>&, <brace-enclosed initializer list>)'
 // expect-clang: unknown_fit_option.cpp:27:5: error: no matching member function for call to
 // expect-clang: 'fit'
-// expect-lines: 66
+// expect-lines: 70
 // An option of fit is misspelled.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>
@@ -24,5 +24,5 @@ int main() {
   Classifier m({.seed = 1});
   const data::tensor_dataset<float, int> samples(data::column<float>({10, 10}, {}),
                                                  data::column<int>({10}, {}));
-  m.fit(samples, {.epoch = 3});
+  m.fit(samples, {.epocs = 3});
 }

@@ -1,0 +1,24 @@
+// expect: scores have names: scores["loss"]
+// expect-lines: 40
+// A score is asked for by its place.
+#include <cella/data/dataset.hpp>
+#include <cella/nn.hpp>
+#include <cella/optim/optimizers.hpp>
+#include <cella/train/model.hpp>
+
+using namespace cella;
+
+struct Net {
+  nn::dense<10, 10> fc;
+
+  constexpr var operator()(var x) const { return fc(x); }
+};
+
+using Classifier = model<Net, features<10>>;
+
+int main() {
+  Classifier m({.seed = 1});
+  const data::tensor_dataset<float, int> samples(data::column<float>({10, 10}, {}),
+                                                 data::column<int>({10}, {}));
+  return m.evaluate(samples)[0] > 0.5;
+}
