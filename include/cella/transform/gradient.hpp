@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cella/graph/cell_check.hpp>
 #include <cella/graph/name_pattern.hpp>
 #include <cella/graph/once.hpp>
 #include <cella/transform/branching.hpp>
@@ -69,18 +70,45 @@ CELLA_ONCE constexpr list<var> gradients(
   return out;
 }
 
+namespace detail {
+/// Whether an F takes so many vars, and returns one.
+template <class F, std::size_t Count>
+concept function_of_vars = calls_with<const F, Count>::value &&
+    std::is_convertible_v<typename calls_with<const F, Count>::template result<const F>, var>;
+/// Says why an F is none.
+template <class F, std::size_t Count>
+constexpr void refuse_function(builder& b, std::string_view who, std::source_location at) {
+  text fault;
+  fault << at << ": " << who << ": the function ";
+  if constexpr (calls_with<const F, Count>::value)
+    b.fail(fault << "returns "
+                 << type_name<typename calls_with<const F, Count>::template result<const F>>()
+                 << "; it has to return a var");
+  else
+    b.fail(fault << "does not take " << count_of_tensors(int(Count))
+                 << ", with which it is called");
+}
+}  // namespace detail
+
 /// f -> (x, rest...) -> {f(x, rest...), df/dx}. With `Count`, of the first `Count` arguments.
 template <std::size_t Count = 1, class F>
 constexpr auto value_and_grad(F f, std::source_location at = std::source_location::current()) {
   return [f, at]<class... Rest>(Rest... arguments) {
     std::array<var, sizeof...(Rest)> x{arguments...};
     static_assert(Count <= sizeof...(Rest), "value_and_grad: fewer arguments than asked for");
-    for (std::size_t k = 0; k < Count; ++k) x[k] = detail::fresh(x[k]);
-    const var y = detail::run_paths(*x[0].b, [&]() -> var { return std::apply(f, x); });
-    const auto g = gradients(y, span<const var>(x.data(), Count), at);
-    valued_gradient<Count> r{y, {}};
-    for (std::size_t k = 0; k < Count; ++k) r.gradient[k] = g[k];
-    return r;
+    if constexpr (!detail::function_of_vars<F, sizeof...(Rest)>) {
+      detail::refuse_function<F, sizeof...(Rest)>(*x[0].b, "grad", at);
+      valued_gradient<Count> r{x[0], {}};
+      for (std::size_t k = 0; k < Count; ++k) r.gradient[k] = x[k];
+      return r;
+    } else {
+      for (std::size_t k = 0; k < Count; ++k) x[k] = detail::fresh(x[k]);
+      const var y = detail::run_paths(*x[0].b, [&]() -> var { return std::apply(f, x); });
+      const auto g = gradients(y, span<const var>(x.data(), Count), at);
+      valued_gradient<Count> r{y, {}};
+      for (std::size_t k = 0; k < Count; ++k) r.gradient[k] = g[k];
+      return r;
+    }
   };
 }
 
@@ -96,18 +124,23 @@ constexpr auto grad(F f, std::source_location at = std::source_location::current
 template <class F>
 constexpr std::pair<var, var> vjp(F f, var x, var dy,
                                   std::source_location at = std::source_location::current()) {
-  const var t = detail::fresh(x);
-  builder& b = *t.b;
-  const var y = detail::run_paths(b, [&]() -> var { return f(t); });
-  if (y.type() != dy.type()) {
-    b.fail(text() << at << ": vjp: the function returns " << y.type() << " but the cotangent is "
-                  << dy.type());
-    return {y, x};
+  if constexpr (!detail::function_of_vars<F, 1>) {
+    detail::refuse_function<F, 1>(*x.b, "vjp", at);
+    return {x, x};
+  } else {
+    const var t = detail::fresh(x);
+    builder& b = *t.b;
+    const var y = detail::run_paths(b, [&]() -> var { return f(t); });
+    if (y.type() != dy.type()) {
+      b.fail(text() << at << ": vjp: the function returns " << y.type() << " but the cotangent is "
+                    << dy.type());
+      return {y, x};
+    }
+    const std::array ys{y.id};
+    const std::array dys{dy.id};
+    const std::array wrt{t.id};
+    return {y, detail::or_zeros(b, pullback(b, ys, dys, wrt)[0], x)};
   }
-  const std::array ys{y.id};
-  const std::array dys{dy.id};
-  const std::array wrt{t.id};
-  return {y, detail::or_zeros(b, pullback(b, ys, dys, wrt)[0], x)};
 }
 
 }  // namespace cella
