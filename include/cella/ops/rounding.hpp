@@ -179,9 +179,11 @@ constexpr var fmod(operand x, operand y) { return detail::binary<fmod_op>(x, y);
 /// Remainder with the sign of y (Python's %).
 constexpr var mod(operand x, operand y) {
   builder& b = owner_of(x, y);
-  const var rest = fmod(x, y), divisor = y.is_number() ? full_like(rest, y.number()) : y.in(b);
-  const var other_sign = not_equal(rest < 0, divisor < 0);
-  return select(logical_and(not_equal(rest, 0), other_sign), rest + divisor, rest);
+  const var rest = fmod(x, y);
+  if (is_integer(rest.element()))
+    return detail::binary<sub_op>(x, detail::binary<mul_op>(floor_div(x, y), y));
+  const var divisor = y.is_number() ? full_like(rest, y.number()) : y.in(b);
+  return select(sign(rest) * sign(divisor) < 0, rest + divisor, rest);
 }
 
 }  // namespace cella
