@@ -170,6 +170,14 @@ struct fmod_op : elementwise<fmod_op> {
     else
       return std::fmod(x, y);
   }
+  /// No larger than either operand; of integers than the first, which is what 0 leaves.
+  static interval bounds(span<const interval> in, span<const tensor_type> types,
+                         const attributes&) {
+    const auto size = [](const interval& x) { return std::max(std::abs(x.low), std::abs(x.high)); };
+    const double most =
+        is_floating(types[0].element) ? std::min(size(in[0]), size(in[1])) : size(in[0]);
+    return {in[0].low < 0 ? -most : 0, in[0].high > 0 ? most : 0};
+  }
   static constexpr var partial(node_ref n, int i) {
     return i == 0 ? ones_like(n.operand(0)) : -trunc(n.operand(0) / n.operand(1));
   }

@@ -43,10 +43,6 @@ class arena_buffers {
   constexpr const buffer& whole(buffer_ref r) const { return all_[place_of(r.offset).index]; }
   constexpr buffer& whole(buffer_ref r) { return all_[place_of(r.offset).index]; }
 
-  /// Whether both lie in one buffer.
-  constexpr bool share(buffer_ref a, buffer_ref b) const {
-    return holds(a) && holds(b) && place_of(a.offset).index == place_of(b.offset).index;
-  }
   /// Gives `to`, which step `index` is the first to use, the place of `from`, which it is the last
   /// to use and which has as many bytes; else all stays as it is.
   constexpr void take_place(int index, buffer_ref from, buffer_ref to) {
