@@ -138,6 +138,22 @@ TEST_CASE("normalizations of rows, with all that they are scaled by and without"
   }
 }
 
+TEST_CASE("a sum over what is chosen by repeated truth values, which have no place in its loops") {
+  const auto chosen = [](var x, var y, auto by) {
+    const var truth = broadcast_to(y < 0, x.shape());
+    return sum(select(by(x < 0, truth), x, x + 1), {1, 2});
+  };
+  for (const bool either : {false, true}) {
+    check_in_single(
+        [=](const vars& x) {
+          return vars{chosen(x[0], x[1], [=](var a, var b) {
+            return either ? logical_and(logical_or(a, b), not_equal(a, b)) : not_equal(a, b);
+          })};
+        },
+        {shape{3, 3, 4}, shape{3, 4}}, 1e-6);
+  }
+}
+
 TEST_CASE("a sweep over rows takes no more than it has places for what others read of it") {
   const shape rows{6, 32, 3};
   check_in_single(

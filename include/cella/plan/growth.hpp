@@ -293,7 +293,15 @@ class group_growth {
     return g.type(o).shape == g.type(x).shape && pullable(s, x);
   }
   constexpr bool readable_in_prologue(const fusion_group& s, node_id p) const {
-    if (c_.is_constant(p) || c_.member(s, p) || pullable(s, p)) return true;
+    if (c_.is_constant(p) || c_.member(s, p)) return true;
+    if (pullable(s, p)) {
+      if (g.type(p).element != dtype::boolean) return true;
+      for (node_id q : g.operands(p)) {
+        if (!readable_in_prologue(s, q)) return false;
+      }
+      return true;
+    }
+    if (!c_.held(g.type(p).element)) return false;
     if (c_.is_broadcast(p)) {
       const node_id x = c_.source(g.operand(p, 0));
       if (!available(s, c_.whole(x))) return false;
