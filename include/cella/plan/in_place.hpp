@@ -1,6 +1,7 @@
 // Results that lie where an operand lay that nobody reads any more.
 #pragma once
 
+#include <cella/graph/graph.hpp>
 #include <cella/plan/arena.hpp>
 
 namespace cella {
