@@ -18,6 +18,7 @@ growing_plan plan_of(Cell cell) {
   REQUIRE(p.fault().empty());
   return p.result();
 }
+
 }  // namespace
 
 TEST_CASE("a sum over ranks lies where its operand did, which is read no more") {

@@ -187,9 +187,10 @@ constexpr var fmod(operand x, operand y) { return detail::binary<fmod_op>(x, y);
 /// Remainder with the sign of y (Python's %).
 constexpr var mod(operand x, operand y) {
   builder& b = owner_of(x, y);
-  const var rest = fmod(x, y);
-  if (is_integer(rest.element()))
+  const auto is_whole = [&](operand v) { return v.is_number() || is_integer(v.in(b).element()); };
+  if (is_whole(x) && is_whole(y))
     return detail::binary<sub_op>(x, detail::binary<mul_op>(floor_div(x, y), y));
+  const var rest = fmod(x, y);
   const var divisor = y.is_number() ? full_like(rest, y.number()) : y.in(b);
   return select(sign(rest) * sign(divisor) < 0, rest + divisor, rest);
 }

@@ -4,7 +4,6 @@
 
 #include <cella/plan/memory.hpp>
 #include <cella/plan/plan.hpp>
-#include <utility>
 
 namespace cella {
 
