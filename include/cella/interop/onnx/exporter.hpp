@@ -221,16 +221,18 @@ class onnx_exporter {
     to_.set(to, "exclusive", std::int64_t{o.exclusive});
     to_.set(to, "reverse", std::int64_t{o.reverse});
   }
+  std::string converted(const std::string& x, dtype to) {
+    const std::string y = to_.between("Cast", {x});
+    to_.set(*to_.graph().mutable_node(to_.graph().node_size() - 1), "to", onnx_code(to));
+    return y;
+  }
   void one_hot(node_id n) {
     const auto o = at(n).attributes.as<one_hot_op::options>();
-    const std::string values = to_.between("Cast", {to_.list_of({0, 1})});
-    to_.set(*to_.graph().mutable_node(to_.graph().node_size() - 1), "to",
-            onnx_code(dtype(o.element)));
+    const std::string values = converted(to_.list_of({0, 1}), dtype(o.element));
     // What is below 0 would count from the end: beyond it, it is nowhere, as it is here.
     std::string at = operand(n);
     if (!is_unsigned(operand_type(n).element)) {
-      at = to_.between("Cast", {at});
-      to_.set(*to_.graph().mutable_node(to_.graph().node_size() - 1), "to", onnx_code(dtype::i64));
+      at = converted(at, dtype::i64);
       const std::string below = to_.between("Less", {at, to_.number(0, dtype::i64)});
       at = to_.between("Where", {below, to_.number(o.depth, dtype::i64), at});
     }
