@@ -15,6 +15,7 @@
 #include <cella/ops/array.hpp>
 #include <cella/ops/attention.hpp>
 #include <cella/ops/convolution.hpp>
+#include <cella/ops/creation.hpp>
 #include <cella/ops/cumulative.hpp>
 #include <cella/ops/diagonal.hpp>
 #include <cella/ops/elementwise.hpp>

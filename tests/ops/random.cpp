@@ -42,7 +42,9 @@ TEST_CASE("numbers of 16 bits are below 1, too, and those of a distribution made
     const int n = 40000;  // as many that one in 4096 of f16 would be rounded to 1
     const var like = a.s({{t, {n}}, reals(std::size_t(n), 0.0)});
     const auto x = a.s.value(random_uniform(like)).values;
-    const auto exact = same.uniform(n).values;
+    const auto exact =
+        same.s.value(random_uniform(same.s({{dtype::f32, {n}}, reals(std::size_t(n), 0.0)})))
+            .values;
     CHECK(*std::max_element(x.begin(), x.end()) < 1);
     const double digit = t == dtype::f16 ? 0x1p-10 : 0x1p-7;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -50,6 +52,19 @@ TEST_CASE("numbers of 16 bits are below 1, too, and those of a distribution made
       REQUIRE(x[i] >= exact[i] * (1 - digit));
     }
   }
+}
+
+TEST_CASE("numbers of double precision have all of its digits") {
+  seeded a(1, 2);
+  int beyond_single = 0, odd = 0;
+  for (double v : a.uniform(1000).values) {
+    CHECK(v * 0x1p53 == std::floor(v * 0x1p53));
+    odd += std::fmod(v * 0x1p53, 2) == 1;
+    beyond_single += v != double(float(v));
+  }
+  CHECK(beyond_single > 990);
+  CHECK(odd > 420);  // 500 with a standard deviation of 16
+  CHECK(odd < 580);
 }
 
 TEST_CASE("seed, step and draw each change the numbers") {

@@ -142,6 +142,32 @@ TEST_CASE("numbers are the same in eager mode and in plans, with any number of t
   check([](var x) { return random_gamma(x); }, 0.7);
   check([](var x) { return random_poisson(x); }, 20);
   check([](var x) { return random_permutation(x, 1000); }, 0);
+  check([](var x) { return random_integers(x, -3, 1'000'000'007); }, 0);
+}
+
+TEST_CASE("whole numbers are drawn alike, both ends as they are told") {
+  const reals dice = eager([](var x) { return random_integers(x, 1, 7) - 1; }, 0);
+  CHECK(chi_square(dice, reals(6, 1.0 / 6)) < 20.5);  // 5 degrees, one in a thousand
+  CHECK(*std::ranges::min_element(dice) == 0);
+  CHECK(*std::ranges::max_element(dice) == 5);
+  CHECK(eager([](var x) { return random_integers(x, -4, -3); }, 0) == reals(count, -4.0));
+  const reals wide = eager([](var x) { return random_integers(x, 0, std::int64_t{1} << 32); }, 0);
+  reals parts;
+  for (double v : wide) parts.push_back(v / 4294967296.0);
+  CHECK(ks(parts, [](double x) { return x; }) < most_ks);
+  // The last digit, too.
+  reals last;
+  for (double v : wide) last.push_back(std::fmod(v, 2));
+  CHECK(chi_square(last, {0.5, 0.5}) < 10.8);
+  const auto said = [](auto draw) {
+    return fault([draw](const vars& v) { return draw(v[0]); }, {{dtype::f64, {3}}});
+  };
+  CHECK(said([](var x) { return random_integers(x, 3, 3); }) ==
+        "random_integers: needs from 1 to 2^32 numbers of an integer type: from 3 up to, without, "
+        "3 as i64");
+  CHECK(said([](var x) { return random_integers(x, 0, 257, dtype::u8); }) ==
+        "random_integers: needs from 1 to 2^32 numbers of an integer type: from 0 up to, without, "
+        "257 as u8");
 }
 
 TEST_CASE("a number of the gamma distribution moves with alpha as its quantile does") {

@@ -122,6 +122,8 @@ TEST_CASE("a number that was never set is an error that names it and the call th
                        "scalar(program::scalar(\"step\"), value) before each step",
                        error);
   CHECK(store.values<float>("weight")[0] == before);
+  CHECK_THROWS_WITH_AS(step.scalar(step_program::scalar("step"), 0),
+                       "the number \"step\" counts updates from 1, and was set to 0", error);
   step.scalar(step_program::scalar("step"), 1);
   step(x, y);
   CHECK(std::isfinite(store.values<float>("weight")[0]));
@@ -164,7 +166,11 @@ TEST_CASE("a program refuses the parameters of another model") {
   nn::dense<3, 2> other;
   parameter_store store(other, 1);
   using P = inference_program<models::lenet5, tensor<dtype::f32, 1, 1, 28, 28>>;
-  CHECK_THROWS_AS(executable<P>{store}, const error&);
+  CHECK_THROWS_WITH_AS(executable<P>{store},
+                       "this program is of another model, or of another element type, than these "
+                       "parameters of f32, of which the first is \"weight\"; a net inside of the "
+                       "cell that was trained gets a store of its own by copy_part",
+                       error);
 }
 
 TEST_CASE("a program can be made for any batch, with lanes left over") {

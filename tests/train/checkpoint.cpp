@@ -20,6 +20,17 @@ struct wider_net {
   nn::dense<8, 5> last{};
   constexpr var operator()(var x) const { return last(relu(norm(first(x)))); }
 };
+/// small_net, whose first layer lies in another.
+struct adapted_net {
+  struct adapted {
+    nn::dense<6, 8> base{};
+    constexpr var operator()(var x) const { return base(x); }
+  };
+  adapted first{};
+  nn::batch_norm<8> norm{};
+  nn::dense<8, 3> head{};
+  constexpr var operator()(var x) const { return head(relu(norm(first(x)))); }
+};
 
 namespace {
 
@@ -193,6 +204,33 @@ TEST_CASE("optimizer state of any optimizer is passed over by who loads paramete
   CHECK(other.steps() == 0);
   CHECK_THROWS_WITH_AS(other.load(dir / "m.safetensors", {.optimizer = true}),
                        doctest::Contains("no tensor \"adam_m.first.weight\""), file_error);
+}
+
+TEST_CASE("a file's tensors are taken under other names") {
+  const scratch_directory dir("renamed");
+  trained m({.seed = 3});
+  steps(m, 2);
+  m.save(dir / "m.safetensors");
+  model<adapted_net, features<6>, cross_entropy_loss{}, optim::sgd{},
+        model_options{.batch = 8, .compiled = false}>
+      a({.seed = 6});
+  const auto take = [&](const std::vector<std::pair<std::string, std::string>>& names) {
+    return a.load_partial(dir / "m.safetensors", {"*"}, {.names = names});
+  };
+  const auto before = a.snapshot();
+  CHECK_THROWS_WITH_AS(take({{"*.base.*", "first.*"}}),
+                       "names: {\"*.base.*\", \"first.*\"} has not as many * on both sides", error);
+  CHECK_THROWS_WITH_AS(take({{"*.bass.*", "*.*"}}),
+                       "names: none of the chosen parameters matches \"*.bass.*\"", error);
+  CHECK_THROWS_WITH_AS(take({{"*.base.*", "*.*"}}),
+                       doctest::Contains("has no tensor \"head.weight\""), file_error);
+  CHECK(a.snapshot() == before);
+  const auto names = take({{"*.base.*", "*.*"}, {"head.*", "last.*"}});
+  CHECK(names[0] == "first.base.weight");
+  CHECK(names.size() == 8);
+  CHECK(std::ranges::equal(a.net().first.base.weight.values(), m.net().first.weight.values()));
+  CHECK(std::ranges::equal(a.net().head.bias.values(), m.net().last.bias.values()));
+  CHECK(std::ranges::equal(a.net().norm.weight.values(), m.net().norm.weight.values()));
 }
 
 TEST_CASE("part of a file is loaded by pattern, for another head") {

@@ -65,6 +65,7 @@ struct initializer {
 };
 
 class builder;
+struct var;
 
 /// A tensor owned by a cell. While a cell is traced the object's address identifies it; in a
 /// running model `data` points into the model's memory, in the model's precision.
@@ -83,6 +84,9 @@ struct parameter_base {
   std::span<T> values() const {
     return {reinterpret_cast<T*>(data), data ? std::size_t(extents.size()) : 0};
   }
+  /// While the cell is traced: the value, as a var of the graph. Operations take parameters as they
+  /// are; this is for what holds vars: `var w = layer.weight;`.
+  constexpr operator var() const;
 };
 
 /// A parameter of static extents: `parameter<120, 400> weight{initializer::he_normal()};`

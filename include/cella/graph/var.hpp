@@ -191,13 +191,21 @@ struct no_element : var {
 }  // namespace detail
 constexpr detail::no_element var::operator[](std::int64_t) const { return {*this}; }
 
+namespace detail {
+/// The first words of a sentence about a place, if it is known.
+constexpr text begun_at(std::source_location at) {
+  text begun;
+  if (at.line() > 0) begun << at << ": ";
+  return begun;
+}
+}  // namespace detail
+
 /// Not constexpr on purpose: where there is no trace that could keep a sentence, the compiler
 /// prints this call.
 inline no_place a_parameter_is_used_outside_its_cell(std::source_location at) {
   throw model_error(
-      text()
-      << at
-      << ": a parameter is used outside its cell: it is not a member of a model that is traced");
+      detail::begun_at(at)
+      << "a parameter is used outside its cell: it is not a member of a model that is traced");
 }
 
 /// The same for a var that was declared and never assigned.
@@ -306,8 +314,9 @@ class operand {
     if (!parameter_) return value_;
     const node_id id = b.cells.find(parameter_);
     if (id >= 0) return {&b, parameter_->trainable ? id : b.bodies.state_value(id)};
-    b.fail(text() << at_ << ": a parameter " << parameter_->extents
-                  << " is used outside its cell: it is not a member of the model that is traced");
+    b.fail(detail::begun_at(at_)
+           << "a parameter " << parameter_->extents
+           << " is used outside its cell: it is not a member of the model that is traced");
     return {&b, 0};
   }
 
@@ -323,6 +332,12 @@ class operand {
   bool is_number_ = false;
   std::source_location at_;
 };
+
+constexpr parameter_base::operator var() const {
+  // The place is no default argument's: that of a conversion would be this line.
+  const operand o(*this, std::source_location{});
+  return o.in(*o.owner());
+}
 
 /// The builder of an operation on two operands: a var's, if there is one, so that a foreign
 /// parameter beside it is named in a sentence.

@@ -96,7 +96,8 @@ struct random_uniform_op : opaque<random_uniform_op>, zero_derivative {
     o.shape.insert(0, size);
     return o;
   }
-  /// What stream `stream` at (seed, step) is drawn from: uniform<float>(key, i).
+  /// What stream `stream` at (seed, step) is drawn from: uniform<double>(key, i) for f64, else
+  /// uniform<float>(key, i).
   static constexpr std::uint64_t key_of(const std::uint64_t* state, std::int32_t stream) {
     return fold_in(fold_in(state[0], state[1]), std::uint64_t(stream));
   }
@@ -213,7 +214,12 @@ inline void random_uniform_op::compute(const attributes& o, span<const tensor_re
   for (std::int64_t k = 0; k < keys; ++k, state += 2) {
     const std::uint64_t key = key_of(state, stream);
     for (std::int64_t i = 0; i < each; ++i) {
-      const auto bits = std::bit_cast<std::uint32_t>(uniform<float>(key, std::uint64_t(i)));
+      const auto place = std::uint64_t(i);
+      if (element == dtype::f64) {
+        write_element(out[0], k * each + i, uniform<double>(key, place));
+        continue;
+      }
+      const auto bits = std::bit_cast<std::uint32_t>(uniform<float>(key, place));
       write_element(out[0], k * each + i, std::bit_cast<float>(bits & ~cut));
     }
   }

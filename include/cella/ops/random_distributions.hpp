@@ -217,6 +217,24 @@ constexpr var random_beta(operand alpha, operand beta) {
 }
 /// Numbers of the Poisson distribution with each rate, as its type; NaN of negative ones.
 constexpr var random_poisson(operand rate) { return detail::drawn<random_poisson_op>(rate); }
+/// Whole numbers from `low` up to but not including `high`, each with one probability, in the shape
+/// of `like`, as i64 or `element`.
+constexpr var random_integers(operand like, std::int64_t low, std::int64_t high,
+                              dtype element = dtype::i64) {
+  builder& b = *like.owner();
+  const auto held = [&](double v) { return detail::nearest_integer(element, v) == v; };
+  // A uniform number has 53 digits, which tell so many apart.
+  constexpr auto most = double(std::int64_t{1} << 32);
+  const double first = double(low), count = double(high) - first;
+  if (!is_integer(element) || !(count >= 1 && count <= most) || !held(first) ||
+      !held(first + count - 1) || std::int64_t(first) != low) {
+    b.fail(text() << like.at() << ": random_integers: needs from 1 to 2^32 numbers of an integer "
+                  << "type: from " << low << " up to, without, " << high << " as " << element);
+    return like.in(b);
+  }
+  const var u = random_uniform(constant(b, 0, {dtype::f64, like.in(b).shape()}));
+  return cast(floor(u * count), element) + first;
+}
 /// The numbers 0 to `count` - 1 in a random order, as i64, in the graph of `like`.
 constexpr var random_permutation(operand like, int count) {
   builder& b = *like.owner();

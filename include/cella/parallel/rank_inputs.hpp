@@ -7,6 +7,7 @@
 #include <cella/parallel/collective.hpp>
 #include <cella/parallel/redistribution.hpp>
 #include <cella/runtime/parameters.hpp>
+#include <cella/runtime/step_number.hpp>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -141,6 +142,7 @@ class rank_inputs {
   }
   /// Gives a run-time number of the step a value, if the step asks for it.
   void scalar(std::string_view name, double value) {
+    check_step(name, value);
     if (const int i = find(name); i >= 0) write_element(part(i), 0, value);
   }
   std::int64_t input_bytes() const {

@@ -66,8 +66,11 @@ CELLA_BODY void parameter_store::check(std::uint64_t signature, dtype element) c
   for (const auto& e : entries_) own.add(e.name, e.type);
   if (own.value != signature || element != element_) {
     throw error(
-        "this program was compiled for another model or another element type than these "
-        "parameters");
+        text() << "this program is of another model, or of another element type, than these "
+               << "parameters of " << cella::name(element_) << ", of which the first is \""
+               << (entries_.empty() ? std::string_view() : std::string_view(entries_[0].name))
+               << "\"; a net inside of the cell that was trained gets a store of its own by "
+               << "copy_part");
   }
 }
 

@@ -9,6 +9,7 @@
 #include <cella/runtime/parameters.hpp>
 #include <cella/runtime/program.hpp>
 #include <cella/runtime/program_results.hpp>
+#include <cella/runtime/step_number.hpp>
 #include <span>
 #include <utility>
 
@@ -54,10 +55,12 @@ class program_memory {
   std::byte* const* spaces() const { return spaces_.data(); }
   std::byte* slots() const { return slots_; }
 
-  /// Throws `error` for the index of no number.
+  /// Throws `error` for the index of no number, and for a step before the first.
   void scalar(int index, double value) {
     if (index < 0 || std::size_t(index) >= set_.size()) [[unlikely]]
       throw error("this program asks for no such number; ask program::scalar, which gives -1 then");
+    constexpr int step = P::scalar("step");
+    if (index == step) check_step("step", value);
     set_[std::size_t(index)] = true;
     *reinterpret_cast<element<P::element_type>*>(scalars_.data() + std::size_t(index) * 8) =
         static_cast<element<P::element_type>>(value);

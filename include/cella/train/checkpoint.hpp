@@ -33,6 +33,11 @@ std::vector<checkpoint_tensor> tensors_of_training(const parameter_store& parame
 /// Parameters and states that match one of the patterns. Throws `error` if one matches nothing.
 std::vector<checkpoint_tensor> matching(std::string_view who, const parameter_store& parameters,
                                         const std::vector<std::string>& patterns);
+/// Gives tensors that match the first pattern of a pair the name that the second makes of it: each
+/// of its `*` takes what its counterpart stands for. Throws `error` if a pair matches nothing or
+/// has other numbers of `*`.
+void rename(std::vector<checkpoint_tensor>& tensors,
+            const std::vector<std::pair<std::string, std::string>>& names);
 /// What the patterns of `freeze` describe: parameters with the optimizer's state for them.
 std::vector<tensor_ref> frozen_tensors(const parameter_store& parameters, const slot_store& slots,
                                        const std::vector<std::string>& patterns);

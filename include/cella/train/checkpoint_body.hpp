@@ -51,6 +51,48 @@ CELLA_BODY std::vector<checkpoint_tensor> matching(std::string_view who,
   return chosen;
 }
 
+namespace detail {
+/// What the `*` of a pattern stand for in a name that matches it: each for as little as can be.
+CELLA_BODY std::vector<std::string_view> wildcards_in(std::string_view name,
+                                                      std::string_view pattern) {
+  std::vector<std::string_view> found;
+  name.remove_prefix(std::min(pattern.find('*'), pattern.size()));
+  for (std::size_t star = pattern.find('*'); star != pattern.npos;) {
+    const std::size_t next = pattern.find('*', star + 1);
+    const std::string_view behind = pattern.substr(star + 1, next - star - 1);
+    const std::size_t end = next == pattern.npos ? name.size() - behind.size() : name.find(behind);
+    found.push_back(name.substr(0, end));
+    name.remove_prefix(end + behind.size());
+    star = next;
+  }
+  return found;
+}
+}  // namespace detail
+
+CELLA_BODY void rename(std::vector<checkpoint_tensor>& tensors,
+                       const std::vector<std::pair<std::string, std::string>>& names) {
+  for (const auto& [own, in_file] : names) {
+    const std::string pair = interop::in_quotes(own) + ", " + interop::in_quotes(in_file);
+    if (std::ranges::count(own, '*') != std::ranges::count(in_file, '*'))
+      throw error("names: {" + pair + "} has not as many * on both sides");
+    if (std::ranges::none_of(tensors, [&](const auto& t) { return matches(own, t.name); }))
+      throw error("names: none of the chosen parameters matches " + interop::in_quotes(own));
+  }
+  for (auto& t : tensors) {
+    const auto pair =
+        std::ranges::find_if(names, [&](const auto& n) { return matches(n.first, t.name); });
+    if (pair == names.end()) continue;
+    std::string renamed = pair->second;
+    std::size_t at = 0;
+    for (std::string_view part : detail::wildcards_in(t.name, pair->first)) {
+      at = renamed.find('*', at);
+      renamed.replace(at, 1, part);
+      at += part.size();
+    }
+    t.name = std::move(renamed);
+  }
+}
+
 CELLA_BODY std::vector<tensor_ref> frozen_tensors(const parameter_store& parameters,
                                                   const slot_store& slots,
                                                   const std::vector<std::string>& patterns) {

@@ -293,10 +293,11 @@ class model {
     const parameter_users::change change(users_);
     check_no_averages("load_partial");
     tensors chosen = train::matching("load_partial", parameters(), patterns);
+    std::vector<std::string> names;
+    for (auto& t : chosen) names.push_back(t.name);
+    train::rename(chosen, options.names);
     train::read_part(path, chosen, options.non_finite);
     parameters().touch();
-    std::vector<std::string> names;
-    for (auto& t : chosen) names.push_back(std::move(t.name));
     return names;
   }
 

@@ -9,6 +9,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace cella {
 
@@ -80,6 +83,10 @@ struct save_options {
 /// Of `model::load_partial`.
 struct partial_options {
   bool non_finite = false;  ///< NaN and infinities as well
+  /// What the file calls otherwise, as pairs of a pattern for names of this model and one for the
+  /// file's with as many `*`, each of which takes what its counterpart stands for:
+  /// `{{"*.base.*", "*.*"}}`. The first pair that matches counts.
+  std::vector<std::pair<std::string, std::string>> names{};
 };
 
 }  // namespace cella

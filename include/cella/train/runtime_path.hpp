@@ -7,6 +7,7 @@
 #include <cella/runtime/interpreter.hpp>
 #include <cella/runtime/loaded_program.hpp>
 #include <cella/runtime/parameters.hpp>
+#include <cella/runtime/step_number.hpp>
 #include <cella/train/slots.hpp>
 #include <cella/transform/trace.hpp>
 #include <cstdint>

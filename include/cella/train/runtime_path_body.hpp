@@ -109,7 +109,9 @@ CELLA_BODY tensor_ref runtime_path::locate(const input_info& in, std::string_vie
       break;
     case input_role::scalar:
       for (const named_scalar& s : memory_.scalars) {
-        if (s.name == name) return number(type, s.value);
+        if (s.name != name) continue;
+        check_step(name, s.value);
+        return number(type, s.value);
       }
       break;
     default:

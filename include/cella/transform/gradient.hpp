@@ -70,6 +70,12 @@ CELLA_ONCE constexpr list<var> gradients(
   return out;
 }
 
+/// The same by values that are listed: `gradients(loss, {layer.weight, layer.bias})`.
+constexpr list<var> gradients(var y, std::initializer_list<var> wrt,
+                              std::source_location at = std::source_location::current()) {
+  return gradients(y, span<const var>(wrt.begin(), wrt.size()), at);
+}
+
 namespace detail {
 /// Whether an F takes so many vars, and returns one.
 template <class F, std::size_t Count>

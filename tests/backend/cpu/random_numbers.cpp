@@ -148,7 +148,7 @@ TEST_CASE_TEMPLATE("a vector of uniform numbers can be drawn at any place", T, f
       alignas(64) T drawn[lanes<T>];
       store(drawn, uniform_vector<T>(key, first));
       for (int i = 0; i < lanes<T>; ++i)
-        CHECK(drawn[i] == T(uniform<float>(key, std::uint64_t(first + i))));
+        CHECK(drawn[i] == uniform<T>(key, std::uint64_t(first + i)));
     }
   }
 }
@@ -161,7 +161,7 @@ TEST_CASE_TEMPLATE("tensors of uniform numbers", T, float, double) {
     for (int u = uniform_units(n); u-- > 0;) uniform_numbers({u, u + 1}, key, n, y.data());
     int wrong = 0;
     for (std::int64_t i = 0; i < n; ++i)
-      wrong += y[std::size_t(i)] != T(uniform<float>(key, std::uint64_t(i)));
+      wrong += y[std::size_t(i)] != uniform<T>(key, std::uint64_t(i));
     CHECK(wrong == 0);
     CHECK(y[std::size_t(n)] == T(9));
     CHECK(y[std::size_t(n) + 1] == T(9));

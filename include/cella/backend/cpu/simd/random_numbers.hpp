@@ -173,12 +173,13 @@ void for_normal(std::uint64_t key, std::int64_t n, F f) {
   }
 }
 
-// ---- uniform numbers in single precision, at any place of a stream
+// ---- uniform numbers at any place of a stream
 
 namespace detail {
 
-/// Numbers that are made at a time, from whole blocks.
-inline constexpr int drawn_chunk = 4 * random_chunk;
+/// Numbers that are made at a time, from whole blocks: a block has four floats or two doubles.
+template <class T>
+inline constexpr int drawn_chunk = int(sizeof(random_block) / sizeof(T)) * random_chunk;
 
 /// Lanes `First` and following of both, by turns.
 template <int First, class V>
@@ -199,16 +200,15 @@ V zip_lower(V even, V odd) {
   (std::make_integer_sequence<int, n>{});
 }
 
-/// numbers[i] = uniform<float>(key, first + i); `first` is a multiple of 4.
-template <class T>
-[[gnu::noinline]] void make_uniform(std::uint64_t key, std::uint64_t first, T* numbers) {
+/// numbers[i] = uniform<T>(key, first + i); `first` is a multiple of 4.
+[[gnu::noinline]] inline void make_uniform(std::uint64_t key, std::uint64_t first, float* numbers) {
   const random_blocks b = philox_blocks(key, first / 4);
   constexpr int n = lanes<double>;
   using words = compiler_vector<std::uint32_t, 2 * n>::type;
   using whole = compiler_vector<std::int32_t, 2 * n>::type;
-  using real = typename compiler_vector<T, 2 * n>::type;
-  const auto put = [](word_lanes w, T* to) {
-    const real y = __builtin_convertvector((whole)((words)w >> 8), real) * T(0x1p-24);
+  using real = compiler_vector<float, 2 * n>::type;
+  const auto put = [](word_lanes w, float* to) {
+    const real y = __builtin_convertvector((whole)((words)w >> 8), real) * 0x1p-24f;
     std::memcpy(to, &y, sizeof y);
   };
   for (int v = 0; v < random_vectors; ++v, numbers += 4 * n) {
@@ -219,34 +219,45 @@ template <class T>
     put(zip<n / 2>(even, odd), numbers + 2 * n);
   }
 }
+[[gnu::noinline]] inline void make_uniform(std::uint64_t key, std::uint64_t first,
+                                           double* numbers) {
+  const random_blocks b = philox_blocks(key, first / 2);
+  constexpr int n = lanes<double>;
+  for (int v = 0; v < random_vectors; ++v, numbers += 2 * n) {
+    const vec<double>::register_type even = unit_interval(b.word[0][v], b.word[1][v]);
+    const vec<double>::register_type odd = unit_interval(b.word[2][v], b.word[3][v]);
+    store_unaligned(numbers, vec<double>(zip<0>(even, odd)));
+    store_unaligned(numbers + n, vec<double>(zip<n / 2>(even, odd)));
+  }
+}
 
 /// The numbers that a thread made last.
 template <class T>
 struct drawn_numbers {
   std::uint64_t key{};
   std::uint64_t first = std::uint64_t{1} << 62;  // no stream is that long
-  alignas(64) T numbers[drawn_chunk]{};
+  alignas(64) T numbers[drawn_chunk<T>]{};
 };
 
 }  // namespace detail
 
-/// uniform<float>(key, first) and following, as a vector. Who draws from several streams in turn
+/// uniform<T>(key, first) and following, as a vector. Who draws from several streams in turn
 /// tells them apart by `Stream`: each has a chunk of numbers, made at once because a round waits
 /// for its multiplications.
 template <class T, int Stream = 0>
 [[gnu::always_inline]] inline vec<T> uniform_vector(std::uint64_t key, std::int64_t first) {
   static constinit thread_local detail::drawn_numbers<T> made{};
   const auto begin = static_cast<std::uint64_t>(first);
-  if (begin - made.first > std::uint64_t{detail::drawn_chunk - lanes<T>} || made.key != key)
+  if (begin - made.first > std::uint64_t{detail::drawn_chunk<T> - lanes<T>} || made.key != key)
       [[unlikely]] {
     made.key = key;
     made.first = begin / 4 * 4;
-    detail::make_uniform<T>(key, made.first, made.numbers);
+    detail::make_uniform(key, made.first, made.numbers);
   }
   return load_unaligned(made.numbers + (begin - made.first));
 }
 
-/// y[i] = uniform<float>(key, i), for the units' part of `count` numbers.
+/// y[i] = uniform<T>(key, i), for the units' part of `count` numbers.
 inline constexpr std::int64_t uniform_unit = 4096;
 constexpr int uniform_units(std::int64_t count) {
   return int((count + uniform_unit - 1) / uniform_unit);

@@ -1,0 +1,134 @@
+// Tensors made of a shape and numbers. In a graph every value belongs to the trace that made it, so
+// a var or parameter of that trace stands first: `arange(x, 8)`. It lends the element type, too.
+#pragma once
+
+#include <cella/ops/comparison.hpp>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace cella {
+
+/// A tensor of that shape, filled with one number. Its element type is that of x, or `element`.
+constexpr var full(operand x, const shape& s, double value, std::optional<dtype> element = {});
+constexpr var zeros(operand x, const shape& s, std::optional<dtype> element = {}) {
+  return full(x, s, 0, element);
+}
+constexpr var ones(operand x, const shape& s, std::optional<dtype> element = {}) {
+  return full(x, s, 1, element);
+}
+
+/// The numbers 0, 1, 2 ... below `stop`. [ceil(stop)]
+constexpr var arange(operand x, double stop, std::optional<dtype> element = {});
+/// The numbers from `start` on, `step` apart, that come before `stop`: none where `step` leads away
+/// from it. [ceil((stop - start) / step)]; of integers all three must be such.
+constexpr var arange(operand x, double start, double stop, double step = 1,
+                     std::optional<dtype> element = {});
+/// `count` numbers from `start` to `stop`, evenly apart; with `endpoint` the last is `stop`, else
+/// they stop one step before it.
+constexpr var linspace(operand x, double start, double stop, int count, bool endpoint = true,
+                       std::optional<dtype> element = {});
+
+/// Ones on a diagonal, zeros elsewhere: [rows, columns], square without `columns`. Diagonal 0 is
+/// the main one, `k` > 0 lies above it.
+constexpr var eye(operand x, int rows, std::optional<int> columns = {}, int k = 0,
+                  std::optional<dtype> element = {});
+
+namespace detail {
+
+/// Says what is wrong with a creation; its result then stands for one.
+constexpr var refuse_creation(operand x, const text& fault) {
+  builder& b = *x.owner();
+  b.fail(text() << x.at() << ": " << fault);
+  return x.in(b);
+}
+constexpr dtype element_of_creation(operand x, std::optional<dtype> element) {
+  return element ? *element : x.in(*x.owner()).element();
+}
+/// start + step * (0 ... count - 1), as it is in double precision, rounded once to the type.
+constexpr var even_numbers(operand x, double start, double step, std::int64_t count,
+                           dtype element) {
+  builder& b = *x.owner();
+  const shape s{int(count)};
+  const auto line = [&](dtype t) {
+    var y = iota(b, {t, s}, 0);
+    if (step != 1) y = y * step;
+    return start == 0 ? y : y + start;
+  };
+  // Whole numbers that the type has are exact without detours: loops that read them make them.
+  constexpr double exact_in_single = 1 << 24;
+  const double last = start + step * double(count);
+  const bool whole = start == std::trunc(start) && step == std::trunc(step);
+  const bool direct = element == dtype::f64 || is_integer(element) ||
+                      (element == dtype::f32 && whole && std::abs(start) <= exact_in_single &&
+                       std::abs(last) <= exact_in_single && double(count) <= exact_in_single);
+  return direct ? line(element) : cast(line(dtype::f64), element);
+}
+
+}  // namespace detail
+
+constexpr var full(operand x, const shape& s, double value, std::optional<dtype> element) {
+  for (int i = 0; i < s.rank; ++i) {
+    if (s[i] < 0)
+      return detail::refuse_creation(x, text() << "full: " << s << " has a negative extent");
+  }
+  return constant(*x.owner(), value, {detail::element_of_creation(x, element), s});
+}
+
+constexpr var arange(operand x, double stop, std::optional<dtype> element) {
+  return arange(x, 0, stop, 1, element);
+}
+constexpr var arange(operand x, double start, double stop, double step,
+                     std::optional<dtype> element) {
+  const dtype t = detail::element_of_creation(x, element);
+  const auto refuse = [&](const char* why) {
+    return detail::refuse_creation(
+        x, text() << "arange: from " << start << " to " << stop << " by " << step << why);
+  };
+  if (!is_floating(t) && !is_integer(t))
+    return detail::refuse_creation(x, text() << "arange: counts in numbers, not in " << t
+                                             << "; name a type: arange(x, 8, dtype::f32)");
+  if (!(step != 0)) return refuse(" there is no end; the step is not 0");
+  const double exact = (stop - start) / step;
+  const double count = exact <= 0 ? 0 : std::ceil(exact);
+  if (!(count <= std::numeric_limits<std::int32_t>::max()))
+    return refuse(" are more numbers than an axis has");
+  if (is_integer(t)) {
+    const double last = start + step * std::max(count - 1, 0.0);
+    const auto held = [&](double v) { return detail::nearest_integer(t, v) == v; };
+    if (step != std::trunc(step) || !held(start) || !held(last))
+      return detail::refuse_creation(
+          x, text() << "arange: from " << start << " to " << stop << " by " << step
+                    << " are not all numbers of " << t
+                    << "; name another type: arange(x, start, stop, step, dtype::f32)");
+  }
+  return detail::even_numbers(x, start, step, std::int64_t(count), t);
+}
+constexpr var linspace(operand x, double start, double stop, int count, bool endpoint,
+                       std::optional<dtype> element) {
+  const dtype t = detail::element_of_creation(x, element);
+  if (!is_floating(t))
+    return detail::refuse_creation(x, text() << "linspace: numbers between others are no " << t
+                                             << "; name a type: dtype::f32");
+  if (count < 0)
+    return detail::refuse_creation(x, text() << "linspace: there are no " << count << " numbers");
+  const int steps = endpoint ? count - 1 : count;
+  if (steps < 1) return full(x, {count}, start, t);
+  builder& b = *x.owner();
+  // From both ends, so that the last is `stop` to the last digit.
+  const var part = iota(b, {dtype::f64, {count}}, 0) / double(steps);
+  return cast((1 - part) * start + part * stop, t);
+}
+
+constexpr var eye(operand x, int rows, std::optional<int> columns, int k,
+                  std::optional<dtype> element) {
+  const shape s{rows, columns.value_or(rows)};
+  if (s[0] < 0 || s[1] < 0)
+    return detail::refuse_creation(x, text() << "eye: " << s << " has a negative extent");
+  builder& b = *x.owner();
+  const tensor_type places{dtype::i32, s};
+  return cast(equal(iota(b, places, 1) - iota(b, places, 0), k),
+              detail::element_of_creation(x, element));
+}
+
+}  // namespace cella
