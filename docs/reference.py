@@ -67,7 +67,7 @@ INNER_HEADERS = set("""
     train/parameter_users train/runtime_path train/traced_net train/traced_steps
     runtime/address_book runtime/call_labels runtime/columns runtime/compiled_once runtime/interpreter
     runtime/profile runtime/program_arguments runtime/program_memory runtime/program_names runtime/program_results
-    runtime/recently_used runtime/step_formulas runtime/struct_arguments""".split())
+    runtime/recently_used runtime/step_formulas runtime/step_number runtime/struct_arguments""".split())
 # Public names that only Cella's own headers use.
 INNER = {"data::batch_range", "optim::named_ends", "optim::named_options", "make_stand_in", "parameter_signature", "data::typed_buffer"}
 # Compiled files that examples are taken from, of the first of these that has one; {room} is the header's folder.

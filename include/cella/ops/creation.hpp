@@ -4,8 +4,10 @@
 
 #include <cella/ops/comparison.hpp>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <optional>
+#include <type_traits>
 
 namespace cella {
 
@@ -130,5 +132,35 @@ constexpr var eye(operand x, int rows, std::optional<int> columns, int k,
   return cast(equal(iota(b, places, 1) - iota(b, places, 0), k),
               detail::element_of_creation(x, element));
 }
+
+// ---- without a var, by habit: the compiler says what is missing, and goes on with a number
+
+namespace detail {
+struct no_graph {
+  __attribute__((unavailable(
+      "let a var or parameter of the net stand first: zeros(x, {2, 3}), arange(x, 8)")))  //
+  constexpr no_graph(double) {}
+  __attribute__((unavailable(
+      "let a var or parameter of the net stand first: zeros(x, {2, 3}), arange(x, 8)")))  //
+  constexpr no_graph(const shape&) {}
+  __attribute__((unavailable(
+      "let a var or parameter of the net stand first: zeros(x, {2, 3}), arange(x, 8)")))  //
+  constexpr no_graph(std::initializer_list<std::int32_t>) {}
+};
+}  // namespace detail
+
+constexpr var zeros(detail::no_graph) { return zero_partial; }
+constexpr var ones(detail::no_graph) { return zero_partial; }
+constexpr var eye(detail::no_graph) { return zero_partial; }
+constexpr var arange(detail::no_graph) { return zero_partial; }
+template <class Start>
+requires std::is_arithmetic_v<Start>
+__attribute__((unavailable("let a var or parameter of the net stand first: arange(x, 0, 8)")))  //
+constexpr var
+arange(Start, double, double = 1) {
+  return zero_partial;
+}
+constexpr var full(detail::no_graph, double) { return zero_partial; }
+constexpr var linspace(detail::no_graph, double, int) { return zero_partial; }
 
 }  // namespace cella
