@@ -27,6 +27,22 @@ PAGES = {
         nn/functions
         models/mlp models/lenet models/resnet models/mobilenet models/unet models/vit models/bert models/gpt models/gpt_decoder
         models/switch_gpt"""),
+    "elements": ("Functions of elements", "Arithmetic, comparisons, activations, conversions: what is computed element by element.", """
+        ops/arithmetic ops/exponential ops/elementwise ops/functions ops/activation ops/trigonometry ops/special ops/magnitude
+        ops/rounding ops/comparison ops/bitwise ops/complex ops/polar ops/numeric ops/cast ops/quantization"""),
+    "arrays": ("Arrays", "Tensors made, cut, joined, rearranged, looked up and sorted.", """
+        ops/creation ops/constant ops/array ops/arranging ops/broadcast ops/slicing ops/padding ops/indexing ops/put_rows
+        ops/segments ops/one_hot ops/diagonal ops/sorting ops/axis_list"""),
+    "sums": ("Sums and statistics", "What takes axes away, or runs along one.", """
+        ops/reduction ops/prod ops/cumulative ops/statistics ops/softmax ops/normalization ops/batch_norm"""),
+    "products": ("Products", "Products of matrices, linear algebra, attention, Fourier transforms.", """
+        ops/matmul ops/einsum ops/linear_algebra ops/decompositions ops/attention ops/sparse ops/integer_products
+        ops/fourier ops/signal"""),
+    "images": ("Windows and images", "Convolutions, pools, and what is done with pictures.", """
+        ops/window ops/convolution ops/convolution_nd ops/pooling ops/pooling_nd ops/image ops/resampling ops/sampling
+        ops/regions ops/color"""),
+    "random": ("Random numbers", "Numbers that the random state of a program gives.",
+               "ops/random ops/random_distributions ops/random_choice"),
     "losses": ("Losses", "What training makes smaller.", """
         train/step nn/losses ops/loss nn/regression_losses nn/classification_losses nn/embedding_losses
         nn/ctc_loss"""),
@@ -69,7 +85,8 @@ INNER_HEADERS = set("""
     runtime/profile runtime/program_arguments runtime/program_memory runtime/program_names runtime/program_results
     runtime/recently_used runtime/step_formulas runtime/step_number runtime/struct_arguments""".split())
 # Public names that only Cella's own headers use.
-INNER = {"data::batch_range", "optim::named_ends", "optim::named_options", "make_stand_in", "parameter_signature", "data::typed_buffer"}
+INNER = {"data::batch_range", "optim::named_ends", "optim::named_options", "make_stand_in", "parameter_signature", "data::typed_buffer",
+         "axes_options", "varying_axes", "batch_norm_options", "convolution_options"}
 # Compiled files that examples are taken from, of the first of these that has one; {room} is the header's folder.
 EXAMPLES = ["tests/docs/*.cpp examples/*.cpp tests/docs/tutorial/*", "tests/{room}/*.?pp",
             "tests/data/*.?pp tests/loaded/*.cpp tests/optim/*.?pp tests/runtime/*.?pp tests/train/*.?pp "
@@ -238,7 +255,7 @@ def without_template(head):
 def kind_and_name(head):
     """What is declared; the name is None for what has none of its own."""
     clean = without_template(re.sub(r"//.*", "", head))
-    if re.match(r"(static_assert|extern|friend|namespace|using namespace|using enum)\b", clean):
+    if re.match(r"(static_assert|extern|friend|namespace|using namespace|using enum|__attribute__)\b", clean):
         return None, None
     if m := re.match(r"using ([\w]+) =", clean):
         return "type", m.group(1)
@@ -330,8 +347,10 @@ def entries_of(path):
             if not kind or re.search(r"= delete$", item.head.strip()):
                 continue
             full = (prefix + "::" if prefix else "") + name
-            if kind == "class" and not item.text:
-                continue  # declared here, defined elsewhere
+            if full in INNER or kind == "class" and (not item.text or name.endswith("_op")):
+                continue  # defined elsewhere; of operations docs/operations.md tells
+            if path.startswith("ops/") and name.startswith("operator") and not item.doc:
+                continue  # the one with a docstring speaks for all
             if kind == "enumeration":
                 item.head = item.text
             if kind == "concept":
@@ -344,12 +363,24 @@ def entries_of(path):
                 if item.doc or parameters(item.head) not in same:
                     known.items.append(item)
                 continue
+            item.doc = item.doc or formulas().get(full, "")
             if not item.doc:
                 fail(f"include/{header}:{item.line}: {full} is public and has no docstring")
             key = re.search(r"\b(class|struct)\b", without_template(item.head)) if kind == "class" else None
             members = members_of(item, key.group(1)) if key else []
             found[full] = Entry(full, kind, header, [item], members)
     return list(found.values())
+
+
+@functools.cache
+def formulas():
+    """What functions without a docstring compute, by the structs of their operations: `sqrt` is `sqrt_op`."""
+    found = {}
+    for path in sorted((INCLUDE / "cella" / "ops").glob("*.hpp")):
+        for name, body in re.findall(r"^struct (\w+)_op\b(.*?)^\};", path.read_text(), re.M | re.S):
+            if m := re.search(r'formula =\s+((?:"[^"]*"\s*)+);', body):
+                found[name] = "`" + "".join(re.findall(r'"([^"]*)"', m.group(1))) + "`"
+    return found
 
 
 def parameters(head):
@@ -648,7 +679,7 @@ def read_pages():
         if f"{path.parent.name}/{path.stem}" not in known | INNER_HEADERS:
             fail(f"{path.relative_to(ROOT)} is on no page; add it to PAGES, or to INNER_HEADERS")
     for key, (title, sentence, headers) in PAGES.items():
-        entries = [e for h in headers.split() for e in entries_of(h) if e.name not in INNER]
+        entries = [e for h in headers.split() for e in entries_of(h)]
         pages[key] = (title, sentence, entries)
     everything = [e for _, _, entries in pages.values() for e in entries]
     for e in everything:

@@ -8,6 +8,12 @@
 #include <cella/models/resnet.hpp>
 #include <cella/nn/losses.hpp>
 #include <cella/nn/recurrent.hpp>
+#include <cella/ops/arranging.hpp>
+#include <cella/ops/fourier.hpp>
+#include <cella/ops/numeric.hpp>
+#include <cella/ops/resampling.hpp>
+#include <cella/ops/segments.hpp>
+#include <cella/ops/statistics.hpp>
 #include <cella/optim/apply.hpp>
 #include <cella/optim/frozen.hpp>
 #include <cella/optim/kfac.hpp>
@@ -20,6 +26,8 @@
 #include <cella/transform/gradient.hpp>
 #include <type_traits>
 #include <vector>
+
+#include "support/gradient_check.hpp"
 
 using namespace cella;
 
@@ -238,6 +246,31 @@ TEST_CASE("a score whose name does not say so can be said to fall") {
     }
     CHECK(stop.best_epoch == (which == train::better::lower ? 1 : 0));
   }
+}
+
+TEST_CASE("functions of tensors that no other example calls") {
+  using test::reals;
+  test::eager_session s;
+  const var x = s(test::f64({2, 3}, {1, 5, 2, 4, 0, 3}));
+  const var turned = swap_axes(x, 0, 1);
+  CHECK(turned.shape() == shape{3, 2});
+  const var in_front = searchsorted(constant(x, {1.0, 2.0, 4.0}), x);
+  CHECK(s.value(in_front).values == reals{0, 3, 1, 2, 0, 2});
+  const var of_kinds = segment_sum(x, constant(x, {1, 0}), 2);
+  CHECK(s.value(of_kinds).values == reals{4, 0, 3, 1, 5, 2});
+  const var below = greater(x, 2), above = less_equal(x, 2), from = greater_equal(x, 2);
+  CHECK(s.value(below).values == reals{0, 1, 0, 1, 0, 1});
+  CHECK(s.value(above).values == reals{1, 0, 1, 0, 1, 0});
+  CHECK(s.value(from).values == reals{0, 1, 1, 1, 0, 1});
+  const var spectrum = fft2(x);
+  const var back = ifftn(spectrum);
+  const var same = all_close(real(back), x);
+  CHECK(s.value(same).values == reals{1});
+  const var half = rfftn(x, {0, 1});
+  CHECK(half.shape() == shape{2, 2});
+  const resize_form up{.mode = resize_mode::nearest, .nearest = nearest_rounding::ceil};
+  const var larger = resize(x, {1}, {6}, up);
+  CHECK(s.value(larger).values == reals{1, 5, 5, 2, 2, 2, 4, 0, 0, 3, 3, 3});
 }
 
 TEST_CASE("the largest score is the first of equals") {

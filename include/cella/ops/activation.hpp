@@ -53,6 +53,7 @@ struct softplus_op : elementwise<softplus_op>, transcendental, monotone {
   static constexpr var partial(node_ref n, int) { return sigmoid(n.operand(0)); }
 };
 constexpr var softplus(operand x) { return detail::unary<softplus_op>(x); }
+/// log(1 / (1 + e^-x))
 constexpr var log_sigmoid(operand x) { return -softplus(-x.in(*x.owner())); }
 
 /// min(max(x, 0), 6), with derivative 0 at both bounds as in PyTorch.
@@ -214,7 +215,9 @@ struct gelu_tanh_op : elementwise<gelu_tanh_op>, transcendental, keeps_zero {
 };
 /// The tanh approximation of gelu.
 constexpr var gelu_tanh(operand x) { return detail::unary<gelu_tanh_op>(x); }
+/// min(max(x + 3, 0), 6) / 6
 constexpr var hard_sigmoid(operand x) { return relu6(x.in(*x.owner()) + 3) * (1.0 / 6); }
+/// x min(max(x + 3, 0), 6) / 6
 constexpr var hard_swish(operand x) {
   const var v = x.in(*x.owner());
   return v * hard_sigmoid(v);

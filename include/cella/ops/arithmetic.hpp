@@ -232,6 +232,8 @@ struct neg_op : elementwise<neg_op>, keeps_zero, foldable, takes_complex {
   static constexpr var partial(node_ref, int) { return minus_one_partial; }
 };
 
+/// Element by element, as the other operators. Either side may be a parameter or a number; extents
+/// of 1, and axes that are missing in front, are repeated as in NumPy. Both have one element type.
 constexpr var operator+(var x, operand y) { return detail::binary<add_op>({x, y.at()}, y); }
 constexpr var operator-(var x, operand y) { return detail::binary<sub_op>({x, y.at()}, y); }
 constexpr var operator*(var x, operand y) { return detail::binary<mul_op>({x, y.at()}, y); }

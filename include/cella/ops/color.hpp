@@ -47,6 +47,7 @@ constexpr var rgb_to_ycbcr(operand image) {
                                {0.5, -0.587 / 1.402, -0.114 / 1.402}},
                               {0, 0.5, 0.5});
 }
+/// Its inverse.
 constexpr var ycbcr_to_rgb(operand image) {
   const var x = image.in(*image.owner());
   if (!detail::has_colors("ycbcr_to_rgb", x, image.at())) return x;
@@ -69,6 +70,7 @@ constexpr var rgb_to_hsv(operand image) {
   const var saturation = range / select(dark, ones_like(value), value);
   return detail::from_channels(select(gray, zeros_like(hue), hue), saturation, value);
 }
+/// Its inverse.
 constexpr var hsv_to_rgb(operand image) {
   const var x = image.in(*image.owner());
   if (!detail::has_colors("hsv_to_rgb", x, image.at())) return x;
@@ -133,11 +135,12 @@ constexpr var ssim(operand left, operand right, double range = 1, double sigma =
   return mean(reshape(alike, {x.extent(0), -1}), {1});
 }
 
-/// Differences of neighbours: below and above, right and left, with zeros at the last row and
-/// column: {vertical, horizontal}, of images [N,C,H,W].  (TensorFlow's image_gradients)
+/// What `image_gradients` returns.
 struct image_gradients_result {
   var vertical, horizontal;
 };
+/// Differences of neighbours, below and above and right and left, of images [N,C,H,W], with zeros
+/// at the last row and column.  (TensorFlow's image_gradients)
 constexpr image_gradients_result image_gradients(operand image) {
   builder& b = *image.owner();
   const var x = image.in(b);

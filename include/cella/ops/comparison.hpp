@@ -162,6 +162,7 @@ struct logical_not_op : predicate<logical_not_op>, foldable {
 constexpr var logical_and(operand x, operand y) { return detail::binary<logical_and_op>(x, y); }
 constexpr var logical_or(operand x, operand y) { return detail::binary<logical_or_op>(x, y); }
 constexpr var logical_not(operand x) { return detail::unary<logical_not_op>(x); }
+/// Whether one of two conditions holds, and not the other.
 constexpr var logical_xor(operand x, operand y) { return not_equal(x, y); }
 
 /// x where the condition holds, else y. Linear in x and y; the branch not taken gets a zero

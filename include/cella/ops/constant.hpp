@@ -107,10 +107,13 @@ constexpr var constant(builder& b, double value, const tensor_type& t) {
   constant_op::options o{value, t.shape, {std::int32_t(t.element)}};
   return {&b, b.emit(bound<constant_op>(), span<const node_id>{}, o)};
 }
+/// A tensor of the shape and type of x, filled with one number.
 constexpr var full_like(operand x, double value) {
   return constant(*x.owner(), value, x.in(*x.owner()).type());
 }
+/// Zeros of the shape and type of x.
 constexpr var zeros_like(operand x) { return full_like(x, 0); }
+/// Ones of the shape and type of x.
 constexpr var ones_like(operand x) { return full_like(x, 1); }
 
 // ---- tensors of values

@@ -152,11 +152,12 @@ constexpr var conv1d_transpose(operand signal, operand filter, int stride = 1, i
   return b.failed() ? x : squeeze(y, 2);
 }
 
-/// How many zeros on both sides keep a place of the filter for each stride ("same" padding): the
-/// odd one stands behind.
+/// What `pad_same` returns.
 struct same_padding {
   int before{}, after{};
 };
+/// How many zeros on both sides keep a place of the filter for each stride ("same" padding): the
+/// odd one stands behind.
 constexpr same_padding pad_same(int extent, int kernel, int stride = 1, int dilation = 1) {
   const int places = (extent + stride - 1) / stride;
   const int all = std::max((places - 1) * stride + dilation * (kernel - 1) + 1 - extent, 0);

@@ -13,9 +13,11 @@ namespace cella {
 
 /// A tensor of that shape, filled with one number. Its element type is that of x, or `element`.
 constexpr var full(operand x, const shape& s, double value, std::optional<dtype> element = {});
+/// The same with zeros.
 constexpr var zeros(operand x, const shape& s, std::optional<dtype> element = {}) {
   return full(x, s, 0, element);
 }
+/// The same with ones.
 constexpr var ones(operand x, const shape& s, std::optional<dtype> element = {}) {
   return full(x, s, 1, element);
 }

@@ -233,6 +233,7 @@ constexpr var tanh(operand x) { return detail::unary<tanh_op>(x); }
 constexpr var erf(operand x) { return detail::unary<erf_op>(x); }
 constexpr var erfc(operand x) { return detail::unary<erfc_op>(x); }
 
+/// (x - y)^2
 constexpr var squared_difference(operand x, operand y) {
   return square(detail::binary<sub_op>(x, y));
 }

@@ -202,6 +202,7 @@ constexpr var fftn(operand x, const axis_list& axes = {}) {
   for (int a : axes) y = fft({y, x.at()}, a);
   return y;
 }
+/// Its inverse.
 constexpr var ifftn(operand x, const axis_list& axes = {}) {
   var y = x.in(*x.owner());
   if (axes.size() == 0)
@@ -211,6 +212,7 @@ constexpr var ifftn(operand x, const axis_list& axes = {}) {
 }
 /// The transform along the last two axes.
 constexpr var fft2(operand x) { return fftn(x, {-2, -1}); }
+/// Its inverse.
 constexpr var ifft2(operand x) { return ifftn(x, {-2, -1}); }
 
 /// The transform of real numbers along an axis: of n numbers the first n/2 + 1, of which the others
@@ -247,6 +249,7 @@ constexpr var rfftn(operand x, const axis_list& axes) {
   for (int i = 0; i + 1 < axes.size(); ++i) y = fft({y, x.at()}, axes[i]);
   return y;
 }
+/// Of real numbers along the last two axes.
 constexpr var rfft2(operand x) { return rfftn(x, {-2, -1}); }
 
 // ------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 
 namespace cella {
 
+/// 1 / x
 constexpr var reciprocal(operand x) { return detail::binary<div_op>(1, x); }
 /// x + t (y - x)
 constexpr var lerp(operand x, operand y, operand t) {

@@ -86,6 +86,7 @@ constexpr var inv(operand a) {
   return solve(a, detail::eye_like(x));
 }
 
+/// What `slogdet` returns.
 struct slogdet_result {
   var sign;       ///< 1, -1 or 0
   var logabsdet;  ///< minus infinity where the matrix is singular
@@ -104,6 +105,7 @@ constexpr var det(operand a) {
   return d.sign * exp(d.logabsdet);
 }
 
+/// What `lu` returns.
 struct lu_result {
   var permutation;  ///< [...,n] i64: row i of L U is row permutation[i] of A
   var lower;        ///< with a diagonal of ones
@@ -119,6 +121,7 @@ constexpr lu_result lu(operand a) {
   return {{&b, b.get(y.id, 1)}, tril(packed, -1) + detail::eye_like(x), triu(packed)};
 }
 
+/// What `qr` returns.
 struct qr_result {
   var q, r;
 };
@@ -137,6 +140,7 @@ constexpr qr_result qr(operand a) {
   return {{&b, b.get(y.id, 0)}, {&b, b.get(y.id, 1)}};
 }
 
+/// What `eigh` returns.
 struct eigh_result {
   var eigenvalues;   ///< [...,n] ascending
   var eigenvectors;  ///< [...,n,n], one a column
@@ -155,6 +159,7 @@ constexpr eigh_result eigh(operand a) {
 /// The eigenvalues of symmetric matrices, ascending.
 constexpr var eigvalsh(operand a) { return eigh(a).eigenvalues; }
 
+/// What `svd` returns.
 struct svd_result {
   var u;   ///< [...,m,k], k being the lesser of m and n
   var s;   ///< [...,k] descending

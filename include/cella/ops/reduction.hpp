@@ -190,6 +190,7 @@ CELLA_ONCE constexpr var sum(operand x, const axis_list& axes = {}, bool keep_di
     return detail::refuse_type("sum", v, "convert it to numbers with cast()", x.at());
   return detail::reduce<sum_op>(x, axes, keep_dims);
 }
+/// Mean over `axes` (none: all); `keep_dims` leaves extents of 1 in their place.
 CELLA_ONCE constexpr var mean(operand x, const axis_list& axes = {}, bool keep_dims = false) {
   const var v = x.in(*x.owner());
   if (!is_floating(v.element()) && !is_complex(v.element()))

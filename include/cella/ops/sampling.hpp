@@ -7,9 +7,11 @@
 
 namespace cella {
 
+/// How an image is read between its elements.
 enum class sample_mode { nearest, linear, cubic };
 /// What lies outside of an image: zeros, its last elements, or the image mirrored at its borders.
 enum class sample_padding { zeros, border, reflection };
+/// How `grid_sample` reads an image.
 struct sample_form {
   sample_mode mode = sample_mode::linear;
   sample_padding padding = sample_padding::zeros;

@@ -107,6 +107,7 @@ constexpr var sort(operand x, int axis = -1, bool descending = false) {
   return a < 0 ? v : gather_elements(x, argsort(x, a, descending), a);
 }
 
+/// What `top_k` returns.
 struct top_k_result {
   var values;
   var indices;  ///< i64

@@ -188,6 +188,7 @@ constexpr coo_matrix coo_from_dense(operand x, int most) {
   return {select(is_entry, values, zeros_like(values)), select(is_entry, row, none),
           select(is_entry, at - row * v.extent(1), none), v.shape()};
 }
+/// The same as rows that lie one behind the other.
 constexpr csr_matrix csr_from_dense(operand x, int most) { return to_csr(coo_from_dense(x, most)); }
 
 // ---- functions of matrices
