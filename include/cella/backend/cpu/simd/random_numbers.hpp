@@ -21,11 +21,6 @@ namespace detail {
 /// Vectors that are computed side by side: a round waits for its multiplications.
 inline constexpr int random_vectors = 4;
 
-/// A vector of the compiler's own, for shuffles and products that the SIMD library has not.
-template <class T, int Lanes>
-struct compiler_vector {
-  typedef T type __attribute__((vector_size(sizeof(T) * Lanes)));
-};
 using word_lanes = compiler_vector<std::uint64_t, lanes<double>>::type;
 
 /// The products of the lower halves of the lanes.

@@ -154,12 +154,6 @@ template <class T>
   return detail::native_lanes<T>::fold(a, [](const auto& x, const auto& y) { return x + y; });
 }
 
-/// Product of the lanes.
-template <class T>
-[[gnu::always_inline]] inline T product_of_lanes(vec<T> a) {
-  return detail::native_lanes<T>::fold(a, [](const auto& x, const auto& y) { return x * y; });
-}
-
 /// The largest lane; which one is unspecified if there is a NaN.
 template <class T>
 [[gnu::always_inline]] inline T largest(vec<T> a) {
@@ -222,9 +216,6 @@ struct wide_lanes {
 };
 [[gnu::always_inline]] inline wide_lanes widen(vec<float> a);
 [[gnu::always_inline]] inline vec<float> narrow(wide_lanes a);
-/// lanes<double> numbers at p in double precision.
-[[gnu::always_inline]] inline vec<double> load_double(const float* p);
-[[gnu::always_inline]] inline vec<double> load_double(const double* p) { return load_unaligned(p); }
 
 /// A vector that several products share, held in a register from here on. Without this g++ 12 may
 /// read memory again for each product, and the loads, not the products, set the pace.
@@ -309,17 +300,6 @@ inline vec<float> narrow(wide_lanes a) {
   store(in + lanes<double>, a.high);
   for (int i = 0; i < lanes<float>; ++i) out[i] = float(in[i]);
   return vec<float>::load_aligned(out);
-#endif
-}
-inline vec<double> load_double(const float* p) {
-#if defined(__AVX512F__)
-  return _mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(p));
-#elif defined(__AVX2__) && defined(__FMA__)
-  return _mm256_cvtps_pd(_mm_loadu_ps(p));
-#else
-  alignas(64) double out[lanes<double>];
-  for (int i = 0; i < lanes<double>; ++i) out[i] = p[i];
-  return load(out);
 #endif
 }
 

@@ -14,6 +14,14 @@ namespace cella::cpu {
 template <class T>
 using vec = xsimd::batch<T>;
 
+namespace detail {
+/// A vector of the compiler's own, for shuffles, products and widths that the SIMD library has not.
+template <class T, int Lanes>
+struct compiler_vector {
+  typedef T type __attribute__((vector_size(sizeof(T) * Lanes)));
+};
+}  // namespace detail
+
 // Plans count on as many lanes as kernels have.
 static_assert(
     sizeof(vec<float>) == register_bytes && sizeof(vec<double>) == register_bytes,
