@@ -2,8 +2,9 @@
 // a var or parameter of that trace stands first: `arange(x, 8)`. It lends the element type, too.
 #pragma once
 
+#include <algorithm>
 #include <cella/ops/comparison.hpp>
-#include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -49,6 +50,11 @@ constexpr var refuse_creation(operand x, const text& fault) {
 constexpr dtype element_of_creation(operand x, std::optional<dtype> element) {
   return element ? *element : x.in(*x.owner()).element();
 }
+// The standard library's functions for it are no constant expressions everywhere.
+constexpr bool has_no_fraction(double x) {
+  constexpr double no_parts = 1ull << 52;
+  return x >= no_parts || x <= -no_parts || double(std::int64_t(x)) == x;
+}
 /// start + step * (0 ... count - 1), as it is in double precision, rounded once to the type.
 constexpr var even_numbers(operand x, double start, double step, std::int64_t count,
                            dtype element) {
@@ -62,10 +68,11 @@ constexpr var even_numbers(operand x, double start, double step, std::int64_t co
   // Whole numbers that the type has are exact without detours: loops that read them make them.
   constexpr double exact_in_single = 1 << 24;
   const double last = start + step * double(count);
-  const bool whole = start == std::trunc(start) && step == std::trunc(step);
-  const bool direct = element == dtype::f64 || is_integer(element) ||
-                      (element == dtype::f32 && whole && std::abs(start) <= exact_in_single &&
-                       std::abs(last) <= exact_in_single && double(count) <= exact_in_single);
+  const bool whole = has_no_fraction(start) && has_no_fraction(step);
+  const bool direct =
+      element == dtype::f64 || is_integer(element) ||
+      (element == dtype::f32 && whole && double(count) <= exact_in_single &&
+       std::min(start, last) >= -exact_in_single && std::max(start, last) <= exact_in_single);
   return direct ? line(element) : cast(line(dtype::f64), element);
 }
 
@@ -94,19 +101,20 @@ constexpr var arange(operand x, double start, double stop, double step,
                                              << "; name a type: arange(x, 8, dtype::f32)");
   if (!(step != 0)) return refuse(" there is no end; the step is not 0");
   const double exact = (stop - start) / step;
-  const double count = exact <= 0 ? 0 : std::ceil(exact);
-  if (!(count <= std::numeric_limits<std::int32_t>::max()))
+  if (!(exact <= std::numeric_limits<std::int32_t>::max()))
     return refuse(" are more numbers than an axis has");
+  std::int64_t count = exact <= 0 ? 0 : std::int64_t(exact);
+  if (double(count) < exact && exact > 0) ++count;
   if (is_integer(t)) {
-    const double last = start + step * std::max(count - 1, 0.0);
+    const double last = start + step * double(std::max<std::int64_t>(count - 1, 0));
     const auto held = [&](double v) { return detail::nearest_integer(t, v) == v; };
-    if (step != std::trunc(step) || !held(start) || !held(last))
+    if (!detail::has_no_fraction(step) || !held(start) || !held(last))
       return detail::refuse_creation(
           x, text() << "arange: from " << start << " to " << stop << " by " << step
                     << " are not all numbers of " << t
                     << "; name another type: arange(x, start, stop, step, dtype::f32)");
   }
-  return detail::even_numbers(x, start, step, std::int64_t(count), t);
+  return detail::even_numbers(x, start, step, count, t);
 }
 constexpr var linspace(operand x, double start, double stop, int count, bool endpoint,
                        std::optional<dtype> element) {
