@@ -1,4 +1,5 @@
 #include <cella/ops/normalization.hpp>
+#include <cella/ops/statistics.hpp>
 
 #include "support/compiled_cases.hpp"
 
@@ -91,6 +92,77 @@ TEST_CASE("constant inputs normalize to the offset, not to NaN") {
   const auto y = eval([](var x, var g) { return batch_norm(x, g, g).value; },
                       f64({3, 1}, {5, 5, 5}), f64({1}, {2}));
   CHECK(y.values == reals{2, 2, 2});
+}
+
+namespace {
+/// Four numbers of the type of v.
+var weights_for(var v) { return constant(v, reals{1, 2, -1, 0.5}, {4}, v.element()); }
+}  // namespace
+
+TEST_CASE("numbers of 16 bits are normalized in single precision, and so are their derivatives") {
+  using function = var (*)(var);
+  const function normalized[] = {
+      [](var v) { return layer_norm(v, weights_for(v), weights_for(v)); },
+      [](var v) { return rms_norm(v, weights_for(v)); },
+      [](var v) {
+        const var w = weights_for(v);
+        return group_norm(reshape(v, {1, 4, 1}), w, w, 2);
+      },
+      [](var v) {
+        return instance_norm(reshape(v, {1, 1, 4})) * weights_for(v);
+      },
+      [](var v) {
+        const var w = slice(weights_for(v), 0, 1, 2);
+        const auto r = batch_norm(reshape(v, {4, 1}), w, w);
+        return r.value * reshape(weights_for(v), {4, 1});
+      },
+      [](var v) {
+        const var w = slice(weights_for(v), 0, 1, 2);
+        return batch_norm(reshape(v, {1, 4, 1}), w, w, 1e-5, 2).value *
+               reshape(weights_for(v), {4, 1});
+      },
+      [](var v) {
+        const var w = weights_for(v);
+        return batch_norm(v, w, w, w, square(w) * 1e-4, 1e-5);
+      },
+      [](var v) {
+        return local_response_norm(reshape(v, {1, 4, 1}), 3, 0.5);
+      },
+      [](var v) { return l2_normalize(v) * weights_for(v); },
+      [](var v) { return l2_norm(v); },
+      [](var v) { return standard_deviation(v); },
+  };
+  for (const dtype t : {dtype::f16, dtype::bf16}) {
+    // Alike, nearly alike, too small and too large for squares of f16.
+    for (const reals& row :
+         {reals{1, 1, 1, 1}, reals{1, 1, 1.0078125, 1}, reals{1e-4, 2e-4, -1e-4, 3e-4},
+          reals{300, -200, 100, 400}, reals{30000, -20000, 10000, 60000}}) {
+      valued_tensor x{{t, {1, 4}}, row};
+      eager_session s;
+      x = s.value(s(x));  // as it is stored
+      for (std::size_t k = 0; k < std::size(normalized); ++k) {
+        CAPTURE(int(t));
+        CAPTURE(row[0]);
+        CAPTURE(k);
+        const auto both = [&](const valued_tensor& in) {
+          return run_eagerly(
+              [&](const vars& v) {
+                const var y = normalized[k](v[0]);
+                return vars{y, gradients(sum(y), std::array{v[0]})[0]};
+              },
+              {in});
+        };
+        const auto found = both(x), wanted = both(f64({1, 4}, x.values));
+        const double digit = t == dtype::f16 ? 0x1p-11 : 0x1p-8;
+        for (std::size_t i = 0; i < 2; ++i) {
+          double most = 0;
+          for (double v : wanted[i].values) most = std::max(most, std::abs(v));
+          if (most > 65504) continue;  // the result itself has no form in f16
+          CHECK(relative_difference(found[i].values, wanted[i].values, 1e-4) < 2 * digit);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("the faults of normalizations name the channels") {

@@ -85,14 +85,17 @@ constexpr var sigmoid_cross_entropy(operand logits, operand target, reduction r 
 }
 /// x . y / (|x| |y|) along an axis; each norm counts as at least `epsilon`.
 constexpr var cosine_similarity(operand left, operand right, int axis = 1, double epsilon = 1e-8) {
-  const var dot = sum({detail::binary<mul_op>(left, right), left.at()}, {axis});
+  const dtype t =
+      left.is_number() ? right.in(*right.owner()).element() : left.in(*left.owner()).element();
+  const operand a = detail::in_single(left, t), c = detail::in_single(right, t);
+  const var dot = sum({detail::binary<mul_op>(a, c), left.at()}, {axis});
   auto squared_norm = [&](operand x) {
     const var v = x.in(*dot.b);
     return maximum(sum({square(v), x.at()}, {axis}),
                    detail::least_square_of_norm(v.element(), epsilon));
   };
   // The product of both would overflow long before they do.
-  return dot * rsqrt(squared_norm(left)) * rsqrt(squared_norm(right));
+  return detail::rounded({dot * rsqrt(squared_norm(a)) * rsqrt(squared_norm(c)), left.at()}, t);
 }
 
 /// A label, or none. (A std::optional is no part of a template's argument, as the loss of a model

@@ -34,8 +34,11 @@ constexpr bool fits_channels(std::string_view op, operand x, int axis,
 
 /// (x - mean) / sqrt(variance + epsilon) over axes.
 constexpr var standardize(operand x, const axis_list& axes, double epsilon) {
-  const var centered = x.in(*x.owner()) - operand(mean(x, axes, true), x.at());
-  return centered * rsqrt(mean({square(centered), x.at()}, axes, true) + epsilon);
+  const dtype t = x.in(*x.owner()).element();
+  const operand wide = in_single(x, t);
+  const var centered = wide.in(*x.owner()) - operand(mean(wide, axes, true), x.at());
+  const var spread = mean({square(centered), x.at()}, axes, true);
+  return rounded({centered * rsqrt(spread + epsilon), x.at()}, t);
 }
 
 constexpr var scale_channels(var x, var scale, var offset, int axis) {
@@ -55,6 +58,14 @@ CELLA_ONCE constexpr batch_normalized batch_norm(operand x, operand gamma, opera
   if (!detail::fits_channels("batch_norm", x, axis, {scale, offset})) return {v, scale, offset};
   const int a = axis < 0 ? axis + v.rank() : axis;
   const unsigned others = ((1u << v.rank()) - 1) & ~(1u << a);
+  if (is_storage_only(v.element())) {
+    const auto wide = [&](operand o) { return detail::in_single(o, v.element()); };
+    const batch_normalized r = batch_norm(wide(x), wide(gamma), wide(beta), epsilon, a);
+    const auto rounded = [&](var y, var like) {
+      return detail::rounded({y, x.at()}, like.element());
+    };
+    return {rounded(r.value, v), rounded(r.mean, scale), rounded(r.variance, scale)};
+  }
   if (a == 1) return detail::normalize_batch({v, x.at()}, scale, offset, epsilon);
   const double share = 1 / double(v.shape().size() / v.extent(a));
   auto channel_mean = [&](var y) { return sum_axes(y, others, x.at()) * operand(share, x.at()); };
@@ -76,20 +87,28 @@ CELLA_ONCE constexpr var batch_norm(operand x, operand gamma, operand beta, oper
   const var s = running_variance.in(b);
   if (!detail::fits_channels("batch_norm", x, axis, {scale, offset, m, s})) return v;
   const int a = axis < 0 ? axis + v.rank() : axis;
-  const var factor = rsqrt(s + epsilon) * scale;
-  return detail::scale_channels(v, factor, offset - m * factor, a);
+  const auto wide = [&](var o) { return detail::in_single({o, x.at()}, v.element()).in(b); };
+  const var factor = rsqrt(wide(s) + epsilon) * wide(scale);
+  const var y = detail::scale_channels(wide(v), factor, wide(offset) - wide(m) * factor, a);
+  return detail::rounded({y, x.at()}, v.element());
 }
 
 /// Normalizes each sample over `axes`; gamma and beta broadcast against x. Ba et al. 2016
 CELLA_ONCE constexpr var layer_norm(operand x, operand gamma, operand beta,
                                     const axis_list& axes = {-1}, double epsilon = 1e-5) {
-  return detail::standardize(x, axes, epsilon) * gamma + beta;
+  const dtype t = x.in(*x.owner()).element();
+  const auto wide = [t](operand o) { return detail::in_single(o, t); };
+  const var y = detail::standardize(wide(x), axes, epsilon) * wide(gamma) + wide(beta);
+  return detail::rounded({y, x.at()}, t);
 }
 /// x / sqrt(mean(x^2) + epsilon) times gamma. Zhang and Sennrich 2019
 constexpr var rms_norm(operand x, operand gamma, const axis_list& axes = {-1},
                        double epsilon = 1e-6) {
-  const var v = x.in(*x.owner());
-  return v * rsqrt(mean({square(v), x.at()}, axes, true) + epsilon) * gamma;
+  const dtype t = x.in(*x.owner()).element();
+  const auto wide = [t](operand o) { return detail::in_single(o, t); };
+  const var v = wide(x).in(*x.owner());
+  const var y = v * rsqrt(mean({square(v), x.at()}, axes, true) + epsilon) * wide(gamma);
+  return detail::rounded({y, x.at()}, t);
 }
 /// Normalizes groups of channels of each sample: x [N,C,...], gamma and beta [C]. Wu and He 2018
 constexpr var group_norm(operand x, operand gamma, operand beta, int groups,
@@ -106,10 +125,13 @@ constexpr var group_norm(operand x, operand gamma, operand beta, int groups,
   }
   // All in one shape, so that a sweep over the groups applies the channels' numbers, too.
   const int channels = v.extent(1) / groups;
-  const var grouped = reshape(x, {v.extent(0), groups, channels, v.shape().size(2, v.rank())});
-  const auto of_channels = [&](var c) { return reshape(c, {groups, channels, 1}); };
+  const auto wide = [&](operand o) { return detail::in_single(o, v.element()); };
+  const var grouped =
+      reshape(wide(x), {v.extent(0), groups, channels, v.shape().size(2, v.rank())});
+  const auto of_channels = [&](operand c) { return reshape(wide(c), {groups, channels, 1}); };
   const var y = detail::standardize({grouped, x.at()}, {2, 3}, epsilon);
-  return reshape(y * of_channels(scale) + of_channels(offset), v.shape());
+  const var scaled = reshape(y * of_channels(gamma) + of_channels(beta), v.shape());
+  return detail::rounded({scaled, x.at()}, v.element());
 }
 /// Normalizes each channel of each sample: x [N,C,...]. Ulyanov et al. 2016
 constexpr var instance_norm(operand x, double epsilon = 1e-5) {
@@ -139,17 +161,21 @@ constexpr var local_response_norm(operand x, int size, double alpha = 1e-4, doub
   before[1] = size / 2;
   after[1] = (size - 1) / 2;
   const auto rank = std::size_t(v.rank());
-  const var squares = pad({square(v), x.at()}, span<const int>(before.data(), rank),
+  const var wide = detail::in_single(x, v.element()).in(b);
+  const var squares = pad({square(wide), x.at()}, span<const int>(before.data(), rank),
                           span<const int>(after.data(), rank));
   var total = slice(squares, 1, 0, v.extent(1));
   for (int i = 1; i < size; ++i) total += slice(squares, 1, i, i + v.extent(1));
   const var scale = total * (alpha / size) + k;
+  const auto times = [&](var factor) {
+    return detail::rounded({wide * factor, x.at()}, v.element());
+  };
   // The usual exponent needs no power.
   if (beta == 0.75 && k > 0) {
     const var root = rsqrt(scale);
-    return v * (root * sqrt(root));
+    return times(root * sqrt(root));
   }
-  return v * pow(scale, -beta);
+  return times(pow(scale, -beta));
 }
 
 }  // namespace cella

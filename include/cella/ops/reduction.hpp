@@ -3,6 +3,7 @@
 
 #include <cella/graph/once.hpp>
 #include <cella/ops/batching.hpp>
+#include <cella/ops/cast.hpp>
 #include <cella/ops/exponential.hpp>
 #include <cella/ops/rounding.hpp>
 #include <limits>
@@ -181,6 +182,19 @@ constexpr var refuse_type(std::string_view op, var x, std::string_view remedy,
   return x;
 }
 
+/// What means, norms and normalizations of numbers of type `t` compute with: single precision where
+/// they are of 16 bits, whose squares and sums, and the derivatives of these, leave the range of 16
+/// bits. The result is rounded once, by a cast back, as in PyTorch.
+constexpr operand in_single(operand x, dtype t) {
+  if (x.is_number() || !is_storage_only(t)) return x;
+  const var v = x.in(*x.owner());
+  return {v.element() == t ? cast(x, dtype::f32) : v, x.at()};
+}
+/// What was computed so, as a number of type `t` again.
+constexpr var rounded(operand y, dtype t) {
+  return is_storage_only(t) ? cast(y, t) : y.in(*y.owner());
+}
+
 }  // namespace detail
 
 /// Sum over `axes` (none: all); `keep_dims` leaves extents of 1 in their place.
@@ -196,9 +210,9 @@ CELLA_ONCE constexpr var mean(operand x, const axis_list& axes = {}, bool keep_d
   if (!is_floating(v.element()) && !is_complex(v.element()))
     return detail::refuse_type("mean", v, "convert it to floating point with cast()", x.at());
   if (detail::axis_mask("mean", v, axes, x.at()) == 0) return v;
-  const var s = sum(x, axes, keep_dims);
+  const var s = sum(detail::in_single(x, v.element()), axes, keep_dims);
   const std::int64_t count = v.shape().size() ? v.shape().size() / s.shape().size() : 1;
-  return s * operand(1 / double(count), x.at());
+  return detail::rounded({s * operand(1 / double(count), x.at()), x.at()}, v.element());
 }
 constexpr var max(operand x, const axis_list& axes = {}, bool keep_dims = false) {
   return detail::reduce<max_op>(x, axes, keep_dims);
@@ -226,8 +240,11 @@ constexpr var square_of_size(var x) { return is_complex(x.element()) ? square(ab
 }  // namespace detail
 /// Mean of the squared deviations (divided by the count, not by the count less one).
 constexpr var variance(operand x, const axis_list& axes = {}, bool keep_dims = false) {
-  const var v = x.in(*x.owner());
-  return mean({detail::square_of_size(v - mean(x, axes, true)), x.at()}, axes, keep_dims);
+  const dtype t = x.in(*x.owner()).element();
+  const operand wide = detail::in_single(x, t);
+  const var v = wide.in(*x.owner());
+  const var squares = detail::square_of_size(v - mean(wide, axes, true));
+  return detail::rounded({mean({squares, x.at()}, axes, keep_dims), x.at()}, t);
 }
 /// log(sum(exp(x))) without overflow.
 constexpr var logsumexp(operand x, const axis_list& axes = {}, bool keep_dims = false) {
@@ -242,28 +259,32 @@ constexpr var logsumexp(operand x, const axis_list& axes = {}, bool keep_dims = 
   return keep_dims ? s : reshape(s, detail::without_axes(v.type(), m).shape);
 }
 namespace detail {
-/// The square root of a sum of squares. Where that is 0 so is the derivative, as in PyTorch: the
+/// The square root of a sum of squares. Where that is 0 so are the derivatives, as in PyTorch: the
 /// root's own is infinite there, and meets squares whose derivative is 0.
 constexpr var root_of_squares(var s) {
   const var none = equal(s, 0);
-  return select(none, s, sqrt(select(none, 1, s)));
+  return select(none, 0, sqrt(select(none, 1, s)));
 }
-/// epsilon^2 for squares of norms of a type; more where the type would make 0 of it.
+/// epsilon^2 for squares of norms, which are f32 or f64; more where the type would make 0 of it.
 constexpr double least_square_of_norm(dtype t, double epsilon) {
-  const double least = t == dtype::f16 ? 0x1p-24 : t == dtype::f64 ? 0x1p-1022 : 0x1p-126;
+  const double least = t == dtype::f64 ? 0x1p-1022 : 0x1p-126;
   return epsilon * epsilon > least ? epsilon * epsilon : least;
 }
 }  // namespace detail
 /// Euclidean norm over `axes` (none: all). Its derivative at 0 is taken to be 0.
 constexpr var l2_norm(operand x, const axis_list& axes = {}, bool keep_dims = false) {
-  const var v = x.in(*x.owner());
-  return detail::root_of_squares(sum({detail::square_of_size(v), x.at()}, axes, keep_dims));
+  const dtype t = x.in(*x.owner()).element();
+  const var v = detail::in_single(x, t).in(*x.owner());
+  const var squares = sum({detail::square_of_size(v), x.at()}, axes, keep_dims);
+  return detail::rounded({detail::root_of_squares(squares), x.at()}, t);
 }
 /// x divided by its norm over `axes`, which counts as at least `epsilon`.
 constexpr var l2_normalize(operand x, const axis_list& axes = {}, double epsilon = 1e-12) {
-  const var v = x.in(*x.owner());
-  return v * rsqrt(maximum(sum({square(x), x.at()}, axes, true),
-                           detail::least_square_of_norm(v.element(), epsilon)));
+  const dtype t = x.in(*x.owner()).element();
+  const var v = detail::in_single(x, t).in(*x.owner());
+  const var squares = sum({square(v), x.at()}, axes, true);
+  const double least = detail::least_square_of_norm(v.element(), epsilon);
+  return detail::rounded({v * rsqrt(maximum(squares, least)), x.at()}, t);
 }
 constexpr var argmax(operand x, int axis) {
   const var v = x.in(*x.owner());

@@ -14,9 +14,11 @@ namespace cella {
 constexpr var standard_deviation(operand x, const axis_list& axes = {}, bool keep_dims = false,
                                  double correction = 0) {
   const var v = x.in(*x.owner());
-  const var y = variance(x, axes, keep_dims);
+  const var y = variance(detail::in_single(x, v.element()), axes, keep_dims);
   const double count = y.shape().size() ? double(v.shape().size()) / double(y.shape().size()) : 1.0;
-  return detail::root_of_squares(correction == 0 ? y : y * (count / (count - correction)));
+  const var root =
+      detail::root_of_squares(correction == 0 ? y : y * (count / (count - correction)));
+  return detail::rounded({root, x.at()}, v.element());
 }
 
 /// (sum of |x|^order)^(1/order) over `axes` (none: all). Order infinity is the largest |x|, minus
@@ -37,9 +39,10 @@ constexpr var vector_norm(operand x, double order = 2, const axis_list& axes = {
     const var none = equal(base, 0);
     return select(none, exponent < 0 ? infinity : 0, pow(select(none, 1, base), exponent));
   };
+  const operand wide = detail::in_single(size, v.element());
   const var all =
-      sum({order < 1 ? power(size.in(*v.b), order) : pow(size, order), x.at()}, axes, keep_dims);
-  return power(all, 1 / order);
+      sum({order < 1 ? power(wide.in(*v.b), order) : pow(wide, order), x.at()}, axes, keep_dims);
+  return detail::rounded({power(all, 1 / order), x.at()}, v.element());
 }
 
 /// How many elements are not 0, as i64.
