@@ -166,3 +166,20 @@ TEST_CASE("atan2 knows the four quadrants and the axes") {
   CHECK(eval([](var a, var b) { return atan2(a, b); }, f64({8}, y), f64({8}, x)).values ==
         expected);
 }
+
+TEST_CASE("atan2 has the derivatives 0 where no angle is") {
+  const auto slope = [](const vars& v) {
+    const auto of = [&](const vars& at) {
+      return gradients(sum(atan2(at[0], at[1])), std::array{at[0], at[1]});
+    };
+    const auto first = of(v);
+    const auto second = gradients(sum(first[0]) + sum(first[1]), std::array{v[0], v[1]});
+    return vars{first[0], first[1], second[0], second[1]};
+  };
+  const auto d = run_eagerly(slope, {f64({2}, {0, 1}), f64({2}, {0, 2})});
+  check_close(d[0].values, reals{0, 0.4}, 1e-15);
+  check_close(d[1].values, reals{0, -0.2}, 1e-15);
+  // Of x / r - y / r, r = x^2 + y^2, by y and by x.
+  check_close(d[2].values, reals{0, -0.28}, 1e-15);
+  check_close(d[3].values, reals{0, 0.04}, 1e-15);
+}

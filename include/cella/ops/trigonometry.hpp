@@ -3,6 +3,7 @@
 
 #include <cella/ops/exponential.hpp>
 #include <cmath>
+#include <limits>
 
 namespace cella {
 
@@ -213,6 +214,7 @@ constexpr var asinh(operand x) { return detail::unary<asinh_op>(x); }
 constexpr var acosh(operand x) { return detail::unary<acosh_op>(x); }
 constexpr var atanh(operand x) { return detail::unary<atanh_op>(x); }
 
+/// d/da = b / r, d/db = -a / r, where r = a^2 + b^2; and 0 at (0, 0), as in PyTorch.
 struct atan2_op : elementwise<atan2_op>, transcendental {
   static constexpr std::string_view name = "atan2";
   static constexpr std::string_view numpy = "np.arctan2";
@@ -229,11 +231,13 @@ struct atan2_op : elementwise<atan2_op>, transcendental {
   static constexpr var partial(node_ref n, int i) {
     const var y = n.operand(0);
     const var x = n.operand(1);
-    const var r = square(x) + square(y);
+    const var squares = square(x) + square(y);
+    // Divided by infinity derivatives of any order are 0.
+    const var r = select(equal(squares, 0), std::numeric_limits<double>::infinity(), squares);
     return i == 0 ? x / r : -(y / r);
   }
 };
-/// Angle of the point (x, y).
+/// Angle of the point (x, y). The derivative at (0, 0) is taken to be 0.
 constexpr var atan2(operand y, operand x) { return detail::binary<atan2_op>(y, x); }
 
 }  // namespace cella
