@@ -51,6 +51,93 @@ TEST_CASE("x ln y has the derivative ln y where x is 0, if there is one") {
             .values == reals{0, 0, 0});
 }
 
+namespace {
+
+/// The first and second derivatives of f(x, y) by x, y, and by x twice, both, and y twice.
+std::vector<reals> derivatives(var (*f)(var, var), const reals& x, const reals& y) {
+  const auto all = run_eagerly(
+      [f](const vars& v) {
+        const std::array by{v[0], v[1]};
+        const auto first = gradients(sum(f(v[0], v[1])), by);
+        const auto of_x = gradients(sum(first[0]), by), of_y = gradients(sum(first[1]), by);
+        return vars{first[0], first[1], of_x[0], of_x[1], of_y[1]};
+      },
+      {f64({int(x.size())}, x), f64({int(y.size())}, y)});
+  std::vector<reals> values;
+  for (const auto& t : all) values.push_back(t.values);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("of equal numbers, and on the axes, two are joined as smoothly as elsewhere") {
+  const auto sum = derivatives([](var x, var y) { return logaddexp(x, y); }, {1, 2}, {1, 0});
+  const double p = 1 / (1 + std::exp(-2.0)), q = 1 - p;
+  const double expected[5][2] = {{0.5, p}, {0.5, q}, {0.25, p * q}, {-0.25, -p * q}, {0.25, p * q}};
+  for (std::size_t k = 0; k < 5; ++k)
+    check_close(sum[k], reals(expected[k], expected[k] + 2), 1e-15);
+
+  const reals x{3, -3, 4, 0, 3, 0}, y{3, 3, 0, -5, 4, 0};
+  const auto root = derivatives([](var a, var b) { return hypot(a, b); }, x, y);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    CAPTURE(i);
+    const double r = std::sqrt(x[i] * x[i] + y[i] * y[i]), cube = r * r * r;
+    const bool none = r == 0;  // all derivatives are taken to be 0 there
+    const double wanted[5] = {x[i] / r, y[i] / r, y[i] * y[i] / cube, -x[i] * y[i] / cube,
+                              x[i] * x[i] / cube};
+    for (std::size_t k = 0; k < 5; ++k)
+      CHECK(root[k][i] == doctest::Approx(none ? 0 : wanted[k]).epsilon(1e-14));
+  }
+  const auto far = [](double a, double b) {
+    return eval([](var v, var w) { return hypot(v, w); }, f64({1}, {a}), f64({1}, {b})).values[0];
+  };
+  CHECK(far(3e200, -4e200) == doctest::Approx(5e200));
+  CHECK(far(not_a_number, -infinity) == infinity);
+  CHECK(far(infinity, not_a_number) == infinity);
+  CHECK(std::isnan(far(not_a_number, 1)));
+}
+
+TEST_CASE("sin(pi x) / (pi x) has its derivatives at 0 and near it, in single precision, too") {
+  const auto of = [](dtype t, const reals& x) {
+    const auto all = run_eagerly(
+        [](const vars& v) {
+          vars d{sinc(v[0])};
+          while (d.size() < 5) d.push_back(gradients(sum(d.back()), std::array{v[0]})[0]);
+          return d;
+        },
+        {{{t, {int(x.size())}}, x}});
+    std::vector<reals> values;
+    for (const auto& a : all) values.push_back(a.values);
+    return values;
+  };
+  const reals x{0, 0.0009765625, 0.25, 0.3125, 0.375, 1.5};
+  const double pi = std::numbers::pi;
+  const auto found = of(dtype::f64, x), single = of(dtype::f32, x);
+  CHECK(found[0][0] == 1);
+  CHECK(found[1][0] == 0);
+  CHECK(found[2][0] == doctest::Approx(-pi * pi / 3).epsilon(1e-15));
+  CHECK(found[3][0] == 0);
+  CHECK(found[4][0] == doctest::Approx(std::pow(pi, 4) / 5).epsilon(1e-15));
+  for (std::size_t i = 1; i < x.size(); ++i) {
+    CAPTURE(x[i]);
+    // The integral of cos(t s) over s from 0 to 1, and its derivatives by t, by Simpson's rule.
+    const auto integral = [&](auto f) {
+      const int parts = 2000;
+      double total = 0;
+      for (int k = 0; k <= parts; ++k)
+        total += (k == 0 || k == parts ? 1 : k % 2 ? 4 : 2) * f(double(k) / parts);
+      return total / (3 * parts);
+    };
+    const double t = pi * x[i];
+    const double slope = -pi * integral([t](double s) { return s * std::sin(t * s); });
+    const double bend = -pi * pi * integral([t](double s) { return s * s * std::cos(t * s); });
+    CHECK(found[1][i] == doctest::Approx(slope).epsilon(1e-11));
+    CHECK(found[2][i] == doctest::Approx(bend).epsilon(1e-11));
+    CHECK(single[1][i] == doctest::Approx(slope).epsilon(2e-6));
+    CHECK(single[2][i] == doctest::Approx(bend).epsilon(4e-6));
+  }
+}
+
 TEST_CASE("gamma and Bessel functions are what mpmath computes with 30 digits") {
   const auto of = [](auto f, reals x) {
     return eval([f](var v) { return f(v); }, f64({int(x.size())}, x)).values;

@@ -36,19 +36,23 @@ constexpr var all_close(operand x, operand y, double relative = 1e-5, double abs
 
 /// ln(e^x + e^y) without overflow.
 constexpr var logaddexp(operand x, operand y) {
-  const var top = maximum(x, y);
-  const var low = minimum(x, y);
+  // One of them wholly, also where they are equal: halves of both would have no curvature there.
+  const var larger = greater(x, y);
+  const var top = select(larger, x, y);
+  const var low = select(larger, y, x);
   // Of two infinities the difference is no number.
-  const var apart = select(equal(low, top), zeros_like(top), low - top);
+  const var apart = select(logical_and(equal(low, top), is_inf(top)), zeros_like(top), low - top);
   return top + log1p(exp(apart));
 }
-/// sqrt(x^2 + y^2) without overflow.
+/// sqrt(x^2 + y^2) without overflow; infinite if one of them is. The derivative at (0, 0) is taken
+/// to be 0.
 constexpr var hypot(operand x, operand y) {
-  const var a = abs(x), c = abs(y);
-  const var top = maximum(a, c), low = minimum(a, c);
-  const var part = low / select(top > 0, top, 1);
-  return select(equal(top, std::numeric_limits<double>::infinity()), top,
-                top * sqrt(1 + square(part)));
+  const var larger = greater(abs(x), abs(y));
+  // With their signs, whose square has a curvature at 0.
+  const var top = select(larger, x, y), low = select(larger, y, x);
+  const var part = low / select(equal(top, 0), 1, top);
+  const var finite = abs(top) * sqrt(1 + square(part));
+  return select(is_inf(x), abs(x), select(is_inf(y), abs(y), finite));
 }
 /// 2^x
 constexpr var exp2(operand x) {
@@ -57,11 +61,17 @@ constexpr var exp2(operand x) {
 }
 /// The logarithm to the base 10.
 constexpr var log10(operand x) { return log(x) * std::numbers::log10e; }
-/// sin(pi x) / (pi x), and 1 at 0.
+/// sin(pi x) / (pi x), and 1 at 0; with derivatives of any order there.
 constexpr var sinc(operand x) {
   const var angle = x.in(*x.owner()) * std::numbers::pi;
-  const var safe = select(equal(angle, 0), ones_like(angle), angle);
-  return select(equal(angle, 0), ones_like(angle), sin(safe) / safe);
+  // Near 0 as Taylor's series: terms of the quotient's derivatives cancel there.
+  const var near = abs(angle) < 1;
+  const var squares = square(select(near, angle, 0));
+  constexpr int terms = 10;  // the next is less than 2^-64
+  var series = ones_like(angle);
+  for (int k = terms - 1; k > 0; --k) series = 1 - squares * (1.0 / (2 * k * (2 * k + 1))) * series;
+  const var far = select(near, 1, angle);
+  return select(near, series, sin(far) / far);
 }
 /// x ln y, and 0 where x is 0.
 constexpr var xlogy(operand x, operand y) {
