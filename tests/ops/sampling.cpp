@@ -92,6 +92,36 @@ TEST_CASE("sampled images: values, traces and derivatives of both orders agree")
   for (const gradient_case& c : cases) check_gradient(c, {1e-6, 3e-6, 1e-5});
 }
 
+TEST_CASE("an axis of another size is what the formula says, if the ratio is no binary fraction") {
+  // 11 times 15 / 11 is less than 15.
+  reals squares, wanted;
+  for (int i = 0; i < 11; ++i) squares.push_back(i * i);
+  for (int i = 0; i < 15; ++i) {
+    const double at = std::clamp((i + 0.5) * 11 / 15 - 0.5, 0.0, 10.0);
+    const int below = int(at), above = std::min(below + 1, 10);
+    wanted.push_back(below * below + (at - below) * (above * above - below * below));
+  }
+  const auto x = f64({11}, squares);
+  const auto resized = [&](const resize_form& form) {
+    return eval([&](var v) { return resize(v, {0}, {15}, form); }, x).values;
+  };
+  check_close(resized({}), wanted, 1e-14);
+  check_close(resized({.coordinates = resize_coordinates::half_pixel_symmetric}), wanted, 1e-14);
+}
+
+TEST_CASE("smaller images without aliases are PyTorch's, in the form that its docstring names") {
+  const auto x = f64({7}, {1, 4, -2, 0.5, 3, 7, -1});
+  const auto resized = [&](resize_mode mode) {
+    const resize_form form{
+        .mode = mode, .cubic = -0.5, .excludes_outside = true, .antialias = true};
+    return eval([&](var v) { return resize(v, {0}, {3}, form); }, x).values;
+  };
+  check_close(resized(resize_mode::linear),
+              reals{1.642857142857143, 1.0882352941176472, 3.285714285714285}, 1e-14);
+  check_close(resized(resize_mode::cubic),
+              reals{1.5887096774193556, 0.9822954822954822, 3.3830645161290316}, 1e-14);
+}
+
 TEST_CASE("a cubic beyond the border goes on, of the elements there, as PyTorch's does") {
   eager_session s;
   const var x = s(f64({1, 1, 2, 3}, {1, 2, 3, 4, 6, 9}));

@@ -8,7 +8,9 @@ namespace cella {
 
 /// How an element of the result is made of those of the axis round its place.
 enum class resize_mode { nearest, linear, cubic };
-/// Where element i of the result lies in the axis (the names are ONNX's).
+/// Where element i of the result lies in the axis (the names are ONNX's). Of an ONNX model whose
+/// scale makes no whole number of elements, `align_corners`, too, goes by the number before it is
+/// rounded, as ONNX's reference and its tests do; ONNX Runtime and PyTorch round it first.
 enum class resize_coordinates {
   half_pixel,          ///< edges lie on edges: PyTorch's align_corners=False, TensorFlow's default
   asymmetric,          ///< i / scale
@@ -21,7 +23,10 @@ enum class resize_coordinates {
 /// Which element is nearest to a place between two.
 enum class nearest_rounding { prefer_floor, prefer_ceil, floor, ceil };
 
-/// What resizing says of all axes.
+/// What resizing says of all axes. PyTorch's `interpolate(..., antialias=True)` leaves out what is
+/// outside, and has Catmull and Rom's kernel: {.cubic = -0.5, .excludes_outside = true, .antialias
+/// = true}; its `align_corners` beside it puts no corners on each other, and is not among the
+/// rules.
 struct resize_form {
   resize_mode mode = resize_mode::linear;
   resize_coordinates coordinates = resize_coordinates::half_pixel;
@@ -62,23 +67,28 @@ constexpr double cubic_kernel(double x, double a) {
 /// the part that tf_crop_and_resize takes.
 constexpr double place_before(const resize_form& f, double x, double scale, double from,
                               double start, double stop) {
-  const double to = from * scale;  // not rounded
+  // Not rounded, but where only the division of a size by another made it no whole number: 11
+  // times 15 / 11 is less than 15.
+  const double size = from * scale, whole = floor_of(size + 0.5);
+  const double to = (size < whole ? whole - size : size - whole) < 1e-12 * whole ? whole : size;
+  // As a fraction, which is exact where places are whole numbers or lie between two.
+  const auto before = [&](double place) { return place * from / to; };
   switch (f.coordinates) {
     case resize_coordinates::asymmetric:
-      return x / scale;
+      return before(x);
     case resize_coordinates::align_corners:
       return to > 1 ? x * (from - 1) / (to - 1) : 0;
     case resize_coordinates::pytorch_half_pixel:
-      return to > 1 ? (x + 0.5) / scale - 0.5 : 0;
+      return to > 1 ? before(x + 0.5) - 0.5 : 0;
     case resize_coordinates::half_pixel_symmetric:
-      return from / 2 * (1 - floor_of(to) / to) + (x + 0.5) / scale - 0.5;
+      return from / 2 * (1 - floor_of(to) / to) + before(x + 0.5) - 0.5;
     case resize_coordinates::tf_crop_and_resize:
       return to > 1 ? start * (from - 1) + x * (stop - start) * (from - 1) / (to - 1)
                     : 0.5 * (start + stop) * (from - 1);
     case resize_coordinates::tf_half_pixel_for_nn:
-      return (x + 0.5) / scale;
+      return before(x + 0.5);
     default:
-      return (x + 0.5) / scale - 0.5;
+      return before(x + 0.5) - 0.5;
   }
 }
 constexpr double nearest_place(nearest_rounding how, double x) {
