@@ -115,6 +115,24 @@ TEST_CASE("all weights from a step on have the same part in a mean") {
         "optim::equally_averaged: the first step is 0; steps count from 1");
 }
 
+TEST_CASE("batches are counted beyond the steps that f32 can tell apart") {
+  constexpr auto rule = optim::accumulate<3>(optim::sgd{});
+  using step =
+      program<linear_step<rule>, true, dtype::f32, tensor<dtype::f32, 3>, tensor<dtype::f32, 2, 2>>;
+  linear_step<rule> cell;
+  parameter_store store(cell, 1, dtype::f32);
+  executable<step> run(store);
+  const std::vector<float> a{1, 2, 3}, b{1, 1, 1, 1};
+  std::vector<float> weights;
+  for (int i = 1; i <= 6; ++i) {
+    run.scalar(step::scalar("learning_rate"), 0.25);
+    if constexpr (step::scalar("step") >= 0) run.scalar(step::scalar("step"), 0x1p24 + i);
+    run(a, b);
+    weights.push_back(store.values<float>("a")[0]);
+  }
+  CHECK(weights == std::vector<float>{1, 1, 0.75f, 0.75f, 0.75f, 0.5f});
+}
+
 TEST_CASE("a decay that makes no average is refused") {
   CHECK(fault_of_step(linear_step<optim::averaged(1, optim::sgd{})>{}).view() ==
         "optim::averaged: the decay is 1; it must lie in [0, 1)");
@@ -123,5 +141,5 @@ TEST_CASE("a decay that makes no average is refused") {
 TEST_CASE("two wrappers that would share a slot are refused") {
   constexpr optim::sgd rule{};
   CHECK(fault_of_step(linear_step<optim::accumulate<2>(optim::accumulate<3>(rule))>{}).view() ==
-        "two rules keep \"accumulated.a\"; one parameter has one slot of each name");
+        "two rules keep \"accumulated_batches.a\"; one parameter has one slot of each name");
 }

@@ -1,7 +1,7 @@
 // Batches that are larger than memory: gradients of several steps make one update.
 #pragma once
 
-#include <cella/ops/rounding.hpp>
+#include <cella/ops/comparison.hpp>
 #include <cella/optim/update.hpp>
 
 namespace cella::optim {
@@ -19,8 +19,11 @@ struct accumulated : wrapped<Rule> {
   constexpr void update(gradient_list g) const {
     if (Batches == 1 || g.all.empty()) return optim::update(this->rule, g);
     builder& b = *g.b;
-    const context any(b, g.all[0].parameter, g.pace);
-    const var due = equal(mod(any.step(), Batches), 0);
+    // Counted here: beyond 2^24 steps f32 cannot tell a step from the next.
+    context any(b, g.all[0].parameter, g.pace);
+    const var count = any.slot("accumulated_batches", {b.precision, {}}) + 1;
+    const var due = greater_equal(count, Batches);
+    any.update_slot(any.last_slot(), select(due, zeros_like(count), count));
     for (parameter_gradient& p : g.all) {
       context c(b, p.parameter);
       const var sum = c.slot("accumulated") + p.gradient;
@@ -40,7 +43,7 @@ struct accumulated : wrapped<Rule> {
 };
 /// Sums gradients over `Batches` steps; in the last of them the rule runs once, on their mean, as
 /// if the batches were one. Weights stay as they are in the others, and the rule counts its own
-/// steps. Its learning rate is that of the last. Steps are counted from 1.
+/// steps. Its learning rate is that of the last.
 template <int Batches, optimizer Rule>
 constexpr accumulated<Batches, Rule> accumulate(Rule rule) {
   return {{rule}};
