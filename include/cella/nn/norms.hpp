@@ -135,7 +135,10 @@ struct weight_norm_dense {
 };
 
 /// A dense layer whose weight is divided by its largest singular value, which is followed by one
-/// step of power iteration for each training step: see cella::spectral_norm.
+/// step of power iteration for each training step: see cella::spectral_norm. It begins with random
+/// vectors, for which an untrained net divides by a number that says nothing; PyTorch's does 15
+/// steps as it is made, when weights have their values, which a cell has not. So ask a net for the
+/// first time behind some training steps.
 template <int In, int Out>
 struct spectral_norm_dense {
   parameter<Out, In> weight{initializer::fan_in_uniform(In)};
