@@ -71,6 +71,18 @@ TEST_CASE("no score is read for a label outside the classes, and NaN is never ri
   counts.update(view(none, {1, 2}), view(first, {1}));
   CHECK(a.value() == 0);
   CHECK(counts.value() == 0);
+  // One that is NaN makes no answer of the others, in whichever place.
+  const std::vector<float> some{0, 3, NAN, NAN, 3, 0, 0, NAN, 3};
+  const std::vector<std::int32_t> largest{1, 1, 2};
+  a.reset();
+  top.reset();
+  a.update(view(some, {3, 3}), view(largest, {3}));
+  CHECK(a.value() == 0);
+  metrics::top_k<1> one;
+  one.update(view(some, {3, 3}), view(largest, {3}));
+  top.update(view(some, {3, 3}), view(largest, {3}));
+  CHECK(one.value() == 0);
+  CHECK(top.value() == 1);
 }
 
 TEST_CASE("the loss is weighted by samples") {

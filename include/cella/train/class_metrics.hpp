@@ -19,7 +19,7 @@ enum class averaging : std::uint8_t {
 namespace detail {
 
 /// Calls f(answer, label) for each label, where the answer is the class of the largest score along
-/// `axis` of the prediction, -1 if that is NaN; its other extents are those of the labels.
+/// `axis` of the prediction, -1 if one of them is NaN; its other extents are those of the labels.
 template <class P, class_label T, class F>
 void for_each_answer(data::tensor_view<const P> prediction, data::tensor_view<const T> labels,
                      int axis, F f) {
@@ -35,10 +35,12 @@ void for_each_answer(data::tensor_view<const P> prediction, data::tensor_view<co
   for (std::int64_t i = 0; i < std::int64_t(labels.size()); ++i) {
     const P* const first = prediction.data() + i / inner * classes * inner + i % inner;
     std::int64_t best = 0;
-    for (std::int64_t c = 1; c < classes; ++c)
+    bool has_nan = false;
+    for (std::int64_t c = 0; c < classes; ++c) {
+      has_nan |= first[c * inner] != first[c * inner];
       if (first[c * inner] > first[best * inner]) best = c;
-    const P score = first[best * inner];
-    f(score == score ? best : -1, std::int64_t(labels[std::size_t(i)]));
+    }
+    f(has_nan ? -1 : best, std::int64_t(labels[std::size_t(i)]));
   }
 }
 

@@ -87,14 +87,12 @@ std::int64_t argmax(std::span<const P> scores) {
 }
 
 namespace detail {
-/// The class that scores answer; -1 where the largest is NaN, which is never right.
+/// The class that scores answer; -1 where one of them is NaN, wherever it stands: that is never
+/// right.
 template <class P>
 std::int64_t answer_of(std::span<const P> scores) {
-  const std::int64_t found = argmax(scores);
-  return found < std::int64_t(scores.size()) &&
-                 scores[std::size_t(found)] == scores[std::size_t(found)]
-             ? found
-             : -1;
+  const bool has_nan = std::any_of(scores.begin(), scores.end(), [](P s) { return s != s; });
+  return has_nan || scores.empty() ? -1 : argmax(scores);
 }
 }  // namespace detail
 
@@ -130,7 +128,7 @@ struct accuracy {
 };
 
 /// The fraction of labels that are among the K largest scores; of equal scores the first counts as
-/// larger.
+/// larger, and NaN as larger than all.
 template <int K>
 struct top_k {
   static_assert(K > 0);
@@ -145,7 +143,7 @@ struct top_k {
       if (own != own) return;
       int better = 0;
       for (std::size_t c = 0; c < scores.size(); ++c) {
-        better += scores[c] > own || (scores[c] == own && std::int64_t(c) < label);
+        better += !(scores[c] <= own) || (scores[c] == own && std::int64_t(c) < label);
       }
       mean_.sum += better < K;
     });
