@@ -418,6 +418,39 @@ TEST_CASE("classes with the probability 0 count as 0") {
   CHECK(eval(divergence, even, logits).values[0] == HUGE_VAL);
 }
 
+TEST_CASE("the logistic density is curved where it is largest") {
+  const auto bend = [](const vars& v) {
+    const distributions::logistic d{v[0], v[1]};
+    const var slope = gradients(sum(d.log_prob(v[2])), std::array{v[2]})[0];
+    return vars{slope, gradients(sum(slope), std::array{v[2]})[0]};
+  };
+  const auto d = run_eagerly(bend, {scalar(0.75), scalar(0.5), f64({2}, {0.75, 1.25})});
+  const double p = 1 / (1 + std::exp(-1.0));
+  check_close(d[0].values, reals{0, 2 * (1 - 2 * p)}, 1e-15);
+  check_close(d[1].values, reals{-2, -8 * p * (1 - p)}, 1e-15);
+}
+
+TEST_CASE("what never happens diverges from what may by its rate") {
+  const auto divergence = [](var p, var q) {
+    return distributions::kl_divergence(distributions::poisson{p}, distributions::poisson{q});
+  };
+  CHECK(eval(divergence, f64({2}, {0, 0}), f64({2}, {3, 0})).values == reals{3, 0});
+  CHECK(eval(divergence, scalar(2), scalar(0)).values[0] == HUGE_VAL);
+}
+
+TEST_CASE("numbers that are to be above 0 are so in any type") {
+  for (const dtype t : {dtype::f16, dtype::bf16, dtype::f32, dtype::f64}) {
+    for (const double least : {0x1p-25, 0x1p-126}) {
+      const auto found = eval(
+          [least](var v) {
+            return maximum(v, distributions::detail::above_zero(v.element(), least));
+          },
+          valued_tensor{{t, {1}}, {0}});
+      CHECK(found.values[0] > 0);
+    }
+  }
+}
+
 TEST_CASE("the inverse of a bijector undoes it") {
   const auto x = f64({3}, {-1.5, 0.25, 2});
   const auto check = [&](auto make) {

@@ -8,6 +8,7 @@
 // kl_divergence take it.
 #pragma once
 
+#include <cella/ops/activation.hpp>
 #include <cella/ops/array.hpp>
 #include <cella/ops/functions.hpp>
 #include <cella/ops/random.hpp>
@@ -24,11 +25,15 @@ constexpr double log_2_pi = 1.8378770664093454836;
 constexpr var log_density(var inside, var density) {
   return select(inside, density, full_like(density, -std::numeric_limits<double>::infinity()));
 }
+/// `least`, or the least number above 0 that a type has.
+constexpr double above_zero(dtype t, double least) {
+  return t == dtype::f16 && least < 0x1p-24 ? 0x1p-24 : least;
+}
 /// Uniform numbers in (0, 1) for each element of the sum of two parameters: no logarithm of them,
 /// or of what is left to 1, is infinite.
 constexpr var open_uniform(var a, var b) {
   const var u = random_uniform(a + b);
-  return clamp(u, 0x1p-25, 1 - 0x1p-24);
+  return clamp(u, above_zero(u.element(), 0x1p-25), 1 - 0x1p-24);
 }
 /// Box and Muller 1958
 constexpr var standard_normal(var a, var b) {
@@ -116,13 +121,9 @@ struct logistic {
   }
   constexpr var log_prob(var x) const {
     const var z = (x - mean) / scale;
-    return -z - 2 * softplus_of(-z) - log(scale);
+    return -z - 2 * softplus(-z) - log(scale);
   }
   constexpr var entropy() const { return log(scale) + 2 + zeros_like(mean); }
-
- private:
-  /// log(1 + e^x), without overflow.
-  static constexpr var softplus_of(var x) { return maximum(x, 0) + log1p(exp(-abs(x))); }
 };
 
 /// Distribution function e^(-e^(-(x - mean) / scale)): the largest of many.

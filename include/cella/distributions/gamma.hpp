@@ -12,15 +12,15 @@
 namespace cella::distributions {
 
 namespace detail {
+/// Numbers that are not 0.
+constexpr var above_zero(var p) { return maximum(p, above_zero(p.element(), 0x1p-126)); }
 /// A number of the gamma distribution that is not 0, as small shapes make them in single precision.
-constexpr var standard_gamma(var alpha) { return maximum(random_gamma(alpha), 0x1p-126); }
+constexpr var standard_gamma(var alpha) { return above_zero(random_gamma(alpha)); }
 /// The logarithm of such a number, also of small shapes, whose numbers have no form in single
 /// precision: u^(1 / alpha) times one of the shape alpha + 1.  Marsaglia and Tsang 2000
 constexpr var log_standard_gamma(var alpha) {
   return log(standard_gamma(alpha + 1)) + log(open_uniform(alpha, alpha)) / alpha;
 }
-/// Probabilities that are not 0.
-constexpr var above_zero(var p) { return maximum(p, 0x1p-126); }
 /// ln of the integral of a Dirichlet density without its factor.
 constexpr var dirichlet_constant(var a) { return sum(lgamma(a), {-1}) - lgamma(sum(a, {-1})); }
 }  // namespace detail
@@ -117,7 +117,8 @@ struct poisson {
   }
 };
 constexpr var kl_divergence(const poisson& p, const poisson& q) {
-  return p.rate * log(p.rate / q.rate) - p.rate + q.rate;
+  const var ratio = p.rate / q.rate;
+  return xlogy(p.rate + zeros_like(ratio), ratio) - p.rate + q.rate;
 }
 
 }  // namespace cella::distributions
