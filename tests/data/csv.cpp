@@ -2,6 +2,7 @@
 
 #include <cella/data/csv.hpp>
 #include <cella/data/dataset.hpp>
+#include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -125,6 +126,22 @@ TEST_CASE("what is no number is refused with its line and column") {
   CHECK(message_of([&] { parse("n\n+-1\n").values({"n"}); }) != "accepted");
   CHECK(message_of([&] { parse("n,m\n1,2\n").values({"N"}); }) ==
         "\"t.csv\": there is no column \"N\"; there are: \"n\", \"m\"");
+}
+
+TEST_CASE("numbers too near to 0 for their type are rounded, and no others") {
+  const auto t = parse("n\n1e-50\n-1e-50\n1e-40\n1e-320\n");
+  CHECK(all_of(t.values({"n"})) == std::vector<float>{0, 0, 1e-40f, 0});
+  CHECK(std::signbit(all_of(t.values({"n"}))[1]));
+  CHECK(all_of(t.values<double>({"n"})) == std::vector<double>{1e-50, -1e-50, 1e-40, 1e-320});
+  CHECK(all_of(parse("n\n-1e-400\n").values<double>({"n"})) == std::vector<double>{0});
+  for (const char* n : {"1e39", "-1e39", "1e-50x"})
+    CHECK_THROWS_AS(parse("n\n" + std::string(n) + "\n").values({"n"}), file_error);
+  CHECK_THROWS_AS(parse("n\n1e-50\n").values<std::int32_t>({"n"}), file_error);
+}
+
+TEST_CASE("a text in UTF-16 is told from one whose columns have other names") {
+  for (const std::string mark : {"\xff\xfe", "\xfe\xff"})
+    CHECK(refusal_of(mark + "n") == "\"t.csv\", line 1: the text is UTF-16; save it as UTF-8");
 }
 
 TEST_CASE("a file is read from disk, and not one that is too large") {

@@ -40,7 +40,8 @@ class csv_table {
     return field(row, place(name));
   }
 
-  /// Columns as numbers of type `T`: [rows(), number of names]. Blanks around a number are skipped.
+  /// Columns as numbers of type `T`: [rows(), number of names]. Blanks around a number are skipped;
+  /// one too near to 0 for the type is rounded to 0.
   template <class T = float>
   column<T> values(const std::vector<std::string>& names) const;
   /// One column of whole numbers as labels: [rows()].
@@ -64,6 +65,8 @@ class csv_table {
   }
   std::size_t place(std::string_view name) const;
   template <class T>
+  static bool is_rounded_to_zero(std::string_view text, T& value);
+  template <class T>
   std::vector<T> numbers(const std::vector<std::size_t>& columns) const;
   file_error fault(std::size_t row, std::size_t column, const std::string& what) const {
     return file_error(file_ + ", line " + std::to_string(lines_[row]) + ", column " +
@@ -80,8 +83,8 @@ class csv_table {
 
 /// Reads a table: fields between separators, records of equal length in lines that end with LF or
 /// CR LF, fields with separators, line breaks or quotes in quotes, quotes in them doubled. A mark
-/// of UTF-8 at the front is skipped. Throws `file_error` for a file that is missing, too large, or
-/// no such table, an empty line among the reasons.
+/// of UTF-8 at the front is skipped, one of UTF-16 refused. Throws `file_error` for a file that is
+/// missing, too large, or no such table, an empty line among the reasons.
 csv_table read_csv(const std::filesystem::path& path, const csv_options& options = {});
 
 /// The same from memory; `name` is for messages.
@@ -148,6 +151,8 @@ inline csv_table parse_csv(std::string bytes, const std::string& name, const csv
   table.bytes_ = std::move(bytes);
   csv_table::reader in{table, options};
   if (table.bytes_.starts_with("\xef\xbb\xbf")) in.at = 3;
+  if (table.bytes_.starts_with("\xff\xfe") || table.bytes_.starts_with("\xfe\xff"))
+    in.refuse(1, "the text is UTF-16; save it as UTF-8");
   if (in.at == table.bytes_.size()) in.refuse(1, "the file is empty; give one with a table");
   while (in.at < table.bytes_.size()) {
     const std::int64_t began = in.line;
@@ -193,6 +198,20 @@ inline std::size_t csv_table::place(std::string_view name) const {
                    "; there are: " + all);
 }
 
+/// Whether a number that the type does not hold lies too near to 0 for it; `value` is what is
+/// nearest to it then.
+template <class T>
+bool csv_table::is_rounded_to_zero([[maybe_unused]] std::string_view text, T& value) {
+  if constexpr (std::floating_point<T>) {
+    long double wide{};
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), wide);
+    if (code != std::errc{} || !(wide > -1 && wide < 1)) return false;
+    value = static_cast<T>(wide);
+    return true;
+  }
+  return false;
+}
+
 template <class T>
 std::vector<T> csv_table::numbers(const std::vector<std::size_t>& columns) const {
   std::vector<T> all;
@@ -205,9 +224,10 @@ std::vector<T> csv_table::numbers(const std::vector<std::size_t>& columns) const
       if (f.size() > 1 && f[0] == '+' && f[1] != '-') f.remove_prefix(1);
       T value{};
       const auto [end, code] = std::from_chars(f.data(), f.data() + f.size(), value);
-      if (code == std::errc::result_out_of_range)
+      if (code == std::errc::result_out_of_range && !is_rounded_to_zero(f, value))
         throw fault(row, c, "lies outside of the numbers of the type asked for");
-      if (code != std::errc{} || end != f.data() + f.size()) {
+      if ((code != std::errc{} && code != std::errc::result_out_of_range) ||
+          end != f.data() + f.size()) {
         throw fault(row, c,
                     std::integral<T> ? "is no whole number; mend it, or leave the record out"
                                      : "is no number; mend it, or leave the record out");
