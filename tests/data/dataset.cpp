@@ -124,6 +124,8 @@ TEST_CASE("each pass of repeat is an epoch of its source") {
   for (auto l : labels_of(d, 5)) both.push_back(l);
   CHECK(labels_of(d.repeat(2), 2) == both);
   CHECK_THROWS_AS(d.repeat(0), error);
+  CHECK(d.repeat(0x7fffffff).size() == 20 * std::int64_t{0x7fffffff});
+  CHECK_THROWS_AS(d.repeat(0x7fffffff).repeat(0x7fffffff), error);
 }
 
 TEST_CASE("map changes samples in place, and one column alone") {

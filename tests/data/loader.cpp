@@ -82,6 +82,8 @@ TEST_CASE("sizes and depths that make no sense are refused") {
   CHECK_THROWS_AS(numbers(3).batch(0), error);
   CHECK_THROWS_AS(numbers(3).batch(-1), error);
   CHECK_THROWS_AS(numbers(3).batch(1).prefetch(0), error);
+  CHECK_THROWS_AS(numbers(3).batch(1).epoch(0, -1), error);
+  CHECK_THROWS_AS(numbers(3).batch(1).prefetch(1).epoch(0, -1), error);
 }
 
 TEST_CASE("an epoch can be resumed in the middle") {

@@ -51,6 +51,10 @@ class batch_pool {
   std::vector<std::unique_ptr<item>> items_;
 };
 
+inline void check_first_batch(std::int64_t first) {
+  if (first < 0) throw error(text("epoch: the first batch is ") << first << "; give 0 or more.");
+}
+
 }  // namespace detail
 
 /// A single-pass range over the batches of one epoch, which reuses its buffers: a batch is valid
@@ -136,8 +140,9 @@ class loader {
   }
 
   /// The batches of epoch `e`, from number `first_batch` on (to resume in mid-epoch); of each the
-  /// samples of a share, for one of several readers.
+  /// samples of a share, for one of several readers. Throws `error` for a number below 0.
   auto epoch(std::int64_t e, std::int64_t first_batch = 0, const batch_shares& shares = {}) const {
+    detail::check_first_batch(first_batch);
     return batch_range<direct_source>(std::in_place, *this, e, first_batch, shares);
   }
 
@@ -206,6 +211,7 @@ class prefetching_loader {
   std::int64_t samples() const { return loader_.samples(); }
 
   auto epoch(std::int64_t e, std::int64_t first_batch = 0, const batch_shares& shares = {}) const {
+    detail::check_first_batch(first_batch);
     return batch_range<threaded_source>(std::in_place, loader_, depth_, e, first_batch, shares);
   }
 

@@ -156,6 +156,11 @@ class repeated : public detail::view<repeated<D>, D> {
     if (times < 1 || times > 0x7fffffff) {
       throw error(text("repeat: the number of passes is ") << times << "; give at least 1.");
     }
+    constexpr std::int64_t most = std::int64_t{1} << 60;
+    if (this->source_.size() > most / times) {
+      throw error(text("repeat: ") << this->source_.size() << " samples, " << times
+                                   << " times, are more than can be counted; repeat less often.");
+    }
   }
 
   std::int64_t size() const { return this->source_.size() * times_; }
