@@ -430,6 +430,18 @@ TEST_CASE("the logistic density is curved where it is largest") {
   check_close(d[1].values, reals{-2, -8 * p * (1 - p)}, 1e-15);
 }
 
+TEST_CASE("large logits do not cancel in a divergence") {
+  const auto divergence = [](var p, var q) {
+    return distributions::kl_divergence(distributions::bernoulli{p}, distributions::bernoulli{q});
+  };
+  const valued_tensor p{{dtype::f32, {4}}, {1e4, -1e4, 30, 100}},
+      q{{dtype::f32, {4}}, {1, -1, 31, -100}};
+  const double sure = std::log1p(std::exp(-1.0)), nearly = std::exp(-30) * std::exp(-1);
+  const auto found = eval(divergence, p, q).values;
+  check_close(found, reals{sure, sure, nearly, 100}, 1e-6);
+  CHECK(found[2] == doctest::Approx(nearly).epsilon(1e-5));
+}
+
 TEST_CASE("what never happens diverges from what may by its rate") {
   const auto divergence = [](var p, var q) {
     return distributions::kl_divergence(distributions::poisson{p}, distributions::poisson{q});

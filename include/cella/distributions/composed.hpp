@@ -117,8 +117,12 @@ constexpr var kl_divergence(const uniform& p, const uniform& q) {
   const var value = log((q.high - q.low) / (p.high - p.low));
   return select(inside, value, full_like(value, std::numeric_limits<double>::infinity()));
 }
+/// By both outcomes, since large logits would cancel in a sum of them.
 constexpr var kl_divergence(const bernoulli& p, const bernoulli& q) {
-  return softplus(q.logits) - softplus(p.logits) + sigmoid(p.logits) * (p.logits - q.logits);
+  const auto part = [&](var of_p, var of_q) {
+    return sigmoid(of_p) * (softplus(-of_q) - softplus(-of_p));
+  };
+  return part(p.logits, q.logits) + part(-p.logits, -q.logits);
 }
 constexpr var kl_divergence(const categorical& p, const categorical& q) {
   const var log_p = log_softmax(p.logits);
