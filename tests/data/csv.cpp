@@ -52,6 +52,7 @@ TEST_CASE("labels are whole numbers, or words by their place in a list") {
   CHECK(all_of(t.labels("n")) == std::vector<std::int32_t>{3, -1, 0});
   const auto w = t.labels("word", {"elm", "oak"});
   CHECK(all_of(w) == std::vector<std::int32_t>{1, 0, 1});
+  CHECK(all_of(t.labels("word", {"elm", "oak", "elm"})) == std::vector<std::int32_t>{1, 0, 1});
   CHECK(message_of([&] { t.labels("word", {"oak"}); }) ==
         "\"t.csv\", line 3, column 2 (\"word\"): \"elm\" is none of the words given; add it to "
         "them");

@@ -5,7 +5,6 @@
 //   data::tensor_dataset samples(table.values({"rooms", "area"}), table.values({"price"}));
 #pragma once
 
-#include <algorithm>
 #include <cella/data/tensor.hpp>
 #include <cella/interop/file.hpp>
 #include <charconv>
@@ -13,7 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -77,6 +78,7 @@ class csv_table {
   std::string file_;   // in quotes
   std::string bytes_;  // of the file; quoted fields are unquoted in their places
   std::vector<std::string> names_;
+  std::map<std::string, std::size_t, std::less<>> places_;  // of the names
   std::vector<piece> fields_;
   std::vector<std::int64_t> lines_;  // in which each record begins, from 1
 };
@@ -161,7 +163,7 @@ inline csv_table parse_csv(std::string bytes, const std::string& name, const csv
       for (std::size_t i = 0; i < fields.size(); ++i) {
         auto own = options.header ? table.bytes_.substr(fields[i].first, fields[i].length)
                                   : std::to_string(i);
-        if (options.header && std::ranges::find(table.names_, own) != table.names_.end())
+        if (!table.places_.emplace(own, i).second)
           in.refuse(began, "two columns are called " + interop::in_quotes(own) + "; rename one");
         table.names_.push_back(std::move(own));
       }
@@ -189,8 +191,7 @@ inline csv_table read_csv(const std::filesystem::path& path, const csv_options& 
 }
 
 inline std::size_t csv_table::place(std::string_view name) const {
-  const auto found = std::ranges::find(names_, name);
-  if (found != names_.end()) return std::size_t(found - names_.begin());
+  if (const auto found = places_.find(name); found != places_.end()) return found->second;
   std::string all;
   for (const std::string& n : names_) all += (all.empty() ? "" : ", ") + interop::in_quotes(n);
   if (all.size() > 400) all = all.substr(0, 400) + " ...";
@@ -251,11 +252,13 @@ column<T> csv_table::values(const std::vector<std::string>& names) const {
 inline column<std::int32_t> csv_table::labels(std::string_view name,
                                               const std::vector<std::string>& words) const {
   const std::size_t c = place(name);
+  std::map<std::string_view, std::int32_t> numbers;  // of equal words the first one's
+  for (const std::string& word : words) numbers.emplace(word, std::int32_t(&word - words.data()));
   std::vector<std::int32_t> all;
   for (std::size_t row = 0; row < lines_.size(); ++row) {
-    const auto word = std::ranges::find(words, field(std::int64_t(row), c));
-    if (word == words.end()) throw fault(row, c, "is none of the words given; add it to them");
-    all.push_back(std::int32_t(word - words.begin()));
+    const auto word = numbers.find(field(std::int64_t(row), c));
+    if (word == numbers.end()) throw fault(row, c, "is none of the words given; add it to them");
+    all.push_back(word->second);
   }
   return {shape{rows()}, std::move(all)};
 }
