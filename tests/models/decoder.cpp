@@ -34,6 +34,19 @@ TEST_CASE("a decoder's logits, word by word, are those of all words at once") {
   }
 }
 
+TEST_CASE("the first words of a text, or one alone, have the logits that they have in the whole") {
+  const reals text{3, 19, 0, 7, 7, 12};
+  const reals wanted = ways<whole>(5).traced({text}).results[0];
+  const auto check = [&](const reals& found, std::size_t length) {
+    const std::size_t each = wanted.size() / places;
+    check_close(found, reals(wanted.begin(), wanted.begin() + std::ptrdiff_t(length * each)), 1e-6);
+  };
+  using four = inference_program<net, tensor<dtype::i32, 1, 4>>;
+  check(ways<four>(5).check({reals(text.begin(), text.begin() + 4)}, 1, 1e-5).results[0], 4);
+  using one = inference_program<net, tensor<dtype::i32, 1, 1>>;
+  check(ways<one>(5).check({{text[0]}}, 1, 1e-5).results[0], 1);
+}
+
 TEST_CASE("a decoder writes each word's keys and values into the cache where it lies") {
   int kept = 0;
   for (const plan_step& s : writing::plan.steps) {

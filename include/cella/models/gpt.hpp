@@ -4,6 +4,20 @@
 #include <array>
 #include <cella/nn/attention.hpp>
 #include <cella/ops/activation.hpp>
+#include <cella/ops/slicing.hpp>
+
+namespace cella::detail {
+
+/// The vectors of the places of words [..., T], T at most Places. One word alone would else be
+/// taken for that of all places.
+template <int Places, int Width>
+constexpr var places_of(const parameter<Places, Width>& place, var words) {
+  const var all = operand(place).in(*words.b);
+  const bool fewer = words.rank() > 0 && words.extent(-1) < Places;
+  return fewer ? slice(all, 0, 0, words.extent(-1)) : all;
+}
+
+}  // namespace cella::detail
 
 namespace cella::models {
 
@@ -22,7 +36,7 @@ struct transformer_block {
   constexpr var dense_part(var x) const { return x + down(gelu_tanh(up(norm2(x)))); }
 };
 
-/// Words [N, Places], 0 to Words - 1 -> logits of the next word [N, Places, Words].
+/// Words [N, T], 0 to Words - 1, T at most Places -> logits of the next word [N, T, Words].
 template <int Words, int Width, int Heads, int Layers, int Places>
 struct gpt {
   nn::embedding<Words, Width> word{};
@@ -32,7 +46,7 @@ struct gpt {
   nn::dense<Width, Words, false> head{};
 
   constexpr var operator()(var words) const {
-    var x = word(words) + place;
+    var x = word(words) + detail::places_of(place, words);
     for (const auto& block : blocks) x = block(x);
     return head(norm(x));
   }

@@ -6,8 +6,8 @@
 
 namespace cella::models {
 
-/// Words [N, Places], 0 to Words - 1 -> logits of the next word [N, Places, Words], and the mean
-/// imbalance of the layers' experts.
+/// Words [N, T], 0 to Words - 1, T at most Places -> logits of the next word [N, T, Words], and the
+/// mean imbalance of the layers' experts.
 template <int Words, int Width, int Heads, int Layers, int Places, int Experts>
 struct switch_gpt {
   /// As transformer_block, but for the experts.
@@ -24,7 +24,7 @@ struct switch_gpt {
   nn::dense<Width, Words, false> head{};
 
   constexpr nn::mixed operator()(var words) const {
-    var x = word(words) + place;
+    var x = word(words) + detail::places_of(place, words);
     var imbalance{};
     for (const block& each : blocks) {
       x = x + each.attention(each.norm1(x));
