@@ -244,6 +244,29 @@ TEST_CASE("numbers that are nearly alike are normalized") {
   CHECK(y[1] == 0);
   CHECK(y[2] == doctest::Approx(expected));
 }
+TEST_CASE("numbers of 16 bits are normalized, whose squares they cannot hold") {
+  const auto normalized = [](const std::string& by, std::vector<float> x) {
+    model_proto m(18);
+    m.value("x", {1, 1, 1, 4});
+    model_proto::set(m.node("Cast", {"x"}, {"narrow"}), "to", 10);  // f16
+    auto& n = m.node(by, {"narrow"}, {"scaled"});
+    if (by == "LRN") model_proto::set(n, "size", 1);
+    model_proto::set(m.node("Cast", {"scaled"}, {"y"}), "to", 1);
+    m.result("y", {1, 1, 1, 4});
+    return run(m.read(), std::move(x));
+  };
+  for (const float size : {400.f, 0x1p-13f}) {
+    const auto unit = normalized("LpNormalization", {size, -size, size, size});
+    for (std::size_t i = 0; i < 4; ++i)
+      CHECK(unit[i] == doctest::Approx(i == 1 ? -0.5 : 0.5).epsilon(1e-3));
+    const auto apart = normalized("MeanVarianceNormalization", {size, -size, size, -size});
+    for (std::size_t i = 0; i < 4; ++i)
+      CHECK(apart[i] == doctest::Approx(i % 2 ? -1 : 1).epsilon(1e-3));
+  }
+  // 400 / (1 + 1e-4 400^2)^0.75
+  CHECK(normalized("LRN", {400, 0, 0, 0})[0] ==
+        doctest::Approx(400 / std::pow(17, 0.75)).epsilon(1e-3));
+}
 TEST_CASE("what is wrong with a model is said") {
   model_proto m = dense();
   m.node("NoSuchOperator", {"y"}, {"z"});

@@ -15,8 +15,12 @@ inline std::vector<int> all_but(var x, int first, int second) {
     if (d != first && d != second) all.push_back(d);
   return all;
 }
+/// x in f32 if it is of 16 bits, which do not hold its squares.
+inline var in_single(var x) { return cella::detail::in_single(x, x.element()).in(*x.b); }
+
 inline list<var> batch_normalization_rule(onnx_node& n) {
-  const var x = n.in(0, 2);
+  const dtype own = n.in(0, 2).element();
+  const var x = in_single(n.in(0, 2));
   const double epsilon = n.number("epsilon", 1e-5), momentum = n.number("momentum", 0.9);
   const bool trains = n.opset() >= 14 ? n.integer("training_mode", 0) != 0 : n.output_count() > 1;
   const dtype t = x.element();
@@ -24,7 +28,7 @@ inline list<var> batch_normalization_rule(onnx_node& n) {
   const var mean_before = n.in(3), variance_before = n.in(4);
   if (!trains) {
     const var m = by_channel(cast(mean_before, t), x), v = by_channel(cast(variance_before, t), x);
-    return {(x - m) * (scale * rsqrt(v + epsilon)) + offset};
+    return {cast((x - m) * (scale * rsqrt(v + epsilon)) + offset, own)};
   }
   const auto axes = all_but(x, 1, 1);
   const var m = mean(x, axes, true);
@@ -34,7 +38,7 @@ inline list<var> batch_normalization_rule(onnx_node& n) {
     const var flat = cast(reshape(now, before.shape()), before.element());
     return before * momentum + flat * (1 - momentum);
   };
-  return {y, moved(mean_before, m), moved(variance_before, v)};
+  return {cast(y, own), moved(mean_before, m), moved(variance_before, v)};
 }
 inline list<var> instance_normalization_rule(onnx_node& n) {
   const var x = n.in(0, 2);
@@ -72,7 +76,8 @@ inline list<var> group_normalization_rule(onnx_node& n) {
   return {reshape(y, s) * by_channel(n.in(1), x) + by_channel(n.in(2), x)};
 }
 inline list<var> lrn_rule(onnx_node& n) {
-  const var x = n.in(0, 2);
+  const dtype own = n.in(0, 2).element();
+  const var x = in_single(n.in(0, 2));
   const std::int64_t size = n.between(1, n.integer("size", 1), 1 << 10, "size");
   const double alpha = n.number("alpha", 1e-4), beta = n.number("beta", 0.75),
                bias = n.number("bias", 1);
@@ -86,22 +91,24 @@ inline list<var> lrn_rule(onnx_node& n) {
     const var part = cut(padded, 1, k, x.extent(1));
     sums = k ? sums + part : part;
   }
-  return {x / pow(sums * (alpha / double(size)) + bias, beta)};
+  return {cast(x / pow(sums * (alpha / double(size)) + bias, beta), own)};
 }
 inline list<var> mean_variance_rule(onnx_node& n) {
-  const var x = n.in(0);
+  const dtype own = n.in(0).element();
+  const var x = in_single(n.in(0));
   const axis_list axes = axes_in(n, n.integers("axes", {0, 2, 3}), x.rank());
   const var m = mean(x, axes, true);
   // A difference of squares may be below 0 by rounding.
   const var deviation = sqrt(mean(square(x - m), axes, true));
-  return {(x - m) / (deviation + 1e-9)};
+  return {cast((x - m) / (deviation + 1e-9), own)};
 }
 inline list<var> lp_normalization_rule(onnx_node& n) {
-  const var x = n.in(0);
+  const dtype own = n.in(0).element();
+  const var x = in_single(n.in(0));
   const int axis = n.axis("axis", -1, x.rank());
   const std::int64_t p = n.integer("p", 2);
   const var norm = p == 1 ? sum(abs(x), {axis}, true) : sqrt(sum(square(x), {axis}, true));
-  return {select(equal(norm, 0), zeros_like(x), x / norm)};
+  return {cast(select(equal(norm, 0), zeros_like(x), x / norm), own)};
 }
 
 /// The identity, unless a model that trains says its rate.
