@@ -100,7 +100,7 @@ struct typed_record : record_for<step_kind::typed> {
       const node& x = step.g.nodes[std::size_t(step.g.operand(step.s.anchor, k))];
       if (!is<constant_op>(x)) return false;
       const auto count = std::min(block, step.anchor().type.size());
-      const tensor_ref numbers{at, {x.type.element, {int(count)}}};
+      const tensor_ref numbers{at, stored({x.type.element, {int(count)}})};
       constant_op::compute(x.attributes, {}, {&numbers, 1});
       return true;
     }
