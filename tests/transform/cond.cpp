@@ -143,3 +143,22 @@ TEST_CASE("with a predicate per sample, vmap selects; with one predicate it keep
       {{dtype::f64, {3}}, {dtype::f64, {}}});
   CHECK(count(prune(live_part(g.b.g)), "select") == 0);
 }
+
+TEST_CASE("every derivative of a cond per sample whose branches keep lists of other things") {
+  // Of samples 0.9, 1.215 and 0.63 the second takes the other way.
+  check_transforms(
+      [](const vars& v) {
+        const var x = v[0];
+        return cond(
+            x > 1,
+            [&] {
+              return while_loop([](var y) { return y < 10; }, [&](var y) { return y * 2 + x; }, x);
+            },
+            [&] {
+              const auto step = [&](var y, var n) { return std::tuple{tanh(y) + x * y, n + x}; };
+              return std::get<0>(while_loop([](var, var n) { return n < 2; }, step,
+                                            std::tuple{x, constant(*x.b, 0, {dtype::f64, {}})}));
+            });
+      },
+      {scalar(0.9)});
+}

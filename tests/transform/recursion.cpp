@@ -99,6 +99,27 @@ TEST_CASE("every derivative of two functions that call each other") {
                    {scalar(0.8), scalar(3)});
 }
 
+TEST_CASE("every derivative of recursions that end only for samples that they are for") {
+  // x times itself n times, however n gets to be 0.
+  auto times = [](var x, var n, double by) {
+    return recursive(
+        [&](auto self, var y, var k) -> var {
+          return cond(
+              equal(k, 0), [&] { return y * x; }, [&] { return sin(self(y * x, k + by)) + y; });
+        },
+        {dtype::f64, {}}, x, n);
+  };
+  // Of samples 0.9, 1.215 and 0.63 the second takes the other way.
+  check_transforms(
+      [&](const vars& v) {
+        const var n = floor(v[0] * 4 - 4);
+        return cond(
+            n < 0, [&] { return times(v[0], n, 1) * times(v[0] + v[1], n, 1); },
+            [&] { return times(v[0] * v[1], n + 2, -1); });
+      },
+      {scalar(0.9), scalar(0.8)});
+}
+
 TEST_CASE("checkpoint changes what is stored, not what is computed") {
   auto f = [](const vars& x) {
     auto layer = [&](var t) { return tanh(matmul(x[1], t)) * sin(t); };

@@ -166,12 +166,15 @@ constexpr node_id select_samples(builder& b, node_id p, node_id x, node_id y) {
   return b.emit(bound<select_op>(), {p, x, y});
 }
 
-/// With a predicate per sample both branches run and the results are selected.
+/// With a predicate per sample both branches run and the results are selected; but a recursion need
+/// not end for a sample that the branch is not for, so then one sample comes after the other.
 constexpr batched_list cond_batch(builder& b, node_id n, const batched_list& in, int size) {
   const node s = b.g.nodes[std::size_t(n)];
   const batched_list arguments{tail(in.values, 1), tail(in.batched, 1)};
   const auto count = std::size_t(s.result_count);
   if (in.batched[0]) {
+    if (holds_recursion(b, s.regions[0]) || holds_recursion(b, s.regions[1]))
+      return batch_by_scan(b, n, in, size);
     const ids yes = batch_body(b, s.regions[0], arguments, size, all_marked(count));
     const ids no = batch_body(b, s.regions[1], arguments, size, all_marked(count));
     ids out;

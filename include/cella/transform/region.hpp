@@ -227,5 +227,22 @@ constexpr bool is_recursive(const builder& b, int r) {
   list<int> seen;
   return calls(b, r, r, seen);
 }
+/// Whether a region calls a function that calls itself, in a body of its own or of another region.
+constexpr bool holds_recursion(const builder& b, int r, list<int>& seen) {
+  for (int s : seen) {
+    if (s == r) return false;
+  }
+  seen.push_back(r);
+  for (node_id n : b.g.regions[std::size_t(r)].nodes) {
+    for (std::int32_t s : b.g.nodes[std::size_t(n)].regions) {
+      if (s >= 0 && (is_recursive(b, s) || holds_recursion(b, s, seen))) return true;
+    }
+  }
+  return false;
+}
+constexpr bool holds_recursion(const builder& b, int r) {
+  list<int> seen;
+  return holds_recursion(b, r, seen);
+}
 
 }  // namespace cella::detail

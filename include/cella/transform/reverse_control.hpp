@@ -13,8 +13,10 @@ constexpr void while_vjp(builder& b, node_id n, const ids& dy, const flags& need
 
 // ---- cond
 
-/// Where the values lie that either branch stores: one list of slots for both, in which values of
-/// equal type share a slot, since only one branch runs.
+/// Where the values lie that either branch stores: one list of slots for both, in which numbers of
+/// equal type share a slot, since only one branch runs. Records and what counts or is an index have
+/// slots of their own: where a batch has a predicate per sample both branches run, that which is
+/// not for a sample as well, and then it has to read zeros.
 struct branch_slots {
   type_list types;
   std::array<list<int>, 2> of;  ///< the slot of each stored value, per branch
@@ -23,7 +25,7 @@ struct branch_slots {
     of[0] = numbers(0, int(first.size()));
     flags taken(first.size(), 0);
     for (const tensor_type& t : second) {
-      std::size_t slot = 0;
+      std::size_t slot = is_floating(t.element) || is_complex(t.element) ? 0 : taken.size();
       while (slot < taken.size() && (taken[slot] || types[slot] != t)) ++slot;
       if (slot == taken.size()) {
         types.push_back(t);
