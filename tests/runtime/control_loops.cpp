@@ -107,6 +107,24 @@ struct nested {
   }
 };
 
+/// One value is the next of both carries, and then the second of them is another shape of it.
+struct equal_carries {
+  constexpr var operator()(var x) const {
+    const auto body = [](var, auto s) {
+      const var next = tanh(std::get<0>(s) * std::get<1>(s) + 1);
+      return std::tuple{next, next};
+    };
+    const auto [a, b] = for_i(3, body, std::tuple{x, x * 0.5});
+    const auto product = [](var, auto s) {
+      const auto [row, column] = s;
+      return std::tuple{sin(column),
+                        reshape(matmul(reshape(row, {1, 80}), outer(column, column)), {80})};
+    };
+    const auto [c, d] = for_i(2, product, std::tuple{a, b * 0.1});
+    return c * 10 + d;
+  }
+};
+
 const std::vector<double> some{1.5, 2, 0.7, 3};
 
 }  // namespace
@@ -124,6 +142,23 @@ TEST_CASE("the second derivative of a scan") {
 }
 TEST_CASE("carries that change places keep their values") {
   check_close(run_compiled<value_of<fibonacci>, 2>({1, 2}), {89, 178});
+}
+TEST_CASE("carries that take the same value, or a shape of it, are all written") {
+  std::vector<double> x(80), expected;
+  for (std::size_t i = 0; i < 80; ++i) x[i] = std::sin(double(i));
+  std::vector<double> a = x, b = each(x, [](double v) { return v * 0.5; });
+  for (int turn = 0; turn < 3; ++turn) {
+    for (std::size_t i = 0; i < 80; ++i) a[i] = b[i] = std::tanh(a[i] * b[i] + 1);
+  }
+  for (double& v : b) v *= 0.1;
+  for (int turn = 0; turn < 2; ++turn) {
+    double dot = 0;
+    for (std::size_t i = 0; i < 80; ++i) dot += a[i] * b[i];
+    a = each(b, [](double v) { return std::sin(v); });
+    for (double& v : b) v *= dot;
+  }
+  for (std::size_t i = 0; i < 80; ++i) expected.push_back(a[i] * 10 + b[i]);
+  check_close(run_compiled<value_of<equal_carries>, 80>(x), expected);
 }
 TEST_CASE("a while loop ends when its condition fails") {
   double roots = 0;

@@ -61,6 +61,7 @@ class group_sorter {
   }
   constexpr void sort() {
     o_.in_place.assign(g.outputs.size(), 0);
+    flags replaces(g.nodes.size(), 0);
     list<int> when;
     for (const fusion_group& s : c_.groups) when.push_back(s.order * 2);
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
@@ -69,6 +70,8 @@ class group_sorter {
       if (input < 0 || c_.owner[std::size_t(value)] < 0) continue;
       const int writer = c_.owner[std::size_t(value)];
       if (!step_traits(c_.groups[std::size_t(writer)].kind).in_place) continue;
+      // A value has one place. Another shape of it is written as what it is a shape of.
+      if (c_.is_alias(value) || replaces[std::size_t(value)]) continue;
       // Readers of the old value come first; the writer may move behind them if nobody waits for
       // it.
       int last_reader = -1;
@@ -80,7 +83,7 @@ class group_sorter {
         if (someone_waits(writer, last_reader, when)) continue;
         when[std::size_t(writer)] = last_reader + 1;
       }
-      o_.in_place[i] = 1;
+      o_.in_place[i] = replaces[std::size_t(value)] = 1;
     }
     // Two writers may have moved behind each other: then one of them goes through a copy.
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
