@@ -136,6 +136,30 @@ TEST_CASE("a scale that is kept with a frozen parameter goes on changing") {
   CHECK(after[0] == before[0]);
 }
 
+TEST_CASE("the average of a frozen parameter is the parameter, also when it learns again") {
+  trained<optim::averaged(0.9, optim::sgd{}), 12> m({.seed = 3, .mode = execution::graph});
+  const data::tensor_dataset samples_of_m(data::column<double>({std::int64_t(rows), 6}, samples.x),
+                                          data::column(samples.y));
+  const auto first = [&] {
+    const auto v = m.parameters().values<double>("first.weight");
+    return std::vector<double>(v.begin(), v.end());
+  };
+  const auto frozen = first();
+  m.fit(samples_of_m, {.epochs = 3, .learning_rate = 0.1, .freeze = "first.*"});
+  CHECK(first() == frozen);
+  {
+    const auto averages = m.use_averages();
+    CHECK(first() == frozen);
+  }
+  m.fit(samples_of_m, {.epochs = 1, .learning_rate = 0.1});
+  std::vector<double> expected = first();
+  CHECK(distance(expected, frozen) > 1e-3);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    expected[i] = 0.9 * frozen[i] + 0.1 * expected[i];
+  const auto averages = m.use_averages();
+  CHECK(distance(first(), expected) < 1e-15);
+}
+
 TEST_CASE("without averages a model says how to keep them") {
   trained<optim::adam{}, 12> m({.seed = 3, .mode = execution::graph});
   m.train_step(samples.x.data(), samples.y.data(), 12, 0.05);

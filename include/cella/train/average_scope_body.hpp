@@ -1,7 +1,6 @@
 // What average_scope.hpp declares.
 #pragma once
 
-#include <algorithm>
 #include <cella/train/average_scope.hpp>
 #include <cstring>
 #include <string>
@@ -17,10 +16,9 @@ CELLA_BODY average_scope::average_scope(parameter_store& store, const slot_store
     if (!s || s->type != p.type) continue;
     known = true;
     const tensor_ref from = slots.value(*s), to = store.value(p);
-    const std::byte *const first = from.data, *const last = first + p.type.bytes();
-    if (std::all_of(first, last, [](std::byte b) { return b == std::byte{}; })) continue;
+    if (cella::detail::never_written(from)) continue;
     kept_.keep(to);
-    std::memcpy(to.data, first, std::size_t(p.type.bytes()));
+    std::memcpy(to.data, from.data, std::size_t(p.type.bytes()));
   }
   if (kept_.empty()) {
     throw error(known ? "use_averages: no average has begun; make a training step before"

@@ -38,9 +38,15 @@ std::vector<checkpoint_tensor> matching(std::string_view who, const parameter_st
 /// has other numbers of `*`.
 void rename(std::vector<checkpoint_tensor>& tensors,
             const std::vector<std::pair<std::string, std::string>>& names);
+/// A tensor that keeps its value, or, if it is the average of a weight that does, begins with it.
+struct frozen_tensor {
+  tensor_ref value;
+  tensor_ref weight{};  ///< of an average
+};
 /// What the patterns of `freeze` describe: parameters with the optimizer's state for them.
-std::vector<tensor_ref> frozen_tensors(const parameter_store& parameters, const slot_store& slots,
-                                       const std::vector<std::string>& patterns);
+std::vector<frozen_tensor> frozen_tensors(const parameter_store& parameters,
+                                          const slot_store& slots,
+                                          const std::vector<std::string>& patterns);
 
 /// A copy of all parameters and states, one behind the other.
 std::vector<std::byte> snapshot(const parameter_store& parameters);

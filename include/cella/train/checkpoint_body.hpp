@@ -93,16 +93,18 @@ CELLA_BODY void rename(std::vector<checkpoint_tensor>& tensors,
   }
 }
 
-CELLA_BODY std::vector<tensor_ref> frozen_tensors(const parameter_store& parameters,
-                                                  const slot_store& slots,
-                                                  const std::vector<std::string>& patterns) {
-  std::vector<tensor_ref> all;
+CELLA_BODY std::vector<frozen_tensor> frozen_tensors(const parameter_store& parameters,
+                                                     const slot_store& slots,
+                                                     const std::vector<std::string>& patterns) {
+  std::vector<frozen_tensor> all;
   for (const auto& t : matching("freeze", parameters, patterns)) {
-    all.push_back(t.value);
+    all.push_back({t.value});
     for (const auto& s : slots.entries()) {
-      if (s.name.size() > t.name.size() && s.name.substr(s.name.find('.') + 1) == t.name &&
-          !s.is_shared())
-        all.push_back(slots.value(s));
+      if (s.name.size() <= t.name.size() || s.name.substr(s.name.find('.') + 1) != t.name ||
+          s.is_shared())
+        continue;
+      const bool averages = s.name.starts_with("average.") && s.type == t.value.type;
+      all.push_back({slots.value(s), averages ? t.value : tensor_ref{}});
     }
   }
   return all;

@@ -95,8 +95,8 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
   };
 
   if (!options.freeze.empty()) {
-    for (const tensor_ref& t : train::frozen_tensors(parameters(), engine_.slots(), options.freeze))
-      engine_.frozen_tensors.keep(t);
+    for (const auto& t : train::frozen_tensors(parameters(), engine_.slots(), options.freeze))
+      engine_.frozen_tensors.keep(t.value, t.weight);
   }
   struct session {
     model& m;
