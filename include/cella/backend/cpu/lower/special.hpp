@@ -8,6 +8,7 @@
 #include <cella/backend/cpu/lower/record.hpp>
 #include <cella/backend/cpu/plan/default_kernel.hpp>
 #include <cella/backend/cpu/simd/drawn_numbers.hpp>
+#include <cella/ops/control.hpp>
 #include <cella/ops/random.hpp>
 
 namespace cella::cpu {
