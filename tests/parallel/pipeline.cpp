@@ -4,10 +4,13 @@
 #include <atomic>
 #include <cella/nn/layers.hpp>
 #include <cella/optim/clip.hpp>
+#include <cella/optim/layerwise.hpp>
+#include <cella/optim/loss_scale.hpp>
 #include <cella/parallel/pipeline_json.hpp>
 #include <cella/parallel/pipeline_program.hpp>
 #include <cella/parallel/plan_text.hpp>
 #include <cella/parallel/thread_ranks.hpp>
+#include <cella/transform/control.hpp>
 #include <chrono>
 #include <sstream>
 #include <thread>
@@ -75,9 +78,28 @@ struct tied_net {
   nn::dense<6, 6> between{};
   constexpr var operator()(var x) const { return tied(relu(between(relu(tied(x))))); }
 };
-template <class Net>
-trained_net small() {
-  return make_net<Net>({dtype::f32, {8, 6}}, {dtype::i32, {8}}, 6, optim::sgd{.momentum = 0.9});
+/// Random numbers, and places of samples, which follow from no input.
+struct dropped_net {
+  nn::dropout drop{.rate = 0.5};
+  nn::dense<6, 6> first{}, last{};
+  constexpr var operator()(var x) const {
+    const var place = iota(*x.b, {x.element(), x.shape()}, 0);
+    return last(relu(first(drop(x) + 0.1 * place)));
+  }
+};
+/// A weight that is read as it is in the first stage, and in the last one as a loop makes it.
+struct looped_net {
+  nn::dense<6, 6> first{}, between{}, last{};
+  constexpr var operator()(var x) const {
+    const var w = operand(first.weight).in(*x.b);
+    const auto step = [&](var, var s) { return tanh(matmul(s, w)); };
+    const var y = relu(between(relu(between(tanh(first(x))))));
+    return last(tanh(matmul(y, for_i(2, step, w))));
+  }
+};
+template <class Net, class Optimizer = optim::sgd>
+trained_net small(Optimizer optimizer = {.momentum = 0.9}) {
+  return make_net<Net>({dtype::f32, {8, 6}}, {dtype::i32, {8}}, 6, optimizer);
 }
 
 }  // namespace
@@ -133,6 +155,34 @@ TEST_CASE("a weight of two stages lies in one of them, and what needs all sample
   const pipeline_plan p = make_pipeline(t.step, parse_mesh("pipe=2"));
   CHECK(p.microbatches() == 1);
   CHECK(p.needs_whole_batch);
+}
+
+TEST_CASE("each microbatch has its own part of what its samples do not decide") {
+  for (const char* mesh : {"pipe=2", "pipe=3", "data=2,pipe=2"})
+    for (int microbatches : {1, 2, 4})
+      for (auto schedule : {gpipe, one_f_one_b, zero_bubble})
+        check_losses(small<dropped_net>(), mesh,
+                     {.microbatches = microbatches, .schedule = schedule});
+  check_losses(small<dropped_net>(), "pipe=2", {.microbatches = 4, .chunks = 2});
+}
+
+TEST_CASE("an update in another stage than a part of its gradient computes what it needs of it") {
+  constexpr optim::sgd rule{.momentum = 0.9};
+  for (const char* mesh : {"pipe=2", "pipe=3", "data=2,pipe=3"})
+    for (auto schedule : {gpipe, one_f_one_b, zero_bubble}) {
+      const pipeline_options o{.microbatches = 2, .schedule = schedule};
+      check_losses(small<tied_net>(optim::adam{}), mesh, o);
+      check_losses(small<tied_net>(optim::lamb{}), mesh, o);
+      check_losses(small<tied_net>(optim::dynamic_loss_scale(rule)), mesh, o);
+      check_losses(small<tied_net>(optim::clip_by_global_norm(0.05, rule)), mesh, o);
+    }
+  check_losses(small<tied_net>(optim::lamb{}), "pipe=2", {.chunks = 2});
+}
+
+TEST_CASE("several results of one node are no number that stages exchange") {
+  for (const char* mesh : {"pipe=2", "pipe=3", "data=2,pipe=2"})
+    for (auto schedule : {gpipe, one_f_one_b, zero_bubble})
+      check_losses(small<looped_net>(), mesh, {.microbatches = 2, .schedule = schedule});
 }
 
 TEST_CASE("parameters and the optimizer's state lie in one stage each, and are gathered") {

@@ -7,6 +7,22 @@
 
 namespace cella::parallel::detail {
 
+/// The part of a microbatch: own_part, but another one each time that the program runs, so that it
+/// is not made once for all beforehand, where its operand stays the same.
+struct own_piece_op : cella::detail::collective<own_piece_op>, impure {
+  static constexpr std::string_view name = "own_piece";
+  static constexpr std::string_view formula = "y = this microbatch's part of x";
+  static constexpr tensor_type infer(span<const tensor_type> in, const attributes& o) {
+    return own_part_op::infer(in, o);
+  }
+  static constexpr var transpose(node_ref n, int k, var dy) {
+    return own_part_op::transpose(n, k, dy);
+  }
+  static void compute(const attributes& o, span<const tensor_ref> in, span<const tensor_ref> out) {
+    own_part_op::compute(o, in, out);
+  }
+};
+
 /// The graph of one phase in one stage.
 struct phase_graph {
   struct port {
@@ -30,7 +46,8 @@ class phase_writer {
         here_(g_.nodes.size(), no_node),
         exchanged_(g_.nodes.size(), 0) {
     for (const pipeline_value& v : p.values)
-      exchanged_[std::size_t(v.n)] = v.made == step_phase::exchange;
+      exchanged_[std::size_t(v.n)] = v.made == step_phase::exchange &&
+                                     (v.stage == stage || v.is_read(stage, step_phase::update));
   }
 
   phase_graph run() {
@@ -64,6 +81,9 @@ class phase_writer {
  private:
   const node& at(node_id n) const { return g_.nodes[std::size_t(n)]; }
   bool joins(node_id n) const { return joins_pieces(at(n), p_.axis); }
+  bool is_own_piece(node_id n) const {
+    return is<own_part_op>(at(n)) && at(n).attributes.as<collective_options>().mesh_axis == p_.axis;
+  }
   /// Whether this graph computes a node for its own sake.
   bool is_own(node_id n) const {
     return index_[std::size_t(n)] < 0 && p_.phase[std::size_t(n)] == at_ &&
@@ -88,7 +108,8 @@ class phase_writer {
                              p_.phase[std::size_t(n)] == step_phase::anywhere)) {
       ids in;
       for (node_id o : g_.operands(n)) in.push_back(value(o));
-      made = importer_.copy(n, in);
+      made = is_own_piece(n) ? b_.emit(bound<own_piece_op>(), in, at(n).attributes)
+                             : importer_.copy(n, in);
     } else {
       made = input(n, input_role::argument);
     }
@@ -124,7 +145,7 @@ class phase_writer {
   builder b_;
   graph_importer importer_;
   ids here_;         ///< by node of the plan's graph
-  flags exchanged_;  ///< likewise: made before the update
+  flags exchanged_;  ///< likewise: made before the update, and there
   ids outputs_;
   phase_graph out_;
 };

@@ -29,6 +29,9 @@ constexpr bool is_made_again(const graph& g, node_id n) {
          !is_collective(x.op) && 4 * x.type.bytes() >= g.type(g.operand(n, 0)).bytes();
 }
 
+/// Whether a node's result is one number; of several results none is.
+constexpr bool is_one_number(const node& x) { return x.result_count == 0 && x.type.size() == 1; }
+
 /// Takes the backward pass apart: what no other stage needs of it, nor what others need follows
 /// from, is done later. Where others need a new value of an input, that stage has all of it at
 /// once: what is done later would read the new value in the place of the old one.

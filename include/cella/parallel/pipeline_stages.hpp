@@ -212,7 +212,7 @@ class stage_finder {
   bool is_number(node_id n) const {
     const node& x = g_.nodes[std::size_t(n)];
     return phase(n) == step_phase::update &&
-           (x.type.size() == 1 || (is<broadcast_op>(x) && is_number(g_.operand(n, 0))));
+           (is_one_number(x) || (is<broadcast_op>(x) && is_number(g_.operand(n, 0))));
   }
 
   /// How many of the forward nodes, in their order, each stage has.

@@ -16,7 +16,11 @@ constexpr step_phase program_of(const pipeline_plan& p, node_id n) {
 class value_finder {
  public:
   explicit value_finder(pipeline_plan& p)
-      : p_(p), g_(p.piece.graph), index_(input_indices(g_)), known_(g_.nodes.size(), -1) {}
+      : p_(p),
+        g_(p.piece.graph),
+        index_(input_indices(g_)),
+        known_(g_.nodes.size(), -1),
+        again_(g_.nodes.size() * std::size_t(p.stage_count()), 0) {}
 
   void run() {
     for (node_id n : g_.regions[0].nodes) {
@@ -67,12 +71,12 @@ class value_finder {
       return;
     }
     if (!sums && p_.phase[k] == step_phase::update) {
-      if (x.type.size() == 1) return read_number(n, s);
-      if (p_.fault.empty())
-        p_.fault = text() << (x.cell.size ? g_.view(x.cell) : std::string_view("the step"))
-                          << " updates parameters of one stage by what follows from gradients of "
-                             "others and is more than a number, which stages do not exchange; "
-                             "take another mode";
+      if (is_one_number(x)) return read_number(n, s);
+      // Made again of the sums that it follows from.
+      char& is_known = again_[k * std::size_t(p_.stage_count()) + std::size_t(s)];
+      if (is_known) return;
+      is_known = 1;
+      for (node_id o : g_.operands(n)) read(o, at, s);
       return;
     }
     value(n).read[std::size_t(s)][std::size_t(at)] = true;
@@ -133,6 +137,7 @@ class value_finder {
   const graph& g_;
   list<int> index_;
   list<int> known_;  ///< of each node, its place in the list
+  flags again_;      ///< of each node and stage: the update of the stage makes it again
 };
 
 }  // namespace cella::parallel::detail
