@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cella/models/gpt.hpp>
+#include <cella/nn/classification_losses.hpp>
+#include <cella/ops/random_distributions.hpp>
 #include <cella/optim/clip.hpp>
 #include <cella/parallel/thread_ranks.hpp>
 #include <cella/train/callbacks.hpp>
@@ -31,6 +33,18 @@ struct next_word : nn::class_labels {
   }
 };
 
+/// Random numbers and a state in inference, too.
+struct noisy_net {
+  nn::dense<6, 3> last{};
+  state<> seen{initializer::zeros()};
+  constexpr var operator()(var x) const {
+    const var y = last(x + 0.2 * random_normal(x));
+    const var before = operand(seen).in(*x.b);
+    assign(x, seen, before + mean(square(y)));
+    return y + before;
+  }
+};
+
 namespace {
 
 constexpr model_options planned{.batch = 8, .compiled = false};
@@ -39,6 +53,24 @@ using classifier = model<small_net, features<6>, cross_entropy_loss{},
                          optim::clip_by_global_norm(1, optim::sgd{.momentum = 0.9}), planned>;
 
 using writer = model<words_net, tokens<8>, next_word{}, optim::adam{}, planned>;
+
+using noisy = model<noisy_net, features<6>, squared_error_loss{}, optim::sgd{}, planned>;
+/// Labels that do not count.
+using partly = model<plain_net, features<6>, nn::cross_entropy{{.ignored_label = -100}},
+                     optim::sgd{.momentum = 0.9}, planned>;
+
+template <class Target>
+auto six_numbers(int n, const std::vector<int>& targets, const shape& sample = {}) {
+  std::vector<float> x;
+  std::vector<Target> y;
+  for (int i = 0; i < 6 * n; ++i) x.push_back(float(i * 37 % 41) / 41.0f - 0.5f);
+  shape all{n};
+  std::size_t each = 1;
+  for (int d = 0; d < sample.rank; ++d) all.push_back(sample[d]), each *= std::size_t(sample[d]);
+  for (std::size_t i = 0; i < std::size_t(n) * each; ++i)
+    y.push_back(Target(targets[i % targets.size()]));
+  return data::tensor_dataset(data::column<float>({n, 6}, x), data::column<Target>(all, y));
+}
 
 auto sentences(int n) {
   std::vector<std::int32_t> x, y;
@@ -153,6 +185,18 @@ TEST_CASE("a model of sequences is divided by what is stated") {
   check_ranks<writer>(sentences(17), "model=2", {.mode = mode::automatic});
   check_ranks<writer>(sentences(13), "data=2,model=2", heads);
   check_ranks<writer>(sentences(17), "data=3", {.mode = mode::zero2});
+}
+
+TEST_CASE("the loss of an epoch is the mean over the samples that count, on ranks, too") {
+  const auto samples = six_numbers<std::int32_t>(29, {0, -100, 2, 1, 1, -100, -100, -100, 0, 2, 2});
+  for (const char* line : {"data=2", "data=3", "data=2,model=2"})
+    check_ranks<partly>(samples, line, {.mode = mode::data});
+}
+
+TEST_CASE("what draws random numbers or changes a state in inference does so alike on all ranks") {
+  const auto samples = six_numbers<float>(29, {0, 1, 2, 1, 0}, {3});
+  for (const char* line : {"data=2", "data=3"})
+    for (const mode m : {mode::data, mode::zero3}) check_ranks<noisy>(samples, line, {.mode = m});
 }
 
 TEST_CASE("each rank reads its share of a batch, in the same order for any number of ranks") {

@@ -63,6 +63,7 @@ class engine {
       detail::targets_of<Loss, labels, precision, Options.batch>(traced_outputs[0]);
   static constexpr std::size_t input_count = input_types.size();
   static constexpr std::size_t target_count = loss_call::targets;  ///< 0: the loss takes none
+  static constexpr bool ignores_labels = requires { Loss.ignores(std::int64_t{}); };
 
   using input_columns = detail::columns_of<input_types>;
   using output_columns = detail::columns_of<traced_outputs>;
@@ -123,6 +124,13 @@ class engine {
           run_batch<int(batch)>(many_, on, padded, rows, out);
         }
       }
+    }
+
+    /// Whether predictions change states, or draw random numbers: asked of the net as it is traced.
+    bool changes_states(const inference_setting& on) {
+      const auto types = for_rows(input_types, batch);
+      const auto trace = [&](builder& b) { trace_into(b, on.net, types); };
+      return traced_.get(batch, trace, {false, precision}, on.threads).changes_inputs();
     }
 
    private:
@@ -309,6 +317,12 @@ class engine {
   void infer(const inputs& x, std::int64_t rows, const outputs& out) {
     gather();
     inference_.run({mode, step_.net, store_, output_types_, threads_.get()}, x, rows, out);
+  }
+  /// Whether the ranks of a mesh predict some of the samples each: not if that changes states, or
+  /// draws random numbers, which all ranks have in common.
+  bool divides_inference() {
+    return mesh_ &&
+           !inference_.changes_states({mode, step_.net, store_, output_types_, threads_.get()});
   }
 
   // In engine_checks.hpp.

@@ -43,7 +43,7 @@ void engine<Net, Input, Loss, Optimizer, Options>::check_labels(
     const std::int64_t classes = Loss.classes(output_types_[0]);
     for (std::int64_t i = 0; i < for_rows(target_types_[0], rows).size(); ++i) {
       if (std::int64_t(label[i]) >= 0 && std::int64_t(label[i]) < classes) continue;
-      if constexpr (requires { Loss.ignores(std::int64_t{}); }) {
+      if constexpr (ignores_labels) {
         if (Loss.ignores(std::int64_t(label[i]))) continue;
       }
       throw error(text() << "label " << std::int64_t(label[i]) << " of sample " << first + i
@@ -56,7 +56,7 @@ void engine<Net, Input, Loss, Optimizer, Options>::check_labels(
 template <class Net, model_inputs Input, auto Loss, auto Optimizer, model_options Options>
 std::int64_t engine<Net, Input, Loss, Optimizer, Options>::counted(
     [[maybe_unused]] const targets& y, std::int64_t rows) const {
-  if constexpr (requires { Loss.ignores(std::int64_t{}); }) {
+  if constexpr (ignores_labels) {
     const auto* const label = reinterpret_cast<const typename target_columns::first*>(y[0]);
     return rows -
            std::count_if(label, label + rows, [](auto l) { return Loss.ignores(std::int64_t(l)); });

@@ -170,7 +170,8 @@ train::history model<Net, Input, Loss, Optimizer, Options>::train_on(
           throw train::divergence("the loss is not finite" + train::spoiled_data(columns.numbers()),
                                   c.step, c.loss, c.learning_rate);
         }
-        const std::int64_t counted = ranks ? rows : engine_.counted(columns.targets, rows);
+        if constexpr (engine_type::ignores_labels) columns.complete_targets();
+        const std::int64_t counted = engine_.counted(columns.targets, rows);
         at.mean.update(r.loss, counted);
         all.metrics([&](auto& m) {
           if constexpr (metrics::loss_metric<std::remove_cvref_t<decltype(m)>>)
@@ -272,11 +273,12 @@ train::scores model<Net, Input, Loss, Optimizer, Options>::measure_on(const Data
     const auto& loader = detail::as_loader(data, batch_size);
     detail::check_batches("evaluate", loader);
     train::mesh_trainer* const ranks = engine_.mesh();
+    const bool divides = engine_.divides_inference();
     const detail::shared_reading reading(
-        loader, ranks, [&](std::int64_t rows) { return ranks->even_share(rows); });
+        loader, divides, [&](std::int64_t rows) { return ranks->even_share(rows); });
     for (auto& b : reading.epoch(0, 0)) {
       const std::int64_t rows = reading.rows(b);
-      if (ranks && reading.is_shared)
+      if (divides && reading.is_shared)
         columns.join = [ranks, rows](std::size_t, const tensor_ref& own, const tensor_ref& whole) {
           ranks->join(own, whole, rows);
         };

@@ -29,6 +29,8 @@ class traced_step {
  public:
   traced_step(graph traced, dtype precision, thread_pool* threads);
   void run(runtime_path& on);
+  /// Whether it gives states, or the random state, new values.
+  bool changes_inputs() const { return graph_.changes_inputs(); }
 
  private:
   graph graph_;
