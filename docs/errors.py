@@ -57,9 +57,11 @@ cell; what is no operation on a var is marked where it is written.
 OPERATIONS = """# Faults of operations
 
 An operation is one struct ([Adding an operation](adding_an_operation.md)). If it lacks what its kind
-asks for, the compiler says so where the operation is first applied, naming the struct and the
-operation: `error: no type named 'description' in 'struct cella::wrong_operation<own::cube_op,
-cella::words<157>{"cube: an elementwise operation needs partial ..."}>'`.
+asks for, the compiler says so in the line that applies it by `emit`, naming the struct and the
+operation: `error: use of deleted function ... cella::emit(...) [with Op = own::cube_op; ... Why =
+cella::wrong_operation<own::cube_op, cella::words<157>{"cube: an elementwise operation needs partial
+..."}>]`; clang has the sentence in the note behind the error. A second error says in the line that asked
+for a program that there is none.
 """
 
 PROGRAMS = """# Whole programs
@@ -76,6 +78,7 @@ in which line of the cell it was called.
 """
 
 GROUPS = {
+    "own": "Operations of one's own, and how they are applied",
     "structure": "What a cell is",
     "body": "What stands in a call operator",
     "options": "Options of layers and operations",

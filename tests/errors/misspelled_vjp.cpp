@@ -1,7 +1,7 @@
 // expect: direction: an opaque operation needs vjp; if its derivative is zero, derive it from
 // expect: zero_derivative, and if it has none from not_differentiable
-// expect-lines: 24
-// expect-place: library
+// expect-lines: 64
+// expect-errors: 2
 #include "operations/misspelled_vjp.hpp"
 
 using program = misspelled_vjp::program_of<misspelled_vjp::wrong_direction_op>;

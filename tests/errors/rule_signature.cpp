@@ -1,6 +1,6 @@
 // expect: cube: partial is not `var partial(node_ref n, int operand)`
-// expect-lines: 24
-// expect-place: library
+// expect-lines: 64
+// expect-errors: 2
 #include "operations/rule_signature.hpp"
 
 using program = rule_signature::program_of<rule_signature::wrong_cube_op>;

@@ -170,7 +170,7 @@ static_assert(says<made<opaque, first_type, other_compute, ruled>>(
     "compute is not `void compute(const attributes& options, span<const tensor_ref> in, "
     "span<const tensor_ref> out)`"));
 static_assert(says<made<elementwise, other_apply, partially>>(
-    "apply takes one to three elements, behind the options if there are any"));
+    "apply is static, and takes one to three elements, behind the options if there are any"));
 struct large_options {
   struct options {
     std::array<std::int32_t, 26> words{};

@@ -104,6 +104,8 @@ struct op_info {
   bool pointwise{};
   /// Pointwise operations that also have exact integer semantics: modulo 2^n in n bits.
   bool integral{};
+  /// A user's: what its rules make is looked at where they are called.
+  bool is_own{};
   /// How many operands it takes; -1: any number.
   int operands = -1;
   /// Floating-point operations at each point of the loops.

@@ -84,6 +84,7 @@ struct found_options {
   std::array<option_field, 2 * most_members> fields;
   std::size_t count{};
   std::size_t bytes{};
+  bool has_others{};  ///< fields of types that are no option
 };
 template <class T>
 constexpr void find_options(found_options& found, std::string_view name);
@@ -100,11 +101,10 @@ constexpr void find_options(found_options& found, std::string_view name) {
     f.name = name;
     f.offset = std::int16_t(found.bytes);
     found.bytes += sizeof(T);
-  } else {
-    static_assert(std::is_aggregate_v<T>,
-                  "cella: options are made of double, int32_t, uint32_t (a set of axes), shape, "
-                  "stored_dtype, and arrays of int32_t, int8_t[8] (axes) or char");
+  } else if constexpr (std::is_aggregate_v<T> && std::is_class_v<T>) {
     find_options_in<T>(found, members_of<T>());
+  } else {
+    found.has_others = true;
   }
 }
 template <class Options>
@@ -140,8 +140,6 @@ constexpr int bytes_of(const option_field& f) {
 template <class Options>
 constexpr auto fields_in() {
   constexpr found_options found = find_options<Options>();
-  static_assert(found.bytes == sizeof(Options) || std::is_empty_v<Options>,
-                "cella: options have no padding");
   return first_fields<found.count>(found);
 }
 template <class Options>

@@ -356,13 +356,23 @@ struct node_ref {
   builder* b{};
   node_id id{};
 
-  constexpr var operand(int i) const { return {b, b->g.operand(id, i)}; }
+  constexpr var operand(int i) const {
+    if (i < 0 || i >= operand_count()) return no_operand(i);
+    return {b, b->g.operand(id, i)};
+  }
   constexpr var output() const { return {b, id}; }
   constexpr var output(int k) const { return {b, b->get(id, k)}; }
   constexpr int operand_count() const { return b->g.nodes[std::size_t(id)].operand_count; }
   template <attribute_struct T>
   constexpr T as() const {
     return b->g.nodes[std::size_t(id)].attributes.as<T>();
+  }
+
+ private:
+  constexpr var no_operand(int i) const {
+    b->fail(b->place_of(id) << b->g.nodes[std::size_t(id)].op->name << ": a rule asks for operand "
+                            << i << " of " << operand_count() << ", which are counted from 0");
+    return {b, id};
   }
 };
 

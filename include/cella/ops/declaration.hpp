@@ -2,6 +2,7 @@
 // signature: what is forgotten or misspelled is a compile error, and no gradient of zero.
 #pragma once
 
+#include <cella/graph/cell_check.hpp>
 #include <cella/graph/op_info.hpp>
 #include <cella/graph/words.hpp>
 #include <cella/ops/kinds.hpp>
@@ -25,6 +26,10 @@ struct operation_fault<Op, joined_words<Why...>> {
 };
 
 namespace detail {
+
+/// Whether a user declared the operation. Those of the library are tested, and not asked again.
+template <class Op>
+inline constexpr bool is_own_operation = !type_name<Op>().starts_with("cella::");
 
 template <class Op, class... Options>
 constexpr int elements_taken(const Options&... o) {
@@ -142,12 +147,29 @@ constexpr tensor_type type_of_first(span<const tensor_type> in, const attributes
   return in.empty() ? tensor_type{} : in[0];
 }
 
-/// What an operation's struct says. A wrong operation has a description, too, so that its fault is
-/// the only error.
+/// Why options cannot be stored, printed and read; empty if they can.
+template <class Options>
+constexpr std::string_view options_fault() {
+  if constexpr (!attribute_struct<Options>)
+    return "options are not a trivially copyable struct of whole words, at most 100 bytes";
+  else if constexpr (!std::is_aggregate_v<Options>)
+    return "options are a plain struct, without constructors and private members";
+  else if constexpr (find_options<Options>().has_others)
+    return "options are made of double, int32_t, uint32_t (a set of axes), shape, stored_dtype, "
+           "and arrays of int32_t, int8_t[8] (axes) or char";
+  else if constexpr (find_options<Options>().bytes != sizeof(Options) && !std::is_empty_v<Options>)
+    return "options have no padding; put doubles first, and fill up with an int32_t";
+  else
+    return "";
+}
+
+/// What an operation's struct says that has a name and a kind. A wrong operation has a description,
+/// too, so that its fault is the only error.
 template <class Op>
-constexpr op_info describe() {
+constexpr op_info describe_rules() {
   op_info i;
   i.identity = &identity_of<Op>;
+  i.is_own = is_own_operation<Op>;
   i.name = Op::name;
   i.kind = Op::kind;
   // As std::is_base_of_v, which would be instantiated for each tag of each operation.
@@ -220,19 +242,19 @@ constexpr op_info describe() {
              "void compute(const attributes& options, span<const tensor_ref> in, "
              "span<const tensor_ref> out)");
 #undef CELLA_RULE
-  if constexpr (requires { typename Op::options; }) {
-    if constexpr (!attribute_struct<typename Op::options>)
-      i.fault = "options are not a trivially copyable struct of whole words, at most 100 bytes";
-    else
-      i.options = &schema_of<typename Op::options>;
-  }
-  if constexpr (!requires { &rule_probe<Op>::apply; }) {
+  if constexpr (requires { typename Op::options; }) i.options = &schema_of<typename Op::options>;
+  if constexpr (requires { static_cast<void>(&Op::apply); }) {
+    i.fault =
+        "apply is one generic function, of numbers and vectors: static constexpr auto "
+        "apply(auto x)";
+  } else if constexpr (!requires { &rule_probe<Op>::apply; }) {
     if (i.compute) i.fault = "of apply and compute an operation has one";
     i.pointwise = true;
     constexpr int count = arity<Op>;
     i.operands = count;
     if constexpr (count == 0) {
-      i.fault = "apply takes one to three elements, behind the options if there are any";
+      i.fault =
+          "apply is static, and takes one to three elements, behind the options if there are any";
     } else {
       // Functions, no lambdas: each operation has them, and a lambda is four things to instantiate.
       i.scalar = &apply_scalar<Op, count, double>;
@@ -257,6 +279,43 @@ constexpr op_info describe() {
   return i;
 }
 
+template <class Op>
+concept has_kind = requires {
+  Op::kind;
+  Op::computes;
+};
+template <class Op>
+concept has_name = requires {
+  typename std::bool_constant<std::string_view(Op::name).empty()>;
+};
+/// What is wrong with an operation before its rules are looked at; empty if nothing is.
+template <class Op>
+constexpr std::string_view fault_of_head() {
+  if constexpr (!has_kind<Op>)
+    return "it derives from no kind of operations, such as elementwise<Op> and opaque<Op>";
+  else if constexpr (!has_name<Op>)
+    return "it has no name: static constexpr std::string_view name = \"cube\"";
+  else if constexpr (requires { typename Op::options; })
+    return options_fault<typename Op::options>();
+  else
+    return "";
+}
+/// What an operation's struct says.
+template <class Op>
+constexpr op_info describe() {
+  if constexpr (fault_of_head<Op>().empty()) {
+    return describe_rules<Op>();
+  } else {
+    op_info i;
+    i.identity = &identity_of<Op>;
+    i.name = type_name<Op>();
+    i.fault = fault_of_head<Op>();
+    i.zero_derivative = true;
+    i.infer = &type_of_first;
+    return i;
+  }
+}
+
 }  // namespace detail
 
 /// The description of an operation: its address identifies the operation in a graph.
@@ -266,7 +325,8 @@ inline constexpr op_info info_of = detail::describe<Op>();
 namespace detail {
 
 template <class Op>
-inline constexpr text wrong_operation_text = text() << Op::name << ": " << info_of<Op>.fault;
+inline constexpr text wrong_operation_text = text()
+                                             << info_of<Op>.name << ": " << info_of<Op>.fault;
 
 /// Its body is the error. It is named and never called: what names it stays a constant expression.
 template <class Op>

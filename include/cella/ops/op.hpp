@@ -13,6 +13,7 @@
 #include <cella/graph/var.hpp>
 #include <cella/ops/application.hpp>
 #include <cella/ops/declaration.hpp>
+#include <cella/ops/emit_faults.hpp>
 #include <cella/ops/numbers.hpp>
 #include <type_traits>
 
@@ -49,11 +50,25 @@ constexpr const op_info& bound() {
   return info_of<Op>;
 }
 
-/// Appends `Op` to the graph. The operands are checked already.
+/// Appends `Op` to the graph. The operands are checked already; of a user's elementwise operation
+/// that they are of one type is looked at here.
 template <class Op, class... Operands>
+requires detail::can_emit<Op, var, Operands...>
 constexpr var emit(const attributes& options, std::source_location at, var x, Operands... more) {
+  if constexpr (detail::is_own_elementwise<Op> && sizeof...(Operands) > 0) {
+    if (!detail::are_alike<Op>(at, x, more...)) return x;
+  }
   return {x.b, x.b->emit(bound<Op>(), {x.id, more.id...}, options, at)};
 }
+/// A wrong operation, or a wrong application of one, is refused where it is applied.
+template <class Op, class... Operands, class = detail::if_asked<Op>,
+          class Why = detail::emit_fault<Op, Operands...>>
+requires(!detail::can_emit<Op, Operands...>)  //
+    constexpr var emit(const attributes&, std::source_location, const Operands&...) = delete;
+template <class Op, class Options, class... Others, class = detail::if_asked<Op>,
+          class Why = detail::emit_options_fault<Op, Options>>
+requires(!detail::is_options_of<Op, Options>())  //
+    constexpr var emit(const Options&, const Others&...) = delete;
 
 /// True if `op` describes `Op`.
 template <class Op>

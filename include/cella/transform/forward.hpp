@@ -88,6 +88,18 @@ constexpr ids tangents_of(builder& b, node_id m, const ids& tangents) {
   return {copy_node(b, m, in)};
 }
 
+/// A fault if a user's rule makes tangents of another type than the results.
+constexpr void check_tangents(builder& b, node_id n, const ids& tangents) {
+  type_list types = result_types(b, n);
+  if (types.empty()) types.push_back(b.g.type(n));
+  for (std::size_t k = 0; k < types.size() && !b.failed(); ++k) {
+    if (tangents[k] < 0 || b.g.type(tangents[k]) == types[k]) continue;
+    b.fail(b.place_of(n) << b.g.nodes[std::size_t(n)].op->name << ": the tangent of result "
+                         << int(k) << ", " << types[k] << ", becomes " << b.g.type(tangents[k])
+                         << "; it has the result's type");
+  }
+}
+
 /// The outputs of a region and their tangents, for these arguments and tangents.
 constexpr dual_values push_forward(builder& b, int r, const ids& arguments, const ids& tangents) {
   const ids nodes = b.g.regions[std::size_t(r)].nodes;
@@ -132,6 +144,7 @@ constexpr dual_values push_forward(builder& b, int r, const ids& arguments, cons
     } else {
       primal[i] = copy_node(b, nodes[i], in);
       const ids t = tangents_of(b, primal[i], d);
+      if (n.op->is_own) check_tangents(b, primal[i], t);
       tangent[i] = t[0];
       if (n.result_count) several[i] = {get_all(b, primal[i], 0, n.result_count), t};
     }

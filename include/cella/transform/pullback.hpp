@@ -180,12 +180,28 @@ class backward_sweep {
     b_.current_cell(forward.cell);
     const auto line = b_.attribute_to({forward.file, forward.line});
     apply_rule({&b_, n}, op, i);
+    if (op.is_own) check_own(n, op);
     b_.attribute_to(line);
     b_.current_cell(outer);
     for (std::size_t k = 0; k < in_.size(); ++k) {
       if (!want_[k] || dx_[k] < 0) continue;
       node_id& into = cotangents_[line_.position(in_[k]) - first_];
       into = accumulate(b_, into, dx_[k]);
+    }
+  }
+  /// The library's operations are tested; a user's rule may forget an operand, or miss its type.
+  constexpr void check_own(node_id n, const op_info& op) {
+    for (std::size_t k = 0; k < in_.size() && !b_.failed(); ++k) {
+      const bool is_lost = dx_[k] < 0 && op.vjp && want_[k];
+      if (!is_lost && (dx_[k] < 0 || b_.g.type(dx_[k]) == b_.g.type(in_[k]))) continue;
+      text sentence = b_.place_of(n);
+      sentence << op.name << ": the cotangent of operand " << int(k) << ", " << b_.describe(in_[k])
+               << " " << b_.g.type(in_[k]);
+      if (is_lost)
+        b_.fail(sentence << ", was never assigned; vjp writes dx[" << int(k)
+                         << "], zeros_like(n.operand(" << int(k) << ")) where it is zero");
+      else
+        b_.fail(sentence << ", becomes " << b_.g.type(dx_[k]) << "; it has the operand's type");
     }
   }
   /// The cotangent of one result of a node becomes one of the node's cotangents.
