@@ -76,7 +76,7 @@ INNER_HEADERS = set("""
     data/batch_share data/gzip nn/other_names optim/layer_gradient
     transform/batch transform/body transform/branching transform/directions transform/forward transform/forward_control
     transform/pullback transform/region transform/reverse_control transform/reverse_loops transform/split
-    transform/trace transform/values transform/control_forms transform/no_control
+    transform/trace transform/values transform/control_forms transform/no_control transform/no_transform
     train/batch_columns train/call_forms train/callback_faults train/checkpoint train/columns train/development train/engine
     train/engine_checks train/fit_extras train/kept_tensors train/lazy train/mesh_trainer train/model_faults train/model_loops train/no_fit_option
     train/optimizer_graph train/position train/shared_reading

@@ -73,6 +73,16 @@ struct einsum_equation {
   int hidden_ = 0;
 };
 
+/// Not constexpr on purpose, as in concat.
+inline no_place einsum_is_given_no_operands(std::source_location at) {
+  throw model_error(text() << at << ": einsum is given no operands");
+}
+struct no_einsum_braces {
+  __attribute__((unavailable("write the operands in braces: einsum(\"ij,jk->ik\", {x, y})")))  //
+  constexpr no_einsum_braces(const var& v)
+      : x(v) {}
+  var x;
+};
 /// A tensor whose axes have numbers.
 struct numbered {
   var x{};
@@ -92,10 +102,16 @@ constexpr bool contains(const list<int>& all, int number) {
 }
 
 /// The diagonal of axes that have the same number.
-constexpr numbered without_repeats(numbered t) {
+constexpr numbered without_repeats(numbered t, std::source_location at) {
   for (std::size_t i = 0; i < t.axes.size(); ++i) {
     for (std::size_t j = i + 1; j < t.axes.size(); ++j) {
       if (t.axes[i] != t.axes[j]) continue;
+      if (t.x.extent(int(i)) != t.x.extent(int(j))) {
+        t.x.b->fail(text() << at << ": einsum: a letter stands for the axes " << int(i) << " and "
+                           << int(j) << " of " << t.x.b->describe(t.x.id) << " " << t.x.shape()
+                           << ", whose diagonal needs equal extents");
+        return t;
+      }
       const tensor_type places{dtype::i64, t.x.shape()};
       const var same = equal(iota(*t.x.b, places, int(i)), iota(*t.x.b, places, int(j)));
       t.x = sum(select(same, t.x, zeros_like(t.x)), {int(j)});
@@ -171,6 +187,7 @@ constexpr numbered product_of(numbered a, numbered b, std::source_location at, N
 /// letters that occur once, in alphabetical order. Operands are multiplied from left to right.
 constexpr var einsum(std::string_view equation, span<const var> operands,
                      std::source_location at = std::source_location::current()) {
+  if (operands.empty()) const no_place stop = detail::einsum_is_given_no_operands(at);
   builder& b = *operands[0].b;
   const detail::einsum_equation e(equation, operands);
   auto refuse = [&](std::string_view why) {
@@ -180,7 +197,7 @@ constexpr var einsum(std::string_view equation, span<const var> operands,
   if (!e.wrong.empty()) return refuse(e.wrong);
   list<detail::numbered> left;
   for (std::size_t k = 0; k < operands.size(); ++k)
-    left.push_back(detail::without_repeats({operands[k], e.operands[k]}));
+    left.push_back(detail::without_repeats({operands[k], e.operands[k]}, at));
   detail::numbered all = left[0];
   for (std::size_t k = 1; k < left.size() && !b.failed(); ++k) {
     all = detail::product_of(all, left[k], at, [&](int axis) {
@@ -199,9 +216,18 @@ constexpr var einsum(std::string_view equation, span<const var> operands,
   if (order.size() != all.axes.size()) return refuse("has a result that names an axis twice");
   return order.empty() ? all.x : transpose({all.x, at}, axis_list(order));
 }
-constexpr var einsum(std::string_view equation, std::initializer_list<var> operands,
+/// A number or a parameter may stand among them.
+constexpr var einsum(std::string_view equation, std::initializer_list<operand> operands,
                      std::source_location at = std::source_location::current()) {
-  return einsum(equation, span<const var>(operands.begin(), operands.size()), at);
+  builder* b = nullptr;
+  for (const operand& x : operands) b = b ? b : x.owner();
+  list<var> all;
+  for (const operand& x : operands) all.push_back(x.in(*b));
+  return einsum(equation, all, at);
+}
+/// Braces are easily forgotten.
+constexpr var einsum(std::string_view, detail::no_einsum_braces first, const auto&...) {
+  return first.x;
 }
 
 }  // namespace cella

@@ -4,6 +4,7 @@
 // operand, because g++ says that once and of a function twice.
 #pragma once
 
+#include <cella/ops/axis_list.hpp>
 #include <cella/ops/comparison.hpp>
 #include <initializer_list>
 #include <iosfwd>
@@ -95,6 +96,20 @@ struct no_leading_axis {
   __attribute__((unavailable("write the axis behind the tensors: concat({x, y}, 1)")))  //
   constexpr no_leading_axis(int) {}
 };
+struct no_slice {
+  __attribute__((unavailable("write the axis, then from where to where: slice(x, 0, 1, 3)")))  //
+  constexpr no_slice(const var& v)
+      : x(v) {}
+  var x;
+};
+struct no_box {
+  __attribute__((
+      unavailable("write strided_slice(x, {0, 1}, {8, 4}): where each axis begins, and "
+                  "where it ends")))  //
+  constexpr no_box(const var& v)
+      : x(v) {}
+  var x;
+};
 /// A layer or an array beside a var, on the left of it: see `operand`.
 struct no_left_operand {
   template <layer_like Layer>
@@ -151,6 +166,9 @@ constexpr var operator~(detail::no_complement a) { return logical_not(a.x); }
 constexpr var argmax(detail::no_axis_of_argmax a) { return a.x; }
 constexpr var argmin(detail::no_axis_of_argmax a) { return a.x; }
 constexpr var transpose(detail::no_swapped_axes a, int, int) { return a.x; }
+/// Elements of the first axis, or of all, as other libraries write them.
+constexpr var slice(detail::no_slice x, int, int) { return x.x; }
+constexpr var slice(detail::no_box x, const axis_list&, const axis_list&) { return x.x; }
 constexpr var concat(detail::no_leading_axis, std::initializer_list<var> all) {
   return *all.begin();
 }

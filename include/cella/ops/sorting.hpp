@@ -7,6 +7,7 @@
 #include <cella/ops/cumulative.hpp>
 #include <cella/ops/indexing.hpp>
 #include <cella/ops/slicing.hpp>
+#include <concepts>
 #include <utility>
 
 namespace cella {
@@ -92,6 +93,15 @@ struct running_argmax_op : detail::places_along<running_argmax_op> {
 
 // ---- public functions
 
+namespace detail {
+struct no_axis_of_sort {
+  __attribute__((unavailable("write the axis, then the order: sort(x, -1, true)")))  //
+  constexpr no_axis_of_sort(const var& v)
+      : x(v) {}
+  var x;
+};
+}  // namespace detail
+
 /// Where the elements along `axis` lie in ascending order, or else in descending order: i64. Equal
 /// elements keep their order, so that the first comes first; NaN counts as the largest.
 constexpr var argsort(operand x, int axis = -1, bool descending = false) {
@@ -105,6 +115,16 @@ constexpr var sort(operand x, int axis = -1, bool descending = false) {
   const var v = x.in(*x.owner());
   const int a = detail::find_axis("sort", v, axis, x.at());
   return a < 0 ? v : gather_elements(x, argsort(x, a, descending), a);
+}
+
+/// An order in the place of the axis.
+template <std::same_as<bool> Order>
+constexpr var argsort(detail::no_axis_of_sort x, Order) {
+  return x.x;
+}
+template <std::same_as<bool> Order>
+constexpr var sort(detail::no_axis_of_sort x, Order) {
+  return x.x;
 }
 
 /// What `top_k` returns.

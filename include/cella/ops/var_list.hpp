@@ -19,6 +19,11 @@ struct var_list : list<var> {
 
   constexpr var& operator[](std::size_t i) { return data()[checked(i)]; }
   constexpr const var& operator[](std::size_t i) const { return data()[checked(i)]; }
+  __attribute__((
+      unavailable("these are several tensors; take one of them: split(x, 2, axis)[0]"))) constexpr
+  operator var() const {
+    return front();
+  }
 
  private:
   constexpr std::size_t checked(std::size_t i) const {

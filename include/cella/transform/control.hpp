@@ -206,7 +206,10 @@ constexpr auto eager_scan(F& body, State state, const X& xs, int length, bool re
   result last{};
   for (int step = 0; step < length; ++step) {
     const int t = reverse ? length - 1 - step : step;
-    last = in_step(b, stream, step, [&]() -> result { return body(state, slice_value(xs, t)); });
+    last = in_step(b, stream, step, [&]() -> result {
+      X x = slice_value(xs, t);
+      return body(state, x);
+    });
     const ids flat = flatten_value(last);
     const std::size_t carries = flatten_value(state).size();
     if (!same_types(b, types_of(b, flatten_value(state)), types_of(b, cut(flat, 0, int(carries))),
@@ -249,8 +252,9 @@ constexpr auto scan(F body, State init, X xs, scan_settings settings = {},
   detail::loop_body traced;
   const result value = detail::trace_loop_body(b, types, traced, [&]() -> result {
     const ids in = detail::own_inputs(b);
-    return body(rebuild_value(init, b, detail::cut(in, 0, nc)),
-                rebuild_value(xs, b, detail::cut(in, nc, int(slices.size()))));
+    State state = rebuild_value(init, b, detail::cut(in, 0, nc));
+    X x = rebuild_value(xs, b, detail::cut(in, nc, int(slices.size())));
+    return body(state, x);
   });
   if (b.failed()) return value;
   // The body's outputs: carries, ys, what else is carried.
@@ -300,7 +304,7 @@ constexpr State for_i(int n, F body, State state, scan_settings settings = {},
 /// f of each slice of `xs` along its leading axis, the results along a new leading axis. One after
 /// the other: `vmap` is what does them together.
 template <class F, class X>
-requires std::is_invocable_v<F&, X&>
+requires detail::map_function<F, X>
 constexpr auto map(F f, X xs, std::source_location at = std::source_location::current()) {
   auto step = [&](std::tuple<>, X x) {
     return std::pair<std::tuple<>, std::decay_t<decltype(f(x))>>(std::tuple<>(), f(x));
@@ -310,33 +314,38 @@ constexpr auto map(F f, X xs, std::source_location at = std::source_location::cu
 
 /// f -> a function with the same values whose intermediate results are computed again in the
 /// backward pass rather than stored.
-template <class F>
+template <detail::function_like F>
 constexpr auto checkpoint(F f, std::source_location at = std::source_location::current()) {
   return [f, at](auto... x) {
-    using result = std::decay_t<decltype(f(x...))>;
-    const auto arguments = std::make_tuple(x...);
-    builder& b = *builder_of(arguments);
-    const body_scope scope{.stream = b.bodies.next_random_stream()};
-    if (b.evaluates()) return detail::in_body(b, scope, [&]() -> result { return f(x...); });
-    const ids in = flatten_value(arguments);
-    int region = 0;
-    list<std::int32_t> assigned;
-    const result value = detail::in_body(b, scope, [&] {
-      auto run = [&]() -> result {
-        return std::apply(f, rebuild_value(arguments, b, detail::own_inputs(b)));
-      };
-      return detail::trace_region(b, detail::types_of(b, in), region, assigned, run);
-    });
-    const auto results = detail::types_of(b, detail::outputs_of(b, region));
-    const ids captured = b.g.regions[std::size_t(region)].captured;
-    const node_id n = b.emit_control(bound<call_op>(), detail::join_ids({in, captured}), results,
-                                     {region, -1}, call_options{1}, at);
-    const ids all = detail::get_all(b, n, 0, int(results.size()));
-    detail::assign_all(b, assigned, detail::tail(all, int(results.size() - assigned.size())));
-    return rebuild_value(value, b, all);
+    if constexpr (!detail::transforms<F, decltype(x)...>) {
+      return detail::refuse_call<F>("checkpoint", at, x...);
+    } else {
+      using result = std::decay_t<decltype(f(x...))>;
+      const auto arguments = std::make_tuple(x...);
+      builder& b = *builder_of(arguments);
+      const body_scope scope{.stream = b.bodies.next_random_stream()};
+      if (b.evaluates()) return detail::in_body(b, scope, [&]() -> result { return f(x...); });
+      const ids in = flatten_value(arguments);
+      int region = 0;
+      list<std::int32_t> assigned;
+      const result value = detail::in_body(b, scope, [&] {
+        auto run = [&]() -> result {
+          return std::apply(f, rebuild_value(arguments, b, detail::own_inputs(b)));
+        };
+        return detail::trace_region(b, detail::types_of(b, in), region, assigned, run);
+      });
+      const auto results = detail::types_of(b, detail::outputs_of(b, region));
+      const ids captured = b.g.regions[std::size_t(region)].captured;
+      const node_id n = b.emit_control(bound<call_op>(), detail::join_ids({in, captured}), results,
+                                       {region, -1}, call_options{1}, at);
+      const ids all = detail::get_all(b, n, 0, int(results.size()));
+      detail::assign_all(b, assigned, detail::tail(all, int(results.size() - assigned.size())));
+      return rebuild_value(value, b, all);
+    }
   };
 }
 
 }  // namespace cella
 
 #include <cella/transform/no_control.hpp>
+#include <cella/transform/no_transform.hpp>

@@ -101,8 +101,15 @@ template <std::size_t Count = 1, class F>
 constexpr auto value_and_grad(F f, std::source_location at = std::source_location::current()) {
   return [f, at]<class... Rest>(Rest... arguments) {
     std::array<var, sizeof...(Rest)> x{arguments...};
-    static_assert(Count <= sizeof...(Rest), "value_and_grad: fewer arguments than asked for");
-    if constexpr (!detail::function_of_vars<F, sizeof...(Rest)>) {
+    if constexpr (Count > sizeof...(Rest)) {
+      x[0].b->fail(text() << at << ": value_and_grad<" << Count << ">: is called with "
+                          << sizeof...(Rest)
+                          << (Count > 0 && sizeof...(Rest) == 1 ? " argument" : " arguments")
+                          << "; the gradient is by so many of the first at most");
+      valued_gradient<Count> r{x[0], {}};
+      r.gradient.fill(x[0]);
+      return r;
+    } else if constexpr (!detail::function_of_vars<F, sizeof...(Rest)>) {
       detail::refuse_function<F, sizeof...(Rest)>(*x[0].b, "grad", at);
       valued_gradient<Count> r{x[0], {}};
       for (std::size_t k = 0; k < Count; ++k) r.gradient[k] = x[k];

@@ -5,10 +5,34 @@
 #pragma once
 
 #include <cella/transform/control.hpp>
+#include <concepts>
 
 namespace cella {
 
 namespace detail {
+
+struct no_truth {
+  template <std::same_as<bool> Truth>
+  __attribute__((unavailable("a bool is known before anything runs; write a native if")))  //
+  constexpr no_truth(Truth) {}
+};
+struct no_settings {
+  template <class Number>
+  requires std::is_arithmetic_v<Number>
+  __attribute__((
+      unavailable("options stand in braces: {.max_steps = 10}, or {.reverse = true}")))  //
+  constexpr no_settings(Number) {}
+};
+struct no_count {
+  __attribute__((unavailable(
+      "how often is an int that is known before anything runs; where the data say it, write "
+      "while_loop")))  //
+  constexpr no_count(const var&) {}
+};
+struct no_first {
+  __attribute__((unavailable("for_i counts from 0: for_i(count, body, state)")))  //
+  constexpr no_first(int) {}
+};
 
 /// The first of the arguments that has vars.
 template <class First, class... Others>
@@ -38,6 +62,17 @@ constexpr var cond(detail::located predicate, F, G, X...) {
       "the same struct: cond(p, [&] { return x; }, [&] { return -x; })",
       predicate.at, predicate.value);
 }
+template <class F>
+constexpr var cond(detail::located predicate, F) {
+  return detail::refuse_form(
+      "cond", "takes two functions, of which the second is called if the condition does not hold",
+      predicate.at, predicate.value);
+}
+/// A condition that is known before anything runs.
+template <class F, class G, class... X>
+constexpr auto cond(detail::no_truth, F then, G, X... operands) {
+  return then(operands...);
+}
 template <class P, class F, class State>
 constexpr auto while_loop(P condition, F body, State state, while_settings = {},
                           std::source_location at = std::source_location::current()) {
@@ -66,6 +101,31 @@ constexpr auto for_i(int, F body, State state, scan_settings = {},
       "takes a count, a function of the place and the state that returns a state, "
       "then the first state: for_i(3, [](var i, var s) { return s + 1; }, x)",
       at, detail::first_value(state, body));
+}
+/// A number in the place of options, or of a count.
+template <class P, class F, class State>
+constexpr State while_loop(P, F, State state, detail::no_settings) {
+  return state;
+}
+template <class F, class State, class X>
+constexpr auto scan(F, State init, X, detail::no_settings) {
+  return std::pair{init, init};
+}
+template <class F, class State>
+constexpr State for_i(detail::no_count, F, State state) {
+  return state;
+}
+template <class F, class State>
+constexpr State for_i(detail::no_first, int, F, State state) {
+  return state;
+}
+template <class F, class X, class... More>
+constexpr auto map(F, X xs, detail::located other, More...) {
+  return detail::refuse_form(
+      "map",
+      "goes along one value; several are a tuple: map([](auto v) { return std::get<0>(v) + "
+      "std::get<1>(v); }, std::tuple{x, y})",
+      other.at, xs);
 }
 template <class F, class X>
 constexpr auto map(F f, X xs, std::source_location at = std::source_location::current()) {

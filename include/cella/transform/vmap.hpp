@@ -86,18 +86,22 @@ constexpr ids run_samples(builder& b, const traced_sample<Result>& s, const ids&
 template <class F>
 constexpr auto batch_function(F f, bool directions, std::source_location at) {
   return [f, directions, at](auto... x) {
-    using result = std::decay_t<decltype(f(x...))>;
-    const auto arguments = std::make_tuple(x...);
-    builder& b = *builder_of(arguments);
-    const int size = leading_extent("vmap", arguments, at);
-    if (size < 0) return result(f(x...));
-    const ids in = flatten_value(arguments);
-    type_list types;
-    for (node_id n : in) types.push_back(without_leading(b.g.type(n)));
-    const auto sample = trace_sample(f, arguments, types, directions);
-    if (b.failed()) return sample.value;
-    const ids out = run_samples(b, sample, in, size, at);
-    return b.failed() ? sample.value : rebuild_value(sample.value, b, out);
+    if constexpr (!transforms<F, decltype(x)...>) {
+      return refuse_call<F>("vmap", at, x...);
+    } else {
+      using result = std::decay_t<decltype(f(x...))>;
+      const auto arguments = std::make_tuple(x...);
+      builder& b = *builder_of(arguments);
+      const int size = leading_extent("vmap", arguments, at);
+      if (size < 0) return result(f(x...));
+      const ids in = flatten_value(arguments);
+      type_list types;
+      for (node_id n : in) types.push_back(without_leading(b.g.type(n)));
+      const auto sample = trace_sample(f, arguments, types, directions);
+      if (b.failed()) return sample.value;
+      const ids out = run_samples(b, sample, in, size, at);
+      return b.failed() ? sample.value : rebuild_value(sample.value, b, out);
+    }
   };
 }
 
@@ -108,7 +112,7 @@ constexpr auto batch_function(F f, bool directions, std::source_location at) {
 /// not: each slice draws its own. Per-example gradients are `vmap(grad(f))`. It runs all slices
 /// together (`map` runs one after the other). What f assigns to a state must not depend on the
 /// slice.
-template <class F>
+template <detail::function_like F>
 constexpr auto vmap(F f, std::source_location at = std::source_location::current()) {
   return detail::batch_function(f, false, at);
 }
