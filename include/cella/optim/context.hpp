@@ -98,6 +98,11 @@ class context {
 
  private:
   constexpr void update(std::int32_t input, var value) {
+    if (input != parameter_ && !is_slot(input)) {
+      b_->fail(text() << "optimizer: update_slot is given " << input
+                      << ", which is no slot; hand over what last_slot() tells behind slot(name)");
+      return;
+    }
     const tensor_type wanted = b_->g.type(b_->g.input(input));
     if (!value.b || value.type() != wanted) {
       text fault("optimizer: ");
@@ -109,6 +114,10 @@ class context {
       return;
     }
     b_->bodies.updates.push_back({input, value.id});
+  }
+  constexpr bool is_slot(std::int32_t input) const {
+    return input >= 0 && std::size_t(input) < b_->g.inputs.size() &&
+           b_->g.inputs[std::size_t(input)].role == input_role::slot;
   }
   constexpr text path_of_slot(std::string_view name) const {
     return text() << name << "." << this->name();

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cella/graph/span.hpp>
+#include <cella/graph/words.hpp>
 #include <cella/optim/update.hpp>
 #include <cstddef>
 #include <limits>
@@ -50,6 +51,13 @@ constexpr parameter_part<"*", Rule> rest(Rule rule) {
 }
 
 namespace detail {
+
+template <class T>
+inline constexpr bool is_part = false;
+template <name_pattern Pattern, class Rule>
+inline constexpr bool is_part<parameter_part<Pattern, Rule>> = true;
+inline constexpr text no_part_text(
+    "optim::parts takes parts: optim::part<\"*.bias\">(rule), and optim::rest(rule) as the last");
 
 /// Whether each pattern takes some parameter that those before it leave, as far as it matches any;
 /// one that never applies is a fault. A `*` at the end, which is what `rest` makes, may be left
@@ -126,8 +134,12 @@ constexpr part_list<> parts() { return {}; }
 /// A pattern that matches no parameter is a fault, and so are a part to which earlier ones leave
 /// nothing and a parameter that no part takes.
 template <class First, class... Others>
-constexpr part_list<First, Others...> parts(First first, Others... others) {
+requires(detail::is_part<First> && (detail::is_part<Others> && ...))  //
+    constexpr part_list<First, Others...> parts(First first, Others... others) {
   return {first, parts(others...)};
 }
+/// A rule does not say whose it is.
+template <class... Rules, class Why = cella::detail::sentence_of<detail::no_part_text>>
+requires(!(detail::is_part<Rules> && ...)) constexpr part_list<> parts(Rules...) = delete;
 
 }  // namespace cella::optim

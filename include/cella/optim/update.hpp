@@ -43,6 +43,47 @@ template <class O>
 concept sees_loss = requires(const O& o, const context& c, var loss) {
   o.objective(c, loss);
 };
+
+/// What a rule does for one parameter. It hands over one new value for that, and one for each slot
+/// that it asks for: what is forgotten would stay as it is without a word.
+class made_by_a_rule {
+ public:
+  constexpr made_by_a_rule(builder& b, std::int32_t parameter)
+      : b_(b),
+        parameter_(parameter),
+        inputs_(b.g.inputs.size()),
+        updates_(b.bodies.updates.size()) {}
+
+  constexpr void check() const {
+    if (b_.failed()) return;
+    const int values = updates_of(parameter_);
+    if (values == 0) refuse(parameter_, "keeps its value; hand the new one to update_parameter");
+    if (values > 1) refuse(parameter_, "is given two new values in one step; hand over the last");
+    for (std::size_t i = inputs_; i < b_.g.inputs.size() && !b_.failed(); ++i) {
+      if (b_.g.inputs[i].role == input_role::slot && updates_of(std::int32_t(i)) == 0)
+        refuse(std::int32_t(i),
+               "is never given a value; hand it to update_slot, behind the number "
+               "that last_slot tells");
+    }
+  }
+
+ private:
+  constexpr int updates_of(std::int32_t input) const {
+    int n = 0;
+    for (std::size_t u = updates_; u < b_.bodies.updates.size(); ++u)
+      n += b_.bodies.updates[u].input == input;
+    return n;
+  }
+  constexpr void refuse(std::int32_t input, std::string_view why) const {
+    b_.fail(text() << "optimizer: " << b_.g.view(b_.g.inputs[std::size_t(input)].name) << " "
+                   << why);
+  }
+
+  builder& b_;
+  std::int32_t parameter_;
+  std::size_t inputs_;   ///< how many there were before
+  std::size_t updates_;  ///< likewise
+};
 }  // namespace detail
 
 /// With `void check(builder&) const` it may refuse a net before; with `bool takes(std::string_view
@@ -61,7 +102,9 @@ constexpr void update(const O& o, const gradient_list& g) {
     for (const parameter_gradient& p : g.all) {
       if (g.b->failed()) return;
       context c(*g.b, p.parameter, g.pace);
+      const detail::made_by_a_rule made(*g.b, p.parameter);
       o(c, p.gradient);
+      made.check();
     }
   }
 }
