@@ -46,6 +46,10 @@ class executable {
   }
   executable(const executable&) = delete;
   executable& operator=(const executable&) = delete;
+  /// Without a store, of a net, of a store that is gone.
+  template <class... A, class Why = detail::no_store_fault<A...>>
+  requires(!detail::begins_with_a_store<A...>)  //
+      explicit executable(A&&...) = delete;
 
   /// Sets a run-time number of the step (learning rate, step count); see `program::scalar`. A call
   /// throws `error` as long as one was never set.

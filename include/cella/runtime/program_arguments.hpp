@@ -19,6 +19,8 @@
 
 namespace cella {
 
+class parameter_store;
+
 /// What `executable` runs and `explain` shows.
 template <class P>
 concept compiled_program = requires {
@@ -47,6 +49,21 @@ template <class T>
 inline constexpr text program_text = find_program_fault<T>();
 template <class T>
 using program_fault = fault_of<program_text<T>>;
+
+/// Whether these may be what an executable is made of.
+template <class... A>
+inline constexpr bool begins_with_a_store = false;
+template <class First, class... A>
+inline constexpr bool begins_with_a_store<First, A...> =
+    std::is_convertible_v<std::remove_reference_t<First>*, parameter_store*>&&
+        std::is_lvalue_reference_v<First>;
+/// Why others are not.
+template <class... A>
+inline constexpr text no_store_text(
+    "an executable is made of a parameter_store, which has the net's parameters and outlives it: "
+    "parameter_store store(net, 1); executable<Program> run(store)");
+template <class... A>
+using no_store_fault = fault_of<no_store_text<A...>>;
 
 /// Throws the error that an array is not what a tensor of type `t` takes.
 class argument_refusal {

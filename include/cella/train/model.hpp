@@ -192,6 +192,8 @@ class model {
 
   template <class Data, class Why = detail::no_options_fault<Data>>
   train::history fit(const Data&) = delete;
+  template <class Data, class Why = detail::options_first_fault<Data>>
+  train::history fit(const train::fit_options&, const Data&) = delete;
   template <class Data, class T, class... Extras, class Why = detail::fit_options_fault<Data, T>>
   requires(!std::is_convertible_v<T, train::fit_options> && has_words<Why>)  //
       train::history fit(const Data&, const T&, Extras&&...)

@@ -292,6 +292,12 @@ inline constexpr text no_options_text(
     "fit is told how long to train: m.fit(data, {.epochs = 10, .learning_rate = 0.01})");
 template <class Data>
 using no_options_fault = fault_of<no_options_text<Data>>;
+/// Why fit does not take options, and then data.
+template <class Data>
+inline constexpr text options_first_text(
+    "the data come first, then the options: m.fit(data, {.epochs = 10})");
+template <class Data>
+using options_first_fault = fault_of<options_first_text<Data>>;
 /// Why a model is not made of a T.
 template <class T>
 inline constexpr text made_of_text = text(type_name<T>())
