@@ -4,6 +4,7 @@
 
 #include <cella/parallel/plan.hpp>
 #include <cella/runtime/program.hpp>
+#include <cella/runtime/program_arguments.hpp>
 
 namespace cella::parallel {
 
@@ -12,6 +13,11 @@ template <class P, class Mesh, mode Mode>
 struct make_divided {
   constexpr traced_graph operator()() const {
     const cella::graph g = thaw(P::interface_graph);
+    if (Mode != mode::serial && Mode != mode::data && Mode != mode::zero1)
+      return {g,
+              text() << "mode " << mode_name(Mode)
+                     << ": the compiler divides samples and the optimizer's state (modes serial, "
+                        "data and zero1); modes that cut parameters run on rank_program"};
     parallel_plan p = make_parallel_plan(g, Mesh::value, {.mode = Mode});
     for (std::size_t i = 0; p.fault.empty() && i < g.inputs.size(); ++i) {
       const tensor_type t = g.type(g.input(int(i)));
@@ -31,9 +37,6 @@ struct make_divided {
 /// with every rank: serial, data, zero1.
 template <class P, class Mesh, mode Mode>
 struct divided : P {
-  static_assert(Mode == mode::serial || Mode == mode::data || Mode == mode::zero1,
-                "cella: the compiler divides samples and the optimizer's state (modes serial, data "
-                "and zero1); modes that cut parameters run on rank_program");
   using make = make_divided<P, Mesh, Mode>;
   using root = divided;
   static constexpr bool accepted = P::accepted && is_made<make>;
@@ -64,6 +67,11 @@ struct divided : P {
         make_parallel_plan(thaw(P::interface_graph), Mesh::value, {.mode = Mode});
     return predicted{p.seconds(), p.bytes_on_device};
   }();
+};
+
+/// Of what is no program: neither is this, and executables say so.
+template <class P, class Mesh, mode Mode>
+requires(!compiled_program<P>) struct divided<P, Mesh, Mode> {
 };
 
 }  // namespace cella::parallel

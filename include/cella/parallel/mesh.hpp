@@ -118,12 +118,26 @@ struct axis {
   static_assert(Size > 0, "cella: an axis of a mesh has one rank or more");
   static constexpr mesh_axis value{Name, Size};
 };
+namespace detail {
+constexpr bool differ() { return true; }
+constexpr bool differ(const axis_name& first, const auto&... others) {
+  return !((first == others) || ...) && differ(others...);
+}
+}  // namespace detail
 /// A mesh as a type: `mesh<axis<"data", 4>, axis<"model", 2>>`. Its value has the default topology.
 template <class... Axes>
 struct mesh {
   static_assert(sizeof...(Axes) >= 1 && sizeof...(Axes) <= max_mesh_axes,
                 "cella: a mesh has one to three axes");
-  static constexpr device_mesh value{{Axes::value...}, int(sizeof...(Axes)), {}};
+  static_assert(detail::differ(Axes::value.name...), "cella: two axes of a mesh have one name");
+  static constexpr device_mesh value = [] {
+    device_mesh m;
+    const auto add = [&](const mesh_axis& a) {
+      if (m.axis_count < max_mesh_axes) m.axes[std::size_t(m.axis_count++)] = a;
+    };
+    (add(Axes::value), ...);
+    return m;
+  }();
   constexpr operator device_mesh() const { return value; }
 };
 
