@@ -66,6 +66,10 @@ template <detail::function_like F, class... More>
 constexpr auto grad(F, detail::located x, More...) {
   return detail::refuse_at_once<F>("grad", x);
 }
+template <class... More>
+constexpr auto grad(detail::located x, var, More...) {
+  return detail::refuse_value("grad", x);
+}
 template <detail::function_like F>
 constexpr auto jacobian(F, detail::located x) {
   return detail::refuse_at_once<F>("jacobian", x);
