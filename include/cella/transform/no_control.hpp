@@ -44,11 +44,24 @@ constexpr auto first_value(const First& x, const Others&... others) {
   else
     return var{};
 }
+/// The builder of a var in what may have numbers as well.
+template <class T>
+constexpr builder* builder_in(const T& value) {
+  if constexpr (requires { std::tuple_size<T>::value; } && !std::is_base_of_v<var, T>) {
+    builder* b = nullptr;
+    std::apply([&](const auto&... x) { ((b = b ? b : builder_in(x)), ...); }, value);
+    return b;
+  } else if constexpr (made_of_vars<T>) {
+    return builder_of(value);
+  } else {
+    return nullptr;
+  }
+}
 /// The fault of an operation that is told what it does not take, in the trace of `value`.
 template <class Value>
 constexpr Value refuse_form(std::string_view op, std::string_view form, std::source_location at,
                             const Value& value) {
-  if (builder* b = builder_of(value)) b->fail(text() << at << ": " << op << ": " << form);
+  if (builder* b = builder_in(value)) b->fail(text() << at << ": " << op << ": " << form);
   return value;
 }
 
