@@ -351,6 +351,8 @@ def entries_of(path):
                 continue  # defined elsewhere; of operations docs/operations.md tells
             if path.startswith("ops/") and name.startswith("operator") and not item.doc:
                 continue  # the one with a docstring speaks for all
+            if kind == "function" and "detail::no_" in item.head:
+                continue  # what is refused, with a sentence
             if kind == "enumeration":
                 item.head = item.text
             if kind == "concept":
