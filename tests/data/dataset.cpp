@@ -46,7 +46,7 @@ struct squares : composable<squares> {
   std::int64_t size() const { return 5; }
   sample_shapes<1> shapes() const { return {shape{}}; }
   void read(position at, const sample& out) const {
-    out[0_c][0] = static_cast<double>(at.index * at.index);
+    out.column<0>()[0] = static_cast<double>(at.index * at.index);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <cella/data/tensor.hpp>
 #include <cella/train/columns.hpp>
 #include <cella/train/metrics.hpp>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -76,6 +77,10 @@ constexpr text find_columns_fault() {
       fault << "the data's " << column_name<Engine, I> << " are "
             << kind(std::is_floating_point_v<own>) << ", but the model's are "
             << kind(std::is_floating_point_v<Element>);
+      if (I >= Engine::input_count && std::is_same_v<typename Engine::labels, var> &&
+          std::integral<own>)
+        fault << "; a loss of labels is cross_entropy_loss, or takes them as a struct: "
+                 "struct truth { integers<> label; }";
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (check.template operator()<I, typename Engine::input_columns::template at<I>>(), ...);
