@@ -159,6 +159,8 @@ def items_of(text, first_line):
             continue
         if text.startswith("//", at) or text[at] == "#":
             end = text.find("\n", at)
+            while text[at] == "#" and text[end - 1] == "\\":  # a definition goes on in the next line
+                end = text.find("\n", end + 1)
             end = len(text) if end < 0 else end
             if text.startswith("///", at):
                 doc.append(text[at + 3:end])
@@ -255,7 +257,7 @@ def without_template(head):
 def kind_and_name(head):
     """What is declared; the name is None for what has none of its own."""
     clean = without_template(re.sub(r"//.*", "", head))
-    if re.match(r"(static_assert|extern|friend|namespace|using namespace|using enum|__attribute__)\b", clean):
+    if re.match(r"(static_assert|extern|friend|namespace|using namespace|using enum|__attribute__|CELLA_NO_\w+)\b", clean):
         return None, None
     if m := re.match(r"using ([\w]+) =", clean):
         return "type", m.group(1)

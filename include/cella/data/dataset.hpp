@@ -67,7 +67,7 @@ class tensor_dataset : public composable<tensor_dataset<Ts...>> {
 };
 
 template <class Self>
-auto composable<Self>::to_memory(std::int64_t epoch) const {
+auto composable<Self>::to_memory(std::int64_t epoch) const requires dataset<Self> {
   const Self& from = self();
   const auto shapes = from.shapes();
   const std::int64_t n = from.size();

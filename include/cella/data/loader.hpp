@@ -51,6 +51,15 @@ class batch_pool {
   std::vector<std::unique_ptr<item>> items_;
 };
 
+/// A loader in the place of the batches of one of its epochs.
+template <class Loader>
+struct no_epoch {
+  __attribute__((unavailable("say which epoch's batches: for (auto& b : batches.epoch(0))")))  //
+  no_epoch(const Loader& l)
+      : loader(l) {}
+  const Loader& loader;
+};
+
 inline void check_first_batch(std::int64_t first) {
   if (first < 0) throw error(text("epoch: the first batch is ") << first << "; give 0 or more.");
 }
@@ -149,6 +158,10 @@ class loader {
   /// The same batches, made by one background thread up to `depth` ahead of the consumer.
   /// Throws `error` when `depth` is not positive.
   prefetching_loader<D> prefetch(std::int64_t depth = 2) const { return {*this, depth}; }
+
+  // A loop over the loader itself asks for both; one of them is the error.
+  friend batch_type* begin(detail::no_epoch<loader>) { return nullptr; }
+  friend batch_type* end(const loader&) { return nullptr; }
 
  private:
   friend class prefetching_loader<D>;

@@ -50,9 +50,6 @@ void invoke_transform(const F& f, generator random, const Args&... args) {
   if constexpr (std::is_invocable_v<const F&, const Args&..., generator&>) {
     f(args..., random);
   } else {
-    static_assert(std::is_invocable_v<const F&, const Args&...>,
-                  "map: the function takes the sample (or the column), and optionally a "
-                  "generator&; it is called from several threads, so its call operator is const");
     f(args...);
   }
 }
@@ -200,7 +197,7 @@ class sliced : public detail::view<sliced<D>, D> {
 
 template <class Self>
 template <std::size_t I, class F>
-requires detail::column_transform<F, typename Self::sample, I>
+requires dataset<Self> && detail::column_transform<F, typename Self::sample, I>
 auto composable<Self>::map(F f, std::uint64_t seed) const {
   return map(detail::on_column<I, F>{std::move(f)}, seed);
 }

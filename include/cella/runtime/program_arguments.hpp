@@ -174,6 +174,9 @@ constexpr text find_place_fault() {
   constexpr tensor_type t = result_type<P>(K);
   using place = std::remove_reference_t<A>;
   const text name = text() << "the place of result " << K;
+  if constexpr (!P::options.results_bound)
+    return text() << "only a program with_bound_results can be told where its results go: "
+                     "executable<with_bound_results<P>>";
   text fault = array_fault<place, t.element>(name, t, "bind_unchecked");
   if constexpr (array_argument<place>) {
     if (fault.empty() && std::is_const_v<element_of_array<place>>)

@@ -1,5 +1,5 @@
 // expect: the data's targets are integers, but the model's are numbers
-// expect-lines: 32
+// expect-lines: 40
 // A loss of numbers is given classes.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>
