@@ -54,6 +54,28 @@ constexpr void refuse_events(text& fault) {
   CELLA_EVENT(on_epoch_end)
   CELLA_EVENT(on_train_end)
 #undef CELLA_EVENT
+
+  // What other frameworks call events: beside right ones these would wait for ever.
+  [[maybe_unused]] constexpr std::string_view events =
+      "on_train_begin, on_epoch_begin, on_batch_end, on_epoch_end and on_train_end";
+#define CELLA_NO_EVENT(event)                                               \
+  if constexpr (                                                            \
+      requires { &C::event; } || requires { &C::template event<context>; }) \
+    if (fault.empty())                                                      \
+      fault << type_name<std::remove_const_t<C>>()                          \
+            << ": fit has no event " #event "; it tells of " << events;
+  CELLA_NO_EVENT(on_fit_start)
+  CELLA_NO_EVENT(on_fit_end)
+  CELLA_NO_EVENT(on_train_start)
+  CELLA_NO_EVENT(on_epoch_start)
+  CELLA_NO_EVENT(on_train_epoch_start)
+  CELLA_NO_EVENT(on_train_epoch_end)
+  CELLA_NO_EVENT(on_batch_begin)
+  CELLA_NO_EVENT(on_batch_start)
+  CELLA_NO_EVENT(on_train_batch_begin)
+  CELLA_NO_EVENT(on_train_batch_start)
+  CELLA_NO_EVENT(on_train_batch_end)
+#undef CELLA_NO_EVENT
 }
 
 }  // namespace cella::detail
