@@ -348,4 +348,3 @@ constexpr auto checkpoint(F f, std::source_location at = std::source_location::c
 }  // namespace cella
 
 #include <cella/transform/no_control.hpp>
-#include <cella/transform/no_transform.hpp>

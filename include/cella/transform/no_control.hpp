@@ -150,3 +150,5 @@ constexpr auto map(F f, X xs, std::source_location at = std::source_location::cu
 }
 
 }  // namespace cella
+
+#include <cella/transform/no_transform.hpp>

@@ -1,6 +1,6 @@
 // What is written with transforms by habit and is none: axes and values beside the function that is
 // transformed, a value in its place. As in no_control.hpp it is declared, so that one sentence says
-// what to write instead. Included by control.hpp.
+// what to write instead. Included by no_control.hpp.
 #pragma once
 
 #include <cella/transform/no_control.hpp>
