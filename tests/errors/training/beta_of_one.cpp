@@ -1,5 +1,5 @@
 // expect: optim::adam: beta1 is 1; it must lie in [0, 1)
-// expect-lines: 32
+// expect-lines: 36
 // A moment of Adam never changes.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

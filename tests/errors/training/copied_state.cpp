@@ -1,6 +1,6 @@
 // expect: Patience: on_epoch_end takes a copy of train::fit_state, so that what it sets there, such
 // expect: as stop, is lost; let it take train::fit_state&
-// expect-lines: 32
+// expect-lines: 36
 // A callback takes the state of fit by value.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

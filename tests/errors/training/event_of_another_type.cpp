@@ -1,6 +1,6 @@
 // expect: Patience: on_epoch_end cannot be called with what fit tells it; let it take
 // expect: train::fit_state&, or auto& to reach the model
-// expect-lines: 32
+// expect-lines: 36
 // An event of a callback takes what is not the state of fit.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: the data's targets are numbers, but the model's are integers
-// expect-lines: 32
+// expect-lines: 36
 // The labels of classes are floating-point numbers.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: the data's inputs are integers, but the model's are numbers
-// expect-lines: 32
+// expect-lines: 36
 // The columns of the data are swapped.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,6 +1,6 @@
 // expect: loss_of_many.cpp:17: the loss is f32[32,10]; it must be one floating-point number (mean
 // expect: it)
-// expect-lines: 32
+// expect-lines: 36
 // A loss returns a loss for each sample.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

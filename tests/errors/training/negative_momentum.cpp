@@ -1,5 +1,5 @@
 // expect: optim::sgd: momentum is -0.9; it must lie in [0, 1)
-// expect-lines: 32
+// expect-lines: 36
 // The momentum of an optimizer is negative.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

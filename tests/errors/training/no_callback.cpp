@@ -1,6 +1,6 @@
 // expect: fit takes metrics and callbacks; a callback has a member on_train_begin, on_epoch_begin,
 // expect: on_batch_end, on_epoch_end or on_train_end
-// expect-lines: 32
+// expect-lines: 36
 // fit is given a number in place of a metric.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: hand over a data set (see data/sample.hpp) or a loader of one
-// expect-lines: 32
+// expect-lines: 36
 // fit is given a vector.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

@@ -1,5 +1,5 @@
 // expect: the data have 1 column, but the model takes 2: inputs, targets
-// expect-lines: 32
+// expect-lines: 36
 // The data have no labels.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

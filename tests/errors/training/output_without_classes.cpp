@@ -1,6 +1,6 @@
 // expect: output_without_classes.cpp:14: the loss of this output: softmax_cross_entropy: needs
 // expect: logits [N,C] and labels [N]: sum result is f32[32], y is i32[]
-// expect-lines: 32
+// expect-lines: 36
 // The loss does not fit the output.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

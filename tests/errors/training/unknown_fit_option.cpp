@@ -3,7 +3,7 @@
 // expect-gcc: cella::data::tensor_dataset<float, int>&, <brace-enclosed initializer list>)'
 // expect-clang: unknown_fit_option.cpp:27:5: error: no matching member function for call to
 // expect-clang: 'fit'
-// expect-lines: 66
+// expect-lines: 70
 // An option of fit is misspelled.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

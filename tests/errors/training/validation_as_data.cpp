@@ -1,6 +1,6 @@
 // expect: fit takes metrics and callbacks; a callback has a member on_train_begin,
 // expect: on_epoch_begin, on_batch_end, on_epoch_end or on_train_end
-// expect-lines: 32
+// expect-lines: 36
 // Data stand where a callback is taken.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>

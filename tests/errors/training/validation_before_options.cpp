@@ -1,5 +1,5 @@
 // expect: and behind those metrics and callbacks, such as train::validation(data)
-// expect-lines: 36
+// expect-lines: 40
 // Data for validation stand before the options.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>
