@@ -1,6 +1,8 @@
-// expect: map: the function takes the sample (or, with map<I>, the column), which it changes in
-// expect: place, and perhaps a generator&; it is called in several threads, so its call operator is
-// const expect-lines: 30 A view of data maps numbers.
+// expect: map: the function takes the sample (or, with map<I>, column I, counted from 0), which it
+// expect: changes in place, and perhaps a generator&; it is called in several threads, so its call
+// expect: operator is const
+// expect-lines: 30
+// A view of data maps numbers.
 #include <cella/data/dataset.hpp>
 #include <cella/nn.hpp>
 #include <cella/optim/optimizers.hpp>
