@@ -1,6 +1,8 @@
-// expect: loop_before_its_state.cpp:14: for_i: takes a count, a function of the place and the state
+// expect: loop_before_its_state.cpp:16: for_i: takes a count, a function of the place and the state
 // expect: that returns a state, then the first state: for_i(3, [](var i, var s) { return s + 1; },
-// x) expect-lines: 19 The state of a loop stands before its body.
+// expect: x)
+// expect-lines: 19
+// The state of a loop stands before its body.
 #include <cella/nn.hpp>
 #include <cella/runtime/compile.hpp>
 #include <vector>

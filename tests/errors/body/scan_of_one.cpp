@@ -1,6 +1,7 @@
-// expect: scan_of_one.cpp:14: scan: takes a function of the state and a slice, then the first
-// state, expect: then what it goes along: scan([](var s, var x) { return std::pair{s + x, s}; }, s,
-// xs) expect-lines: 19 The body of a scan takes no slice.
+// expect: scan_of_one.cpp:15: scan: takes a function of the state and a slice, then the first state,
+// expect: then what it goes along: scan([](var s, var x) { return std::pair{s + x, s}; }, s, xs)
+// expect-lines: 19
+// The body of a scan takes no slice.
 #include <cella/nn.hpp>
 #include <cella/runtime/compile.hpp>
 #include <vector>
