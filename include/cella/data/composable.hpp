@@ -58,9 +58,13 @@ constexpr text find_dataset_fault() {
   text fault = text() << cella::detail::type_name<D>() << " is no data set yet: ";
   if constexpr (!requires { typename D::sample; })
     fault << "name the types of its columns, using sample = data::sample<float, std::int32_t>";
-  else if constexpr (!requires(const D& d) { std::int64_t{d.size()}; })
+  else if constexpr (!requires(const D& d) {
+                       { d.size() } -> std::convertible_to<std::int64_t>;
+                     })
     fault << "it needs std::int64_t size() const";
-  else if constexpr (!requires(const D& d) { sample_shapes<D::sample::width>{d.shapes()}; })
+  else if constexpr (!requires(const D& d) {
+                       { d.shapes() } -> std::convertible_to<sample_shapes<D::sample::width>>;
+                     })
     fault << "it needs data::sample_shapes<" << int(D::sample::width)
           << "> shapes() const, the extents of each column of a sample";
   else if constexpr (!std::copy_constructible<D>)

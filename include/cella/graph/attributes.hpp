@@ -16,8 +16,8 @@ using attribute_words = std::array<std::int32_t, 25>;
 /// What an operation's struct calls `options`: a trivially copyable struct without padding, of
 /// whole words.
 template <class T>
-concept attribute_struct = std::is_class_v<T> && std::is_trivially_copyable_v<T> && sizeof(T) % 4 ==
-                               0 &&
+concept attribute_struct = std::is_class_v<T> && std::is_trivially_copyable_v<T> &&
+                           (sizeof(T) % 4 == 0) &&
                            sizeof(T) <= sizeof(attribute_words);
 
 /// Holds the options of any operation. Unused words are zero, so that two nodes with the same

@@ -94,4 +94,13 @@ class text {
   std::size_t size_{};
 };
 
+namespace detail {
+/// The first words of a sentence about a place, if it is known.
+constexpr text begun_at(std::source_location at) {
+  text begun;
+  if (at.line() > 0) begun << at << ": ";
+  return begun;
+}
+}  // namespace detail
+
 }  // namespace cella

@@ -191,15 +191,6 @@ struct no_element : var {
 }  // namespace detail
 constexpr detail::no_element var::operator[](std::int64_t) const { return {*this}; }
 
-namespace detail {
-/// The first words of a sentence about a place, if it is known.
-constexpr text begun_at(std::source_location at) {
-  text begun;
-  if (at.line() > 0) begun << at << ": ";
-  return begun;
-}
-}  // namespace detail
-
 /// Not constexpr on purpose: where there is no trace that could keep a sentence, the compiler
 /// prints this call.
 inline no_place a_parameter_is_used_outside_its_cell(std::source_location at) {

@@ -12,7 +12,7 @@ namespace cella::detail {
 /// taken for that of all places.
 template <int Places, int Width>
 constexpr var places_of(const parameter<Places, Width>& place, var words) {
-  const var all = operand(place).in(*words.b);
+  const var all = place;
   const bool fewer = words.rank() > 0 && words.extent(-1) < Places;
   return fewer ? slice(all, 0, 0, words.extent(-1)) : all;
 }

@@ -146,17 +146,15 @@ constexpr var eye(operand x, int rows, std::optional<int> columns, int k,
 // ---- without a var, by habit: the compiler says what is missing, and goes on with a number
 
 namespace detail {
+#define CELLA_NO_GRAPH        \
+  __attribute__((unavailable( \
+      "let a var or parameter of the net stand first: zeros(x, {2, 3}), arange(x, 8)")))
 struct no_graph {
-  __attribute__((unavailable(
-      "let a var or parameter of the net stand first: zeros(x, {2, 3}), arange(x, 8)")))  //
-  constexpr no_graph(double) {}
-  __attribute__((unavailable(
-      "let a var or parameter of the net stand first: zeros(x, {2, 3}), arange(x, 8)")))  //
-  constexpr no_graph(const shape&) {}
-  __attribute__((unavailable(
-      "let a var or parameter of the net stand first: zeros(x, {2, 3}), arange(x, 8)")))  //
-  constexpr no_graph(std::initializer_list<std::int32_t>) {}
+  CELLA_NO_GRAPH constexpr no_graph(double) {}
+  CELLA_NO_GRAPH constexpr no_graph(const shape&) {}
+  CELLA_NO_GRAPH constexpr no_graph(std::initializer_list<std::int32_t>) {}
 };
+#undef CELLA_NO_GRAPH
 }  // namespace detail
 
 constexpr var zeros(detail::no_graph) { return zero_partial; }

@@ -103,8 +103,7 @@ constexpr auto value_and_grad(F f, std::source_location at = std::source_locatio
     std::array<var, sizeof...(Rest)> x{arguments...};
     if constexpr (Count > sizeof...(Rest)) {
       x[0].b->fail(text() << at << ": value_and_grad<" << Count << ">: is called with "
-                          << sizeof...(Rest)
-                          << (Count > 0 && sizeof...(Rest) == 1 ? " argument" : " arguments")
+                          << sizeof...(Rest) << (sizeof...(Rest) == 1 ? " argument" : " arguments")
                           << "; the gradient is by so many of the first at most");
       valued_gradient<Count> r{x[0], {}};
       r.gradient.fill(x[0]);

@@ -21,11 +21,10 @@ constexpr no_function refuse_value(std::string_view op, located x) {
                       x.at, x.value)};
 }
 /// The transform takes the function alone, and what it yields takes the values.
-template <class F, class... More>
-constexpr auto refuse_at_once(std::string_view op, located x) {
+constexpr no_function refuse_at_once(std::string_view op, located x) {
   text form;
   form << "yields a function, which takes the values: " << op << "(f)(x)";
-  return no_function{refuse_form(op, form.view(), x.at, x.value)};
+  return {refuse_form(op, form.view(), x.at, x.value)};
 }
 struct no_axes {
   __attribute__((unavailable(
@@ -56,15 +55,15 @@ constexpr auto vmap(detail::located x) { return detail::refuse_value("vmap", x);
 constexpr auto checkpoint(detail::located x) { return detail::refuse_value("checkpoint", x); }
 template <detail::function_like F, class... More>
 constexpr auto vmap(F, detail::located x, More...) {
-  return detail::refuse_at_once<F>("vmap", x);
+  return detail::refuse_at_once("vmap", x);
 }
 template <detail::function_like F, class... More>
 constexpr auto checkpoint(F, detail::located x, More...) {
-  return detail::refuse_at_once<F>("checkpoint", x);
+  return detail::refuse_at_once("checkpoint", x);
 }
 template <detail::function_like F, class... More>
 constexpr auto grad(F, detail::located x, More...) {
-  return detail::refuse_at_once<F>("grad", x);
+  return detail::refuse_at_once("grad", x);
 }
 template <class... More>
 constexpr auto grad(detail::located x, var, More...) {
@@ -72,11 +71,11 @@ constexpr auto grad(detail::located x, var, More...) {
 }
 template <detail::function_like F>
 constexpr auto jacobian(F, detail::located x) {
-  return detail::refuse_at_once<F>("jacobian", x);
+  return detail::refuse_at_once("jacobian", x);
 }
 template <detail::function_like F>
 constexpr auto hessian(F, detail::located x) {
-  return detail::refuse_at_once<F>("hessian", x);
+  return detail::refuse_at_once("hessian", x);
 }
 template <detail::function_like F>
 constexpr auto jvp(F, detail::located x) {
