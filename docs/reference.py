@@ -27,9 +27,10 @@ PAGES = {
         nn/functions
         models/mlp models/lenet models/resnet models/mobilenet models/unet models/vit models/bert models/gpt models/gpt_decoder
         models/switch_gpt"""),
-    "elements": ("Functions of elements", "Arithmetic, comparisons, activations, conversions: what is computed element by element.", """
+    "elements": ("Functions of elements", "Arithmetic, comparisons, activations, conversions: what is computed element by element, or printed.", """
         ops/arithmetic ops/exponential ops/elementwise ops/functions ops/activation ops/trigonometry ops/special ops/magnitude
-        ops/rounding ops/comparison ops/bitwise ops/complex ops/polar ops/numeric ops/cast ops/quantization"""),
+        ops/rounding ops/comparison ops/bitwise ops/complex ops/polar ops/numeric ops/cast ops/quantization
+        ops/print"""),
     "arrays": ("Arrays", "Tensors made, cut, joined, rearranged, looked up and sorted.", """
         ops/creation ops/constant ops/array ops/arranging ops/broadcast ops/slicing ops/padding ops/indexing ops/put_rows
         ops/segments ops/one_hot ops/diagonal ops/sorting ops/axis_list"""),
@@ -74,6 +75,10 @@ PAGES = {
 # Headers of the same rooms that users need not know, besides `*_body.hpp`. A new header belongs here or on a page.
 INNER_HEADERS = set("""
     data/batch_share data/gzip nn/other_names optim/layer_gradient
+    ops/applicable ops/application ops/batching ops/bounds ops/compute ops/control ops/cost ops/declaration ops/eigen_kernels
+    ops/emit_faults ops/fourier_kernels ops/free_signs ops/indexed_places ops/kinds ops/list ops/matrix_kernels ops/move_row
+    ops/names ops/no_operation ops/no_standard_function ops/numbers ops/op ops/pooling_windows ops/product_form ops/sparse_product
+    ops/strided ops/var_list
     transform/batch transform/body transform/branching transform/directions transform/forward transform/forward_control
     transform/pullback transform/region transform/reverse_control transform/reverse_loops transform/split
     transform/trace transform/values transform/control_forms transform/no_control transform/no_transform
@@ -676,7 +681,7 @@ def web_page(pages, folder):
 def read_pages():
     pages, lacking = {}, []
     known = {h for _, _, headers in PAGES.values() for h in headers.split()}
-    rooms = {h.split("/")[0] for h in known} - {"ops"}  # docs/operations.md has those
+    rooms = {h.split("/")[0] for h in known}
     for path in sorted(p for room in rooms for p in (INCLUDE / "cella" / room).glob("*.hpp")):
         if path.stem.endswith("_body"):
             continue
